@@ -1,0 +1,1 @@
+//! The command graph: what one node of a cluster does.

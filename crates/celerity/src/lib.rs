@@ -1,0 +1,1 @@
+//! One program text, every GPU of every node of a cluster.

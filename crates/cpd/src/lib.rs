@@ -1,0 +1,1 @@
+//! Collective pattern discovery: which flows are collective.

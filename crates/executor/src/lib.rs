@@ -1,0 +1,1 @@
+//! Runs instruction graphs: engine, arbiter, backends, communicators.

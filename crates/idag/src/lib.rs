@@ -1,0 +1,1 @@
+//! The instruction graph: what one node's devices, memories and wires do.

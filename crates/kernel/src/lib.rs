@@ -1,0 +1,1 @@
+//! What a Celerity kernel sees: items, rows and views.

@@ -1,0 +1,1 @@
+//! Boxes, regions, region maps and splits in 0 to 3 dimensions.

@@ -1,0 +1,1 @@
+//! The task graph: what a Celerity program means.
