@@ -1,1 +1,27 @@
-//! The task graph: what a Celerity program means.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod declare;
+mod dependency;
+mod error;
+mod frontier;
+mod graph;
+mod id;
+mod mapper;
+mod readers;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use declare::{Declared, Touched, UninitializedRead};
+pub use dependency::{Dependencies, Dependency, DependencyKind};
+pub use error::DeclareError;
+pub use frontier::Frontier;
+pub use graph::{NewBuffer, TaskGraph, TaskGraphConfig};
+pub use id::{BufferId, GraphId, TaskId};
+pub use mapper::{DimRelation, Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
+pub use readers::Readers;
+pub use task::{
+    Access, AccessMode, BufferInfo, EpochAction, IndexSpace, SourceLocation, Split, Task, TaskSpec,
+    Work,
+};

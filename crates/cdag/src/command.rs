@@ -1,0 +1,84 @@
+//! Plain data: commands, what one node does for one task.
+
+use std::fmt;
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{BufferId, Dependencies, EpochAction, TaskId, define_id};
+use smallvec::SmallVec;
+
+define_id!(
+    /// A command of one node's graph. Prints as `C7`.
+    pub struct CommandId, "C"
+);
+define_id!(
+    /// A node of the cluster: one MPI rank, or one node of an in-process
+    /// cluster. Prints as `N1`.
+    pub struct NodeId, "N"
+);
+
+impl NodeId {
+    /// The node as a position in per-node tables.
+    #[must_use]
+    pub fn slot(self) -> usize {
+        usize::try_from(self.index()).expect("node counts fit in memory")
+    }
+}
+
+/// Names all data that moves to one node for one buffer of one task: pushes
+/// meet await-pushes of the same transfer (000 §IV-C). Prints as `T3.B0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferId {
+    /// The task that will read the data.
+    pub consumer: TaskId,
+    /// The buffer it belongs to.
+    pub buffer: BufferId,
+}
+
+impl fmt::Display for TransferId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.consumer, self.buffer)
+    }
+}
+
+/// A node of the command graph.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Its id, dense in order of generation, local to this node.
+    pub id: CommandId,
+    /// The task that it serves.
+    pub task: TaskId,
+    /// What is done.
+    pub kind: CommandKind,
+    /// Edges to earlier commands of this node.
+    pub dependencies: Dependencies<CommandId>,
+}
+
+/// What a command does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    /// This node's share of a task: a chunk of a kernel's index space, a host
+    /// task or a fence.
+    Execute {
+        /// The part of the index space.
+        chunk: Box3,
+    },
+    /// Sends parts of a buffer, all last written by the same command, to every
+    /// node that needs them.
+    Push {
+        /// Meets the receivers' await-pushes.
+        transfer: TransferId,
+        /// Who gets what; no node twice, no region empty.
+        targets: SmallVec<[(NodeId, Region); 2]>,
+    },
+    /// Expects parts of a buffer from whoever owns them.
+    AwaitPush {
+        /// Meets the senders' pushes.
+        transfer: TransferId,
+        /// All that will arrive.
+        region: Region,
+    },
+    /// Bounds the tracking structures.
+    Horizon,
+    /// Synchronises with the user's threads.
+    Epoch(EpochAction),
+}

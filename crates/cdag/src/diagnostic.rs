@@ -1,0 +1,31 @@
+//! User mistakes that can be seen only after work has been assigned.
+
+use std::sync::Arc;
+
+use celerity_regions::Region;
+
+use crate::command::NodeId;
+
+/// A mistake in the user's program. The graph stays well-formed, but results
+/// are not defined any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Diagnostic {
+    /// Two nodes write the same elements (002 §4.4).
+    #[error(
+        "{task} writes {region} of buffer \"{buffer}\" on {first} and on {second}; its range \
+         mapper promises disjoint images of disjoint chunks, but does not keep the promise"
+    )]
+    OverlappingWrites {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// What both write.
+        region: Region,
+        /// One of the nodes.
+        first: NodeId,
+        /// The other.
+        second: NodeId,
+    },
+}

@@ -1,0 +1,366 @@
+//! The command generator: per task, a pipeline of passes
+//! `assign → requirements → push → await_push → execute → record`.
+//! It runs on every node for itself and talks to nobody.
+
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{
+    BufferId, BufferInfo, Dependencies, DependencyKind, EpochAction, Frontier, Task, Work,
+};
+use smallvec::SmallVec;
+
+use crate::assign::Assigner;
+use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
+use crate::diagnostic::Diagnostic;
+use crate::holding::BufferState;
+use crate::node_set::NodeSet;
+use crate::requirements::{Requirement, requirements};
+
+/// Parameters of a [`CommandGraph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandGraphConfig {
+    /// Nodes in the cluster, at least 1.
+    pub nodes: usize,
+    /// The node whose commands are generated.
+    pub local: NodeId,
+}
+
+/// Generates one node's commands from the replicated task graph.
+///
+/// Commands leave as soon as they are generated; what stays is, per buffer,
+/// what this node holds, and the commands since the last applied horizon.
+/// Cost per task: O(nodes) mapper evaluations for what is read, plus the
+/// entries touched. All-gather is linear in the nodes (000 fig. 1).
+#[derive(Debug)]
+pub struct CommandGraph {
+    config: CommandGraphConfig,
+    assigner: Assigner,
+    buffers: Vec<Option<Buffer>>,
+    frontier: Frontier<CommandId>,
+    pending_horizon: Option<CommandId>,
+}
+
+#[derive(Debug)]
+struct Buffer {
+    name: Arc<str>,
+    state: BufferState,
+}
+
+impl CommandGraph {
+    /// A graph without commands.
+    ///
+    /// # Panics
+    /// If there are no nodes, or the local one is not among them.
+    #[must_use]
+    pub fn new(config: CommandGraphConfig) -> Self {
+        assert!(config.local.slot() < config.nodes, "{} is not in the cluster", config.local);
+        Self {
+            config,
+            assigner: Assigner::new(config.nodes),
+            buffers: Vec::new(),
+            frontier: Frontier::new(),
+            pending_horizon: None,
+        }
+    }
+
+    /// Makes a buffer known, or its new name. Buffers come in order of their ids.
+    pub fn register_buffer(&mut self, info: &BufferInfo) {
+        let slot = slot(info.id);
+        if let Some(Some(known)) = self.buffers.get_mut(slot) {
+            known.name = info.name.clone();
+            return;
+        }
+        let epoch = self.frontier.synchronization_point();
+        self.buffers.resize_with(self.buffers.len().max(slot + 1), || None);
+        self.buffers[slot] =
+            Some(Buffer { name: info.name.clone(), state: BufferState::new(info.extent, epoch) });
+    }
+
+    /// Forgets a buffer that no later task names.
+    pub fn drop_buffer(&mut self, buffer: BufferId) {
+        if let Some(known) = self.buffers.get_mut(slot(buffer)) {
+            *known = None;
+        }
+    }
+
+    /// Appends this node's commands for `task` to `out`, in a topological
+    /// order, and what is wrong with the task to `diagnostics`.
+    ///
+    /// # Panics
+    /// If the task names a buffer that is not registered.
+    pub fn schedule(
+        &mut self,
+        task: &Task,
+        out: &mut Vec<Command>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        match task.work {
+            Work::Horizon => self.horizon(task, out),
+            Work::Epoch(action) => self.epoch(task, action, out),
+            Work::Device(_) | Work::HostOnce | Work::Fence => {
+                self.execution(task, out, diagnostics);
+            }
+        }
+    }
+
+    fn execution(
+        &mut self,
+        task: &Task,
+        out: &mut Vec<Command>,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        let chunks = self.assigner.chunks(&task.work);
+        let local = chunks.get(self.config.local.slot()).copied().unwrap_or(Box3::EMPTY);
+        let buffers = &self.buffers;
+        let needs = requirements(task, local, |id| buffer(buffers, id).state.extent);
+        if chunks.len() > 1 {
+            self.check_writes(task, &chunks, &needs, diagnostics);
+        }
+        if self.config.nodes > 1 {
+            needs.iter().filter(|need| need.is_read()).for_each(|need| {
+                self.push(task, &chunks, need, out);
+                self.await_push(task, need, out);
+            });
+        }
+        let execute = (!local.is_empty()).then(|| self.execute(task, local, &needs, out));
+        self.record(execute, &needs);
+    }
+
+    fn check_writes(
+        &self,
+        task: &Task,
+        chunks: &[Box3],
+        needs: &[Requirement<'_>],
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        for need in needs.iter().filter(|need| !need.writes.is_empty()) {
+            for (node, chunk) in self.remote(chunks) {
+                let region = need.overlap_with(chunk, task.work.extent());
+                if !region.is_empty() {
+                    diagnostics.push(Diagnostic::OverlappingWrites {
+                        task: task.to_string(),
+                        buffer: buffer(&self.buffers, need.buffer).name.clone(),
+                        region,
+                        first: self.config.local,
+                        second: node,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends what this node owns and other nodes' chunks read. One command per
+    /// original writer, so that each part leaves as soon as it is there.
+    fn push(
+        &mut self,
+        task: &Task,
+        chunks: &[Box3],
+        need: &Requirement<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let pushes = self.owed(task, chunks, need);
+        for Owed { writer, targets } in pushes {
+            let mut dependencies = Dependencies::default();
+            dependencies.push_new(writer, DependencyKind::True);
+            let transfer = TransferId { consumer: task.id, buffer: need.buffer };
+            let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
+            let id = self.frontier.next_id();
+            for (region, nodes) in by_region(&targets) {
+                state.replicate(region, &nodes);
+                state.readers.add(id, region);
+            }
+            let kind = CommandKind::Push { transfer, targets };
+            emit(&mut self.frontier, task, kind, dependencies, out);
+        }
+    }
+
+    fn owed(&self, task: &Task, chunks: &[Box3], need: &Requirement<'_>) -> SmallVec<[Owed; 2]> {
+        let state = &buffer(&self.buffers, need.buffer).state;
+        let mut pushes = SmallVec::<[Owed; 2]>::new();
+        for (node, chunk) in self.remote(chunks) {
+            let reads = need.reads_of(chunk, task.work.extent());
+            state.for_each_owed(node, &reads, |part, writer| {
+                let writer = self.frontier.representative(writer);
+                add_owed(&mut pushes, writer, node, part);
+            });
+        }
+        pushes
+    }
+
+    /// Expects what the local chunk reads and this node does not hold.
+    fn await_push(&mut self, task: &Task, need: &Requirement<'_>, out: &mut Vec<Command>) {
+        let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
+        let region = state.missing(&need.reads);
+        if region.is_empty() {
+            return;
+        }
+        let dependencies = overwriting(state, &self.frontier, &region);
+        let dependencies = or_synchronized(dependencies, &self.frontier);
+        state.receive(&region, self.frontier.next_id());
+        let transfer = TransferId { consumer: task.id, buffer: need.buffer };
+        let kind = CommandKind::AwaitPush { transfer, region };
+        emit(&mut self.frontier, task, kind, dependencies, out);
+    }
+
+    fn execute(
+        &mut self,
+        task: &Task,
+        chunk: Box3,
+        needs: &[Requirement<'_>],
+        out: &mut Vec<Command>,
+    ) -> CommandId {
+        let frontier = &self.frontier;
+        let mut dependencies = Dependencies::default();
+        for need in needs {
+            let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
+            state.holdings.for_each_in_region(&need.reads, |_, holding| {
+                dependencies.add(frontier.representative(holding.writer), DependencyKind::True);
+            });
+            for dep in overwriting(state, frontier, &need.writes).iter() {
+                dependencies.add(dep.on, dep.kind);
+            }
+        }
+        let kind = CommandKind::Execute { chunk };
+        let dependencies = or_synchronized(dependencies, frontier);
+        emit(&mut self.frontier, task, kind, dependencies, out)
+    }
+
+    /// Updates what this node holds and who reads it.
+    fn record(&mut self, execute: Option<CommandId>, needs: &[Requirement<'_>]) {
+        for need in needs {
+            let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
+            if !need.writes_of_all.is_empty() {
+                state.write(&need.writes_of_all, &need.writes, execute);
+            }
+            match execute {
+                Some(id) if need.writes.is_empty() => state.readers.add(id, &need.reads),
+                Some(id) => state.readers.add(id, &need.reads.difference(&need.writes)),
+                None => {}
+            }
+        }
+    }
+
+    fn horizon(&mut self, task: &Task, out: &mut Vec<Command>) {
+        let id = self.synchronization(task, CommandKind::Horizon, out);
+        if let Some(reached) = self.pending_horizon.replace(id) {
+            self.synchronize_at(reached);
+        }
+    }
+
+    fn epoch(&mut self, task: &Task, action: EpochAction, out: &mut Vec<Command>) {
+        let id = self.synchronization(task, CommandKind::Epoch(action), out);
+        self.pending_horizon = None;
+        self.synchronize_at(id);
+    }
+
+    fn synchronization(
+        &mut self,
+        task: &Task,
+        kind: CommandKind,
+        out: &mut Vec<Command>,
+    ) -> CommandId {
+        let dependencies = self.frontier.after_all_leaves();
+        let id = emit(&mut self.frontier, task, kind, dependencies, out);
+        self.frontier.closed_by(id);
+        id
+    }
+
+    fn synchronize_at(&mut self, command: CommandId) {
+        self.frontier.synchronize_at(command);
+        for buffer in self.buffers.iter_mut().flatten() {
+            buffer.state.compact(command);
+        }
+    }
+
+    fn remote<'a>(&self, chunks: &'a [Box3]) -> impl Iterator<Item = (NodeId, Box3)> + use<'a> {
+        let local = self.config.local;
+        let all = chunks.iter().enumerate();
+        all.map(|(node, &chunk)| (NodeId::from_index(node as u64), chunk))
+            .filter(move |&(node, _)| node != local)
+    }
+}
+
+/// Data with one writer that other nodes need.
+struct Owed {
+    writer: CommandId,
+    targets: SmallVec<[(NodeId, Region); 2]>,
+}
+
+/// Adds `part` for `node`; nodes come in ascending order.
+fn add_owed(pushes: &mut SmallVec<[Owed; 2]>, writer: CommandId, node: NodeId, part: Box3) {
+    let slot = pushes.iter().position(|push| push.writer == writer).unwrap_or_else(|| {
+        pushes.push(Owed { writer, targets: SmallVec::new() });
+        pushes.len() - 1
+    });
+    match pushes[slot].targets.last_mut() {
+        Some((last, region)) if *last == node => region.union_box(&part),
+        _ => pushes[slot].targets.push((node, part.into())),
+    }
+}
+
+/// Neighbouring targets that get the same region, together: an all-gather
+/// marks its region once, not once per node.
+fn by_region(targets: &[(NodeId, Region)]) -> impl Iterator<Item = (&Region, NodeSet)> {
+    targets.chunk_by(|(_, a), (_, b)| a == b).map(|run| {
+        let mut nodes = NodeSet::default();
+        run.iter().for_each(|&(node, _)| nodes.insert(node));
+        (&run[0].1, nodes)
+    })
+}
+
+/// What a command must wait for before it overwrites `region`; the readers of
+/// that region are forgotten, whoever writes next waits for this command.
+fn overwriting(
+    state: &mut BufferState,
+    frontier: &Frontier<CommandId>,
+    region: &Region,
+) -> Dependencies<CommandId> {
+    let mut dependencies = Dependencies::default();
+    state.holdings.for_each_in_region(region, |_, holding| {
+        dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
+    });
+    if !region.is_empty() {
+        state.readers.overwrite(region, |reader| {
+            dependencies.add(frontier.representative(reader), DependencyKind::Anti);
+        });
+    }
+    dependencies
+}
+
+/// A command that waits for nothing else waits for the synchronisation point.
+fn or_synchronized(
+    mut dependencies: Dependencies<CommandId>,
+    frontier: &Frontier<CommandId>,
+) -> Dependencies<CommandId> {
+    if dependencies.is_empty() {
+        dependencies.push_new(frontier.synchronization_point(), DependencyKind::Order);
+    }
+    dependencies
+}
+
+fn emit(
+    frontier: &mut Frontier<CommandId>,
+    task: &Task,
+    kind: CommandKind,
+    dependencies: Dependencies<CommandId>,
+    out: &mut Vec<Command>,
+) -> CommandId {
+    let id = frontier.push(&dependencies);
+    out.push(Command { id, task: task.id, kind, dependencies });
+    id
+}
+
+fn slot(buffer: BufferId) -> usize {
+    usize::try_from(buffer.index()).expect("buffer counts fit in memory")
+}
+
+fn buffer(buffers: &[Option<Buffer>], id: BufferId) -> &Buffer {
+    let known = buffers.get(slot(id)).and_then(Option::as_ref);
+    known.unwrap_or_else(|| panic!("{id} is not registered"))
+}
+
+fn buffer_mut(buffers: &mut [Option<Buffer>], id: BufferId) -> &mut Buffer {
+    let known = buffers.get_mut(slot(id)).and_then(Option::as_mut);
+    known.unwrap_or_else(|| panic!("{id} is not registered"))
+}

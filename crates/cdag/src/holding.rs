@@ -1,0 +1,116 @@
+//! What one node knows about its share of one buffer: which parts are current
+//! here, which of those it must pass on, and who has them already (000 §IV-C).
+//! Where else data is, is none of a node's business.
+
+use celerity_regions::{Box3, Region, RegionMap};
+use celerity_tdag::Readers;
+
+use crate::command::{CommandId, NodeId};
+use crate::node_set::NodeSet;
+
+/// The state of a part of a buffer on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holding {
+    /// The command that last wrote this part on this node.
+    pub(crate) writer: CommandId,
+    pub(crate) state: State,
+    /// Where owned data has been pushed to; empty in other states.
+    pub(crate) replicas: NodeSet,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// A newer version exists on another node.
+    Stale,
+    /// Current, but another node (or everybody) has it too and passes it on.
+    Replica,
+    /// Current, and this node is the one that passes it on.
+    Owned,
+}
+
+/// One buffer on this node.
+#[derive(Debug)]
+pub(crate) struct BufferState {
+    pub(crate) extent: Box3,
+    pub(crate) holdings: RegionMap<Holding>,
+    pub(crate) readers: Readers<CommandId>,
+}
+
+impl BufferState {
+    /// A new buffer: initial contents, or zeroes, are the same everywhere.
+    pub(crate) fn new(extent: Box3, epoch: CommandId) -> Self {
+        let everywhere =
+            Holding { writer: epoch, state: State::Replica, replicas: NodeSet::default() };
+        Self { extent, holdings: RegionMap::new(extent, everywhere), readers: Readers::default() }
+    }
+
+    /// Calls `each` with the parts of `region` that `node` lacks and this node
+    /// owns, and the command that wrote them.
+    pub(crate) fn for_each_owed(
+        &self,
+        node: NodeId,
+        region: &Region,
+        mut each: impl FnMut(Box3, CommandId),
+    ) {
+        self.holdings.for_each_in_region(region, |part, holding| {
+            if holding.state == State::Owned && !holding.replicas.contains(node) {
+                each(part, holding.writer);
+            }
+        });
+    }
+
+    /// Notes that owned data now is on the nodes `on`, too.
+    pub(crate) fn replicate(&mut self, region: &Region, on: &NodeSet) {
+        self.holdings.modify(region, |holding| Holding {
+            replicas: holding.replicas.union(on),
+            ..holding.clone()
+        });
+    }
+
+    /// The parts of `region` that are not current here.
+    pub(crate) fn missing(&self, region: &Region) -> Region {
+        let mut missing = Region::empty();
+        self.holdings.for_each_in_region(region, |part, holding| {
+            if holding.state == State::Stale {
+                missing.union_box(&part);
+            }
+        });
+        missing
+    }
+
+    /// Notes that `writer` has received `region`.
+    pub(crate) fn receive(&mut self, region: &Region, writer: CommandId) {
+        let replica = Holding { writer, state: State::Replica, replicas: NodeSet::default() };
+        self.holdings.update(region, replica);
+    }
+
+    /// Notes that a task has written `of_all`, of which `writer` on this node
+    /// has written `here`: O' = (O \ w(I)) ∪ w(C) of 000 §IV-C.
+    pub(crate) fn write(&mut self, of_all: &Region, here: &Region, writer: Option<CommandId>) {
+        if of_all != here {
+            self.holdings.modify(of_all, |holding| Holding {
+                writer: holding.writer,
+                state: State::Stale,
+                replicas: NodeSet::default(),
+            });
+        }
+        if let Some(writer) = writer {
+            let owned = Holding { writer, state: State::Owned, replicas: NodeSet::default() };
+            self.holdings.update(here, owned);
+        }
+    }
+
+    /// Merges what the synchronisation point `point` stands in for.
+    pub(crate) fn compact(&mut self, point: CommandId) {
+        self.readers.compact(point);
+        if self.holdings.len() > COMPACT_ABOVE {
+            self.holdings.modify_all(|holding| Holding {
+                writer: holding.writer.max(point),
+                ..holding.clone()
+            });
+        }
+    }
+}
+
+/// Smaller maps cost nothing to leave as they are.
+const COMPACT_ABOVE: usize = 16;

@@ -1,0 +1,104 @@
+//! Second pass: what the local chunk of a task touches, per buffer. Pure
+//! evaluation of mappers; knows nothing of who holds what.
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{Access, BufferId, Mapper, MapperInput, Task};
+use smallvec::SmallVec;
+
+/// What a task does to one buffer, seen from one node.
+#[derive(Debug)]
+pub(crate) struct Requirement<'a> {
+    pub(crate) buffer: BufferId,
+    pub(crate) extent: Box3,
+    /// The reading accesses; remote chunks are mapped through them when needed.
+    readers: SmallVec<[&'a Access; 2]>,
+    /// What the local chunk reads.
+    pub(crate) reads: Region,
+    /// What the local chunk writes.
+    pub(crate) writes: Region,
+    /// What all chunks write.
+    pub(crate) writes_of_all: Region,
+    writer: Option<&'a Access>,
+}
+
+/// All buffers of a task. `local` is empty if this node runs nothing.
+pub(crate) fn requirements<'a>(
+    task: &'a Task,
+    local: Box3,
+    extent_of: impl Fn(BufferId) -> Box3,
+) -> SmallVec<[Requirement<'a>; 3]> {
+    let global = task.work.extent();
+    let mut found = SmallVec::<[Requirement<'a>; 3]>::new();
+    for access in &task.accesses {
+        let extent = extent_of(access.buffer);
+        let slot = found.iter().position(|entry| entry.buffer == access.buffer);
+        let slot = slot.unwrap_or_else(|| {
+            found.push(Requirement::untouched(access.buffer, extent));
+            found.len() - 1
+        });
+        found[slot].add(access, local, global);
+    }
+    found
+}
+
+impl<'a> Requirement<'a> {
+    fn untouched(buffer: BufferId, extent: Box3) -> Self {
+        Self {
+            buffer,
+            extent,
+            readers: SmallVec::new(),
+            reads: Region::empty(),
+            writes: Region::empty(),
+            writes_of_all: Region::empty(),
+            writer: None,
+        }
+    }
+
+    fn add(&mut self, access: &'a Access, local: Box3, global: Box3) {
+        let image = access.mapper.map(&self.input(local, global));
+        if access.mode.writes() {
+            self.writes_of_all = access.mapper.map(&self.input(global, global));
+            self.writer = Some(access);
+        }
+        match (access.mode.reads(), access.mode.writes()) {
+            (true, false) => self.reads.union_with(&image),
+            (false, true) => self.writes = image,
+            _ => (self.reads, self.writes) = (image.clone(), image),
+        }
+        if access.mode.reads() {
+            self.readers.push(access);
+        }
+    }
+
+    fn input(&self, chunk: Box3, global: Box3) -> MapperInput {
+        MapperInput { chunk, global, buffer: self.extent }
+    }
+
+    /// Whether any chunk may read the buffer.
+    pub(crate) fn is_read(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
+    /// What another chunk of the task reads.
+    pub(crate) fn reads_of(&self, chunk: Box3, global: Box3) -> Region {
+        let input = self.input(chunk, global);
+        match self.readers.split_first() {
+            Some((first, [])) => first.mapper.map(&input),
+            _ => self.readers.iter().fold(Region::empty(), |mut reads, access| {
+                reads.union_with(&access.mapper.map(&input));
+                reads
+            }),
+        }
+    }
+
+    /// What another chunk writes and the local one writes too: nothing, unless
+    /// a user's mapper broke its promise. Built-in mappers are not looked at.
+    pub(crate) fn overlap_with(&self, chunk: Box3, global: Box3) -> Region {
+        match self.writer.map(|access| &access.mapper) {
+            Some(mapper @ Mapper::User(_)) => {
+                mapper.map(&self.input(chunk, global)).intersection(&self.writes)
+            }
+            _ => Region::empty(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Everything a node knows about one buffer: which memories hold which
+//! version of which part (002 §3.3), in which allocations.
+
+use std::sync::Arc;
+
+use celerity_cdag::TransferId;
+use celerity_regions::{Box3, Region, RegionMap};
+use celerity_tdag::{BufferId, BufferInfo};
+use smallvec::SmallVec;
+
+use crate::backing::Backing;
+use crate::instruction::{AllocationId, InstructionId, MemoryId, Placement};
+
+/// Region maps below this size are not worth rewriting at a horizon.
+pub(crate) const COMPACT_ABOVE: usize = 16;
+
+/// A set of a node's memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MemorySet(u64);
+
+impl MemorySet {
+    /// One bit less than there are, so that no set of real memories is [`ALL`](Self::ALL).
+    pub(crate) const CAPACITY: usize = 63;
+    const ALL: Self = Self(u64::MAX);
+
+    pub(crate) fn only(memory: MemoryId) -> Self {
+        Self(1 << memory.slot())
+    }
+
+    pub(crate) fn contains(self, memory: MemoryId) -> bool {
+        self.0 & Self::only(memory).0 != 0
+    }
+
+    pub(crate) fn with(self, memory: MemoryId) -> Self {
+        Self(self.0 | Self::only(memory).0)
+    }
+}
+
+/// The newest version of a part of a buffer, as far as this node has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    /// The instruction that brought it to this node: a kernel, host task or
+    /// receive.
+    pub(crate) producer: InstructionId,
+    /// The memory that the producer wrote it to; always among the holders.
+    pub(crate) origin: MemoryId,
+    /// The memories that have it.
+    pub(crate) holders: MemorySet,
+}
+
+impl Version {
+    pub(crate) fn produced(producer: InstructionId, origin: MemoryId) -> Self {
+        Self { producer, origin, holders: MemorySet::only(origin) }
+    }
+
+    /// Zeroes: what all allocations contain before the first write.
+    fn void(epoch: InstructionId) -> Self {
+        Self { producer: epoch, origin: MemoryId::USER, holders: MemorySet::ALL }
+    }
+
+    /// Whether nothing was ever written, so that nothing needs to be copied.
+    pub(crate) fn is_void(&self) -> bool {
+        self.holders == MemorySet::ALL
+    }
+
+    fn also_in(self, memory: MemoryId) -> Self {
+        if self.is_void() { self } else { Self { holders: self.holders.with(memory), ..self } }
+    }
+}
+
+/// Data that an await-push command has announced and no command has used yet.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    pub(crate) transfer: TransferId,
+    pub(crate) region: Region,
+}
+
+/// One buffer on one node.
+#[derive(Debug)]
+pub(crate) struct BufferState {
+    pub(crate) id: BufferId,
+    pub(crate) name: Arc<str>,
+    pub(crate) extent: Box3,
+    pub(crate) elem_size: u64,
+    pub(crate) elem_align: u64,
+    pub(crate) versions: RegionMap<Version>,
+    pub(crate) awaited: SmallVec<[Awaited; 1]>,
+    /// Per memory: allocations that do not overlap.
+    memories: Box<[SmallVec<[Backing; 1]>]>,
+}
+
+impl BufferState {
+    pub(crate) fn new(info: &BufferInfo, memories: usize, epoch: InstructionId) -> Self {
+        Self {
+            id: info.id,
+            name: info.name.clone(),
+            extent: info.extent,
+            elem_size: info.elem_size,
+            elem_align: info.elem_align,
+            versions: RegionMap::new(info.extent, Version::void(epoch)),
+            awaited: SmallVec::new(),
+            memories: (0..memories).map(|_| SmallVec::new()).collect(),
+        }
+    }
+
+    /// Initial contents in user memory, provided before `epoch`.
+    pub(crate) fn initialize(&mut self, allocation: AllocationId, epoch: InstructionId) {
+        let placement = Placement { allocation, memory: MemoryId::USER, extent: self.extent };
+        self.backings_mut(MemoryId::USER).push(Backing::new(placement, epoch));
+        let version = Version::produced(epoch, MemoryId::USER);
+        self.versions.update_box(&self.extent.clone(), version);
+    }
+
+    pub(crate) fn backings(&self, memory: MemoryId) -> &[Backing] {
+        &self.memories[memory.slot()]
+    }
+
+    pub(crate) fn backings_mut(&mut self, memory: MemoryId) -> &mut SmallVec<[Backing; 1]> {
+        &mut self.memories[memory.slot()]
+    }
+
+    /// The allocations in two different memories.
+    pub(crate) fn two_memories(
+        &mut self,
+        first: MemoryId,
+        second: MemoryId,
+    ) -> (&mut [Backing], &mut [Backing]) {
+        match self.memories.get_disjoint_mut([first.slot(), second.slot()]) {
+            Ok([first, second]) => (first, second),
+            Err(_) => unreachable!("{first} and {second} are two memories of this node"),
+        }
+    }
+
+    /// All allocations in all memories.
+    pub(crate) fn all_backings(&self) -> impl Iterator<Item = &Backing> {
+        self.memories.iter().flatten()
+    }
+
+    /// The position of the allocation that holds all of `part`.
+    pub(crate) fn backing_of(&self, memory: MemoryId, part: &Box3) -> Option<usize> {
+        self.backings(memory).iter().position(|backing| backing.placement.extent.contains(part))
+    }
+
+    /// The allocation that holds all of `part`, which must have been allocated.
+    pub(crate) fn backing(&mut self, memory: MemoryId, part: &Box3) -> &mut Backing {
+        let Some(position) = self.backing_of(memory, part) else {
+            unreachable!("{part} of {} is not allocated in {memory}", self.id)
+        };
+        &mut self.memories[memory.slot()][position]
+    }
+
+    /// Notes that `memory` has received a copy of `part`.
+    pub(crate) fn note_copy(&mut self, part: &Box3, memory: MemoryId) {
+        self.versions.modify(&Region::from(*part), |version| version.also_in(memory));
+    }
+
+    /// Notes that `producer` has written a new version of `region` to `memory`.
+    pub(crate) fn note_production(
+        &mut self,
+        region: &Region,
+        producer: InstructionId,
+        memory: MemoryId,
+    ) {
+        self.versions.update(region, Version::produced(producer, memory));
+    }
+
+    /// Merges what the synchronisation point `point` stands in for.
+    pub(crate) fn compact(&mut self, point: InstructionId) {
+        for backing in self.memories.iter_mut().flatten() {
+            backing.compact(point);
+        }
+        if self.versions.len() > COMPACT_ABOVE {
+            self.versions.modify_all(|version| Version {
+                producer: version.producer.max(point),
+                ..*version
+            });
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The instruction generator: per command, a pipeline of passes
+//! `plan → allocate → receive → coherence → launch`, or `send` for pushes.
+
+use celerity_cdag::{Command, CommandKind};
+use celerity_regions::Region;
+use celerity_tdag::{AccessMode, BufferId, BufferInfo, EpochAction, Task};
+use smallvec::SmallVec;
+
+use crate::allocate::{allocate, free};
+use crate::buffer::{Awaited, BufferState, MemorySet};
+use crate::coherence::make_coherent;
+use crate::diagnostic::Diagnostic;
+use crate::emit::{Schedule, Stream};
+use crate::instruction::{AllocationId, InstructionId, InstructionKind, MemoryId};
+use crate::launch::launch;
+use crate::plan::{Launches, PlannedAccess, Planner};
+use crate::receive::{landing_boxes, receive};
+use crate::send::push;
+
+/// Parameters of an [`InstructionGraph`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstructionGraphConfig {
+    /// Devices of the node, 1 to 61, each with a memory of its own.
+    pub devices: usize,
+}
+
+/// Generates one node's instructions from its commands.
+///
+/// Instructions leave as soon as they are generated; what stays is, per
+/// buffer, which memory holds what in which allocation and who used it last,
+/// and the instructions since the last applied horizon. Cost per command:
+/// O(devices · accesses) plus the entries touched.
+#[derive(Debug)]
+pub struct InstructionGraph {
+    devices: usize,
+    stream: Stream,
+    planner: Planner,
+    buffers: Buffers,
+    pending_horizon: Option<InstructionId>,
+}
+
+/// The node's buffers by id.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers(Vec<Option<BufferState>>);
+
+impl Buffers {
+    pub(crate) fn get(&self, buffer: BufferId) -> &BufferState {
+        let known = self.0.get(slot(buffer)).and_then(Option::as_ref);
+        known.unwrap_or_else(|| panic!("{buffer} is not registered"))
+    }
+
+    pub(crate) fn get_mut(&mut self, buffer: BufferId) -> &mut BufferState {
+        let known = self.0.get_mut(slot(buffer)).and_then(Option::as_mut);
+        known.unwrap_or_else(|| panic!("{buffer} is not registered"))
+    }
+}
+
+impl InstructionGraph {
+    /// A graph without instructions.
+    ///
+    /// # Panics
+    /// If there is no device, or there are more than 61.
+    #[must_use]
+    pub fn new(config: InstructionGraphConfig) -> Self {
+        let most = MemorySet::CAPACITY - 2;
+        assert!((1..=most).contains(&config.devices), "a node has 1 to {most} devices");
+        Self {
+            devices: config.devices,
+            stream: Stream::default(),
+            planner: Planner::new(config.devices),
+            buffers: Buffers::default(),
+            pending_horizon: None,
+        }
+    }
+
+    /// Makes a buffer known, or its new name. For a new host-initialised
+    /// buffer, returns the allocation in `M0` that stands for the user's data;
+    /// a *free* instruction tells when it is not needed any more.
+    pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<AllocationId> {
+        let slot = slot(info.id);
+        if let Some(Some(known)) = self.buffers.0.get_mut(slot) {
+            known.name = info.name.clone();
+            return None;
+        }
+        let epoch = self.stream.frontier.synchronization_point();
+        let mut state = BufferState::new(info, self.devices + 2, epoch);
+        let initial = info.host_initialized.then(|| {
+            let allocation = self.stream.new_allocation();
+            state.initialize(allocation, epoch);
+            allocation
+        });
+        let known = self.buffers.0.len().max(slot + 1);
+        self.buffers.0.resize_with(known, || None);
+        self.buffers.0[slot] = Some(state);
+        initial
+    }
+
+    /// Forgets a buffer that no later command names, and appends the
+    /// instructions that free its memory after its last use.
+    pub fn drop_buffer(&mut self, buffer: BufferId, out: &mut Schedule) {
+        let Some(state) = self.buffers.0.get_mut(slot(buffer)).and_then(Option::take) else {
+            return;
+        };
+        state.all_backings().for_each(|backing| free(&mut self.stream, out, backing));
+    }
+
+    /// Appends the instructions for `command`, which serves `task`, in a
+    /// topological order, and what is wrong with it to `diagnostics`.
+    ///
+    /// # Panics
+    /// If the command names a buffer that is not registered.
+    pub fn schedule(
+        &mut self,
+        command: &Command,
+        task: &Task,
+        out: &mut Schedule,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        debug_assert_eq!(command.task, task.id, "a command comes with its own task");
+        match &command.kind {
+            CommandKind::Execute { chunk } => {
+                let buffers = &self.buffers;
+                let launches = self.planner.plan(task, *chunk, |id| buffers.get(id).extent);
+                diagnostics.extend(overlapping_writes(task, &launches, buffers));
+                self.execute(task, &launches, out);
+            }
+            CommandKind::Push { transfer, targets } => {
+                let buffer = self.buffers.get_mut(transfer.buffer);
+                push(&mut self.stream, out, buffer, *transfer, targets);
+            }
+            CommandKind::AwaitPush { transfer, region } => {
+                let awaited = Awaited { transfer: *transfer, region: region.clone() };
+                self.buffers.get_mut(transfer.buffer).awaited.push(awaited);
+            }
+            CommandKind::Horizon => self.horizon(task, out),
+            CommandKind::Epoch(action) => self.epoch(task, *action, out),
+        }
+    }
+
+    fn execute(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
+        self.allocate(launches, out);
+        self.receive(launches, out);
+        for (memory, access) in reading(launches) {
+            let buffer = self.buffers.get_mut(access.buffer);
+            make_coherent(&mut self.stream, out, buffer, memory, &access.region);
+        }
+        for one in launches {
+            launch(&mut self.stream, out, &mut self.buffers, task, one);
+        }
+    }
+
+    fn allocate(&mut self, launches: &Launches, out: &mut Schedule) {
+        let nothing = Region::empty();
+        for id in buffers_of(launches) {
+            let buffer = self.buffers.get_mut(id);
+            for launch in launches {
+                let of_buffer = launch.accesses.iter().filter(|access| access.buffer == id);
+                let boxes: SmallVec<[_; 3]> =
+                    of_buffer.clone().map(|access| access.bounds).collect();
+                let mut overwrites = of_buffer.filter(|access| access.mode == AccessMode::Write);
+                let discarded = overwrites.next().map_or(&nothing, |access| &access.region);
+                allocate(&mut self.stream, out, buffer, launch.memory, &boxes, discarded);
+            }
+            if !buffer.awaited.is_empty() {
+                let boxes = landing_boxes(buffer);
+                allocate(&mut self.stream, out, buffer, MemoryId::HOST, &boxes, &nothing);
+            }
+        }
+    }
+
+    fn receive(&mut self, launches: &Launches, out: &mut Schedule) {
+        for id in buffers_of(launches) {
+            let buffer = self.buffers.get_mut(id);
+            if buffer.awaited.is_empty() {
+                continue;
+            }
+            let consumers = reading(launches)
+                .filter(|(_, access)| access.buffer == id)
+                .map(|(_, access)| &access.region);
+            receive(&mut self.stream, out, buffer, consumers);
+        }
+    }
+
+    fn horizon(&mut self, task: &Task, out: &mut Schedule) {
+        let id = self.stream.emit_after_all(out, InstructionKind::Horizon { task: task.id });
+        if let Some(reached) = self.pending_horizon.replace(id) {
+            self.synchronize_at(reached);
+        }
+    }
+
+    fn epoch(&mut self, task: &Task, action: EpochAction, out: &mut Schedule) {
+        let kind = InstructionKind::Epoch { task: task.id, action };
+        let id = self.stream.emit_after_all(out, kind);
+        self.pending_horizon = None;
+        self.synchronize_at(id);
+    }
+
+    fn synchronize_at(&mut self, instruction: InstructionId) {
+        self.stream.frontier.synchronize_at(instruction);
+        for buffer in self.buffers.0.iter_mut().flatten() {
+            buffer.compact(instruction);
+        }
+    }
+}
+
+/// The buffers that launches touch, each once.
+fn buffers_of(launches: &Launches) -> SmallVec<[BufferId; 4]> {
+    let mut buffers = SmallVec::new();
+    // All launches of a command have the accesses of one task.
+    for access in launches.first().into_iter().flat_map(|launch| &launch.accesses) {
+        if !buffers.contains(&access.buffer) {
+            buffers.push(access.buffer);
+        }
+    }
+    buffers
+}
+
+/// The reading accesses of all launches, with the memory they read from.
+fn reading(launches: &Launches) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> + Clone {
+    let all = launches
+        .iter()
+        .flat_map(|launch| launch.accesses.iter().map(move |access| (launch.memory, access)));
+    all.filter(|(_, access)| access.mode.reads())
+}
+
+/// Overlaps between the writes of a command's launches. Only a user's mapper
+/// can cause them, so only those are looked at.
+fn overlapping_writes(task: &Task, launches: &Launches, buffers: &Buffers) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    for (position, launch) in launches.iter().enumerate() {
+        for (slot, access) in launch.accesses.iter().enumerate() {
+            if access.trusted && access.mode.writes() {
+                let others = launches.iter().skip(position + 1).map(|other| &other.accesses[slot]);
+                found.extend(others.filter_map(|other| {
+                    let region = access.region.intersection(&other.region);
+                    (!region.is_empty()).then(|| Diagnostic::OverlappingWrites {
+                        task: task.to_string(),
+                        buffer: buffers.get(access.buffer).name.clone(),
+                        region,
+                    })
+                }));
+            }
+        }
+    }
+    found
+}
+
+fn slot(buffer: BufferId) -> usize {
+    usize::try_from(buffer.index()).expect("buffer counts fit in memory")
+}

@@ -1,0 +1,215 @@
+//! Plain data: instructions, the micro-operations of one node (002 §3,
+//! Table 1). Ids only: never a pointer, a stream or a communicator.
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{BufferId, EpochAction, TaskId, define_id};
+use smallvec::SmallVec;
+
+define_id!(
+    /// An instruction of one node's graph. Prints as `I12`.
+    pub struct InstructionId, "I"
+);
+define_id!(
+    /// A device of one node. Prints as `D2`.
+    pub struct DeviceId, "D"
+);
+define_id!(
+    /// A memory of one node. Prints as `M0`.
+    pub struct MemoryId, "M"
+);
+define_id!(
+    /// An allocation in one of a node's memories. Prints as `A5`.
+    pub struct AllocationId, "A"
+);
+define_id!(
+    /// A message of one sender; with the sender it names one payload on the
+    /// wire. Prints as `msg4`.
+    pub struct MessageId, "msg"
+);
+
+impl MemoryId {
+    /// `M0`: memory that the user controls, such as a buffer's initial data.
+    pub const USER: Self = Self::from_index(0);
+    /// `M1`: host memory that devices and network can reach directly.
+    pub const HOST: Self = Self::from_index(1);
+
+    /// The native memory of a device: `D0` has `M2`, and so on.
+    #[must_use]
+    pub const fn of_device(device: DeviceId) -> Self {
+        Self::from_index(device.index() + 2)
+    }
+
+    /// The device whose native memory this is.
+    #[must_use]
+    pub const fn device(self) -> Option<DeviceId> {
+        match self.index() {
+            0 | 1 => None,
+            memory => Some(DeviceId::from_index(memory - 2)),
+        }
+    }
+
+    /// The memory as a position in per-memory tables.
+    #[must_use]
+    pub fn slot(self) -> usize {
+        usize::try_from(self.index()).expect("memory counts fit in memory")
+    }
+}
+
+/// Ids of the instructions to wait for; no id twice.
+pub type InstructionDependencies = SmallVec<[InstructionId; 4]>;
+
+/// A node of the instruction graph.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    /// Its id, dense in order of generation, which is a topological order.
+    pub id: InstructionId,
+    /// What is done.
+    pub kind: InstructionKind,
+    /// Edges to earlier instructions of this node.
+    pub dependencies: InstructionDependencies,
+}
+
+/// Where the elements of a buffer's box lie: row-major, dense, from the start
+/// of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The allocation.
+    pub allocation: AllocationId,
+    /// The memory that it lies in.
+    pub memory: MemoryId,
+    /// The elements that the allocation holds, in buffer coordinates.
+    pub extent: Box3,
+}
+
+/// What a kernel, host task or fence touches through one access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundAccess {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The allocation that backs the access; `None` if nothing is touched.
+    pub placement: Option<Placement>,
+    /// The elements that the chunk may touch: inside `placement.extent`.
+    pub region: Region,
+}
+
+/// What an instruction does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InstructionKind {
+    /// Allocates zeroed memory.
+    Alloc {
+        /// The new allocation.
+        allocation: AllocationId,
+        /// Where.
+        memory: MemoryId,
+        /// Whose elements it will hold.
+        buffer: BufferId,
+        /// Size in bytes, not 0.
+        bytes: u64,
+        /// Alignment in bytes.
+        alignment: u64,
+    },
+    /// Gives an allocation back.
+    Free {
+        /// The allocation; nobody uses it any more.
+        allocation: AllocationId,
+        /// Where it was.
+        memory: MemoryId,
+    },
+    /// Copies a box of elements between two allocations of one buffer.
+    Copy {
+        /// The buffer.
+        buffer: BufferId,
+        /// From where.
+        source: Placement,
+        /// To where; another allocation.
+        target: Placement,
+        /// The elements: inside both extents.
+        elements: Box3,
+        /// Bytes per element.
+        elem_size: u64,
+    },
+    /// Sends a box of elements to another node.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// Names the payload; announced by a [`Pilot`].
+        message: MessageId,
+        /// What the data is for.
+        transfer: TransferId,
+        /// From where.
+        source: Placement,
+        /// The elements: inside the source's extent.
+        elements: Box3,
+        /// Bytes per element.
+        elem_size: u64,
+    },
+    /// Receives all of a region, from whoever sends it.
+    Receive(Inbound),
+    /// Begins to receive a region whose parts are awaited one by one.
+    SplitReceive(Inbound),
+    /// Completes when a part of a split receive has arrived.
+    AwaitReceive {
+        /// The split receive's transfer.
+        transfer: TransferId,
+        /// The part: inside the split receive's region.
+        region: Region,
+    },
+    /// Runs a chunk of a kernel on a device.
+    Kernel {
+        /// The device.
+        device: DeviceId,
+        /// Whose kernel.
+        task: TaskId,
+        /// The items.
+        chunk: Box3,
+        /// Memory, in the order of the task's accesses.
+        accesses: Box<[BoundAccess]>,
+    },
+    /// Runs a host task or takes a fence's snapshot, in a host thread.
+    HostTask {
+        /// Whose function.
+        task: TaskId,
+        /// Memory, in the order of the task's accesses.
+        accesses: Box<[BoundAccess]>,
+    },
+    /// A horizon has been reached: older bookkeeping may go.
+    Horizon {
+        /// The horizon task.
+        task: TaskId,
+    },
+    /// An epoch has been reached.
+    Epoch {
+        /// The epoch task.
+        task: TaskId,
+        /// What it is for.
+        action: EpochAction,
+    },
+}
+
+/// The target of a receive or split receive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inbound {
+    /// What the data is for.
+    pub transfer: TransferId,
+    /// To where; in host memory.
+    pub target: Placement,
+    /// All that will arrive: inside the target's extent, possibly less than
+    /// the transfer's whole region.
+    pub region: Region,
+    /// Bytes per element.
+    pub elem_size: u64,
+}
+
+/// Tells a receiver, ahead of time, what a message will bring (002 §3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pilot {
+    /// The receiver.
+    pub to: NodeId,
+    /// The message.
+    pub message: MessageId,
+    /// What the data is for.
+    pub transfer: TransferId,
+    /// The elements that it brings.
+    pub elements: Box3,
+}

@@ -1,0 +1,97 @@
+//! First pass: which device (or the host) runs which part of a command, and
+//! what that touches. Pure; knows nothing of what is where.
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, Mapper, MapperInput, Task, Work};
+use smallvec::SmallVec;
+
+use crate::instruction::{DeviceId, MemoryId};
+
+/// One kernel or host task to launch.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    /// `None`: on the host.
+    pub(crate) device: Option<DeviceId>,
+    pub(crate) memory: MemoryId,
+    pub(crate) chunk: Box3,
+    /// In the order of the task's accesses.
+    pub(crate) accesses: SmallVec<[PlannedAccess; 3]>,
+}
+
+/// What a launch does through one access.
+#[derive(Debug)]
+pub(crate) struct PlannedAccess {
+    pub(crate) buffer: BufferId,
+    pub(crate) mode: AccessMode,
+    pub(crate) region: Region,
+    /// The box that must lie in one allocation.
+    pub(crate) bounds: Box3,
+    /// Whether a user's word is all there is for disjoint writes.
+    pub(crate) trusted: bool,
+}
+
+pub(crate) type Launches = SmallVec<[Launch; 1]>;
+
+/// Splits command chunks over devices.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    devices: usize,
+    /// The most recent split; programs repeat few index spaces, mostly one.
+    last: Option<(IndexSpace, Box3, Vec<Box3>)>,
+}
+
+impl Planner {
+    pub(crate) fn new(devices: usize) -> Self {
+        Self { devices, last: None }
+    }
+
+    /// The launches for one node's chunk of a task (002 §3.1).
+    pub(crate) fn plan(
+        &mut self,
+        task: &Task,
+        chunk: Box3,
+        extent_of: impl Fn(BufferId) -> Box3,
+    ) -> Launches {
+        let Work::Device(space) = &task.work else {
+            let accesses = map_accesses(task, chunk, &extent_of);
+            return [Launch { device: None, memory: MemoryId::HOST, chunk, accesses }]
+                .into_iter()
+                .collect();
+        };
+        let chunks = self.split(space, chunk);
+        let on_devices = chunks.iter().enumerate().map(|(index, &chunk)| {
+            let device = DeviceId::from_index(index as u64);
+            let accesses = map_accesses(task, chunk, &extent_of);
+            Launch { device: Some(device), memory: MemoryId::of_device(device), chunk, accesses }
+        });
+        on_devices.collect()
+    }
+
+    fn split(&mut self, space: &IndexSpace, chunk: Box3) -> &[Box3] {
+        let known = matches!(&self.last, Some((s, c, _)) if s == space && *c == chunk);
+        if !known {
+            self.last = Some((*space, chunk, space.split(&chunk, self.devices)));
+        }
+        self.last.as_ref().map_or(&[], |(_, _, chunks)| chunks)
+    }
+}
+
+fn map_accesses(
+    task: &Task,
+    chunk: Box3,
+    extent_of: impl Fn(BufferId) -> Box3,
+) -> SmallVec<[PlannedAccess; 3]> {
+    let global = task.work.extent();
+    let map = |access: &celerity_tdag::Access| {
+        let buffer = extent_of(access.buffer);
+        let region = access.mapper.map(&MapperInput { chunk, global, buffer });
+        PlannedAccess {
+            buffer: access.buffer,
+            mode: access.mode,
+            bounds: region.bounding_box(),
+            region,
+            trusted: matches!(access.mapper, Mapper::User(_)),
+        }
+    };
+    task.accesses.iter().map(map).collect()
+}

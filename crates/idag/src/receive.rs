@@ -1,0 +1,67 @@
+//! Pass: what an await-push command announced is received into host memory
+//! (002 §3.4), as one *receive* if all consumers need all of it, and otherwise
+//! as a *split receive* with one *await receive* per part.
+
+use celerity_regions::{Box3, Region};
+use smallvec::SmallVec;
+
+use crate::buffer::{Awaited, BufferState};
+use crate::emit::{Schedule, Stream};
+use crate::instruction::{Inbound, InstructionId, InstructionKind, MemoryId};
+use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
+
+/// The boxes that what is awaited needs in host memory.
+pub(crate) fn landing_boxes(buffer: &BufferState) -> SmallVec<[Box3; 2]> {
+    let regions = buffer.awaited.iter().map(|awaited| &awaited.region);
+    regions.flat_map(contiguous_pieces).map(|piece| piece.bounding_box()).collect()
+}
+
+/// Receives all that is awaited; `consumers` are the regions that launches read.
+pub(crate) fn receive<'a>(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &mut BufferState,
+    consumers: impl Iterator<Item = &'a Region> + Clone,
+) {
+    for Awaited { transfer, region } in std::mem::take(&mut buffer.awaited) {
+        for piece in contiguous_pieces(&region) {
+            let elem_size = buffer.elem_size;
+            let backing = buffer.backing(MemoryId::HOST, &piece.bounding_box());
+            let target = backing.placement;
+            let parts = consumer_split(&piece, consumers.clone());
+            let inbound = Inbound { transfer, target, region: piece, elem_size };
+            receive_piece(stream, out, buffer, inbound, &parts);
+        }
+    }
+}
+
+fn receive_piece(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &mut BufferState,
+    inbound: Inbound,
+    parts: &Pieces,
+) {
+    let transfer = inbound.transfer;
+    let mut waits = stream.waits();
+    let backing = buffer.backing(MemoryId::HOST, &inbound.region.bounding_box());
+    backing.before_write(&inbound.region, &mut waits);
+    if let [all] = parts.as_slice() {
+        let id = stream.emit(out, InstructionKind::Receive(inbound), waits);
+        produced(buffer, id, all);
+        return;
+    }
+    let begin = stream.emit(out, InstructionKind::SplitReceive(inbound), waits);
+    for part in parts {
+        let mut waits = stream.waits();
+        waits.add(begin);
+        let kind = InstructionKind::AwaitReceive { transfer, region: part.clone() };
+        let id = stream.emit(out, kind, waits);
+        produced(buffer, id, part);
+    }
+}
+
+fn produced(buffer: &mut BufferState, id: InstructionId, region: &Region) {
+    buffer.backing(MemoryId::HOST, &region.bounding_box()).note_write(id, region);
+    buffer.note_production(region, id, MemoryId::HOST);
+}

@@ -1,0 +1,61 @@
+//! Pass: a push command becomes sends from host memory, one per target, box
+//! and original producer, each announced by a pilot (002 §3.4). Data that goes
+//! to several nodes is copied to the host once.
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_regions::{Box3, Region};
+use smallvec::SmallVec;
+
+use crate::allocate::allocate;
+use crate::buffer::BufferState;
+use crate::coherence::make_coherent;
+use crate::emit::{Schedule, Stream};
+use crate::instruction::{InstructionKind, MemoryId, Pilot};
+use crate::pieces::contiguous_pieces;
+
+pub(crate) fn push(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &mut BufferState,
+    transfer: TransferId,
+    targets: &[(NodeId, Region)],
+) {
+    let mut boxes = SmallVec::<[Box3; 4]>::new();
+    for (_, region) in targets {
+        contiguous_pieces(region).into_iter().for_each(|piece| boxes.push(piece.bounding_box()));
+    }
+    allocate(stream, out, buffer, MemoryId::HOST, &boxes, &Region::empty());
+    for (to, region) in targets {
+        make_coherent(stream, out, buffer, MemoryId::HOST, region);
+        for part in by_producer(buffer, region) {
+            send(stream, out, buffer, transfer, *to, part);
+        }
+    }
+}
+
+fn by_producer(buffer: &BufferState, region: &Region) -> SmallVec<[Box3; 4]> {
+    let mut parts = SmallVec::new();
+    buffer.versions.for_each_in_region(region, |part, _| parts.push(part));
+    parts
+}
+
+fn send(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &mut BufferState,
+    transfer: TransferId,
+    to: NodeId,
+    elements: Box3,
+) {
+    let elem_size = buffer.elem_size;
+    let backing = buffer.backing(MemoryId::HOST, &elements);
+    let region = Region::from(elements);
+    let mut waits = stream.waits();
+    backing.before_read(&region, &mut waits);
+    let message = stream.new_message();
+    out.pilots.push(Pilot { to, message, transfer, elements });
+    let source = backing.placement;
+    let kind = InstructionKind::Send { to, message, transfer, source, elements, elem_size };
+    let id = stream.emit(out, kind, waits);
+    backing.note_read(id, &region);
+}

@@ -1,0 +1,187 @@
+//! The first of the two steps in which a task enters the graph: check it, and
+//! find out which elements of which buffers it reads and writes as a whole.
+//! Changes nothing.
+
+use celerity_regions::Region;
+use smallvec::SmallVec;
+
+use crate::error::DeclareError;
+use crate::id::{BufferId, TaskId};
+use crate::mapper::{Mapper, MapperInput};
+use crate::task::{Access, AccessMode, BufferInfo, TaskSpec, Work};
+
+/// What happens when a task reads elements that nothing has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UninitializedRead {
+    /// The task is refused.
+    #[default]
+    Error,
+    /// The task is accepted with a [warning](Declared::warnings); it sees zeroes.
+    Warn,
+}
+
+/// A task that has been checked, with what it touches. Between this and
+/// [`TaskGraph::commit`](crate::TaskGraph::commit) other tasks may be inserted:
+/// dependencies are found at commitment.
+#[derive(Debug)]
+#[must_use = "a declared task enters the graph when it is committed"]
+pub struct Declared {
+    pub(crate) spec: TaskSpec,
+    pub(crate) footprint: Footprint,
+    pub(crate) warnings: Vec<DeclareError>,
+}
+
+impl Declared {
+    /// What was found and tolerated.
+    #[must_use]
+    pub fn warnings(&self) -> &[DeclareError] {
+        &self.warnings
+    }
+
+    /// What the task reads and writes, one entry per buffer.
+    #[must_use]
+    pub fn touched(&self) -> &[Touched] {
+        &self.footprint
+    }
+}
+
+/// What a task touches, one entry per buffer.
+pub(crate) type Footprint = SmallVec<[Touched; 3]>;
+
+/// What a task does to one buffer, over its whole index space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// All that is read.
+    pub reads: Region,
+    /// All that is written.
+    pub writes: Region,
+}
+
+/// Checks `spec` against everything that does not depend on earlier tasks, and
+/// evaluates its mappers on the whole index space.
+pub(crate) fn footprint<'a>(
+    spec: &TaskSpec,
+    next: TaskId,
+    buffer_of: impl Fn(BufferId) -> Option<&'a BufferInfo>,
+) -> Result<Footprint, DeclareError> {
+    let mut footprint = Footprint::new();
+    for access in &spec.accesses {
+        let Some(buffer) = buffer_of(access.buffer) else {
+            let task = describe(spec, next);
+            return Err(DeclareError::UnknownBuffer { task, buffer: access.buffer });
+        };
+        let subject = Subject { spec, next, access, buffer };
+        subject.check()?;
+        let image = subject.image();
+        record(&mut footprint, access, image).map_err(|Conflict| {
+            DeclareError::ConflictingAccesses {
+                task: describe(spec, next),
+                buffer: buffer.name.clone(),
+            }
+        })?;
+    }
+    Ok(footprint)
+}
+
+struct Conflict;
+
+/// Adds one access to the footprint; a writing access must be the only one.
+fn record(footprint: &mut Footprint, access: &Access, image: Region) -> Result<(), Conflict> {
+    if let Some(earlier) = footprint.iter_mut().find(|entry| entry.buffer == access.buffer) {
+        if access.mode.writes() || !earlier.writes.is_empty() {
+            return Err(Conflict);
+        }
+        earlier.reads.union_with(&image);
+        return Ok(());
+    }
+    let (reads, writes) = match access.mode {
+        AccessMode::Read => (image, Region::empty()),
+        AccessMode::Write => (Region::empty(), image),
+        AccessMode::ReadWrite => (image.clone(), image),
+    };
+    footprint.push(Touched { buffer: access.buffer, reads, writes });
+    Ok(())
+}
+
+/// One access of a task, with all that a message about it needs.
+struct Subject<'a> {
+    spec: &'a TaskSpec,
+    next: TaskId,
+    access: &'a Access,
+    buffer: &'a BufferInfo,
+}
+
+impl Subject<'_> {
+    fn check(&self) -> Result<(), DeclareError> {
+        self.check_dimensions()?;
+        self.check_bounds()?;
+        self.check_disjoint()
+    }
+
+    fn input(&self) -> MapperInput {
+        let space = self.spec.work.extent();
+        MapperInput { chunk: space, global: space, buffer: self.buffer.extent }
+    }
+
+    fn image(&self) -> Region {
+        self.access.mapper.map(&self.input())
+    }
+
+    fn check_dimensions(&self) -> Result<(), DeclareError> {
+        let task_dims = match &self.spec.work {
+            Work::Device(space) => space.dims,
+            _ => 0,
+        };
+        let needs_equal = matches!(
+            self.access.mapper,
+            Mapper::OneToOne | Mapper::Slice { .. } | Mapper::Neighborhood { .. }
+        );
+        if !needs_equal || task_dims == self.buffer.dims {
+            return Ok(());
+        }
+        Err(DeclareError::DimensionMismatch {
+            task: describe(self.spec, self.next),
+            buffer: self.buffer.name.clone(),
+            mapper: self.access.mapper.to_string(),
+            task_dims,
+            buffer_dims: self.buffer.dims,
+        })
+    }
+
+    fn check_bounds(&self) -> Result<(), DeclareError> {
+        let image = self.access.mapper.map_unclamped(&self.input());
+        let extent = Region::from(self.buffer.extent);
+        if extent.contains(&image) {
+            return Ok(());
+        }
+        Err(DeclareError::OutOfBounds {
+            task: describe(self.spec, self.next),
+            buffer: self.buffer.name.clone(),
+            mapper: self.access.mapper.to_string(),
+            image,
+            extent,
+        })
+    }
+
+    fn check_disjoint(&self) -> Result<(), DeclareError> {
+        let Work::Device(space) = &self.spec.work else { return Ok(()) };
+        if !self.access.mode.writes() || self.access.mapper.is_disjoint(&space.extent) {
+            return Ok(());
+        }
+        Err(DeclareError::OverlappingWrites {
+            task: describe(self.spec, self.next),
+            buffer: self.buffer.name.clone(),
+            mapper: self.access.mapper.to_string(),
+        })
+    }
+}
+
+/// `T3 "wave_step" at src/main.rs:40`, for a task that may get id `T3`.
+pub(crate) fn describe(spec: &TaskSpec, next: TaskId) -> String {
+    match &spec.location {
+        Some(location) => format!("{next} \"{}\" at {location}", spec.name),
+        None => format!("{next} \"{}\"", spec.name),
+    }
+}

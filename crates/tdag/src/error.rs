@@ -1,0 +1,92 @@
+//! What can be wrong with a task at submission.
+
+use std::sync::Arc;
+
+use celerity_regions::Region;
+
+/// A task that cannot enter the graph. The graph is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeclareError {
+    /// A read of elements that nothing has written.
+    #[error(
+        "{task} reads {region} of buffer \"{buffer}\", which nothing has written yet; write it in \
+         an earlier task, create the buffer from host data, or set \
+         CELERITY_UNINITIALIZED_READ=warn to read zeroes"
+    )]
+    UninitializedRead {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// What has not been written.
+        region: Region,
+    },
+    /// A mapper's image is not inside the buffer.
+    #[error(
+        "{task} accesses {image} of buffer \"{buffer}\" through {mapper}, but the buffer is \
+         {extent}; shrink the index space or correct the range mapper"
+    )]
+    OutOfBounds {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// The mapper.
+        mapper: String,
+        /// What the whole index space maps to.
+        image: Region,
+        /// All of the buffer.
+        extent: Region,
+    },
+    /// Two accesses to one buffer, one of which writes.
+    #[error(
+        "{task} has several accesses to buffer \"{buffer}\" of which one writes; use one \
+         read_write access, or split the task in two"
+    )]
+    ConflictingAccesses {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+    },
+    /// A split task writes through a mapper whose images may overlap.
+    #[error(
+        "{task} writes buffer \"{buffer}\" through {mapper}, which gives different chunks the \
+         same elements; write through one_to_one or another mapper with disjoint images, or use a \
+         host task"
+    )]
+    OverlappingWrites {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// The mapper.
+        mapper: String,
+    },
+    /// A built-in mapper between spaces of different dimensionality.
+    #[error(
+        "{task} has {task_dims} dimensions, but accesses buffer \"{buffer}\" of {buffer_dims} \
+         through {mapper}, which needs equal ones; use all, fixed or a mapper of your own"
+    )]
+    DimensionMismatch {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// The mapper.
+        mapper: String,
+        /// Dimensions of the index space.
+        task_dims: u8,
+        /// Dimensions of the buffer.
+        buffer_dims: u8,
+    },
+    /// The buffer belongs to another run, or has been dropped.
+    #[error("{task} accesses {buffer}, which does not exist in this run (any more)")]
+    UnknownBuffer {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's id.
+        buffer: crate::BufferId,
+    },
+}

@@ -1,0 +1,330 @@
+//! The task graph itself: dataflow at element granularity, horizons, epochs.
+//! The same on every node; knows nothing of nodes, devices or communication.
+
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Region, RegionMap};
+
+use crate::declare::{Declared, Footprint, UninitializedRead, describe, footprint};
+use crate::dependency::{Dependencies, DependencyKind};
+use crate::error::DeclareError;
+use crate::frontier::Frontier;
+use crate::id::{BufferId, TaskId};
+use crate::readers::Readers;
+use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
+
+/// Parameters of a [`TaskGraph`]; they must be equal on all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskGraphConfig {
+    /// A horizon is generated when the longest chain has grown by so many
+    /// tasks since the last one (002 §3.5).
+    pub horizon_step: u64,
+    /// … or when so many tasks have no successor.
+    pub horizon_max_parallelism: u64,
+    /// What to do about reads of elements that nothing has written.
+    pub uninitialized_read: UninitializedRead,
+}
+
+impl Default for TaskGraphConfig {
+    fn default() -> Self {
+        Self {
+            horizon_step: 4,
+            horizon_max_parallelism: 64,
+            uninitialized_read: UninitializedRead::Error,
+        }
+    }
+}
+
+/// A buffer to create.
+#[derive(Clone, Debug)]
+pub struct NewBuffer {
+    /// What the user calls it; `None` for its id.
+    pub name: Option<Arc<str>>,
+    /// True dimensionality, 0 to 3.
+    pub dims: u8,
+    /// All elements; the minimum must be the origin. May be empty.
+    pub extent: Box3,
+    /// Bytes per element; at least 1.
+    pub elem_size: u64,
+    /// Alignment of an element in bytes; a power of two.
+    pub elem_align: u64,
+    /// Whether every node provides the same initial contents.
+    pub host_initialized: bool,
+}
+
+/// Builds the graph of a program's tasks, one task at a time.
+///
+/// Tasks leave as soon as they are committed; what stays is, per buffer, who
+/// wrote each element last and who has read it since, and the window of tasks
+/// since the last applied horizon. So memory is bounded by the program's
+/// current access pattern, not by its length.
+#[derive(Debug)]
+pub struct TaskGraph {
+    config: TaskGraphConfig,
+    buffers: Vec<Option<BufferState>>,
+    frontier: Frontier<TaskId>,
+    /// The newest horizon; it is applied when the next one is generated.
+    pending_horizon: Option<TaskId>,
+    /// Length of the longest chain before the newest horizon or epoch.
+    depth_at_horizon: u64,
+    horizon_name: Arc<str>,
+    epoch_name: Arc<str>,
+}
+
+#[derive(Debug)]
+struct BufferState {
+    info: Arc<BufferInfo>,
+    /// `None`: nothing has written it.
+    writers: RegionMap<Option<TaskId>>,
+    readers: Readers<TaskId>,
+}
+
+/// A region map with more entries than this is rewritten when a horizon is
+/// applied, so that entries whose writers the horizon stands in for coalesce.
+const COMPACT_ABOVE: usize = 16;
+
+impl TaskGraph {
+    /// A graph without tasks; [`start`](Self::start) gives it its first.
+    #[must_use]
+    pub fn new(config: TaskGraphConfig) -> Self {
+        Self {
+            config,
+            buffers: Vec::new(),
+            frontier: Frontier::new(),
+            pending_horizon: None,
+            depth_at_horizon: 0,
+            horizon_name: "horizon".into(),
+            epoch_name: "epoch".into(),
+        }
+    }
+
+    /// The first task, `T0`: the init epoch.
+    ///
+    /// # Panics
+    /// If the graph has been started before.
+    pub fn start(&mut self) -> Arc<Task> {
+        assert_eq!(self.frontier.next_id().index(), 0, "a task graph is started once");
+        self.push_epoch(EpochAction::Init)
+    }
+
+    /// Adds a virtual buffer. Nothing is allocated.
+    pub fn create_buffer(&mut self, new: NewBuffer) -> Arc<BufferInfo> {
+        let id = BufferId::from_index(self.buffers.len() as u64);
+        let info = Arc::new(BufferInfo {
+            id,
+            name: new.name.unwrap_or_else(|| id.to_string().into()),
+            dims: new.dims,
+            extent: new.extent,
+            elem_size: new.elem_size,
+            elem_align: new.elem_align,
+            host_initialized: new.host_initialized,
+        });
+        let initial_writer = new.host_initialized.then_some(TaskId::from_index(0));
+        self.buffers.push(Some(BufferState {
+            info: info.clone(),
+            writers: RegionMap::new(new.extent, initial_writer),
+            readers: Readers::default(),
+        }));
+        info
+    }
+
+    /// Changes what messages call a buffer; returns its new description.
+    ///
+    /// # Panics
+    /// If there is no such buffer.
+    pub fn rename_buffer(&mut self, buffer: BufferId, name: Arc<str>) -> Arc<BufferInfo> {
+        let state = buffer_mut(&mut self.buffers, buffer);
+        Arc::make_mut(&mut state.info).name = name;
+        state.info.clone()
+    }
+
+    /// A buffer's description, unless it has been dropped.
+    #[must_use]
+    pub fn buffer(&self, buffer: BufferId) -> Option<&Arc<BufferInfo>> {
+        lookup(&self.buffers, buffer).map(|state| &state.info)
+    }
+
+    /// Forgets a buffer: later tasks cannot name it.
+    pub fn drop_buffer(&mut self, buffer: BufferId) {
+        if let Some(state) = self.buffers.get_mut(slot(buffer)) {
+            *state = None;
+        }
+    }
+
+    /// Checks a task and finds what it touches, without changing anything.
+    /// O(accesses · mapper evaluation), plus a query of each buffer it reads.
+    ///
+    /// # Errors
+    /// [`DeclareError`] says what the task does that it must not do.
+    pub fn declare(&self, spec: TaskSpec) -> Result<Declared, DeclareError> {
+        let next = self.frontier.next_id();
+        let footprint = footprint(&spec, next, |id| self.buffer(id).map(|info| &**info))?;
+        let warnings = self.uninitialized_reads(&spec, &footprint);
+        match (self.config.uninitialized_read, warnings.first()) {
+            (UninitializedRead::Error, Some(first)) => Err(first.clone()),
+            _ => Ok(Declared { spec, footprint, warnings }),
+        }
+    }
+
+    /// The tasks that last wrote what a declared task reads, with the buffer
+    /// and the part in question: what forward tasks are decided from.
+    pub fn producers(&self, declared: &Declared) -> Vec<(TaskId, BufferId, Region)> {
+        let mut producers: Vec<(TaskId, BufferId, Region)> = Vec::new();
+        for touched in &declared.footprint {
+            let Some(state) = lookup(&self.buffers, touched.buffer) else { continue };
+            state.writers.for_each_in_region(&touched.reads, |part, writer| {
+                let Some(writer) = writer.map(|id| self.frontier.representative(id)) else {
+                    return;
+                };
+                match producers.iter_mut().find(|p| (p.0, p.1) == (writer, touched.buffer)) {
+                    Some(known) => known.2.union_box(&part),
+                    None => producers.push((writer, touched.buffer, part.into())),
+                }
+            });
+        }
+        producers
+    }
+
+    /// Gives a declared task its place in the graph. Appends it to `out`, and
+    /// after it a horizon if one is due. O(edges + changed map entries).
+    ///
+    /// # Panics
+    /// If a buffer of the task was dropped since its declaration.
+    pub fn commit(&mut self, declared: Declared, out: &mut Vec<Arc<Task>>) -> TaskId {
+        let Declared { spec, footprint, .. } = declared;
+        let dependencies = self.dataflow(&footprint);
+        let id = self.frontier.push(&dependencies);
+        self.record(id, &footprint);
+        out.push(Arc::new(Task {
+            id,
+            name: spec.name,
+            work: spec.work,
+            accesses: spec.accesses.into_boxed_slice(),
+            dependencies,
+            location: spec.location,
+        }));
+        if self.horizon_is_due() {
+            out.push(self.push_horizon());
+        }
+        id
+    }
+
+    /// Appends an epoch: it waits for all earlier tasks, and all later tasks
+    /// wait for it.
+    pub fn epoch(&mut self, action: EpochAction, out: &mut Vec<Arc<Task>>) -> TaskId {
+        let epoch = self.push_epoch(action);
+        let id = epoch.id;
+        out.push(epoch);
+        id
+    }
+
+    fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
+        let mut found = Vec::new();
+        for touched in footprint {
+            let Some(state) = lookup(&self.buffers, touched.buffer) else { continue };
+            let mut region = Region::empty();
+            state.writers.for_each_in_region(&touched.reads, |part, writer| {
+                if writer.is_none() {
+                    region.union_box(&part);
+                }
+            });
+            if !region.is_empty() {
+                let task = describe(spec, self.frontier.next_id());
+                let buffer = state.info.name.clone();
+                found.push(DeclareError::UninitializedRead { task, buffer, region });
+            }
+        }
+        found
+    }
+
+    /// True dependencies on last writers, output dependencies on those that
+    /// are overwritten, anti-dependencies on their readers (003 §3.2, 000 §IV-B).
+    fn dataflow(&mut self, footprint: &Footprint) -> Dependencies<TaskId> {
+        let mut dependencies = Dependencies::default();
+        let frontier = &self.frontier;
+        let mut wait_for = |writer: TaskId, kind| {
+            dependencies.add(frontier.representative(writer), kind);
+        };
+        for touched in footprint {
+            let state = buffer_mut(&mut self.buffers, touched.buffer);
+            state.writers.for_each_in_region(&touched.reads, |_, writer| {
+                writer.iter().for_each(|&writer| wait_for(writer, DependencyKind::True));
+            });
+            state.writers.for_each_in_region(&touched.writes, |_, writer| {
+                writer.iter().for_each(|&writer| wait_for(writer, DependencyKind::Output));
+            });
+            state.readers.overwrite(&touched.writes, |reader| {
+                wait_for(reader, DependencyKind::Anti);
+            });
+        }
+        if dependencies.is_empty() {
+            dependencies.add(frontier.synchronization_point(), DependencyKind::Order);
+        }
+        dependencies
+    }
+
+    /// Makes task `id` the last writer and a reader of what it touches.
+    fn record(&mut self, id: TaskId, footprint: &Footprint) {
+        for touched in footprint {
+            let state = buffer_mut(&mut self.buffers, touched.buffer);
+            if touched.writes.is_empty() {
+                state.readers.add(id, &touched.reads);
+                continue;
+            }
+            state.writers.update(&touched.writes, Some(id));
+            state.readers.add(id, &touched.reads.difference(&touched.writes));
+        }
+    }
+
+    fn horizon_is_due(&self) -> bool {
+        self.frontier.depth() - self.depth_at_horizon >= self.config.horizon_step
+            || self.frontier.leaf_count() as u64 >= self.config.horizon_max_parallelism
+    }
+
+    fn push_horizon(&mut self) -> Arc<Task> {
+        let horizon = self.push_synchronization(Work::Horizon, self.horizon_name.clone());
+        if let Some(reached) = self.pending_horizon.replace(horizon.id) {
+            self.synchronize_at(reached);
+        }
+        horizon
+    }
+
+    fn push_epoch(&mut self, action: EpochAction) -> Arc<Task> {
+        let epoch = self.push_synchronization(Work::Epoch(action), self.epoch_name.clone());
+        self.pending_horizon = None;
+        self.synchronize_at(epoch.id);
+        epoch
+    }
+
+    fn push_synchronization(&mut self, work: Work, name: Arc<str>) -> Arc<Task> {
+        self.depth_at_horizon = self.frontier.depth();
+        let dependencies = self.frontier.after_all_leaves();
+        let id = self.frontier.push(&dependencies);
+        self.frontier.closed_by(id);
+        let accesses = Box::default();
+        Arc::new(Task { id, name, work, accesses, dependencies, location: None })
+    }
+
+    fn synchronize_at(&mut self, task: TaskId) {
+        self.frontier.synchronize_at(task);
+        for state in self.buffers.iter_mut().flatten() {
+            state.readers.compact(task);
+            if state.writers.len() > COMPACT_ABOVE {
+                state.writers.modify_all(|writer| writer.map(|id| id.max(task)));
+            }
+        }
+    }
+}
+
+fn slot(buffer: BufferId) -> usize {
+    usize::try_from(buffer.index()).expect("buffer counts fit in memory")
+}
+
+fn lookup(buffers: &[Option<BufferState>], buffer: BufferId) -> Option<&BufferState> {
+    buffers.get(slot(buffer)).and_then(Option::as_ref)
+}
+
+fn buffer_mut(buffers: &mut [Option<BufferState>], buffer: BufferId) -> &mut BufferState {
+    let state = buffers.get_mut(slot(buffer)).and_then(Option::as_mut);
+    state.unwrap_or_else(|| panic!("{buffer} does not exist"))
+}

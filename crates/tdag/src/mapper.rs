@@ -1,0 +1,321 @@
+//! Range mappers as values: which part of a buffer a part of the index space
+//! touches (003 §3.1). Knows geometry only, neither tasks nor nodes.
+//!
+//! ```
+//! use celerity_regions::Box3;
+//! use celerity_tdag::{Mapper, MapperInput};
+//! let input = MapperInput {
+//!     chunk: Box3::from_offset_range([4], [4]),
+//!     global: Box3::from_range([16]),
+//!     buffer: Box3::from_range([16]),
+//! };
+//! let halo = Mapper::neighborhood([1]);
+//! assert_eq!(halo.map(&input), Box3::from_offset_range([3], [6]).into());
+//! assert_eq!(halo, Mapper::neighborhood([1]));
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Coord3, Region};
+
+/// What a mapper is evaluated on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapperInput {
+    /// The part of the index space in question, in global coordinates.
+    pub chunk: Box3,
+    /// The task's whole index space.
+    pub global: Box3,
+    /// The whole buffer; its minimum is the origin.
+    pub buffer: Box3,
+}
+
+/// Which elements around each item a [`Mapper::Neighborhood`] reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NeighborhoodShape {
+    /// The whole box, corners included.
+    BoundingBox,
+    /// Only along each axis: the chunk and one slab per face, no corners.
+    AlongAxes,
+}
+
+/// A range mapper: a comparable value with structural metadata.
+///
+/// Laws, for every lawful mapper `r`:
+/// * additive: `r(A ∪ B) = r(A) ∪ r(B)` (001 eq. 2). Monotonicity alone (000
+///   §IV-B) would let push and await-push disagree;
+/// * in bounds: [`map`](Self::map) clamps to the buffer;
+/// * for writers, disjoint chunks have disjoint images (001 eq. 3); see
+///   [`is_disjoint`](Self::is_disjoint).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Mapper {
+    /// Each item touches the element of its own index.
+    OneToOne,
+    /// Every item touches the whole buffer.
+    All,
+    /// Every item touches the same region, whatever the chunk.
+    Fixed(Arc<Region>),
+    /// The chunk, extended over the whole buffer along one dimension.
+    Slice {
+        /// The extended dimension, 0 being the slowest.
+        dim: u8,
+    },
+    /// Each item touches its element and a border around it.
+    Neighborhood {
+        /// Elements to either side, per dimension.
+        border: Coord3,
+        /// Box or axes only.
+        shape: NeighborhoodShape,
+    },
+    /// A user's function; equal only to itself.
+    User(UserMapper),
+}
+
+/// How a mapper's image depends on the chunk, along one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DimRelation {
+    /// The image is the chunk's own interval.
+    Identity,
+    /// The chunk's interval, grown by so many elements on either side.
+    Padded(u64),
+    /// The same interval for all chunks.
+    Constant,
+    /// Nothing is known.
+    Opaque,
+}
+
+impl Mapper {
+    /// The neighbourhood of `border[d]` elements to either side in each
+    /// dimension, corners included.
+    #[must_use]
+    pub fn neighborhood<const D: usize>(border: [usize; D]) -> Self {
+        Self::neighborhood_shaped(border, NeighborhoodShape::BoundingBox)
+    }
+
+    /// The neighbourhood of the given shape.
+    #[must_use]
+    pub fn neighborhood_shaped<const D: usize>(
+        border: [usize; D],
+        shape: NeighborhoodShape,
+    ) -> Self {
+        let mut wide = [0; 3];
+        for (wide, narrow) in wide.iter_mut().zip(border) {
+            *wide = narrow as u64;
+        }
+        Self::Neighborhood { border: wide, shape }
+    }
+
+    /// The same box for every chunk.
+    #[must_use]
+    pub fn fixed(region: impl Into<Region>) -> Self {
+        Self::Fixed(Arc::new(region.into()))
+    }
+
+    /// The part of the buffer that the chunk touches, clamped to the buffer.
+    /// O(1) for built-in mappers; empty for an empty chunk.
+    #[must_use]
+    #[inline]
+    pub fn map(&self, input: &MapperInput) -> Region {
+        match self.map_box(input) {
+            Some(single) => single.into(),
+            None => self.map_many(input),
+        }
+    }
+
+    /// The image before clamping: what a check for out-of-bounds accesses must
+    /// look at. Neighbourhoods are the one mapper that may reach over the edge
+    /// by definition, so they come back clamped.
+    #[must_use]
+    pub fn map_unclamped(&self, input: &MapperInput) -> Region {
+        match self {
+            _ if input.chunk.is_empty() => Region::empty(),
+            Self::OneToOne => input.chunk.into(),
+            Self::Fixed(region) => (**region).clone(),
+            Self::Slice { dim } => extend(&input.chunk, &input.buffer, usize::from(*dim)).into(),
+            Self::Neighborhood { .. } if !input.buffer.contains(&input.chunk) => input.chunk.into(),
+            Self::All | Self::Neighborhood { .. } => self.map(input),
+            Self::User(user) => user.mapper.map(input),
+        }
+    }
+
+    /// What is known of the image along dimension `dim`.
+    #[must_use]
+    pub fn relation(&self, dim: usize) -> DimRelation {
+        match self {
+            Self::OneToOne => DimRelation::Identity,
+            Self::All | Self::Fixed(_) => DimRelation::Constant,
+            Self::Slice { dim: along } if usize::from(*along) == dim => DimRelation::Constant,
+            Self::Slice { .. } => DimRelation::Identity,
+            Self::Neighborhood { border, .. } => match border[dim] {
+                0 => DimRelation::Identity,
+                pad => DimRelation::Padded(pad),
+            },
+            Self::User(_) => DimRelation::Opaque,
+        }
+    }
+
+    /// Whether the image is the same for every non-empty chunk.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Self::All | Self::Fixed(_))
+    }
+
+    /// Whether disjoint chunks of `space` are known to have disjoint images:
+    /// what a writing access of a split task needs.
+    #[must_use]
+    pub fn is_disjoint(&self, space: &Box3) -> bool {
+        match self {
+            Self::OneToOne => true,
+            Self::Slice { dim } => space.range()[usize::from(*dim)] <= 1,
+            Self::Neighborhood { border, .. } => *border == [0; 3],
+            Self::All | Self::Fixed(_) => space.volume() <= 1,
+            Self::User(user) => user.disjoint,
+        }
+    }
+
+    /// The image where it is a single box, without building a region.
+    #[inline]
+    fn map_box(&self, input: &MapperInput) -> Option<Box3> {
+        let MapperInput { chunk, buffer, .. } = input;
+        if chunk.is_empty() {
+            return Some(Box3::EMPTY);
+        }
+        match self {
+            Self::OneToOne => Some(chunk.intersection(buffer)),
+            Self::All => Some(*buffer),
+            Self::Slice { dim } => {
+                Some(extend(chunk, buffer, usize::from(*dim)).intersection(buffer))
+            }
+            Self::Neighborhood { border, shape } if shape.is_box_for(border) => {
+                Some(grow(chunk, border).intersection(buffer))
+            }
+            Self::Neighborhood { .. } | Self::Fixed(_) | Self::User(_) => None,
+        }
+    }
+
+    fn map_many(&self, input: &MapperInput) -> Region {
+        match self {
+            Self::Fixed(region) => region.intersection_box(&input.buffer),
+            Self::Neighborhood { border, .. } => grow_along_axes(input, border),
+            Self::User(user) => user.mapper.map(input).intersection_box(&input.buffer),
+            Self::OneToOne | Self::All | Self::Slice { .. } => {
+                unreachable!("single boxes are mapped by map_box")
+            }
+        }
+    }
+}
+
+impl NeighborhoodShape {
+    /// A cross with one arm is a box.
+    fn is_box_for(self, border: &Coord3) -> bool {
+        self == Self::BoundingBox || border.iter().filter(|&&width| width > 0).count() <= 1
+    }
+}
+
+impl fmt::Display for Mapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OneToOne => f.write_str("one_to_one"),
+            Self::All => f.write_str("all"),
+            Self::Fixed(region) => write!(f, "fixed({region})"),
+            Self::Slice { dim } => write!(f, "slice({dim})"),
+            Self::Neighborhood { border, shape: NeighborhoodShape::BoundingBox } => {
+                write!(f, "neighborhood({border:?})")
+            }
+            Self::Neighborhood { border, shape: NeighborhoodShape::AlongAxes } => {
+                write!(f, "neighborhood_along_axes({border:?})")
+            }
+            Self::User(user) => write!(f, "{}", user.mapper.name()),
+        }
+    }
+}
+
+fn extend(chunk: &Box3, buffer: &Box3, dim: usize) -> Box3 {
+    let (mut min, mut max) = (chunk.min(), chunk.max());
+    min[dim] = 0;
+    max[dim] = buffer.max()[dim];
+    Box3::new(min, max)
+}
+
+fn grow(chunk: &Box3, border: &Coord3) -> Box3 {
+    let (mut min, mut max) = (chunk.min(), chunk.max());
+    for dim in 0..3 {
+        min[dim] = min[dim].saturating_sub(border[dim]);
+        max[dim] = max[dim].saturating_add(border[dim]);
+    }
+    Box3::new(min, max)
+}
+
+fn grow_along_axes(input: &MapperInput, border: &Coord3) -> Region {
+    let arms = (0..3).filter(|&dim| border[dim] > 0).map(|dim| {
+        let mut arm = [0; 3];
+        arm[dim] = border[dim];
+        grow(&input.chunk, &arm).intersection(&input.buffer)
+    });
+    Region::from_boxes(arms)
+}
+
+/// A user's range mapper.
+///
+/// An implementation must obey the laws of [`Mapper`]. A mapper that breaks
+/// them cannot make the safe API unsound (kernels are confined to what was
+/// declared for their chunk), but may make a program fail or see old data.
+pub trait RangeMapper: Send + Sync + 'static {
+    /// The elements that `input.chunk` touches; never looked at outside of
+    /// `input.buffer` once submission has accepted the task.
+    fn map(&self, input: &MapperInput) -> Region;
+
+    /// A name for messages and graphs.
+    fn name(&self) -> &str {
+        "user mapper"
+    }
+}
+
+impl<F: Fn(&MapperInput) -> Region + Send + Sync + 'static> RangeMapper for F {
+    fn map(&self, input: &MapperInput) -> Region {
+        self(input)
+    }
+}
+
+/// A shared [`RangeMapper`], compared by identity.
+#[derive(Clone)]
+pub struct UserMapper {
+    mapper: Arc<dyn RangeMapper>,
+    disjoint: bool,
+}
+
+impl UserMapper {
+    /// Wraps a mapper for reading accesses and single-chunk tasks.
+    #[must_use]
+    pub fn new(mapper: impl RangeMapper) -> Self {
+        Self { mapper: Arc::new(mapper), disjoint: false }
+    }
+
+    /// Wraps a mapper whose images of disjoint chunks are disjoint, so that a
+    /// split task may write through it. The generators check the claim for the
+    /// chunks that they create and report an overlap as a diagnostic.
+    #[must_use]
+    pub fn disjoint(mapper: impl RangeMapper) -> Self {
+        Self { mapper: Arc::new(mapper), disjoint: true }
+    }
+}
+
+impl PartialEq for UserMapper {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.mapper, &other.mapper) && self.disjoint == other.disjoint
+    }
+}
+
+impl Eq for UserMapper {}
+
+impl std::hash::Hash for UserMapper {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.mapper).cast::<()>().hash(state);
+    }
+}
+
+impl fmt::Debug for UserMapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UserMapper({})", self.mapper.name())
+    }
+}

@@ -1,0 +1,206 @@
+//! Plain data that describes a program: buffers, accesses, tasks. No kernels,
+//! no memory: the executor owns those, keyed by [`TaskId`].
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Coord3};
+
+use crate::dependency::Dependencies;
+use crate::id::{BufferId, TaskId};
+use crate::mapper::Mapper;
+
+/// A virtual buffer: a name for elements, not memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BufferInfo {
+    /// Its id, dense in order of creation, equal on all nodes.
+    pub id: BufferId,
+    /// What the user calls it; `B0` and so on where they do not.
+    pub name: Arc<str>,
+    /// True dimensionality, 0 to 3.
+    pub dims: u8,
+    /// All elements; the minimum is the origin.
+    pub extent: Box3,
+    /// Bytes per element; at least 1.
+    pub elem_size: u64,
+    /// Alignment of an element in bytes; a power of two.
+    pub elem_align: u64,
+    /// Whether every node provides the same initial contents.
+    pub host_initialized: bool,
+}
+
+/// What an access does to its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessMode {
+    /// Reads only.
+    Read,
+    /// Overwrites all of them without looking at what was there.
+    Write,
+    /// Reads and overwrites.
+    ReadWrite,
+}
+
+impl AccessMode {
+    /// Whether earlier contents matter.
+    #[must_use]
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadWrite)
+    }
+
+    /// Whether it is a producer of later contents.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::ReadWrite)
+    }
+}
+
+/// One entry of a task's access tuple.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// What is done with it.
+    pub mode: AccessMode,
+    /// Which part a chunk touches.
+    pub mapper: Mapper,
+}
+
+/// How an index space is cut into chunks (000 §IV-A).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Split {
+    /// Along dimension 0.
+    #[default]
+    OneDimensional,
+    /// Into tiles over dimensions 0 and 1.
+    Tiled,
+}
+
+/// The index space of a task that is split over nodes and devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexSpace {
+    /// True dimensionality, 0 to 3.
+    pub dims: u8,
+    /// All items, in global coordinates; not empty.
+    pub extent: Box3,
+    /// Chunk sizes are multiples of this, but for the last one; never 0.
+    pub granularity: Coord3,
+    /// The user's hint.
+    pub split: Split,
+}
+
+impl IndexSpace {
+    /// The space of `extent` with granularity 1 and the default split.
+    #[must_use]
+    pub fn new(dims: u8, extent: Box3) -> Self {
+        Self { dims, extent, granularity: [1; 3], split: Split::default() }
+    }
+
+    /// Cuts `part`, a box of this space, into at most `parts` chunks.
+    #[must_use]
+    pub fn split(&self, part: &Box3, parts: usize) -> Vec<Box3> {
+        match self.split {
+            Split::OneDimensional => celerity_regions::split_1d(part, self.granularity, parts),
+            Split::Tiled => celerity_regions::split_2d(part, self.granularity, parts),
+        }
+    }
+}
+
+/// What an epoch task is for (004 §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EpochAction {
+    /// The first task of every graph; does nothing.
+    Init,
+    /// All nodes wait for each other, and the user's threads wait for it.
+    Barrier,
+    /// The last task of every graph.
+    Shutdown,
+}
+
+/// What a task does, and so how it is assigned to nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A kernel: split over all devices of all nodes.
+    Device(IndexSpace),
+    /// A function on the host, once in the cluster: on node 0.
+    HostOnce,
+    /// Every node takes a snapshot of what the accesses name.
+    Fence,
+    /// Bounds the tracking structures of all graphs (002 §3.5).
+    Horizon,
+    /// Synchronises the graphs with the user's threads.
+    Epoch(EpochAction),
+}
+
+impl Work {
+    /// The items of the task; one for everything that is not split.
+    #[must_use]
+    pub fn extent(&self) -> Box3 {
+        match self {
+            Self::Device(space) => space.extent,
+            _ => Box3::UNIT,
+        }
+    }
+}
+
+/// Where in the user's source a task was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLocation {
+    /// The file, as the compiler names it.
+    pub file: &'static str,
+    /// One-based.
+    pub line: u32,
+}
+
+impl From<&'static Location<'static>> for SourceLocation {
+    fn from(location: &'static Location<'static>) -> Self {
+        Self { file: location.file(), line: location.line() }
+    }
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A task before it enters the graph.
+#[derive(Clone, Debug)]
+pub struct TaskSpec {
+    /// What the user calls it.
+    pub name: Arc<str>,
+    /// What it does.
+    pub work: Work,
+    /// What it touches.
+    pub accesses: Vec<Access>,
+    /// Where it was submitted.
+    pub location: Option<SourceLocation>,
+}
+
+/// A node of the task graph: immutable, shared by all later stages.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its id, dense in order of commitment, equal on all nodes.
+    pub id: TaskId,
+    /// What the user calls it.
+    pub name: Arc<str>,
+    /// What it does.
+    pub work: Work,
+    /// What it touches: at most one access per buffer if any of them writes.
+    pub accesses: Box<[Access]>,
+    /// Edges to earlier tasks.
+    pub dependencies: Dependencies<TaskId>,
+    /// Where it was submitted.
+    pub location: Option<SourceLocation>,
+}
+
+impl fmt::Display for Task {
+    /// `T3 "wave_step" at src/main.rs:40`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} \"{}\"", self.id, self.name)?;
+        match &self.location {
+            Some(location) => write!(f, " at {location}"),
+            None => Ok(()),
+        }
+    }
+}

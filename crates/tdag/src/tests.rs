@@ -1,0 +1,241 @@
+//! Unit tests of declaration, dataflow, horizons and epochs on small programs.
+
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Region};
+
+use crate::*;
+
+/// A graph with buffers `a` and `b` of 8 × 8 elements, and what it has emitted.
+struct Fixture {
+    graph: TaskGraph,
+    out: Vec<Arc<Task>>,
+    a: BufferId,
+    b: BufferId,
+}
+
+const EXTENT: [usize; 2] = [8, 8];
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with(TaskGraphConfig::default())
+    }
+
+    fn with(config: TaskGraphConfig) -> Self {
+        let mut graph = TaskGraph::new(config);
+        let out = vec![graph.start()];
+        let (a, b) = (graph.create_buffer(buffer("a")).id, graph.create_buffer(buffer("b")).id);
+        Self { graph, out, a, b }
+    }
+
+    fn declare(&self, work: Work, accesses: Vec<Access>) -> Result<Declared, DeclareError> {
+        let location = Some(SourceLocation { file: "user.rs", line: 7 });
+        self.graph.declare(TaskSpec { name: "t".into(), work, accesses, location })
+    }
+
+    fn submit(&mut self, range: [usize; 2], accesses: Vec<Access>) -> TaskId {
+        let declared = self.declare(device(range), accesses).expect("a lawful task");
+        self.graph.commit(declared, &mut self.out)
+    }
+
+    fn dependency(&self, of: TaskId, on: TaskId) -> Option<DependencyKind> {
+        let task = self.out.iter().find(|task| task.id == of).expect("an emitted task");
+        task.dependencies.kind_of(on)
+    }
+
+    fn horizons(&self) -> Vec<TaskId> {
+        let is_horizon = |task: &&Arc<Task>| task.work == Work::Horizon;
+        self.out.iter().filter(is_horizon).map(|task| task.id).collect()
+    }
+}
+
+fn buffer(name: &str) -> NewBuffer {
+    NewBuffer {
+        name: Some(name.into()),
+        dims: 2,
+        extent: Box3::from_range(EXTENT),
+        elem_size: 4,
+        elem_align: 4,
+        host_initialized: false,
+    }
+}
+
+fn device(range: [usize; 2]) -> Work {
+    Work::Device(IndexSpace::new(2, Box3::from_range(range)))
+}
+
+fn read(buffer: BufferId, mapper: Mapper) -> Access {
+    Access { buffer, mode: AccessMode::Read, mapper }
+}
+
+fn write(buffer: BufferId, mapper: Mapper) -> Access {
+    Access { buffer, mode: AccessMode::Write, mapper }
+}
+
+#[test]
+fn disjoint_writes_do_not_depend_on_each_other() {
+    let mut f = Fixture::new();
+    let top = f.submit([4, 8], vec![write(f.a, Mapper::OneToOne)]);
+    let all = f.submit(EXTENT, vec![write(f.b, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(all, top), None);
+    let init = f.out[0].id;
+    assert_eq!(f.dependency(all, init), Some(DependencyKind::Order));
+}
+
+#[test]
+fn a_reader_waits_only_for_the_writers_of_what_it_reads() {
+    let mut f = Fixture::new();
+    let row = |y| Mapper::fixed(Box3::from_offset_range([y, 0], [1, 8]));
+    let single = [1, 1];
+    let first = f.submit(single, vec![write(f.a, row(0))]);
+    let second = f.submit(single, vec![write(f.a, row(1))]);
+    let reader = f.submit(EXTENT, vec![read(f.a, row(1)), write(f.b, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(reader, second), Some(DependencyKind::True));
+    assert_eq!(f.dependency(reader, first), None);
+}
+
+#[test]
+fn overwriting_waits_for_readers_and_writers() {
+    let mut f = Fixture::new();
+    let writer = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let reader = f.submit(EXTENT, vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
+    let again = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(again, reader), Some(DependencyKind::Anti));
+    assert_eq!(f.dependency(again, writer), Some(DependencyKind::Output));
+}
+
+#[test]
+fn producers_name_who_wrote_what_is_read() {
+    let mut f = Fixture::new();
+    let writer = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let declared = f
+        .declare(device([1, 8]), vec![read(f.a, Mapper::neighborhood([1, 0]))])
+        .expect("a lawful task");
+    let rows = Region::from(Box3::from_range([2, 8]));
+    assert_eq!(f.graph.producers(&declared), [(writer, f.a, rows)]);
+}
+
+#[test]
+fn a_chain_gets_a_horizon_every_four_tasks() {
+    let mut f = Fixture::new();
+    for _ in 0..16 {
+        f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    }
+    let horizons: Vec<u64> = f.horizons().iter().map(|id| id.index()).collect();
+    assert_eq!(horizons, [5, 10, 15, 20]);
+}
+
+#[test]
+fn many_independent_tasks_get_a_horizon() {
+    let config = TaskGraphConfig { horizon_max_parallelism: 8, ..Default::default() };
+    let mut f = Fixture::with(config);
+    for y in 0..8 {
+        let row = Mapper::fixed(Box3::from_offset_range([y, 0], [1, 8]));
+        f.submit([1, 1], vec![write(f.a, row)]);
+    }
+    let [horizon] = f.horizons()[..] else { panic!("one horizon") };
+    assert_eq!(f.out.last().map(|task| task.dependencies.len()), Some(8));
+    assert_eq!(horizon.index(), 9);
+}
+
+#[test]
+fn an_applied_horizon_stands_in_for_older_tasks() {
+    let config = TaskGraphConfig { horizon_step: 2, ..Default::default() };
+    let mut f = Fixture::with(config);
+    let old = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    while f.horizons().len() < 2 {
+        f.submit(EXTENT, vec![write(f.b, Mapper::OneToOne)]);
+    }
+    let reader = f.submit([1, 1], vec![read(f.a, Mapper::All)]);
+    assert_eq!(f.dependency(reader, old), None);
+    assert_eq!(f.dependency(reader, f.horizons()[0]), Some(DependencyKind::True));
+}
+
+#[test]
+fn all_later_tasks_wait_for_an_epoch() {
+    let mut f = Fixture::new();
+    let before = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let epoch = f.graph.epoch(EpochAction::Barrier, &mut f.out);
+    let after = f.submit(EXTENT, vec![write(f.b, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(epoch, before), Some(DependencyKind::Order));
+    assert_eq!(f.dependency(after, epoch), Some(DependencyKind::Order));
+}
+
+#[test]
+fn reading_what_nothing_wrote_is_refused_with_names_and_box() {
+    let f = Fixture::new();
+    let error = f.declare(device(EXTENT), vec![read(f.a, Mapper::OneToOne)]).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with("T1 \"t\" at user.rs:7 reads {[0..8, 0..8]} of buffer \"a\""));
+}
+
+#[test]
+fn reading_what_nothing_wrote_can_be_a_warning() {
+    let config =
+        TaskGraphConfig { uninitialized_read: UninitializedRead::Warn, ..Default::default() };
+    let f = Fixture::with(config);
+    let declared = f.declare(device(EXTENT), vec![read(f.a, Mapper::OneToOne)]);
+    assert_eq!(declared.expect("tolerated").warnings().len(), 1);
+}
+
+#[test]
+fn leaving_the_buffer_is_refused() {
+    let f = Fixture::new();
+    let too_wide = device([8, 9]);
+    for mapper in [Mapper::OneToOne, Mapper::neighborhood([1, 1])] {
+        let result = f.declare(too_wide, vec![write(f.a, mapper)]);
+        assert!(matches!(result, Err(DeclareError::OutOfBounds { .. })));
+    }
+    let outside = Mapper::fixed(Box3::from_offset_range([0, 8], [1, 1]));
+    let result = f.declare(device([1, 1]), vec![write(f.a, outside)]);
+    assert!(matches!(result, Err(DeclareError::OutOfBounds { .. })));
+}
+
+#[test]
+fn a_border_that_leaves_the_buffer_is_clamped() {
+    let mut f = Fixture::new();
+    f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    f.submit(EXTENT, vec![read(f.a, Mapper::neighborhood([3, 3]))]);
+}
+
+#[test]
+fn a_writer_excludes_other_accesses_to_its_buffer() {
+    let f = Fixture::new();
+    let both = vec![write(f.a, Mapper::OneToOne), read(f.a, Mapper::OneToOne)];
+    let result = f.declare(device(EXTENT), both);
+    assert!(matches!(result, Err(DeclareError::ConflictingAccesses { .. })));
+}
+
+#[test]
+fn split_tasks_write_through_disjoint_mappers_only() {
+    let f = Fixture::new();
+    let result = f.declare(device(EXTENT), vec![write(f.a, Mapper::All)]);
+    assert!(matches!(result, Err(DeclareError::OverlappingWrites { .. })));
+    assert!(f.declare(Work::HostOnce, vec![write(f.a, Mapper::All)]).is_ok());
+    let rows = vec![write(f.a, Mapper::Slice { dim: 1 })];
+    assert!(f.declare(device([8, 1]), rows.clone()).is_ok());
+    assert!(f.declare(device([8, 2]), rows).is_err());
+}
+
+#[test]
+fn dimensions_must_match_for_built_in_mappers() {
+    let f = Fixture::new();
+    let line = Work::Device(IndexSpace::new(1, Box3::from_range([8])));
+    let result = f.declare(line, vec![write(f.a, Mapper::OneToOne)]);
+    assert!(matches!(result, Err(DeclareError::DimensionMismatch { .. })));
+}
+
+#[test]
+fn a_dropped_buffer_is_unknown() {
+    let mut f = Fixture::new();
+    f.graph.drop_buffer(f.a);
+    let result = f.declare(device(EXTENT), vec![write(f.a, Mapper::OneToOne)]);
+    assert!(matches!(result, Err(DeclareError::UnknownBuffer { .. })));
+}
+
+#[test]
+fn an_empty_index_space_touches_nothing() {
+    let mut f = Fixture::new();
+    let id = f.submit([0, 8], vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(id, f.out[0].id), Some(DependencyKind::Order));
+}
