@@ -1,2 +1,86 @@
-//! Automation of the workspace.
-fn main() {}
+//! Automation of the workspace, run as `cargo xtask <command>`.
+//!
+//! Owns how tests are run and counted, how benchmarks are compared with the reference figures, and
+//! the repository rules that no compiler checks. Refuses to know what any other crate of the
+//! workspace does: it depends on none of them, so that it builds first and builds fast.
+
+mod bench;
+mod error;
+mod runner;
+mod tally;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Error;
+use crate::workspace::Workspace;
+
+/// Automation of the Celerity workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compile every target and run every test.
+    ///
+    /// Unit, integration and doc tests are run (the former two with cargo-nextest where it is
+    /// installed); examples and benchmarks are compiled. The last line is `N passed, N failed`.
+    Test,
+    /// Run benchmarks and compare them with the reference figures.
+    ///
+    /// Prints our median beside the best build of the C++ original for every case that both have,
+    /// and writes the same figures to `bench-results.json` in the target directory.
+    Bench {
+        /// Benchmark files to run, as named in benches/benches (default: all of them)
+        #[arg(value_name = "GROUP")]
+        groups: Vec<String>,
+        /// Stop each case as soon as its estimate settles: fast, less exact
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Check the repository rules: dependency arrows, module docs, manifests, forbidden text.
+    ///
+    /// The same rules run as tests under `cargo xtask test`.
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command; `false` means that it ran and found something wrong.
+fn run(command: Command) -> Result<bool, Error> {
+    let workspace = Workspace::load()?;
+    match command {
+        Command::Test => test::run(&workspace),
+        Command::Bench { groups, quick } => bench::run(&workspace, &groups, quick),
+        Command::Tidy => tidy::run(&workspace),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,132 @@
+//! Our figures beside the original's: a table for people, JSON for programs.
+
+use std::fmt;
+
+use serde_json::json;
+
+use super::estimates::Estimate;
+use super::reference::Reference;
+
+/// All measured cases, each with its reference where there is one.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    ours: Estimate,
+    reference_ns: Option<f64>,
+}
+
+impl Row {
+    /// How many times faster than the original we are; less than one means slower.
+    fn speedup(&self) -> Option<f64> {
+        self.reference_ns.map(|reference| reference / self.ours.median_ns)
+    }
+
+    fn name(&self) -> String {
+        match self.ours.function.as_str() {
+            "" => self.ours.group.clone(),
+            function => format!("{} / {function}", self.ours.group),
+        }
+    }
+}
+
+impl Comparison {
+    /// Looks up the reference of each case by its names.
+    pub(crate) fn new(cases: Vec<Estimate>, reference: &Reference) -> Self {
+        let row = |ours: Estimate| {
+            let reference_ns = reference.best_ns(&ours.group, &ours.function);
+            Row { ours, reference_ns }
+        };
+        Self { rows: cases.into_iter().map(row).collect() }
+    }
+
+    /// The same figures as one JSON object, times in nanoseconds; `quick` records how they were
+    /// measured.
+    pub(crate) fn to_json(&self, quick: bool) -> String {
+        let cases = self.rows.iter().map(|row| {
+            json!({
+                "group": row.ours.group,
+                "function": row.ours.function,
+                "median_ns": row.ours.median_ns,
+                "reference_ns": row.reference_ns,
+                "speedup": row.speedup(),
+            })
+        });
+        let json = json!({ "quick": quick, "cases": cases.collect::<Vec<_>>() });
+        format!("{json:#}\n")
+    }
+
+    /// The row with the smallest speedup, among those that have one.
+    fn worst(&self) -> Option<(&Row, f64)> {
+        let rated = self.rows.iter().filter_map(|row| Some((row, row.speedup()?)));
+        rated.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.rows.iter().map(Row::name);
+        let width = names.map(|name| name.chars().count()).max().unwrap_or(0).max("case".len());
+        writeln!(
+            f,
+            "{:width$}  {:>14}  {:>14}  {:>8}",
+            "case", "ours ns", "C++ best ns", "speedup"
+        )?;
+        for row in &self.rows {
+            let reference = row.reference_ns.map_or("-".into(), |ns| format!("{ns:.1}"));
+            let speedup = row.speedup().map_or("-".into(), |ratio| format!("{ratio:.2}x"));
+            let (name, ours) = (row.name(), row.ours.median_ns);
+            writeln!(f, "{name:width$}  {ours:>14.1}  {reference:>14}  {speedup:>8}")?;
+        }
+        match self.worst() {
+            Some((row, speedup)) => writeln!(f, "worst: {} at {speedup:.2}x", row.name()),
+            None => writeln!(f, "worst: no case has a reference"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::{Comparison, Row};
+    use crate::bench::estimates::Estimate;
+
+    fn comparison() -> Comparison {
+        let row = |function: &str, median_ns, reference_ns| Row {
+            ours: Estimate { group: "graphs".into(), function: function.into(), median_ns },
+            reference_ns,
+        };
+        Comparison {
+            rows: vec![
+                row("soup", 100.0, Some(400.0)),
+                row("chain", 100.0, Some(150.0)),
+                row("ours only", 1.0, None),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_table_ends_with_the_smallest_speedup() {
+        let table = comparison().to_string();
+        assert_eq!(table.lines().last(), Some("worst: graphs / chain at 1.50x"));
+        assert_eq!(table.lines().count(), 5);
+    }
+
+    #[test]
+    fn a_table_without_references_says_so() {
+        let table = Comparison { rows: Vec::new() }.to_string();
+        assert_eq!(table.lines().last(), Some("worst: no case has a reference"));
+    }
+
+    #[test]
+    fn json_keeps_every_case() {
+        let json: Value = serde_json::from_str(&comparison().to_json(true)).unwrap();
+        assert_eq!(json["cases"][0]["speedup"], 4.0);
+        assert_eq!(json["cases"][2]["reference_ns"], Value::Null);
+        assert_eq!(json["quick"], true);
+    }
+}

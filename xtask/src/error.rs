@@ -1,0 +1,69 @@
+//! Why a command could not do its work. Failing tests and broken rules are results, not errors.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Everything that keeps an xtask command from finishing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A program could not be started at all.
+    #[error("cannot start `{program}`: {source}; is it installed and on PATH?")]
+    Start {
+        /// The program as it was called.
+        program: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The output of a program that was started could not be read.
+    #[error("lost the output of `{program}`: {source}")]
+    Output {
+        /// The program as it was called.
+        program: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// `cargo metadata` failed or printed something unexpected.
+    #[error("cannot read the workspace from `cargo metadata`: {what}")]
+    Metadata {
+        /// Cargo's own message, or the part that was missing.
+        what: String,
+    },
+    /// A file or folder could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file was read but does not hold what it should.
+    #[error("{} is malformed: {what}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Which part, and what was expected.
+        what: String,
+    },
+    /// A benchmark that does not exist was asked for.
+    #[error("there is no benchmark `{name}`; choose from: {}", known.join(", "))]
+    UnknownBench {
+        /// The name as given.
+        name: String,
+        /// All benchmarks of the workspace.
+        known: Vec<String>,
+    },
+    /// The package of benchmarks has none.
+    #[error("package `{package}` has no benchmark; add one under benches/benches")]
+    NoBench {
+        /// The package that was searched.
+        package: &'static str,
+    },
+}

@@ -1,0 +1,125 @@
+//! Rules about packages: their manifests, their front pages, their examples.
+
+use super::Violation;
+use super::sources::SourceFile;
+use crate::workspace::Workspace;
+
+/// Every member takes its lints from the workspace.
+pub(super) fn lints_inherited(files: &[SourceFile]) -> Vec<Violation> {
+    member_manifests(files)
+        .filter(|manifest| !inherits_lints(&manifest.text))
+        .map(|manifest| Violation::new(&manifest.path, "add `[lints]` with `workspace = true`"))
+        .collect()
+}
+
+/// Every crate that others may use by itself has a front page.
+pub(super) fn readmes_present(files: &[SourceFile]) -> Vec<Violation> {
+    member_manifests(files)
+        .filter_map(|manifest| manifest.path.strip_suffix("/Cargo.toml"))
+        .filter(|folder| folder.starts_with("crates/"))
+        .map(|folder| format!("{folder}/README.md"))
+        .filter(|readme| !files.iter().any(|file| file.path == *readme))
+        .map(|readme| Violation::new(readme, "is missing: say what the crate is for"))
+        .collect()
+}
+
+/// A unit test inside an example runs only if the manifest asks for it, and is lost silently
+/// otherwise.
+pub(super) fn example_tests_run(workspace: &Workspace, files: &[SourceFile]) -> Vec<Violation> {
+    let examples = workspace
+        .packages
+        .iter()
+        .flat_map(|package| &package.targets)
+        .filter(|target| target.kind == "example" && !target.tested);
+    examples
+        .map(|target| workspace.relative(&target.source))
+        .filter(|path| files.iter().any(|file| file.path == *path && file.text.contains("#[test]")))
+        .map(|path| Violation::new(path, "has tests that never run: set `test = true` for it"))
+        .collect()
+}
+
+fn member_manifests(files: &[SourceFile]) -> impl Iterator<Item = &SourceFile> {
+    files.iter().filter(|file| file.path.ends_with("/Cargo.toml"))
+}
+
+fn inherits_lints(manifest: &str) -> bool {
+    let mut in_lints = false;
+    manifest.lines().map(str::trim).any(|line| {
+        if line.starts_with('[') {
+            in_lints = line == "[lints]";
+        }
+        line == "lints.workspace = true" || (in_lints && line == "workspace = true")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{example_tests_run, lints_inherited, readmes_present};
+    use crate::tidy::assert_kept;
+    use crate::tidy::sources::{SourceFile, load};
+    use crate::workspace::{Package, Target, Workspace};
+
+    fn file(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.into(), text: text.into() }
+    }
+
+    #[test]
+    fn members_of_this_workspace_inherit_lints() {
+        assert_kept(&lints_inherited(&load(&Workspace::load().unwrap().root).unwrap()));
+    }
+
+    #[test]
+    fn crates_of_this_workspace_have_front_pages() {
+        assert_kept(&readmes_present(&load(&Workspace::load().unwrap().root).unwrap()));
+    }
+
+    #[test]
+    fn example_tests_of_this_workspace_run() {
+        let workspace = Workspace::load().unwrap();
+        assert_kept(&example_tests_run(&workspace, &load(&workspace.root).unwrap()));
+    }
+
+    #[test]
+    fn own_lints_are_noticed() {
+        let manifests = [
+            file("crates/a/Cargo.toml", "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n"),
+            file("crates/b/Cargo.toml", "[dependencies]\nworkspace = true\n[lints.rust]\n"),
+        ];
+        let places: Vec<_> =
+            lints_inherited(&manifests).into_iter().map(|violation| violation.place).collect();
+        assert_eq!(places, ["crates/b/Cargo.toml"]);
+    }
+
+    #[test]
+    fn a_missing_front_page_is_noticed() {
+        let files = [
+            file("crates/a/Cargo.toml", ""),
+            file("crates/a/README.md", ""),
+            file("crates/b/Cargo.toml", ""),
+            file("benches/Cargo.toml", ""),
+        ];
+        assert_eq!(readmes_present(&files)[0].place, "crates/b/README.md");
+        assert_eq!(readmes_present(&files).len(), 1);
+    }
+
+    #[test]
+    fn a_lost_example_test_is_noticed() {
+        let workspace = |tested| Workspace {
+            root: "/w".into(),
+            target_dir: "/w/target".into(),
+            packages: vec![Package {
+                name: "a".into(),
+                dependencies: Vec::new(),
+                targets: vec![Target {
+                    name: "e".into(),
+                    kind: "example".into(),
+                    source: "/w/a/examples/e.rs".into(),
+                    tested,
+                }],
+            }],
+        };
+        let files = [file("a/examples/e.rs", "#[test]\nfn t() {}\n")];
+        assert_eq!(example_tests_run(&workspace(false), &files).len(), 1);
+        assert_eq!(example_tests_run(&workspace(true), &files).len(), 0);
+    }
+}
