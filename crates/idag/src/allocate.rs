@@ -12,21 +12,29 @@ use crate::coherence::copy;
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{InstructionKind, MemoryId, Placement};
 
-/// Makes each of `boxes` contiguous in `memory`. `discarded` will be
-/// overwritten unread before anybody else looks at it: it is not preserved.
+/// What one command needs of one buffer in one memory.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    /// Each of them in one piece.
+    pub(crate) boxes: SmallVec<[Box3; 3]>,
+    /// Overwritten unread before anybody else looks at it: not preserved.
+    pub(crate) discarded: Region,
+}
+
+/// Makes each box that is needed contiguous in `memory`. All needs of a memory
+/// come in one call, or an allocation could be outgrown before its first use.
 pub(crate) fn allocate(
     stream: &mut Stream,
     out: &mut Schedule,
     buffer: &mut BufferState,
     memory: MemoryId,
-    boxes: &[Box3],
-    discarded: &Region,
+    needs: &Needs,
 ) {
-    for extent in plan(buffer, memory, boxes) {
+    for extent in plan(buffer, memory, &needs.boxes) {
         let merged = take_overlapping(buffer, memory, &extent);
         let mut backing = create(stream, out, buffer, memory, extent);
         for mut old in merged {
-            preserve(stream, out, buffer, &mut old, &mut backing, discarded);
+            preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
             free(stream, out, &old);
         }
         buffer.backings_mut(memory).push(backing);

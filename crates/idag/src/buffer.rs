@@ -22,6 +22,7 @@ impl MemorySet {
     /// One bit less than there are, so that no set of real memories is [`ALL`](Self::ALL).
     pub(crate) const CAPACITY: usize = 63;
     const ALL: Self = Self(u64::MAX);
+    const NONE: Self = Self(0);
 
     pub(crate) fn only(memory: MemoryId) -> Self {
         Self(1 << memory.slot())
@@ -42,9 +43,9 @@ pub(crate) struct Version {
     /// The instruction that brought it to this node: a kernel, host task or
     /// receive.
     pub(crate) producer: InstructionId,
-    /// The memory that the producer wrote it to; always among the holders.
+    /// The memory that the producer wrote it to; among the holders, if any.
     pub(crate) origin: MemoryId,
-    /// The memories that have it.
+    /// The memories that have it; none while it is on its way from another node.
     pub(crate) holders: MemorySet,
 }
 
@@ -61,6 +62,10 @@ impl Version {
     /// Whether nothing was ever written, so that nothing needs to be copied.
     pub(crate) fn is_void(&self) -> bool {
         self.holders == MemorySet::ALL
+    }
+
+    fn outdated(self) -> Self {
+        Self { holders: MemorySet::NONE, ..self }
     }
 
     fn also_in(self, memory: MemoryId) -> Self {
@@ -147,6 +152,13 @@ impl BufferState {
             unreachable!("{part} of {} is not allocated in {memory}", self.id)
         };
         &mut self.memories[memory.slot()][position]
+    }
+
+    /// Notes that another node has written `region`, and will send it for
+    /// `transfer`: what this node holds of it is not worth keeping.
+    pub(crate) fn expect(&mut self, transfer: TransferId, region: &Region) {
+        self.versions.modify(region, |version| version.outdated());
+        self.awaited.push(Awaited { transfer, region: region.clone() });
     }
 
     /// Notes that `memory` has received a copy of `part`.

@@ -6,14 +6,14 @@ use celerity_regions::Region;
 use celerity_tdag::{AccessMode, BufferId, BufferInfo, EpochAction, Task};
 use smallvec::SmallVec;
 
-use crate::allocate::{allocate, free};
-use crate::buffer::{Awaited, BufferState, MemorySet};
+use crate::allocate::{Needs, allocate, free};
+use crate::buffer::{BufferState, MemorySet};
 use crate::coherence::make_coherent;
 use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{AllocationId, InstructionId, InstructionKind, MemoryId};
 use crate::launch::launch;
-use crate::plan::{Launches, PlannedAccess, Planner};
+use crate::plan::{Launch, Launches, PlannedAccess, Planner};
 use crate::receive::{landing_boxes, receive};
 use crate::send::push;
 
@@ -129,8 +129,7 @@ impl InstructionGraph {
                 push(&mut self.stream, out, buffer, *transfer, targets);
             }
             CommandKind::AwaitPush { transfer, region } => {
-                let awaited = Awaited { transfer: *transfer, region: region.clone() };
-                self.buffers.get_mut(transfer.buffer).awaited.push(awaited);
+                self.buffers.get_mut(transfer.buffer).expect(*transfer, region);
             }
             CommandKind::Horizon => self.horizon(task, out),
             CommandKind::Epoch(action) => self.epoch(task, *action, out),
@@ -150,20 +149,19 @@ impl InstructionGraph {
     }
 
     fn allocate(&mut self, launches: &Launches, out: &mut Schedule) {
-        let nothing = Region::empty();
         for id in buffers_of(launches) {
             let buffer = self.buffers.get_mut(id);
+            let mut landing = landing_boxes(buffer);
             for launch in launches {
-                let of_buffer = launch.accesses.iter().filter(|access| access.buffer == id);
-                let boxes: SmallVec<[_; 3]> =
-                    of_buffer.clone().map(|access| access.bounds).collect();
-                let mut overwrites = of_buffer.filter(|access| access.mode == AccessMode::Write);
-                let discarded = overwrites.next().map_or(&nothing, |access| &access.region);
-                allocate(&mut self.stream, out, buffer, launch.memory, &boxes, discarded);
+                let mut needs = needs_of(launch, id);
+                if launch.memory == MemoryId::HOST {
+                    needs.boxes.extend(landing.drain(..));
+                }
+                allocate(&mut self.stream, out, buffer, launch.memory, &needs);
             }
-            if !buffer.awaited.is_empty() {
-                let boxes = landing_boxes(buffer);
-                allocate(&mut self.stream, out, buffer, MemoryId::HOST, &boxes, &nothing);
+            if !landing.is_empty() {
+                let needs = Needs { boxes: landing, discarded: Region::empty() };
+                allocate(&mut self.stream, out, buffer, MemoryId::HOST, &needs);
             }
         }
     }
@@ -213,6 +211,18 @@ fn buffers_of(launches: &Launches) -> SmallVec<[BufferId; 4]> {
         }
     }
     buffers
+}
+
+/// What one launch needs of one buffer in its memory.
+fn needs_of(launch: &Launch, buffer: BufferId) -> Needs {
+    let mut needs = Needs::default();
+    for access in launch.accesses.iter().filter(|access| access.buffer == buffer) {
+        needs.boxes.push(access.bounds);
+        if access.mode == AccessMode::Write {
+            needs.discarded = access.region.clone();
+        }
+    }
+    needs
 }
 
 /// The reading accesses of all launches, with the memory they read from.

@@ -11,7 +11,7 @@ use crate::instruction::{Inbound, InstructionId, InstructionKind, MemoryId};
 use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
 
 /// The boxes that what is awaited needs in host memory.
-pub(crate) fn landing_boxes(buffer: &BufferState) -> SmallVec<[Box3; 2]> {
+pub(crate) fn landing_boxes(buffer: &BufferState) -> SmallVec<[Box3; 3]> {
     let regions = buffer.awaited.iter().map(|awaited| &awaited.region);
     regions.flat_map(contiguous_pieces).map(|piece| piece.bounding_box()).collect()
 }

@@ -6,7 +6,7 @@ use celerity_cdag::{NodeId, TransferId};
 use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
-use crate::allocate::allocate;
+use crate::allocate::{Needs, allocate};
 use crate::buffer::BufferState;
 use crate::coherence::make_coherent;
 use crate::emit::{Schedule, Stream};
@@ -20,11 +20,11 @@ pub(crate) fn push(
     transfer: TransferId,
     targets: &[(NodeId, Region)],
 ) {
-    let mut boxes = SmallVec::<[Box3; 4]>::new();
+    let mut needs = Needs::default();
     for (_, region) in targets {
-        contiguous_pieces(region).into_iter().for_each(|piece| boxes.push(piece.bounding_box()));
+        needs.boxes.extend(contiguous_pieces(region).iter().map(Region::bounding_box));
     }
-    allocate(stream, out, buffer, MemoryId::HOST, &boxes, &Region::empty());
+    allocate(stream, out, buffer, MemoryId::HOST, &needs);
     for (to, region) in targets {
         make_coherent(stream, out, buffer, MemoryId::HOST, region);
         for part in by_producer(buffer, region) {

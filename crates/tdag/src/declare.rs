@@ -160,8 +160,8 @@ impl Subject<'_> {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
             mapper: self.access.mapper.to_string(),
-            image,
-            extent,
+            image: Box::new(image),
+            extent: Box::new(extent),
         })
     }
 

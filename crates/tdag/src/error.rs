@@ -20,7 +20,7 @@ pub enum DeclareError {
         /// The buffer's name.
         buffer: Arc<str>,
         /// What has not been written.
-        region: Region,
+        region: Box<Region>,
     },
     /// A mapper's image is not inside the buffer.
     #[error(
@@ -35,9 +35,9 @@ pub enum DeclareError {
         /// The mapper.
         mapper: String,
         /// What the whole index space maps to.
-        image: Region,
+        image: Box<Region>,
         /// All of the buffer.
-        extent: Region,
+        extent: Box<Region>,
     },
     /// Two accesses to one buffer, one of which writes.
     #[error(

@@ -231,6 +231,7 @@ impl TaskGraph {
             if !region.is_empty() {
                 let task = describe(spec, self.frontier.next_id());
                 let buffer = state.info.name.clone();
+                let region = Box::new(region);
                 found.push(DeclareError::UninitializedRead { task, buffer, region });
             }
         }
