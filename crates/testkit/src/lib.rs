@@ -1,1 +1,15 @@
-//! Random programs, the sequential twin and graph queries for Celerity's own tests.
+#![doc = include_str!("../README.md")]
+
+pub mod check;
+pub mod corpus;
+pub mod element;
+pub mod footprint;
+pub mod hash;
+pub mod hash_kernel;
+pub mod model;
+pub mod program;
+pub mod queries;
+pub mod run;
+pub mod trace;
+pub mod twin;
+pub mod violation;

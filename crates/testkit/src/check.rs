@@ -1,0 +1,207 @@
+//! One check per layer: a program and a configuration in, a verdict out. What
+//! all property tests, the corpus and the bug tests call.
+
+use celerity_cdag::NodeId;
+use celerity_tdag::TaskGraphConfig;
+
+use crate::model::{self, Truth};
+use crate::program::Program;
+use crate::run::run;
+use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use crate::twin::{Observation, Snapshot, interpret};
+use crate::violation::Violation;
+
+/// What a program is run or scheduled on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Configuration {
+    /// Nodes of the cluster, at least 1.
+    pub nodes: usize,
+    /// Devices per node, at least 1.
+    pub devices: usize,
+    /// See [`TaskGraphConfig::horizon_step`].
+    pub horizon_step: u64,
+    /// See [`TaskGraphConfig::horizon_max_parallelism`].
+    pub horizon_max_parallelism: u64,
+    /// Chooses the order in which the models execute what may run in any order.
+    pub seed: u64,
+}
+
+impl Configuration {
+    /// The runtime's defaults on so many nodes and devices.
+    #[must_use]
+    pub fn new(nodes: usize, devices: usize) -> Self {
+        let TaskGraphConfig { horizon_step, horizon_max_parallelism, .. } =
+            TaskGraphConfig::default();
+        Self { nodes, devices, horizon_step, horizon_max_parallelism, seed: 0 }
+    }
+
+    /// What the task graph is told.
+    #[must_use]
+    pub fn task_graph(&self) -> TaskGraphConfig {
+        TaskGraphConfig {
+            horizon_step: self.horizon_step,
+            horizon_max_parallelism: self.horizon_max_parallelism,
+            ..TaskGraphConfig::default()
+        }
+    }
+}
+
+/// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes.
+pub fn any_configuration() -> impl proptest::strategy::Strategy<Value = Configuration> {
+    use proptest::strategy::Strategy as _;
+    (1..5usize, 1..4usize, 1..6u64, 2..10u64, 0..1000u64).prop_map(
+        |(nodes, devices, horizon_step, horizon_max_parallelism, seed)| Configuration {
+            nodes,
+            devices,
+            horizon_step,
+            horizon_max_parallelism,
+            seed,
+        },
+    )
+}
+
+/// A failed check, with everything that is needed to repeat it.
+#[derive(Debug, thiserror::Error)]
+#[error("{violation}\n{configuration:?}\n{program}")]
+pub struct Failure {
+    /// What was found.
+    pub violation: Violation,
+    /// On what.
+    pub configuration: Configuration,
+    /// The program.
+    pub program: Program,
+}
+
+/// The result of a check.
+pub type Verdict = Result<(), Box<Failure>>;
+
+/// Checks the task graph.
+///
+/// # Errors
+/// The first broken promise.
+pub fn check_tdag(program: &Program, configuration: &Configuration) -> Verdict {
+    judge(program, configuration, || {
+        let trace = TaskTrace::of(program, configuration.task_graph())?;
+        model::tdag::check(&Truth::of(program), &trace)
+    })
+}
+
+/// Checks the command graphs of all nodes.
+///
+/// # Errors
+/// The first broken promise.
+pub fn check_cdag(program: &Program, configuration: &Configuration) -> Verdict {
+    judge(program, configuration, || {
+        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
+        model::cdag::check(&Truth::of(program), &tasks, &commands, configuration.seed)
+    })
+}
+
+/// Checks the instruction graphs of all nodes.
+///
+/// # Errors
+/// The first broken promise.
+pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
+    let Configuration { nodes, devices, seed, .. } = *configuration;
+    judge(program, configuration, || {
+        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let commands = CommandTrace::of_all(&tasks, nodes)?;
+        let instructions = InstructionTrace::of_all(&tasks, &commands, devices)?;
+        model::idag::check(&Truth::of(program), &tasks, &instructions, devices, seed)
+    })
+}
+
+/// Runs the program and compares what each node observes with the sequential
+/// twin.
+///
+/// # Errors
+/// The run's failure, or the first word that differs.
+pub fn check_run(program: &Program, configuration: &Configuration) -> Verdict {
+    judge(program, configuration, || {
+        let expected = interpret(program);
+        let found = run(program, configuration)?;
+        let nodes = found.iter().enumerate();
+        nodes.into_iter().try_for_each(|(node, observation)| {
+            compare(NodeId::from_index(node as u64), observation, &expected)
+        })
+    })
+}
+
+/// The first difference between two observations.
+fn compare(node: NodeId, found: &Observation, expected: &Observation) -> Result<(), Violation> {
+    let (found, expected) = (&found.snapshots, &expected.snapshots);
+    if found.len() != expected.len() {
+        let message = format!("{node} took {} of {} snapshots", found.len(), expected.len());
+        return Err(Violation::RunFailed { message });
+    }
+    for (found, expected) in found.iter().zip(expected) {
+        let longest = found.words.len().max(expected.words.len());
+        let word = |of: &Snapshot, word: usize| of.words.get(word).copied();
+        let differs = (0..longest).find(|&at| word(found, at) != word(expected, at));
+        if let Some(at) = differs {
+            return Err(Violation::Diverged {
+                node,
+                op: expected.op,
+                buffer: expected.buffer,
+                word: at,
+                expected: word(expected, at),
+                found: word(found, at),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn judge(
+    program: &Program,
+    configuration: &Configuration,
+    check: impl FnOnce() -> Result<(), Violation>,
+) -> Verdict {
+    check().map_err(|violation| {
+        let (configuration, program) = (*configuration, program.clone());
+        Box::new(Failure { violation, configuration, program })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus;
+
+    #[test]
+    fn one_changed_word_is_a_difference() {
+        let expected = interpret(&corpus::nbody(4, 1));
+        let node = NodeId::from_index(2);
+        assert_eq!(compare(node, &expected, &expected), Ok(()));
+        let mut found = expected.clone();
+        found.snapshots[1].words[3] ^= 1;
+        let violation = compare(node, &found, &expected).unwrap_err();
+        assert!(violation.to_string().starts_with("N2, statement 5: word 3"), "{violation}");
+    }
+
+    #[test]
+    fn a_missing_word_or_snapshot_is_a_difference() {
+        let expected = interpret(&corpus::nbody(4, 1));
+        let node = NodeId::from_index(0);
+        let mut shorter = expected.clone();
+        shorter.snapshots[0].words.pop();
+        assert!(matches!(
+            compare(node, &shorter, &expected),
+            Err(Violation::Diverged { word: 3, found: None, .. })
+        ));
+        shorter.snapshots.pop();
+        assert!(matches!(compare(node, &shorter, &expected), Err(Violation::RunFailed { .. })));
+    }
+
+    #[test]
+    fn a_failure_shows_the_program_and_the_configuration() {
+        // The second statement reads what nobody has written.
+        let mut program = corpus::wave_sim([3, 3], 1);
+        program.ops.retain(|op| !op.to_string().contains("fill"));
+        let failure = check_tdag(&program, &Configuration::new(2, 1)).unwrap_err();
+        let text = failure.to_string();
+        assert!(text.starts_with("statement 2 is refused: "), "{text}");
+        assert!(text.contains("nodes: 2") && text.contains("B1 = unwritten 2-D buffer"), "{text}");
+    }
+}

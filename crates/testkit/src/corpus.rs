@@ -1,0 +1,187 @@
+//! The programs by which Celerity is judged, small, with their numbers of steps
+//! as parameters. One corpus for every layer and every configuration.
+
+use celerity_regions::Box3;
+use celerity_tdag::AccessMode::{Read, ReadWrite, Write};
+use celerity_tdag::{IndexSpace, NeighborhoodShape, Split};
+
+use crate::program::{Axis, MapperSpec, Program, ProgramBuilder};
+
+/// Every program of the corpus, by name, with the given number of steps each.
+#[must_use]
+pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
+    vec![
+        ("nbody", nbody(12, steps)),
+        ("wave_sim", wave_sim([9, 5], steps)),
+        ("transpose", transpose(7, steps)),
+        ("rsim", rsim(9, steps)),
+        ("matmul", matmul(6, steps)),
+        ("jacobi", jacobi([8, 6], steps)),
+        ("checkpoints", checkpoints(11, steps)),
+    ]
+}
+
+/// Everybody reads everybody's positions: an all-gather per step.
+#[must_use]
+pub fn nbody(bodies: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let positions = program.initialized([bodies]);
+    let velocities = program.initialized([bodies]);
+    let space = IndexSpace::new(1, Box3::from_range([bodies]));
+    for _ in 0..steps {
+        program.kernel(
+            "accelerate",
+            space,
+            &[(positions, Read, MapperSpec::All), (velocities, ReadWrite, MapperSpec::OneToOne)],
+        );
+        program.kernel(
+            "move",
+            space,
+            &[
+                (velocities, Read, MapperSpec::OneToOne),
+                (positions, ReadWrite, MapperSpec::OneToOne),
+            ],
+        );
+    }
+    program.finish()
+}
+
+/// A stencil on two buffers that change places: a halo exchange per step.
+#[must_use]
+pub fn wave_sim(size: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let (mut now, mut before) = (program.buffer(size), program.buffer(size));
+    let tiles = IndexSpace { split: Split::Tiled, ..IndexSpace::new(2, Box3::from_range(size)) };
+    for buffer in [now, before] {
+        program.kernel("fill", tiles, &[(buffer, Write, MapperSpec::OneToOne)]);
+    }
+    let halo = MapperSpec::Neighborhood { border: [1, 1, 0], shape: NeighborhoodShape::AlongAxes };
+    for _ in 0..steps {
+        program.kernel(
+            "wave_step",
+            tiles,
+            &[(before, ReadWrite, MapperSpec::OneToOne), (now, Read, halo.clone())],
+        );
+        std::mem::swap(&mut now, &mut before);
+    }
+    program.finish()
+}
+
+/// Rows become columns: everybody sends to everybody.
+#[must_use]
+pub fn transpose(size: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let (mut from, mut to) = (program.initialized([size, size]), program.buffer([size, size]));
+    let space = IndexSpace::new(2, Box3::from_range([size, size]));
+    let side = |from| Axis::Along { from, start: 0, stride: 1, width: 1, mirrored: false };
+    let transposed = MapperSpec::Affine([side(1), side(0), Axis::Constant { min: 0, max: 1 }]);
+    for _ in 0..steps {
+        program.kernel(
+            "transpose",
+            space,
+            &[(from, Read, transposed.clone()), (to, Write, MapperSpec::OneToOne)],
+        );
+        std::mem::swap(&mut from, &mut to);
+    }
+    program.finish()
+}
+
+/// Each step reads all earlier rows and writes one more: allocations grow.
+#[must_use]
+pub fn rsim(width: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let history = program.buffer([steps + 1, width]);
+    let space = IndexSpace::new(1, Box3::from_range([width]));
+    let row = |step: u64| {
+        let columns = Axis::Along { from: 0, start: 0, stride: 1, width: 1, mirrored: false };
+        let rows = Axis::Constant { min: step, max: step + 1 };
+        MapperSpec::Affine([rows, columns, Axis::Constant { min: 0, max: 1 }])
+    };
+    program.kernel("first_row", space, &[(history, Write, row(0))]);
+    let scratch = program.buffer([width]);
+    for step in 1..=steps {
+        let earlier = MapperSpec::Fixed(vec![Box3::from_range([step, width])]);
+        program.kernel(
+            "radiosity",
+            space,
+            &[(history, Read, earlier), (scratch, Write, MapperSpec::OneToOne)],
+        );
+        program.kernel(
+            "append",
+            space,
+            &[(scratch, Read, MapperSpec::OneToOne), (history, Write, row(step as u64))],
+        );
+    }
+    program.finish()
+}
+
+/// Products of square matrices: each item reads a row of one and a column of
+/// the other.
+#[must_use]
+pub fn matmul(size: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [a, mut b] = [(); 2].map(|()| program.initialized([size, size]));
+    let mut c = program.buffer([size, size]);
+    let space = IndexSpace::new(2, Box3::from_range([size, size]));
+    for _ in 0..steps {
+        program.kernel(
+            "multiply",
+            space,
+            &[
+                (a, Read, MapperSpec::Slice { dim: 1 }),
+                (b, Read, MapperSpec::Slice { dim: 0 }),
+                (c, Write, MapperSpec::OneToOne),
+            ],
+        );
+        std::mem::swap(&mut b, &mut c);
+    }
+    program.finish()
+}
+
+/// A stencil over the interior, while the border keeps its initial contents.
+#[must_use]
+pub fn jacobi(size: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [mut old, mut new] = [(); 2].map(|()| program.initialized(size));
+    let interior = Box3::from_offset_range([1, 1], size.map(|side| side - 2));
+    let space = IndexSpace { granularity: [2, 1, 1], ..IndexSpace::new(2, interior) };
+    let halo =
+        MapperSpec::Neighborhood { border: [1, 1, 0], shape: NeighborhoodShape::BoundingBox };
+    for _ in 0..steps {
+        program.kernel(
+            "relax",
+            space,
+            &[(old, Read, halo.clone()), (new, Write, MapperSpec::OneToOne)],
+        );
+        std::mem::swap(&mut old, &mut new);
+    }
+    program.finish()
+}
+
+/// Kernels and host tasks in turns, with fences, barriers and a buffer that is
+/// made and dropped in every step.
+#[must_use]
+pub fn checkpoints(size: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let state = program.initialized([size]);
+    let space = IndexSpace::new(1, Box3::from_range([size]));
+    for step in 0..steps {
+        let summary = program.buffer([]);
+        program.kernel("advance", space, &[(state, ReadWrite, MapperSpec::OneToOne)]);
+        program.host_once(
+            "summarise",
+            &[(state, Read, MapperSpec::All), (summary, Write, MapperSpec::All)],
+        );
+        program.kernel(
+            "adjust",
+            space,
+            &[(summary, Read, MapperSpec::All), (state, ReadWrite, MapperSpec::OneToOne)],
+        );
+        match step % 2 {
+            0 => program.fence(state),
+            _ => program.barrier(),
+        }
+        program.drop_buffer(summary);
+    }
+    program.finish()
+}

@@ -1,0 +1,110 @@
+//! The life of allocations: there while used, freed once, no larger than
+//! needed.
+
+use std::collections::BTreeMap;
+
+use celerity_idag::{AllocationId, MemoryId};
+use celerity_regions::Box3;
+use celerity_tdag::BufferId;
+
+use super::Cluster;
+use super::touches::{Allocation, NodeTouches};
+use crate::trace::Event;
+use crate::violation::Violation;
+
+/// Checks all allocations of one node.
+pub(super) fn check(
+    cluster: &Cluster<'_>,
+    node: usize,
+    touches: &NodeTouches,
+) -> Result<(), Violation> {
+    check_lifetimes(cluster, node, touches)?;
+    check_frees(cluster, node, touches)?;
+    check_sizes(cluster, node, touches)
+}
+
+/// Every use is ordered between allocation and deallocation.
+fn check_lifetimes(
+    cluster: &Cluster<'_>,
+    node: usize,
+    touches: &NodeTouches,
+) -> Result<(), Violation> {
+    let dag = &cluster.dags[node];
+    let reach = dag.reachability();
+    for (position, of_instruction) in touches.touches.iter().enumerate() {
+        for touch in of_instruction {
+            let Allocation { made_by, freed_by, .. } = &touches.allocations[&touch.allocation];
+            let early = made_by.iter().find(|&&made| !reach.waits_for(position, made));
+            let late = freed_by.iter().find(|&&freed| !reach.waits_for(freed, position));
+            if let Some(&owner) = early.or(late) {
+                return Err(Violation::Lifetime {
+                    user: dag.describe(position),
+                    owner: dag.describe(owner),
+                    allocation: touches.name(touch.allocation),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// At most once while the buffer lives, exactly once if it is dropped, and
+/// frees are ordered after allocations even where nothing is used.
+fn check_frees(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Result<(), Violation> {
+    let reach = cluster.dags[node].reachability();
+    let dropped = |buffer: BufferId| {
+        cluster.tasks.events.iter().any(|event| matches!(event, Event::Drop(id) if *id == buffer))
+    };
+    for (&id, allocation) in &touches.allocations {
+        let times = allocation.freed_by.len();
+        let ordered = allocation.made_by.is_none_or(|made| {
+            allocation.freed_by.iter().all(|&freed| reach.waits_for(freed, made))
+        });
+        if times > 1 || (times == 0 && dropped(allocation.buffer)) || !ordered {
+            let (allocation, buffer) = (touches.name(id), allocation.buffer);
+            return Err(Violation::Freed { allocation, buffer, times });
+        }
+    }
+    Ok(())
+}
+
+/// An allocation is used, and lies inside the bounding box of what has been
+/// accessed in its memory up to the event that made it.
+fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Result<(), Violation> {
+    let origins = &cluster.nodes[node].origins;
+    let mut accessed: BTreeMap<(MemoryId, BufferId), Vec<(usize, Box3)>> = BTreeMap::new();
+    for (position, of_instruction) in touches.touches.iter().enumerate() {
+        for touch in of_instruction {
+            let Allocation { memory, buffer, .. } = touches.allocations[&touch.allocation];
+            let bounds = bounds(touches, touch.allocation, touch.slots.iter().copied());
+            accessed.entry((memory, buffer)).or_default().push((origins[position].event, bounds));
+        }
+    }
+    for (&id, allocation) in &touches.allocations {
+        let Some(made_by) = allocation.made_by else { continue };
+        let name = format!("{} {}", cluster.nodes[node].node, touches.name(id));
+        let Some(extent) = allocation.extent else {
+            return Err(Violation::Unused { allocation: name });
+        };
+        let known = accessed.get(&(allocation.memory, allocation.buffer));
+        let until =
+            known.into_iter().flatten().filter(|(event, _)| *event <= origins[made_by].event);
+        let bounds = until.fold(Box3::EMPTY, |all, (_, bounds)| all.bounding(bounds));
+        if !bounds.contains(&extent) {
+            let (extent, accessed) = (extent.to_string(), bounds.to_string());
+            return Err(Violation::Oversized { allocation: name, extent, accessed });
+        }
+    }
+    Ok(())
+}
+
+fn bounds(
+    touches: &NodeTouches,
+    allocation: AllocationId,
+    slots: impl Iterator<Item = usize>,
+) -> Box3 {
+    slots.fold(Box3::EMPTY, |all, slot| {
+        let at = touches.point(allocation, slot);
+        all.bounding(&Box3::new(at, at.map(|coordinate| coordinate + 1)))
+    })
+}

@@ -1,0 +1,97 @@
+//! Sends, pilots and receives of all nodes: who announces, sends and expects
+//! what.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_idag::{InstructionKind, MessageId};
+use celerity_regions::{Box3, Region};
+
+use super::Cluster;
+use crate::element;
+use crate::model::parcels::Parcels;
+use crate::violation::Violation;
+
+/// Checks that pilots announce exactly the sends, that what is sent is what is
+/// received, and that every message fits into one receive.
+pub(super) fn check(cluster: &Cluster<'_>) -> Result<(), Violation> {
+    check_pilots(cluster)?;
+    let (mut sent, mut expected) = (Parcels::default(), Parcels::default());
+    for trace in cluster.nodes {
+        for instruction in &trace.instructions {
+            match &instruction.kind {
+                InstructionKind::Send { to, transfer, elements, .. } => {
+                    let slots = slots(cluster, *transfer, &Region::from(*elements));
+                    sent.add(*transfer, *to, &slots, "sent")?;
+                    check_fits(cluster, *transfer, *to, elements)?;
+                }
+                InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
+                    let slots = slots(cluster, inbound.transfer, &inbound.region);
+                    expected.add(inbound.transfer, trace.node, &slots, "expected")?;
+                }
+                _ => {}
+            }
+        }
+    }
+    sent.check_equal(&expected)
+}
+
+fn slots(cluster: &Cluster<'_>, transfer: TransferId, region: &Region) -> BTreeSet<usize> {
+    element::slots(&cluster.truth.buffer(transfer.buffer).extent, region)
+}
+
+/// One pilot for each send, saying the same.
+fn check_pilots(cluster: &Cluster<'_>) -> Result<(), Violation> {
+    for trace in cluster.nodes {
+        let mut announced: BTreeMap<MessageId, (NodeId, TransferId, Box3)> = BTreeMap::new();
+        for pilot in &trace.pilots {
+            let content = (pilot.to, pilot.transfer, pilot.elements);
+            if announced.insert(pilot.message, content).is_some() {
+                let what = format!("{} of {} is announced twice", pilot.message, trace.node);
+                return Err(Violation::Mismatched { transfer: pilot.transfer, to: pilot.to, what });
+            }
+        }
+        for instruction in &trace.instructions {
+            let InstructionKind::Send { to, message, transfer, elements, .. } = &instruction.kind
+            else {
+                continue;
+            };
+            if announced.remove(message) != Some((*to, *transfer, *elements)) {
+                let what = format!("{message} of {} is not what was announced", trace.node);
+                return Err(Violation::Mismatched { transfer: *transfer, to: *to, what });
+            }
+        }
+        if let Some((message, (to, transfer, _))) = announced.into_iter().next() {
+            let what = format!("{message} of {} is announced and never sent", trace.node);
+            return Err(Violation::Mismatched { transfer, to, what });
+        }
+    }
+    Ok(())
+}
+
+/// A message must lie inside one receive, or the receiver cannot place it.
+fn check_fits(
+    cluster: &Cluster<'_>,
+    transfer: TransferId,
+    to: NodeId,
+    elements: &Box3,
+) -> Result<(), Violation> {
+    let mut receives = cluster.nodes[to.slot()].instructions.iter().filter_map(|instruction| {
+        match &instruction.kind {
+            InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound)
+                if inbound.transfer == transfer =>
+            {
+                Some(&inbound.region)
+            }
+            _ => None,
+        }
+    });
+    let message = slots(cluster, transfer, &Region::from(*elements));
+    match receives.any(|region| message.is_subset(&slots(cluster, transfer, region))) {
+        true => Ok(()),
+        false => {
+            let what = format!("no single receive takes all of {elements}");
+            Err(Violation::Mismatched { transfer, to, what })
+        }
+    }
+}

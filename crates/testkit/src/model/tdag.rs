@@ -1,0 +1,99 @@
+//! The contract of the task graph: every read waits (transitively) for the last
+//! writer of each element, every write for the last writer and all readers
+//! since; every edge has a reason; horizons and epochs wait for all that came
+//! before, and everything waits for the last epoch.
+
+use celerity_tdag::{BufferId, Work};
+
+use super::ledger::{Ledger, Needs};
+use super::{Truth, check_shape, check_synchronization};
+use crate::element;
+use crate::footprint::Footprint;
+use crate::program::{TaskOp, buffer_slot};
+use crate::queries::Dag;
+use crate::trace::TaskTrace;
+use crate::violation::Violation;
+
+/// Checks a program's task graph against the program.
+///
+/// # Errors
+/// The first broken promise.
+pub fn check(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> {
+    let dag = Dag::of_tasks(&trace.tasks);
+    check_shape(&dag, trace.tasks.iter().map(|task| task.id))?;
+    let synchronizes = |task: usize| trace.ops[task].is_none();
+    let separates = |task: usize| matches!(trace.tasks[task].work, Work::Epoch(_));
+    check_content(truth, trace)?;
+    check_dataflow(truth, trace, &dag)?;
+    check_synchronization(&dag, synchronizes, separates)
+}
+
+/// Every task is there once, in order, with the accesses that were asked for.
+fn check_content(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> {
+    let submitted: Vec<usize> = trace.ops.iter().flatten().copied().collect();
+    let expected: Vec<usize> = truth.tasks().map(|(op, ..)| op).collect();
+    if submitted != expected {
+        let what = format!("tasks {submitted:?} are in the graph instead of {expected:?}");
+        return Err(Violation::WrongAssignment { op: 0, what });
+    }
+    for (task, op) in trace.tasks.iter().zip(&trace.ops) {
+        let Some(op) = *op else { continue };
+        let wanted: Vec<(BufferId, _)> =
+            truth.task(op).0.accesses.iter().map(|access| (access.buffer, access.mode)).collect();
+        let found: Vec<_> =
+            task.accesses.iter().map(|access| (access.buffer, access.mode)).collect();
+        if wanted != found {
+            let what = format!("{task} has accesses {found:?} instead of {wanted:?}");
+            return Err(Violation::WrongAssignment { op, what });
+        }
+    }
+    Ok(())
+}
+
+fn check_dataflow(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(), Violation> {
+    let reach = dag.reachability();
+    let elements = truth.buffers().iter().map(|spec| element::volume(&spec.extent));
+    let mut ledgers: Vec<Ledger> = elements.map(Ledger::new).collect();
+    for (position, op) in trace.ops.iter().enumerate() {
+        let Some(op) = *op else { continue };
+        let (task, footprint) = truth.task(op);
+        let mut needs = Needs::default();
+        for buffer in touched_buffers(task) {
+            let of_buffer =
+                touch(&mut ledgers[buffer_slot(buffer)], position, buffer, task, footprint);
+            of_buffer.check_met(position, dag, &reach, |slot| truth.place(buffer, slot))?;
+            needs.merge(of_buffer);
+        }
+        needs.check_reasons(position, dag, |on| trace.ops[on].is_none())?;
+    }
+    Ok(())
+}
+
+fn touched_buffers(task: &TaskOp) -> Vec<BufferId> {
+    let mut buffers: Vec<BufferId> = task.accesses.iter().map(|access| access.buffer).collect();
+    buffers.sort_unstable();
+    buffers.dedup();
+    buffers
+}
+
+fn touch(
+    ledger: &mut Ledger,
+    position: usize,
+    buffer: BufferId,
+    task: &TaskOp,
+    footprint: &Footprint,
+) -> Needs {
+    let mut needs = Needs::default();
+    let accesses = task.accesses.iter().enumerate().filter(|(_, access)| access.buffer == buffer);
+    for (nth, access) in accesses {
+        for slot in footprint.whole(nth) {
+            if access.mode.reads() {
+                ledger.read(position, slot, &mut needs);
+            }
+            if access.mode.writes() {
+                ledger.write(position, slot, &mut needs);
+            }
+        }
+    }
+    needs
+}

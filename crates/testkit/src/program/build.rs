@@ -1,0 +1,354 @@
+//! Builds lawful programs: tracks what has been written and refuses what a
+//! correct program could not do.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use celerity_regions::Box3;
+use celerity_tdag::{AccessMode, BufferId, IndexSpace};
+
+use super::{
+    AccessSpec, BufferSpec, Lowering, MapperSpec, Op, Program, TaskKind, TaskOp, buffer_slot,
+};
+use crate::element;
+use crate::footprint::images;
+
+/// Assembles a [`Program`], statement by statement.
+///
+/// ```
+/// use celerity_regions::Box3;
+/// use celerity_tdag::{AccessMode, IndexSpace};
+/// use celerity_testkit::program::{MapperSpec, ProgramBuilder};
+///
+/// let mut program = ProgramBuilder::default();
+/// let squares = program.buffer([8]);
+/// let space = IndexSpace::new(1, Box3::from_range([8]));
+/// program.kernel("fill", space, &[(squares, AccessMode::Write, MapperSpec::OneToOne)]);
+/// assert_eq!(program.finish().ops.len(), 3); // a fence observes the result
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ProgramBuilder {
+    ops: Vec<Op>,
+    buffers: Vec<BufferState>,
+}
+
+#[derive(Clone, Debug)]
+struct BufferState {
+    spec: BufferSpec,
+    alive: bool,
+    /// Slots that have a defined value.
+    written: BTreeSet<usize>,
+}
+
+/// Why a task would not be lawful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The buffer does not exist or has been dropped.
+    DeadBuffer,
+    /// Another access touches the same buffer and one of them writes.
+    Conflict,
+    /// A built-in mapper between spaces of different dimensionality.
+    Dimensions,
+    /// The mapper leaves the buffer.
+    OutOfBounds,
+    /// Two items may write one element.
+    Overlap,
+    /// An element is read that was never written.
+    Unwritten,
+}
+
+impl ProgramBuilder {
+    /// Creates an unwritten buffer of one-word elements.
+    pub fn buffer<const D: usize>(&mut self, range: [usize; D]) -> BufferId {
+        let dims = u8::try_from(D).expect("buffers have at most three dimensions");
+        let extent = Box3::from_range(range);
+        self.create(BufferSpec { dims, extent, words: 1, host_initialized: false })
+    }
+
+    /// Creates a buffer of one-word elements with initial contents.
+    pub fn initialized<const D: usize>(&mut self, range: [usize; D]) -> BufferId {
+        let dims = u8::try_from(D).expect("buffers have at most three dimensions");
+        let extent = Box3::from_range(range);
+        self.create(BufferSpec { dims, extent, words: 1, host_initialized: true })
+    }
+
+    /// Creates a buffer.
+    pub fn create(&mut self, spec: BufferSpec) -> BufferId {
+        let id = BufferId::from_index(self.buffers.len() as u64);
+        let written = match spec.host_initialized {
+            true => (0..element::volume(&spec.extent)).collect(),
+            false => BTreeSet::new(),
+        };
+        self.buffers.push(BufferState { spec, alive: true, written });
+        self.ops.push(Op::Create(spec));
+        id
+    }
+
+    /// Submits a kernel.
+    ///
+    /// # Panics
+    /// If the task is not lawful.
+    pub fn kernel(
+        &mut self,
+        name: &str,
+        space: IndexSpace,
+        accesses: &[(BufferId, AccessMode, MapperSpec)],
+    ) {
+        self.submit(name, TaskKind::Device(space), accesses);
+    }
+
+    /// Submits a host task that runs once.
+    ///
+    /// # Panics
+    /// If the task is not lawful.
+    pub fn host_once(&mut self, name: &str, accesses: &[(BufferId, AccessMode, MapperSpec)]) {
+        self.submit(name, TaskKind::HostOnce, accesses);
+    }
+
+    /// Takes a snapshot of all that has been written to a buffer.
+    ///
+    /// # Panics
+    /// If the buffer has been dropped.
+    pub fn fence(&mut self, buffer: BufferId) {
+        let everything = self.written_part(buffer);
+        self.submit("fence", TaskKind::Fence, &[(buffer, AccessMode::Read, everything)]);
+    }
+
+    /// Waits for everything.
+    pub fn barrier(&mut self) {
+        self.ops.push(Op::Barrier);
+    }
+
+    /// Drops a buffer.
+    ///
+    /// # Panics
+    /// If it has been dropped before.
+    pub fn drop_buffer(&mut self, buffer: BufferId) {
+        assert!(self.is_alive(buffer), "{buffer} is dropped twice");
+        self.buffers[buffer_slot(buffer)].alive = false;
+        self.ops.push(Op::Drop(buffer));
+    }
+
+    /// Ends the program with fences that observe everything that is alive.
+    #[must_use]
+    pub fn finish(mut self) -> Program {
+        for buffer in self.alive() {
+            self.fence(buffer);
+        }
+        Program { ops: self.ops }
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    /// Its first flaw, and the program stays as it was.
+    pub fn try_task(&mut self, task: TaskOp) -> Result<(), Flaw> {
+        for (position, access) in task.accesses.iter().enumerate() {
+            self.check_access(&task.accesses[..position], access, &task.kind)?;
+        }
+        for access in task.accesses.iter().filter(|access| access.mode.writes()) {
+            let touched = images(&access.mapper, &task.space(), &self.spec(access.buffer).extent);
+            self.buffers[buffer_slot(access.buffer)].written.extend(touched.iter().flatten());
+        }
+        self.ops.push(Op::Task(task));
+        Ok(())
+    }
+
+    /// Submits the last `count` tasks once more, as a loop would, leaving out
+    /// those whose buffers are gone.
+    pub fn repeat(&mut self, count: usize) {
+        let tasks = self.ops.iter().rev().filter_map(|op| match op {
+            Op::Task(task) => Some(task.clone()),
+            _ => None,
+        });
+        let mut latest: Vec<TaskOp> = tasks.take(count).collect();
+        latest.reverse();
+        for task in latest {
+            let dead = task.accesses.iter().any(|access| !self.is_alive(access.buffer));
+            if !dead {
+                self.try_task(task).expect("what was lawful once stays so");
+            }
+        }
+    }
+
+    /// Whether `access` may join the `earlier` accesses of a task.
+    ///
+    /// # Errors
+    /// Its first flaw.
+    pub fn check_access(
+        &self,
+        earlier: &[AccessSpec],
+        access: &AccessSpec,
+        kind: &TaskKind,
+    ) -> Result<(), Flaw> {
+        if !self.is_alive(access.buffer) {
+            return Err(Flaw::DeadBuffer);
+        }
+        let mut same_buffer = earlier.iter().filter(|other| other.buffer == access.buffer);
+        if same_buffer.any(|other| other.mode.writes() || access.mode.writes()) {
+            return Err(Flaw::Conflict);
+        }
+        let BufferSpec { dims, extent: buffer, .. } = *self.spec(access.buffer);
+        if access.mapper.needs_equal_dims() && dims != kind.dims() {
+            return Err(Flaw::Dimensions);
+        }
+        let space = kind.space();
+        if !access.mapper.stays_inside(&space, &buffer) {
+            return Err(Flaw::OutOfBounds);
+        }
+        let images = images(&access.mapper, &space, &buffer);
+        let split = matches!(kind, TaskKind::Device(_));
+        if split && access.mode.writes() && !writes_apart(&access.mapper, &space, &images) {
+            return Err(Flaw::Overlap);
+        }
+        let written = &self.buffers[buffer_slot(access.buffer)].written;
+        match access.mode.reads() && images.iter().flatten().any(|slot| !written.contains(slot)) {
+            true => Err(Flaw::Unwritten),
+            false => Ok(()),
+        }
+    }
+
+    /// All buffers that have not been dropped.
+    #[must_use]
+    pub fn alive(&self) -> Vec<BufferId> {
+        let ids = (0..self.buffers.len()).map(|slot| BufferId::from_index(slot as u64));
+        ids.filter(|&id| self.is_alive(id)).collect()
+    }
+
+    /// A buffer's description.
+    ///
+    /// # Panics
+    /// If there is no such buffer.
+    #[must_use]
+    pub fn spec(&self, buffer: BufferId) -> &BufferSpec {
+        &self.buffers[buffer_slot(buffer)].spec
+    }
+
+    /// A mapper for everything that has been written to a buffer so far.
+    ///
+    /// # Panics
+    /// If there is no such buffer.
+    #[must_use]
+    pub fn written_part(&self, buffer: BufferId) -> MapperSpec {
+        let BufferState { spec, written, .. } = &self.buffers[buffer_slot(buffer)];
+        if written.len() == element::volume(&spec.extent) {
+            return MapperSpec::All;
+        }
+        MapperSpec::Fixed(runs(&spec.extent, written))
+    }
+
+    fn is_alive(&self, buffer: BufferId) -> bool {
+        self.buffers.get(buffer_slot(buffer)).is_some_and(|state| state.alive)
+    }
+
+    fn submit(
+        &mut self,
+        name: &str,
+        kind: TaskKind,
+        accesses: &[(BufferId, AccessMode, MapperSpec)],
+    ) {
+        let accesses = accesses.iter().cloned();
+        let accesses = accesses.map(|(buffer, mode, mapper)| AccessSpec { buffer, mode, mapper });
+        let task = TaskOp { name: name.into(), kind, accesses: accesses.collect() };
+        let text = task.to_string();
+        if let Err(flaw) = self.try_task(task) {
+            panic!("{text}: {flaw}");
+        }
+    }
+}
+
+/// Whether no two items write one element, and the runtime can know it.
+fn writes_apart(mapper: &MapperSpec, space: &Box3, images: &[Vec<usize>]) -> bool {
+    let mut seen = BTreeSet::new();
+    let apart = images.iter().flatten().all(|slot| seen.insert(slot));
+    apart && (mapper.is_user() || Lowering::default().lower(mapper, true).is_disjoint(space))
+}
+
+/// Boxes along the fastest dimension that cover exactly the given slots.
+fn runs(extent: &Box3, slots: &BTreeSet<usize>) -> Vec<Box3> {
+    let mut runs: Vec<Box3> = Vec::new();
+    for at in slots.iter().map(|&slot| element::point(extent, slot)) {
+        let unit = Box3::new(at, at.map(|coordinate| coordinate + 1));
+        match runs.last_mut() {
+            Some(run) if run.volume() + 1 == run.bounding(&unit).volume() => {
+                *run = run.bounding(&unit);
+            }
+            _ => runs.push(unit),
+        }
+    }
+    runs
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DeadBuffer => "a buffer does not exist or has been dropped",
+            Self::Conflict => "a buffer is written and accessed once more",
+            Self::Dimensions => "a mapper needs equal numbers of dimensions",
+            Self::OutOfBounds => "a mapper leaves its buffer",
+            Self::Overlap => "two items may write one element",
+            Self::Unwritten => "an element is read that was never written",
+        })
+    }
+}
+
+impl std::error::Error for Flaw {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use celerity_tdag::AccessMode::{Read, ReadWrite, Write};
+
+    fn access(buffer: BufferId, mode: AccessMode, mapper: MapperSpec) -> AccessSpec {
+        AccessSpec { buffer, mode, mapper }
+    }
+
+    /// What is wrong with a kernel over four items that has these accesses.
+    fn flaw(program: &mut ProgramBuilder, accesses: Vec<AccessSpec>) -> Option<Flaw> {
+        let kind = TaskKind::Device(IndexSpace::new(1, Box3::from_range([4])));
+        program.try_task(TaskOp { name: "task".into(), kind, accesses }).err()
+    }
+
+    #[test]
+    fn each_flaw_is_named() {
+        let mut program = ProgramBuilder::default();
+        let (full, empty) = (program.initialized([4]), program.buffer([4]));
+        let (short, square) = (program.initialized([3]), program.initialized([4, 4]));
+        let dead = program.initialized([4]);
+        program.drop_buffer(dead);
+        let one = || MapperSpec::OneToOne;
+        let mut flaw_of = |accesses| flaw(&mut program, accesses);
+        assert_eq!(flaw_of(vec![access(dead, Read, one())]), Some(Flaw::DeadBuffer));
+        assert_eq!(flaw_of(vec![access(square, Read, one())]), Some(Flaw::Dimensions));
+        assert_eq!(flaw_of(vec![access(short, Read, one())]), Some(Flaw::OutOfBounds));
+        assert_eq!(flaw_of(vec![access(full, Write, MapperSpec::All)]), Some(Flaw::Overlap));
+        assert_eq!(flaw_of(vec![access(empty, ReadWrite, one())]), Some(Flaw::Unwritten));
+        let twice = vec![access(full, Read, one()), access(full, Write, one())];
+        assert_eq!(flaw_of(twice), Some(Flaw::Conflict));
+        let sound = vec![access(full, Read, MapperSpec::All), access(full, Read, one())];
+        assert_eq!(flaw_of(sound), None);
+    }
+
+    #[test]
+    fn only_what_has_been_written_can_be_read() {
+        let mut program = ProgramBuilder::default();
+        let buffer = program.buffer([2, 4]);
+        let left = Box3::from_range([2, 3]);
+        program.kernel("fill", IndexSpace::new(2, left), &[(buffer, Write, MapperSpec::OneToOne)]);
+        let rows = [Box3::from_range([1, 3]), Box3::from_offset_range([1, 0], [1, 3])];
+        assert_eq!(program.written_part(buffer), MapperSpec::Fixed(rows.to_vec()));
+    }
+
+    #[test]
+    fn every_live_buffer_is_observed_at_the_end() {
+        let mut program = ProgramBuilder::default();
+        let (_, dropped) = (program.initialized([2]), program.initialized([2]));
+        program.drop_buffer(dropped);
+        let fences = program
+            .finish()
+            .ops
+            .into_iter()
+            .filter(|op| matches!(op, Op::Task(TaskOp { kind: TaskKind::Fence, .. })));
+        assert_eq!(fences.count(), 1);
+    }
+}

@@ -1,0 +1,240 @@
+//! Mappers as plain data, with their meaning item by item and element by
+//! element, and the `Mapper` values that the graphs are given instead.
+//!
+//! [`MapperSpec::touches`] is the definition. It shares no code with
+//! `celerity_tdag::Mapper`, so that each can be tested against the other.
+
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Coord3, Region};
+use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
+
+use crate::element;
+
+/// Which elements of a buffer an item touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapperSpec {
+    /// The element of its own index.
+    OneToOne,
+    /// The whole buffer.
+    All,
+    /// The same boxes, whatever the item.
+    Fixed(Vec<Box3>),
+    /// Its element, extended over the buffer along one dimension.
+    Slice {
+        /// The dimension.
+        dim: u8,
+    },
+    /// Its element and a border around it.
+    Neighborhood {
+        /// Elements to either side, per dimension.
+        border: Coord3,
+        /// Corners or not.
+        shape: NeighborhoodShape,
+    },
+    /// A user's mapper: a box, each side of which is a function of the item.
+    Affine([Axis; 3]),
+    /// A user's mapper without any structure: items touch one element each, in
+    /// an order shuffled by `seed`. Injective while there are elements left.
+    Scatter {
+        /// Chooses the permutation.
+        seed: u64,
+    },
+}
+
+/// One side of the box that an item touches through [`MapperSpec::Affine`].
+/// Elements outside of the buffer are ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The same interval for all items.
+    Constant {
+        /// The first element.
+        min: u64,
+        /// The end, exclusive.
+        max: u64,
+    },
+    /// `width` elements from `start + stride * i`, where `i` counts the item
+    /// along dimension `from` of the index space.
+    Along {
+        /// The dimension of the index space.
+        from: u8,
+        /// Where the first item's interval starts.
+        start: u64,
+        /// Elements between the starts of neighbouring items.
+        stride: u64,
+        /// Elements per item.
+        width: u64,
+        /// Counts from the end of the index space instead of its start.
+        mirrored: bool,
+    },
+}
+
+impl MapperSpec {
+    /// Whether `item` of the index space `global` touches the given element,
+    /// which lies inside `buffer`.
+    #[must_use]
+    pub fn touches(&self, item: Coord3, global: &Box3, buffer: &Box3, at: Coord3) -> bool {
+        let distance = |dim: usize| at[dim].abs_diff(item[dim]);
+        match self {
+            Self::OneToOne => at == item,
+            Self::All => true,
+            Self::Fixed(boxes) => boxes.iter().any(|part| part.contains_point(at)),
+            Self::Slice { dim } => {
+                (0..3).all(|other| other == usize::from(*dim) || at[other] == item[other])
+            }
+            Self::Neighborhood { border, shape: NeighborhoodShape::BoundingBox } => {
+                (0..3).all(|dim| distance(dim) <= border[dim])
+            }
+            Self::Neighborhood { border, shape: NeighborhoodShape::AlongAxes } => {
+                let off_axis = (0..3).filter(|&dim| distance(dim) > 0).count();
+                off_axis <= 1 && (0..3).all(|dim| distance(dim) <= border[dim])
+            }
+            Self::Affine(axes) => {
+                (0..3).all(|dim| axes[dim].interval(item, global).contains(&at[dim]))
+            }
+            Self::Scatter { seed } => scattered(*seed, item, global, buffer) == at,
+        }
+    }
+
+    /// Whether the mapper is one of a user's.
+    #[must_use]
+    pub fn is_user(&self) -> bool {
+        matches!(self, Self::Affine(_) | Self::Scatter { .. })
+    }
+
+    /// Whether index space and buffer must have the same dimensionality.
+    #[must_use]
+    pub fn needs_equal_dims(&self) -> bool {
+        matches!(self, Self::OneToOne | Self::Slice { .. } | Self::Neighborhood { .. })
+    }
+
+    /// Whether the mapper may be evaluated on `space`: built-in mappers other
+    /// than neighbourhoods must not leave the buffer, neighbourhoods must at
+    /// least start inside of it.
+    #[must_use]
+    pub fn stays_inside(&self, space: &Box3, buffer: &Box3) -> bool {
+        match self {
+            Self::All | Self::Affine(_) | Self::Scatter { .. } => true,
+            Self::Fixed(boxes) => boxes.iter().all(|part| buffer.contains(part)),
+            Self::OneToOne | Self::Neighborhood { .. } => buffer.contains(space),
+            Self::Slice { dim } => {
+                let (mut min, mut max) = (space.min(), space.max());
+                min[usize::from(*dim)] = 0;
+                max[usize::from(*dim)] = buffer.max()[usize::from(*dim)];
+                buffer.contains(&Box3::new(min, max))
+            }
+        }
+    }
+
+    /// What one item touches, for the user's mappers, whose image is one box.
+    fn user_image(&self, item: Coord3, input: &MapperInput) -> Box3 {
+        match self {
+            Self::Affine(axes) => {
+                let sides = axes.map(|axis| axis.interval(item, &input.global));
+                Box3::new(
+                    [sides[0].start, sides[1].start, sides[2].start],
+                    [sides[0].end, sides[1].end, sides[2].end],
+                )
+            }
+            Self::Scatter { .. } if input.buffer.is_empty() => Box3::EMPTY,
+            Self::Scatter { seed } => {
+                let [x, y, z] = scattered(*seed, item, &input.global, &input.buffer);
+                Box3::new([x, y, z], [x + 1, y + 1, z + 1])
+            }
+            _ => unreachable!("{self:?} is a built-in mapper"),
+        }
+    }
+}
+
+impl Axis {
+    fn interval(self, item: Coord3, global: &Box3) -> std::ops::Range<u64> {
+        match self {
+            Self::Constant { min, max } => min..max,
+            Self::Along { from, start, stride, width, mirrored } => {
+                let from = usize::from(from);
+                let nth = match mirrored {
+                    false => item[from] - global.min()[from],
+                    true => global.max()[from] - 1 - item[from],
+                };
+                let min = start + stride * nth;
+                min..min + width
+            }
+        }
+    }
+}
+
+/// The element that an item is thrown at. Multiplying by a number coprime to
+/// the number of elements permutes them.
+fn scattered(seed: u64, item: Coord3, global: &Box3, buffer: &Box3) -> Coord3 {
+    let elements = buffer.volume();
+    let factor = (seed % elements..).find(|&factor| gcd(factor, elements) == 1);
+    let factor = factor.expect("some number is coprime to any other");
+    let nth = element::slot(global, item) as u64;
+    let target = (nth % elements * factor + seed) % elements;
+    element::point(buffer, usize::try_from(target).expect("test buffers are small"))
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Makes `Mapper` values. Equal specifications become equal values, as in a
+/// program that keeps its mappers in variables.
+#[derive(Clone, Debug, Default)]
+pub struct Lowering {
+    users: Vec<(MapperSpec, bool, UserMapper)>,
+}
+
+impl Lowering {
+    /// The mapper for an access; user mappers promise disjoint images if the
+    /// access `writes`.
+    #[must_use]
+    pub fn lower(&mut self, spec: &MapperSpec, writes: bool) -> Mapper {
+        match spec {
+            MapperSpec::OneToOne => Mapper::OneToOne,
+            MapperSpec::All => Mapper::All,
+            MapperSpec::Fixed(boxes) => {
+                Mapper::Fixed(Arc::new(Region::from_boxes(boxes.iter().copied())))
+            }
+            MapperSpec::Slice { dim } => Mapper::Slice { dim: *dim },
+            MapperSpec::Neighborhood { border, shape } => {
+                Mapper::Neighborhood { border: *border, shape: *shape }
+            }
+            MapperSpec::Affine(_) | MapperSpec::Scatter { .. } => {
+                Mapper::User(self.lower_user(spec, writes))
+            }
+        }
+    }
+
+    fn lower_user(&mut self, spec: &MapperSpec, writes: bool) -> UserMapper {
+        let known =
+            self.users.iter().find(|(other, disjoint, _)| (other, *disjoint) == (spec, writes));
+        if let Some((.., mapper)) = known {
+            return mapper.clone();
+        }
+        let mapper = match writes {
+            true => UserMapper::disjoint(ItemByItem(spec.clone())),
+            false => UserMapper::new(ItemByItem(spec.clone())),
+        };
+        self.users.push((spec.clone(), writes, mapper.clone()));
+        mapper
+    }
+}
+
+/// Evaluates a specification as the union over the chunk's items, which makes
+/// it additive by construction.
+struct ItemByItem(MapperSpec);
+
+impl RangeMapper for ItemByItem {
+    fn map(&self, input: &MapperInput) -> Region {
+        let images = element::points(&input.chunk).map(|item| self.0.user_image(item, input));
+        Region::from_boxes(images.map(|image| image.intersection(&input.buffer)))
+    }
+
+    fn name(&self) -> &str {
+        match self.0 {
+            MapperSpec::Scatter { .. } => "scatter",
+            _ => "affine",
+        }
+    }
+}

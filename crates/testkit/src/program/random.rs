@@ -1,0 +1,248 @@
+//! Random programs: raw numbers that [proptest] makes and shrinks, and their
+//! translation into lawful statements. Whatever raw statement cannot be made
+//! lawful is left out, so that any shrunk input is a lawful program, too.
+
+mod raw;
+
+use celerity_regions::Box3;
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, Split};
+use proptest::collection::vec;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use raw::{
+    RawAccess, RawAxis, RawBuffer, RawInterval, RawMapper, RawOp, RawSpace, raw_buffer, raw_op,
+};
+
+use super::{
+    AccessSpec, Axis, BufferSpec, Flaw, MapperSpec, Program, ProgramBuilder, TaskKind, TaskOp,
+};
+
+/// How large random programs get.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Buffers created at the start; at least 1.
+    pub buffers: usize,
+    /// Statements after that, before the fences that observe the result.
+    pub ops: usize,
+    /// Elements per dimension, by number of dimensions.
+    pub extents: [u64; 4],
+}
+
+impl Default for Sizes {
+    /// Small enough for hundreds of programs per second, large enough for
+    /// every dimension to be split over several nodes and devices.
+    fn default() -> Self {
+        Self { buffers: 4, ops: 16, extents: [1, 24, 7, 4] }
+    }
+}
+
+/// Lawful programs.
+pub fn any_program(sizes: Sizes) -> impl Strategy<Value = Program> {
+    (vec(raw_buffer(), 1..=sizes.buffers), vec(raw_op(), 1..=sizes.ops))
+        .prop_map(move |(buffers, ops)| assemble(&sizes, &buffers, &ops))
+}
+
+/// The program that belongs to a seed: the same on every machine.
+#[must_use]
+pub fn seeded(sizes: Sizes, seed: u64) -> Program {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let tree = any_program(sizes).new_tree(&mut runner);
+    tree.expect("programs are generated without rejection").current()
+}
+
+fn assemble(sizes: &Sizes, buffers: &[RawBuffer], ops: &[RawOp]) -> Program {
+    let mut program = ProgramBuilder::default();
+    for buffer in buffers {
+        program.create(buffer_spec(sizes, buffer));
+    }
+    for (index, op) in ops.iter().enumerate() {
+        translate(sizes, &mut program, &format!("k{index}"), op);
+    }
+    program.finish()
+}
+
+fn translate(sizes: &Sizes, program: &mut ProgramBuilder, name: &str, op: &RawOp) {
+    match op {
+        RawOp::Device { space, accesses } => {
+            let Some(anchor) = pick(program, space.anchor) else { return };
+            let kind = TaskKind::Device(index_space(program.spec(anchor), space));
+            task(program, name, kind, accesses);
+        }
+        RawOp::HostOnce { accesses } => task(program, name, TaskKind::HostOnce, accesses),
+        RawOp::Fence { buffer, part } => {
+            let Some(buffer) = pick(program, *buffer) else { return };
+            fence(program, buffer, part.as_ref());
+        }
+        RawOp::Repeat { tasks, times } => {
+            for _ in 0..*times {
+                program.repeat(*tasks);
+            }
+        }
+        RawOp::Create(buffer) => {
+            program.create(buffer_spec(sizes, buffer));
+        }
+        RawOp::Drop { buffer } => {
+            if let Some(buffer) = pick(program, *buffer) {
+                program.drop_buffer(buffer);
+            }
+        }
+        RawOp::Barrier => program.barrier(),
+    }
+}
+
+fn buffer_spec(sizes: &Sizes, raw: &RawBuffer) -> BufferSpec {
+    let most = sizes.extents[usize::from(raw.dims)];
+    let mut max = [1; 3];
+    for (side, &range) in max.iter_mut().zip(&raw.range).take(usize::from(raw.dims)) {
+        *side = if range == 0 { 0 } else { 1 + (range - 1) % most };
+    }
+    BufferSpec {
+        dims: raw.dims,
+        extent: Box3::new([0; 3], max),
+        words: raw.words,
+        host_initialized: raw.host_initialized,
+    }
+}
+
+fn index_space(anchor: &BufferSpec, raw: &RawSpace) -> IndexSpace {
+    let whole = match raw.empty {
+        true => Box3::EMPTY,
+        false => anchor.extent,
+    };
+    let extent = raw.part.as_ref().map_or(whole, |part| part_of(&whole, part));
+    let extent = raw.thin.map_or(extent, |dim| thinned(&extent, usize::from(dim)));
+    let split = if raw.tiled { Split::Tiled } else { Split::OneDimensional };
+    let granularity = match anchor.dims {
+        0 => [1, 1, 1],
+        1 => [raw.granularity[0], 1, 1],
+        _ => [raw.granularity[0], raw.granularity[1], 1],
+    };
+    IndexSpace { granularity, split, ..IndexSpace::new(anchor.dims, extent) }
+}
+
+fn thinned(extent: &Box3, dim: usize) -> Box3 {
+    let (min, mut max) = (extent.min(), extent.max());
+    max[dim] = max[dim].min(min[dim] + 1);
+    Box3::new(min, max)
+}
+
+fn task(program: &mut ProgramBuilder, name: &str, kind: TaskKind, raw: &[RawAccess]) {
+    let mut accesses = Vec::new();
+    for raw in raw {
+        accesses.extend(lawful_access(program, &accesses, raw, &kind));
+    }
+    let task = TaskOp { name: name.into(), kind, accesses };
+    program.try_task(task).expect("each access has been checked");
+}
+
+fn fence(program: &mut ProgramBuilder, buffer: BufferId, part: Option<&[RawInterval; 3]>) {
+    let everything = program.written_part(buffer);
+    let whole = program.spec(buffer).extent;
+    let mapper = part.map(|part| MapperSpec::Fixed(vec![part_of(&whole, part)]));
+    let access = |mapper| AccessSpec { buffer, mode: AccessMode::Read, mapper };
+    let fence = |mapper| TaskOp {
+        name: "fence".into(),
+        kind: TaskKind::Fence,
+        accesses: vec![access(mapper)],
+    };
+    let chosen = mapper.map(|mapper| program.try_task(fence(mapper)));
+    if !matches!(chosen, Some(Ok(()))) {
+        program.try_task(fence(everything)).expect("what has been written can be read");
+    }
+}
+
+/// The access that comes closest to what was asked for, if any does.
+fn lawful_access(
+    program: &ProgramBuilder,
+    earlier: &[AccessSpec],
+    raw: &RawAccess,
+    kind: &TaskKind,
+) -> Option<AccessSpec> {
+    let buffer = pick(program, raw.buffer)?;
+    let spec = program.spec(buffer);
+    let wanted = AccessSpec { buffer, mode: raw.mode, mapper: mapper_spec(spec, &raw.mapper) };
+    let with = |mode, mapper: &MapperSpec| AccessSpec { buffer, mode, mapper: mapper.clone() };
+    let scatter = MapperSpec::Scatter { seed: raw.buffer as u64 };
+    let (write, read) = (AccessMode::Write, AccessMode::Read);
+    let mut candidates = vec![wanted.clone()];
+    if raw.mode.writes() {
+        let slices = (0..spec.dims).map(|dim| MapperSpec::Slice { dim });
+        if matches!(raw.mapper, RawMapper::Slice { .. }) {
+            candidates.extend(slices.map(|slice| with(raw.mode, &slice)));
+        }
+        candidates.push(with(write, &wanted.mapper));
+        candidates.extend([raw.mode, write].map(|mode| with(mode, &MapperSpec::OneToOne)));
+        candidates.extend([raw.mode, write].map(|mode| with(mode, &scatter)));
+    } else {
+        candidates.push(with(read, &program.written_part(buffer)));
+    }
+    candidates.into_iter().find(|access| {
+        let checked: Result<(), Flaw> = program.check_access(earlier, access, kind);
+        checked.is_ok()
+    })
+}
+
+fn mapper_spec(buffer: &BufferSpec, raw: &RawMapper) -> MapperSpec {
+    let dims = usize::from(buffer.dims);
+    match raw {
+        RawMapper::OneToOne => MapperSpec::OneToOne,
+        RawMapper::All => MapperSpec::All,
+        RawMapper::Neighborhood { border, shape } => {
+            let mut border = *border;
+            border[dims..].fill(0);
+            MapperSpec::Neighborhood { border, shape: *shape }
+        }
+        RawMapper::Slice { .. } if dims == 0 => MapperSpec::OneToOne,
+        RawMapper::Slice { dim } => MapperSpec::Slice { dim: dim % buffer.dims },
+        RawMapper::Fixed { boxes } => {
+            MapperSpec::Fixed(boxes.iter().map(|part| part_of(&buffer.extent, part)).collect())
+        }
+        RawMapper::Affine(axes) => {
+            let mut sides = [Axis::Constant { min: 0, max: 1 }; 3];
+            for (dim, (side, axis)) in sides.iter_mut().zip(axes).take(dims).enumerate() {
+                *side = axis_spec(buffer.extent.max()[dim], axis);
+            }
+            MapperSpec::Affine(sides)
+        }
+        RawMapper::Scatter { seed } => MapperSpec::Scatter { seed: *seed },
+    }
+}
+
+fn axis_spec(size: u64, raw: &RawAxis) -> Axis {
+    match *raw {
+        RawAxis::Along { from, start, stride, extra, mirrored } => {
+            let width = stride - 1 + extra;
+            Axis::Along { from, start, stride, width: width.max(1), mirrored }
+        }
+        RawAxis::Constant(ends) => {
+            let (min, max) = interval_of(0, size, ends);
+            Axis::Constant { min, max }
+        }
+    }
+}
+
+fn pick(program: &ProgramBuilder, raw: usize) -> Option<BufferId> {
+    let alive = program.alive();
+    alive.get(raw % alive.len().max(1)).copied()
+}
+
+/// A box inside `whole`, not empty unless that is.
+fn part_of(whole: &Box3, raw: &[RawInterval; 3]) -> Box3 {
+    let (mut min, mut max) = (whole.min(), whole.max());
+    for dim in 0..3 {
+        (min[dim], max[dim]) = interval_of(min[dim], max[dim], raw[dim]);
+    }
+    Box3::new(min, max)
+}
+
+fn interval_of(min: u64, max: u64, (a, b): RawInterval) -> (u64, u64) {
+    if min == max {
+        return (min, max);
+    }
+    let (a, b) = (min + a % (max - min), min + b % (max - min));
+    (a.min(b), a.max(b) + 1)
+}

@@ -1,0 +1,159 @@
+//! The raw numbers of which random programs are made, and their strategies.
+//! Knows nothing of what is lawful.
+
+use celerity_regions::Coord3;
+use celerity_tdag::{AccessMode, NeighborhoodShape};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Numbers are taken modulo what is possible; the first variant of each enum
+/// is the simplest, which is what shrinking tends to.
+#[derive(Clone, Debug)]
+pub(super) struct RawBuffer {
+    pub(super) dims: u8,
+    pub(super) range: [u64; 3],
+    pub(super) words: usize,
+    pub(super) host_initialized: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum RawOp {
+    Device { space: RawSpace, accesses: Vec<RawAccess> },
+    HostOnce { accesses: Vec<RawAccess> },
+    Fence { buffer: usize, part: Option<[RawInterval; 3]> },
+    Repeat { tasks: usize, times: usize },
+    Create(RawBuffer),
+    Drop { buffer: usize },
+    Barrier,
+}
+
+/// An index space that fits into a buffer, so that one-to-one accesses work.
+#[derive(Clone, Debug)]
+pub(super) struct RawSpace {
+    pub(super) anchor: usize,
+    pub(super) part: Option<[RawInterval; 3]>,
+    /// One item wide along this dimension, so that slices can be written.
+    pub(super) thin: Option<u8>,
+    pub(super) granularity: [u64; 2],
+    pub(super) tiled: bool,
+    pub(super) empty: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct RawAccess {
+    pub(super) buffer: usize,
+    pub(super) mode: AccessMode,
+    pub(super) mapper: RawMapper,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum RawMapper {
+    OneToOne,
+    All,
+    Neighborhood { border: Coord3, shape: NeighborhoodShape },
+    Slice { dim: u8 },
+    Fixed { boxes: Vec<[RawInterval; 3]> },
+    Affine([RawAxis; 3]),
+    Scatter { seed: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum RawAxis {
+    Along { from: u8, start: u64, stride: u64, extra: u64, mirrored: bool },
+    Constant(RawInterval),
+}
+
+/// Two numbers of which an interval inside any range is made.
+pub(super) type RawInterval = (u64, u64);
+
+pub(super) fn raw_buffer() -> impl Strategy<Value = RawBuffer> {
+    let dims = prop_oneof![4 => Just(1u8), 4 => Just(2), 2 => Just(3), 1 => Just(0)];
+    // A range of 0 is rare: most programs should have something to do.
+    let range = [0..48u64, 0..48, 0..48];
+    (dims, range, prop_oneof![4 => Just(1usize), 1 => 2..4usize], any::<bool>()).prop_map(
+        |(dims, range, words, host_initialized)| RawBuffer { dims, range, words, host_initialized },
+    )
+}
+
+pub(super) fn raw_op() -> impl Strategy<Value = RawOp> {
+    let buffer = || 0..16usize;
+    prop_oneof![
+        12 => (raw_space(), vec(raw_access(), 0..5))
+            .prop_map(|(space, accesses)| RawOp::Device { space, accesses }),
+        2 => vec(raw_access(), 0..3).prop_map(|accesses| RawOp::HostOnce { accesses }),
+        2 => (buffer(), proptest::option::of(raw_box()))
+            .prop_map(|(buffer, part)| RawOp::Fence { buffer, part }),
+        2 => (1..4usize, 1..4usize).prop_map(|(tasks, times)| RawOp::Repeat { tasks, times }),
+        1 => raw_buffer().prop_map(RawOp::Create),
+        1 => buffer().prop_map(|buffer| RawOp::Drop { buffer }),
+        1 => Just(RawOp::Barrier),
+    ]
+}
+
+fn raw_space() -> impl Strategy<Value = RawSpace> {
+    let part = proptest::option::weighted(0.3, raw_box());
+    let granularity = prop_oneof![3 => Just([1, 1]), 1 => [1..4u64, 1..4]];
+    let thin = proptest::option::weighted(0.15, 0..3u8);
+    let empty = proptest::bool::weighted(0.03);
+    (0..16usize, part, thin, granularity, any::<bool>(), empty).prop_map(
+        |(anchor, part, thin, granularity, tiled, empty)| RawSpace {
+            anchor,
+            part,
+            thin,
+            granularity,
+            tiled,
+            empty,
+        },
+    )
+}
+
+fn raw_access() -> impl Strategy<Value = RawAccess> {
+    let mode = prop_oneof![
+        5 => Just(AccessMode::Read),
+        3 => Just(AccessMode::Write),
+        2 => Just(AccessMode::ReadWrite),
+    ];
+    (0..16usize, mode, raw_mapper()).prop_map(|(buffer, mode, mapper)| RawAccess {
+        buffer,
+        mode,
+        mapper,
+    })
+}
+
+fn raw_mapper() -> impl Strategy<Value = RawMapper> {
+    let shape =
+        prop_oneof![Just(NeighborhoodShape::BoundingBox), Just(NeighborhoodShape::AlongAxes)];
+    prop_oneof![
+        4 => Just(RawMapper::OneToOne),
+        2 => Just(RawMapper::All),
+        3 => ([0..3u64, 0..3, 0..3], shape)
+            .prop_map(|(border, shape)| RawMapper::Neighborhood { border, shape }),
+        2 => (0..3u8).prop_map(|dim| RawMapper::Slice { dim }),
+        2 => vec(raw_box(), 0..4).prop_map(|boxes| RawMapper::Fixed { boxes }),
+        3 => [raw_axis(), raw_axis(), raw_axis()].prop_map(RawMapper::Affine),
+        2 => (0..1000u64).prop_map(|seed| RawMapper::Scatter { seed }),
+    ]
+}
+
+fn raw_axis() -> impl Strategy<Value = RawAxis> {
+    prop_oneof![
+        3 => (0..3u8, 0..4u64, 1..4u64, 0..3u64, any::<bool>()).prop_map(
+            |(from, start, stride, extra, mirrored)| RawAxis::Along {
+                from,
+                start,
+                stride,
+                extra,
+                mirrored,
+            },
+        ),
+        1 => raw_interval().prop_map(RawAxis::Constant),
+    ]
+}
+
+fn raw_box() -> impl Strategy<Value = [RawInterval; 3]> {
+    [raw_interval(), raw_interval(), raw_interval()]
+}
+
+fn raw_interval() -> impl Strategy<Value = RawInterval> {
+    (0..64u64, 0..64u64)
+}

@@ -1,0 +1,338 @@
+//! Small queries over finished graphs: who waits for whom, the critical path,
+//! a picture. One [`Dag`] for all layers; knows nothing of what nodes mean.
+
+use std::sync::Arc;
+
+use celerity_cdag::{Command, CommandKind};
+use celerity_idag::{BoundAccess, Inbound, Instruction, InstructionKind, Placement};
+use celerity_tdag::{Dependencies, DependencyKind, GraphId, Task, Work};
+use petgraph::Direction;
+use petgraph::dot::{Config, Dot};
+use petgraph::graph::{DiGraph, EdgeReference, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+/// A graph as positions and labels, kept in a [`petgraph`] graph. Position =
+/// index of the id in its namespace, so streams must be complete: ids dense
+/// and from 0.
+///
+/// ```
+/// use celerity_testkit::queries::Dag;
+/// let mut chain = Dag::default();
+/// let [init, a, b] = ["T0", "T1", "T2"].map(|id| chain.push(id, "work"));
+/// chain.connect(a, init, None);
+/// chain.connect(b, a, None);
+/// assert_eq!(chain.critical_path(), [init, a, b]);
+/// assert!(chain.reachability().waits_for(b, init));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Dag {
+    /// Edges point from the earlier node to the later one.
+    graph: DiGraph<DagNode, Option<DependencyKind>>,
+}
+
+#[derive(Clone, Debug)]
+struct DagNode {
+    id: String,
+    label: String,
+}
+
+impl Dag {
+    /// The task graph.
+    #[must_use]
+    pub fn of_tasks(tasks: &[Arc<Task>]) -> Self {
+        let mut dag = Self::default();
+        for task in tasks {
+            dag.push(&task.id.to_string(), &task_label(task));
+        }
+        for (later, task) in tasks.iter().enumerate() {
+            dag.connect_all(later, &task.dependencies);
+        }
+        dag
+    }
+
+    /// One node's command graph; `owner` goes before each id.
+    #[must_use]
+    pub fn of_commands(owner: &str, commands: &[Command]) -> Self {
+        let mut dag = Self::default();
+        for command in commands {
+            dag.push(&format!("{owner} {}", command.id), &command_label(command));
+        }
+        for (later, command) in commands.iter().enumerate() {
+            dag.connect_all(later, &command.dependencies);
+        }
+        dag
+    }
+
+    /// One node's instruction graph; `owner` goes before each id.
+    #[must_use]
+    pub fn of_instructions(owner: &str, instructions: &[Instruction]) -> Self {
+        let mut dag = Self::default();
+        for instruction in instructions {
+            let label = instruction_label(&instruction.kind);
+            dag.push(&format!("{owner} {}", instruction.id), &label);
+        }
+        for (later, instruction) in instructions.iter().enumerate() {
+            for on in &instruction.dependencies {
+                dag.connect(later, position(on.index()), None);
+            }
+        }
+        dag
+    }
+
+    /// Appends a node; returns its position.
+    pub fn push(&mut self, id: &str, label: &str) -> usize {
+        self.graph.add_node(DagNode { id: id.into(), label: label.into() }).index()
+    }
+
+    /// Makes `later` wait for `earlier`.
+    ///
+    /// # Panics
+    /// If one of them does not exist.
+    pub fn connect(&mut self, later: usize, earlier: usize, kind: Option<DependencyKind>) {
+        self.graph.add_edge(NodeIndex::new(earlier), NodeIndex::new(later), kind);
+    }
+
+    fn connect_all<I: GraphId>(&mut self, later: usize, dependencies: &Dependencies<I>) {
+        for dep in dependencies.iter() {
+            self.connect(later, position(dep.on.index()), Some(dep.kind));
+        }
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.graph.node_count()
+    }
+
+    /// Whether there are no nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A node's id in the house notation.
+    #[must_use]
+    pub fn id(&self, node: usize) -> &str {
+        &self.graph[NodeIndex::new(node)].id
+    }
+
+    /// A node's id and what it does.
+    #[must_use]
+    pub fn describe(&self, node: usize) -> String {
+        let DagNode { id, label } = &self.graph[NodeIndex::new(node)];
+        format!("{id} ({label})")
+    }
+
+    /// The nodes that a node waits for directly, and why if the layer says so.
+    pub fn edges(&self, node: usize) -> impl Iterator<Item = (usize, Option<DependencyKind>)> + '_ {
+        let incoming = self.graph.edges_directed(NodeIndex::new(node), Direction::Incoming);
+        incoming.map(|edge| (edge.source().index(), *edge.weight()))
+    }
+
+    /// All pairs that are ordered. O(nodes · edges / 64).
+    ///
+    /// # Panics
+    /// If an edge does not point backwards.
+    #[must_use]
+    pub fn reachability(&self) -> Reachability {
+        let row_words = self.len().div_ceil(64);
+        let mut bits = vec![0; row_words * self.len()];
+        for node in 0..self.len() {
+            let (older, row) = bits.split_at_mut(node * row_words);
+            for (on, _) in self.edges(node) {
+                let inherited = &older[on * row_words..(on + 1) * row_words];
+                row.iter_mut().zip(inherited).for_each(|(word, inherited)| *word |= inherited);
+                row[on / 64] |= 1 << (on % 64);
+            }
+        }
+        Reachability { row_words, bits }
+    }
+
+    /// The longest chain of nodes, first to last. O(edges).
+    ///
+    /// # Panics
+    /// If an edge does not point backwards.
+    #[must_use]
+    pub fn critical_path(&self) -> Vec<usize> {
+        let mut longest: Vec<(usize, Option<usize>)> = Vec::with_capacity(self.len());
+        for node in 0..self.len() {
+            let before = self.edges(node).map(|(on, _)| on).max_by_key(|&on| longest[on].0);
+            longest.push((before.map_or(1, |on| longest[on].0 + 1), before));
+        }
+        let mut next = (0..self.len()).max_by_key(|&node| longest[node].0);
+        let mut path = Vec::new();
+        while let Some(node) = next {
+            path.push(node);
+            next = longest[node].1;
+        }
+        path.reverse();
+        path
+    }
+
+    /// The graph in Graphviz's language; edges are coloured by kind.
+    #[must_use]
+    pub fn to_dot(&self) -> String {
+        let no_labels = [Config::NodeNoLabel, Config::EdgeNoLabel];
+        let edge_style = |_, edge: EdgeReference<'_, Option<DependencyKind>>| {
+            edge.weight().map_or_else(String::new, |kind| format!("color={}", color(kind)))
+        };
+        let node_style = |_, (_, DagNode { id, label }): (NodeIndex, &DagNode)| {
+            format!("shape=box label=\"{}\\n{}\"", escape(id), escape(label))
+        };
+        let dot = Dot::with_attr_getters(&self.graph, &no_labels, &edge_style, &node_style);
+        format!("{dot:?}")
+    }
+}
+
+/// Which nodes of a [`Dag`] wait for which, directly or not.
+#[derive(Clone, Debug)]
+pub struct Reachability {
+    row_words: usize,
+    bits: Vec<u64>,
+}
+
+impl Reachability {
+    /// Whether `later` can only start when `earlier` is done.
+    #[must_use]
+    pub fn waits_for(&self, later: usize, earlier: usize) -> bool {
+        self.bits[later * self.row_words + earlier / 64] >> (earlier % 64) & 1 == 1
+    }
+}
+
+fn position(index: u64) -> usize {
+    usize::try_from(index).expect("test graphs are small")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+fn color(kind: DependencyKind) -> &'static str {
+    match kind {
+        DependencyKind::True => "black",
+        DependencyKind::Anti => "limegreen",
+        DependencyKind::Output => "blue",
+        DependencyKind::Order => "orange",
+    }
+}
+
+fn task_label(task: &Task) -> String {
+    match &task.work {
+        Work::Device(space) => format!("{} {}", task.name, space.extent),
+        Work::HostOnce => format!("{} on the host", task.name),
+        Work::Fence => "fence".into(),
+        Work::Horizon => "horizon".into(),
+        Work::Epoch(action) => format!("epoch {action:?}"),
+    }
+}
+
+fn command_label(command: &Command) -> String {
+    match &command.kind {
+        CommandKind::Execute { chunk } => format!("execute {} {chunk}", command.task),
+        CommandKind::Push { transfer, targets } => {
+            let targets = targets.iter().map(|(node, region)| format!(" {region} to {node}"));
+            format!("push {transfer}{}", targets.collect::<String>())
+        }
+        CommandKind::AwaitPush { transfer, region } => format!("await push {transfer} {region}"),
+        CommandKind::Horizon => "horizon".into(),
+        CommandKind::Epoch(action) => format!("epoch {action:?}"),
+    }
+}
+
+fn instruction_label(kind: &InstructionKind) -> String {
+    match kind {
+        InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
+            format!("alloc {memory}.{allocation} for {buffer}, {bytes} bytes")
+        }
+        InstructionKind::Free { allocation, memory } => format!("free {memory}.{allocation}"),
+        InstructionKind::Copy { buffer, source, target, elements, .. } => {
+            format!("copy {buffer} {elements} from {} to {}", place(source), place(target))
+        }
+        InstructionKind::Send { to, message, transfer, source, elements, .. } => {
+            format!("send {transfer} {elements} from {} to {to}, {message}", place(source))
+        }
+        InstructionKind::Receive(inbound) => format!("receive {}", inbound_label(inbound)),
+        InstructionKind::SplitReceive(inbound) => {
+            format!("split receive {}", inbound_label(inbound))
+        }
+        InstructionKind::AwaitReceive { transfer, region } => {
+            format!("await receive {transfer} {region}")
+        }
+        InstructionKind::Kernel { device, task, chunk, accesses } => {
+            format!("kernel {task} {chunk} on {device}{}", bindings(accesses))
+        }
+        InstructionKind::HostTask { task, accesses } => {
+            format!("host task {task}{}", bindings(accesses))
+        }
+        InstructionKind::Horizon { task } => format!("horizon {task}"),
+        InstructionKind::Epoch { task, action } => format!("epoch {task} {action:?}"),
+    }
+}
+
+fn place(placement: &Placement) -> String {
+    format!("{}.{} {}", placement.memory, placement.allocation, placement.extent)
+}
+
+fn inbound_label(inbound: &Inbound) -> String {
+    format!("{} {} into {}", inbound.transfer, inbound.region, place(&inbound.target))
+}
+
+fn bindings(accesses: &[BoundAccess]) -> String {
+    let bindings = accesses.iter().map(|BoundAccess { buffer, placement, region }| {
+        let place = placement.as_ref().map_or_else(|| "nowhere".into(), place);
+        format!("; {buffer} {region} in {place}")
+    });
+    bindings.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T1 and T2 wait for T0, T3 for T2.
+    fn fork() -> Dag {
+        let mut dag = Dag::default();
+        for id in ["T0", "T1", "T2", "T3"] {
+            dag.push(id, "a \"quoted\" label");
+        }
+        dag.connect(1, 0, Some(DependencyKind::True));
+        dag.connect(2, 0, Some(DependencyKind::Anti));
+        dag.connect(3, 2, Some(DependencyKind::Output));
+        dag
+    }
+
+    #[test]
+    fn reachability_is_transitive_and_directed() {
+        let reach = fork().reachability();
+        assert!(reach.waits_for(3, 0) && reach.waits_for(3, 2) && reach.waits_for(1, 0));
+        assert!(!reach.waits_for(0, 3) && !reach.waits_for(2, 1) && !reach.waits_for(3, 1));
+        assert!(!reach.waits_for(2, 2));
+    }
+
+    #[test]
+    fn reachability_crosses_words() {
+        let mut dag = Dag::default();
+        for node in 0..200 {
+            dag.push("T", "");
+            if node >= 2 {
+                dag.connect(node, node - 2, None);
+            }
+        }
+        let reach = dag.reachability();
+        assert!(reach.waits_for(199, 1) && reach.waits_for(198, 130));
+        assert!(!reach.waits_for(199, 0) && !reach.waits_for(198, 131));
+    }
+
+    #[test]
+    fn the_critical_path_is_the_longest_chain() {
+        assert_eq!(fork().critical_path(), [0, 2, 3]);
+        assert_eq!(Dag::default().critical_path(), []);
+    }
+
+    #[test]
+    fn dot_output_names_ids_and_escapes_labels() {
+        let dot = fork().to_dot();
+        assert!(dot.contains("T2\\na \\\"quoted\\\" label"), "{dot}");
+        assert!(dot.contains("2 -> 3") && dot.contains("color=blue"), "{dot}");
+    }
+}

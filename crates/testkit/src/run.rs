@@ -1,0 +1,148 @@
+//! Runs programs through the real runtime and observes them as the
+//! [twin](crate::twin) does, on every node.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use celerity_executor::{
+    ClusterConfig, HostData, NodeFrontend, Payload, RunError, SubmitError, run_cluster,
+};
+use celerity_tdag::BufferId;
+
+use crate::check::Configuration;
+use crate::element;
+use crate::hash::initial_contents;
+use crate::hash_kernel::HashKernel;
+use crate::program::{BufferSpec, Lowering, Op, Program, TaskKind, TaskOp};
+use crate::twin::{Observation, Snapshot};
+use crate::violation::Violation;
+
+/// What every node has observed, in order of nodes.
+///
+/// # Errors
+/// [`Violation::RunFailed`] if the runtime gives up.
+pub fn run(
+    program: &Program,
+    configuration: &Configuration,
+) -> Result<Vec<Observation>, Violation> {
+    let config = ClusterConfig {
+        nodes: configuration.nodes,
+        devices: configuration.devices,
+        horizon_step: configuration.horizon_step,
+        horizon_max_parallelism: configuration.horizon_max_parallelism,
+        ..ClusterConfig::default()
+    };
+    let records: Vec<Record> = (0..config.nodes).map(|_| Record::default()).collect();
+    run_cluster(&config, |frontend| {
+        Driver::new(frontend, program, &records[frontend.node().slot()]).run()
+    })
+    .map_err(|Failed(message)| Violation::RunFailed { message })?;
+    Ok(records.iter().map(Record::observation).collect())
+}
+
+/// The snapshots of one node, in order of their arrival.
+#[derive(Clone, Debug, Default)]
+struct Record(Arc<Mutex<Vec<Snapshot>>>);
+
+impl Record {
+    fn observation(&self) -> Observation {
+        let mut snapshots = self.0.lock().expect("nobody panics while recording").clone();
+        // Fences may complete in any order; those of one statement are stored
+        // together, in order of its accesses.
+        snapshots.sort_by_key(|snapshot| snapshot.op);
+        Observation { snapshots }
+    }
+
+    fn publisher(&self) -> impl FnOnce(Vec<Snapshot>) + Send + 'static {
+        let record = self.0.clone();
+        move |snapshots| {
+            record.lock().expect("nobody panics while recording").extend(snapshots);
+        }
+    }
+}
+
+/// The main thread of one node.
+struct Driver<'a> {
+    frontend: &'a NodeFrontend,
+    program: &'a Program,
+    record: &'a Record,
+    buffers: Vec<BufferSpec>,
+    lowering: Lowering,
+}
+
+impl<'a> Driver<'a> {
+    fn new(frontend: &'a NodeFrontend, program: &'a Program, record: &'a Record) -> Self {
+        let (buffers, lowering) = (program.buffers(), Lowering::default());
+        Self { frontend, program, record, buffers, lowering }
+    }
+
+    fn run(mut self) -> Result<(), Failed> {
+        let mut next_buffer = BufferId::from_index(0);
+        for (index, op) in self.program.ops.iter().enumerate() {
+            match op {
+                Op::Create(spec) => {
+                    self.create(next_buffer, spec);
+                    next_buffer = next_buffer.next();
+                }
+                Op::Task(task) => self.submit(index, task)?,
+                Op::Barrier => self.frontend.barrier()?,
+                Op::Drop(buffer) => self.frontend.drop_buffer(*buffer),
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&self, expected: BufferId, spec: &BufferSpec) {
+        let initial = spec.host_initialized.then(|| {
+            let elements = element::volume(&spec.extent);
+            let words = initial_contents(expected.index(), elements, spec.words);
+            Arc::new(InitialWords(words)) as Arc<dyn HostData>
+        });
+        let id = self.frontend.create_buffer(spec.to_new_buffer(), initial);
+        assert_eq!(id, expected, "buffer ids are dense in order of creation");
+    }
+
+    fn submit(&mut self, op: usize, task: &TaskOp) -> Result<(), Failed> {
+        let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering);
+        let payload = match task.kind {
+            TaskKind::Device(_) => Payload::Kernel(Arc::new(kernel)),
+            TaskKind::HostOnce => Payload::Host(kernel.into_host_function()),
+            TaskKind::Fence => {
+                Payload::Host(kernel.into_snapshot_function(self.record.publisher()))
+            }
+        };
+        self.frontend.submit(task.to_task_spec(&mut self.lowering), payload)?;
+        Ok(())
+    }
+}
+
+/// A buffer's initial contents.
+struct InitialWords(Vec<u64>);
+
+impl HostData for InitialWords {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+/// Any error of a run, as text.
+#[derive(Debug)]
+struct Failed(String);
+
+impl From<RunError> for Failed {
+    fn from(error: RunError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<SubmitError> for Failed {
+    fn from(error: SubmitError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

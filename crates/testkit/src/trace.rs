@@ -1,0 +1,223 @@
+//! Drives the graph generators over a whole program and keeps everything that
+//! they hand out. Judges nothing but refusals and diagnostics.
+
+use std::sync::Arc;
+
+use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, CommandId, NodeId};
+use celerity_idag::{
+    AllocationId, Instruction, InstructionGraph, InstructionGraphConfig, Pilot, Schedule,
+};
+use celerity_tdag::{BufferId, BufferInfo, EpochAction, Task, TaskGraph, TaskGraphConfig, TaskId};
+
+use crate::program::{Lowering, Op, Program, TaskOp};
+use crate::violation::Violation;
+
+/// What reaches the generators below the task graph, in order.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A buffer was created.
+    Create(Arc<BufferInfo>),
+    /// A task entered the graph.
+    Task(Arc<Task>),
+    /// A buffer was dropped.
+    Drop(BufferId),
+}
+
+/// A program's task graph.
+#[derive(Clone, Debug)]
+pub struct TaskTrace {
+    /// Everything in order.
+    pub events: Vec<Event>,
+    /// The tasks alone, by id.
+    pub tasks: Vec<Arc<Task>>,
+    /// The statement that each task comes from; `None` for horizons and epochs.
+    pub ops: Vec<Option<usize>>,
+}
+
+/// One node's command graph.
+#[derive(Clone, Debug)]
+pub struct CommandTrace {
+    /// The node.
+    pub node: NodeId,
+    /// Its commands, by id.
+    pub commands: Vec<Command>,
+    /// Number of commands after each event.
+    pub ends: Vec<usize>,
+}
+
+/// One node's instruction graph.
+#[derive(Clone, Debug)]
+pub struct InstructionTrace {
+    /// The node.
+    pub node: NodeId,
+    /// Its instructions, by id.
+    pub instructions: Vec<Instruction>,
+    /// What each instruction was generated for.
+    pub origins: Vec<Origin>,
+    /// What it announces to others.
+    pub pilots: Vec<Pilot>,
+    /// The allocations that stand for users' initial data, in `M0`.
+    pub user_allocations: Vec<(AllocationId, BufferId)>,
+}
+
+/// What an instruction was generated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The position of the event.
+    pub event: usize,
+    /// The command; none for the end of a buffer.
+    pub command: Option<CommandId>,
+}
+
+impl TaskTrace {
+    /// Submits the whole program, and the shutdown epoch after it.
+    ///
+    /// # Errors
+    /// [`Violation::Refused`] if a statement is not accepted.
+    pub fn of(program: &Program, config: TaskGraphConfig) -> Result<Self, Violation> {
+        let mut graph = TaskGraph::new(config);
+        let mut trace = Self { events: Vec::new(), tasks: Vec::new(), ops: Vec::new() };
+        let mut lowering = Lowering::default();
+        trace.record(vec![graph.start()], None);
+        for (index, op) in program.ops.iter().enumerate() {
+            match op {
+                Op::Create(spec) => {
+                    trace.events.push(Event::Create(graph.create_buffer(spec.to_new_buffer())));
+                }
+                Op::Task(task) if task.is_void() => {}
+                Op::Task(task) => {
+                    let tasks = submit(&mut graph, task, &mut lowering)
+                        .map_err(|message| Violation::Refused { op: index, message })?;
+                    trace.record(tasks, Some(index));
+                }
+                Op::Barrier => trace.epoch(&mut graph, EpochAction::Barrier),
+                Op::Drop(buffer) => {
+                    graph.drop_buffer(*buffer);
+                    trace.events.push(Event::Drop(*buffer));
+                }
+            }
+        }
+        trace.epoch(&mut graph, EpochAction::Shutdown);
+        Ok(trace)
+    }
+
+    /// The statement that a task comes from, unless it synchronises.
+    ///
+    /// # Panics
+    /// If there is no such task.
+    #[must_use]
+    pub fn op(&self, task: TaskId) -> Option<usize> {
+        self.ops[usize::try_from(task.index()).expect("test graphs are small")]
+    }
+
+    fn epoch(&mut self, graph: &mut TaskGraph, action: EpochAction) {
+        let mut tasks = Vec::new();
+        graph.epoch(action, &mut tasks);
+        self.record(tasks, None);
+    }
+
+    /// Takes over what one submission has produced: `op`'s task comes first,
+    /// a horizon may follow.
+    fn record(&mut self, tasks: Vec<Arc<Task>>, op: Option<usize>) {
+        for (position, task) in tasks.into_iter().enumerate() {
+            self.ops.push(op.filter(|_| position == 0));
+            self.tasks.push(task.clone());
+            self.events.push(Event::Task(task));
+        }
+    }
+}
+
+fn submit(
+    graph: &mut TaskGraph,
+    task: &TaskOp,
+    lowering: &mut Lowering,
+) -> Result<Vec<Arc<Task>>, String> {
+    let declared = graph.declare(task.to_task_spec(lowering)).map_err(|error| error.to_string())?;
+    let mut tasks = Vec::new();
+    graph.commit(declared, &mut tasks);
+    Ok(tasks)
+}
+
+impl CommandTrace {
+    /// Generates the commands of one of `nodes` nodes.
+    ///
+    /// # Errors
+    /// [`Violation::Diagnosed`] if the generator finds fault with the program.
+    pub fn of(tasks: &TaskTrace, nodes: usize, node: NodeId) -> Result<Self, Violation> {
+        let mut graph = CommandGraph::new(CommandGraphConfig { nodes, local: node });
+        let mut trace = Self { node, commands: Vec::new(), ends: Vec::new() };
+        let mut diagnostics = Vec::new();
+        for event in &tasks.events {
+            match event {
+                Event::Create(info) => graph.register_buffer(info),
+                Event::Task(task) => graph.schedule(task, &mut trace.commands, &mut diagnostics),
+                Event::Drop(buffer) => graph.drop_buffer(*buffer),
+            }
+            trace.ends.push(trace.commands.len());
+        }
+        match diagnostics.first() {
+            Some(first) => Err(Violation::Diagnosed { node, message: first.to_string() }),
+            None => Ok(trace),
+        }
+    }
+
+    /// Generates the commands of all nodes.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_all(tasks: &TaskTrace, nodes: usize) -> Result<Vec<Self>, Violation> {
+        (0..nodes).map(|node| Self::of(tasks, nodes, NodeId::from_index(node as u64))).collect()
+    }
+}
+
+impl InstructionTrace {
+    /// Generates one node's instructions from its commands.
+    ///
+    /// # Errors
+    /// [`Violation::Diagnosed`] if the generator finds fault with the program.
+    pub fn of(
+        tasks: &TaskTrace,
+        commands: &CommandTrace,
+        devices: usize,
+    ) -> Result<Self, Violation> {
+        let mut graph = InstructionGraph::new(InstructionGraphConfig { devices });
+        let (mut schedule, mut diagnostics) = (Schedule::default(), Vec::new());
+        let (mut user_allocations, mut origins) = (Vec::new(), Vec::new());
+        let mut begin = 0;
+        for (event, (content, &end)) in tasks.events.iter().zip(&commands.ends).enumerate() {
+            let origin = |command| Origin { event, command };
+            match content {
+                Event::Create(info) => {
+                    let allocation = graph.register_buffer(info);
+                    user_allocations.extend(allocation.map(|allocation| (allocation, info.id)));
+                }
+                Event::Task(task) => {
+                    for command in &commands.commands[begin..end] {
+                        graph.schedule(command, task, &mut schedule, &mut diagnostics);
+                        origins.resize(schedule.instructions.len(), origin(Some(command.id)));
+                    }
+                }
+                Event::Drop(buffer) => graph.drop_buffer(*buffer, &mut schedule),
+            }
+            origins.resize(schedule.instructions.len(), origin(None));
+            begin = end;
+        }
+        if let Some(first) = diagnostics.first() {
+            return Err(Violation::Diagnosed { node: commands.node, message: first.to_string() });
+        }
+        let Schedule { instructions, pilots, .. } = schedule;
+        Ok(Self { node: commands.node, instructions, origins, pilots, user_allocations })
+    }
+
+    /// Generates the instructions of all nodes.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_all(
+        tasks: &TaskTrace,
+        commands: &[CommandTrace],
+        devices: usize,
+    ) -> Result<Vec<Self>, Violation> {
+        commands.iter().map(|commands| Self::of(tasks, commands, devices)).collect()
+    }
+}

@@ -1,0 +1,187 @@
+//! Random programs reach what they are meant to test: every kind of statement,
+//! access, command and instruction.
+
+use std::collections::BTreeMap;
+
+use celerity_cdag::CommandKind;
+use celerity_idag::InstructionKind;
+use celerity_tdag::Split;
+use celerity_testkit::check::Configuration;
+use celerity_testkit::program::{
+    AccessSpec, MapperSpec, Op, Program, Sizes, TaskKind, TaskOp, seeded,
+};
+use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+
+const PROGRAMS: u64 = 200;
+
+fn programs() -> impl Iterator<Item = Program> {
+    (0..PROGRAMS).map(|seed| seeded(Sizes::default(), seed))
+}
+
+/// Asserts that each of `features` was seen in at least a few programs.
+fn assert_frequent(seen: &BTreeMap<String, u64>, features: &[&str]) {
+    for feature in features {
+        let times = seen.get(*feature).copied().unwrap_or(0);
+        assert!(times >= PROGRAMS / 40, "{feature} occurs {times} times in {PROGRAMS} programs");
+    }
+}
+
+fn mapper_name(mapper: &MapperSpec) -> &'static str {
+    match mapper {
+        MapperSpec::OneToOne => "one_to_one",
+        MapperSpec::All => "all",
+        MapperSpec::Fixed(boxes) if boxes.len() > 1 => "fixed boxes",
+        MapperSpec::Fixed(_) => "fixed",
+        MapperSpec::Slice { .. } => "slice",
+        MapperSpec::Neighborhood { .. } => "neighborhood",
+        MapperSpec::Affine(_) => "affine",
+        MapperSpec::Scatter { .. } => "scatter",
+    }
+}
+
+fn task_features(task: &TaskOp) -> Vec<String> {
+    let mut features = vec![match &task.kind {
+        TaskKind::Device(space) if space.extent.is_empty() => "empty kernel".into(),
+        TaskKind::Device(space) if space.split == Split::Tiled => "tiled kernel".into(),
+        TaskKind::Device(space) if space.granularity != [1; 3] => "granular kernel".into(),
+        TaskKind::Device(space) => format!("{}-D kernel", space.dims),
+        TaskKind::HostOnce => "host task".into(),
+        TaskKind::Fence => "fence".into(),
+    }];
+    for AccessSpec { buffer, mode, mapper } in &task.accesses {
+        features.push(format!("{mode:?} {}", mapper_name(mapper)));
+        if task.accesses.iter().filter(|other| other.buffer == *buffer).count() > 1 {
+            features.push("several readers".into());
+        }
+    }
+    features
+}
+
+#[test]
+fn all_kinds_of_statements_occur() {
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    for op in programs().flat_map(|program| program.ops) {
+        let features = match &op {
+            Op::Create(spec) if spec.extent.is_empty() => vec!["empty buffer".into()],
+            Op::Create(spec) => vec![format!("{}-D buffer", spec.dims)],
+            Op::Task(task) => task_features(task),
+            Op::Barrier => vec!["barrier".into()],
+            Op::Drop(_) => vec!["drop".into()],
+        };
+        for feature in features {
+            *seen.entry(feature).or_default() += 1;
+        }
+    }
+    assert_frequent(
+        &seen,
+        &[
+            "0-D buffer",
+            "1-D buffer",
+            "2-D buffer",
+            "3-D buffer",
+            "empty buffer",
+            "barrier",
+            "drop",
+            "1-D kernel",
+            "2-D kernel",
+            "3-D kernel",
+            "tiled kernel",
+            "granular kernel",
+            "empty kernel",
+            "host task",
+            "fence",
+            "several readers",
+        ],
+    );
+    assert_frequent(
+        &seen,
+        &[
+            "Read one_to_one",
+            "Read all",
+            "Read fixed",
+            "Read fixed boxes",
+            "Read slice",
+            "Read neighborhood",
+            "Read affine",
+            "Read scatter",
+            "Write one_to_one",
+            "Write slice",
+            "Write affine",
+            "Write scatter",
+            "ReadWrite one_to_one",
+            "ReadWrite affine",
+            "ReadWrite scatter",
+        ],
+    );
+}
+
+fn command_name(kind: &CommandKind) -> &'static str {
+    match kind {
+        CommandKind::Execute { .. } => "execute",
+        CommandKind::Push { targets, .. } if targets.len() > 1 => "push to several",
+        CommandKind::Push { .. } => "push",
+        CommandKind::AwaitPush { .. } => "await push",
+        CommandKind::Horizon => "horizon",
+        CommandKind::Epoch(_) => "epoch",
+    }
+}
+
+fn instruction_name(kind: &InstructionKind) -> &'static str {
+    match kind {
+        InstructionKind::Alloc { .. } => "alloc",
+        InstructionKind::Free { .. } => "free",
+        InstructionKind::Copy { source, target, .. } if source.memory == target.memory => "resize",
+        InstructionKind::Copy { .. } => "copy",
+        InstructionKind::Send { .. } => "send",
+        InstructionKind::Receive(_) => "receive",
+        InstructionKind::SplitReceive(_) => "split receive",
+        InstructionKind::AwaitReceive { .. } => "await receive",
+        InstructionKind::Kernel { .. } => "kernel",
+        InstructionKind::HostTask { .. } => "host task",
+        InstructionKind::Horizon { .. } => "horizon",
+        InstructionKind::Epoch { .. } => "epoch",
+    }
+}
+
+#[test]
+fn all_kinds_of_commands_and_instructions_occur() {
+    let configuration = Configuration::new(3, 2);
+    let (mut commands, mut instructions) = (BTreeMap::new(), BTreeMap::new());
+    for program in programs() {
+        let tasks = TaskTrace::of(&program, configuration.task_graph()).expect("lawful");
+        let nodes = CommandTrace::of_all(&tasks, configuration.nodes).expect("lawful");
+        for command in nodes.iter().flat_map(|node| &node.commands) {
+            *commands.entry(command_name(&command.kind).to_owned()).or_default() += 1;
+        }
+        let nodes = InstructionTrace::of_all(&tasks, &nodes, configuration.devices);
+        for instruction in nodes.expect("lawful").iter().flat_map(|node| &node.instructions) {
+            *instructions.entry(instruction_name(&instruction.kind).to_owned()).or_default() += 1;
+        }
+    }
+    let kinds = ["execute", "push", "push to several", "await push", "horizon", "epoch"];
+    assert_frequent(&commands, &kinds);
+    assert_frequent(
+        &instructions,
+        &[
+            "alloc",
+            "free",
+            "copy",
+            "resize",
+            "send",
+            "receive",
+            "split receive",
+            "await receive",
+            "kernel",
+            "host task",
+            "horizon",
+            "epoch",
+        ],
+    );
+}
+
+#[test]
+fn a_seed_always_gives_the_same_program() {
+    let sizes = Sizes::default();
+    assert_eq!(seeded(sizes, 11), seeded(sizes, 11));
+    assert_ne!(seeded(sizes, 11), seeded(sizes, 12));
+}

@@ -1,0 +1,118 @@
+//! The kernels compute what the twin computes: run here on one array per
+//! buffer, chunk by chunk, without any runtime.
+
+use std::sync::{Arc, Mutex};
+
+use celerity_executor::{BoundMemory, DeviceKernel};
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{AccessMode, IndexSpace, MapperInput};
+use celerity_testkit::element;
+use celerity_testkit::hash::initial_contents;
+use celerity_testkit::hash_kernel::HashKernel;
+use celerity_testkit::program::{
+    Lowering, MapperSpec, Op, Program, ProgramBuilder, Sizes, TaskKind, TaskOp, any_program,
+    buffer_slot,
+};
+use celerity_testkit::twin::{Observation, Snapshot, interpret};
+use proptest::prelude::*;
+
+/// All buffers, each in one array.
+struct Arrays {
+    contents: Vec<Vec<u64>>,
+    lowering: Lowering,
+    snapshots: Arc<Mutex<Vec<Snapshot>>>,
+}
+
+fn execute(program: &Program) -> Observation {
+    let buffers = program.buffers();
+    let contents = buffers.iter().enumerate().map(|(id, spec)| {
+        let elements = element::volume(&spec.extent);
+        match spec.host_initialized {
+            true => initial_contents(id as u64, elements, spec.words),
+            false => vec![0; elements * spec.words],
+        }
+    });
+    let mut arrays = Arrays {
+        contents: contents.collect(),
+        lowering: Lowering::default(),
+        snapshots: Arc::default(),
+    };
+    for (op, statement) in program.ops.iter().enumerate() {
+        if let Op::Task(task) = statement {
+            arrays.execute(op, task, program);
+        }
+    }
+    let snapshots = arrays.snapshots.lock().unwrap().clone();
+    Observation { snapshots }
+}
+
+impl Arrays {
+    fn execute(&mut self, op: usize, task: &TaskOp, program: &Program) {
+        let chunks = match &task.kind {
+            TaskKind::Device(space) => space.split(&space.extent, 3),
+            TaskKind::HostOnce | TaskKind::Fence => vec![Box3::UNIT],
+        };
+        for chunk in chunks.into_iter().filter(|chunk| !chunk.is_empty()) {
+            let kernel = HashKernel::new(op, task, &program.buffers(), &mut self.lowering);
+            let regions = self.regions(task, program, &chunk);
+            let memory = self.bind(task, program, &regions);
+            match task.kind {
+                TaskKind::Device(_) => kernel.run(&chunk, &memory),
+                TaskKind::HostOnce => kernel.into_host_function()(&memory),
+                TaskKind::Fence => {
+                    let snapshots = self.snapshots.clone();
+                    let publish = move |taken| snapshots.lock().unwrap().extend::<Vec<_>>(taken);
+                    kernel.into_snapshot_function(publish)(&memory);
+                }
+            }
+        }
+    }
+
+    fn regions(&mut self, task: &TaskOp, program: &Program, chunk: &Box3) -> Vec<Region> {
+        let buffers = program.buffers();
+        let accesses = task.accesses.iter().map(|access| {
+            let buffer = buffers[buffer_slot(access.buffer)].extent;
+            let input = MapperInput { chunk: *chunk, global: task.space(), buffer };
+            self.lowering.lower(&access.mapper, access.mode.writes()).map(&input)
+        });
+        accesses.collect()
+    }
+
+    fn bind<'a>(
+        &mut self,
+        task: &TaskOp,
+        program: &Program,
+        regions: &'a [Region],
+    ) -> Vec<BoundMemory<'a>> {
+        let buffers = program.buffers();
+        let bindings = task.accesses.iter().zip(regions).map(|(access, region)| BoundMemory {
+            base: self.contents[buffer_slot(access.buffer)].as_mut_ptr().cast(),
+            extent: buffers[buffer_slot(access.buffer)].extent,
+            region,
+        });
+        bindings.collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn kernels_compute_what_the_twin_computes(program in any_program(Sizes::default())) {
+        prop_assert_eq!(execute(&program), interpret(&program));
+    }
+}
+
+#[test]
+#[should_panic(expected = "is touched, but only")]
+fn touching_what_is_not_bound_panics() {
+    let mut program = ProgramBuilder::default();
+    let buffer = program.buffer([4]);
+    let space = IndexSpace::new(1, Box3::from_range([4]));
+    program.kernel("fill", space, &[(buffer, AccessMode::Write, MapperSpec::OneToOne)]);
+    let program = program.finish();
+    let Op::Task(task) = &program.ops[1] else { unreachable!("a kernel was submitted") };
+    let kernel = HashKernel::new(1, task, &program.buffers(), &mut Lowering::default());
+    let (mut words, region) = ([0u64; 4], Region::from(Box3::from_range([3])));
+    let extent = Box3::from_range([4]);
+    kernel
+        .run(&extent, &[BoundMemory { base: words.as_mut_ptr().cast(), extent, region: &region }]);
+}
