@@ -1,0 +1,322 @@
+//! Views of a whole buffer: one slice and its shape. No unsafe code.
+
+use core::ops::{Deref, DerefMut, Index, IndexMut};
+
+use crate::bounds::OuterIndex;
+
+/// Read access to all elements of a buffer, row-major.
+///
+/// Dereferences to a slice, so a loop over all elements costs no more than a
+/// loop over a slice; an index is checked in every dimension.
+///
+/// ```
+/// use celerity_kernel::WholeView;
+/// let view = WholeView::new(&[1, 2, 3, 4, 5, 6], [2, 3]);
+/// assert_eq!(view[[1, 0]], 4);
+/// assert_eq!(view.row([1]), [4, 5, 6]);
+/// assert_eq!(view.iter().sum::<i32>(), 21);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct WholeView<'a, T, const D: usize> {
+    elements: &'a [T],
+    range: [usize; D],
+}
+
+impl<'a, T, const D: usize> WholeView<'a, T, D> {
+    /// The view of a buffer of the given size.
+    ///
+    /// # Panics
+    /// If there are not exactly as many elements as the buffer has.
+    #[must_use]
+    #[inline]
+    pub fn new(elements: &'a [T], range: [usize; D]) -> Self {
+        check_len(elements.len(), range);
+        Self { elements, range }
+    }
+
+    /// The buffer's size.
+    #[must_use]
+    #[inline]
+    pub const fn range(&self) -> [usize; D] {
+        self.range
+    }
+
+    /// All elements, row-major.
+    #[must_use]
+    #[inline]
+    pub const fn as_slice(&self) -> &'a [T] {
+        self.elements
+    }
+
+    /// The element at `index`, or `None` outside of the buffer.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: [usize; D]) -> Option<&'a T> {
+        self.elements.get(linear(index, self.range)?)
+    }
+
+    /// The elements of one row, all along the fastest dimension.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    #[inline]
+    pub fn row(&self, outer: impl OuterIndex<D>) -> &'a [T] {
+        &self.elements[row_at(outer, self.range)]
+    }
+
+    /// All rows, in order.
+    #[inline]
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &'a [T]> + use<'a, T, D> {
+        self.elements.chunks_exact(row_len(self.range))
+    }
+}
+
+impl<T, const D: usize> Deref for WholeView<'_, T, D> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.elements
+    }
+}
+
+impl<T, const D: usize> Index<[usize; D]> for WholeView<'_, T, D> {
+    type Output = T;
+
+    /// # Panics
+    /// If `index` is outside of the buffer.
+    #[inline]
+    fn index(&self, index: [usize; D]) -> &T {
+        match linear(index, self.range) {
+            Some(position) => &self.elements[position],
+            None => outside(&index, &self.range),
+        }
+    }
+}
+
+impl<T> Index<usize> for WholeView<'_, T, 1> {
+    type Output = T;
+
+    /// # Panics
+    /// If `index` is outside of the buffer.
+    #[inline]
+    fn index(&self, index: usize) -> &T {
+        &self[[index]]
+    }
+}
+
+/// Exclusive access to all elements of a buffer, row-major.
+///
+/// ```
+/// use celerity_kernel::WholeViewMut;
+/// let mut elements = [0; 6];
+/// let mut view = WholeViewMut::new(&mut elements, [2, 3]);
+/// view[[1, 0]] = 4;
+/// view.row_mut([0]).fill(7);
+/// view.set([1, 2], 5);
+/// assert_eq!(elements, [7, 7, 7, 4, 0, 5]);
+/// ```
+#[derive(Debug)]
+pub struct WholeViewMut<'a, T, const D: usize> {
+    elements: &'a mut [T],
+    range: [usize; D],
+}
+
+impl<'a, T, const D: usize> WholeViewMut<'a, T, D> {
+    /// The view of a buffer of the given size.
+    ///
+    /// # Panics
+    /// If there are not exactly as many elements as the buffer has.
+    #[must_use]
+    #[inline]
+    pub fn new(elements: &'a mut [T], range: [usize; D]) -> Self {
+        check_len(elements.len(), range);
+        Self { elements, range }
+    }
+
+    /// The buffer's size.
+    #[must_use]
+    #[inline]
+    pub const fn range(&self) -> [usize; D] {
+        self.range
+    }
+
+    /// The same elements, to read.
+    #[must_use]
+    #[inline]
+    pub const fn as_view(&self) -> WholeView<'_, T, D> {
+        WholeView { elements: self.elements, range: self.range }
+    }
+
+    /// All elements, row-major.
+    #[must_use]
+    #[inline]
+    pub const fn as_mut_slice(&mut self) -> &mut [T] {
+        self.elements
+    }
+
+    /// Overwrites one element.
+    ///
+    /// # Panics
+    /// If `index` is outside of the buffer.
+    #[inline]
+    pub fn set(&mut self, index: [usize; D], value: T) {
+        self[index] = value;
+    }
+
+    /// The elements of one row, all along the fastest dimension.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    #[inline]
+    pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> &mut [T] {
+        &mut self.elements[row_at(outer, self.range)]
+    }
+
+    /// All rows, in order.
+    #[inline]
+    pub fn rows_mut(&mut self) -> impl ExactSizeIterator<Item = &mut [T]> {
+        self.elements.chunks_exact_mut(row_len(self.range))
+    }
+}
+
+impl<T, const D: usize> Deref for WholeViewMut<'_, T, D> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.elements
+    }
+}
+
+impl<T, const D: usize> DerefMut for WholeViewMut<'_, T, D> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.elements
+    }
+}
+
+impl<T, const D: usize> Index<[usize; D]> for WholeViewMut<'_, T, D> {
+    type Output = T;
+
+    /// # Panics
+    /// If `index` is outside of the buffer.
+    #[inline]
+    fn index(&self, index: [usize; D]) -> &T {
+        match linear(index, self.range) {
+            Some(position) => &self.elements[position],
+            None => outside(&index, &self.range),
+        }
+    }
+}
+
+impl<T, const D: usize> IndexMut<[usize; D]> for WholeViewMut<'_, T, D> {
+    #[inline]
+    fn index_mut(&mut self, index: [usize; D]) -> &mut T {
+        match linear(index, self.range) {
+            Some(position) => &mut self.elements[position],
+            None => outside(&index, &self.range),
+        }
+    }
+}
+
+impl<T> Index<usize> for WholeViewMut<'_, T, 1> {
+    type Output = T;
+
+    /// # Panics
+    /// If `index` is outside of the buffer.
+    #[inline]
+    fn index(&self, index: usize) -> &T {
+        &self[[index]]
+    }
+}
+
+impl<T> IndexMut<usize> for WholeViewMut<'_, T, 1> {
+    #[inline]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut self[[index]]
+    }
+}
+
+#[inline]
+fn linear<const D: usize>(index: [usize; D], range: [usize; D]) -> Option<usize> {
+    let mut position = 0;
+    for dim in 0..D {
+        if index[dim] >= range[dim] {
+            return None;
+        }
+        position = position * range[dim] + index[dim];
+    }
+    Some(position)
+}
+
+#[inline]
+fn row_at<const D: usize>(outer: impl OuterIndex<D>, range: [usize; D]) -> core::ops::Range<usize> {
+    let first = outer.with_fastest(0);
+    let len = range[D - 1];
+    if len == 0 {
+        return 0..0;
+    }
+    match linear(first, range) {
+        Some(start) => start..start + len,
+        None => outside(&first, &range),
+    }
+}
+
+/// Never 0, so that an empty buffer has no rows instead of a division by zero.
+fn row_len<const D: usize>(range: [usize; D]) -> usize {
+    range.last().map_or(1, |&len| len.max(1))
+}
+
+#[inline]
+fn check_len<const D: usize>(len: usize, range: [usize; D]) {
+    assert!(
+        range.iter().product::<usize>() == len,
+        "a buffer of range {range:?} does not have {len} elements"
+    );
+}
+
+#[cold]
+#[inline(never)]
+fn outside(index: &[usize], range: &[usize]) -> ! {
+    panic!("index {index:?} is outside of the buffer's range {range:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_checked_in_every_dimension() {
+        let elements = [0; 6];
+        let view = WholeView::new(&elements, [2, 3]);
+        assert_eq!(view.get([0, 3]), None);
+        assert_eq!(view.get([2, 0]), None);
+        assert_eq!(view.get([1, 2]), Some(&0));
+    }
+
+    #[test]
+    #[should_panic(expected = "index [0, 3] is outside of the buffer's range [2, 3]")]
+    fn an_index_outside_names_itself_and_the_range() {
+        let _ = WholeView::new(&[0; 6], [2, 3])[[0, 3]];
+    }
+
+    #[test]
+    fn rows_of_all_dimensionalities() {
+        let elements = [0, 1, 2, 3, 4, 5, 6, 7];
+        assert_eq!(WholeView::new(&elements, [8]).row([]), elements);
+        assert_eq!(WholeView::new(&elements, [2, 2, 2]).row([1, 0]), [4, 5]);
+        assert!(WholeView::new(&elements, [4, 2]).rows().eq([[0, 1], [2, 3], [4, 5], [6, 7]]));
+        assert_eq!(WholeView::new(&elements[..1], []).rows().len(), 1);
+    }
+
+    #[test]
+    fn an_empty_buffer_has_no_rows() {
+        let view = WholeView::<u8, 2>::new(&[], [3, 0]);
+        assert_eq!(view.rows().len(), 0);
+        assert!(view.row([1]).is_empty());
+        assert_eq!(view.get([0, 0]), None);
+    }
+}
