@@ -1,1 +1,42 @@
-//! One program text, every GPU of every node of a cluster.
+#![doc = include_str!("../README.md")]
+
+mod access;
+mod buffer;
+mod config;
+mod error;
+mod fence;
+mod host;
+mod launch;
+mod log;
+mod mapper;
+pub mod prelude;
+mod queue;
+mod range;
+
+pub use access::{HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, WriteAccess};
+pub use buffer::{Buffer, Element};
+pub use celerity_executor::RunError;
+pub use celerity_kernel::{
+    Item, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut, Row, WholeView, WholeViewMut,
+};
+pub use celerity_regions::{Chunk, Subrange};
+pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};
+pub use config::{Config, ConfigError};
+pub use error::{Error, Result};
+pub use fence::{Fence, Snapshot};
+pub use log::LogLevel;
+pub use mapper::{
+    All, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapperFor, Neighborhood, OneToOne, Slice,
+    all, disjoint_mapper, fixed, mapper, neighborhood, neighborhood_along_axes, one_to_one, slice,
+};
+pub use queue::{Hint, HostTaskBuilder, Queue, TaskBuilder};
+pub use range::IntoRange;
+
+/// Runs a program on the cluster that the environment describes: short for
+/// [`Config::from_env`] and [`Config::run`].
+///
+/// # Errors
+/// A [`ConfigError`], or as [`Config::run`].
+pub fn run<R: Send>(program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
+    Config::from_env()?.run(program)
+}

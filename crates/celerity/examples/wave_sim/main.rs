@@ -1,0 +1,291 @@
+//! The 2-D wave equation on every node and device there is.
+//!
+//! ```text
+//! cargo run --release --example wave_sim -- --size 1024 --steps 600 --verify
+//! CELERITY_NODES=2 CELERITY_DEVICES=3 cargo run --release --example wave_sim
+//! ```
+//!
+//! The field comes out the same, bit for bit, however it is split.
+
+mod film;
+mod physics;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use celerity::prelude::*;
+use clap::{Parser, ValueEnum};
+
+use film::Film;
+use physics::Star;
+use support::{OutputError, progress_bar};
+
+/// Simulates the 2-D wave equation and writes a picture of the field.
+///
+/// CELERITY_NODES and CELERITY_DEVICES choose how many nodes and devices share
+/// the work; the result does not depend on them.
+#[derive(Parser, Debug)]
+struct Options {
+    /// Cells along each side of the square field.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    size: u32,
+    /// Time steps.
+    #[arg(long, default_value_t = 300)]
+    steps: u64,
+    /// The picture; with several frames, FILE_000.png and so on.
+    #[arg(long, value_name = "FILE.png", default_value = "wave_sim.png")]
+    out: PathBuf,
+    /// Pictures, spread evenly over the steps; the last one after the last step.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    frames: u32,
+    /// How the kernel is written: for one cell or for a run of cells.
+    #[arg(long, value_enum, default_value_t = Kernel::Row)]
+    kernel: Kernel,
+    /// Compares the final field with that of a sequential program.
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Called for each cell.
+    Item,
+    /// Called for each run of cells of a row; vectorises.
+    Row,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{frames} frames need at least as many steps, but there are {steps}")]
+    MoreFramesThanSteps { frames: u32, steps: u64 },
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Runtime(#[from] celerity::Error),
+    #[error(
+        "verification failed: {count} of {cells} cells differ from the sequential program, \
+         first at row {row}, column {column}: {actual:e} instead of {expected:e}"
+    )]
+    Mismatch { count: usize, cells: usize, row: usize, column: usize, actual: f32, expected: f32 },
+}
+
+/// What a node knows after the run.
+struct Outcome {
+    nodes: usize,
+    devices: usize,
+    elapsed: Duration,
+}
+
+/// The final field, on the node that gathers it.
+type FinalField = Arc<Mutex<Vec<f32>>>;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("wave_sim: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let Options { frames, steps, .. } = *options;
+    if u64::from(frames) > steps.max(1) {
+        return Err(Failure::MoreFramesThanSteps { frames, steps });
+    }
+    let film = Arc::new(Film::new(&options.out, frames as usize, options.size as usize));
+    film.check_writable()?;
+    let field = FinalField::default();
+    let outcome = celerity::run(|queue| simulate(queue, options, &film, &field))?;
+    film.finish()?;
+    if options.verify {
+        let field = field.lock().expect("no host task panicked");
+        compare(&field, &physics::reference(options.size as usize, steps), options.size as usize)?;
+        println!("verified: every cell equals that of the sequential program, bit for bit");
+    }
+    report(options, &film, &outcome);
+    Ok(())
+}
+
+/// The program that every node runs.
+fn simulate(
+    queue: &Queue,
+    options: &Options,
+    film: &Arc<Film>,
+    field: &FinalField,
+) -> celerity::Result<Outcome> {
+    let started = Instant::now();
+    let size = options.size as usize;
+    let mut current = queue.buffer::<f32, 2>([size, size]).named("u");
+    let mut other = queue.buffer::<f32, 2>([size, size]).named("up");
+    fill(queue, &current, size)?;
+
+    let bar = progress_bar(options.steps, queue.is_root());
+    let mut frame = 0;
+    for step in 0..options.steps {
+        match (step, options.kernel) {
+            (0, _) => first_step(queue, &other, &current, size)?,
+            (_, Kernel::Item) => item_step(queue, &other, &current, size)?,
+            (_, Kernel::Row) => row_step(queue, &other, &current, size)?,
+        }
+        std::mem::swap(&mut current, &mut other);
+        if is_frame_due(step + 1, frame, options) && step + 1 < options.steps {
+            shoot(queue, &current, film, frame)?;
+            frame += 1;
+        }
+        bar.inc(1);
+    }
+    shoot_last(queue, &current, film, frame, field)?;
+    queue.barrier()?;
+    bar.finish_and_clear();
+    Ok(Outcome { nodes: queue.nodes(), devices: queue.devices(), elapsed: started.elapsed() })
+}
+
+fn fill(queue: &Queue, u: &Buffer<f32, 2>, size: usize) -> celerity::Result<()> {
+    queue.task("fill").parallel_for([size, size], u.write(one_to_one()), move |item, u| {
+        *u = physics::initial(item.id(), size);
+    })?;
+    Ok(())
+}
+
+fn first_step(
+    queue: &Queue,
+    up: &Buffer<f32, 2>,
+    u: &Buffer<f32, 2>,
+    size: usize,
+) -> celerity::Result<()> {
+    queue.task("first_step").parallel_for(
+        [size, size],
+        (up.write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
+        |_, (up, u)| {
+            *up = physics::first(Star {
+                centre: u.clamped([0, 0]),
+                north: u.clamped([-1, 0]),
+                south: u.clamped([1, 0]),
+                west: u.clamped([0, -1]),
+                east: u.clamped([0, 1]),
+            });
+        },
+    )?;
+    Ok(())
+}
+
+fn item_step(
+    queue: &Queue,
+    up: &Buffer<f32, 2>,
+    u: &Buffer<f32, 2>,
+    size: usize,
+) -> celerity::Result<()> {
+    queue.task("step").parallel_for(
+        [size, size],
+        (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
+        |_, (up, u)| {
+            let star = Star {
+                centre: u.clamped([0, 0]),
+                north: u.clamped([-1, 0]),
+                south: u.clamped([1, 0]),
+                west: u.clamped([0, -1]),
+                east: u.clamped([0, 1]),
+            };
+            *up = physics::next(*up, star);
+        },
+    )?;
+    Ok(())
+}
+
+fn row_step(
+    queue: &Queue,
+    up: &Buffer<f32, 2>,
+    u: &Buffer<f32, 2>,
+    size: usize,
+) -> celerity::Result<()> {
+    queue.task("step").parallel_for_rows(
+        [size, size],
+        (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
+        |_, (up, u)| {
+            let star = Star {
+                centre: u.clamped([0, 0]),
+                north: u.clamped([-1, 0]),
+                south: u.clamped([1, 0]),
+                west: u.clamped([0, -1]),
+                east: u.clamped([0, 1]),
+            };
+            physics::next_row(up, star);
+        },
+    )?;
+    Ok(())
+}
+
+/// Whether the picture number `frame` shows the field after `steps_done` steps.
+fn is_frame_due(steps_done: u64, frame: usize, options: &Options) -> bool {
+    let frames = u128::from(options.frames);
+    u128::from(steps_done) * frames >= (frame as u128 + 1) * u128::from(options.steps)
+}
+
+/// Writes a picture on one node, while the others and the devices go on.
+fn shoot(
+    queue: &Queue,
+    u: &Buffer<f32, 2>,
+    film: &Arc<Film>,
+    frame: usize,
+) -> celerity::Result<()> {
+    let film = Arc::clone(film);
+    queue.host_task("picture").once(u.read(all()), move |u| film.shoot(frame, u.as_slice()))?;
+    Ok(())
+}
+
+/// The last picture, whose field is also kept to be verified.
+fn shoot_last(
+    queue: &Queue,
+    u: &Buffer<f32, 2>,
+    film: &Arc<Film>,
+    frame: usize,
+    field: &FinalField,
+) -> celerity::Result<()> {
+    let (film, field) = (Arc::clone(film), Arc::clone(field));
+    queue.host_task("last_picture").once(u.read(all()), move |u| {
+        film.shoot(frame, u.as_slice());
+        *field.lock().expect("nobody panics with the lock held") = u.as_slice().to_vec();
+    })?;
+    Ok(())
+}
+
+fn compare(actual: &[f32], expected: &[f32], size: usize) -> Result<(), Failure> {
+    let differs = |cell: &usize| actual[*cell].to_bits() != expected[*cell].to_bits();
+    let mut different = (0..expected.len()).filter(differs);
+    match different.next() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Mismatch {
+            count: 1 + different.count(),
+            cells: expected.len(),
+            row: first / size,
+            column: first % size,
+            actual: actual[first],
+            expected: expected[first],
+        }),
+    }
+}
+
+fn report(options: &Options, film: &Film, outcome: &Outcome) {
+    let seconds = outcome.elapsed.as_secs_f64();
+    let updates = f64::from(options.size).powi(2) * options.steps as f64;
+    println!(
+        "wave_sim: {size}×{size}, {steps} steps, {nodes} nodes × {devices} devices, \
+         {seconds:.3} s, {rate:.0} Mcell/s, {pictures}",
+        size = options.size,
+        steps = options.steps,
+        nodes = outcome.nodes,
+        devices = outcome.devices,
+        rate = updates / seconds / 1e6,
+        pictures = match film.paths() {
+            [only] => only.display().to_string(),
+            [first, .., last] => format!("{} to {}", first.display(), last.display()),
+            [] => unreachable!("a film has at least one frame"),
+        },
+    );
+}

@@ -1,0 +1,222 @@
+//! The one place where the executor's untyped memory becomes typed elements.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::{
+    Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, Reach, WholeView, WholeViewMut,
+};
+use celerity_regions::Region;
+
+use crate::buffer::Element;
+use crate::range::bounds;
+
+/// The memory that one access of a chunk may touch, as elements.
+///
+/// Views may be cut from it on several threads at once; each method says what
+/// the caller must keep apart. All of them check that a view stays inside of
+/// what was declared, so a wrong range mapper ends in a panic, not in a race.
+pub struct Elements<'m, T, const D: usize> {
+    base: *mut T,
+    layout: Layout<D>,
+    extent: Bounds<D>,
+    /// What was declared: disjoint boxes inside of the extent.
+    boxes: Vec<Bounds<D>>,
+    memory: PhantomData<&'m mut [T]>,
+}
+
+// SAFETY: a pointer to elements that may be sent and shared, and plain data.
+// Which thread may touch which element is the contract of each method.
+unsafe impl<T: Element, const D: usize> Send for Elements<'_, T, D> {}
+// SAFETY: as above.
+unsafe impl<T: Element, const D: usize> Sync for Elements<'_, T, D> {}
+
+impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
+    /// The elements in `memory`.
+    ///
+    /// # Safety
+    /// `memory` keeps the executor's promise (see [`BoundMemory`]) during `'m`,
+    /// for a buffer of `D` dimensions with elements of type `T`.
+    pub unsafe fn new(memory: &BoundMemory<'m>) -> Self {
+        let extent = if memory.extent.is_empty() { Bounds::EMPTY } else { bounds(&memory.extent) };
+        debug_assert!(memory.region.boxes().iter().all(|part| memory.extent.contains(part)));
+        debug_assert!(memory.extent.is_empty() || memory.base.cast::<T>().is_aligned());
+        Self {
+            base: memory.base.cast(),
+            layout: Layout::row_major(&extent),
+            extent,
+            boxes: declared(memory.region),
+            memory: PhantomData,
+        }
+    }
+
+    pub(crate) fn check_declared(&self, part: &Bounds<D>) {
+        assert!(
+            self.boxes.iter().any(|declared| declared.contains_all(part)) || part.volume() == 0,
+            "a part of the chunk maps to {:?} to {:?}, which is not inside of what the range \
+             mapper said for the whole chunk: r(A ∪ B) = r(A) ∪ r(B) must hold",
+            part.min,
+            part.max,
+        );
+    }
+
+    /// The `len` elements from `start` along the fastest dimension.
+    ///
+    /// # Safety
+    /// They were declared, and nobody writes them while the result lives.
+    #[inline]
+    pub unsafe fn run(&self, start: [usize; D], len: usize) -> &[T] {
+        // SAFETY: declared elements are inside of the allocation, and valid to
+        // read; elements that are neighbours in the fastest dimension are dense.
+        unsafe { std::slice::from_raw_parts(self.base.add(self.layout.position(start)), len) }
+    }
+
+    /// The `len` elements from `start` along the fastest dimension.
+    ///
+    /// # Safety
+    /// They were declared for writing, and nobody else touches them while the result lives.
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps runs apart")]
+    #[inline]
+    pub unsafe fn run_mut(&self, start: [usize; D], len: usize) -> &mut [T] {
+        // SAFETY: as in `run`, and exclusive by this function's contract.
+        unsafe { std::slice::from_raw_parts_mut(self.base.add(self.layout.position(start)), len) }
+    }
+
+    /// The surroundings of the `len` items from `start` in a buffer of `range`.
+    ///
+    /// # Safety
+    /// What `reach` allows from each of the items was declared, and nobody
+    /// writes it while the result lives.
+    #[inline]
+    pub unsafe fn neighborhood(
+        &self,
+        reach: &Reach<D>,
+        range: [usize; D],
+        start: [usize; D],
+        len: usize,
+    ) -> NeighborhoodRow<'_, T, D> {
+        // SAFETY: declared elements are in the layout and valid to read.
+        unsafe { NeighborhoodRow::new(self.base, &self.layout, reach, range, start, len) }
+    }
+
+    /// Everything that was declared.
+    ///
+    /// # Safety
+    /// Nobody writes it while the result lives.
+    #[inline]
+    pub unsafe fn part(&self) -> PartView<'_, T, D> {
+        // SAFETY: declared elements are in the layout and valid to read.
+        unsafe { PartView::new(self.base, self.layout, &self.boxes) }
+    }
+
+    /// The elements of `part`.
+    ///
+    /// # Panics
+    /// If `part` was not declared.
+    ///
+    /// # Safety
+    /// `part` was declared for writing, if at all, and nobody else touches it
+    /// while the result lives.
+    #[inline]
+    pub unsafe fn part_mut(&self, part: Bounds<D>) -> PartViewMut<'_, T, D> {
+        self.check_declared(&part);
+        // SAFETY: declared elements are in the layout; exclusive by contract.
+        unsafe { PartViewMut::new(self.base, self.layout, part) }
+    }
+
+    /// All elements of a buffer of size `range`.
+    ///
+    /// # Safety
+    /// Nobody writes them while the result lives.
+    pub unsafe fn whole(&self, range: [usize; D]) -> WholeView<'_, T, D> {
+        match self.check_whole(range) {
+            0 => WholeView::new(&[], range),
+            // SAFETY: all elements of the allocation were declared.
+            len => WholeView::new(unsafe { std::slice::from_raw_parts(self.base, len) }, range),
+        }
+    }
+
+    /// All elements of a buffer of size `range`.
+    ///
+    /// # Safety
+    /// They were declared for writing, and nobody else touches them while the result lives.
+    pub unsafe fn whole_mut(&self, range: [usize; D]) -> WholeViewMut<'_, T, D> {
+        let elements: &mut [T] = match self.check_whole(range) {
+            0 => &mut [],
+            // SAFETY: all elements of the allocation were declared; exclusive by
+            // contract.
+            len => unsafe { std::slice::from_raw_parts_mut(self.base, len) },
+        };
+        WholeViewMut::new(elements, range)
+    }
+
+    /// The declared box, or an empty one; several are the bounding box's job.
+    pub fn single_box(&self) -> Bounds<D> {
+        match self.boxes.as_slice() {
+            [] => Bounds::EMPTY,
+            [only] => *only,
+            several => unreachable!("a subrange is one box, not {several:?}"),
+        }
+    }
+
+    /// The volume of a whole buffer, after a check that all of it is here.
+    fn check_whole(&self, range: [usize; D]) -> usize {
+        let whole = Bounds::from_range(range);
+        let complete = whole.volume() == 0 || (self.extent == whole && self.boxes == [whole]);
+        assert!(complete, "the executor bound a part of a buffer that was accessed as a whole");
+        whole.volume()
+    }
+}
+
+fn declared<const D: usize>(region: &Region) -> Vec<Bounds<D>> {
+    region.boxes().iter().map(bounds).collect()
+}
+
+/// Calls `visit` with the first index and the length of every row of `part`, in
+/// order. A box without dimensions is one row of length 1.
+#[inline]
+pub(crate) fn rows_of<const K: usize>(part: &Bounds<K>, mut visit: impl FnMut([usize; K], usize)) {
+    if part.volume() == 0 {
+        return;
+    }
+    let len = part.range().last().copied().unwrap_or(1);
+    let mut start = part.min;
+    loop {
+        visit(start, len);
+        // An odometer over all dimensions but the fastest.
+        let mut dim = K.saturating_sub(1);
+        loop {
+            if dim == 0 {
+                return;
+            }
+            dim -= 1;
+            start[dim] += 1;
+            if start[dim] < part.max[dim] {
+                break;
+            }
+            start[dim] = part.min[dim];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows<const K: usize>(part: Bounds<K>) -> Vec<([usize; K], usize)> {
+        let mut rows = Vec::new();
+        rows_of(&part, |start, len| rows.push((start, len)));
+        rows
+    }
+
+    #[test]
+    fn rows_come_in_order_in_every_dimensionality() {
+        assert_eq!(rows(Bounds::<0>::EMPTY), [([], 1)]);
+        assert_eq!(rows(Bounds { min: [3], max: [7] }), [([3], 4)]);
+        assert_eq!(rows(Bounds { min: [1, 2], max: [3, 4] }), [([1, 2], 2), ([2, 2], 2)]);
+        let cube = Bounds { min: [0, 1, 2], max: [2, 3, 3] };
+        assert_eq!(rows(cube), [([0, 1, 2], 1), ([0, 2, 2], 1), ([1, 1, 2], 1), ([1, 2, 2], 1)]);
+        assert_eq!(rows(Bounds { min: [0, 5], max: [2, 5] }), []);
+    }
+}

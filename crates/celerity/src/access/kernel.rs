@@ -1,0 +1,91 @@
+//! What kernels get for their accesses, per item and per row.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::Row;
+
+use super::Lowering;
+use crate::error::Result;
+
+mod by_index;
+mod parts;
+
+/// An access that a kernel over `K` dimensions can have; sealed.
+///
+/// The hidden part is between this crate's launcher and the accesses. Laws:
+/// rows that share no item may be cut and used concurrently; a view cut from a
+/// row touches nothing but what belongs to that row's items.
+#[diagnostic::on_unimplemented(
+    message = "a {K}-dimensional kernel cannot have the access `{Self}`",
+    label = "not an access that this kernel can have",
+    note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
+            dimensionality",
+    note = "kernels write through `one_to_one`, `slice` or `disjoint_mapper`; to write through \
+            another range mapper, use a host task"
+)]
+pub trait KernelAccess<const K: usize>: sealed::Sealed {
+    /// What an item kernel gets.
+    type ItemView<'a>;
+    /// What a row kernel gets.
+    type RowView<'a>;
+    /// What a submitted kernel keeps of the access.
+    #[doc(hidden)]
+    type Plan: Send + Sync + 'static;
+    /// The plan with the memory of one chunk.
+    #[doc(hidden)]
+    type Bound<'m>: Sync;
+    /// The plan with the memory of one row of items.
+    #[doc(hidden)]
+    type Cursor<'r>;
+
+    #[doc(hidden)]
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
+
+    /// # Safety
+    /// `memory` keeps the executor's promise for this access of a chunk, and its
+    /// region holds the range mapper's image of the chunk.
+    #[doc(hidden)]
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m>;
+
+    /// The items, along the fastest dimension, that may share a row with
+    /// others. The rest come alone: they stand too close to a buffer's edge.
+    #[doc(hidden)]
+    fn interior(_bound: &Self::Bound<'_>) -> Range<usize> {
+        0..usize::MAX
+    }
+
+    /// # Safety
+    /// The row is in the chunk that `bound` was bound for, and no other live
+    /// cursor of `bound` shares an item with it.
+    #[doc(hidden)]
+    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<K>) -> Self::Cursor<'r>;
+
+    /// The items of `segment`, which begins at the cursor's item `start`. Its
+    /// length is visible to the optimiser as that of every slice.
+    #[doc(hidden)]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        start: usize,
+        segment: &Row<K>,
+    ) -> Self::Cursor<'a>;
+
+    #[doc(hidden)]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_>;
+
+    #[doc(hidden)]
+    fn item_view<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        row: &Row<K>,
+        i: usize,
+    ) -> Self::ItemView<'a>;
+}
+
+pub(super) mod sealed {
+    use crate::access::{ReadAccess, WriteAccess};
+
+    pub trait Sealed {}
+    impl<T, const D: usize, M> Sealed for ReadAccess<T, D, M> {}
+    impl<T, const D: usize, M> Sealed for WriteAccess<T, D, M> {}
+}

@@ -1,0 +1,174 @@
+//! Accesses that go by the item's own index: the element itself, and what is
+//! around it.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, Reach, Row};
+
+use super::KernelAccess;
+use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
+use crate::buffer::Element;
+use crate::error::Result;
+use crate::mapper::{Neighborhood, OneToOne};
+
+impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> {
+    type ItemView<'a> = &'a T;
+    type RowView<'a> = &'a [T];
+    type Plan = ();
+    type Bound<'m> = Elements<'m, T, N>;
+    type Cursor<'r> = &'r [T];
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
+        self.lower_to::<N>(lowering)
+    }
+
+    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Elements<'m, T, N> {
+        // SAFETY: passed on.
+        unsafe { Elements::new(memory) }
+    }
+
+    #[inline]
+    unsafe fn row<'r>(bound: &'r Elements<'_, T, N>, row: &Row<N>) -> &'r [T] {
+        // SAFETY: `bind`'s memory holds the chunk's elements, and a task that
+        // writes a buffer has no other access to it.
+        unsafe { bound.run(row.start(), row.len()) }
+    }
+
+    #[inline]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        start: usize,
+        segment: &Row<N>,
+    ) -> Self::Cursor<'a> {
+        &cursor[start..][..segment.len()]
+    }
+
+    #[inline]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+        cursor
+    }
+
+    #[inline]
+    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a T {
+        &cursor[i]
+    }
+}
+
+impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne> {
+    type ItemView<'a> = &'a mut T;
+    type RowView<'a> = &'a mut [T];
+    type Plan = ();
+    type Bound<'m> = Elements<'m, T, N>;
+    type Cursor<'r> = &'r mut [T];
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
+        self.lower_to::<N>(lowering)
+    }
+
+    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Elements<'m, T, N> {
+        // SAFETY: passed on.
+        unsafe { Elements::new(memory) }
+    }
+
+    #[inline]
+    unsafe fn row<'r>(bound: &'r Elements<'_, T, N>, row: &Row<N>) -> &'r mut [T] {
+        // SAFETY: `bind`'s memory holds the chunk's elements; live rows share no
+        // items, and the task has no other access to the buffer.
+        unsafe { bound.run_mut(row.start(), row.len()) }
+    }
+
+    #[inline]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        start: usize,
+        segment: &Row<N>,
+    ) -> Self::Cursor<'a> {
+        &mut cursor[start..][..segment.len()]
+    }
+
+    #[inline]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+        cursor
+    }
+
+    #[inline]
+    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<N>, i: usize) -> &'a mut T {
+        &mut cursor[i]
+    }
+}
+
+/// A neighbourhood access without its buffer handle.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct NeighborhoodPlan<const N: usize> {
+    reach: Reach<N>,
+    /// The buffer's size.
+    range: [usize; N],
+}
+
+#[doc(hidden)]
+pub struct BoundNeighborhood<'m, T, const N: usize> {
+    plan: NeighborhoodPlan<N>,
+    elements: Elements<'m, T, N>,
+}
+
+impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborhood<N>> {
+    type ItemView<'a> = NeighborhoodItem<'a, T, N>;
+    type RowView<'a> = NeighborhoodRow<'a, T, N>;
+    type Plan = NeighborhoodPlan<N>;
+    type Bound<'m> = BoundNeighborhood<'m, T, N>;
+    type Cursor<'r> = NeighborhoodRow<'r, T, N>;
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+        let plan = NeighborhoodPlan { reach: self.mapper.reach(), range: self.buffer.range() };
+        self.lower_to::<N>(lowering)?;
+        Ok(plan)
+    }
+
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+        // SAFETY: passed on.
+        BoundNeighborhood { plan: *plan, elements: unsafe { Elements::new(memory) } }
+    }
+
+    fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
+        let (Some(border), Some(size)) =
+            (bound.plan.reach.border().last().copied(), bound.plan.range.last().copied())
+        else {
+            return 0..usize::MAX;
+        };
+        border..size.saturating_sub(border)
+    }
+
+    #[inline]
+    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<N>) -> Self::Cursor<'r> {
+        let NeighborhoodPlan { reach, range } = &bound.plan;
+        // SAFETY: `bind`'s memory holds the surroundings of the whole chunk, and
+        // a task that writes a buffer has no other access to it.
+        unsafe { bound.elements.neighborhood(reach, *range, row.start(), row.len()) }
+    }
+
+    #[inline]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        start: usize,
+        segment: &Row<N>,
+    ) -> Self::Cursor<'a> {
+        cursor.segment(start, segment.len())
+    }
+
+    #[inline]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+        cursor
+    }
+
+    #[inline]
+    fn item_view<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        _row: &Row<N>,
+        i: usize,
+    ) -> Self::ItemView<'a> {
+        cursor.item(i)
+    }
+}

@@ -1,0 +1,211 @@
+//! Accesses to parts that are no function of one index: whole buffers, fixed
+//! parts, slices and what user mappers name.
+#![allow(unsafe_code)]
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
+
+use super::KernelAccess;
+use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
+use crate::buffer::Element;
+use crate::error::Result;
+use crate::mapper::{All, CustomMapper, DisjointMapper, Fixed, ItemMapper, Slice};
+use crate::range::subrange;
+
+impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<T, D, All> {
+    type ItemView<'a> = WholeView<'a, T, D>;
+    type RowView<'a> = WholeView<'a, T, D>;
+    type Plan = [usize; D];
+    type Bound<'m> = (Elements<'m, T, D>, [usize; D]);
+    type Cursor<'r> = WholeView<'r, T, D>;
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
+        let range = self.buffer.range();
+        self.lower_to::<K>(lowering)?;
+        Ok(range)
+    }
+
+    unsafe fn bind<'m>(range: &'m [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+        // SAFETY: passed on.
+        (unsafe { Elements::new(memory) }, *range)
+    }
+
+    #[inline]
+    unsafe fn row<'r>((elements, range): &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+        // SAFETY: a task that writes a buffer has no other access to it.
+        unsafe { elements.whole(*range) }
+    }
+
+    #[inline]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        _start: usize,
+        _segment: &Row<K>,
+    ) -> Self::Cursor<'a> {
+        *cursor
+    }
+
+    #[inline]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+        cursor
+    }
+
+    #[inline]
+    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<K>, _: usize) -> Self::ItemView<'a> {
+        *cursor
+    }
+}
+
+/// Reads through the remaining mappers all look alike: the declared part.
+macro_rules! read_part {
+    ([$($generics:tt)*] $mapper:ty, $k:ident, $d:ident) => {
+        impl<T: Element, $($generics)*> KernelAccess<$k> for ReadAccess<T, $d, $mapper> {
+            type ItemView<'a> = PartView<'a, T, $d>;
+            type RowView<'a> = PartView<'a, T, $d>;
+            type Plan = ();
+            type Bound<'m> = Elements<'m, T, $d>;
+            type Cursor<'r> = PartView<'r, T, $d>;
+
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
+                self.lower_to::<$k>(lowering)
+            }
+
+            unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+                // SAFETY: passed on.
+                unsafe { Elements::new(memory) }
+            }
+
+            #[inline]
+            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<$k>) -> Self::Cursor<'r> {
+                // SAFETY: a task that writes a buffer has no other access to it.
+                unsafe { bound.part() }
+            }
+
+            #[inline]
+            fn segment<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                _start: usize,
+                _segment: &Row<$k>,
+            ) -> Self::Cursor<'a> {
+                *cursor
+            }
+
+            #[inline]
+            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+                cursor
+            }
+
+            #[inline]
+            fn item_view<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                _row: &Row<$k>,
+                _i: usize,
+            ) -> Self::ItemView<'a> {
+                *cursor
+            }
+        }
+    };
+}
+
+read_part!([const N: usize] Slice, N, N);
+read_part!([const K: usize, const D: usize] Fixed<D>, K, D);
+read_part!([const K: usize, const D: usize] CustomMapper<K, D>, K, D);
+read_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
+
+/// A write through a mapper that gives each item a part of its own.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct OwnPartPlan<M, const D: usize> {
+    mapper: M,
+    /// The buffer's size.
+    range: [usize; D],
+}
+
+#[doc(hidden)]
+pub struct OwnParts<'m, T, M, const D: usize> {
+    plan: &'m OwnPartPlan<M, D>,
+    elements: Elements<'m, T, D>,
+}
+
+/// The part of a row, from which the parts of its items are cut.
+#[doc(hidden)]
+pub struct OwnPart<'r, T, M, const D: usize> {
+    plan: &'r OwnPartPlan<M, D>,
+    view: PartViewMut<'r, T, D>,
+}
+
+impl<M, const D: usize> OwnPartPlan<M, D> {
+    #[inline]
+    fn part<const K: usize>(&self, start: [usize; K], len: usize, global: [usize; K]) -> Bounds<D>
+    where
+        M: ItemMapper<K, D>,
+    {
+        let mut max = start.map(|first| first + 1);
+        if let Some(fastest) = max.last_mut() {
+            *fastest = *fastest - 1 + len;
+        }
+        self.mapper.part(subrange(&Bounds { min: start, max }), global, self.range)
+    }
+}
+
+/// As [`read_part`], for the mappers that items may write through.
+macro_rules! write_part {
+    ([$($generics:tt)*] $mapper:ty, $k:ident, $d:ident) => {
+        impl<T: Element, $($generics)*> KernelAccess<$k> for WriteAccess<T, $d, $mapper> {
+            type ItemView<'a> = PartViewMut<'a, T, $d>;
+            type RowView<'a> = PartViewMut<'a, T, $d>;
+            type Plan = OwnPartPlan<$mapper, $d>;
+            type Bound<'m> = OwnParts<'m, T, $mapper, $d>;
+            type Cursor<'r> = OwnPart<'r, T, $mapper, $d>;
+
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                let plan = OwnPartPlan { mapper: self.mapper.clone(), range: self.buffer.range() };
+                self.lower_to::<$k>(lowering)?;
+                Ok(plan)
+            }
+
+            unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+                // SAFETY: passed on.
+                let elements = unsafe { Elements::new(memory) };
+                OwnParts { plan, elements }
+            }
+
+            #[inline]
+            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<$k>) -> Self::Cursor<'r> {
+                let part = bound.plan.part(row.start(), row.len(), row.range());
+                // SAFETY: live rows share no items, the mapper promises that then
+                // their parts share no elements, and the task has no other access
+                // to the buffer.
+                let view = unsafe { bound.elements.part_mut(part) };
+                OwnPart { plan: bound.plan, view }
+            }
+
+            #[inline]
+            fn segment<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                _start: usize,
+                segment: &Row<$k>,
+            ) -> Self::Cursor<'a> {
+                let part = cursor.plan.part(segment.start(), segment.len(), segment.range());
+                OwnPart { plan: cursor.plan, view: cursor.view.narrowed(part) }
+            }
+
+            #[inline]
+            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+                cursor.view
+            }
+
+            #[inline]
+            fn item_view<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                row: &Row<$k>,
+                i: usize,
+            ) -> Self::ItemView<'a> {
+                cursor.view.narrowed(cursor.plan.part(row.id(i), 1, row.range()))
+            }
+        }
+    };
+}
+
+write_part!([const N: usize] Slice, N, N);
+write_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);

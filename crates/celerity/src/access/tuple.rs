@@ -1,0 +1,296 @@
+//! Tuples of accesses: everything that a kernel touches, in one value.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::{Item, Row};
+
+use super::kernel::KernelAccess;
+use super::{Lowering, ReadAccess, WriteAccess};
+use crate::error::Result;
+
+/// The accesses of a kernel over `K` dimensions: one access, or a tuple of up
+/// to eight. The kernel gets the views in the same order. Sealed.
+#[diagnostic::on_unimplemented(
+    message = "a {K}-dimensional kernel cannot have the accesses `{Self}`",
+    label = "not accesses that this kernel can have",
+    note = "accesses are what `buffer.read(mapper)`, `.write(mapper)` and `.read_write(mapper)` \
+            return, or a tuple of up to eight of them",
+    note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
+            dimensionality; kernels write through `one_to_one`, `slice` or `disjoint_mapper`"
+)]
+pub trait KernelAccesses<const K: usize> {
+    /// What an item kernel gets.
+    type ItemViews<'a>;
+    /// What a row kernel gets.
+    type RowViews<'a>;
+    #[doc(hidden)]
+    type Plan: Send + Sync + 'static;
+    #[doc(hidden)]
+    type Bound<'m>: Sync;
+
+    #[doc(hidden)]
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
+
+    /// # Safety
+    /// As [`KernelAccess::bind`], for one memory per access, in order.
+    #[doc(hidden)]
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &[BoundMemory<'m>]) -> Self::Bound<'m>;
+
+    /// As [`KernelAccess::interior`], for all accesses at once.
+    #[doc(hidden)]
+    fn interior(bound: &Self::Bound<'_>) -> Range<usize>;
+
+    /// Calls an item kernel for all items of a row.
+    ///
+    /// # Safety
+    /// As [`KernelAccess::row`].
+    #[doc(hidden)]
+    unsafe fn run_items<F>(
+        bound: &Self::Bound<'_>,
+        row: Row<K>,
+        interior: &Range<usize>,
+        kernel: &F,
+    ) where
+        F: for<'a> Fn(Item<K>, Self::ItemViews<'a>);
+
+    /// Calls a row kernel for the segments of a row.
+    ///
+    /// # Safety
+    /// As [`KernelAccess::row`].
+    #[doc(hidden)]
+    unsafe fn run_row<F>(bound: &Self::Bound<'_>, row: Row<K>, interior: &Range<usize>, kernel: &F)
+    where
+        F: for<'a> Fn(Row<K>, Self::RowViews<'a>);
+}
+
+/// The longest run of items from `start` on that can be handled together: along
+/// the fastest dimension, items outside of `interior` come alone.
+#[inline]
+fn segment<const K: usize>(row: &Row<K>, start: usize, interior: &Range<usize>) -> Row<K> {
+    let at = row.id(start).last().copied().unwrap_or(0);
+    let together = if interior.contains(&at) { interior.end - at } else { 1 };
+    row.segment(start, together.min(row.len() - start))
+}
+
+/// The optimiser knows that `&mut [T]` aliases nothing only while it is a
+/// function's own parameter. So each row goes through a function that takes
+/// every cursor as a parameter and is never inlined, and the kernel is inlined
+/// into that: without it, loops over several slices do not vectorise, or check
+/// for overlap at run time.
+macro_rules! tuple_accesses {
+    ($($access:ident $cursor:ident $index:tt),*) => {
+        impl<const K: usize, $($access: KernelAccess<K>),*> KernelAccesses<K> for ($($access,)*) {
+            type ItemViews<'a> = ($($access::ItemView<'a>,)*);
+            type RowViews<'a> = ($($access::RowView<'a>,)*);
+            type Plan = ($($access::Plan,)*);
+            type Bound<'m> = ($($access::Bound<'m>,)*);
+
+            #[allow(unused_variables, clippy::unused_unit)]
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                Ok(($(self.$index.lower(lowering)?,)*))
+            }
+
+            #[allow(unused_variables, clippy::unused_unit)]
+            unsafe fn bind<'m>(
+                plan: &'m Self::Plan,
+                memory: &[BoundMemory<'m>],
+            ) -> Self::Bound<'m> {
+                ($({
+                    // SAFETY: passed on.
+                    unsafe { $access::bind(&plan.$index, &memory[$index]) }
+                },)*)
+            }
+
+            #[allow(unused_variables, unused_mut)]
+            fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
+                let mut common = 0..usize::MAX;
+                $(
+                    let interior = $access::interior(&bound.$index);
+                    common.start = common.start.max(interior.start);
+                    common.end = common.end.min(interior.end);
+                )*
+                common
+            }
+
+            #[allow(unused_variables, unused_mut)]
+            unsafe fn run_items<Kernel>(
+                bound: &Self::Bound<'_>,
+                row: Row<K>,
+                interior: &Range<usize>,
+                kernel: &Kernel,
+            ) where
+                Kernel: for<'a> Fn(Item<K>, Self::ItemViews<'a>),
+            {
+                #[inline(never)]
+                #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
+                fn call<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
+                    row: Row<K>,
+                    interior: &Range<usize>,
+                    kernel: &Kernel,
+                    $(mut $cursor: $access::Cursor<'r>),*
+                ) where
+                    Kernel: for<'a> Fn(Item<K>, ($($access::ItemView<'a>,)*)),
+                {
+                    let mut start = 0;
+                    while start < row.len() {
+                        let segment = segment(&row, start, interior);
+                        $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                        for i in 0..segment.len() {
+                            let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
+                            kernel(segment.item(i), views);
+                        }
+                        start += segment.len();
+                    }
+                }
+                call::<K, $($access,)* Kernel>(
+                    row,
+                    interior,
+                    kernel,
+                    $({
+                        // SAFETY: passed on.
+                        unsafe { $access::row(&bound.$index, &row) }
+                    }),*
+                );
+            }
+
+            #[allow(unused_variables)]
+            unsafe fn run_row<Kernel>(
+                bound: &Self::Bound<'_>,
+                row: Row<K>,
+                interior: &Range<usize>,
+                kernel: &Kernel,
+            ) where
+                Kernel: for<'a> Fn(Row<K>, Self::RowViews<'a>),
+            {
+                #[inline(never)]
+                #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
+                fn call<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
+                    row: Row<K>,
+                    interior: &Range<usize>,
+                    kernel: &Kernel,
+                    $(mut $cursor: $access::Cursor<'r>),*
+                ) where
+                    Kernel: for<'a> Fn(Row<K>, ($($access::RowView<'a>,)*)),
+                {
+                    let mut start = 0;
+                    while start < row.len() {
+                        let segment = segment(&row, start, interior);
+                        $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                        kernel(segment, ($($access::row_view($cursor),)*));
+                        start += segment.len();
+                    }
+                }
+                call::<K, $($access,)* Kernel>(
+                    row,
+                    interior,
+                    kernel,
+                    $({
+                        // SAFETY: passed on.
+                        unsafe { $access::row(&bound.$index, &row) }
+                    }),*
+                );
+            }
+        }
+    };
+}
+
+tuple_accesses!();
+tuple_accesses!(A0 c0 0);
+tuple_accesses!(A0 c0 0, A1 c1 1);
+tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2);
+tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3);
+tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4);
+tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4, A5 c5 5);
+tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4, A5 c5 5, A6 c6 6);
+tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4, A5 c5 5, A6 c6 6, A7 c7 7);
+
+/// A single access is a tuple of one whose kernel gets the view bare.
+macro_rules! single_access {
+    ($access:ident) => {
+        impl<T, M, const D: usize, const K: usize> KernelAccesses<K> for $access<T, D, M>
+        where
+            Self: KernelAccess<K>,
+        {
+            type ItemViews<'a> = <Self as KernelAccess<K>>::ItemView<'a>;
+            type RowViews<'a> = <Self as KernelAccess<K>>::RowView<'a>;
+            type Plan = <(Self,) as KernelAccesses<K>>::Plan;
+            type Bound<'m> = <(Self,) as KernelAccesses<K>>::Bound<'m>;
+
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                (self,).lower(lowering)
+            }
+
+            unsafe fn bind<'m>(
+                plan: &'m Self::Plan,
+                memory: &[BoundMemory<'m>],
+            ) -> Self::Bound<'m> {
+                // SAFETY: passed on.
+                unsafe { <(Self,)>::bind(plan, memory) }
+            }
+
+            fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
+                <(Self,)>::interior(bound)
+            }
+
+            #[inline]
+            unsafe fn run_items<F>(
+                bound: &Self::Bound<'_>,
+                row: Row<K>,
+                interior: &Range<usize>,
+                kernel: &F,
+            ) where
+                F: for<'a> Fn(Item<K>, Self::ItemViews<'a>),
+            {
+                // SAFETY: passed on.
+                unsafe {
+                    <(Self,)>::run_items(bound, row, interior, &|item, (view,)| kernel(item, view))
+                }
+            }
+
+            #[inline]
+            unsafe fn run_row<F>(
+                bound: &Self::Bound<'_>,
+                row: Row<K>,
+                interior: &Range<usize>,
+                kernel: &F,
+            ) where
+                F: for<'a> Fn(Row<K>, Self::RowViews<'a>),
+            {
+                // SAFETY: passed on.
+                unsafe {
+                    <(Self,)>::run_row(bound, row, interior, &|row, (view,)| kernel(row, view))
+                }
+            }
+        }
+    };
+}
+
+single_access!(ReadAccess);
+single_access!(WriteAccess);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn border_items_come_alone() {
+        let segments = |first: usize, len: usize, interior: Range<usize>| {
+            let row = Row::new([7, first], len, [9, 9]);
+            let (mut segments, mut start) = (Vec::new(), 0);
+            while start < len {
+                let segment = segment(&row, start, &interior);
+                segments.push((segment.start()[1], segment.len()));
+                start += segment.len();
+            }
+            segments
+        };
+        assert_eq!(segments(0, 8, 2..6), [(0, 1), (1, 1), (2, 4), (6, 1), (7, 1)]);
+        assert_eq!(segments(3, 2, 2..6), [(3, 2)]);
+        assert_eq!(segments(5, 3, 2..6), [(5, 1), (6, 1), (7, 1)]);
+        // A buffer narrower than both borders: everything is border.
+        assert_eq!(segments(0, 3, Range { start: 2, end: 1 }), [(0, 1), (1, 1), (2, 1)]);
+        assert_eq!(segments(0, 3, 0..usize::MAX), [(0, 3)]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Buffer handles. A buffer is a name for elements; where they are, and whether
+//! they are anywhere yet, is the runtime's business.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
+
+use celerity_executor::{HostData, NodeFrontend};
+use celerity_regions::Box3;
+use celerity_tdag::{BufferId, NewBuffer};
+
+use crate::error::{Error, Result};
+use crate::queue::Queue;
+
+/// What a buffer can be made of: plain old data, any bit pattern of which is a
+/// value, of at least one byte.
+pub trait Element: bytemuck::Pod + Send + Sync {}
+
+impl<T: bytemuck::Pod + Send + Sync> Element for T {}
+
+/// A virtual buffer of `D` (0 to 3) dimensions, row-major: the last dimension is
+/// the fastest.
+///
+/// A handle: clones name the same buffer, and when the last one is dropped, the
+/// runtime frees the memory as soon as the submitted tasks are through with it.
+/// Only the parts of a buffer that tasks access ever take memory.
+pub struct Buffer<T, const D: usize> {
+    handle: Arc<Handle>,
+    name: Option<Arc<str>>,
+    range: [usize; D],
+    elements: PhantomData<fn() -> T>,
+}
+
+/// Drops the buffer in the runtime with the last clone.
+struct Handle {
+    /// Weak, so that a handle that leaves the run does not keep it alive.
+    frontend: Weak<NodeFrontend>,
+    id: BufferId,
+}
+
+impl<T: Element, const D: usize> Buffer<T, D> {
+    pub(crate) fn new(frontend: &Arc<NodeFrontend>, range: [usize; D]) -> Self {
+        let id = frontend.create_buffer(description::<T, D>(range, false), None);
+        Self::from_id(frontend, id, range)
+    }
+
+    pub(crate) fn from_data(
+        frontend: &Arc<NodeFrontend>,
+        range: [usize; D],
+        data: Vec<T>,
+    ) -> Result<Self> {
+        let expected = range.iter().fold(1_usize, |volume, &size| volume.saturating_mul(size));
+        if data.len() != expected {
+            let actual = data.len();
+            return Err(Error::HostDataLength { range: range.to_vec(), expected, actual });
+        }
+        let data: Arc<dyn HostData> = Arc::new(Contents(data));
+        let id = frontend.create_buffer(description::<T, D>(range, true), Some(data));
+        Ok(Self::from_id(frontend, id, range))
+    }
+
+    fn from_id(frontend: &Arc<NodeFrontend>, id: BufferId, range: [usize; D]) -> Self {
+        let handle = Arc::new(Handle { frontend: Arc::downgrade(frontend), id });
+        Self { handle, name: None, range, elements: PhantomData }
+    }
+
+    /// Names the buffer, for errors and graphs.
+    #[must_use = "the returned handle carries the name"]
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        if let Some(frontend) = self.handle.frontend.upgrade() {
+            frontend.rename_buffer(self.handle.id, &name);
+        }
+        self.name = Some(name);
+        self
+    }
+}
+
+impl<T, const D: usize> Buffer<T, D> {
+    /// The buffer's size in each dimension.
+    #[must_use]
+    pub fn range(&self) -> [usize; D] {
+        self.range
+    }
+
+    /// The buffer's name, or its id if it has none.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.name.as_deref().map_or_else(|| self.handle.id.to_string(), str::to_owned)
+    }
+
+    pub(crate) fn id(&self) -> BufferId {
+        self.handle.id
+    }
+
+    pub(crate) fn extent(&self) -> Box3 {
+        Box3::from_range(self.range)
+    }
+
+    pub(crate) fn belongs_to(&self, queue: &Queue) -> bool {
+        std::ptr::eq(self.handle.frontend.as_ptr(), Arc::as_ptr(queue.frontend()))
+    }
+}
+
+impl<T, const D: usize> Clone for Buffer<T, D> {
+    fn clone(&self) -> Self {
+        Self {
+            handle: self.handle.clone(),
+            name: self.name.clone(),
+            range: self.range,
+            elements: PhantomData,
+        }
+    }
+}
+
+impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.handle.id)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name:?}")?;
+        }
+        write!(f, " {:?}", self.range)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(frontend) = self.frontend.upgrade() {
+            frontend.drop_buffer(self.id);
+        }
+    }
+}
+
+/// A buffer's initial contents, handed over by the user.
+struct Contents<T>(Vec<T>);
+
+impl<T: Element> HostData for Contents<T> {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+fn description<T: Element, const D: usize>(range: [usize; D], host_initialized: bool) -> NewBuffer {
+    const { assert!(size_of::<T>() > 0, "a buffer's elements have at least one byte") };
+    NewBuffer {
+        name: None,
+        dims: D as u8,
+        extent: Box3::from_range(range),
+        elem_size: size_of::<T>() as u64,
+        elem_align: align_of::<T>() as u64,
+        host_initialized,
+    }
+}

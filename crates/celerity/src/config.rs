@@ -1,0 +1,118 @@
+//! Configuration: what a run can be told, by the program or by environment
+//! variables.
+
+mod env;
+
+use celerity_executor::{ClusterConfig, run_cluster};
+use celerity_tdag::UninitializedRead;
+
+use crate::error::Result;
+use crate::log::LogLevel;
+use crate::queue::Queue;
+
+pub use env::ConfigError;
+
+/// What to run on, and how.
+///
+/// ```
+/// use celerity::Config;
+/// let nodes = Config::default().nodes(2).devices(3).run(|queue| Ok(queue.nodes()))?;
+/// assert_eq!(nodes, 2);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    cluster: ClusterConfig,
+    log_level: LogLevel,
+}
+
+impl Default for Config {
+    /// One node with one device; nothing from the environment.
+    fn default() -> Self {
+        Self { cluster: ClusterConfig::default(), log_level: LogLevel::default() }
+    }
+}
+
+impl Config {
+    /// Sets the number of nodes; each runs the program on a thread of its own.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.cluster.nodes = nodes;
+        self
+    }
+
+    /// Sets the number of devices per node.
+    #[must_use]
+    pub fn devices(mut self, devices: usize) -> Self {
+        self.cluster.devices = devices;
+        self
+    }
+
+    /// Sets after how many tasks in a row the runtime forgets older ones (002
+    /// §3.5).
+    #[must_use]
+    pub fn horizon_step(mut self, step: u64) -> Self {
+        self.cluster.horizon_step = step;
+        self
+    }
+
+    /// Sets after how many tasks side by side the runtime forgets older ones.
+    #[must_use]
+    pub fn horizon_max_parallelism(mut self, tasks: u64) -> Self {
+        self.cluster.horizon_max_parallelism = tasks;
+        self
+    }
+
+    /// Sets what a read of elements is that nothing has written.
+    #[must_use]
+    pub fn uninitialized_read(mut self, policy: UninitializedRead) -> Self {
+        self.cluster.uninitialized_read = policy;
+        self
+    }
+
+    /// Sets how many horizons may be outstanding before submission waits.
+    #[must_use]
+    pub fn run_ahead(mut self, horizons: usize) -> Self {
+        self.cluster.run_ahead = horizons;
+        self
+    }
+
+    /// Sets how much to print to standard error.
+    #[must_use]
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = level;
+        self
+    }
+
+    /// Runs a program: `program` is called once per node, each time with that
+    /// node's queue, and when all calls have returned, what they submitted is
+    /// completed. Returns node 0's value.
+    ///
+    /// # Errors
+    /// Node 0's own error, or the run's first, with its task, node and buffer.
+    /// The work of all nodes ends with the first error.
+    pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
+        self.check()?;
+        let ClusterConfig { nodes, devices, .. } = self.cluster;
+        self.log_level
+            .print(LogLevel::Debug, || format!("run on {nodes} nodes x {devices} devices"));
+        run_cluster(&self.cluster, |frontend| program(&Queue::new(frontend, self.log_level)))
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let ClusterConfig {
+            nodes, devices, horizon_step, horizon_max_parallelism, run_ahead, ..
+        } = self.cluster;
+        let counts = [
+            ("nodes", nodes as u64),
+            ("devices", devices as u64),
+            ("horizon_step", horizon_step),
+            ("horizon_max_parallelism", horizon_max_parallelism),
+            ("run_ahead", run_ahead as u64),
+        ];
+        match counts.iter().find(|(_, count)| *count == 0) {
+            Some((setting, _)) => Err(ConfigError::Zero { setting }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Configuration from environment variables: a pure function over names and
+//! values. The names and meanings are the C++ original's where it has them.
+
+use std::ffi::OsString;
+
+use celerity_tdag::UninitializedRead;
+
+use super::Config;
+use crate::log::LogLevel;
+
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A variable that begins like ours, but is none.
+    #[error("there is no environment variable {name}; did you mean {nearest}?")]
+    UnknownVariable {
+        /// The name found.
+        name: String,
+        /// The valid name nearest to it.
+        nearest: &'static str,
+    },
+    /// A variable whose value means nothing.
+    #[error("environment variable {name} is \"{value}\", but must be {expected}")]
+    BadValue {
+        /// The variable.
+        name: &'static str,
+        /// The value found.
+        value: String,
+        /// What is valid.
+        expected: &'static str,
+    },
+    /// A setting that cannot be zero.
+    #[error("the setting `{setting}` is 0, but must be at least 1")]
+    Zero {
+        /// The setting, as its [`Config`] method is called.
+        setting: &'static str,
+    },
+}
+
+/// A variable: its name, what its values are, and what a value does. The setter
+/// returns `None` for a value that means nothing.
+struct Variable {
+    name: &'static str,
+    expected: &'static str,
+    set: fn(Config, &str) -> Option<Config>,
+}
+
+const COUNT: &str = "a whole number of at least 1";
+
+const VARIABLES: [Variable; 6] = [
+    Variable {
+        name: "CELERITY_NODES",
+        expected: COUNT,
+        set: |config, value| Some(config.nodes(count(value)?)),
+    },
+    Variable {
+        name: "CELERITY_DEVICES",
+        expected: COUNT,
+        set: |config, value| Some(config.devices(count(value)?)),
+    },
+    Variable {
+        name: "CELERITY_HORIZON_STEP",
+        expected: COUNT,
+        set: |config, value| Some(config.horizon_step(count(value)? as u64)),
+    },
+    Variable {
+        name: "CELERITY_HORIZON_MAX_PARALLELISM",
+        expected: COUNT,
+        set: |config, value| Some(config.horizon_max_parallelism(count(value)? as u64)),
+    },
+    Variable {
+        name: "CELERITY_UNINITIALIZED_READ",
+        expected: "error or warn",
+        set: |config, value| Some(config.uninitialized_read(uninitialized_read(value)?)),
+    },
+    Variable {
+        name: "CELERITY_LOG_LEVEL",
+        expected: "trace, debug, info, warn, error, critical or off",
+        set: |config, value| Some(config.log_level(log_level(value)?)),
+    },
+];
+
+impl Config {
+    /// The configuration that the process's environment asks for:
+    ///
+    /// | variable | values |
+    /// | --- | --- |
+    /// | `CELERITY_NODES` | nodes in this process, at least 1 (default) |
+    /// | `CELERITY_DEVICES` | devices per node, at least 1 (default) |
+    /// | `CELERITY_HORIZON_STEP` | at least 1, default 4 |
+    /// | `CELERITY_HORIZON_MAX_PARALLELISM` | at least 1, default 64 |
+    /// | `CELERITY_UNINITIALIZED_READ` | `error` (default) or `warn` |
+    /// | `CELERITY_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error`, … `off` |
+    ///
+    /// # Errors
+    /// For any other variable that begins with `CELERITY_`, and for any other
+    /// value.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        let text = |text: OsString| text.to_string_lossy().into_owned();
+        Self::from_variables(std::env::vars_os().map(|(name, value)| (text(name), text(value))))
+    }
+
+    /// As [`from_env`](Self::from_env), from any names and values. Names that do
+    /// not begin with `CELERITY_` are ignored.
+    ///
+    /// ```
+    /// use celerity::Config;
+    /// let config = Config::from_variables([("CELERITY_NODES", "4"), ("HOME", "/root")])?;
+    /// assert_eq!(config, Config::default().nodes(4));
+    /// let error = Config::from_variables([("CELERITY_NODE", "4")]).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "there is no environment variable CELERITY_NODE; did you mean CELERITY_NODES?"
+    /// );
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env).
+    pub fn from_variables<N: AsRef<str>, V: AsRef<str>>(
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Self, ConfigError> {
+        variables
+            .into_iter()
+            .filter(|(name, _)| name.as_ref().starts_with("CELERITY_"))
+            .try_fold(Self::default(), |config, (name, value)| {
+                set(config, name.as_ref(), value.as_ref().trim())
+            })
+    }
+}
+
+fn set(config: Config, name: &str, value: &str) -> Result<Config, ConfigError> {
+    let Some(variable) = VARIABLES.iter().find(|variable| variable.name == name) else {
+        return Err(ConfigError::UnknownVariable { name: name.to_owned(), nearest: nearest(name) });
+    };
+    (variable.set)(config, value).ok_or_else(|| ConfigError::BadValue {
+        name: variable.name,
+        value: value.to_owned(),
+        expected: variable.expected,
+    })
+}
+
+fn count(value: &str) -> Option<usize> {
+    value.parse().ok().filter(|&count| count > 0)
+}
+
+fn uninitialized_read(value: &str) -> Option<UninitializedRead> {
+    match value {
+        "error" => Some(UninitializedRead::Error),
+        "warn" => Some(UninitializedRead::Warn),
+        _ => None,
+    }
+}
+
+fn log_level(value: &str) -> Option<LogLevel> {
+    match value {
+        "off" => Some(LogLevel::Off),
+        "critical" => Some(LogLevel::Critical),
+        "error" => Some(LogLevel::Error),
+        "warn" => Some(LogLevel::Warn),
+        "info" => Some(LogLevel::Info),
+        "debug" => Some(LogLevel::Debug),
+        "trace" => Some(LogLevel::Trace),
+        _ => None,
+    }
+}
+
+fn nearest(name: &str) -> &'static str {
+    let names = VARIABLES.iter().map(|variable| variable.name);
+    names.min_by_key(|valid| edit_distance(name, valid)).expect("there are variables")
+}
+
+/// How many characters must be inserted, removed or replaced to turn one text
+/// into the other (Wagner and Fischer's table, one row at a time).
+fn edit_distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, value: &str) -> Result<Config, ConfigError> {
+        Config::from_variables([(name, value)])
+    }
+
+    #[test]
+    fn every_variable_sets_its_own() {
+        let config = Config::from_variables([
+            ("CELERITY_NODES", "2"),
+            ("CELERITY_DEVICES", " 3 "),
+            ("CELERITY_HORIZON_STEP", "5"),
+            ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
+            ("CELERITY_UNINITIALIZED_READ", "warn"),
+            ("CELERITY_LOG_LEVEL", "off"),
+        ]);
+        let expected = Config::default()
+            .nodes(2)
+            .devices(3)
+            .horizon_step(5)
+            .horizon_max_parallelism(7)
+            .uninitialized_read(UninitializedRead::Warn)
+            .log_level(LogLevel::Off);
+        assert_eq!(config, Ok(expected));
+    }
+
+    #[test]
+    fn bad_values_name_the_variable_and_what_is_valid() {
+        for (name, value) in [
+            ("CELERITY_NODES", "0"),
+            ("CELERITY_NODES", "-1"),
+            ("CELERITY_DEVICES", "two"),
+            ("CELERITY_DEVICES", ""),
+            ("CELERITY_HORIZON_STEP", "1.5"),
+            ("CELERITY_HORIZON_MAX_PARALLELISM", "99999999999999999999999"),
+            ("CELERITY_UNINITIALIZED_READ", "ignore"),
+            ("CELERITY_LOG_LEVEL", "loud"),
+        ] {
+            let message = parse(name, value).unwrap_err().to_string();
+            assert!(message.contains(name) && message.contains(value), "{message}");
+            assert!(message.contains("but must be"), "{message}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_get_the_nearest() {
+        for (wrong, right) in [
+            ("CELERITY_DEVICE", "CELERITY_DEVICES"),
+            ("CELERITY_LOGLEVEL", "CELERITY_LOG_LEVEL"),
+            ("CELERITY_HORIZON_STEPS", "CELERITY_HORIZON_STEP"),
+            ("CELERITY_", "CELERITY_NODES"),
+        ] {
+            let message = parse(wrong, "1").unwrap_err().to_string();
+            assert!(message.contains(wrong) && message.contains(right), "{message}");
+        }
+    }
+
+    #[test]
+    fn other_variables_are_ignored() {
+        assert_eq!(parse("PATH", "/bin"), Ok(Config::default()));
+        assert_eq!(parse("celerity_nodes", "0"), Ok(Config::default()));
+    }
+
+    #[test]
+    fn edit_distances() {
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("same", "same"), 0);
+    }
+}

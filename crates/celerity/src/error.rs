@@ -1,0 +1,135 @@
+//! Everything that can go wrong between `run` and its result.
+
+use celerity_executor::{RunError, SubmitError};
+use celerity_tdag::DeclareError;
+
+use crate::config::ConfigError;
+
+/// The result of everything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a run, or a step of it, failed.
+///
+/// Errors at submission ([`Declare`](Self::Declare) and the argument errors)
+/// leave the run intact: the task was not submitted. [`Run`](Self::Run) is the
+/// run's first error; every later call on any node returns it again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The run has failed: a kernel panicked, memory is exhausted, …
+    #[error(transparent)]
+    Run(Box<RunError>),
+    /// The task does not fit the program: it reads what nothing has written,
+    /// leaves a buffer, …
+    #[error(transparent)]
+    Declare(Box<DeclareError>),
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A buffer's initial contents do not fit its size.
+    #[error(
+        "a buffer of range {range:?} has {expected} elements, but its initial data has \
+         {actual}; provide one value per element, row-major"
+    )]
+    HostDataLength {
+        /// The buffer's size.
+        range: Vec<usize>,
+        /// Elements of the buffer.
+        expected: usize,
+        /// Elements provided.
+        actual: usize,
+    },
+    /// A buffer that another run, or another node's queue, created.
+    #[error(
+        "task \"{task}\" accesses buffer \"{buffer}\", which another run or node created; \
+         create buffers through the queue that uses them"
+    )]
+    ForeignBuffer {
+        /// The task's name.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+    },
+    /// `slice` along a dimension that the buffer does not have.
+    #[error(
+        "task \"{task}\" accesses buffer \"{buffer}\" through slice({dim}), but the buffer has \
+         {dims} dimensions, counted from 0"
+    )]
+    SliceDimension {
+        /// The task's name.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+        /// The dimension asked for.
+        dim: usize,
+        /// The dimensions there are.
+        dims: usize,
+    },
+    /// A granularity that does not fit the index space.
+    #[error(
+        "task \"{task}\" has granularity {granularity:?}, but needs one size of at least 1 for \
+         each of its {dims} dimensions"
+    )]
+    Granularity {
+        /// The task's name.
+        task: String,
+        /// What was asked for.
+        granularity: Vec<usize>,
+        /// The index space's dimensions.
+        dims: usize,
+    },
+    /// A fence whose run ended before it was reached.
+    #[error("the run ended before the fence on buffer \"{buffer}\" was reached")]
+    FenceAbandoned {
+        /// The buffer's name.
+        buffer: String,
+    },
+    /// An error of the program itself.
+    #[error(transparent)]
+    User(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Wraps an error of the program's own, or a message.
+    ///
+    /// ```
+    /// let error = celerity::Error::user("no such file: bodies.csv");
+    /// assert_eq!(error.to_string(), "no such file: bodies.csv");
+    /// ```
+    pub fn user(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::User(error.into())
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        Self::Run(Box::new(error))
+    }
+}
+
+impl From<DeclareError> for Error {
+    fn from(error: DeclareError) -> Self {
+        Self::Declare(Box::new(error))
+    }
+}
+
+impl From<SubmitError> for Error {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Declare(error) => error.into(),
+            SubmitError::Run(error) => error.into(),
+        }
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::user(error)
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::User(error)
+    }
+}

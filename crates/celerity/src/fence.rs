@@ -1,0 +1,234 @@
+//! Fences: a buffer's contents as the program has them at one point of its
+//! order, delivered to the user's thread. Waiting needs only the standard
+//! library, so any executor can await a fence.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Index;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use celerity_executor::{HostFunction, NodeFrontend};
+use celerity_kernel::{Bounds, WholeView};
+use celerity_regions::Subrange;
+
+use crate::access::{Elements, rows_of};
+use crate::buffer::Element;
+use crate::error::{Error, Result};
+
+/// A copy of a part of a buffer, taken at a fence.
+///
+/// Indexed by buffer coordinates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot<T, const D: usize> {
+    elements: Vec<T>,
+    part: Subrange<D>,
+}
+
+impl<T, const D: usize> Snapshot<T, D> {
+    /// The part of the buffer that this is a copy of.
+    #[must_use]
+    pub fn range(&self) -> Subrange<D> {
+        self.part
+    }
+
+    /// All elements, row-major.
+    #[must_use]
+    pub fn as_slice(&self) -> &[T] {
+        &self.elements
+    }
+
+    /// All elements, row-major.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<T> {
+        self.elements
+    }
+
+    /// The element at `index`, or `None` outside of the part.
+    #[must_use]
+    pub fn get(&self, index: [usize; D]) -> Option<&T> {
+        let mut relative = index;
+        for (relative, offset) in relative.iter_mut().zip(self.part.offset) {
+            *relative = relative.checked_sub(offset)?;
+        }
+        WholeView::new(&self.elements, self.part.range).get(relative)
+    }
+
+    /// All rows along the fastest dimension, in order.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[T]> {
+        WholeView::new(&self.elements, self.part.range).rows()
+    }
+}
+
+impl<T, const D: usize> Index<[usize; D]> for Snapshot<T, D> {
+    type Output = T;
+
+    /// # Panics
+    /// If `index` is outside of the part.
+    fn index(&self, index: [usize; D]) -> &T {
+        match self.get(index) {
+            Some(element) => element,
+            None => panic!("index {index:?} is outside of the snapshot of {}", self.part),
+        }
+    }
+}
+
+impl<T> Index<usize> for Snapshot<T, 1> {
+    type Output = T;
+
+    /// # Panics
+    /// If `index` is outside of the part.
+    fn index(&self, index: usize) -> &T {
+        &self[[index]]
+    }
+}
+
+/// A snapshot to come: wait for it, or await it.
+///
+/// If the run fails before the fence is reached, both return the run's error.
+#[must_use = "a fence delivers its snapshot only to who waits"]
+pub struct Fence<T, const D: usize> {
+    slot: Arc<Slot<T>>,
+    part: Subrange<D>,
+    buffer: String,
+    frontend: Arc<NodeFrontend>,
+}
+
+/// Where a fence's copy arrives.
+struct Slot<T> {
+    state: Mutex<State<T>>,
+    arrived: Condvar,
+}
+
+enum State<T> {
+    Pending(Option<Waker>),
+    Ready(Vec<T>),
+    Abandoned,
+}
+
+/// The sending half: arrival, or the news that nothing will arrive.
+struct Promise<T>(Arc<Slot<T>>);
+
+impl<T: Element, const D: usize> Fence<T, D> {
+    /// A fence that is already there.
+    pub(crate) fn ready(
+        frontend: &Arc<NodeFrontend>,
+        buffer: String,
+        part: Subrange<D>,
+        elements: Vec<T>,
+    ) -> Self {
+        let slot = Arc::new(Slot::new(State::Ready(elements)));
+        Self { slot, part, buffer, frontend: frontend.clone() }
+    }
+
+    /// A fence, and the function that fulfils it with a copy of `part`.
+    pub(crate) fn pending(
+        frontend: &Arc<NodeFrontend>,
+        buffer: String,
+        part: Subrange<D>,
+    ) -> (Self, HostFunction) {
+        let slot = Arc::new(Slot::new(State::Pending(None)));
+        let promise = Promise(slot.clone());
+        let bounds = Bounds {
+            min: part.offset,
+            max: std::array::from_fn(|dim| part.offset[dim] + part.range[dim]),
+        };
+        let copy: HostFunction = Box::new(move |memory| {
+            let mut elements = Vec::with_capacity(bounds.volume());
+            copy_out(memory, &bounds, &mut elements);
+            promise.fulfil(elements);
+        });
+        (Self { slot, part, buffer, frontend: frontend.clone() }, copy)
+    }
+
+    /// Blocks until the snapshot is there.
+    ///
+    /// # Errors
+    /// The run's first error if it fails before the fence is reached.
+    pub fn wait(self) -> Result<Snapshot<T, D>> {
+        let mut state = self.slot.lock();
+        while matches!(*state, State::Pending(_)) {
+            state = self.slot.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.take(&mut state)
+    }
+
+    /// What the slot holds, once that is not pending.
+    fn take(&self, state: &mut State<T>) -> Result<Snapshot<T, D>> {
+        match std::mem::replace(state, State::Abandoned) {
+            State::Ready(elements) => Ok(Snapshot { elements, part: self.part }),
+            State::Pending(_) | State::Abandoned => Err(self.frontend.error().map_or_else(
+                || Error::FenceAbandoned { buffer: self.buffer.clone() },
+                Error::from,
+            )),
+        }
+    }
+}
+
+impl<T: Element, const D: usize> Future for Fence<T, D> {
+    type Output = Result<Snapshot<T, D>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.slot.lock();
+        if let State::Pending(waker) = &mut *state {
+            *waker = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(self.take(&mut state))
+    }
+}
+
+impl<T, const D: usize> fmt::Debug for Fence<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fence").field("buffer", &self.buffer).field("part", &self.part).finish()
+    }
+}
+
+impl<T> Slot<T> {
+    fn new(state: State<T>) -> Self {
+        Self { state: Mutex::new(state), arrived: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // The state is replaced in one step, so it is whole even after a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle(&self, outcome: State<T>) {
+        let before = std::mem::replace(&mut *self.lock(), outcome);
+        self.arrived.notify_all();
+        if let State::Pending(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Promise<T> {
+    fn fulfil(&self, elements: Vec<T>) {
+        self.0.settle(State::Ready(elements));
+    }
+}
+
+impl<T> Drop for Promise<T> {
+    fn drop(&mut self) {
+        let pending = matches!(*self.0.lock(), State::Pending(_));
+        if pending {
+            self.0.settle(State::Abandoned);
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn copy_out<T: Element, const D: usize>(
+    memory: &[celerity_executor::BoundMemory<'_>],
+    part: &Bounds<D>,
+    out: &mut Vec<T>,
+) {
+    let [memory] = memory else { unreachable!("a fence has one access, not {}", memory.len()) };
+    // SAFETY: the executor's promise for the buffer that the fence names.
+    let elements: Elements<'_, T, D> = unsafe { Elements::new(memory) };
+    elements.check_declared(part);
+    // SAFETY: checked to be declared; the fence only reads.
+    rows_of(part, |start, len| out.extend_from_slice(unsafe { elements.run(start, len) }));
+}

@@ -1,0 +1,168 @@
+//! Kernels as the executor runs them: all items of a chunk, spread over the
+//! process's thread pool.
+//!
+//! A chunk is halved along its slowest dimension, and once single rows are left,
+//! along the row, until the pieces are small or there are several for each
+//! thread; each piece then runs row by row. Knows nothing of queues and buffers.
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use celerity_executor::{BoundMemory, DeviceKernel};
+use celerity_kernel::{Bounds, Item, Row};
+use celerity_regions::Box3;
+use celerity_tdag::{Mapper, MapperInput};
+
+use crate::access::{KernelAccesses, rows_of};
+use crate::range::bounds;
+
+/// Pieces per thread: enough to balance uneven items and busy threads.
+const PIECES_PER_THREAD: usize = 8;
+
+/// Items below which a piece is not halved: few, because items may be expensive;
+/// what cutting up cheap ones costs is bounded by the number of pieces.
+const MIN_PIECE: usize = 64;
+
+/// What both forms of kernel share: accesses and the index space.
+pub(crate) struct Launch<A: KernelAccesses<K>, const K: usize> {
+    pub(crate) plan: A::Plan,
+    /// The size of the whole index space.
+    pub(crate) global: [usize; K],
+    /// Each access's mapper and buffer, to check what the executor binds.
+    pub(crate) mappers: Vec<(Mapper, Box3)>,
+    pub(crate) accesses: PhantomData<fn() -> A>,
+}
+
+/// A kernel that is called with single items.
+pub(crate) struct ItemKernel<A: KernelAccesses<K>, F, const K: usize> {
+    pub(crate) launch: Launch<A, K>,
+    pub(crate) kernel: F,
+}
+
+/// A kernel that is called with rows of items.
+pub(crate) struct RowKernel<A: KernelAccesses<K>, F, const K: usize> {
+    pub(crate) launch: Launch<A, K>,
+    pub(crate) kernel: F,
+}
+
+impl<A, F, const K: usize> DeviceKernel for ItemKernel<A, F, K>
+where
+    A: KernelAccesses<K> + 'static,
+    F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+{
+    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        // SAFETY: rows come from `Launch::run`, which keeps them apart.
+        self.launch.run(chunk, memory, |bound, row, interior| unsafe {
+            A::run_items(bound, row, interior, &self.kernel);
+        });
+    }
+}
+
+impl<A, F, const K: usize> DeviceKernel for RowKernel<A, F, K>
+where
+    A: KernelAccesses<K> + 'static,
+    F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+{
+    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        // SAFETY: rows come from `Launch::run`, which keeps them apart.
+        self.launch.run(chunk, memory, |bound, row, interior| unsafe {
+            A::run_row(bound, row, interior, &self.kernel);
+        });
+    }
+}
+
+impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
+    /// Calls `call` once for each of the rows that `chunk` is cut into.
+    fn run(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+        call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
+    ) {
+        self.check(chunk, memory);
+        // SAFETY: `check` has compared the memory with the mappers' images.
+        let bound = unsafe { A::bind(&self.plan, memory) };
+        let interior = A::interior(&bound);
+        let chunk = bounds(chunk);
+        spread(chunk, piece_size(&chunk), &|piece| {
+            rows_of(&piece, |start, len| {
+                call(&bound, Row::new(start, len, self.global), &interior);
+            });
+        });
+    }
+
+    /// Both sides of the boundary to the executor: views rely on the memory
+    /// holding what the built-in mappers say. Parts named by user mappers are
+    /// checked against the bound region when they are used.
+    fn check(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        assert_eq!(memory.len(), self.mappers.len(), "the executor binds one memory per access");
+        let global = Box3::from_range(self.global);
+        for ((mapper, buffer), bound) in self.mappers.iter().zip(memory) {
+            let input = MapperInput { chunk: *chunk, global, buffer: *buffer };
+            let complete = matches!(mapper, Mapper::User(_))
+                || bound.region.contains(&mapper.map_unclamped(&input));
+            assert!(complete, "the executor bound less than {mapper} of chunk {chunk}");
+        }
+    }
+}
+
+fn piece_size<const K: usize>(chunk: &Bounds<K>) -> usize {
+    let pieces = rayon::current_num_threads() * PIECES_PER_THREAD;
+    (chunk.volume() / pieces).max(MIN_PIECE)
+}
+
+/// Runs `work` on disjoint pieces of `part` that together cover it.
+fn spread<const K: usize>(part: Bounds<K>, piece: usize, work: &(impl Fn(Bounds<K>) + Sync)) {
+    match halves(&part, piece) {
+        None => work(part),
+        Some((left, right)) => {
+            rayon::join(|| spread(left, piece, work), || spread(right, piece, work));
+        }
+    }
+}
+
+/// Halves a box along the slowest dimension that can be, unless it is small.
+fn halves<const K: usize>(part: &Bounds<K>, piece: usize) -> Option<(Bounds<K>, Bounds<K>)> {
+    if part.volume() <= piece {
+        return None;
+    }
+    let dim = part.range().iter().position(|&size| size > 1)?;
+    let middle = part.min[dim] + part.range()[dim] / 2;
+    let (mut left, mut right) = (*part, *part);
+    (left.max[dim], right.min[dim]) = (middle, middle);
+    Some((left, right))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn pieces<const K: usize>(part: Bounds<K>, piece: usize) -> Vec<Bounds<K>> {
+        let pieces = Mutex::new(Vec::new());
+        spread(part, piece, &|piece| pieces.lock().unwrap().push(piece));
+        pieces.into_inner().unwrap()
+    }
+
+    #[test]
+    fn pieces_cover_the_chunk_once() {
+        let chunk = Bounds { min: [3, 10], max: [8, 27] };
+        let mut hits = [[0; 27]; 8];
+        for piece in pieces(chunk, 7) {
+            rows_of(&piece, |[y, x], len| hits[y][x..x + len].iter_mut().for_each(|n| *n += 1));
+        }
+        for (y, x) in (0..8).flat_map(|y| (0..27).map(move |x| (y, x))) {
+            assert_eq!(hits[y][x], usize::from(chunk.contains([y, x])), "at {y}, {x}");
+        }
+    }
+
+    #[test]
+    fn rows_are_cut_only_when_there_are_few() {
+        let whole_rows = pieces(Bounds { min: [0, 0], max: [64, 100] }, 200);
+        assert!(whole_rows.iter().all(|piece| piece.range()[1] == 100));
+        assert_eq!(pieces(Bounds { min: [0], max: [1024] }, 64).len(), 16);
+        assert_eq!(pieces(Bounds::<0>::EMPTY, 64).len(), 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! What a run says on standard error while it goes. Errors are returned, not
+//! logged.
+
+/// How much to print to standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// What ends a run without an error to return.
+    Critical,
+    /// What makes a run fail.
+    Error,
+    /// What is probably a mistake.
+    Warn,
+    /// What is good to know.
+    #[default]
+    Info,
+    /// What helps to find a mistake: the cluster of each run.
+    Debug,
+    /// Everything: each submitted task.
+    Trace,
+}
+
+impl LogLevel {
+    /// Prints a message of the given level, if that is not above this one.
+    pub(crate) fn print(self, level: Self, message: impl FnOnce() -> String) {
+        if level <= self {
+            eprintln!("celerity: {}", message());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_above_the_level_are_not_even_built() {
+        let built = |configured: LogLevel, level| {
+            let mut built = false;
+            configured.print(level, || {
+                built = true;
+                "a message of a test".to_owned()
+            });
+            built
+        };
+        assert!(built(LogLevel::Trace, LogLevel::Debug));
+        assert!(built(LogLevel::Debug, LogLevel::Debug));
+        assert!(!built(LogLevel::Info, LogLevel::Debug));
+        assert!(!built(LogLevel::Off, LogLevel::Critical));
+    }
+}

@@ -1,0 +1,299 @@
+//! Range mappers as users spell them: marker values whose types carry the
+//! dimensionalities, so that a mismatch does not compile. What they mean is the
+//! task graph's [`Mapper`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use celerity_kernel::{Bounds, Reach};
+use celerity_regions::{Box3, Chunk, Region, Subrange};
+use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
+
+use crate::range::{bounds, subrange, to_box};
+
+/// See [`one_to_one`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OneToOne;
+
+/// See [`all`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct All;
+
+/// See [`fixed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fixed<const D: usize>(Subrange<D>);
+
+/// See [`slice`](slice()).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    dim: usize,
+}
+
+/// See [`neighborhood`] and [`neighborhood_along_axes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighborhood<const D: usize> {
+    border: [usize; D],
+    shape: NeighborhoodShape,
+}
+
+/// See [`mapper`](mapper()).
+#[derive(Clone)]
+pub struct CustomMapper<const K: usize, const D: usize> {
+    pub(crate) function: Arc<Function<K, D>>,
+    erased: UserMapper,
+}
+
+/// See [`disjoint_mapper`].
+#[derive(Clone, Debug)]
+pub struct DisjointMapper<const K: usize, const D: usize>(CustomMapper<K, D>);
+
+/// A user's range mapper: from a chunk and the buffer's size to a part of it.
+type Function<const K: usize, const D: usize> =
+    dyn Fn(Chunk<K>, [usize; D]) -> Subrange<D> + Send + Sync;
+
+/// Each item touches the element of its own index.
+#[must_use]
+pub fn one_to_one() -> OneToOne {
+    OneToOne
+}
+
+/// Every item touches the whole buffer.
+#[must_use]
+pub fn all() -> All {
+    All
+}
+
+/// Every item touches the same part of the buffer.
+#[must_use]
+pub fn fixed<const D: usize>(part: Subrange<D>) -> Fixed<D> {
+    Fixed(part)
+}
+
+/// Each item touches all elements along dimension `dim` (0 is the slowest) that
+/// share its index in the others: a row or a column.
+#[must_use]
+pub fn slice(dim: usize) -> Slice {
+    Slice { dim }
+}
+
+/// Each item touches its element and up to `border` elements to either side in
+/// each dimension, diagonals included.
+#[must_use]
+pub fn neighborhood<const D: usize>(border: [usize; D]) -> Neighborhood<D> {
+    Neighborhood { border, shape: NeighborhoodShape::BoundingBox }
+}
+
+/// Each item touches its element and up to `border` elements to either side
+/// along one dimension at a time: no diagonals, so less is exchanged.
+#[must_use]
+pub fn neighborhood_along_axes<const D: usize>(border: [usize; D]) -> Neighborhood<D> {
+    Neighborhood { border, shape: NeighborhoodShape::AlongAxes }
+}
+
+/// A range mapper of your own, for reads.
+///
+/// `map` gets a chunk of the index space and the buffer's size and returns the
+/// part that the chunk reads. It must be a pure function that obeys
+/// `r(A ∪ B) = r(A) ∪ r(B)` (001 eq. 2). One that does not makes programs fail
+/// or see old data, but cannot make a kernel touch what was not declared.
+///
+/// ```
+/// use celerity::prelude::*;
+/// // The columns of a matrix, as the rows of its transpose.
+/// let transposed = mapper("transposed", |chunk: Chunk<2>, _buffer: [usize; 2]| Subrange {
+///     offset: [chunk.offset[1], chunk.offset[0]],
+///     range: [chunk.range[1], chunk.range[0]],
+/// });
+/// # let _ = transposed;
+/// ```
+pub fn mapper<const K: usize, const D: usize>(
+    name: impl Into<String>,
+    map: impl Fn(Chunk<K>, [usize; D]) -> Subrange<D> + Send + Sync + 'static,
+) -> CustomMapper<K, D> {
+    let function: Arc<Function<K, D>> = Arc::new(map);
+    let named = Named { name: name.into(), function: function.clone() };
+    CustomMapper { function, erased: UserMapper::new(named) }
+}
+
+pub use disjoint::disjoint_mapper;
+
+/// The one promise that the compiler cannot check.
+#[allow(unsafe_code)]
+mod disjoint {
+    use super::*;
+
+    /// A range mapper of your own, for writes: each item gets a view of the part
+    /// that `map` returns for the chunk of just that item.
+    ///
+    /// # Safety
+    /// Disjoint chunks must have disjoint images (001 eq. 3), down to single
+    /// items: they are written concurrently, each through its own view.
+    ///
+    /// ```
+    /// # #![allow(unsafe_code)]
+    /// use celerity::prelude::*;
+    /// // SAFETY: a transposition maps different indices to different indices.
+    /// let transposed = unsafe {
+    ///     disjoint_mapper("transposed", |chunk: Chunk<2>, _buffer: [usize; 2]| Subrange {
+    ///         offset: [chunk.offset[1], chunk.offset[0]],
+    ///         range: [chunk.range[1], chunk.range[0]],
+    ///     })
+    /// };
+    /// # let _ = transposed;
+    /// ```
+    pub unsafe fn disjoint_mapper<const K: usize, const D: usize>(
+        name: impl Into<String>,
+        map: impl Fn(Chunk<K>, [usize; D]) -> Subrange<D> + Send + Sync + 'static,
+    ) -> DisjointMapper<K, D> {
+        let function: Arc<Function<K, D>> = Arc::new(map);
+        let named = Named { name: name.into(), function: function.clone() };
+        DisjointMapper(CustomMapper { function, erased: UserMapper::disjoint(named) })
+    }
+}
+
+impl<const D: usize> Neighborhood<D> {
+    /// How far a kernel may look. Borders beyond half of the address space reach
+    /// everything, like that half.
+    pub(crate) fn reach(&self) -> Reach<D> {
+        let border = self.border.map(|width| width.min(isize::MAX as usize));
+        match self.shape {
+            NeighborhoodShape::BoundingBox => Reach::boxed(border),
+            NeighborhoodShape::AlongAxes => Reach::along_axes(border),
+        }
+    }
+}
+
+impl<const K: usize, const D: usize> fmt::Debug for CustomMapper<K, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.erased.fmt(f)
+    }
+}
+
+/// A range mapper from index spaces of `K` to buffers of `D` dimensions.
+///
+/// Implemented by what [`one_to_one`], [`all`], [`fixed`], [`slice`](slice()),
+/// [`neighborhood`], [`mapper`](mapper()) and their siblings return; sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not map a {K}-dimensional index space to a {D}-dimensional buffer",
+    label = "this range mapper does not fit the dimensions",
+    note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
+            dimensionality; `all`, `fixed` and mappers of your own take any"
+)]
+pub trait MapperFor<const K: usize, const D: usize>: sealed::Sealed {
+    /// The mapper as the task graph sees it.
+    #[doc(hidden)]
+    fn lower(&self) -> Result<Mapper, NoSuchDimension>;
+}
+
+/// A range mapper whose images of different items never overlap, so that the
+/// items of a kernel may write through it; sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` may give two items of a kernel the same element to write",
+    label = "items of a kernel cannot write through this range mapper",
+    note = "write through `one_to_one`, `slice` or `disjoint_mapper`, or use a host task"
+)]
+pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
+    /// The part of a buffer of size `buffer` that belongs to `part` of the index
+    /// space of size `global`.
+    #[doc(hidden)]
+    fn part(&self, part: Subrange<K>, global: [usize; K], buffer: [usize; D]) -> Bounds<D>;
+}
+
+/// `slice` along a dimension that there is not.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct NoSuchDimension {
+    pub(crate) dim: usize,
+}
+
+impl<const N: usize> MapperFor<N, N> for OneToOne {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        Ok(Mapper::OneToOne)
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for All {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        Ok(Mapper::All)
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for Fixed<D> {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        Ok(Mapper::fixed(to_box(self.0)))
+    }
+}
+
+impl<const N: usize> MapperFor<N, N> for Slice {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        match self.dim < N {
+            true => Ok(Mapper::Slice { dim: self.dim as u8 }),
+            false => Err(NoSuchDimension { dim: self.dim }),
+        }
+    }
+}
+
+impl<const N: usize> MapperFor<N, N> for Neighborhood<N> {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        Ok(Mapper::neighborhood_shaped(self.reach().border(), self.shape))
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for CustomMapper<K, D> {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        Ok(Mapper::User(self.erased.clone()))
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
+    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+        self.0.lower()
+    }
+}
+
+impl<const N: usize> ItemMapper<N, N> for Slice {
+    fn part(&self, part: Subrange<N>, _global: [usize; N], buffer: [usize; N]) -> Bounds<N> {
+        let mut own = bounds::<N>(&to_box(part));
+        (own.min[self.dim], own.max[self.dim]) = (0, buffer[self.dim]);
+        own
+    }
+}
+
+impl<const K: usize, const D: usize> ItemMapper<K, D> for DisjointMapper<K, D> {
+    fn part(&self, part: Subrange<K>, global: [usize; K], buffer: [usize; D]) -> Bounds<D> {
+        let chunk = Chunk::new(part, Subrange::whole(global));
+        bounds(&to_box((self.0.function)(chunk, buffer)))
+    }
+}
+
+/// A user's function under the task graph's interface.
+struct Named<const K: usize, const D: usize> {
+    name: String,
+    function: Arc<Function<K, D>>,
+}
+
+impl<const K: usize, const D: usize> RangeMapper for Named<K, D> {
+    fn map(&self, input: &MapperInput) -> Region {
+        let part = |part: &Box3| subrange(&bounds(part));
+        let chunk = Chunk::new(part(&input.chunk), part(&input.global));
+        let buffer = bounds(&input.buffer).range();
+        to_box((self.function)(chunk, buffer)).into()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+mod sealed {
+    use super::*;
+
+    pub trait Sealed: Send + Sync + 'static {}
+    impl Sealed for OneToOne {}
+    impl Sealed for All {}
+    impl Sealed for Slice {}
+    impl<const D: usize> Sealed for Fixed<D> {}
+    impl<const D: usize> Sealed for Neighborhood<D> {}
+    impl<const K: usize, const D: usize> Sealed for CustomMapper<K, D> {}
+    impl<const K: usize, const D: usize> Sealed for DisjointMapper<K, D> {}
+}

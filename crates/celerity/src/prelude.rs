@@ -1,0 +1,6 @@
+//! Everything that a program usually needs.
+
+pub use crate::{
+    Buffer, Chunk, Config, Fence, Hint, Item, Queue, Row, Snapshot, Subrange, all, disjoint_mapper,
+    fixed, mapper, neighborhood, neighborhood_along_axes, one_to_one, slice,
+};

@@ -1,0 +1,372 @@
+//! The queue: where a program meets the runtime. Builds tasks from ranges,
+//! accesses and kernels, and owns nothing but the way to its node.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use celerity_executor::{DeviceKernel, NodeFrontend, Payload};
+use celerity_kernel::{Item, Row};
+use celerity_regions::{Box3, Subrange};
+use celerity_tdag::{IndexSpace, Mapper, SourceLocation, Split, TaskId, TaskSpec, Work};
+
+use crate::access::{HostAccesses, KernelAccesses, Lowered, Lowering};
+use crate::buffer::{Buffer, Element};
+use crate::error::{Error, Result};
+use crate::fence::Fence;
+use crate::host::call_with_views;
+use crate::launch::{ItemKernel, Launch, RowKernel};
+use crate::log::LogLevel;
+use crate::range::{IntoRange, to_box};
+
+/// One node's way to submit work; [`run`](crate::run) hands it to the program.
+///
+/// Every node runs the same program and must submit the same tasks in the same
+/// order. Submission returns at once, except that it waits while too much work
+/// is outstanding.
+pub struct Queue {
+    frontend: Arc<NodeFrontend>,
+    log_level: LogLevel,
+}
+
+/// How to cut an index space over nodes and devices (000 §III-E).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// Into bands along the slowest dimension: the default.
+    BandSplit,
+    /// Into tiles over the two slowest dimensions, which exchange less at their
+    /// edges when there are many.
+    TiledSplit,
+}
+
+impl Queue {
+    pub(crate) fn new(frontend: &Arc<NodeFrontend>, log_level: LogLevel) -> Self {
+        Self { frontend: frontend.clone(), log_level }
+    }
+
+    pub(crate) fn frontend(&self) -> &Arc<NodeFrontend> {
+        &self.frontend
+    }
+
+    /// A new buffer without contents. Takes no memory until a task accesses it.
+    #[must_use]
+    pub fn buffer<T: Element, const D: usize>(&self, range: impl IntoRange<D>) -> Buffer<T, D> {
+        Buffer::new(&self.frontend, range.into_range())
+    }
+
+    /// A new buffer with initial contents, row-major: a `Vec` is handed over, a
+    /// slice copied. Every node must pass the same contents.
+    ///
+    /// # Errors
+    /// [`Error::HostDataLength`] unless there is one value per element.
+    pub fn buffer_from<T: Element, const D: usize>(
+        &self,
+        range: impl IntoRange<D>,
+        data: impl Into<Vec<T>>,
+    ) -> Result<Buffer<T, D>> {
+        Buffer::from_data(&self.frontend, range.into_range(), data.into())
+    }
+
+    /// Begins a task that runs a kernel on all devices of all nodes. The name
+    /// and the caller's source line appear in errors.
+    #[track_caller]
+    pub fn task(&self, name: impl Into<Arc<str>>) -> TaskBuilder<'_> {
+        TaskBuilder {
+            origin: Origin::new(self, name.into(), Location::caller()),
+            split: Split::default(),
+            granularity: Vec::new(),
+        }
+    }
+
+    /// Begins a task that runs a function on the host. The name and the caller's
+    /// source line appear in errors.
+    #[track_caller]
+    pub fn host_task(&self, name: impl Into<Arc<str>>) -> HostTaskBuilder<'_> {
+        HostTaskBuilder { origin: Origin::new(self, name.into(), Location::caller()) }
+    }
+
+    /// Asks for a copy of a whole buffer as it is at this point of the program.
+    ///
+    /// # Errors
+    /// As [`fence_part`](Self::fence_part).
+    #[track_caller]
+    pub fn fence<T: Element, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<Fence<T, D>> {
+        self.submit_fence(buffer, Subrange::whole(buffer.range()), Location::caller())
+    }
+
+    /// Asks for a copy of a part of a buffer as it is at this point of the
+    /// program. Every node gets one.
+    ///
+    /// # Errors
+    /// If the part is not inside of the buffer or holds elements that nothing
+    /// has written, if the buffer belongs to another run, or if the run has
+    /// failed.
+    #[track_caller]
+    pub fn fence_part<T: Element, const D: usize>(
+        &self,
+        buffer: &Buffer<T, D>,
+        part: Subrange<D>,
+    ) -> Result<Fence<T, D>> {
+        self.submit_fence(buffer, part, Location::caller())
+    }
+
+    fn submit_fence<T: Element, const D: usize>(
+        &self,
+        buffer: &Buffer<T, D>,
+        part: Subrange<D>,
+        location: &'static Location<'static>,
+    ) -> Result<Fence<T, D>> {
+        let origin = Origin::new(self, format!("fence on {}", buffer.name()).into(), location);
+        let mut lowering = Lowering::new(self, &origin.name);
+        lowering.push_read(buffer, Mapper::fixed(to_box(part)))?;
+        let accesses = lowering.finish();
+        if part.is_empty() {
+            return Ok(Fence::ready(&self.frontend, buffer.name(), part, Vec::new()));
+        }
+        let (fence, copy) = Fence::pending(&self.frontend, buffer.name(), part);
+        LoweredTask { origin, work: Work::Fence, accesses }.submit(Payload::Host(copy))?;
+        Ok(fence)
+    }
+
+    /// Waits until everything that was submitted so far is done, on all nodes.
+    ///
+    /// # Errors
+    /// The run's first error, if it has failed.
+    pub fn barrier(&self) -> Result<()> {
+        Ok(self.frontend.barrier()?)
+    }
+
+    /// Whether this is node 0: the one to print, draw and save.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.node() == 0
+    }
+
+    /// This node's index.
+    #[must_use]
+    pub fn node(&self) -> usize {
+        self.frontend.node().index() as usize
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.frontend.nodes()
+    }
+
+    /// The number of devices of this node.
+    #[must_use]
+    pub fn devices(&self) -> usize {
+        self.frontend.devices()
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue({} of {})", self.frontend.node(), self.nodes())
+    }
+}
+
+/// What every task has: a queue, a name and a place in the user's source.
+#[derive(Debug)]
+struct Origin<'q> {
+    queue: &'q Queue,
+    name: Arc<str>,
+    location: SourceLocation,
+}
+
+impl<'q> Origin<'q> {
+    fn new(queue: &'q Queue, name: Arc<str>, location: &'static Location<'static>) -> Self {
+        Self { queue, name, location: location.into() }
+    }
+}
+
+/// A task that lacks only its payload.
+struct LoweredTask<'q> {
+    origin: Origin<'q>,
+    work: Work,
+    accesses: Lowered,
+}
+
+impl LoweredTask<'_> {
+    fn submit(self, payload: Payload) -> Result<TaskId> {
+        let Self { origin: Origin { queue, name, location }, work, accesses } = self;
+        let accesses = accesses.into_accesses();
+        let spec = TaskSpec { name: name.clone(), work, accesses, location: Some(location) };
+        let task = queue.frontend.submit(spec, payload)?;
+        queue.log_level.print(LogLevel::Trace, || {
+            format!("{}: {task} \"{name}\" at {location}", queue.frontend.node())
+        });
+        Ok(task)
+    }
+}
+
+/// A kernel task before its kernel is known.
+#[derive(Debug)]
+#[must_use = "a task is submitted by `parallel_for` or `parallel_for_rows`"]
+pub struct TaskBuilder<'q> {
+    origin: Origin<'q>,
+    split: Split,
+    granularity: Vec<usize>,
+}
+
+impl<'q> TaskBuilder<'q> {
+    /// Says how to cut the index space.
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.split = match hint {
+            Hint::BandSplit => Split::OneDimensional,
+            Hint::TiledSplit => Split::Tiled,
+        };
+        self
+    }
+
+    /// Cuts the index space only at multiples of this size in each dimension.
+    pub fn granularity<const G: usize>(mut self, granularity: impl IntoRange<G>) -> Self {
+        self.granularity = granularity.into_range().to_vec();
+        self
+    }
+
+    /// Submits a kernel that is called once per item of the index space `range`.
+    ///
+    /// The kernel gets the item and the views of `accesses`, in order. It must
+    /// own what it captures. An empty index space is no task: the kernel is not
+    /// called.
+    ///
+    /// # Errors
+    /// If an access cannot be (the error names task, buffer and part), or if the
+    /// run has failed. The task is not submitted then.
+    pub fn parallel_for<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, kernel) = self.lower(range.into_range(), accesses, |launch| {
+            Arc::new(ItemKernel { launch, kernel }) as Arc<dyn DeviceKernel>
+        })?;
+        task.submit(Payload::Kernel(kernel))
+    }
+
+    /// Submits a kernel that is called with runs of items along the fastest
+    /// dimension, which together cover the index space `range` once.
+    ///
+    /// The kernel gets the run and the views of `accesses`, in order. How the
+    /// space is cut into runs is unspecified. Otherwise as
+    /// [`parallel_for`](Self::parallel_for).
+    ///
+    /// # Errors
+    /// As [`parallel_for`](Self::parallel_for).
+    pub fn parallel_for_rows<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, kernel) = self.lower(range.into_range(), accesses, |launch| {
+            Arc::new(RowKernel { launch, kernel }) as Arc<dyn DeviceKernel>
+        })?;
+        task.submit(Payload::Kernel(kernel))
+    }
+
+    /// What [`parallel_for`](Self::parallel_for) would submit, for a benchmark to
+    /// run by hand.
+    #[doc(hidden)]
+    pub fn item_kernel<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<Arc<dyn DeviceKernel>>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    {
+        let lowered = self.lower(range.into_range(), accesses, |launch| {
+            Arc::new(ItemKernel { launch, kernel }) as Arc<dyn DeviceKernel>
+        });
+        Ok(lowered?.1)
+    }
+
+    /// What [`parallel_for_rows`](Self::parallel_for_rows) would submit, for a
+    /// benchmark to run by hand.
+    #[doc(hidden)]
+    pub fn row_kernel<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<Arc<dyn DeviceKernel>>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    {
+        let lowered = self.lower(range.into_range(), accesses, |launch| {
+            Arc::new(RowKernel { launch, kernel }) as Arc<dyn DeviceKernel>
+        });
+        Ok(lowered?.1)
+    }
+
+    fn lower<A: KernelAccesses<K>, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: impl FnOnce(Launch<A, K>) -> Arc<dyn DeviceKernel>,
+    ) -> Result<(LoweredTask<'q>, Arc<dyn DeviceKernel>)> {
+        let work = Work::Device(self.index_space(global)?);
+        let mut lowering = Lowering::new(self.origin.queue, &self.origin.name);
+        let plan = accesses.lower(&mut lowering)?;
+        let accesses = lowering.finish();
+        let mappers = accesses.mappers();
+        let kernel = kernel(Launch { plan, global, mappers, accesses: PhantomData });
+        Ok((LoweredTask { origin: self.origin, work, accesses }, kernel))
+    }
+
+    fn index_space<const K: usize>(&self, global: [usize; K]) -> Result<IndexSpace> {
+        let mut granularity = [1; 3];
+        let given = &self.granularity;
+        if !given.is_empty() && (given.len() != K || given.contains(&0)) {
+            let task = self.origin.name.to_string();
+            return Err(Error::Granularity { task, granularity: given.clone(), dims: K });
+        }
+        granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
+        let extent = Box3::from_range(global);
+        Ok(IndexSpace { dims: K as u8, extent, granularity, split: self.split })
+    }
+}
+
+/// A host task before its function is known.
+#[derive(Debug)]
+#[must_use = "a host task is submitted by `once`"]
+pub struct HostTaskBuilder<'q> {
+    origin: Origin<'q>,
+}
+
+impl HostTaskBuilder<'_> {
+    /// Submits a function that runs once in the cluster, on node 0, when the
+    /// contents that it reads are there. It gets the views of `accesses`, in
+    /// order, and must own what it captures.
+    ///
+    /// # Errors
+    /// As [`TaskBuilder::parallel_for`].
+    pub fn once<A, F>(self, accesses: A, function: F) -> Result<TaskId>
+    where
+        A: HostAccesses,
+        F: for<'a> FnOnce(A::Views<'a>) + Send + 'static,
+    {
+        let mut lowering = Lowering::new(self.origin.queue, &self.origin.name);
+        let plan = accesses.lower(&mut lowering)?;
+        let accesses = lowering.finish();
+        let payload = Payload::Host(call_with_views::<A, F>(plan, function));
+        LoweredTask { origin: self.origin, work: Work::HostOnce, accesses }.submit(payload)
+    }
+}

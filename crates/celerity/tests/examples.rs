@@ -1,0 +1,300 @@
+//! The example programs as their users meet them: verified runs over nodes and
+//! devices, equal results, and clear errors for bad input.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// Nodes and devices of the verified runs.
+const CLUSTERS: [(usize, usize); 5] = [(1, 1), (1, 3), (2, 2), (3, 1), (4, 3)];
+
+#[test]
+fn wave_sim_equals_its_sequential_twin_on_every_cluster() {
+    let folder = Folder::new("wave_sim_clusters");
+    let mut pictures = Vec::new();
+    for kernel in ["row", "item"] {
+        for (nodes, devices) in CLUSTERS {
+            let picture = folder.path(&format!("{kernel}_{nodes}_{devices}.png"));
+            let mut run = on_cluster("wave_sim", nodes, devices);
+            run.args(["--size", "61", "--steps", "40", "--verify", "--kernel", kernel]);
+            let output = succeed(run.arg("--out").arg(&picture));
+            assert!(output.contains("bit for bit"), "{output}");
+            assert!(output.contains(&format!("{nodes} nodes × {devices} devices")), "{output}");
+            pictures.push(fs::read(picture).unwrap());
+        }
+    }
+    assert!(pictures.windows(2).all(|pair| pair[0] == pair[1]), "pictures differ");
+}
+
+#[test]
+fn wave_sim_writes_a_sequence_of_different_frames() {
+    let folder = Folder::new("wave_sim_frames");
+    let mut run = on_cluster("wave_sim", 2, 1);
+    run.args(["--size", "48", "--steps", "30", "--frames", "3"]);
+    succeed(run.arg("--out").arg(folder.path("frame.png")));
+    let frames = [0, 1, 2].map(|frame| fs::read(folder.path(&format!("frame_00{frame}.png"))));
+    let frames = frames.map(Result::unwrap);
+    assert!(frames[0] != frames[1] && frames[1] != frames[2]);
+    assert!(!folder.path("frame_003.png").exists());
+}
+
+#[test]
+fn wave_sim_draws_one_cell_and_no_steps() {
+    let folder = Folder::new("wave_sim_small");
+    for (size, steps) in [("1", "3"), ("5", "0"), ("2", "1")] {
+        let mut run = on_cluster("wave_sim", 2, 2);
+        run.args(["--verify", "--size", size, "--steps", steps]);
+        succeed(run.arg("--out").arg(folder.path("small.png")));
+    }
+}
+
+#[test]
+fn wave_sim_rejects_bad_input() {
+    let folder = Folder::new("wave_sim_bad");
+    let out = folder.path("out.png");
+    let cases: [(&[&str], &str); 6] = [
+        (&["--size", "0"], "--size"),
+        (&["--size", "many"], "--size"),
+        (&["--steps", "-1"], "-1"),
+        (&["--frames", "0"], "--frames"),
+        (&["--frames", "9", "--steps", "8"], "9 frames need at least as many steps"),
+        (&["--kernel", "magic"], "--kernel"),
+    ];
+    for (arguments, expected) in cases {
+        let mut run = on_cluster("wave_sim", 1, 1);
+        let message = fail(run.args(arguments).arg("--out").arg(&out));
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!out.exists(), "{arguments:?} left a picture");
+    }
+}
+
+#[test]
+fn unwritable_outputs_are_errors_before_any_work() {
+    let folder = Folder::new("unwritable");
+    let nowhere = folder.path("missing/out");
+    for (example, option) in [("wave_sim", "--out"), ("nbody", "--out"), ("nbody", "--plot")] {
+        for path in [nowhere.as_path(), folder.0.as_path()] {
+            // So many steps would take hours.
+            let mut run = on_cluster(example, 1, 1);
+            let message = fail(run.args(["--steps", "1000000000"]).arg(option).arg(path));
+            assert!(message.contains("cannot write"), "{message}");
+            assert!(message.contains(&path.display().to_string()), "{message}");
+        }
+    }
+}
+
+#[test]
+fn nbody_equals_its_sequential_twin_on_every_cluster() {
+    let folder = Folder::new("nbody_clusters");
+    let mut states = Vec::new();
+    for (nodes, devices) in CLUSTERS {
+        let state = folder.path(&format!("{nodes}_{devices}.csv"));
+        let mut run = on_cluster("nbody", nodes, devices);
+        run.args(["--steps", "24", "--dt", "14400", "--verify"]);
+        let output = succeed(run.arg("--out").arg(&state));
+        assert!(output.contains("bit for bit"), "{output}");
+        assert!(output.contains("relative drift"), "{output}");
+        states.push(fs::read(state).unwrap());
+    }
+    assert!(states.windows(2).all(|pair| pair[0] == pair[1]), "final states differ");
+}
+
+#[test]
+fn nbody_brings_the_earth_back_after_a_sidereal_year() {
+    let output = succeed(on_cluster("nbody", 1, 2).arg("--verify"));
+    assert!(output.contains("from where DE430 has it"), "{output}");
+}
+
+#[test]
+fn nbody_says_that_coarse_steps_lose_the_earth() {
+    let message = fail(on_cluster("nbody", 1, 1).args(["--verify", "--steps", "100"]));
+    assert!(message.contains("verification failed"), "{message}");
+    assert!(message.contains("take more --steps"), "{message}");
+}
+
+#[test]
+fn nbody_runs_random_stars() {
+    let run = |seed| {
+        let mut run = on_cluster("nbody", 2, 2);
+        run.args(["--random", "300", "--steps", "5", "--verify", "--seed", seed]);
+        let output = succeed(&mut run);
+        output.lines().find(|line| line.starts_with("energy")).map(str::to_owned).unwrap()
+    };
+    assert_eq!(run("7"), run("7"));
+    assert_ne!(run("7"), run("8"));
+}
+
+#[test]
+fn nbody_continues_from_what_it_wrote_and_draws() {
+    let folder = Folder::new("nbody_files");
+    let (state, picture) = (folder.path("state.csv"), folder.path("orbits.png"));
+    let mut run = on_cluster("nbody", 1, 1);
+    run.args(["--steps", "10", "--dt", "3600"]).arg("--out").arg(&state);
+    succeed(run.arg("--plot").arg(&picture));
+    assert!(fs::read(picture).unwrap().starts_with(b"\x89PNG"));
+
+    let again = folder.path("again.csv");
+    let mut run = on_cluster("nbody", 2, 1);
+    run.args(["--steps", "0"]).arg("--bodies").arg(&state);
+    succeed(run.arg("--out").arg(&again));
+    let bodies = |path: &Path| {
+        let text = fs::read_to_string(path).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(bodies(&state), bodies(&again));
+    assert_eq!(bodies(&state).len(), 28, "a header and 27 bodies");
+}
+
+#[test]
+fn nbody_points_at_what_is_wrong_with_a_file() {
+    const HEADER: &str = "name,mass_kg,x_m,y_m,z_m,vx_m_s,vy_m_s,vz_m_s";
+    let folder = Folder::new("nbody_bad");
+    let cases = [
+        (String::new(), ": no bodies"),
+        ("# nothing\n".to_owned(), ": no bodies"),
+        (format!("{HEADER}\n"), ": no bodies"),
+        ("a,b\n1,2\n".to_owned(), ":1: expected the header"),
+        (format!("{HEADER}\nSun,1,2,3\n"), ":2: expected 8 fields"),
+        (
+            format!("# c\n{HEADER}\nSun,1,0,zero,0,0,0,0\n"),
+            ":3:9: expected a finite number for y_m, found \"zero\"",
+        ),
+        (
+            format!("{HEADER}\nSun,-1,0,0,0,0,0,0\n"),
+            ":2:5: expected a finite number that is not negative for mass_kg",
+        ),
+        (format!("{HEADER}\nSun,1,0,0,0,0,0,inf\n"), ":2:17: expected a finite number for vz_m_s"),
+        (format!("{HEADER}\n,1,0,0,0,0,0,0\n"), ":2:1: expected a name"),
+        (
+            format!("{HEADER}\nSun,1,0,0,0,0,0,0\nMoon,1,1,0,0,0,0,0\nVulcan,1,-0,0,0,1,1,1\n"),
+            ":4: \"Vulcan\" is at the same place as \"Sun\"",
+        ),
+    ];
+    for (text, expected) in cases {
+        let path = folder.path("bodies.csv");
+        fs::write(&path, &text).unwrap();
+        let message = fail(on_cluster("nbody", 1, 1).arg("--bodies").arg(&path));
+        let expected = format!("{}{expected}", path.display());
+        assert!(message.contains(&expected), "{text:?}: expected {expected:?} in {message}");
+    }
+}
+
+#[test]
+fn nbody_rejects_bad_options() {
+    let folder = Folder::new("nbody_options");
+    let missing = folder.path("missing.csv");
+    let message = fail(on_cluster("nbody", 1, 1).arg("--bodies").arg(&missing));
+    assert!(message.contains(&format!("cannot read \"{}\"", missing.display())), "{message}");
+
+    let cases: [(&[&str], &str); 5] = [
+        (&["--random", "0"], "--random"),
+        (&["--dt", "0"], "greater than zero"),
+        (&["--dt", "NaN"], "greater than zero"),
+        (&["--steps", "1.5"], "--steps"),
+        (&["--random", "5", "--bodies", "x.csv"], "cannot be used with"),
+    ];
+    for (arguments, expected) in cases {
+        let message = fail(on_cluster("nbody", 1, 1).args(arguments));
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn both_examples_explain_themselves() {
+    for example in ["wave_sim", "nbody"] {
+        let help = succeed(on_cluster(example, 1, 1).arg("--help"));
+        for option in ["--steps", "--out", "--verify", "CELERITY_NODES"] {
+            assert!(help.contains(option), "{example} does not mention {option}");
+        }
+    }
+}
+
+#[test]
+fn bad_configuration_is_named() {
+    let folder = Folder::new("configuration");
+    let mut run = on_cluster("wave_sim", 1, 1);
+    run.env("CELERITY_DEVICES", "none").arg("--out").arg(folder.path("out.png"));
+    let message = fail(&mut run);
+    assert!(message.contains("CELERITY_DEVICES") && message.contains("none"), "{message}");
+}
+
+/// A new folder that is removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("examples_{name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An example, to be run on so many nodes of so many devices.
+fn on_cluster(example: &str, nodes: usize, devices: usize) -> Command {
+    let mut command = Command::new(examples().join(example));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("CELERITY_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("CELERITY_NODES", nodes.to_string());
+    command.env("CELERITY_DEVICES", devices.to_string());
+    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+/// Standard output of a run that must succeed.
+fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&stderr);
+    assert!(status.success(), "{command:?}: {status}\n{stderr}");
+    String::from_utf8(stdout).unwrap()
+}
+
+/// Standard error of a run that must fail, and not by a panic.
+fn fail(command: &mut Command) -> String {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(matches!(status.code(), Some(1 | 2)), "{command:?}: {status}\n{stderr}");
+    assert!(!stderr.contains("panicked at"), "{command:?}: {stderr}");
+    stderr
+}
+
+/// The folder of the built examples.
+///
+/// Whether they are built beside the tests depends on how the tests are
+/// started, and what lies there may be of an older build. So they are built
+/// here, with the same profile into the same target folder; that costs a
+/// fraction of a second if nothing has changed.
+fn examples() -> &'static Path {
+    static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
+    EXAMPLES.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile_folder = test.ancestors().nth(2).expect("tests lie in target/profile/deps");
+        let profile = match profile_folder.file_name().and_then(OsStr::to_str) {
+            Some("debug") => "dev",
+            Some(other) => other,
+            None => unreachable!("cargo's folders have names"),
+        };
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--examples", "--profile", profile]);
+        build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        build.arg("--target-dir").arg(profile_folder.parent().expect("profiles lie in a folder"));
+        let status = build.status().unwrap();
+        assert!(status.success(), "the examples do not build");
+        profile_folder.join("examples")
+    })
+}
