@@ -1,1 +1,27 @@
-//! Boxes, regions, region maps and splits in 0 to 3 dimensions.
+#![doc = include_str!("../README.md")]
+//!
+//! # Code map
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | `box3` | [`Box3`], one half-open box; everything else is made of these |
+//! | `region` | [`Region`], a canonical set of disjoint boxes, and its set operations |
+//! | `region_map` | [`RegionMap`], a value for every element of an extent |
+//! | `split` | [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
+//! | `typed` | [`Subrange`] and [`Chunk`], the const-generic face of a box |
+//!
+//! The crate knows geometry and nothing else: no buffers, no tasks, no nodes. No result
+//! depends on time, on addresses or on the order of a hash table, so every node that
+//! performs the same operations sees the same boxes in the same order.
+
+mod box3;
+mod region;
+mod region_map;
+mod split;
+mod typed;
+
+pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
+pub use region::Region;
+pub use region_map::RegionMap;
+pub use split::{split_1d, split_2d, split_along};
+pub use typed::{Chunk, Subrange};

@@ -1,0 +1,360 @@
+//! A value for every element of an extent.
+//!
+//! Owns the choice between three representations, and clipping to the extent, so that the
+//! representations see only non-empty boxes inside of it:
+//!
+//! - `slices`: entries that cut the extent along dimension 0 only, in order. One value for
+//!   the whole extent is the special case that every map starts as; 1-D extents never leave
+//!   this form, and row-wise split buffers of any dimensionality stay in it.
+//! - `flat`: an unordered list of boxes, for up to [`FLAT_MAX`] entries.
+//! - `tree`: an R*-tree, for more.
+//!
+//! It refuses to know what the values mean.
+
+mod entry;
+mod flat;
+mod slices;
+mod tree;
+
+use std::fmt;
+
+use crate::box3::{Box3, Coord3};
+use crate::region::{Region, RegionBuilder};
+use flat::Flat;
+use slices::Slices;
+use tree::Tree;
+
+/// Beyond how many entries a list is slower than a tree. Measured on tiles of a 2-D extent
+/// ("region map" in the benchmarks), list against tree, in ns: to replace one of 64 tiles
+/// 144 and 300, of 256 tiles 310 and 670, of 1024 tiles 1,300 and 860; to query one of 256
+/// tiles 100 and 170, of 1024 tiles 410 and 260.
+const FLAT_MAX: usize = 512;
+
+/// Below how many entries a tree becomes a list again; well below [`FLAT_MAX`], so that a
+/// map whose size oscillates does not convert each time.
+const TREE_MIN: usize = FLAT_MAX / 2;
+
+/// Maps every element of an extent to a value.
+///
+/// The map stores entries: disjoint boxes that cover the extent, each with its value. Two
+/// entries of equal value that together are a box are always merged. The order in which
+/// entries are visited is unspecified, but depends only on the operations performed so far,
+/// never on addresses or hashes.
+///
+/// In the complexities below, n is the number of entries, k the number that intersect the
+/// box in question. Maps of a single value, and maps cut along dimension 0 only ("sliced"),
+/// are searched in O(log n); other maps in O(n) for up to a few hundred entries, and in
+/// O(log n + k) on average beyond.
+///
+/// ```
+/// use celerity_regions::{Box3, RegionMap};
+///
+/// let mut writer = RegionMap::new(Box3::from_range([8, 8]), "nobody");
+/// writer.update_box(&Box3::from_offset_range([0, 0], [4, 8]), "T1");
+/// writer.update_box(&Box3::from_offset_range([2, 2], [4, 4]), "T2");
+/// assert_eq!(writer.get([1, 1, 0]), &"T1");
+/// assert_eq!(writer.get([3, 3, 0]), &"T2");
+///
+/// let stale = writer.region_where(&Box3::from_range([8, 8]), |task| *task == "T1");
+/// assert_eq!(stale.to_string(), "{[0..2, 0..8], [2..4, 0..2], [2..4, 6..8]}");
+/// ```
+#[derive(Clone)]
+pub struct RegionMap<V: Clone + PartialEq> {
+    extent: Box3,
+    store: Store<V>,
+}
+
+#[derive(Clone)]
+enum Store<V> {
+    Slices(Slices<V>),
+    Flat(Flat<V>),
+    Tree(Box<Tree<V>>),
+}
+
+impl<V: Clone + PartialEq> RegionMap<V> {
+    /// Maps every element of `extent` to `default`. Does not allocate.
+    pub fn new(extent: Box3, default: V) -> Self {
+        RegionMap { extent, store: Store::Slices(Slices::single(&extent, default)) }
+    }
+
+    /// The elements that have a value.
+    pub fn extent(&self) -> Box3 {
+        self.extent
+    }
+
+    /// The number of entries; zero only if the extent is empty.
+    pub fn len(&self) -> usize {
+        match &self.store {
+            Store::Slices(slices) => slices.len(),
+            Store::Flat(flat) => flat.len(),
+            Store::Tree(tree) => tree.len(),
+        }
+    }
+
+    /// Whether the extent has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.extent.is_empty()
+    }
+
+    /// Maps every element of the box to `value`, ignoring what lies outside the extent.
+    /// O(k) plus the search, and O(n) to move later entries if a sliced map grows or shrinks.
+    pub fn update_box(&mut self, at: &Box3, value: V) {
+        let at = at.intersection(&self.extent);
+        if at.is_empty() {
+            return;
+        }
+        if let Store::Slices(slices) = &mut self.store {
+            if slices::spans(&self.extent, &at) {
+                return slices.update(&self.extent, &at, value);
+            }
+            if *slices.get(at.min()[0]) == value && slices.covers_with_one(&self.extent, &at) {
+                return;
+            }
+            self.store = Store::Flat(Flat::new(slices.take_entries(&self.extent)));
+        }
+        match &mut self.store {
+            Store::Slices(_) => unreachable!("a sliced map was just converted"),
+            _ if at == self.extent => return *self = RegionMap::new(self.extent, value),
+            Store::Flat(flat) => flat.update(&at, value),
+            Store::Tree(tree) => tree.update(&at, value),
+        }
+        self.adapt();
+    }
+
+    /// Maps every element of the region to `value`, ignoring what lies outside the extent.
+    /// As many updates as the region has boxes.
+    pub fn update(&mut self, at: &Region, value: V) {
+        if let Some((last, others)) = at.boxes().split_last() {
+            for part in others {
+                self.update_box(part, value.clone());
+            }
+            self.update_box(last, value);
+        }
+    }
+
+    /// Visits all entries that intersect the box, clipped to it. O(k) plus the search; does
+    /// not allocate.
+    #[inline]
+    pub fn for_each_in(&self, within: &Box3, mut visit: impl FnMut(Box3, &V)) {
+        let within = within.intersection(&self.extent);
+        if within.is_empty() {
+            return;
+        }
+        match &self.store {
+            Store::Slices(slices) => slices.for_each_in(&within, visit),
+            Store::Flat(flat) => flat.for_each_in(&within, visit),
+            Store::Tree(tree) => tree.for_each_in(&within, &mut visit),
+        }
+    }
+
+    /// Visits all entries that intersect the region, clipped to each of its boxes in turn.
+    /// As many searches as the region has boxes; does not allocate.
+    pub fn for_each_in_region(&self, within: &Region, mut visit: impl FnMut(Box3, &V)) {
+        for part in within.boxes() {
+            self.for_each_in(part, &mut visit);
+        }
+    }
+
+    /// All entries that intersect the box, clipped to it; see
+    /// [`for_each_in`](Self::for_each_in) for the form without a list.
+    pub fn query(&self, within: &Box3) -> Vec<(Box3, V)> {
+        let mut found = Vec::new();
+        self.for_each_in(within, |part, value| found.push((part, value.clone())));
+        found
+    }
+
+    /// The value of one element.
+    ///
+    /// # Panics
+    /// If `at` is outside the extent.
+    pub fn get(&self, at: Coord3) -> &V {
+        assert!(
+            self.extent.contains_point(at),
+            "no value at {at:?}, which is outside the map's extent {}",
+            self.extent
+        );
+        match &self.store {
+            Store::Slices(slices) => slices.get(at[0]),
+            Store::Flat(flat) => flat.get(at),
+            Store::Tree(tree) => tree.get(at),
+        }
+    }
+
+    /// Replaces the values inside the region, and only there, by what `change` makes of
+    /// them: entries on its edge are split. `change` is called once per entry and box of
+    /// the region that intersect. As many updates as there are such pairs whose value
+    /// changes, or O(n log n) if they are many.
+    pub fn modify(&mut self, within: &Region, mut change: impl FnMut(&V) -> V) {
+        for part in within.boxes() {
+            self.modify_box(&part.intersection(&self.extent), &mut change);
+        }
+    }
+
+    fn modify_box(&mut self, within: &Box3, mut change: impl FnMut(&V) -> V) {
+        if *within == self.extent {
+            return self.modify_all(change);
+        }
+        if let Store::Flat(flat) = &mut self.store {
+            flat.modify(within, change);
+            return self.adapt();
+        }
+        let mut changed = Vec::new();
+        self.for_each_in(within, |part, value| {
+            let new = change(value);
+            if new != *value {
+                changed.push((part, new));
+            }
+        });
+        for (part, value) in changed {
+            self.update_box(&part, value);
+        }
+    }
+
+    /// Replaces all values by what `change` makes of them, calling it once per entry.
+    /// O(n), plus O(n log n) to merge entries if the map is not sliced and a value changed.
+    pub fn modify_all(&mut self, change: impl FnMut(&V) -> V) {
+        match &mut self.store {
+            Store::Slices(slices) => return slices.modify_all(change),
+            Store::Flat(flat) => flat.modify_all(change),
+            Store::Tree(tree) => tree.modify_all(change),
+        }
+        self.adapt();
+    }
+
+    /// The elements of the box whose value satisfies the predicate. As
+    /// [`for_each_in`](Self::for_each_in) and then [`Region::from_boxes`].
+    pub fn region_where(&self, within: &Box3, mut wanted: impl FnMut(&V) -> bool) -> Region {
+        let mut found = RegionBuilder::default();
+        self.for_each_in(within, |part, value| {
+            if wanted(value) {
+                found.push(part);
+            }
+        });
+        found.finish()
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> impl Iterator<Item = (Box3, &V)> {
+        let (slices, flat, tree) = match &self.store {
+            Store::Slices(slices) => (Some(slices.iter(&self.extent)), None, None),
+            Store::Flat(flat) => (None, Some(flat.iter()), None),
+            Store::Tree(tree) => (None, None, Some(tree.iter())),
+        };
+        let boxes = flat.into_iter().flatten().chain(tree.into_iter().flatten());
+        slices.into_iter().flatten().chain(boxes.map(|entry| (entry.extent, &entry.value)))
+    }
+
+    /// Changes to the representation that suits the number of entries.
+    fn adapt(&mut self) {
+        match &mut self.store {
+            Store::Flat(flat) if flat.len() > FLAT_MAX => {
+                self.store = Store::Tree(Box::new(Tree::new(flat.take_entries())));
+            }
+            Store::Tree(tree) if tree.len() < TREE_MIN => {
+                self.store = Store::Flat(Flat::new(tree.take_entries()));
+                self.adapt();
+            }
+            Store::Flat(flat) => {
+                if let Some(value) = flat.take_single() {
+                    *self = RegionMap::new(self.extent, value);
+                }
+            }
+            Store::Slices(_) | Store::Tree(_) => {}
+        }
+    }
+}
+
+impl<V: Clone + PartialEq + fmt::Debug> fmt::Debug for RegionMap<V> {
+    /// `{[0..4]: 1, [4..8]: 2}`, in row-major order.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut entries: Vec<_> = self.iter().collect();
+        entries.sort_unstable_by_key(|(extent, _)| extent.corners());
+        f.debug_map().entries(entries).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of the representation, which no user can tell.
+    fn form<V: Clone + PartialEq>(map: &RegionMap<V>) -> &'static str {
+        match map.store {
+            Store::Slices(_) => "slices",
+            Store::Flat(_) => "flat",
+            Store::Tree(_) => "tree",
+        }
+    }
+
+    #[test]
+    fn rows_stay_slices_and_tiles_move_on() {
+        let side = 32;
+        let extent = Box3::from_range([side, side]);
+        let mut map = RegionMap::new(extent, 0);
+        for row in 0..side {
+            map.update_box(&Box3::from_offset_range([row, 0], [1, side]), row);
+        }
+        assert_eq!((form(&map), map.len()), ("slices", side));
+        map.update_box(&Box3::from_range([1, 1]), side);
+        assert_eq!((form(&map), map.len()), ("flat", side + 1));
+        for at in 0..side * side {
+            map.update_box(&Box3::from_offset_range([at / side, at % side], [1, 1]), at);
+        }
+        assert_eq!((form(&map), map.len()), ("tree", side * side));
+        map.update_box(&Box3::from_range([side, side - 1]), 0);
+        assert_eq!((form(&map), map.len()), ("flat", side + 1));
+        map.modify_all(|_| 7);
+        assert_eq!(format!("{map:?}"), "{[0..32, 0..32]: 7}");
+        assert_eq!(form(&map), "slices");
+    }
+
+    #[test]
+    fn an_equal_value_changes_nothing() {
+        let mut map = RegionMap::new(Box3::from_range([8, 8]), 1);
+        map.update_box(&Box3::from_offset_range([2, 2], [2, 2]), 1);
+        assert_eq!((form(&map), map.len()), ("slices", 1));
+    }
+
+    #[test]
+    fn modify_changes_only_what_is_inside() {
+        let mut map = RegionMap::new(Box3::from_range([4, 4]), 1);
+        map.modify(&Region::from(Box3::from_offset_range([2, 2], [9, 9])), |value| value + 1);
+        assert_eq!(format!("{map:?}"), "{[0..2, 0..4]: 1, [2..4, 0..2]: 1, [2..4, 2..4]: 2}");
+    }
+
+    #[test]
+    fn an_empty_extent_has_no_entries() {
+        let mut map = RegionMap::new(Box3::EMPTY, 1);
+        map.update_box(&Box3::UNIT, 2);
+        map.modify_all(|_| 3);
+        assert_eq!((map.is_empty(), map.len(), map.iter().count()), (true, 0, 0));
+        assert_eq!(map.query(&Box3::UNIT), []);
+    }
+
+    #[test]
+    fn a_zero_dimensional_extent_has_one_element() {
+        let mut map = RegionMap::new(Box3::UNIT, 1);
+        map.update_box(&Box3::UNIT, 2);
+        assert_eq!((map.get([0; 3]), map.len()), (&2, 1));
+    }
+
+    #[test]
+    fn coordinates_beyond_floating_point_precision() {
+        const END: u64 = u64::MAX;
+        let extent = Box3::new([END - 64, END - 64, 0], [END, END, 1]);
+        let mut map = RegionMap::new(extent, 0);
+        for i in 0..64 * 64 {
+            let min = [END - 64 + i / 64, END - 64 + i % 64, 0];
+            map.update_box(&Box3::new(min, [min[0] + 1, min[1] + 1, 1]), i);
+        }
+        assert_eq!((form(&map), map.len()), ("tree", 64 * 64));
+        assert_eq!(map.get([END - 62, END - 61, 0]), &(2 * 64 + 3));
+        assert_eq!(map.query(&Box3::new([END - 1, END - 2, 0], [END, END, 1])).len(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the map's extent [0..4]")]
+    fn elements_outside_have_no_value() {
+        RegionMap::new(Box3::from_range([4]), 0).get([4, 0, 0]);
+    }
+}

@@ -1,0 +1,157 @@
+//! Entries that cut the extent along dimension 0 only, in order.
+//!
+//! The list stores where each slice begins; it ends where the next begins, or with the
+//! extent, which the owner passes in. Neighbours always have different values.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::entry::Entry;
+use crate::box3::Box3;
+
+#[derive(Clone)]
+pub(super) struct Slices<V> {
+    list: SmallVec<[Slice<V>; 3]>,
+}
+
+#[derive(Clone)]
+struct Slice<V> {
+    start: u64,
+    value: V,
+}
+
+/// Up to how many slices a linear search beats a binary one.
+const LINEAR_MAX: usize = 16;
+
+/// Whether the box, which lies inside the extent, spans it in all dimensions but the first.
+#[inline]
+pub(super) fn spans(extent: &Box3, at: &Box3) -> bool {
+    let (e_min, e_max, min, max) = (extent.min(), extent.max(), at.min(), at.max());
+    min[1] == e_min[1] && max[1] == e_max[1] && min[2] == e_min[2] && max[2] == e_max[2]
+}
+
+impl<V: Clone + PartialEq> Slices<V> {
+    pub(super) fn single(extent: &Box3, value: V) -> Self {
+        if extent.is_empty() {
+            return Slices { list: SmallVec::new() };
+        }
+        Slices { list: smallvec![Slice { start: extent.min()[0], value }] }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The value at position `at` of dimension 0, which lies inside the extent.
+    pub(super) fn get(&self, at: u64) -> &V {
+        &self.list[self.find(at)].value
+    }
+
+    /// Whether all of the box has the value of its first element.
+    pub(super) fn covers_with_one(&self, extent: &Box3, at: &Box3) -> bool {
+        at.max()[0] <= self.end(self.find(at.min()[0]), extent)
+    }
+
+    pub(super) fn iter<'a>(&'a self, extent: &Box3) -> impl Iterator<Item = (Box3, &'a V)> {
+        let extent = *extent;
+        let slice = move |i: usize| {
+            let Slice { start, value } = &self.list[i];
+            (extent.with_extent(0, *start, self.end(i, &extent)), value)
+        };
+        (0..self.list.len()).map(slice)
+    }
+
+    pub(super) fn take_entries(&mut self, extent: &Box3) -> Vec<Entry<V>> {
+        self.iter(extent).map(|(extent, value)| Entry { extent, value: value.clone() }).collect()
+    }
+
+    #[inline]
+    pub(super) fn for_each_in(&self, within: &Box3, mut visit: impl FnMut(Box3, &V)) {
+        let (from, to) = (within.min()[0], within.max()[0]);
+        let first = self.find(from);
+        let mut lo = from;
+        for (i, slice) in self.list.iter().enumerate().skip(first) {
+            let hi = self.list.get(i + 1).map_or(to, |next| next.start.min(to));
+            visit(within.with_extent(0, lo, hi), &slice.value);
+            if hi == to {
+                return;
+            }
+            lo = hi;
+        }
+    }
+
+    /// Maps the box, which spans the extent, to `value`.
+    pub(super) fn update(&mut self, extent: &Box3, at: &Box3, value: V) {
+        let (lo, hi) = (at.min()[0], at.max()[0]);
+        let first = self.find(lo);
+        let last = self.find_from(first, hi - 1);
+        let rest = self.rest_after(last, hi, extent, &value);
+
+        // The slices `from..to` give way to the new one, which may grow into its neighbours.
+        let (mut from, mut to, mut start) = (first, last + 1, lo);
+        if self.list[first].start < lo {
+            if self.list[first].value == value {
+                start = self.list[first].start;
+            } else {
+                from += 1;
+            }
+        } else if first > 0 && self.list[first - 1].value == value {
+            from -= 1;
+            start = self.list[from].start;
+        }
+        if self.list.get(to).is_some_and(|next| next.start == hi && next.value == value) {
+            to += 1;
+        }
+        self.replace(from, to, Slice { start, value }, rest);
+    }
+
+    pub(super) fn modify_all(&mut self, mut change: impl FnMut(&V) -> V) {
+        for slice in &mut self.list {
+            slice.value = change(&slice.value);
+        }
+        self.list.dedup_by(|next, kept| next.value == kept.value);
+    }
+
+    /// What remains of slice `last` after `hi` if its value is not the new one.
+    fn rest_after(&self, last: usize, hi: u64, extent: &Box3, value: &V) -> Option<Slice<V>> {
+        let remains = hi < self.end(last, extent) && self.list[last].value != *value;
+        remains.then(|| Slice { start: hi, value: self.list[last].value.clone() })
+    }
+
+    /// Puts `new`, and `rest` if there is one, in the place of the slices `from..to`.
+    fn replace(&mut self, from: usize, to: usize, new: Slice<V>, rest: Option<Slice<V>>) {
+        let mut next = from;
+        for slice in std::iter::once(new).chain(rest) {
+            if next < to {
+                self.list[next] = slice;
+            } else {
+                self.list.insert(next, slice);
+            }
+            next += 1;
+        }
+        if next < to {
+            self.list.drain(next..to);
+        }
+    }
+
+    /// The index of the slice that holds position `at`.
+    #[inline]
+    fn find(&self, at: u64) -> usize {
+        if self.list.len() <= LINEAR_MAX {
+            self.find_from(0, at)
+        } else {
+            self.list.partition_point(|slice| slice.start <= at) - 1
+        }
+    }
+
+    /// The index of the slice that holds position `at`, searched for from slice `first` on.
+    #[inline]
+    fn find_from(&self, first: usize, at: u64) -> usize {
+        let later = self.list[first + 1..].iter();
+        first + later.take_while(|slice| slice.start <= at).count()
+    }
+
+    /// Where slice `i` ends.
+    fn end(&self, i: usize, extent: &Box3) -> u64 {
+        self.list.get(i + 1).map_or(extent.max()[0], |next| next.start)
+    }
+}

@@ -1,0 +1,198 @@
+//! Cutting an index space into chunks.
+//!
+//! Owns the arithmetic of even splits under granularity constraints. It refuses to know who
+//! executes a chunk; nodes and devices are assigned by the caller, in the order returned.
+
+use crate::box3::{Box3, Coord3};
+
+/// Splits `space` into at most `parts` chunks along dimension 0, the slowest.
+///
+/// The same as [`split_along`] with `dim = 0`.
+///
+/// # Panics
+/// If `parts` is zero or the granularity is zero in dimension 0.
+pub fn split_1d(space: &Box3, granularity: Coord3, parts: usize) -> Vec<Box3> {
+    split_along(space, 0, granularity, parts)
+}
+
+/// Splits `space` into at most `parts` chunks along dimension `dim`.
+///
+/// Laws: the chunks are disjoint, cover `space`, come in ascending order, are never empty,
+/// and are whole granules (`granularity[dim]` elements each) whose numbers differ by at most
+/// one, larger chunks first. If the range is no multiple of the granularity, the last chunk
+/// also takes the remainder. There are fewer chunks than `parts` when there are fewer
+/// granules, one when the space is smaller than a granule, and none when it is empty.
+///
+/// Takes time linear in the number of chunks.
+///
+/// # Panics
+/// If `dim` is not below 3, or `parts` or `granularity[dim]` is zero.
+pub fn split_along(space: &Box3, dim: usize, granularity: Coord3, parts: usize) -> Vec<Box3> {
+    assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
+    let cuts = Cuts::new(space, dim, granularity, parts);
+    if space.is_empty() {
+        return Vec::new();
+    }
+    (0..cuts.count).map(|i| cuts.chunk(space, i)).collect()
+}
+
+/// Splits `space` into at most `parts` tiles over dimensions 0 and 1.
+///
+/// Among all pairs of factors of `parts`, takes the one that yields most tiles under the
+/// granularity, then the one with the squarest tiles (smallest sum of edges), then the most
+/// balanced one, then the one with more cuts in dimension 0, so that runs in the faster
+/// dimension stay long. Each dimension is cut by the laws of [`split_along`]; tiles come in
+/// row-major order.
+///
+/// Takes time linear in the number of tiles plus the square root of `parts`.
+///
+/// # Panics
+/// If `parts` is zero or the granularity is zero in dimension 0 or 1.
+pub fn split_2d(space: &Box3, granularity: Coord3, parts: usize) -> Vec<Box3> {
+    assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
+    let [rows, columns] = factorise(space, granularity, parts);
+    if space.is_empty() {
+        return Vec::new();
+    }
+    let mut tiles = Vec::with_capacity(rows.count * columns.count);
+    for row in 0..rows.count {
+        let strip = rows.chunk(space, row);
+        tiles.extend((0..columns.count).map(|column| columns.chunk(&strip, column)));
+    }
+    tiles
+}
+
+/// The factors of `parts` to cut dimensions 0 and 1 by; see [`split_2d`] for the choice.
+fn factorise(space: &Box3, granularity: Coord3, parts: usize) -> [Cuts; 2] {
+    let candidates = (1..=parts.isqrt())
+        .filter(|small| parts.is_multiple_of(*small))
+        .flat_map(|small| [[small, parts / small], [parts / small, small]])
+        .map(|[f0, f1]| {
+            [Cuts::new(space, 0, granularity, f0), Cuts::new(space, 1, granularity, f1)]
+        });
+    let rank = |cuts: &[Cuts; 2]| {
+        let [c0, c1] = [cuts[0].count as u128, cuts[1].count as u128];
+        let [r0, r1, _] = space.range().map(u128::from);
+        // Edges are r0/c0 and r1/c1. Ranks are compared only among equal c0 * c1, so the
+        // common denominator can be left out and the comparison stays exact.
+        let edges = r0.saturating_mul(c1).saturating_add(r1.saturating_mul(c0));
+        (std::cmp::Reverse(c0 * c1), edges, c0.abs_diff(c1), std::cmp::Reverse(c0))
+    };
+    candidates.min_by_key(rank).expect("1 divides every number of parts")
+}
+
+/// An even division of one dimension into `count` chunks.
+#[derive(Clone, Copy)]
+struct Cuts {
+    dim: usize,
+    granule: u64,
+    granules: u64,
+    count: usize,
+}
+
+impl Cuts {
+    fn new(space: &Box3, dim: usize, granularity: Coord3, parts: usize) -> Cuts {
+        let granule = granularity[dim];
+        assert!(granule > 0, "granularity of dimension {dim} is 0; it must be at least 1");
+        let granules = space.range()[dim] / granule;
+        let count = granules.clamp(1, parts as u64) as usize;
+        Cuts { dim, granule, granules, count }
+    }
+
+    /// Where chunk `index` begins, relative to the space, in granules.
+    fn start(&self, index: usize) -> u64 {
+        let (index, count) = (index as u64, self.count as u64);
+        let (small, larger) = (self.granules / count, self.granules % count);
+        index * small + index.min(larger)
+    }
+
+    fn chunk(&self, space: &Box3, index: usize) -> Box3 {
+        let origin = space.min()[self.dim];
+        let lo = origin + self.start(index) * self.granule;
+        let hi = if index + 1 == self.count {
+            space.max()[self.dim]
+        } else {
+            origin + self.start(index + 1) * self.granule
+        };
+        space.with_extent(self.dim, lo, hi)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The extents of the chunks in dimensions 0 and 1.
+    fn extents(chunks: &[Box3]) -> Vec<[u64; 2]> {
+        chunks.iter().map(|chunk| [chunk.range()[0], chunk.range()[1]]).collect()
+    }
+
+    fn lengths(space: [usize; 1], granule: u64, parts: usize) -> Vec<u64> {
+        let chunks = split_1d(&Box3::from_range(space), [granule, 1, 1], parts);
+        chunks.iter().map(|chunk| chunk.range()[0]).collect()
+    }
+
+    /// The number of rows and columns, and the extents of the first tile.
+    fn grid(space: [usize; 2], granularity: Coord3, parts: usize) -> ([usize; 2], [u64; 2]) {
+        let tiles = split_2d(&Box3::from_range(space), granularity, parts);
+        let columns = tiles.iter().filter(|tile| tile.min()[0] == 0).count();
+        ([tiles.len() / columns, columns], extents(&tiles)[0])
+    }
+
+    #[test]
+    fn lines_are_split_evenly() {
+        assert_eq!(lengths([128], 1, 4), [32; 4]);
+        assert_eq!(lengths([13], 1, 5), [3, 3, 3, 2, 2]);
+        assert_eq!(lengths([80], 16, 3), [32, 32, 16]);
+    }
+
+    #[test]
+    fn few_granules_make_few_chunks() {
+        assert_eq!(lengths([96], 48, 3), [48, 48]);
+        assert_eq!(lengths([5], 8, 3), [5]);
+        assert_eq!(lengths([0], 8, 3), []);
+        assert_eq!(lengths([21], 8, 3), [8, 13]);
+    }
+
+    #[test]
+    fn offsets_and_other_dimensions_are_kept() {
+        let space = Box3::new([37, 42, 7], [165, 84, 9]);
+        let chunks = split_1d(&space, [1; 3], 4);
+        assert_eq!(chunks[1], Box3::new([69, 42, 7], [101, 84, 9]));
+        let columns = split_along(&space, 1, [1; 3], 2);
+        assert_eq!(columns[1], Box3::new([37, 63, 7], [165, 84, 9]));
+        let tiles = split_2d(&Box3::new([37, 42, 7], [101, 106, 9]), [1; 3], 4);
+        assert_eq!(tiles[1], Box3::new([37, 74, 7], [69, 106, 9]));
+    }
+
+    #[test]
+    fn tiles_are_as_square_as_they_can_be() {
+        assert_eq!(grid([128, 128], [1; 3], 4), ([2, 2], [64, 64]));
+        assert_eq!(grid([100, 100], [1; 3], 6), ([3, 2], [34, 50]));
+        assert_eq!(grid([256, 64], [1; 3], 8), ([4, 2], [64, 32]));
+        assert_eq!(grid([64, 256], [1; 3], 8), ([2, 4], [32, 64]));
+        assert_eq!(grid([1024, 64], [1; 3], 8), ([8, 1], [128, 64]));
+    }
+
+    #[test]
+    fn granularity_turns_the_tiling() {
+        assert_eq!(grid([128, 128], [8, 8, 1], 8), ([4, 2], [32, 64]));
+        assert_eq!(grid([128, 128], [64, 8, 1], 8), ([2, 4], [64, 32]));
+        assert_eq!(grid([256, 128], [8, 128, 1], 8), ([8, 1], [32, 128]));
+        assert_eq!(grid([128, 128], [16, 8, 1], 12), ([4, 3], [32, 48]));
+        assert_eq!(grid([128, 128], [64, 64, 1], 3), ([2, 1], [64, 128]));
+        assert_eq!(grid([128, 1], [1; 3], 4), ([4, 1], [32, 1]));
+    }
+
+    #[test]
+    #[should_panic(expected = "into 0 parts")]
+    fn zero_parts_are_refused() {
+        split_1d(&Box3::UNIT, [1; 3], 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "granularity of dimension 1 is 0")]
+    fn zero_granularity_is_refused() {
+        split_2d(&Box3::UNIT, [1, 0, 1], 4);
+    }
+}
