@@ -9,6 +9,7 @@
 //!
 //! Groups named "region map" have no counterpart in the baseline: they hold the sizes that
 //! decide between the map's representations.
+#![allow(missing_docs)] // criterion's macros
 
 use std::hint::black_box;
 

@@ -108,10 +108,10 @@ impl Region {
         found == volume
     }
 
-    /// Whether every point of `wanted` is in the region. O(n·m) for up to a few dozen boxes,
+    /// Whether every point of `wanted` is in the region. O(n·m) for up to 256 pairs of boxes,
     /// that of [`difference`](Self::difference) beyond.
     pub fn contains(&self, wanted: &Region) -> bool {
-        if self.boxes.len() * wanted.boxes.len() <= PAIRWISE_MAX {
+        if self.boxes.len() * wanted.boxes.len() <= CONTAINS_PAIRS_MAX {
             return wanted.boxes.iter().all(|item| self.contains_box(item));
         }
         wanted.difference(self).is_empty()
@@ -122,8 +122,8 @@ impl Region {
         self.boxes.iter().any(|item| item.intersects(other))
     }
 
-    /// Whether the regions share a point. O(n·m) for up to a few dozen boxes,
-    /// O((n + m)·w) beyond.
+    /// Whether the regions share a point. O(n·m) for up to 4,096 pairs of boxes, though
+    /// usually near O(n + m); O((n + m)·w) beyond.
     pub fn intersects(&self, other: &Region) -> bool {
         join::any_pair(&self.boxes, &other.boxes)
     }
@@ -157,8 +157,9 @@ impl Region {
         }
     }
 
-    /// The points of both regions. O(n·m) for up to a few dozen boxes, O((n + m)·w) beyond,
-    /// plus the cost of [`from_boxes`](Self::from_boxes) for the parts found.
+    /// The points of both regions. That of [`intersects`](Self::intersects) to find the parts
+    /// in common, and O(k log k + k·w) to put k of them into canonical form; the cost of
+    /// [`from_boxes`](Self::from_boxes) if they meet within a plane of a 3-D space.
     pub fn intersection(&self, other: &Region) -> Region {
         if let ([left], [right]) = (&*self.boxes, &*other.boxes) {
             return Region::from(left.intersection(right));
@@ -168,8 +169,8 @@ impl Region {
         Region::stitched(parts)
     }
 
-    /// The points of both the region and the box. O(n), plus the cost of
-    /// [`from_boxes`](Self::from_boxes) for the parts found.
+    /// The points of both the region and the box. O(n), and as for
+    /// [`intersection`](Self::intersection) for the parts found.
     pub fn intersection_box(&self, other: &Box3) -> Region {
         let near = self.near(other).filter(|item| item.intersects(other));
         Region::stitched(near.map(|item| item.overlap(other)).collect())
@@ -233,8 +234,9 @@ impl Region {
     }
 }
 
-/// Up to how many pairs of boxes are simply tried; beyond, sweeps are faster.
-const PAIRWISE_MAX: usize = 4096;
+/// Up to how many pairs of boxes containment is answered box by box; beyond, a sweep is
+/// faster.
+const CONTAINS_PAIRS_MAX: usize = 256;
 
 /// The order of first points.
 #[inline]

@@ -26,8 +26,9 @@ use tree::Tree;
 
 /// Beyond how many entries a list is slower than a tree. Measured on tiles of a 2-D extent
 /// ("region map" in the benchmarks), list against tree, in ns: to replace one of 64 tiles
-/// 144 and 300, of 256 tiles 310 and 670, of 1024 tiles 1,300 and 860; to query one of 256
-/// tiles 100 and 170, of 1024 tiles 410 and 260.
+/// 140 and 300, of 256 tiles 310 and 670, of 1024 tiles 1,300 and 900 to 1,300; to query one of
+/// 256 tiles 100 and 170. Cutting and merging entries, which scan the list several times,
+/// favour the tree a little earlier.
 const FLAT_MAX: usize = 512;
 
 /// Below how many entries a tree becomes a list again; well below [`FLAT_MAX`], so that a
@@ -133,7 +134,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Visits all entries that intersect the box, clipped to it. O(k) plus the search; does
-    /// not allocate.
+    /// not allocate, except perhaps for the path through the tree of a large map.
     #[inline]
     pub fn for_each_in(&self, within: &Box3, mut visit: impl FnMut(Box3, &V)) {
         let within = within.intersection(&self.extent);
@@ -148,7 +149,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Visits all entries that intersect the region, clipped to each of its boxes in turn.
-    /// As many searches as the region has boxes; does not allocate.
+    /// As many searches as the region has boxes.
     pub fn for_each_in_region(&self, within: &Region, mut visit: impl FnMut(Box3, &V)) {
         for part in within.boxes() {
             self.for_each_in(part, &mut visit);

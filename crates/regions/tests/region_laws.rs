@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 /// A space and two lists of boxes in it, from none to enough for every code path.
 fn operands() -> impl Strategy<Value = (Box3, Vec<Box3>, Vec<Box3>)> {
-    let size = prop_oneof![4 => 0..6usize, 1 => 30..60usize];
+    let size = prop_oneof![2 => 0..6usize, 1 => 30..80usize];
     (0..=3usize, size.clone(), size).prop_flat_map(|(dims, left, right)| {
         let space = space(dims, if left + right < 12 { 6 } else { 12 });
         (Just(space), vec(box_in(space), left), vec(box_in(space), right))

@@ -1,14 +1,20 @@
 //! Finding the pairs of boxes, one of each operand, that intersect.
 //!
-//! Owns the choice between trying all pairs and sweeping along the slowest axis. It refuses
-//! to know what is done with a pair.
+//! Both lists are walked along the slowest axis, in one of two ways. Few boxes are compared
+//! with a window of the other list, which costs nothing to keep but may stay open for long
+//! behind a long box; many are compared with lists of the boxes that are active. The module
+//! refuses to know what is done with a pair.
 
 use std::ops::ControlFlow;
 
 use smallvec::SmallVec;
 
-use super::{PAIRWISE_MAX, Parts};
+use super::Parts;
 use crate::box3::Box3;
+
+/// Up to how many pairs windows are used: their worst case is to try all pairs, and 4,096 of
+/// them take no longer than keeping lists of 64 boxes each.
+const WINDOW_MAX: usize = 4096;
 
 /// Calls `visit` with every intersecting pair. Both lists are in ascending order.
 pub(super) fn for_each_pair(left: &[Box3], right: &[Box3], mut visit: impl FnMut(&Box3, &Box3)) {
@@ -26,7 +32,7 @@ pub(super) fn any_pair(left: &[Box3], right: &[Box3]) -> bool {
 /// The boxes of `items` that intersect any of `others`, or may do so if there are many. Both
 /// lists are in ascending order, and so is the result.
 pub(super) fn touching(items: &[Box3], others: &[Box3]) -> Parts {
-    if items.len() * others.len() > PAIRWISE_MAX {
+    if items.len() * others.len() > WINDOW_MAX {
         let bounds = others.iter().fold(Box3::EMPTY, |bounds, other| bounds.bounding(other));
         return items.iter().filter(|item| item.intersects(&bounds)).copied().collect();
     }
@@ -44,14 +50,16 @@ fn try_each_pair(
     right: &[Box3],
     visit: impl FnMut(&Box3, &Box3) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    if left.len() * right.len() <= PAIRWISE_MAX {
-        try_all_pairs(left, right, visit)
+    if left.len() * right.len() <= WINDOW_MAX {
+        try_window_pairs(left, right, visit)
     } else {
         try_active_pairs(left, right, visit)
     }
 }
 
-fn try_all_pairs(
+/// Walks over the left list and compares every box with those of the right one that begin
+/// before its end, from the first on that has not ended by its beginning.
+fn try_window_pairs(
     left: &[Box3],
     right: &[Box3],
     mut visit: impl FnMut(&Box3, &Box3) -> ControlFlow<()>,
