@@ -159,7 +159,7 @@ fn wave_sim(criterion: &mut Criterion) {
         }
     };
     group.bench_function("by hand", |bencher| {
-        bencher.iter(|| steps(&step_by_hand));
+        bencher.iter(|| steps(&|up, u| step_by_hand(up, u)));
     });
     group.bench_function("row kernel", |bencher| {
         bencher.iter(|| steps(&|up, u| row.step(up, u)));

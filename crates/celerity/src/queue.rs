@@ -199,6 +199,10 @@ impl LoweredTask<'_> {
         queue.log_level.print(LogLevel::Trace, || {
             format!("{}: {task} \"{name}\" at {location}", queue.frontend.node())
         });
+        // All nodes find the same; one of them says so.
+        for warning in queue.frontend.take_warnings().iter().filter(|_| queue.is_root()) {
+            queue.log_level.print(LogLevel::Warn, || format!("warning: {warning}"));
+        }
         Ok(task)
     }
 }

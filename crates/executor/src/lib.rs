@@ -1,1 +1,39 @@
-//! Runs instruction graphs: engine, arbiter, backends, communicators.
+#![doc = include_str!("../README.md")]
+
+mod arbiter;
+mod backend;
+mod cluster;
+mod communicator;
+mod config;
+mod copy;
+mod engine;
+mod error;
+mod frontend;
+mod lanes;
+mod memory;
+mod node;
+mod pool;
+mod progress;
+mod reactor;
+mod submission;
+mod sync;
+mod window;
+mod work;
+
+pub use arbiter::{Arbiter, ArbiterError, PostReceive};
+pub use backend::{AllocError, Arguments, Backend, Completion, CpuBackend, Job, Waker};
+pub use cluster::run_cluster;
+pub use communicator::{
+    CommEvent, CommunicationError, Communicator, LocalCommunicator, Payload as WirePayload,
+    conformance, local_cluster,
+};
+pub use config::ClusterConfig;
+pub use copy::{ElementArray, copy_elements, copy_elements_spread};
+pub use engine::{Assignment, Engine, LaneGroup, LaneId, Step, Target};
+pub use error::{RunError, SubmitError};
+pub use frontend::NodeFrontend;
+pub use lanes::LaneLayout;
+pub use memory::BasePtr;
+pub use pool::CpuPool;
+pub use window::Window;
+pub use work::{BoundMemory, DeviceKernel, HostData, HostFunction, Payload};

@@ -1,0 +1,423 @@
+//! Receive arbitration (002 §4.2): brings receive instructions, which know a
+//! region but no sender, together with pilots, which know sender and geometry.
+//! Knows neither memory nor wires: it says which receive to post, and is told
+//! what has arrived.
+//!
+//! ```
+//! use celerity_executor::Arbiter;
+//! # use celerity_executor::ArbiterError;
+//! # use celerity_cdag::{NodeId, TransferId};
+//! # use celerity_idag::*;
+//! # use celerity_regions::Box3;
+//! # use celerity_tdag::{BufferId, TaskId};
+//! # let transfer = TransferId { consumer: TaskId::from_index(3), buffer: BufferId::from_index(0) };
+//! # let (here, peer) = (NodeId::from_index(0), NodeId::from_index(1));
+//! # let extent = Box3::from_range([8]);
+//! # let target = Placement { allocation: AllocationId::from_index(5), memory: MemoryId::HOST, extent };
+//! # let inbound = Inbound { transfer, target, region: extent.into(), elem_size: 4 };
+//! let receive = InstructionId::from_index(12);
+//! let message = MessageId::from_index(0);
+//! let mut arbiter = Arbiter::new(here);
+//! arbiter.pilot(peer, Pilot { to: here, message, transfer, elements: extent })?; // may come first
+//! arbiter.begin_receive(receive, &inbound)?;
+//! let post = arbiter.next_post().unwrap();
+//! assert_eq!((post.from, post.message, post.elements), (peer, message, extent));
+//! arbiter.arrived(peer, message)?;
+//! assert_eq!(arbiter.next_completed(), Some(receive));
+//! # Ok::<(), ArbiterError>(())
+//! ```
+
+use std::collections::VecDeque;
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot, Placement};
+use celerity_regions::{Box3, Region};
+use celerity_tdag::TaskId;
+use smallvec::SmallVec;
+
+use crate::window::IdMap;
+
+#[cfg(test)]
+mod tests;
+
+/// A receive that the communicator must post.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "the arbiter will not ask for it again"]
+pub struct PostReceive {
+    /// The sender.
+    pub from: NodeId,
+    /// The sender's name for the payload.
+    pub message: MessageId,
+    /// What the data is for.
+    pub transfer: TransferId,
+    /// The elements that it brings: inside the target's extent.
+    pub elements: Box3,
+    /// To where.
+    pub target: Placement,
+    /// Bytes per element.
+    pub elem_size: u64,
+}
+
+/// A pilot or payload that cannot be placed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArbiterError {
+    /// A pilot for another node.
+    #[error("a pilot from {from} for {transfer} is addressed to {to}")]
+    Misdirected {
+        /// The sender.
+        from: NodeId,
+        /// What it is for.
+        transfer: TransferId,
+        /// Whom it names.
+        to: NodeId,
+    },
+    /// A pilot whose elements are not inside one expected region, or empty.
+    #[error("{from} announces {elements} for {transfer}, but {expected} is expected")]
+    OutsideRegion {
+        /// The sender.
+        from: NodeId,
+        /// What it is for.
+        transfer: TransferId,
+        /// The elements announced.
+        elements: Box3,
+        /// The region of the receive that they touch.
+        expected: Box<Region>,
+    },
+    /// A pilot for elements that have been announced before, or that reuses a
+    /// message id.
+    #[error("{from} announces {elements} for {transfer} again, as {message}")]
+    Duplicate {
+        /// The sender.
+        from: NodeId,
+        /// What it is for.
+        transfer: TransferId,
+        /// The elements announced.
+        elements: Box3,
+        /// The sender's name for the payload.
+        message: MessageId,
+    },
+    /// A pilot that no receive of this node asks for.
+    #[error("{from} announces {elements} for {transfer}, which nobody here waits for")]
+    Unexpected {
+        /// The sender.
+        from: NodeId,
+        /// What it is for.
+        transfer: TransferId,
+        /// The elements announced.
+        elements: Box3,
+    },
+    /// A payload that was not asked for.
+    #[error("{message} arrived from {from}, but was not asked for")]
+    UnknownPayload {
+        /// The sender.
+        from: NodeId,
+        /// The sender's name for the payload.
+        message: MessageId,
+    },
+    /// Two receives of one transfer expect the same elements, or an await asks
+    /// for what no split receive brings.
+    #[error("{instruction} asks for {region} of {transfer}, which does not fit its other receives")]
+    InconsistentReceives {
+        /// The later instruction.
+        instruction: InstructionId,
+        /// What they are for.
+        transfer: TransferId,
+        /// What it asks for.
+        region: Box<Region>,
+    },
+}
+
+/// The open transfers of one node.
+///
+/// Laws:
+/// * pilots and receives may come in any order; a receive is posted as soon as
+///   both are there;
+/// * a payload lies inside the region of one receive or split receive; several
+///   of these may serve one transfer with disjoint regions;
+/// * a *receive* completes when all of its region has arrived, in whatever
+///   geometry; a *split receive* completes at once and its *await receives*
+///   complete as soon as their part has arrived, whether exactly, as part of
+///   something larger, or in pieces (002 §3.4 a–c).
+///
+/// Cost: one hash look-up and the region arithmetic of what is still missing,
+/// per pilot and per payload.
+#[derive(Debug)]
+pub struct Arbiter {
+    node: NodeId,
+    transfers: IdMap<TransferId, Transfer>,
+    posted: IdMap<(NodeId, MessageId), (TransferId, Box3)>,
+    posts: VecDeque<PostReceive>,
+    completed: VecDeque<InstructionId>,
+    /// Transfers of earlier consumers are over.
+    closed_before: TaskId,
+}
+
+#[derive(Debug, Default)]
+struct Transfer {
+    landings: SmallVec<[Landing; 1]>,
+    awaits: SmallVec<[(InstructionId, Region); 2]>,
+    /// Pilots that have found no receive yet.
+    waiting: SmallVec<[(NodeId, Pilot); 2]>,
+}
+
+/// A receive or split receive that has begun.
+#[derive(Debug)]
+struct Landing {
+    /// The receive to complete; `None` if it is split.
+    receive: Option<InstructionId>,
+    inbound: Inbound,
+    /// What no pilot has announced yet.
+    unannounced: Region,
+    /// What has not arrived yet.
+    missing: Region,
+}
+
+impl Arbiter {
+    /// An arbiter for the receives of `node`.
+    #[must_use]
+    pub fn new(node: NodeId) -> Self {
+        Self {
+            node,
+            transfers: IdMap::default(),
+            posted: IdMap::default(),
+            posts: VecDeque::new(),
+            completed: VecDeque::new(),
+            closed_before: TaskId::from_index(0),
+        }
+    }
+
+    /// Begins a *receive*; it will come out of
+    /// [`next_completed`](Self::next_completed).
+    ///
+    /// # Errors
+    /// If it does not fit the transfer's other receives, or pilots that have
+    /// come before it do not fit it.
+    pub fn begin_receive(
+        &mut self,
+        instruction: InstructionId,
+        inbound: &Inbound,
+    ) -> Result<(), ArbiterError> {
+        if inbound.region.is_empty() {
+            self.completed.push_back(instruction);
+            return Ok(());
+        }
+        self.begin(instruction, Some(instruction), inbound)
+    }
+
+    /// Begins a *split receive*, which counts as complete from then on.
+    ///
+    /// # Errors
+    /// As for [`begin_receive`](Self::begin_receive).
+    pub fn begin_split_receive(
+        &mut self,
+        instruction: InstructionId,
+        inbound: &Inbound,
+    ) -> Result<(), ArbiterError> {
+        self.begin(instruction, None, inbound)
+    }
+
+    /// Begins an *await receive* of a split receive that has begun; it will
+    /// come out of [`next_completed`](Self::next_completed).
+    ///
+    /// # Errors
+    /// If no split receive of the transfer brings the region.
+    pub fn begin_await(
+        &mut self,
+        instruction: InstructionId,
+        transfer: TransferId,
+        region: &Region,
+    ) -> Result<(), ArbiterError> {
+        let open = self.transfers.entry(transfer).or_default();
+        let split = |landing: &&Landing| {
+            landing.receive.is_none() && landing.inbound.region.contains(region)
+        };
+        let Some(landing) = open.landings.iter().find(split) else {
+            let region = Box::new(region.clone());
+            return Err(ArbiterError::InconsistentReceives { instruction, transfer, region });
+        };
+        let missing = landing.missing.intersection(region);
+        if missing.is_empty() {
+            self.completed.push_back(instruction);
+        } else {
+            open.awaits.push((instruction, missing));
+        }
+        Ok(())
+    }
+
+    /// Takes notice of what a peer will send.
+    ///
+    /// # Errors
+    /// If the pilot does not fit what is expected, as far as that is known by
+    /// now; [`close_before`](Self::close_before) finds the rest.
+    pub fn pilot(&mut self, from: NodeId, pilot: Pilot) -> Result<(), ArbiterError> {
+        let Pilot { to, transfer, elements, message } = pilot;
+        if to != self.node {
+            return Err(ArbiterError::Misdirected { from, transfer, to });
+        }
+        if transfer.consumer < self.closed_before {
+            return Err(ArbiterError::Unexpected { from, transfer, elements });
+        }
+        let open = self.transfers.entry(transfer).or_default();
+        let reused =
+            open.waiting.iter().any(|(peer, known)| (*peer, known.message) == (from, message));
+        if reused || self.posted.contains_key(&(from, message)) {
+            return Err(ArbiterError::Duplicate { from, transfer, elements, message });
+        }
+        let position = open
+            .landings
+            .iter()
+            .position(|landing| landing.inbound.region.intersects_box(&elements));
+        match position {
+            Some(position) => {
+                let post = open.landings[position].announce(from, &pilot)?;
+                self.post(post);
+            }
+            None if elements.is_empty() => {
+                let expected = Box::default();
+                return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
+            }
+            None => open.waiting.push((from, pilot)),
+        }
+        Ok(())
+    }
+
+    /// A posted payload is in place.
+    ///
+    /// # Errors
+    /// If the payload was not posted.
+    pub fn arrived(&mut self, from: NodeId, message: MessageId) -> Result<(), ArbiterError> {
+        let (transfer, elements) = self
+            .posted
+            .remove(&(from, message))
+            .ok_or(ArbiterError::UnknownPayload { from, message })?;
+        let open = self.transfers.get_mut(&transfer).expect("posted payloads keep transfers open");
+        let arrived = Region::from(elements);
+        open.land(&arrived, &mut self.completed);
+        if open.is_over() {
+            self.transfers.remove(&transfer);
+        }
+        Ok(())
+    }
+
+    /// The next receive to post, if there is one.
+    pub fn next_post(&mut self) -> Option<PostReceive> {
+        self.posts.pop_front()
+    }
+
+    /// The next receive or await that is complete, if there is one.
+    pub fn next_completed(&mut self) -> Option<InstructionId> {
+        self.completed.pop_front()
+    }
+
+    /// Ends the transfers for consumers before `task`: all their receives have
+    /// completed, so every announcement must have been used. O(open transfers).
+    ///
+    /// # Errors
+    /// [`ArbiterError::Unexpected`] for a pilot that found no receive.
+    pub fn close_before(&mut self, task: TaskId) -> Result<(), ArbiterError> {
+        self.closed_before = task;
+        let left_over = |(id, open): (&TransferId, &Transfer)| {
+            open.waiting.first().filter(|_| id.consumer < task).copied()
+        };
+        if let Some((from, pilot)) = self.transfers.iter().find_map(left_over) {
+            let Pilot { transfer, elements, .. } = pilot;
+            return Err(ArbiterError::Unexpected { from, transfer, elements });
+        }
+        self.transfers.retain(|id, open| {
+            debug_assert!(id.consumer >= task || open.awaits.is_empty(), "{id} is still awaited");
+            id.consumer >= task
+        });
+        Ok(())
+    }
+
+    /// Whether something can still arrive in `allocation`.
+    #[must_use]
+    pub fn expects_into(&self, allocation: AllocationId) -> bool {
+        let landings = self.transfers.values().flat_map(|open| &open.landings);
+        landings
+            .filter(|landing| landing.inbound.target.allocation == allocation)
+            .any(|landing| !landing.missing.is_empty())
+    }
+
+    fn begin(
+        &mut self,
+        instruction: InstructionId,
+        receive: Option<InstructionId>,
+        inbound: &Inbound,
+    ) -> Result<(), ArbiterError> {
+        let transfer = inbound.transfer;
+        let open = self.transfers.entry(transfer).or_default();
+        let clash = |landing: &Landing| landing.inbound.region.intersects(&inbound.region);
+        if open.landings.iter().any(clash) {
+            let region = Box::new(inbound.region.clone());
+            return Err(ArbiterError::InconsistentReceives { instruction, transfer, region });
+        }
+        let mut landing = Landing {
+            receive,
+            inbound: inbound.clone(),
+            unannounced: inbound.region.clone(),
+            missing: inbound.region.clone(),
+        };
+        let (mine, others) = std::mem::take(&mut open.waiting)
+            .into_iter()
+            .partition(|(_, pilot)| inbound.region.intersects_box(&pilot.elements));
+        open.waiting = others;
+        let mine: SmallVec<[(NodeId, Pilot); 2]> = mine;
+        let posts: Result<SmallVec<[PostReceive; 2]>, _> =
+            mine.iter().map(|(from, pilot)| landing.announce(*from, pilot)).collect();
+        open.landings.push(landing);
+        posts?.into_iter().for_each(|post| self.post(post));
+        Ok(())
+    }
+
+    fn post(&mut self, post: PostReceive) {
+        self.posted.insert((post.from, post.message), (post.transfer, post.elements));
+        self.posts.push_back(post);
+    }
+}
+
+impl Landing {
+    fn announce(&mut self, from: NodeId, pilot: &Pilot) -> Result<PostReceive, ArbiterError> {
+        let Pilot { message, transfer, elements, .. } = *pilot;
+        if !self.inbound.region.contains_box(&elements) {
+            let expected = Box::new(self.inbound.region.clone());
+            return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
+        }
+        if !self.unannounced.contains_box(&elements) {
+            return Err(ArbiterError::Duplicate { from, transfer, elements, message });
+        }
+        self.unannounced = self.unannounced.difference_box(&elements);
+        let Inbound { target, elem_size, .. } = self.inbound;
+        Ok(PostReceive { from, message, transfer, elements, target, elem_size })
+    }
+}
+
+impl Transfer {
+    /// Counts `arrived` in, and appends what that completes.
+    fn land(&mut self, arrived: &Region, completed: &mut VecDeque<InstructionId>) {
+        self.landings.retain(|landing| {
+            landing.missing.subtract(arrived);
+            match landing.receive {
+                Some(receive) if landing.missing.is_empty() => {
+                    completed.push_back(receive);
+                    false
+                }
+                // A split receive stays until its transfer is closed: awaits
+                // may begin after all has arrived.
+                _ => true,
+            }
+        });
+        self.awaits.retain(|(instruction, missing)| {
+            missing.subtract(arrived);
+            if missing.is_empty() {
+                completed.push_back(*instruction);
+            }
+            !missing.is_empty()
+        });
+    }
+
+    fn is_over(&self) -> bool {
+        self.landings.is_empty() && self.awaits.is_empty() && self.waiting.is_empty()
+    }
+}

@@ -1,0 +1,162 @@
+//! What a node needs from its devices: memory, and lanes that run jobs in
+//! order. Backends are thin: they decide nothing about order or coherence.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use celerity_idag::{BoundAccess, InstructionId, MemoryId};
+use celerity_regions::Box3;
+use smallvec::SmallVec;
+
+use crate::copy::ElementArray;
+use crate::engine::LaneId;
+use crate::lanes::LaneLayout;
+use crate::memory::BasePtr;
+use crate::work::{BoundMemory, DeviceKernel, HostFunction};
+
+mod cpu;
+
+pub use cpu::CpuBackend;
+
+/// Called from any thread when there is something to poll; must not block.
+pub type Waker = Arc<dyn Fn() + Send + Sync>;
+
+/// The devices and host threads of one node.
+///
+/// Contract, for the implementation:
+/// * jobs of one lane run one after another, in the order of `enqueue`; lanes
+///   are independent of each other, and every lane gets its turn;
+/// * each job that has run is reported once by `poll`, and the waker is called
+///   after it can be polled;
+/// * a job that panics is reported as such, and its lane runs nothing more:
+///   what was queued behind it may depend on it;
+/// * dropping the backend waits for running jobs before memory is given back.
+///
+/// A failed check inside a backend is a defect of the node that drives it, and
+/// panics.
+pub trait Backend: Send {
+    /// The lanes that exist.
+    fn layout(&self) -> LaneLayout;
+
+    /// Zeroed memory of `bytes` bytes at the given alignment.
+    ///
+    /// # Errors
+    /// [`AllocError`] if the memory has no room.
+    fn alloc(
+        &mut self,
+        memory: MemoryId,
+        bytes: u64,
+        alignment: u64,
+    ) -> Result<BasePtr, AllocError>;
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// `base` came from [`alloc`](Self::alloc) in `memory`, has not been freed,
+    /// and no job that has not been reported uses it.
+    unsafe fn free(&mut self, memory: MemoryId, base: BasePtr);
+
+    /// Appends a job to a lane.
+    ///
+    /// # Safety
+    /// Until the job has been reported by [`poll`](Self::poll), or dropped by
+    /// [`cancel`](Self::cancel): all memory that it names stays allocated, what
+    /// it writes is not touched by anybody but jobs before and after it on its
+    /// lane, and what it reads is not written by anybody but those.
+    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job);
+
+    /// Appends what has completed since the last call.
+    fn poll(&mut self, out: &mut Vec<Completion>);
+
+    /// Drops jobs that have not started; nothing starts any more. What runs,
+    /// finishes, and wakes.
+    fn cancel(&mut self);
+
+    /// Whether no job is running. Meaningful after [`cancel`](Self::cancel).
+    fn is_quiet(&self) -> bool;
+}
+
+/// Something to run on a lane.
+pub enum Job {
+    /// A chunk of a kernel.
+    Kernel {
+        /// What to run.
+        kernel: Arc<dyn DeviceKernel>,
+        /// The items.
+        chunk: Box3,
+        /// Memory, in the order of the task's accesses.
+        arguments: Arguments,
+    },
+    /// A host task, or a fence's copy.
+    Host {
+        /// What to run.
+        function: HostFunction,
+        /// Memory, in the order of the task's accesses.
+        arguments: Arguments,
+    },
+    /// A copy within the node.
+    Copy {
+        /// From where.
+        source: ElementArray,
+        /// To where.
+        target: ElementArray,
+        /// Which elements.
+        elements: Box3,
+        /// Bytes per element.
+        elem_size: u64,
+    },
+}
+
+/// The memory that one chunk of a task may touch.
+pub struct Arguments {
+    accesses: Box<[BoundAccess]>,
+    bases: SmallVec<[BasePtr; 4]>,
+}
+
+impl Arguments {
+    /// Joins accesses with the addresses that their allocations have got;
+    /// accesses that touch nothing get a dangling one.
+    #[must_use]
+    pub fn new(
+        accesses: Box<[BoundAccess]>,
+        mut base_of: impl FnMut(&BoundAccess) -> Option<BasePtr>,
+    ) -> Self {
+        let bases = accesses
+            .iter()
+            .map(|access| base_of(access).unwrap_or_else(BasePtr::dangling))
+            .collect();
+        Self { accesses, bases }
+    }
+
+    /// What a kernel or host function is called with.
+    #[must_use]
+    pub fn bind(&self) -> SmallVec<[BoundMemory<'_>; 4]> {
+        let pairs = self.accesses.iter().zip(&self.bases);
+        pairs
+            .map(|(access, base)| BoundMemory {
+                base: base.as_ptr(),
+                extent: access.placement.map_or(Box3::EMPTY, |placement| placement.extent),
+                region: &access.region,
+            })
+            .collect()
+    }
+}
+
+/// A job that has run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Which.
+    pub instruction: InstructionId,
+    /// What the panic said, if it panicked.
+    pub panic: Option<String>,
+}
+
+/// A memory without room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no room: {resident} bytes are resident")]
+pub struct AllocError {
+    /// Bytes allocated in that memory.
+    pub resident: u64,
+    /// Bytes left below the memory's limit, if it has one.
+    pub free: Option<u64>,
+}

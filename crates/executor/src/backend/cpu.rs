@@ -1,0 +1,135 @@
+//! Devices made of CPU threads: every device has a memory of its own, all
+//! lanes of all nodes share one pool.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use celerity_idag::{DeviceId, InstructionId, MemoryId};
+
+use super::{AllocError, Backend, Completion, Job, Waker};
+use crate::engine::LaneId;
+use crate::lanes::LaneLayout;
+use crate::memory::{BasePtr, ZeroedMemory};
+use crate::pool::CpuPool;
+use crate::sync::lock;
+
+mod lane;
+
+use lane::Lane;
+
+/// A node's CPU devices.
+///
+/// Memory limits apply to devices only and are counted in bytes asked for.
+pub struct CpuBackend {
+    layout: LaneLayout,
+    lanes: Vec<Arc<Lane>>,
+    memories: Vec<CpuMemory>,
+    reports: Arc<Reports>,
+}
+
+#[derive(Default)]
+struct CpuMemory {
+    limit: Option<u64>,
+    resident: u64,
+    live: BTreeMap<BasePtr, (u64, ZeroedMemory)>,
+}
+
+/// Where lanes leave what they have completed.
+pub(super) struct Reports {
+    completed: Mutex<Vec<Completion>>,
+    waker: Waker,
+}
+
+impl Reports {
+    fn push(&self, completion: Completion) {
+        lock(&self.completed).push(completion);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        (self.waker)();
+    }
+}
+
+impl CpuBackend {
+    /// A node with so many devices, each with room for `device_limit` bytes if
+    /// that is given. Jobs run on `pool`.
+    #[must_use]
+    pub fn new(
+        devices: usize,
+        device_limit: Option<u64>,
+        pool: &Arc<CpuPool>,
+        waker: Waker,
+    ) -> Self {
+        let layout = LaneLayout::new(devices);
+        let reports = Arc::new(Reports { completed: Mutex::default(), waker });
+        let lane = || Arc::new(Lane::new(pool.clone(), reports.clone()));
+        let lanes = std::iter::repeat_with(lane).take(layout.count()).collect();
+        let last = MemoryId::of_device(DeviceId::from_index(devices as u64));
+        let memories = (0..last.index()).map(MemoryId::from_index).map(|memory| CpuMemory {
+            limit: memory.device().and(device_limit),
+            ..CpuMemory::default()
+        });
+        Self { layout, lanes, memories: memories.collect(), reports }
+    }
+}
+
+impl Backend for CpuBackend {
+    fn layout(&self) -> LaneLayout {
+        self.layout
+    }
+
+    fn alloc(
+        &mut self,
+        memory: MemoryId,
+        bytes: u64,
+        alignment: u64,
+    ) -> Result<BasePtr, AllocError> {
+        let memory = &mut self.memories[memory.slot()];
+        let free = memory.limit.map(|limit| limit.saturating_sub(memory.resident));
+        let fits = free.is_none_or(|free| bytes <= free);
+        let block = fits.then(|| ZeroedMemory::new(bytes, alignment)).flatten();
+        let block = block.ok_or(AllocError { resident: memory.resident, free })?;
+        let base = block.base();
+        memory.resident += bytes;
+        memory.live.insert(base, (bytes, block));
+        Ok(base)
+    }
+
+    unsafe fn free(&mut self, memory: MemoryId, base: BasePtr) {
+        let memory = &mut self.memories[memory.slot()];
+        let (bytes, block) = memory.live.remove(&base).expect("freed memory was allocated here");
+        memory.resident -= bytes;
+        drop(block);
+    }
+
+    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
+        self.lanes[lane.slot()].push(instruction, job);
+    }
+
+    fn poll(&mut self, out: &mut Vec<Completion>) {
+        out.append(&mut lock(&self.reports.completed));
+    }
+
+    fn cancel(&mut self) {
+        for lane in &self.lanes {
+            drop(lane.halt());
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.is_quiet())
+    }
+}
+
+impl Drop for CpuBackend {
+    /// Waits for running jobs: they use the memory that goes next.
+    fn drop(&mut self) {
+        self.cancel();
+        self.lanes.iter().for_each(|lane| lane.wait_until_quiet());
+    }
+}
+
+#[cfg(test)]
+mod tests;

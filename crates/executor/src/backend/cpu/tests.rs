@@ -1,0 +1,197 @@
+//! The backend contract, on threads.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::backend::Arguments;
+use crate::engine::{LaneGroup, Target};
+use crate::work::HostFunction;
+
+fn backend(threads: usize, limit: Option<u64>) -> CpuBackend {
+    let pool = CpuPool::new(threads).unwrap();
+    CpuBackend::new(2, limit, &pool, Arc::new(|| {}))
+}
+
+fn host(function: impl FnOnce() + Send + 'static) -> Job {
+    let function: HostFunction = Box::new(move |_| function());
+    Job::Host { function, arguments: Arguments::new(Box::default(), |_| None) }
+}
+
+fn count(counter: &Arc<AtomicUsize>) -> Job {
+    let counter = counter.clone();
+    host(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+    })
+}
+
+fn enqueue(backend: &mut CpuBackend, lane: u16, instruction: u64, job: Job) {
+    let instruction = InstructionId::from_index(instruction);
+    // SAFETY: host functions of these tests are given no memory.
+    unsafe { backend.enqueue(LaneId::from_slot(lane), instruction, job) };
+}
+
+fn completions(backend: &mut CpuBackend, count: usize) -> Vec<Completion> {
+    let (start, mut all) = (Instant::now(), Vec::new());
+    while all.len() < count {
+        backend.poll(&mut all);
+        assert!(start.elapsed() < Duration::from_secs(60), "only {} of {count}", all.len());
+        std::thread::yield_now();
+    }
+    all
+}
+
+fn wait_until_quiet(backend: &CpuBackend) {
+    let start = Instant::now();
+    while !backend.is_quiet() {
+        assert!(start.elapsed() < Duration::from_secs(60), "lanes stay busy");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn every_lane_runs_its_jobs_in_order() {
+    let mut backend = backend(3, None);
+    let order: Arc<[Mutex<Vec<u64>>; 3]> = Arc::default();
+    for index in 0..300 {
+        let order = order.clone();
+        let lane = index % 3;
+        let job = host(move || lock(&order[usize::try_from(lane).unwrap()]).push(index));
+        enqueue(&mut backend, u16::try_from(lane).unwrap(), index, job);
+    }
+    let done = completions(&mut backend, 300);
+    assert!(done.iter().all(|completion| completion.panic.is_none()));
+    for lane in order.iter() {
+        let lane = lock(lane);
+        assert!(lane.len() == 100 && lane.is_sorted());
+    }
+}
+
+#[test]
+fn lanes_run_concurrently() {
+    let mut backend = backend(2, None);
+    let meeting = Arc::new(Barrier::new(2));
+    for lane in 0..2 {
+        let meeting = meeting.clone();
+        // Neither returns before the other has started.
+        let meet = host(move || {
+            meeting.wait();
+        });
+        enqueue(&mut backend, lane, u64::from(lane), meet);
+    }
+    assert_eq!(completions(&mut backend, 2).len(), 2);
+}
+
+#[test]
+fn a_busy_lane_leaves_others_their_turn() {
+    let mut backend = backend(1, None);
+    let ran = Arc::new(AtomicUsize::new(0));
+    for index in 0..200 {
+        enqueue(&mut backend, 0, index, count(&ran));
+    }
+    let (ran_before, seen) = (ran.clone(), Arc::new(AtomicUsize::new(usize::MAX)));
+    let here = seen.clone();
+    let other = host(move || here.store(ran_before.load(Ordering::SeqCst), Ordering::SeqCst));
+    enqueue(&mut backend, 1, 200, other);
+    completions(&mut backend, 201);
+    assert!(seen.load(Ordering::SeqCst) < 200, "the other lane had to wait for all of the first");
+}
+
+#[test]
+fn a_panic_is_reported_and_nothing_behind_it_runs() {
+    let mut backend = backend(1, None);
+    let ran = Arc::new(AtomicUsize::new(0));
+    enqueue(&mut backend, 0, 1, host(|| panic!("boom {}", 7)));
+    enqueue(&mut backend, 0, 2, count(&ran));
+    let done = completions(&mut backend, 1);
+    assert_eq!(done[0].panic.as_deref(), Some("boom 7"));
+    wait_until_quiet(&backend);
+    backend.cancel();
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(Arc::strong_count(&ran), 1, "what did not run is dropped");
+}
+
+#[test]
+fn dropping_waits_for_running_jobs() {
+    let mut backend = backend(1, None);
+    let (started, finished) = (Arc::new(Barrier::new(2)), Arc::new(AtomicUsize::new(0)));
+    let (start, finish) = (started.clone(), finished.clone());
+    let job = host(move || {
+        start.wait();
+        std::thread::sleep(Duration::from_millis(20));
+        finish.store(1, Ordering::SeqCst);
+    });
+    enqueue(&mut backend, 0, 1, job);
+    started.wait();
+    drop(backend);
+    assert_eq!(finished.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn device_limits_are_kept_and_freed_memory_counts_again() {
+    let mut backend = backend(1, Some(1000));
+    let device = MemoryId::of_device(DeviceId::from_index(1));
+    let first = backend.alloc(device, 600, 8).unwrap();
+    let refused = backend.alloc(device, 600, 8).unwrap_err();
+    assert_eq!(refused, AllocError { resident: 600, free: Some(400) });
+    assert!(backend.alloc(MemoryId::HOST, 10_000, 8).is_ok(), "the host has no limit");
+    // SAFETY: allocated above in this memory, and used by nobody.
+    unsafe { backend.free(device, first) };
+    assert!(backend.alloc(device, 1000, 8).is_ok());
+}
+
+#[test]
+fn what_no_machine_has_is_an_error() {
+    let mut backend = backend(1, None);
+    let refused = backend.alloc(MemoryId::HOST, 1 << 62, 8).unwrap_err();
+    assert_eq!(refused, AllocError { resident: 0, free: None });
+}
+
+#[test]
+fn kernels_get_the_memory_that_they_are_bound_to() {
+    use crate::work::{BoundMemory, DeviceKernel};
+    use celerity_idag::{AllocationId, BoundAccess, Placement};
+    use celerity_regions::Box3;
+    use celerity_tdag::BufferId;
+
+    struct Fill;
+    impl DeviceKernel for Fill {
+        fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+            assert_eq!(memory[0].region.as_box(), Some(*chunk));
+            assert!(memory[1].extent.is_empty() && !memory[1].base.is_null());
+            for index in chunk.min()[0]..chunk.max()[0] {
+                // SAFETY: the chunk is inside the extent, which starts at 0.
+                unsafe { memory[0].base.add(usize::try_from(index).unwrap()).write(1) };
+            }
+        }
+    }
+
+    let mut backend = backend(2, None);
+    let memory = MemoryId::of_device(DeviceId::from_index(0));
+    let base = backend.alloc(memory, 8, 1).unwrap();
+    let extent = Box3::from_range([8]);
+    let chunk = Box3::from_offset_range([2], [3]);
+    let placement = Placement { allocation: AllocationId::from_index(0), memory, extent };
+    let buffer = BufferId::from_index(0);
+    let touched = BoundAccess { buffer, placement: Some(placement), region: chunk.into() };
+    let nothing = BoundAccess { buffer, placement: None, region: Box3::EMPTY.into() };
+    let arguments =
+        Arguments::new(Box::new([touched, nothing]), |access| access.placement.map(|_| base));
+    let Target::Lanes(group) = LaneLayout::new(2).target(&celerity_idag::InstructionKind::Kernel {
+        device: DeviceId::from_index(0),
+        task: celerity_tdag::TaskId::from_index(0),
+        chunk,
+        accesses: Box::default(),
+    }) else {
+        panic!("kernels run on lanes")
+    };
+    assert_eq!(group, LaneGroup::new(LaneId::from_slot(0), 2));
+    let job = Job::Kernel { kernel: Arc::new(Fill), chunk, arguments };
+    // SAFETY: the memory lives until the end of the test.
+    unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job) };
+    assert_eq!(completions(&mut backend, 1)[0].panic, None);
+    // SAFETY: eight bytes, and the kernel has completed.
+    let contents = unsafe { std::slice::from_raw_parts(base.as_ptr(), 8) };
+    assert_eq!(contents, [0, 0, 1, 1, 1, 0, 0, 0]);
+}

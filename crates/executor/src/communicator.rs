@@ -1,0 +1,177 @@
+//! How nodes of a cluster talk: pilots, payloads, barriers, aborts. The trait
+//! and its contract; knows nothing of graphs or instructions.
+#![allow(unsafe_code)]
+
+use celerity_cdag::NodeId;
+use celerity_idag::{MessageId, Pilot};
+use celerity_regions::Box3;
+use celerity_tdag::TaskId;
+
+use crate::copy::ElementArray;
+use crate::error::RunError;
+
+pub mod conformance;
+mod local;
+
+pub use local::{LocalCommunicator, local_cluster};
+
+/// One node's end of the network. Poll-driven: nothing blocks, and whatever
+/// happens is told by [`poll`](Self::poll).
+///
+/// Contract, for the implementation; [`conformance::check`] tests it:
+/// * a pilot arrives once, at its receiver, however early it is sent;
+/// * a payload is named by its sender and its message id. Once both sides have
+///   posted it, its elements move from the sender's memory to the receiver's,
+///   and then both sides are told. Sides may post in any order, and payloads
+///   may complete in any order;
+/// * a barrier is reached on every node once all nodes have entered it; if they
+///   are in barriers of different epochs by then, all get
+///   [`CommunicationError::Diverged`] instead;
+/// * after the first [`abort`](Self::abort), every node, also the caller, gets
+///   one [`CommEvent::Aborted`], all with the same error; no payload or barrier
+///   completes that was not complete by then, and every node becomes
+///   [quiet](Self::is_quiet) in bounded time;
+/// * dropping an end aborts what the end still has open and waits until its
+///   memory is out of use;
+/// * whoever must poll is woken.
+pub trait Communicator: Send {
+    /// This end's node.
+    fn node(&self) -> NodeId;
+
+    /// Nodes in the cluster.
+    fn nodes(&self) -> usize;
+
+    /// Announces a payload to its receiver.
+    fn send_pilot(&mut self, pilot: &Pilot);
+
+    /// Offers a payload.
+    ///
+    /// # Safety
+    /// Until the payload is [sent](CommEvent::Sent), or the run has been
+    /// aborted and this end is quiet: the source stays allocated and nobody
+    /// writes the elements.
+    unsafe fn send(&mut self, to: NodeId, payload: Payload);
+
+    /// Accepts a payload.
+    ///
+    /// # Safety
+    /// Until the payload is [received](CommEvent::Received), or the run has
+    /// been aborted and this end is quiet: the target stays allocated and
+    /// nobody else touches the elements.
+    unsafe fn receive(&mut self, from: NodeId, payload: Payload);
+
+    /// Enters the barrier of an epoch. An end is in one barrier at a time.
+    fn enter_barrier(&mut self, epoch: TaskId);
+
+    /// Stops the run on all nodes.
+    fn abort(&mut self, error: &RunError);
+
+    /// What has happened, in order; `None` if nothing else has.
+    fn poll(&mut self) -> Option<CommEvent>;
+
+    /// Whether no memory of this end is in use. Meaningful after an abort.
+    fn is_quiet(&self) -> bool;
+}
+
+/// One side's view of a payload: a box of elements in its own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The sender's name for it.
+    pub message: MessageId,
+    /// This side's memory.
+    pub memory: ElementArray,
+    /// The elements; the same on both sides.
+    pub elements: Box3,
+    /// Bytes per element; the same on both sides.
+    pub elem_size: u64,
+}
+
+/// What a communicator reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommEvent {
+    /// A pilot has arrived.
+    Pilot {
+        /// The sender.
+        from: NodeId,
+        /// What it announces.
+        pilot: Pilot,
+    },
+    /// A payload of this node has left its memory.
+    Sent {
+        /// This node's name for it.
+        message: MessageId,
+    },
+    /// A payload is complete in this node's memory.
+    Received {
+        /// The sender.
+        from: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+    },
+    /// All nodes have entered the barrier.
+    BarrierReached,
+    /// The run has been aborted, by this node or another.
+    Aborted(RunError),
+    /// This end cannot go on.
+    Failed(CommunicationError),
+}
+
+/// Why a communicator cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommunicationError {
+    /// Both sides of a payload describe it differently.
+    #[error(
+        "{message} from {from} to {to} carries {sent} of {sent_size} bytes each, but \
+         {received} of {received_size} bytes each are expected"
+    )]
+    Mismatch {
+        /// The sender.
+        from: NodeId,
+        /// Who expects it.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+        /// The sender's elements.
+        sent: Box3,
+        /// The sender's bytes per element.
+        sent_size: u64,
+        /// The receiver's elements.
+        received: Box3,
+        /// The receiver's bytes per element.
+        received_size: u64,
+    },
+    /// A message id was used for two payloads, on the side named.
+    #[error("{message} from {from} to {to} is used for two payloads")]
+    Reused {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+    },
+    /// Nodes wait for each other in different places of their programs.
+    #[error(
+        "{node} waits in epoch {epoch}, but {other} in epoch {other_epoch}; all nodes must \
+         submit the same tasks"
+    )]
+    Diverged {
+        /// One of the nodes.
+        node: NodeId,
+        /// Where it waits.
+        epoch: TaskId,
+        /// Another one.
+        other: NodeId,
+        /// Where that one waits.
+        other_epoch: TaskId,
+    },
+    /// A node that is not in the cluster.
+    #[error("{node} is not one of the cluster's {nodes} nodes")]
+    NoSuchNode {
+        /// The node named.
+        node: NodeId,
+        /// Nodes in the cluster.
+        nodes: usize,
+    },
+}

@@ -1,0 +1,97 @@
+//! What the engine knows of one instruction in its window.
+
+use super::edges::{EdgeList, EdgeRef};
+use super::{LaneId, Target};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Not all dependencies allow it to start.
+    Waiting,
+    /// Queued for assignment.
+    Ready,
+    /// Handed out.
+    Assigned,
+    /// Over.
+    Complete,
+}
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) state: State,
+    pub(super) target: Target,
+    /// The lane it was assigned to.
+    pub(super) lane: Option<LaneId>,
+    pub(super) successors: EdgeList,
+    /// Incomplete dependencies.
+    unfinished: u32,
+    /// Of these, how many have been assigned to lanes, and the sums of those
+    /// lanes' numbers and of their squares.
+    on_lanes: u32,
+    lane_sum: u64,
+    lane_squares: u64,
+}
+
+impl Slot {
+    pub(super) fn new(target: Target) -> Self {
+        Self {
+            state: State::Waiting,
+            target,
+            lane: None,
+            successors: EdgeList::default(),
+            unfinished: 0,
+            on_lanes: 0,
+            lane_sum: 0,
+            lane_squares: 0,
+        }
+    }
+
+    pub(super) fn dependency_added(&mut self, lane: Option<LaneId>) {
+        self.unfinished += 1;
+        if let Some(lane) = lane {
+            self.dependency_assigned(lane);
+        }
+    }
+
+    pub(super) fn dependency_assigned(&mut self, lane: LaneId) {
+        let number = u64::from(lane.0);
+        self.on_lanes += 1;
+        self.lane_sum += number;
+        self.lane_squares += number * number;
+    }
+
+    pub(super) fn dependency_completed(&mut self, lane: Option<LaneId>) {
+        self.unfinished -= 1;
+        if let Some(lane) = lane {
+            let number = u64::from(lane.0);
+            self.on_lanes -= 1;
+            self.lane_sum -= number;
+            self.lane_squares -= number * number;
+        }
+    }
+
+    /// Whether it can be assigned, directly or eagerly.
+    pub(super) fn may_start(&self) -> bool {
+        self.unfinished == 0
+            || match (self.target, self.common_lane()) {
+                (Target::Lanes(group), Some(lane)) => group.contains(lane),
+                _ => false,
+            }
+    }
+
+    /// The lane that all incomplete dependencies are on, if there are any and
+    /// they are on one. No list of lanes is kept: n·Σl² = (Σl)² holds exactly
+    /// if all n numbers l are equal (Cauchy–Schwarz), which makes this O(1).
+    pub(super) fn common_lane(&self) -> Option<LaneId> {
+        let count = u64::from(self.on_lanes);
+        let all_equal = count * self.lane_squares == self.lane_sum * self.lane_sum;
+        if count == 0 || self.on_lanes != self.unfinished || !all_equal {
+            return None;
+        }
+        Some(LaneId(u16::try_from(self.lane_sum / count).expect("a mean of lane numbers is one")))
+    }
+
+    /// Empties the list of successors and returns its first edge.
+    pub(super) fn take_successors(&mut self) -> EdgeRef {
+        std::mem::take(&mut self.successors).first()
+    }
+}

@@ -1,0 +1,256 @@
+//! The engine against a naive twin that looks at every dependency every time,
+//! on random graphs with random completion orders.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+struct Case {
+    lanes: u16,
+    instructions: Vec<(Vec<u64>, Target)>,
+    /// Picks among what can happen next, over and over.
+    choices: Vec<Index>,
+}
+
+/// All that the engine's laws say, without any bookkeeping to get wrong.
+struct Twin {
+    instructions: Vec<(Vec<u64>, Target)>,
+    submitted: usize,
+    assigned: HashMap<u64, Option<LaneId>>,
+    complete: BTreeSet<u64>,
+    on_lanes: Vec<VecDeque<u64>>,
+    on_node: Vec<u64>,
+}
+
+impl Twin {
+    fn new(case: &Case) -> Self {
+        Self {
+            instructions: case.instructions.clone(),
+            submitted: 0,
+            assigned: HashMap::new(),
+            complete: BTreeSet::new(),
+            on_lanes: vec![VecDeque::new(); usize::from(case.lanes)],
+            on_node: Vec::new(),
+        }
+    }
+
+    fn incomplete_dependencies(&self, index: u64) -> impl Iterator<Item = u64> + '_ {
+        let (dependencies, _) = &self.instructions[usize::try_from(index).unwrap()];
+        dependencies.iter().copied().filter(|dependency| !self.complete.contains(dependency))
+    }
+
+    /// The one lane that would keep all incomplete dependencies in order.
+    fn eager_lane(&self, index: u64) -> Option<LaneId> {
+        let mut lanes = self
+            .incomplete_dependencies(index)
+            .map(|dependency| self.assigned.get(&dependency).copied().flatten());
+        let first = lanes.next()??;
+        lanes.all(|lane| lane == Some(first)).then_some(first)
+    }
+
+    fn may_start(&self, index: u64) -> bool {
+        let (_, target) = &self.instructions[usize::try_from(index).unwrap()];
+        let eager = match (target, self.eager_lane(index)) {
+            (Target::Lanes(group), Some(lane)) => group.contains(lane),
+            _ => false,
+        };
+        self.incomplete_dependencies(index).next().is_none() || eager
+    }
+
+    fn check_and_start(&mut self, assignment: Assignment) {
+        let index = assignment.instruction.index();
+        assert!(!self.assigned.contains_key(&index), "I{index} is assigned twice");
+        assert!(self.may_start(index), "I{index} starts too early");
+        let (_, target) = &self.instructions[usize::try_from(index).unwrap()];
+        match (target, assignment.lane) {
+            (Target::Node, None) => self.on_node.push(index),
+            (Target::Lanes(group), Some(lane)) => {
+                assert!(group.contains(lane), "I{index} is on a foreign lane");
+                let eager = self.eager_lane(index);
+                assert!(eager.is_none_or(|eager| eager == lane), "I{index} leaves its lane");
+                let load = |slot: usize| self.on_lanes[slot].len();
+                if eager.is_none() {
+                    let least = group.slots().map(load).min().unwrap();
+                    assert_eq!(
+                        load(lane.slot()),
+                        least,
+                        "I{index} is not on the least loaded lane"
+                    );
+                }
+                self.on_lanes[lane.slot()].push_back(index);
+            }
+            (target, lane) => panic!("I{index} for {target:?} is on {lane:?}"),
+        }
+        self.assigned.insert(index, assignment.lane);
+    }
+
+    fn nothing_is_held_back(&self) {
+        for index in 0..self.submitted as u64 {
+            let waits = !self.assigned.contains_key(&index);
+            assert!(!(waits && self.may_start(index)), "I{index} could start, but does not");
+        }
+    }
+
+    /// What could complete now: the heads of lanes, and anything on the node.
+    fn completable(&self) -> Vec<u64> {
+        let heads = self.on_lanes.iter().filter_map(|lane| lane.front().copied());
+        heads.chain(self.on_node.iter().copied()).collect()
+    }
+
+    fn complete(&mut self, index: u64) {
+        assert!(self.incomplete_dependencies(index).next().is_none(), "lanes keep dependencies");
+        self.on_lanes.iter_mut().for_each(|lane| lane.retain(|&other| other != index));
+        self.on_node.retain(|&other| other != index);
+        self.complete.insert(index);
+    }
+}
+
+fn any_case() -> impl Strategy<Value = Case> {
+    let lanes = 1..5_u16;
+    lanes.prop_flat_map(|lanes| {
+        let group = (0..lanes).prop_flat_map(move |first| {
+            (1..=lanes - first).prop_map(move |count| {
+                Target::Lanes(LaneGroup::new(LaneId::from_slot(first), count))
+            })
+        });
+        let target = prop_oneof![1 => Just(Target::Node), 4 => group];
+        let distances = prop::collection::btree_set(1..8_u64, 0..5);
+        let instructions = prop::collection::vec((distances, target), 1..40);
+        let choices = prop::collection::vec(any::<Index>(), 128);
+        (instructions, choices).prop_map(move |(instructions, choices)| Case {
+            lanes,
+            instructions: instructions.into_iter().enumerate().map(absolute).collect(),
+            choices,
+        })
+    })
+}
+
+fn absolute((index, (distances, target)): (usize, (BTreeSet<u64>, Target))) -> (Vec<u64>, Target) {
+    let earlier = distances.iter().filter_map(|distance| (index as u64).checked_sub(*distance));
+    (earlier.collect(), target)
+}
+
+fn check(case: &Case) {
+    let mut engine = Engine::new(usize::from(case.lanes));
+    let mut twin = Twin::new(case);
+    for choice in case.choices.iter().cycle() {
+        while let Some(assignment) = engine.next_assignment() {
+            twin.check_and_start(assignment);
+        }
+        twin.nothing_is_held_back();
+        let completable = twin.completable();
+        let submittable = usize::from(twin.submitted < case.instructions.len());
+        match completable.len() + submittable {
+            0 => break,
+            options => match completable.get(choice.index(options)) {
+                Some(&index) => {
+                    twin.complete(index);
+                    let _ = engine.complete(InstructionId::from_index(index));
+                }
+                None => {
+                    let (dependencies, target) = &case.instructions[twin.submitted];
+                    let dependencies: Vec<_> = dependencies
+                        .iter()
+                        .map(|&index| InstructionId::from_index(index))
+                        .collect();
+                    let id = InstructionId::from_index(twin.submitted as u64);
+                    twin.submitted += 1;
+                    let _ = engine.submit(id, &dependencies, *target);
+                }
+            },
+        }
+        assert_eq!(engine.incomplete(), twin.submitted - twin.complete.len());
+    }
+    assert_eq!(twin.complete.len(), case.instructions.len(), "everything completes");
+    assert_eq!((engine.incomplete(), engine.width()), (0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn agrees_with_the_naive_twin(case in any_case()) {
+        check(&case);
+    }
+}
+
+const KERNELS: Target = Target::Lanes(LaneGroup::new(LaneId::from_slot(0), 2));
+const COPIES: Target = Target::Lanes(LaneGroup::new(LaneId::from_slot(2), 1));
+
+fn ids<const N: usize>() -> [InstructionId; N] {
+    std::array::from_fn(|index| InstructionId::from_index(index as u64))
+}
+
+#[test]
+fn independent_kernels_spread_over_lanes_and_joins_wait() {
+    let [left, right, join] = ids();
+    let mut engine = Engine::new(3);
+    let _ = engine.submit(left, &[], KERNELS);
+    let _ = engine.submit(right, &[], KERNELS);
+    let _ = engine.submit(join, &[left, right], KERNELS);
+    let (first, second) = (engine.next_assignment().unwrap(), engine.next_assignment().unwrap());
+    assert_ne!(first.lane, second.lane);
+    assert_eq!(engine.next_assignment(), None);
+    assert_eq!(engine.complete(left), Step::Issue, "the rest is on one lane");
+    assert_eq!(engine.next_assignment().unwrap().lane, second.lane);
+}
+
+#[test]
+fn other_lanes_are_no_substitute_for_completion() {
+    let [kernel, copy] = ids();
+    let mut engine = Engine::new(3);
+    let _ = engine.submit(kernel, &[], KERNELS);
+    let _ = engine.submit(copy, &[kernel], COPIES);
+    let _ = engine.next_assignment().unwrap();
+    assert_eq!(engine.next_assignment(), None);
+    assert_eq!(engine.complete(kernel), Step::Issue);
+    assert_eq!(engine.next_assignment().unwrap().instruction, copy);
+}
+
+#[test]
+fn instructions_of_the_node_go_first() {
+    let [kernel, send] = ids();
+    let mut engine = Engine::new(3);
+    let _ = engine.submit(kernel, &[], KERNELS);
+    assert_eq!(engine.submit(send, &[], Target::Node), Step::Issue);
+    assert_eq!(engine.next_assignment().unwrap().instruction, send);
+    assert_eq!(engine.next_assignment().unwrap().instruction, kernel);
+}
+
+#[test]
+#[should_panic(expected = "I0 completes, but is not running")]
+fn completion_before_assignment_is_refused() {
+    let mut engine = Engine::new(1);
+    let [only] = ids();
+    let _ = engine.submit(only, &[], Target::Node);
+    let _ = engine.complete(only);
+}
+
+#[test]
+#[should_panic(expected = "I2 is out of order")]
+fn gaps_are_refused() {
+    let mut engine = Engine::new(1);
+    let [first, _, third] = ids();
+    let _ = engine.submit(first, &[], Target::Node);
+    let _ = engine.submit(third, &[], Target::Node);
+}
+
+#[test]
+fn a_long_run_reuses_its_window() {
+    let mut engine = Engine::new(3);
+    let mut widths = 0;
+    for index in 0..10_000_u64 {
+        let id = InstructionId::from_index(index);
+        let before = index.checked_sub(1).map(InstructionId::from_index);
+        let _ = engine.submit(id, before.as_slice(), KERNELS);
+        let _ = engine.next_assignment().unwrap();
+        if let Some(old) = index.checked_sub(16) {
+            let _ = engine.complete(InstructionId::from_index(old));
+        }
+        widths = widths.max(engine.width());
+    }
+    assert_eq!(widths, 16);
+}

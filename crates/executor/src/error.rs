@@ -1,0 +1,167 @@
+//! Everything that can end a run, in words that a user knows: task and buffer
+//! names, nodes, devices. Knows nothing of how errors travel.
+
+use celerity_cdag::NodeId;
+use celerity_idag::DeviceId;
+use celerity_tdag::DeclareError;
+use thiserror::Error;
+
+use crate::arbiter::ArbiterError;
+use crate::communicator::CommunicationError;
+
+/// What stopped a run.
+///
+/// A run has one first error. Every node of the cluster stops on it, and every
+/// node's user code gets the same value.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A kernel, a host task or a fence's copy panicked.
+    #[error("task {task} panicked on {node}{}: {message}", on_device(*.device))]
+    TaskPanicked {
+        /// Id, name and source line.
+        task: String,
+        /// Where it ran.
+        node: NodeId,
+        /// Where it ran, if it was a kernel.
+        device: Option<DeviceId>,
+        /// What the panic said.
+        message: String,
+    },
+    /// A memory has no room for a buffer's next allocation.
+    #[error(
+        "out of memory: buffer {buffer} asked for {bytes} bytes of {memory} on {node}, where \
+         {resident} bytes are resident{}; use more nodes or devices, or drop buffers earlier",
+        free_bytes(*.free)
+    )]
+    OutOfMemory {
+        /// Where.
+        node: NodeId,
+        /// Which memory, as in `the memory of D0`.
+        memory: String,
+        /// The buffer's name.
+        buffer: String,
+        /// Bytes asked for.
+        bytes: u64,
+        /// Bytes that all buffers together hold in that memory.
+        resident: u64,
+        /// Bytes left below the configured limit, if there is one.
+        free: Option<u64>,
+    },
+    /// A mistake in the program that only shows when work is assigned.
+    #[error("cannot schedule the program on {node}: {message}")]
+    Schedule {
+        /// Who noticed.
+        node: NodeId,
+        /// Names task, buffer and box.
+        message: String,
+    },
+    /// The initial data of a buffer is not as long as the buffer.
+    #[error(
+        "buffer {buffer} holds {expected} bytes, but its initial data has {actual}; provide one \
+         value per element"
+    )]
+    HostDataLength {
+        /// The buffer's name.
+        buffer: String,
+        /// Bytes of the whole buffer.
+        expected: u64,
+        /// Bytes provided.
+        actual: u64,
+    },
+    /// User code outside of tasks returned an error or panicked.
+    #[error("the program stopped on {node}: {message}")]
+    Stopped {
+        /// Where.
+        node: NodeId,
+        /// The error or panic.
+        message: String,
+    },
+    /// What a peer announced does not fit what is expected from it.
+    #[error(
+        "{node} got a message that it cannot place: {error}; do all nodes run the same program?"
+    )]
+    Arbitration {
+        /// Who got it.
+        node: NodeId,
+        /// What is wrong with it.
+        error: Box<ArbiterError>,
+    },
+    /// The communicator cannot do its work any more.
+    #[error("communication failed on {node}: {error}")]
+    Communication {
+        /// Who noticed.
+        node: NodeId,
+        /// What is wrong.
+        error: Box<CommunicationError>,
+    },
+    /// The cluster cannot be started as configured.
+    #[error("cannot start the cluster: {what}")]
+    Start {
+        /// What is wrong and what to change.
+        what: String,
+    },
+    /// The frontend was used after its run had ended.
+    #[error("the run has ended on {node}; submit work only inside of the run's closure")]
+    Ended {
+        /// Whose frontend.
+        node: NodeId,
+    },
+    /// The runtime itself failed.
+    #[error("the runtime failed, which is a defect of the runtime: {message}")]
+    Internal {
+        /// What is known.
+        message: String,
+    },
+}
+
+/// Why a task was not accepted.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SubmitError {
+    /// The task itself is wrong; the run goes on.
+    #[error(transparent)]
+    Declare(#[from] DeclareError),
+    /// The run has failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+fn on_device(device: Option<DeviceId>) -> String {
+    device.map_or_else(String::new, |device| format!(", {device}"))
+}
+
+fn free_bytes(free: Option<u64>) -> String {
+    free.map_or_else(String::new, |free| format!(" and {free} bytes are free"))
+}
+
+/// What a caught panic said.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_where_and_what() {
+        let error = RunError::TaskPanicked {
+            task: "T3 \"step\" at main.rs:4".to_owned(),
+            node: NodeId::from_index(1),
+            device: Some(DeviceId::from_index(2)),
+            message: "boom".to_owned(),
+        };
+        assert_eq!(error.to_string(), "task T3 \"step\" at main.rs:4 panicked on N1, D2: boom");
+    }
+
+    #[test]
+    fn panics_with_and_without_text_have_a_message() {
+        assert_eq!(panic_message(&"text"), "text");
+        assert_eq!(panic_message(&"owned".to_owned()), "owned");
+        assert_eq!(panic_message(&7_u8), "a panic without a message");
+    }
+}

@@ -1,0 +1,275 @@
+//! What one node's user threads hold: the task graph, and the way to the node.
+//! Erased: knows bytes and boxes, not element types.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use celerity_cdag::NodeId;
+use celerity_tdag::{
+    BufferId, DeclareError, EpochAction, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
+};
+
+use crate::config::ClusterConfig;
+use crate::error::{RunError, SubmitError};
+use crate::progress::Progress;
+use crate::reactor::Submitter;
+use crate::submission::Submission;
+use crate::sync::lock;
+use crate::work::{HostData, Payload};
+
+/// One node's side of a run, as its user code sees it. `Send` and `Sync`; tasks
+/// of several threads enter the graph in the order of their submission.
+///
+/// All nodes of a cluster must create the same buffers and submit the same
+/// tasks in the same order.
+pub struct NodeFrontend {
+    node: NodeId,
+    nodes: usize,
+    devices: usize,
+    run_ahead: u64,
+    program: Mutex<Program>,
+    /// Horizons submitted so far.
+    horizons: AtomicU64,
+    progress: Arc<Progress>,
+    submitter: Submitter,
+    rounds: Arc<AtomicU64>,
+}
+
+/// The task graph and what goes with it, under one lock: the order of tasks in
+/// the graph is the order in which they are sent.
+struct Program {
+    graph: TaskGraph,
+    batch: Vec<Arc<Task>>,
+    newest: TaskId,
+    /// Whether the shutdown epoch is in the graph.
+    ended: bool,
+    /// What was tolerated and nobody has asked for yet.
+    warnings: Vec<DeclareError>,
+}
+
+/// A program that is never asked about its warnings must not collect them.
+const MOST_WARNINGS: usize = 64;
+
+impl NodeFrontend {
+    pub(crate) fn new(
+        config: &ClusterConfig,
+        node: NodeId,
+        progress: Arc<Progress>,
+        submitter: Submitter,
+        rounds: Arc<AtomicU64>,
+    ) -> Self {
+        let mut graph = TaskGraph::new(config.task_graph());
+        let init = graph.start();
+        let newest = init.id;
+        submitter.send(node, Submission::Task { task: init, payload: None });
+        let program =
+            Program { graph, batch: Vec::new(), newest, ended: false, warnings: Vec::new() };
+        Self {
+            node,
+            nodes: config.nodes,
+            devices: config.devices,
+            run_ahead: config.run_ahead as u64,
+            program: Mutex::new(program),
+            horizons: AtomicU64::new(0),
+            progress,
+            submitter,
+            rounds,
+        }
+    }
+
+    /// This node.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Nodes in the cluster.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Devices of each node.
+    #[must_use]
+    pub fn devices(&self) -> usize {
+        self.devices
+    }
+
+    /// Adds a virtual buffer; nothing is allocated. `data` is its initial
+    /// contents, row-major. If its length is wrong, the run fails with
+    /// [`RunError::HostDataLength`].
+    ///
+    /// # Panics
+    /// If `data` is there and `new.host_initialized` is not set, or the other
+    /// way round.
+    pub fn create_buffer(&self, new: NewBuffer, data: Option<Arc<dyn HostData>>) -> BufferId {
+        assert_eq!(new.host_initialized, data.is_some(), "initial data comes with its flag");
+        let mut program = lock(&self.program);
+        let info = program.graph.create_buffer(new);
+        let buffer = info.id;
+        self.send(Submission::Buffer { info, data });
+        buffer
+    }
+
+    /// Changes what messages call a buffer. Does nothing to a dropped one.
+    pub fn rename_buffer(&self, buffer: BufferId, name: &str) {
+        let mut program = lock(&self.program);
+        if program.graph.buffer(buffer).is_some() {
+            let info = program.graph.rename_buffer(buffer, name.into());
+            self.send(Submission::Renamed(info));
+        }
+    }
+
+    /// Drops a buffer: no later task may name it, and its memory goes once the
+    /// tasks before have completed. Does nothing to a dropped one.
+    pub fn drop_buffer(&self, buffer: BufferId) {
+        let mut program = lock(&self.program);
+        if program.graph.buffer(buffer).is_some() && !program.ended {
+            program.graph.drop_buffer(buffer);
+            self.send(Submission::Dropped(buffer));
+        }
+    }
+
+    /// Submits a task, and returns as soon as it is in the task graph: before
+    /// it runs. Blocks when [`run_ahead`](ClusterConfig::run_ahead) horizons have
+    /// been submitted and not reached, until half of them are.
+    ///
+    /// A task over an empty index space is checked by nobody and does nothing;
+    /// for it, the id of the newest task is returned. If the run fails, the
+    /// payload is dropped without having been called.
+    ///
+    /// # Errors
+    /// [`SubmitError::Declare`] if the task is wrong: it is not in the graph,
+    /// and the run goes on. [`SubmitError::Run`] if the run has failed or ended.
+    ///
+    /// # Panics
+    /// If the payload does not fit the task's work: a kernel for
+    /// [`Work::Device`], a host function for [`Work::HostOnce`] and
+    /// [`Work::Fence`].
+    pub fn submit(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
+        assert!(fits(&spec.work, &payload), "{:?} comes with the wrong payload", spec.work);
+        self.wait_for_run_ahead()?;
+        let mut program = lock(&self.program);
+        self.check_open(&program)?;
+        if spec.work.extent().is_empty() {
+            return Ok(program.newest);
+        }
+        let declared = program.graph.declare(spec)?;
+        let Program { graph, batch, warnings, .. } = &mut *program;
+        let room = MOST_WARNINGS.saturating_sub(warnings.len());
+        warnings.extend(declared.warnings().iter().take(room).cloned());
+        let task = graph.commit(declared, batch);
+        self.send_tasks(&mut program, Some(payload));
+        Ok(task)
+    }
+
+    /// Waits until all nodes have reached this point and everything submitted
+    /// before has completed.
+    ///
+    /// # Errors
+    /// The run's first error, if it has failed.
+    pub fn barrier(&self) -> Result<(), RunError> {
+        self.epoch(EpochAction::Barrier)
+    }
+
+    /// What submitted tasks do that was tolerated, such as reads of elements
+    /// that nothing has written; each is handed out once. If nobody asks, only
+    /// the first 64 are kept.
+    #[must_use]
+    pub fn take_warnings(&self) -> Vec<DeclareError> {
+        std::mem::take(&mut lock(&self.program).warnings)
+    }
+
+    /// The run's first error, if it has failed.
+    #[must_use]
+    pub fn error(&self) -> Option<RunError> {
+        self.progress.error()
+    }
+
+    /// Rounds that the loop behind this node has made so far: a measure of
+    /// activity that stands still while nothing happens.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+
+    /// Horizons that have been submitted and not reached.
+    #[must_use]
+    pub fn outstanding_horizons(&self) -> u64 {
+        self.horizons.load(Ordering::Relaxed).saturating_sub(self.progress.horizons())
+    }
+
+    /// Completes everything and ends the run on this node.
+    pub(crate) fn shutdown(&self) -> Result<(), RunError> {
+        self.epoch(EpochAction::Shutdown)
+    }
+
+    /// Stops the run on all nodes.
+    pub(crate) fn abort(&self, error: RunError) {
+        self.send(Submission::Abort(error));
+    }
+
+    /// Lets go of the node: nothing else will be submitted.
+    pub(crate) fn close(&self) {
+        lock(&self.program).ended = true;
+        self.send(Submission::Closed);
+    }
+
+    fn epoch(&self, action: EpochAction) -> Result<(), RunError> {
+        let mut program = lock(&self.program);
+        self.check_open(&program)?;
+        program.ended = action == EpochAction::Shutdown;
+        let Program { graph, batch, .. } = &mut *program;
+        let task = graph.epoch(action, batch);
+        self.send_tasks(&mut program, None);
+        drop(program);
+        self.progress.wait_for_epoch(task)
+    }
+
+    /// Blocks without holding a lock: tasks that are being waited for may drop
+    /// buffers when they go. Once it blocks, it does so until half of what was
+    /// outstanding is done, so that a program that is faster than its tasks
+    /// sleeps and wakes once per batch instead of once per horizon.
+    fn wait_for_run_ahead(&self) -> Result<(), RunError> {
+        let submitted = self.horizons.load(Ordering::Relaxed);
+        // Saturating: other threads may submit, and be done, in between.
+        if submitted.saturating_sub(self.progress.horizons()) < self.run_ahead {
+            return self.progress.check();
+        }
+        self.progress.wait_for_horizons(submitted - self.run_ahead / 2)
+    }
+
+    fn check_open(&self, program: &Program) -> Result<(), RunError> {
+        self.progress.check()?;
+        if program.ended { Err(RunError::Ended { node: self.node }) } else { Ok(()) }
+    }
+
+    /// Sends the batch; the payload belongs to its first task.
+    fn send_tasks(&self, program: &mut Program, mut payload: Option<Payload>) {
+        for task in program.batch.drain(..) {
+            program.newest = task.id;
+            if task.work == Work::Horizon {
+                self.horizons.fetch_add(1, Ordering::Relaxed);
+            }
+            self.send(Submission::Task { task, payload: payload.take() });
+        }
+    }
+
+    fn send(&self, submission: Submission) {
+        self.submitter.send(self.node, submission);
+    }
+}
+
+impl std::fmt::Debug for NodeFrontend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NodeFrontend({} of {}, {} devices)", self.node, self.nodes, self.devices)
+    }
+}
+
+fn fits(work: &Work, payload: &Payload) -> bool {
+    match work {
+        Work::Device(_) => matches!(payload, Payload::Kernel(_)),
+        Work::HostOnce | Work::Fence => matches!(payload, Payload::Host(_)),
+        Work::Horizon | Work::Epoch(_) => false,
+    }
+}

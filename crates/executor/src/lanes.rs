@@ -1,0 +1,146 @@
+//! Which lanes a node has, and which instruction may go on which. A pure table:
+//! backends create these lanes, the engine fills them.
+
+use celerity_idag::{DeviceId, InstructionKind, MemoryId};
+
+use crate::engine::{LaneGroup, LaneId, Target};
+
+/// The lanes of one node.
+///
+/// | work | lanes | why |
+/// | --- | --- | --- |
+/// | kernels | two per device | a kernel that does not fill the machine does not hold up an independent one; chains stay on one lane, where they are assigned eagerly |
+/// | copies from or to a device | one per device, the source's if both ends are devices | a copy never waits behind a kernel that it does not depend on |
+/// | host tasks and fences | four | one that writes a file does not hold up a fence |
+/// | copies within the host | one | as for devices |
+///
+/// Everything else (allocation, transfers, synchronisation) is done by the
+/// node itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneLayout {
+    devices: u16,
+}
+
+const KERNEL_LANES: u16 = 2;
+const DEVICE_LANES: u16 = KERNEL_LANES + 1;
+const HOST_TASK_LANES: u16 = 4;
+
+impl LaneLayout {
+    /// The lanes of a node with so many devices.
+    ///
+    /// # Panics
+    /// If there are more than 10,000 devices.
+    #[must_use]
+    pub fn new(devices: usize) -> Self {
+        assert!(devices <= 10_000, "{devices} devices on one node");
+        Self { devices: u16::try_from(devices).expect("checked above") }
+    }
+
+    /// Number of lanes in all.
+    #[must_use]
+    pub fn count(self) -> usize {
+        usize::from(self.host_lane(HOST_TASK_LANES)) + 1
+    }
+
+    /// Who runs an instruction.
+    #[must_use]
+    pub fn target(self, kind: &InstructionKind) -> Target {
+        match kind {
+            InstructionKind::Kernel { device, .. } => {
+                Target::Lanes(group(device_lane(*device, 0), KERNEL_LANES))
+            }
+            InstructionKind::Copy { source, target, .. } => {
+                Target::Lanes(group(self.copy_lane(source.memory, target.memory), 1))
+            }
+            InstructionKind::HostTask { .. } => {
+                Target::Lanes(group(self.host_lane(0), HOST_TASK_LANES))
+            }
+            InstructionKind::Alloc { .. }
+            | InstructionKind::Free { .. }
+            | InstructionKind::Send { .. }
+            | InstructionKind::Receive(_)
+            | InstructionKind::SplitReceive(_)
+            | InstructionKind::AwaitReceive { .. }
+            | InstructionKind::Horizon { .. }
+            | InstructionKind::Epoch { .. } => Target::Node,
+        }
+    }
+
+    fn copy_lane(self, source: MemoryId, target: MemoryId) -> u16 {
+        match source.device().or(target.device()) {
+            Some(device) => device_lane(device, KERNEL_LANES),
+            None => self.host_lane(HOST_TASK_LANES),
+        }
+    }
+
+    fn host_lane(self, lane: u16) -> u16 {
+        self.devices * DEVICE_LANES + lane
+    }
+}
+
+fn device_lane(device: DeviceId, lane: u16) -> u16 {
+    u16::try_from(device.index()).expect("device counts are small") * DEVICE_LANES + lane
+}
+
+fn group(first: u16, count: u16) -> LaneGroup {
+    LaneGroup::new(LaneId::from_slot(first), count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use celerity_idag::{AllocationId, Placement};
+    use celerity_regions::Box3;
+    use celerity_tdag::{BufferId, TaskId};
+
+    fn placement(memory: MemoryId) -> Placement {
+        Placement { allocation: AllocationId::from_index(0), memory, extent: Box3::UNIT }
+    }
+
+    fn copy(source: MemoryId, target: MemoryId) -> InstructionKind {
+        InstructionKind::Copy {
+            buffer: BufferId::from_index(0),
+            source: placement(source),
+            target: placement(target),
+            elements: Box3::UNIT,
+            elem_size: 1,
+        }
+    }
+
+    #[test]
+    fn kinds_of_work_do_not_share_lanes() {
+        let layout = LaneLayout::new(2);
+        let device = DeviceId::from_index;
+        let memory = |index| MemoryId::of_device(device(index));
+        let accesses = || Box::<[_]>::default();
+        let (task, chunk) = (TaskId::from_index(1), Box3::UNIT);
+        let kernel = |index| InstructionKind::Kernel {
+            device: device(index),
+            task,
+            chunk,
+            accesses: accesses(),
+        };
+        let kinds = [
+            kernel(0),
+            copy(memory(0), MemoryId::HOST),
+            kernel(1),
+            copy(MemoryId::USER, memory(1)),
+            InstructionKind::HostTask { task, accesses: accesses() },
+            copy(MemoryId::USER, MemoryId::HOST),
+        ];
+        let groups = kinds.each_ref().map(|kind| match layout.target(kind) {
+            Target::Lanes(group) => group,
+            Target::Node => panic!("{kind:?} has a lane"),
+        });
+        for slot in 0..u16::try_from(layout.count()).unwrap() {
+            let lane = LaneId::from_slot(slot);
+            assert_eq!(groups.iter().filter(|group| group.contains(lane)).count(), 1, "{lane:?}");
+        }
+        assert_eq!(
+            layout.target(&copy(memory(1), memory(0))),
+            layout.target(&copy(memory(1), MemoryId::HOST)),
+            "between devices, the source's lane counts"
+        );
+        assert_eq!(layout.target(&InstructionKind::Horizon { task }), Target::Node);
+    }
+}

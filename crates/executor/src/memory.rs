@@ -1,0 +1,124 @@
+//! Zeroed, aligned host memory and the addresses in it. Knows nothing of who
+//! uses it.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+/// The start of an allocation: an address that may travel between threads.
+///
+/// Having one grants nothing. Whoever reads or writes through it states why
+/// the memory is live and not raced for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BasePtr(NonNull<u8>);
+
+// SAFETY: a `BasePtr` is a number; every access through it is an unsafe
+// operation whose own contract rules out races.
+unsafe impl Send for BasePtr {}
+// SAFETY: as above; no method reads or writes the memory.
+unsafe impl Sync for BasePtr {}
+
+impl BasePtr {
+    /// An address for memory without elements: not null, aligned for everything
+    /// and never accessed.
+    #[must_use]
+    pub fn dangling() -> Self {
+        Self(NonNull::new(std::ptr::without_provenance_mut(PAGE)).expect("a page size is not 0"))
+    }
+
+    /// The start of memory that somebody else owns.
+    #[must_use]
+    pub fn of_slice(bytes: &[u8]) -> Self {
+        Self(NonNull::from(bytes).cast())
+    }
+
+    /// The start of memory that somebody else owns and lets others write.
+    #[must_use]
+    pub fn of_mut_slice(bytes: &mut [u8]) -> Self {
+        Self(NonNull::from(bytes).cast())
+    }
+
+    /// The raw address.
+    #[must_use]
+    pub fn as_ptr(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+}
+
+/// Large memory starts on a page, so that the system can hand out zeroed pages
+/// on first touch and copies never straddle one at their start.
+const PAGE: usize = 4096;
+/// Small memory starts on a cache line.
+const CACHE_LINE: usize = 64;
+const LARGE: usize = 64 * 1024;
+/// Up to this alignment the system allocator hands out zeroed pages as they
+/// are; for more, the standard library writes the zeroes itself, which would
+/// touch every page of a large buffer on the thread that allocates it.
+const NATURAL: usize = 16;
+
+/// Zeroed memory, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct ZeroedMemory {
+    block: NonNull<u8>,
+    layout: Layout,
+    base: BasePtr,
+}
+
+// SAFETY: it owns its block and gives out nothing but an address.
+unsafe impl Send for ZeroedMemory {}
+
+impl ZeroedMemory {
+    /// Memory of at least `bytes` bytes, aligned to at least `alignment`, a
+    /// cache line, or a page if it is large. `None` if there is none.
+    pub(crate) fn new(bytes: u64, alignment: u64) -> Option<Self> {
+        let bytes = usize::try_from(bytes).ok()?.max(1);
+        let least = if bytes >= LARGE { PAGE } else { CACHE_LINE };
+        let alignment = usize::try_from(alignment).ok()?.max(least);
+        let padded = bytes.checked_add(alignment - NATURAL)?;
+        let layout = Layout::from_size_align(padded, NATURAL).ok()?;
+        // SAFETY: the layout's size is at least 1.
+        let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skip = block.as_ptr().align_offset(alignment);
+        assert!(skip <= padded - bytes, "natural alignment leaves room for the padding");
+        // SAFETY: `skip + bytes` is inside the block, as just asserted.
+        let base = BasePtr(unsafe { block.add(skip) });
+        Some(Self { block, layout, base })
+    }
+
+    pub(crate) fn base(&self) -> BasePtr {
+        self.base
+    }
+}
+
+impl Drop for ZeroedMemory {
+    fn drop(&mut self) {
+        // SAFETY: `block` came from `alloc_zeroed` with this layout and is
+        // given back once.
+        unsafe { dealloc(self.block.as_ptr(), self.layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_zeroed() {
+        for (bytes, alignment) in [(0, 1), (1, 1), (100, 256), (LARGE as u64, 8), (1 << 20, 8192)] {
+            let memory = ZeroedMemory::new(bytes, alignment).unwrap();
+            let address = memory.base().as_ptr() as usize;
+            let least = if bytes >= LARGE as u64 { PAGE } else { CACHE_LINE };
+            assert_eq!(address % least.max(usize::try_from(alignment).unwrap()), 0);
+            let length = usize::try_from(bytes).unwrap();
+            // SAFETY: the memory holds `bytes` bytes and nobody else uses it.
+            let contents = unsafe { std::slice::from_raw_parts(memory.base().as_ptr(), length) };
+            assert!(contents.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn what_cannot_exist_is_refused() {
+        assert!(ZeroedMemory::new(u64::MAX, 8).is_none());
+        assert!(ZeroedMemory::new(1 << 62, 8).is_none());
+    }
+}

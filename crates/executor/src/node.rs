@@ -1,0 +1,423 @@
+//! One node as a poll-driven state machine: takes submissions, generates
+//! commands and instructions, and drives them through engine, arbiter,
+//! communicator and backend. No thread, no clock, no lock: somebody else polls.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, NodeId};
+use celerity_idag::{
+    DeviceId, Instruction, InstructionGraph, InstructionGraphConfig, InstructionId,
+    InstructionKind, MessageId, Schedule,
+};
+use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId};
+
+use crate::arbiter::{Arbiter, ArbiterError};
+use crate::backend::{Backend, Completion};
+use crate::communicator::{CommEvent, Communicator};
+use crate::engine::{Engine, Step};
+use crate::error::{RunError, panic_message};
+use crate::lanes::LaneLayout;
+use crate::progress::Progress;
+use crate::submission::Submission;
+use crate::window::{IdMap, Window};
+use crate::work::Payload;
+
+mod issue;
+mod store;
+
+use store::Store;
+
+/// So many tasks are scheduled between two looks at completions: at some
+/// microseconds per task, a lane that falls idle waits no longer than a short
+/// kernel runs.
+const SCHEDULE_BATCH: usize = 8;
+
+/// What a round of polling did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a node that is busy wants another round"]
+pub(crate) enum Activity {
+    /// Something happened, or more is queued: poll again.
+    Busy,
+    /// Nothing will happen before a submission or a wake-up.
+    Idle,
+}
+
+/// One node of a cluster.
+///
+/// Field order is drop order: the communicator gives up this node's memory, and
+/// the backend waits for its jobs, before memory and user data go.
+pub(crate) struct Node {
+    state: State,
+    inbox: VecDeque<Submission>,
+    closed: bool,
+    generator: Generator,
+    engine: Engine,
+    lanes: LaneLayout,
+    arbiter: Arbiter,
+    communicator: Box<dyn Communicator>,
+    backend: Box<dyn Backend>,
+    store: Store,
+    /// Instructions that have not been issued.
+    pending: Window<InstructionKind>,
+    tasks: Window<RunningTask>,
+    /// Jobs on lanes that belong to a task, and the device if there is one.
+    running: IdMap<InstructionId, (TaskId, Option<DeviceId>)>,
+    sends: IdMap<MessageId, InstructionId>,
+    /// The epoch whose barrier this node has entered.
+    in_barrier: Option<(InstructionId, TaskId, EpochAction)>,
+    progress: Arc<Progress>,
+    completions: Vec<Completion>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    /// An abort is on its way; nothing is issued any more.
+    Failing,
+    /// The run's first error is known and published.
+    Stopped,
+    /// The shutdown epoch has been reached.
+    Finished,
+}
+
+/// The two graph generators and their scratch memory.
+struct Generator {
+    commands: CommandGraph,
+    instructions: InstructionGraph,
+    command_batch: Vec<Command>,
+    schedule: Schedule,
+}
+
+/// A task with instructions that have not completed.
+struct RunningTask {
+    task: Arc<Task>,
+    payload: Option<Payload>,
+    incomplete: u32,
+}
+
+impl Node {
+    /// The node at one end of a network, with its devices. `progress` is told
+    /// what user threads may wait for.
+    pub(crate) fn new(
+        devices: usize,
+        communicator: Box<dyn Communicator>,
+        backend: Box<dyn Backend>,
+        progress: Arc<Progress>,
+    ) -> Self {
+        let (nodes, local) = (communicator.nodes(), communicator.node());
+        let lanes = backend.layout();
+        Self {
+            state: State::Running,
+            inbox: VecDeque::new(),
+            closed: false,
+            generator: Generator {
+                commands: CommandGraph::new(CommandGraphConfig { nodes, local }),
+                instructions: InstructionGraph::new(InstructionGraphConfig { devices }),
+                command_batch: Vec::new(),
+                schedule: Schedule::default(),
+            },
+            engine: Engine::new(lanes.count()),
+            lanes,
+            arbiter: Arbiter::new(local),
+            communicator,
+            backend,
+            store: Store::default(),
+            pending: Window::default(),
+            tasks: Window::default(),
+            running: IdMap::default(),
+            sends: IdMap::default(),
+            in_barrier: None,
+            progress,
+            completions: Vec::new(),
+        }
+    }
+
+    /// Queues a submission; it is looked at by [`poll`](Self::poll).
+    pub(crate) fn submit(&mut self, submission: Submission) {
+        self.inbox.push_back(submission);
+    }
+
+    /// One round: what has completed, what has arrived, a bounded number of
+    /// submissions, and everything that this allows to start.
+    pub(crate) fn poll(&mut self) -> Activity {
+        let completed = self.collect_completions();
+        let heard = self.collect_network();
+        let taken = self.take_submissions();
+        self.issue_all();
+        if completed || heard || taken { Activity::Busy } else { Activity::Idle }
+    }
+
+    /// Whether the node has nothing left to do, ever: its user code has ended,
+    /// and it has shut down, or has stopped and nothing runs any more.
+    pub(crate) fn is_done(&self) -> bool {
+        let over = match self.state {
+            State::Finished => true,
+            State::Stopped => self.backend.is_quiet() && self.communicator.is_quiet(),
+            State::Running | State::Failing => false,
+        };
+        over && self.closed && self.inbox.is_empty()
+    }
+
+    fn id(&self) -> NodeId {
+        self.communicator.node()
+    }
+
+    fn collect_completions(&mut self) -> bool {
+        let mut completions = std::mem::take(&mut self.completions);
+        self.backend.poll(&mut completions);
+        let any = !completions.is_empty();
+        completions.drain(..).for_each(|completion| self.job_completed(completion));
+        self.completions = completions;
+        any
+    }
+
+    fn job_completed(&mut self, completion: Completion) {
+        if self.state != State::Running {
+            return;
+        }
+        let instruction = completion.instruction;
+        let job = self.running.remove(&instruction);
+        if let Some(message) = completion.panic {
+            return self.fail(self.panicked(job, instruction, message));
+        }
+        if let Some((task, _)) = job {
+            self.task_advanced(task);
+        }
+        self.retire(instruction);
+    }
+
+    fn collect_network(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.communicator.poll() {
+            any = true;
+            match (self.state, event) {
+                (State::Running | State::Failing, CommEvent::Aborted(error)) => self.stop(error),
+                (State::Running, event) => self.network_event(event),
+                _ => {}
+            }
+        }
+        any
+    }
+
+    fn network_event(&mut self, event: CommEvent) {
+        match event {
+            CommEvent::Pilot { from, pilot } => {
+                let outcome = self.arbiter.pilot(from, pilot);
+                self.arbitrated(outcome);
+            }
+            CommEvent::Received { from, message } => {
+                let outcome = self.arbiter.arrived(from, message);
+                self.arbitrated(outcome);
+            }
+            CommEvent::Sent { message } => {
+                let send = self.sends.remove(&message).expect("payloads are sent once");
+                self.retire(send);
+            }
+            CommEvent::BarrierReached => {
+                let barrier = self.in_barrier.take();
+                let (instruction, task, action) = barrier.expect("the node is in the barrier");
+                self.epoch_reached(instruction, task, action);
+            }
+            CommEvent::Failed(error) => {
+                let node = self.id();
+                self.fail(RunError::Communication { node, error: Box::new(error) });
+            }
+            CommEvent::Aborted(_) => unreachable!("aborts are handled in every state"),
+        }
+    }
+
+    /// Passes on what the arbiter has decided, or fails with what it objects to.
+    fn arbitrated(&mut self, outcome: Result<(), ArbiterError>) {
+        if let Err(error) = outcome {
+            let node = self.id();
+            return self.fail(RunError::Arbitration { node, error: Box::new(error) });
+        }
+        while let Some(post) = self.arbiter.next_post() {
+            self.post_receive(post);
+        }
+        while let Some(instruction) = self.arbiter.next_completed() {
+            self.retire(instruction);
+        }
+    }
+
+    fn take_submissions(&mut self) -> bool {
+        let mut tasks = 0;
+        let any = !self.inbox.is_empty();
+        while tasks < SCHEDULE_BATCH
+            && let Some(submission) = self.inbox.pop_front()
+        {
+            tasks += usize::from(matches!(submission, Submission::Task { .. }));
+            match (self.state, submission) {
+                (_, Submission::Closed) => self.closed = true,
+                (State::Running, submission) => self.accept(submission),
+                // Payloads must outlive the publication of the error: whoever
+                // waits for one looks for it.
+                (State::Failing, submission) => {
+                    self.inbox.push_front(submission);
+                    return false;
+                }
+                (State::Stopped | State::Finished, submission) => drop(submission),
+            }
+        }
+        any
+    }
+
+    fn accept(&mut self, submission: Submission) {
+        match submission {
+            Submission::Buffer { info, data } => {
+                self.generator.commands.register_buffer(&info);
+                let initial = self.generator.instructions.register_buffer(&info);
+                if let Err(error) = self.store.add_buffer(info, initial.zip(data)) {
+                    self.fail(error);
+                }
+            }
+            Submission::Renamed(info) => self.rename(info),
+            Submission::Dropped(buffer) => {
+                self.generator.commands.drop_buffer(buffer);
+                let mut schedule = std::mem::take(&mut self.generator.schedule);
+                self.generator.instructions.drop_buffer(buffer, &mut schedule);
+                self.store.forget_buffer(buffer);
+                self.admit(schedule);
+            }
+            Submission::Task { task, payload } => self.schedule(task, payload),
+            Submission::Abort(error) => self.fail(error),
+            Submission::Closed => unreachable!("handled in every state"),
+        }
+    }
+
+    fn rename(&mut self, info: Arc<BufferInfo>) {
+        self.generator.commands.register_buffer(&info);
+        let _ = self.generator.instructions.register_buffer(&info);
+        self.store.rename_buffer(info);
+    }
+
+    fn schedule(&mut self, task: Arc<Task>, payload: Option<Payload>) {
+        // Generators evaluate users' range mappers, which may panic.
+        let generator = &mut self.generator;
+        let outcome = catch_unwind(AssertUnwindSafe(|| generator.generate(&task)));
+        let complaint = match outcome {
+            Ok(Ok(schedule)) => {
+                let index = task.id.index();
+                self.tasks.insert(index, RunningTask { task, payload, incomplete: 1 });
+                self.admit(schedule);
+                // The count that was held while instructions were being added.
+                return self.task_advanced(TaskId::from_index(index));
+            }
+            Ok(Err(diagnostics)) => diagnostics,
+            Err(panic) => {
+                format!("a range mapper of task {task} panicked: {}", panic_message(&*panic))
+            }
+        };
+        let node = self.id();
+        self.fail(RunError::Schedule { node, message: complaint });
+    }
+
+    /// Sends pilots and hands instructions to the engine.
+    fn admit(&mut self, mut schedule: Schedule) {
+        for pilot in &schedule.pilots {
+            self.communicator.send_pilot(pilot);
+        }
+        for Instruction { id, kind, dependencies } in schedule.instructions.drain(..) {
+            if let Some(task) = task_of(&kind) {
+                let running = self.tasks.get_mut(task.index());
+                running.expect("instructions come with their task").incomplete += 1;
+            }
+            let _: Step = self.engine.submit(id, &dependencies, self.lanes.target(&kind));
+            self.pending.insert(id.index(), kind);
+        }
+        schedule.clear();
+        self.generator.schedule = schedule;
+    }
+
+    /// One instruction of a task has completed; with the last one its payload goes.
+    fn task_advanced(&mut self, task: TaskId) {
+        let running = self.tasks.get_mut(task.index()).expect("tasks outlive their instructions");
+        running.incomplete -= 1;
+        if running.incomplete == 0 {
+            self.tasks.remove(task.index());
+        }
+    }
+
+    fn retire(&mut self, instruction: InstructionId) {
+        let _: Step = self.engine.complete(instruction);
+    }
+
+    fn epoch_reached(&mut self, instruction: InstructionId, task: TaskId, action: EpochAction) {
+        let closed = self.arbiter.close_before(task);
+        self.arbitrated(closed);
+        if self.state != State::Running {
+            return;
+        }
+        self.retire(instruction);
+        if action == EpochAction::Shutdown {
+            debug_assert_eq!(self.engine.incomplete(), 0, "the last epoch waits for everything");
+            self.state = State::Finished;
+        }
+        self.progress.epoch_reached(task);
+    }
+
+    fn panicked(
+        &self,
+        job: Option<(TaskId, Option<DeviceId>)>,
+        instruction: InstructionId,
+        message: String,
+    ) -> RunError {
+        let Some((task, device)) = job else {
+            return RunError::Internal { message: format!("{instruction} panicked: {message}") };
+        };
+        let running = self.tasks.get(task.index()).expect("tasks outlive their instructions");
+        RunError::TaskPanicked { task: running.task.to_string(), node: self.id(), device, message }
+    }
+
+    /// Stops issuing, here at once and everywhere soon. The network decides
+    /// which of several errors is the first.
+    fn fail(&mut self, error: RunError) {
+        if self.state == State::Running {
+            self.state = State::Failing;
+            self.communicator.abort(&error);
+        }
+    }
+
+    /// The run's first error is known: publishes it, then drops what will not
+    /// run. What does run keeps its memory until the node is dropped.
+    fn stop(&mut self, error: RunError) {
+        self.state = State::Stopped;
+        self.progress.fail(error);
+        self.backend.cancel();
+        self.pending = Window::default();
+        self.tasks = Window::default();
+        self.running.clear();
+        self.sends.clear();
+        self.in_barrier = None;
+    }
+}
+
+impl Generator {
+    /// The instructions of a task, or what is wrong with it.
+    fn generate(&mut self, task: &Task) -> Result<Schedule, String> {
+        let mut schedule = std::mem::take(&mut self.schedule);
+        let (mut on_commands, mut on_instructions) = (Vec::new(), Vec::new());
+        self.command_batch.clear();
+        self.commands.schedule(task, &mut self.command_batch, &mut on_commands);
+        for command in &self.command_batch {
+            self.instructions.schedule(command, task, &mut schedule, &mut on_instructions);
+        }
+        let on_commands = on_commands.iter().map(ToString::to_string);
+        match on_commands.chain(on_instructions.iter().map(ToString::to_string)).next() {
+            Some(first) => Err(first),
+            None => Ok(schedule),
+        }
+    }
+}
+
+/// The task whose payload an instruction runs.
+fn task_of(kind: &InstructionKind) -> Option<TaskId> {
+    match kind {
+        InstructionKind::Kernel { task, .. } | InstructionKind::HostTask { task, .. } => {
+            Some(*task)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! Starting instructions: what each kind of them asks of store, arbiter,
+//! communicator and backend.
+#![allow(unsafe_code)]
+
+use celerity_idag::{
+    AllocationId, BoundAccess, DeviceId, Inbound, InstructionId, InstructionKind, MemoryId,
+    Placement,
+};
+use celerity_regions::Box3;
+use celerity_tdag::{BufferId, EpochAction, TaskId};
+
+use super::{Node, RunningTask, State};
+use crate::arbiter::PostReceive;
+use crate::backend::{AllocError, Arguments, Job};
+use crate::communicator::Payload as WirePayload;
+use crate::engine::{Assignment, LaneId};
+use crate::error::RunError;
+use crate::work::Payload;
+
+impl Node {
+    /// Starts everything that can start.
+    pub(super) fn issue_all(&mut self) {
+        while self.state == State::Running
+            && let Some(Assignment { instruction, lane }) = self.engine.next_assignment()
+        {
+            let kind = self.pending.remove(instruction.index());
+            let kind = kind.expect("an instruction is issued once");
+            match lane {
+                Some(lane) => self.issue_on_lane(instruction, lane, kind),
+                None => self.issue_here(instruction, kind),
+            }
+        }
+    }
+
+    fn issue_on_lane(&mut self, instruction: InstructionId, lane: LaneId, kind: InstructionKind) {
+        let job = match kind {
+            InstructionKind::Kernel { device, task, chunk, accesses } => {
+                self.running.insert(instruction, (task, Some(device)));
+                self.kernel(task, chunk, accesses)
+            }
+            InstructionKind::HostTask { task, accesses } => {
+                self.running.insert(instruction, (task, None));
+                self.host_task(task, accesses)
+            }
+            InstructionKind::Copy { source, target, elements, elem_size, .. } => {
+                self.copy(&source, &target, elements, elem_size)
+            }
+            other => unreachable!("{instruction} has no lane: {other:?}"),
+        };
+        // SAFETY: allocations stay in the store until a *free* is issued, which
+        // the graph orders behind all users; after a failure nothing is freed
+        // before the backend is quiet. Conflicting accesses are ordered by the
+        // graph's dependencies, which the engine keeps by completion or by the
+        // order of one lane.
+        unsafe { self.backend.enqueue(lane, instruction, job) };
+    }
+
+    fn issue_here(&mut self, instruction: InstructionId, kind: InstructionKind) {
+        match kind {
+            InstructionKind::Alloc { allocation, memory, buffer, bytes, alignment } => {
+                self.alloc(allocation, memory, buffer, bytes, alignment);
+                self.retire(instruction);
+            }
+            InstructionKind::Free { allocation, .. } => {
+                debug_assert!(!self.arbiter.expects_into(allocation), "{allocation} is a target");
+                self.store.free(allocation, &mut *self.backend);
+                self.retire(instruction);
+            }
+            InstructionKind::Send { to, message, source, elements, elem_size, .. } => {
+                let memory = self.store.resolve(&source, elem_size);
+                debug_assert!(source.extent.contains(&elements), "{elements} is not in {source:?}");
+                self.sends.insert(message, instruction);
+                let payload = WirePayload { message, memory, elements, elem_size };
+                // SAFETY: as for jobs: the source is freed or overwritten only
+                // after this instruction, which completes when it is sent.
+                unsafe { self.communicator.send(to, payload) };
+            }
+            InstructionKind::Receive(inbound) => self.receive(instruction, &inbound),
+            InstructionKind::SplitReceive(inbound) => {
+                let outcome = self.arbiter.begin_split_receive(instruction, &inbound);
+                self.retire(instruction);
+                self.arbitrated(outcome);
+            }
+            InstructionKind::AwaitReceive { transfer, region } => {
+                let outcome = self.arbiter.begin_await(instruction, transfer, &region);
+                self.arbitrated(outcome);
+            }
+            InstructionKind::Horizon { task } => self.horizon(instruction, task),
+            InstructionKind::Epoch { task, action } => self.epoch(instruction, task, action),
+            other => unreachable!("{instruction} needs a lane: {other:?}"),
+        }
+    }
+
+    fn kernel(&mut self, task: TaskId, chunk: Box3, accesses: Box<[BoundAccess]>) -> Job {
+        let arguments = self.arguments(accesses);
+        match &self.running_task(task).payload {
+            Some(Payload::Kernel(kernel)) => {
+                Job::Kernel { kernel: kernel.clone(), chunk, arguments }
+            }
+            _ => unreachable!("{task} comes with a kernel"),
+        }
+    }
+
+    fn host_task(&mut self, task: TaskId, accesses: Box<[BoundAccess]>) -> Job {
+        let arguments = self.arguments(accesses);
+        match self.running_task(task).payload.take() {
+            Some(Payload::Host(function)) => Job::Host { function, arguments },
+            _ => unreachable!("{task} comes with one host function and runs it once"),
+        }
+    }
+
+    fn copy(&self, source: &Placement, target: &Placement, elements: Box3, elem_size: u64) -> Job {
+        debug_assert!(source.extent.contains(&elements), "{elements} is not in {source:?}");
+        debug_assert!(target.extent.contains(&elements), "{elements} is not in {target:?}");
+        debug_assert_ne!(source.allocation, target.allocation);
+        debug_assert_ne!(target.memory, MemoryId::USER, "the user's data is read-only");
+        let source = self.store.resolve(source, elem_size);
+        let target = self.store.resolve(target, elem_size);
+        Job::Copy { source, target, elements, elem_size }
+    }
+
+    fn arguments(&self, accesses: Box<[BoundAccess]>) -> Arguments {
+        Arguments::new(accesses, |access| {
+            let placement = access.placement.as_ref()?;
+            debug_assert_ne!(placement.memory, MemoryId::USER, "the user's data is read-only");
+            debug_assert!(
+                placement.extent.contains(&access.region.bounding_box()),
+                "{} is not in {placement:?}",
+                access.region
+            );
+            let elem_size = self.store.elem_size(access.buffer);
+            Some(self.store.resolve(placement, elem_size).base)
+        })
+    }
+
+    fn running_task(&mut self, task: TaskId) -> &mut RunningTask {
+        self.tasks.get_mut(task.index()).expect("tasks outlive their instructions")
+    }
+
+    fn alloc(
+        &mut self,
+        allocation: AllocationId,
+        memory: MemoryId,
+        buffer: BufferId,
+        bytes: u64,
+        alignment: u64,
+    ) {
+        match self.backend.alloc(memory, bytes, alignment) {
+            Ok(base) => self.store.add(allocation, memory, base, bytes),
+            Err(AllocError { resident, free }) => {
+                let buffer = self.store.buffer_name(buffer);
+                let (node, memory) = (self.id(), describe(memory));
+                self.fail(RunError::OutOfMemory { node, memory, buffer, bytes, resident, free });
+            }
+        }
+    }
+
+    fn receive(&mut self, instruction: InstructionId, inbound: &Inbound) {
+        let outcome = self.arbiter.begin_receive(instruction, inbound);
+        self.arbitrated(outcome);
+    }
+
+    pub(super) fn post_receive(&mut self, post: PostReceive) {
+        let PostReceive { from, message, elements, target, elem_size, .. } = post;
+        debug_assert!(target.extent.contains(&elements), "{elements} is not in {target:?}");
+        debug_assert_eq!(target.memory, MemoryId::HOST, "the network writes host memory");
+        let memory = self.store.resolve(&target, elem_size);
+        let payload = WirePayload { message, memory, elements, elem_size };
+        // SAFETY: the target is used or freed only after the receive has
+        // completed, which waits for every payload in its region; the arbiter
+        // lets no two payloads overlap.
+        unsafe { self.communicator.receive(from, payload) };
+    }
+
+    fn horizon(&mut self, instruction: InstructionId, task: TaskId) {
+        let closed = self.arbiter.close_before(task);
+        self.arbitrated(closed);
+        self.retire(instruction);
+        self.progress.horizon_reached();
+    }
+
+    fn epoch(&mut self, instruction: InstructionId, task: TaskId, action: EpochAction) {
+        match action {
+            EpochAction::Init => self.epoch_reached(instruction, task, action),
+            EpochAction::Barrier | EpochAction::Shutdown => {
+                self.in_barrier = Some((instruction, task, action));
+                self.communicator.enter_barrier(task);
+            }
+        }
+    }
+}
+
+fn describe(memory: MemoryId) -> String {
+    let device = |device: DeviceId| format!("the memory of {device}");
+    memory.device().map_or_else(|| "host memory".to_owned(), device)
+}

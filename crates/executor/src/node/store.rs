@@ -1,0 +1,119 @@
+//! What a node owns: the memory behind allocation ids, and what buffers are
+//! called. Knows nothing of when memory is used.
+
+use std::sync::Arc;
+
+use celerity_idag::{AllocationId, MemoryId, Placement};
+use celerity_tdag::{BufferId, BufferInfo};
+
+use crate::backend::Backend;
+use crate::copy::ElementArray;
+use crate::error::RunError;
+use crate::memory::BasePtr;
+use crate::window::IdMap;
+use crate::work::HostData;
+
+#[derive(Default)]
+pub(super) struct Store {
+    allocations: IdMap<AllocationId, Allocation>,
+    buffers: IdMap<BufferId, Arc<BufferInfo>>,
+}
+
+struct Allocation {
+    memory: MemoryId,
+    base: BasePtr,
+    bytes: u64,
+    /// In `M0`: whose memory it is.
+    owner: Option<Arc<dyn HostData>>,
+}
+
+impl Store {
+    /// Keeps a buffer's description and, if it has any, its initial data as the
+    /// allocation that stands for it.
+    pub(super) fn add_buffer(
+        &mut self,
+        info: Arc<BufferInfo>,
+        initial: Option<(AllocationId, Arc<dyn HostData>)>,
+    ) -> Result<(), RunError> {
+        if let Some((allocation, owner)) = initial {
+            let contents = owner.bytes();
+            let (base, bytes) = (BasePtr::of_slice(contents), contents.len() as u64);
+            check_length(&info, bytes)?;
+            let owner = Some(owner);
+            let user = Allocation { memory: MemoryId::USER, base, bytes, owner };
+            self.allocations.insert(allocation, user);
+        }
+        self.buffers.insert(info.id, info);
+        Ok(())
+    }
+
+    pub(super) fn rename_buffer(&mut self, info: Arc<BufferInfo>) {
+        self.buffers.insert(info.id, info);
+    }
+
+    pub(super) fn forget_buffer(&mut self, buffer: BufferId) {
+        self.buffers.remove(&buffer);
+    }
+
+    /// What a message calls a buffer.
+    pub(super) fn buffer_name(&self, buffer: BufferId) -> String {
+        let known = self.buffers.get(&buffer);
+        known.map_or_else(|| buffer.to_string(), |info| format!("\"{}\"", info.name))
+    }
+
+    pub(super) fn add(
+        &mut self,
+        allocation: AllocationId,
+        memory: MemoryId,
+        base: BasePtr,
+        bytes: u64,
+    ) {
+        let new = Allocation { memory, base, bytes, owner: None };
+        let known = self.allocations.insert(allocation, new);
+        debug_assert!(known.is_none(), "{allocation} is allocated twice");
+    }
+
+    /// Forgets an allocation, and gives its memory back.
+    #[allow(unsafe_code)]
+    pub(super) fn free(&mut self, allocation: AllocationId, backend: &mut dyn Backend) {
+        let Some(Allocation { memory, base, owner, .. }) = self.allocations.remove(&allocation)
+        else {
+            unreachable!("{allocation} is freed, but not allocated");
+        };
+        if owner.is_none() {
+            // SAFETY: it came from this backend, and leaves the table with this
+            // call. A *free* is issued when all users of the allocation have
+            // completed, which the instruction graph promises.
+            unsafe { backend.free(memory, base) };
+        }
+    }
+
+    /// The memory behind a placement.
+    pub(super) fn resolve(&self, placement: &Placement, elem_size: u64) -> ElementArray {
+        let Placement { allocation, memory, extent } = *placement;
+        let Some(known) = self.allocations.get(&allocation) else {
+            unreachable!("{allocation} is used, but not allocated");
+        };
+        debug_assert_eq!(known.memory, memory, "{allocation} is elsewhere");
+        assert!(
+            extent.volume().saturating_mul(elem_size) <= known.bytes,
+            "{allocation} has {} bytes, too few for {extent} of {elem_size} each",
+            known.bytes
+        );
+        ElementArray { base: known.base, extent }
+    }
+
+    /// Bytes per element of a buffer that is in use; 0 for one that was dropped
+    /// after its last task was submitted.
+    pub(super) fn elem_size(&self, buffer: BufferId) -> u64 {
+        self.buffers.get(&buffer).map_or(0, |info| info.elem_size)
+    }
+}
+
+fn check_length(info: &BufferInfo, actual: u64) -> Result<(), RunError> {
+    let expected = info.extent.volume().saturating_mul(info.elem_size);
+    if actual == expected {
+        return Ok(());
+    }
+    Err(RunError::HostDataLength { buffer: format!("\"{}\"", info.name), expected, actual })
+}

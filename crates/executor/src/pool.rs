@@ -1,0 +1,94 @@
+//! The threads that all lanes and large transfers share: a `rayon` pool that
+//! takes turns strictly in order. Knows nothing of what runs.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::RunError;
+use crate::sync::lock;
+
+/// A pool whose turns start in the order in which they were asked for, also
+/// those asked for by its own threads.
+///
+/// `rayon` alone prefers what a thread has spawned itself, so that one busy lane
+/// which queues up again and again would keep a thread to itself. Here each
+/// job of the pool takes the oldest turn, whoever spawned the job.
+pub struct CpuPool {
+    threads: ThreadPool,
+    turns: Mutex<VecDeque<Turn>>,
+}
+
+/// A thread that waits inside a kernel for other threads takes turns meanwhile,
+/// so kernels of several lanes can be on one stack. Only what is used counts.
+const STACK: usize = 16 << 20;
+
+type Turn = Box<dyn FnOnce() + Send>;
+
+impl CpuPool {
+    /// A pool of so many threads; 0 stands for one per processor, or what
+    /// `RAYON_NUM_THREADS` says.
+    ///
+    /// # Errors
+    /// [`RunError::Start`] if the system gives no threads.
+    pub fn new(threads: usize) -> Result<Arc<Self>, RunError> {
+        let builder = ThreadPoolBuilder::new().num_threads(threads);
+        let threads = builder
+            .thread_name(|index| format!("celerity-{index}"))
+            .stack_size(STACK)
+            .build()
+            .map_err(|error| no_threads(&error.to_string()))?;
+        Ok(Arc::new(Self { threads, turns: Mutex::default() }))
+    }
+
+    /// The pool that all runs of this process share. It is not `rayon`'s global
+    /// one, so that user code which blocks there cannot starve a run.
+    pub(crate) fn of_process() -> Result<Arc<Self>, RunError> {
+        static POOL: OnceLock<Result<Arc<CpuPool>, RunError>> = OnceLock::new();
+        POOL.get_or_init(|| Self::new(0)).clone()
+    }
+
+    /// Runs `turn` on a thread of the pool, after all turns asked for before
+    /// have started. `rayon` calls inside spread over the pool.
+    ///
+    /// `turn` must not panic: the process would abort.
+    pub fn take_turn(self: &Arc<Self>, turn: impl FnOnce() + Send + 'static) {
+        lock(&self.turns).push_back(Box::new(turn));
+        let pool = self.clone();
+        self.threads.spawn(move || {
+            let oldest = lock(&pool.turns).pop_front();
+            oldest.expect("there is a turn for every job")();
+        });
+    }
+}
+
+pub(crate) fn no_threads(reason: &str) -> RunError {
+    RunError::Start { what: format!("no threads: {reason}; allow this process more") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn turns_asked_for_inside_come_after_older_ones() {
+        let pool = CpuPool::new(1).unwrap();
+        let (started, all_asked) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let (sender, order) = channel();
+        let (start, asked, inside, outer) =
+            (started.clone(), all_asked.clone(), pool.clone(), sender.clone());
+        pool.take_turn(move || {
+            start.wait();
+            asked.wait();
+            inside.take_turn(move || outer.send("younger").unwrap());
+        });
+        started.wait();
+        pool.take_turn(move || sender.send("older").unwrap());
+        all_asked.wait();
+        assert_eq!(order.iter().collect::<Vec<_>>(), ["older", "younger"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! What a node's user threads can learn of its execution, and wait for: the
+//! horizons and epochs reached, and the run's first error.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+
+use celerity_tdag::TaskId;
+
+use crate::error::RunError;
+use crate::sync::{lock, wait_while};
+
+/// Written by the node's driver, read and waited for by user threads.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Copies of what `state` holds, so that submission takes no lock.
+    horizons: AtomicU64,
+    failed: AtomicBool,
+    state: Mutex<State>,
+    epoch_reached: Condvar,
+    horizons_reached: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    epoch: Option<TaskId>,
+    error: Option<RunError>,
+    /// The least number of horizons that somebody waits for: until then, waking
+    /// them would be two context switches per horizon for nothing.
+    awaited_horizons: Option<u64>,
+}
+
+impl Progress {
+    /// One more horizon has been reached.
+    pub(crate) fn horizon_reached(&self) {
+        let mut state = lock(&self.state);
+        let reached = self.horizons.fetch_add(1, Ordering::Release) + 1;
+        if state.awaited_horizons.take_if(|awaited| *awaited <= reached).is_some() {
+            self.horizons_reached.notify_all();
+        }
+    }
+
+    /// The epoch has been reached.
+    pub(crate) fn epoch_reached(&self, task: TaskId) {
+        lock(&self.state).epoch = Some(task);
+        self.epoch_reached.notify_all();
+    }
+
+    /// The run has failed; later errors change nothing.
+    pub(crate) fn fail(&self, error: RunError) {
+        let mut state = lock(&self.state);
+        state.error.get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
+        drop(state);
+        self.epoch_reached.notify_all();
+        self.horizons_reached.notify_all();
+    }
+
+    /// The run's first error, if it has failed.
+    pub(crate) fn error(&self) -> Option<RunError> {
+        let failed = self.failed.load(Ordering::Acquire);
+        failed.then(|| lock(&self.state).error.clone()).flatten()
+    }
+
+    /// Fails if the run has.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        self.error().map_or(Ok(()), Err)
+    }
+
+    /// Horizons reached since the start.
+    pub(crate) fn horizons(&self) -> u64 {
+        self.horizons.load(Ordering::Acquire)
+    }
+
+    /// Blocks until `count` horizons have been reached.
+    pub(crate) fn wait_for_horizons(&self, count: u64) -> Result<(), RunError> {
+        let state = wait_while(&self.horizons_reached, lock(&self.state), |state| {
+            let waits = state.error.is_none() && self.horizons() < count;
+            if waits {
+                let least = state.awaited_horizons.map_or(count, |other| other.min(count));
+                state.awaited_horizons = Some(least);
+            }
+            waits
+        });
+        state.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Blocks until the epoch has been reached.
+    pub(crate) fn wait_for_epoch(&self, task: TaskId) -> Result<(), RunError> {
+        let state = wait_while(&self.epoch_reached, lock(&self.state), |state| {
+            state.error.is_none() && state.epoch < Some(task)
+        });
+        state.error.clone().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(what: &str) -> RunError {
+        RunError::Internal { message: what.to_owned() }
+    }
+
+    #[test]
+    fn waits_end_with_progress() {
+        let progress = Progress::default();
+        std::thread::scope(|scope| {
+            let horizons = scope.spawn(|| progress.wait_for_horizons(2));
+            let epoch = scope.spawn(|| progress.wait_for_epoch(TaskId::from_index(5)));
+            progress.horizon_reached();
+            progress.horizon_reached();
+            progress.epoch_reached(TaskId::from_index(5));
+            assert_eq!(horizons.join().unwrap(), Ok(()));
+            assert_eq!(epoch.join().unwrap(), Ok(()));
+        });
+    }
+
+    #[test]
+    fn the_first_error_ends_all_waits_and_stays() {
+        let progress = Progress::default();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| progress.wait_for_horizons(1));
+            progress.fail(error("first"));
+            progress.fail(error("second"));
+            assert_eq!(waiting.join().unwrap(), Err(error("first")));
+        });
+        assert_eq!(progress.wait_for_epoch(TaskId::from_index(0)), Err(error("first")));
+        assert_eq!(progress.error(), Some(error("first")));
+    }
+}

@@ -1,0 +1,34 @@
+//! What travels from user threads to a node: owned, immutable, once.
+
+use std::sync::Arc;
+
+use celerity_tdag::{BufferId, BufferInfo, Task};
+
+use crate::error::RunError;
+use crate::work::{HostData, Payload};
+
+/// One message to a `Node`. Order matters.
+pub(crate) enum Submission {
+    /// A buffer has been created.
+    Buffer {
+        /// Its description.
+        info: Arc<BufferInfo>,
+        /// Its initial contents; present exactly if the description says so.
+        data: Option<Arc<dyn HostData>>,
+    },
+    /// A buffer has got a new name.
+    Renamed(Arc<BufferInfo>),
+    /// No later task names the buffer.
+    Dropped(BufferId),
+    /// The next task.
+    Task {
+        /// Its record.
+        task: Arc<Task>,
+        /// What to run, for tasks that run something.
+        payload: Option<Payload>,
+    },
+    /// User code has failed: the run must stop.
+    Abort(RunError),
+    /// Nothing else will come.
+    Closed,
+}

@@ -1,0 +1,46 @@
+//! What users give the executor to run: kernels and host functions, with the
+//! memory that one chunk of them may touch. The graphs know none of this.
+
+use celerity_regions::{Box3, Region};
+
+/// Live memory for one access of a chunk.
+///
+/// The engine guarantees, while the chunk runs: `base` points to
+/// `extent.volume()` elements of the buffer, row-major over `extent`, aligned
+/// for the buffer's element type; elements of `region` are current where the
+/// access reads; nobody else writes `region`, and nobody else reads it either
+/// if the access writes. Elements outside of `region` must not be touched.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundMemory<'a> {
+    /// The first element of `extent`; dangling if `extent` is empty.
+    pub base: *mut u8,
+    /// The elements that the allocation holds, in buffer coordinates.
+    pub extent: Box3,
+    /// The elements that the chunk may touch: inside `extent`.
+    pub region: &'a Region,
+}
+
+/// A kernel that a CPU device can run: whatever the facade lowers a closure to.
+pub trait DeviceKernel: Send + Sync + 'static {
+    /// Runs all items of `chunk`. Called on a thread of the process-wide pool,
+    /// so `rayon` calls inside spread over that pool. A panic ends the run.
+    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
+}
+
+/// A host task's function, or what copies a fence's snapshot out.
+pub type HostFunction = Box<dyn FnOnce(&[BoundMemory<'_>]) + Send>;
+
+/// What a task carries besides its record in the graphs.
+pub enum Payload {
+    /// For `Work::Device`.
+    Kernel(std::sync::Arc<dyn DeviceKernel>),
+    /// For `Work::HostOnce` and `Work::Fence`.
+    Host(HostFunction),
+}
+
+/// A buffer's initial contents: all elements, row-major, in memory that the
+/// user's side has handed over.
+pub trait HostData: Send + Sync + 'static {
+    /// The contents as bytes; aligned for the element type.
+    fn bytes(&self) -> &[u8];
+}

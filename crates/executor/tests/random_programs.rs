@@ -1,0 +1,32 @@
+//! Whole programs on in-process clusters against the sequential twin: random
+//! programs and the corpus, on 1 to 4 nodes of 1 to 3 devices. Kernels hash all
+//! that they read, so a single stale element changes the result.
+
+use celerity_testkit::check::{Configuration, any_configuration, check_run};
+use celerity_testkit::corpus;
+use celerity_testkit::program::{Sizes, any_program};
+use proptest::prelude::*;
+
+proptest! {
+    #[test]
+    fn random_programs_compute_what_the_twin_computes(
+        program in any_program(Sizes::default()),
+        configuration in any_configuration(),
+    ) {
+        let verdict = check_run(&program, &configuration);
+        prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
+    }
+}
+
+#[test]
+fn the_corpus_computes_what_the_twin_computes() {
+    for (name, program) in corpus::all(8) {
+        for nodes in 1..=4 {
+            for devices in 1..=3 {
+                if let Err(failure) = check_run(&program, &Configuration::new(nodes, devices)) {
+                    panic!("{name}: {failure}");
+                }
+            }
+        }
+    }
+}
