@@ -181,7 +181,7 @@ fn combine_row<Op: RowOp>(active: &[Span<Run>], out: &mut Vec<[u64; 2]>) {
 
 /// Passes on, or drops, a plane that only one operand has a part in. A single rectangle is
 /// always canonical, more of them are if they are those of a canonical operand, which the
-/// left operand of a [`Difference`] is.
+/// left operand of a difference is.
 fn unaltered<Op: RowOp>(active: &[Span<Span<Run>>], out: &mut Vec<Span<[u64; 2]>>) -> bool {
     let alone = |right: bool| active.iter().all(|item| item.cross.cross.right == right);
     let to_rectangle = |item: &Span<Span<Run>>| {
