@@ -28,4 +28,18 @@ pub enum Diagnostic {
         /// The other.
         second: NodeId,
     },
+    /// The whole index space is said to write elements that no chunk writes,
+    /// so that nobody could ever send them to whoever reads them.
+    #[error(
+        "{task} writes {region} of buffer \"{buffer}\" according to its range mapper's image of \
+         the whole index space, but no chunk's image holds it: r(A ∪ B) = r(A) ∪ r(B) must hold"
+    )]
+    UnwrittenElements {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// What no chunk writes.
+        region: Region,
+    },
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    BufferId, BufferInfo, Dependencies, DependencyKind, EpochAction, Frontier, Task, Work,
+    BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier, Task,
+    Work,
 };
 use smallvec::SmallVec;
 
@@ -36,7 +37,7 @@ pub struct CommandGraphConfig {
 pub struct CommandGraph {
     config: CommandGraphConfig,
     assigner: Assigner,
-    buffers: Vec<Option<Buffer>>,
+    buffers: BufferTable<Buffer>,
     frontier: Frontier<CommandId>,
     pending_horizon: Option<CommandId>,
 }
@@ -58,7 +59,7 @@ impl CommandGraph {
         Self {
             config,
             assigner: Assigner::new(config.nodes),
-            buffers: Vec::new(),
+            buffers: BufferTable::default(),
             frontier: Frontier::new(),
             pending_horizon: None,
         }
@@ -66,22 +67,18 @@ impl CommandGraph {
 
     /// Makes a buffer known, or its new name. Buffers come in order of their ids.
     pub fn register_buffer(&mut self, info: &BufferInfo) {
-        let slot = slot(info.id);
-        if let Some(Some(known)) = self.buffers.get_mut(slot) {
-            known.name = info.name.clone();
+        let name = info.name.clone();
+        if let Some(known) = self.buffers.get_mut(info.id) {
+            known.name = name;
             return;
         }
-        let epoch = self.frontier.synchronization_point();
-        self.buffers.resize_with(self.buffers.len().max(slot + 1), || None);
-        self.buffers[slot] =
-            Some(Buffer { name: info.name.clone(), state: BufferState::new(info.extent, epoch) });
+        let state = BufferState::new(info.extent, self.frontier.synchronization_point());
+        self.buffers.insert(info.id, Buffer { name, state });
     }
 
     /// Forgets a buffer that no later task names.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
-        if let Some(known) = self.buffers.get_mut(slot(buffer)) {
-            *known = None;
-        }
+        drop(self.buffers.remove(buffer));
     }
 
     /// Appends this node's commands for `task` to `out`, in a topological
@@ -127,6 +124,7 @@ impl CommandGraph {
         self.record(execute, &needs);
     }
 
+    /// Holds a user's mapper to its promises. Built-in mappers are not looked at.
     fn check_writes(
         &self,
         task: &Task,
@@ -134,18 +132,29 @@ impl CommandGraph {
         needs: &[Requirement<'_>],
         diagnostics: &mut Vec<Diagnostic>,
     ) {
-        for need in needs.iter().filter(|need| !need.writes.is_empty()) {
+        for need in needs.iter().filter(|need| need.is_written_on_trust()) {
+            let name = || buffer(&self.buffers, need.buffer).name.clone();
+            let mut unwritten = need.writes_of_all.difference(&need.writes);
             for (node, chunk) in self.remote(chunks) {
-                let region = need.overlap_with(chunk, task.work.extent());
+                let writes = need.writes_of(chunk, task.work.extent());
+                unwritten.subtract(&writes);
+                let region = writes.intersection(&need.writes);
                 if !region.is_empty() {
                     diagnostics.push(Diagnostic::OverlappingWrites {
                         task: task.to_string(),
-                        buffer: buffer(&self.buffers, need.buffer).name.clone(),
+                        buffer: name(),
                         region,
                         first: self.config.local,
                         second: node,
                     });
                 }
+            }
+            if !unwritten.is_empty() {
+                diagnostics.push(Diagnostic::UnwrittenElements {
+                    task: task.to_string(),
+                    buffer: name(),
+                    region: unwritten,
+                });
             }
         }
     }
@@ -268,7 +277,7 @@ impl CommandGraph {
 
     fn synchronize_at(&mut self, command: CommandId) {
         self.frontier.synchronize_at(command);
-        for buffer in self.buffers.iter_mut().flatten() {
+        for buffer in self.buffers.values_mut() {
             buffer.state.compact(command);
         }
     }
@@ -351,16 +360,10 @@ fn emit(
     id
 }
 
-fn slot(buffer: BufferId) -> usize {
-    usize::try_from(buffer.index()).expect("buffer counts fit in memory")
+fn buffer(buffers: &BufferTable<Buffer>, id: BufferId) -> &Buffer {
+    buffers.get(id).unwrap_or_else(|| panic!("{id} is not registered"))
 }
 
-fn buffer(buffers: &[Option<Buffer>], id: BufferId) -> &Buffer {
-    let known = buffers.get(slot(id)).and_then(Option::as_ref);
-    known.unwrap_or_else(|| panic!("{id} is not registered"))
-}
-
-fn buffer_mut(buffers: &mut [Option<Buffer>], id: BufferId) -> &mut Buffer {
-    let known = buffers.get_mut(slot(id)).and_then(Option::as_mut);
-    known.unwrap_or_else(|| panic!("{id} is not registered"))
+fn buffer_mut(buffers: &mut BufferTable<Buffer>, id: BufferId) -> &mut Buffer {
+    buffers.get_mut(id).unwrap_or_else(|| panic!("{id} is not registered"))
 }

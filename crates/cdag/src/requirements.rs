@@ -91,14 +91,14 @@ impl<'a> Requirement<'a> {
         }
     }
 
-    /// What another chunk writes and the local one writes too: nothing, unless
-    /// a user's mapper broke its promise. Built-in mappers are not looked at.
-    pub(crate) fn overlap_with(&self, chunk: Box3, global: Box3) -> Region {
-        match self.writer.map(|access| &access.mapper) {
-            Some(mapper @ Mapper::User(_)) => {
-                mapper.map(&self.input(chunk, global)).intersection(&self.writes)
-            }
-            _ => Region::empty(),
-        }
+    /// Whether only a user's word stands for what chunks write.
+    pub(crate) fn is_written_on_trust(&self) -> bool {
+        self.writer.is_some_and(|access| matches!(access.mapper, Mapper::User(_)))
+    }
+
+    /// What another chunk of the task writes.
+    pub(crate) fn writes_of(&self, chunk: Box3, global: Box3) -> Region {
+        let input = self.input(chunk, global);
+        self.writer.map_or_else(Region::empty, |access| access.mapper.map(&input))
     }
 }

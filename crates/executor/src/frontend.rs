@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use celerity_cdag::NodeId;
 use celerity_tdag::{
-    BufferId, DeclareError, EpochAction, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
+    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
 };
 
 use crate::config::ClusterConfig;
@@ -149,6 +149,10 @@ impl NodeFrontend {
     pub fn submit(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         assert!(fits(&spec.work, &payload), "{:?} comes with the wrong payload", spec.work);
         self.wait_for_run_ahead()?;
+        // A refused task is dropped under the lock, and a user's mapper may own
+        // the last handle of a buffer, whose end takes the lock again: so it is
+        // kept until the lock, which is dropped first, is free.
+        let _kept = user_mappers(&spec);
         let mut program = lock(&self.program);
         self.check_open(&program)?;
         if spec.work.extent().is_empty() {
@@ -164,7 +168,8 @@ impl NodeFrontend {
     }
 
     /// Waits until all nodes have reached this point and everything submitted
-    /// before has completed.
+    /// before has completed. Every node must call it, and no task may: it would
+    /// wait for itself.
     ///
     /// # Errors
     /// The run's first error, if it has failed.
@@ -264,6 +269,11 @@ impl std::fmt::Debug for NodeFrontend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "NodeFrontend({} of {}, {} devices)", self.node, self.nodes, self.devices)
     }
+}
+
+fn user_mappers(spec: &TaskSpec) -> Vec<Mapper> {
+    let mappers = spec.accesses.iter().map(|access| &access.mapper);
+    mappers.filter(|mapper| matches!(mapper, Mapper::User(_))).cloned().collect()
 }
 
 fn fits(work: &Work, payload: &Payload) -> bool {

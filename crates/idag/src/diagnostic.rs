@@ -22,4 +22,19 @@ pub enum Diagnostic {
         /// What both write.
         region: Region,
     },
+    /// A node's chunk is said to write elements that no device's part of it
+    /// writes.
+    #[error(
+        "{task} writes {region} of buffer \"{buffer}\" according to its range mapper's image of \
+         a node's chunk, but the image of no device's part of it holds that: \
+         r(A ∪ B) = r(A) ∪ r(B) must hold"
+    )]
+    UnwrittenElements {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// What no device writes.
+        region: Region,
+    },
 }

@@ -2,8 +2,10 @@
 //! `plan → allocate → receive → coherence → launch`, or `send` for pushes.
 
 use celerity_cdag::{Command, CommandKind};
-use celerity_regions::Region;
-use celerity_tdag::{AccessMode, BufferId, BufferInfo, EpochAction, Task};
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{
+    AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, Mapper, MapperInput, Task,
+};
 use smallvec::SmallVec;
 
 use crate::allocate::{Needs, allocate, free};
@@ -41,17 +43,15 @@ pub struct InstructionGraph {
 
 /// The node's buffers by id.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers(Vec<Option<BufferState>>);
+pub(crate) struct Buffers(BufferTable<BufferState>);
 
 impl Buffers {
     pub(crate) fn get(&self, buffer: BufferId) -> &BufferState {
-        let known = self.0.get(slot(buffer)).and_then(Option::as_ref);
-        known.unwrap_or_else(|| panic!("{buffer} is not registered"))
+        self.0.get(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
     }
 
     pub(crate) fn get_mut(&mut self, buffer: BufferId) -> &mut BufferState {
-        let known = self.0.get_mut(slot(buffer)).and_then(Option::as_mut);
-        known.unwrap_or_else(|| panic!("{buffer} is not registered"))
+        self.0.get_mut(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
     }
 }
 
@@ -77,8 +77,7 @@ impl InstructionGraph {
     /// buffer, returns the allocation in `M0` that stands for the user's data;
     /// a *free* instruction tells when it is not needed any more.
     pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<AllocationId> {
-        let slot = slot(info.id);
-        if let Some(Some(known)) = self.buffers.0.get_mut(slot) {
+        if let Some(known) = self.buffers.0.get_mut(info.id) {
             known.name = info.name.clone();
             return None;
         }
@@ -89,18 +88,14 @@ impl InstructionGraph {
             state.initialize(allocation, epoch);
             allocation
         });
-        let known = self.buffers.0.len().max(slot + 1);
-        self.buffers.0.resize_with(known, || None);
-        self.buffers.0[slot] = Some(state);
+        self.buffers.0.insert(info.id, state);
         initial
     }
 
     /// Forgets a buffer that no later command names, and appends the
     /// instructions that free its memory after its last use.
     pub fn drop_buffer(&mut self, buffer: BufferId, out: &mut Schedule) {
-        let Some(state) = self.buffers.0.get_mut(slot(buffer)).and_then(Option::take) else {
-            return;
-        };
+        let Some(state) = self.buffers.0.remove(buffer) else { return };
         state.all_backings().for_each(|backing| free(&mut self.stream, out, backing));
     }
 
@@ -121,7 +116,7 @@ impl InstructionGraph {
             CommandKind::Execute { chunk } => {
                 let buffers = &self.buffers;
                 let launches = self.planner.plan(task, *chunk, |id| buffers.get(id).extent);
-                diagnostics.extend(overlapping_writes(task, &launches, buffers));
+                check_writes(task, *chunk, &launches, buffers, diagnostics);
                 self.execute(task, &launches, out);
             }
             CommandKind::Push { transfer, targets } => {
@@ -195,7 +190,7 @@ impl InstructionGraph {
 
     fn synchronize_at(&mut self, instruction: InstructionId) {
         self.stream.frontier.synchronize_at(instruction);
-        for buffer in self.buffers.0.iter_mut().flatten() {
+        for buffer in self.buffers.0.values_mut() {
             buffer.compact(instruction);
         }
     }
@@ -233,28 +228,39 @@ fn reading(launches: &Launches) -> impl Iterator<Item = (MemoryId, &PlannedAcces
     all.filter(|(_, access)| access.mode.reads())
 }
 
-/// Overlaps between the writes of a command's launches. Only a user's mapper
-/// can cause them, so only those are looked at.
-fn overlapping_writes(task: &Task, launches: &Launches, buffers: &Buffers) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    for (position, launch) in launches.iter().enumerate() {
-        for (slot, access) in launch.accesses.iter().enumerate() {
-            if access.trusted && access.mode.writes() {
-                let others = launches.iter().skip(position + 1).map(|other| &other.accesses[slot]);
-                found.extend(others.filter_map(|other| {
-                    let region = access.region.intersection(&other.region);
-                    (!region.is_empty()).then(|| Diagnostic::OverlappingWrites {
-                        task: task.to_string(),
-                        buffer: buffers.get(access.buffer).name.clone(),
-                        region,
-                    })
-                }));
+/// Holds a user's mapper to its promises: launches write disjoint regions,
+/// together all that the command's chunk writes. Built-in mappers are not
+/// looked at.
+fn check_writes(
+    task: &Task,
+    chunk: Box3,
+    launches: &Launches,
+    buffers: &Buffers,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for (slot, access) in task.accesses.iter().enumerate() {
+        if launches.len() < 2 || !access.mode.writes() || !matches!(access.mapper, Mapper::User(_))
+        {
+            continue;
+        }
+        let buffer = buffers.get(access.buffer);
+        let (name, task_name) = (|| buffer.name.clone(), || task.to_string());
+        let global = task.work.extent();
+        let input = MapperInput { chunk, global, buffer: buffer.extent };
+        let mut unwritten = access.mapper.map(&input);
+        let mut written = Region::empty();
+        for writes in launches.iter().map(|launch| &launch.accesses[slot].region) {
+            let region = written.intersection(writes);
+            if !region.is_empty() {
+                let (task, buffer) = (task_name(), name());
+                diagnostics.push(Diagnostic::OverlappingWrites { task, buffer, region });
             }
+            written.union_with(writes);
+            unwritten.subtract(writes);
+        }
+        if !unwritten.is_empty() {
+            let (task, buffer, region) = (task_name(), name(), unwritten);
+            diagnostics.push(Diagnostic::UnwrittenElements { task, buffer, region });
         }
     }
-    found
-}
-
-fn slot(buffer: BufferId) -> usize {
-    usize::try_from(buffer.index()).expect("buffer counts fit in memory")
 }

@@ -2,7 +2,7 @@
 //! what that touches. Pure; knows nothing of what is where.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{AccessMode, BufferId, IndexSpace, Mapper, MapperInput, Task, Work};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, MapperInput, Task, Work};
 use smallvec::SmallVec;
 
 use crate::instruction::{DeviceId, MemoryId};
@@ -26,8 +26,6 @@ pub(crate) struct PlannedAccess {
     pub(crate) region: Region,
     /// The box that must lie in one allocation.
     pub(crate) bounds: Box3,
-    /// Whether a user's word is all there is for disjoint writes.
-    pub(crate) trusted: bool,
 }
 
 pub(crate) type Launches = SmallVec<[Launch; 1]>;
@@ -90,7 +88,6 @@ fn map_accesses(
             mode: access.mode,
             bounds: region.bounding_box(),
             region,
-            trusted: matches!(access.mapper, Mapper::User(_)),
         }
     };
     task.accesses.iter().map(map).collect()

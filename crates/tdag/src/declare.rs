@@ -67,34 +67,23 @@ pub(crate) fn footprint<'a>(
     buffer_of: impl Fn(BufferId) -> Option<&'a BufferInfo>,
 ) -> Result<Footprint, DeclareError> {
     let mut footprint = Footprint::new();
-    for access in &spec.accesses {
+    for (position, access) in spec.accesses.iter().enumerate() {
         let Some(buffer) = buffer_of(access.buffer) else {
             let task = describe(spec, next);
             return Err(DeclareError::UnknownBuffer { task, buffer: access.buffer });
         };
         let subject = Subject { spec, next, access, buffer };
-        subject.check()?;
-        let image = subject.image();
-        record(&mut footprint, access, image).map_err(|Conflict| {
-            DeclareError::ConflictingAccesses {
-                task: describe(spec, next),
-                buffer: buffer.name.clone(),
-            }
-        })?;
+        subject.check_exclusive(&spec.accesses[..position])?;
+        record(&mut footprint, access, subject.checked_image()?);
     }
     Ok(footprint)
 }
 
-struct Conflict;
-
-/// Adds one access to the footprint; a writing access must be the only one.
-fn record(footprint: &mut Footprint, access: &Access, image: Region) -> Result<(), Conflict> {
+/// Adds one access to the footprint; a writing access is the only one.
+fn record(footprint: &mut Footprint, access: &Access, image: Region) {
     if let Some(earlier) = footprint.iter_mut().find(|entry| entry.buffer == access.buffer) {
-        if access.mode.writes() || !earlier.writes.is_empty() {
-            return Err(Conflict);
-        }
         earlier.reads.union_with(&image);
-        return Ok(());
+        return;
     }
     let (reads, writes) = match access.mode {
         AccessMode::Read => (image, Region::empty()),
@@ -102,7 +91,6 @@ fn record(footprint: &mut Footprint, access: &Access, image: Region) -> Result<(
         AccessMode::ReadWrite => (image.clone(), image),
     };
     footprint.push(Touched { buffer: access.buffer, reads, writes });
-    Ok(())
 }
 
 /// One access of a task, with all that a message about it needs.
@@ -114,19 +102,31 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    fn check(&self) -> Result<(), DeclareError> {
+    /// What the whole index space touches, if the access is lawful. The mapper
+    /// is evaluated once: a user's may be slow, or answer differently next time.
+    fn checked_image(&self) -> Result<Region, DeclareError> {
         self.check_dimensions()?;
-        self.check_bounds()?;
-        self.check_disjoint()
-    }
-
-    fn input(&self) -> MapperInput {
         let space = self.spec.work.extent();
-        MapperInput { chunk: space, global: space, buffer: self.buffer.extent }
+        let input = MapperInput { chunk: space, global: space, buffer: self.buffer.extent };
+        let image = self.access.mapper.map_unclamped(&input);
+        self.check_bounds(&image)?;
+        self.check_disjoint()?;
+        Ok(image)
     }
 
-    fn image(&self) -> Region {
-        self.access.mapper.map(&self.input())
+    /// An access that writes is the only one to its buffer: by mode, not by what
+    /// mappers say, since a user's mapper may say something else later.
+    fn check_exclusive(&self, earlier: &[Access]) -> Result<(), DeclareError> {
+        let conflicts = |other: &Access| {
+            other.buffer == self.access.buffer && (other.mode.writes() || self.access.mode.writes())
+        };
+        if !earlier.iter().any(conflicts) {
+            return Ok(());
+        }
+        Err(DeclareError::ConflictingAccesses {
+            task: describe(self.spec, self.next),
+            buffer: self.buffer.name.clone(),
+        })
     }
 
     fn check_dimensions(&self) -> Result<(), DeclareError> {
@@ -150,17 +150,16 @@ impl Subject<'_> {
         })
     }
 
-    fn check_bounds(&self) -> Result<(), DeclareError> {
-        let image = self.access.mapper.map_unclamped(&self.input());
+    fn check_bounds(&self, image: &Region) -> Result<(), DeclareError> {
         let extent = Region::from(self.buffer.extent);
-        if extent.contains(&image) {
+        if extent.contains(image) {
             return Ok(());
         }
         Err(DeclareError::OutOfBounds {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
             mapper: self.access.mapper.to_string(),
-            image: Box::new(image),
+            image: Box::new(image.clone()),
             extent: Box::new(extent),
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region, RegionMap};
 
+use crate::buffer_table::BufferTable;
 use crate::declare::{Declared, Footprint, UninitializedRead, describe, footprint};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
@@ -61,7 +62,8 @@ pub struct NewBuffer {
 #[derive(Debug)]
 pub struct TaskGraph {
     config: TaskGraphConfig,
-    buffers: Vec<Option<BufferState>>,
+    buffers: BufferTable<BufferState>,
+    created: u64,
     frontier: Frontier<TaskId>,
     /// The newest horizon; it is applied when the next one is generated.
     pending_horizon: Option<TaskId>,
@@ -89,7 +91,8 @@ impl TaskGraph {
     pub fn new(config: TaskGraphConfig) -> Self {
         Self {
             config,
-            buffers: Vec::new(),
+            buffers: BufferTable::default(),
+            created: 0,
             frontier: Frontier::new(),
             pending_horizon: None,
             depth_at_horizon: 0,
@@ -109,7 +112,8 @@ impl TaskGraph {
 
     /// Adds a virtual buffer. Nothing is allocated.
     pub fn create_buffer(&mut self, new: NewBuffer) -> Arc<BufferInfo> {
-        let id = BufferId::from_index(self.buffers.len() as u64);
+        let id = BufferId::from_index(self.created);
+        self.created += 1;
         let info = Arc::new(BufferInfo {
             id,
             name: new.name.unwrap_or_else(|| id.to_string().into()),
@@ -120,11 +124,9 @@ impl TaskGraph {
             host_initialized: new.host_initialized,
         });
         let initial_writer = new.host_initialized.then_some(TaskId::from_index(0));
-        self.buffers.push(Some(BufferState {
-            info: info.clone(),
-            writers: RegionMap::new(new.extent, initial_writer),
-            readers: Readers::default(),
-        }));
+        let writers = RegionMap::new(new.extent, initial_writer);
+        let state = BufferState { info: info.clone(), writers, readers: Readers::default() };
+        self.buffers.insert(id, state);
         info
     }
 
@@ -141,14 +143,12 @@ impl TaskGraph {
     /// A buffer's description, unless it has been dropped.
     #[must_use]
     pub fn buffer(&self, buffer: BufferId) -> Option<&Arc<BufferInfo>> {
-        lookup(&self.buffers, buffer).map(|state| &state.info)
+        self.buffers.get(buffer).map(|state| &state.info)
     }
 
     /// Forgets a buffer: later tasks cannot name it.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
-        if let Some(state) = self.buffers.get_mut(slot(buffer)) {
-            *state = None;
-        }
+        drop(self.buffers.remove(buffer));
     }
 
     /// Checks a task and finds what it touches, without changing anything.
@@ -171,7 +171,7 @@ impl TaskGraph {
     pub fn producers(&self, declared: &Declared) -> Vec<(TaskId, BufferId, Region)> {
         let mut producers: Vec<(TaskId, BufferId, Region)> = Vec::new();
         for touched in &declared.footprint {
-            let Some(state) = lookup(&self.buffers, touched.buffer) else { continue };
+            let Some(state) = self.buffers.get(touched.buffer) else { continue };
             state.writers.for_each_in_region(&touched.reads, |part, writer| {
                 let Some(writer) = writer.map(|id| self.frontier.representative(id)) else {
                     return;
@@ -221,7 +221,7 @@ impl TaskGraph {
     fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
         let mut found = Vec::new();
         for touched in footprint {
-            let Some(state) = lookup(&self.buffers, touched.buffer) else { continue };
+            let Some(state) = self.buffers.get(touched.buffer) else { continue };
             let mut region = Region::empty();
             state.writers.for_each_in_region(&touched.reads, |part, writer| {
                 if writer.is_none() {
@@ -308,7 +308,7 @@ impl TaskGraph {
 
     fn synchronize_at(&mut self, task: TaskId) {
         self.frontier.synchronize_at(task);
-        for state in self.buffers.iter_mut().flatten() {
+        for state in self.buffers.values_mut() {
             state.readers.compact(task);
             if state.writers.len() > COMPACT_ABOVE {
                 state.writers.modify_all(|writer| writer.map(|id| id.max(task)));
@@ -317,15 +317,6 @@ impl TaskGraph {
     }
 }
 
-fn slot(buffer: BufferId) -> usize {
-    usize::try_from(buffer.index()).expect("buffer counts fit in memory")
-}
-
-fn lookup(buffers: &[Option<BufferState>], buffer: BufferId) -> Option<&BufferState> {
-    buffers.get(slot(buffer)).and_then(Option::as_ref)
-}
-
-fn buffer_mut(buffers: &mut [Option<BufferState>], buffer: BufferId) -> &mut BufferState {
-    let state = buffers.get_mut(slot(buffer)).and_then(Option::as_mut);
-    state.unwrap_or_else(|| panic!("{buffer} does not exist"))
+fn buffer_mut(buffers: &mut BufferTable<BufferState>, buffer: BufferId) -> &mut BufferState {
+    buffers.get_mut(buffer).unwrap_or_else(|| panic!("{buffer} does not exist"))
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod buffer_table;
 mod declare;
 mod dependency;
 mod error;
@@ -13,6 +14,7 @@ mod task;
 #[cfg(test)]
 mod tests;
 
+pub use buffer_table::BufferTable;
 pub use declare::{Declared, Touched, UninitializedRead};
 pub use dependency::{Dependencies, Dependency, DependencyKind};
 pub use error::DeclareError;

@@ -207,6 +207,16 @@ fn a_writer_excludes_other_accesses_to_its_buffer() {
 }
 
 #[test]
+fn a_writer_is_exclusive_even_if_its_mapper_names_nothing() {
+    let mut f = Fixture::new();
+    f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let nothing = Mapper::User(UserMapper::new(|_: &MapperInput| Region::empty()));
+    let both = vec![write(f.a, nothing), read(f.a, Mapper::All)];
+    let result = f.declare(Work::HostOnce, both);
+    assert!(matches!(result, Err(DeclareError::ConflictingAccesses { .. })));
+}
+
+#[test]
 fn split_tasks_write_through_disjoint_mappers_only() {
     let f = Fixture::new();
     let result = f.declare(device(EXTENT), vec![write(f.a, Mapper::All)]);

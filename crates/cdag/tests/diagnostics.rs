@@ -1,0 +1,75 @@
+//! What a command graph says about user mappers that break their promises.
+
+use celerity_cdag::{CommandGraph, CommandGraphConfig, Diagnostic, NodeId};
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{
+    Access, AccessMode, IndexSpace, Mapper, MapperInput, NewBuffer, TaskGraph, TaskGraphConfig,
+    TaskSpec, UserMapper, Work,
+};
+
+/// The diagnostics of each of two nodes for a task over `[0..8]` that writes a
+/// buffer of 8 elements through `mapper`, which claims to be disjoint.
+fn diagnose(mapper: fn(&MapperInput) -> Region) -> [Vec<Diagnostic>; 2] {
+    let extent = Box3::from_range([8]);
+    let mut tasks = TaskGraph::new(TaskGraphConfig::default());
+    let mut stream = vec![tasks.start()];
+    let buffer = tasks.create_buffer(NewBuffer {
+        name: Some("b".into()),
+        dims: 1,
+        extent,
+        elem_size: 4,
+        elem_align: 4,
+        host_initialized: false,
+    });
+    let mapper = Mapper::User(UserMapper::disjoint(mapper));
+    let spec = TaskSpec {
+        name: "t".into(),
+        work: Work::Device(IndexSpace::new(1, extent)),
+        accesses: vec![Access { buffer: buffer.id, mode: AccessMode::Write, mapper }],
+        location: None,
+    };
+    let declared = tasks.declare(spec).expect("nothing is wrong with the whole index space");
+    tasks.commit(declared, &mut stream);
+    [0, 1].map(|node| {
+        let local = NodeId::from_index(node);
+        let mut graph = CommandGraph::new(CommandGraphConfig { nodes: 2, local });
+        graph.register_buffer(&buffer);
+        let (mut commands, mut diagnostics) = (vec![], vec![]);
+        stream.iter().for_each(|task| graph.schedule(task, &mut commands, &mut diagnostics));
+        diagnostics
+    })
+}
+
+#[test]
+fn a_lawful_mapper_is_not_complained_about() {
+    let mirrored = |input: &MapperInput| {
+        let (min, max) = (input.chunk.min()[0], input.chunk.max()[0]);
+        Box3::new([8 - max, 0, 0], [8 - min, 1, 1]).into()
+    };
+    assert_eq!(diagnose(mirrored), [vec![], vec![]]);
+}
+
+#[test]
+fn both_nodes_notice_that_they_write_the_same() {
+    let all = |_: &MapperInput| Box3::from_range([8]).into();
+    for diagnostics in diagnose(all) {
+        let [Diagnostic::OverlappingWrites { region, .. }] = diagnostics.as_slice() else {
+            panic!("{diagnostics:?}")
+        };
+        assert_eq!(*region, Box3::from_range([8]).into());
+    }
+}
+
+#[test]
+fn both_nodes_notice_elements_that_only_the_whole_space_writes() {
+    let gap = |input: &MapperInput| match input.chunk == input.global {
+        true => input.buffer.into(),
+        false => Box3::from_offset_range([input.chunk.min()[0] as usize], [3]).into(),
+    };
+    for diagnostics in diagnose(gap) {
+        let [Diagnostic::UnwrittenElements { region, .. }] = diagnostics.as_slice() else {
+            panic!("{diagnostics:?}")
+        };
+        assert_eq!(region.to_string(), "{[3..4], [7..8]}");
+    }
+}
