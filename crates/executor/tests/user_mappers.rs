@@ -28,7 +28,8 @@ fn a_refused_task_may_own_the_last_handle_of_a_buffer() {
         let unwritten = buffer(node, extent);
         let owned = Handle { node: node.clone(), buffer: buffer(node, extent) };
         let mapper = UserMapper::new(move |_: &MapperInput| {
-            assert_ne!(owned.buffer, unwritten);
+            let whole: &Handle = &owned; // not just its field
+            assert_ne!(whole.buffer, unwritten);
             extent.into()
         });
         let accesses = vec![reads(unwritten, Mapper::User(mapper))];
