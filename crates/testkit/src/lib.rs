@@ -13,3 +13,8 @@ pub mod run;
 pub mod trace;
 pub mod twin;
 pub mod violation;
+
+/// The workspace's README, so that its program is compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct WorkspaceReadme;
