@@ -11,6 +11,7 @@ use celerity_tdag::{BufferId, NewBuffer};
 
 use crate::error::{Error, Result};
 use crate::queue::Queue;
+use crate::range::volume;
 
 /// What a buffer can be made of: plain old data, any bit pattern of which is a
 /// value, of at least one byte.
@@ -49,7 +50,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         range: [usize; D],
         data: Vec<T>,
     ) -> Result<Self> {
-        let expected = range.iter().fold(1_usize, |volume, &size| volume.saturating_mul(size));
+        let expected = volume(range).unwrap_or(usize::MAX);
         if data.len() != expected {
             let actual = data.len();
             return Err(Error::HostDataLength { range: range.to_vec(), expected, actual });

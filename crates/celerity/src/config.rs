@@ -89,30 +89,16 @@ impl Config {
     /// completed. Returns node 0's value.
     ///
     /// # Errors
-    /// Node 0's own error, or the run's first, with its task, node and buffer.
-    /// The work of all nodes ends with the first error.
+    /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0, or
+    /// there are too many devices. Otherwise node 0's own error, or the run's
+    /// first, with its task, node and buffer. The work of all nodes ends with the
+    /// first error.
+    ///
+    /// [`RunError::Start`]: crate::RunError::Start
     pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
-        self.check()?;
         let ClusterConfig { nodes, devices, .. } = self.cluster;
         self.log_level
             .print(LogLevel::Debug, || format!("run on {nodes} nodes x {devices} devices"));
         run_cluster(&self.cluster, |frontend| program(&Queue::new(frontend, self.log_level)))
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let ClusterConfig {
-            nodes, devices, horizon_step, horizon_max_parallelism, run_ahead, ..
-        } = self.cluster;
-        let counts = [
-            ("nodes", nodes as u64),
-            ("devices", devices as u64),
-            ("horizon_step", horizon_step),
-            ("horizon_max_parallelism", horizon_max_parallelism),
-            ("run_ahead", run_ahead as u64),
-        ];
-        match counts.iter().find(|(_, count)| *count == 0) {
-            Some((setting, _)) => Err(ConfigError::Zero { setting }),
-            None => Ok(()),
-        }
     }
 }

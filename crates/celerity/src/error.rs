@@ -78,6 +78,17 @@ pub enum Error {
         /// The index space's dimensions.
         dims: usize,
     },
+    /// An index space with more items than can be counted.
+    #[error(
+        "task \"{task}\" has index space {range:?}, whose number of items does not fit 64 bits; \
+         split the work over several tasks"
+    )]
+    IndexSpaceVolume {
+        /// The task's name.
+        task: String,
+        /// The index space's size.
+        range: Vec<usize>,
+    },
     /// A fence whose run ended before it was reached.
     #[error("the run ended before the fence on buffer \"{buffer}\" was reached")]
     FenceAbandoned {

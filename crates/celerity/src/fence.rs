@@ -11,11 +11,12 @@ use std::task::{Context, Poll, Waker};
 
 use celerity_executor::{HostFunction, NodeFrontend};
 use celerity_kernel::{Bounds, WholeView};
-use celerity_regions::Subrange;
+use celerity_regions::{Box3, Subrange};
 
 use crate::access::{Elements, rows_of};
 use crate::buffer::Element;
 use crate::error::{Error, Result};
+use crate::range::{bounds, subrange};
 
 /// A copy of a part of a buffer, taken at a fence.
 ///
@@ -122,24 +123,22 @@ impl<T: Element, const D: usize> Fence<T, D> {
         Self { slot, part, buffer, frontend: frontend.clone() }
     }
 
-    /// A fence, and the function that fulfils it with a copy of `part`.
+    /// A fence, and the function that fulfils it with a copy of `part`, a box of
+    /// the buffer's dimensions.
     pub(crate) fn pending(
         frontend: &Arc<NodeFrontend>,
         buffer: String,
-        part: Subrange<D>,
+        part: &Box3,
     ) -> (Self, HostFunction) {
         let slot = Arc::new(Slot::new(State::Pending(None)));
         let promise = Promise(slot.clone());
-        let bounds = Bounds {
-            min: part.offset,
-            max: std::array::from_fn(|dim| part.offset[dim] + part.range[dim]),
-        };
+        let bounds = bounds(part);
         let copy: HostFunction = Box::new(move |memory| {
             let mut elements = Vec::with_capacity(bounds.volume());
             copy_out(memory, &bounds, &mut elements);
             promise.fulfil(elements);
         });
-        (Self { slot, part, buffer, frontend: frontend.clone() }, copy)
+        (Self { slot, part: subrange(&bounds), buffer, frontend: frontend.clone() }, copy)
     }
 
     /// Blocks until the snapshot is there.

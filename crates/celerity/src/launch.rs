@@ -128,10 +128,10 @@ fn halves<const K: usize>(part: &Bounds<K>, piece: usize) -> Option<(Bounds<K>, 
         return None;
     }
     let dim = part.range().iter().position(|&size| size > 1)?;
-    let middle = part.min[dim] + part.range()[dim] / 2;
-    let (mut left, mut right) = (*part, *part);
-    (left.max[dim], right.min[dim]) = (middle, middle);
-    Some((left, right))
+    let (mut left_max, mut right_min) = (part.max(), part.min());
+    let middle = part.min()[dim] + part.range()[dim] / 2;
+    (left_max[dim], right_min[dim]) = (middle, middle);
+    Some((Bounds::new(part.min(), left_max), Bounds::new(right_min, part.max())))
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn pieces_cover_the_chunk_once() {
-        let chunk = Bounds { min: [3, 10], max: [8, 27] };
+        let chunk = Bounds::new([3, 10], [8, 27]);
         let mut hits = [[0; 27]; 8];
         for piece in pieces(chunk, 7) {
             rows_of(&piece, |[y, x], len| hits[y][x..x + len].iter_mut().for_each(|n| *n += 1));
@@ -159,10 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_beyond_64_bits_is_not_nothing() {
+        let huge = Bounds::from_range([1 << 32, 1 << 32]);
+        let (left, right) = halves(&huge, MIN_PIECE).unwrap();
+        assert_eq!(left, Bounds::from_range([1 << 31, 1 << 32]));
+        assert_eq!(right, Bounds::new([1 << 31, 0], [1 << 32, 1 << 32]));
+        assert!(piece_size(&huge) > MIN_PIECE);
+    }
+
+    #[test]
     fn rows_are_cut_only_when_there_are_few() {
-        let whole_rows = pieces(Bounds { min: [0, 0], max: [64, 100] }, 200);
+        let whole_rows = pieces(Bounds::new([0, 0], [64, 100]), 200);
         assert!(whole_rows.iter().all(|piece| piece.range()[1] == 100));
-        assert_eq!(pieces(Bounds { min: [0], max: [1024] }, 64).len(), 16);
+        assert_eq!(pieces(Bounds::new([0], [1024]), 64).len(), 16);
         assert_eq!(pieces(Bounds::<0>::EMPTY, 64).len(), 1);
     }
 }

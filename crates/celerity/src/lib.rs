@@ -17,7 +17,8 @@ pub use access::{HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAcc
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::RunError;
 pub use celerity_kernel::{
-    Item, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut, Row, WholeView, WholeViewMut,
+    Bounds, Item, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut, Row, WholeView,
+    WholeViewMut,
 };
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};

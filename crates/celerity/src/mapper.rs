@@ -253,9 +253,10 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
 
 impl<const N: usize> ItemMapper<N, N> for Slice {
     fn part(&self, part: Subrange<N>, _global: [usize; N], buffer: [usize; N]) -> Bounds<N> {
-        let mut own = bounds::<N>(&to_box(part));
-        (own.min[self.dim], own.max[self.dim]) = (0, buffer[self.dim]);
-        own
+        let own = bounds::<N>(&to_box(part));
+        let (mut min, mut max) = (own.min(), own.max());
+        (min[self.dim], max[self.dim]) = (0, buffer[self.dim]);
+        Bounds::new(min, max)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::fence::Fence;
 use crate::host::call_with_views;
 use crate::launch::{ItemKernel, Launch, RowKernel};
 use crate::log::LogLevel;
-use crate::range::{IntoRange, to_box};
+use crate::range::{IntoRange, to_box, volume};
 
 /// One node's way to submit work; [`run`](crate::run) hands it to the program.
 ///
@@ -88,6 +88,8 @@ impl Queue {
     }
 
     /// Asks for a copy of a whole buffer as it is at this point of the program.
+    /// Every node must ask and every node gets one, as in
+    /// [`fence_part`](Self::fence_part).
     ///
     /// # Errors
     /// As [`fence_part`](Self::fence_part).
@@ -97,7 +99,12 @@ impl Queue {
     }
 
     /// Asks for a copy of a part of a buffer as it is at this point of the
-    /// program. Every node gets one.
+    /// program.
+    ///
+    /// A fence is a task like any other: every node must call this, at the same
+    /// point of the program and for the same part, and every node gets a copy.
+    /// What only node 0 does with its copy belongs under
+    /// [`is_root`](Self::is_root), the fence itself does not.
     ///
     /// # Errors
     /// If the part is not inside of the buffer or holds elements that nothing
@@ -120,17 +127,20 @@ impl Queue {
     ) -> Result<Fence<T, D>> {
         let origin = Origin::new(self, format!("fence on {}", buffer.name()).into(), location);
         let mut lowering = Lowering::new(self, &origin.name);
-        lowering.push_read(buffer, Mapper::fixed(to_box(part)))?;
+        let region = to_box(part);
+        lowering.push_read(buffer, Mapper::fixed(region))?;
         let accesses = lowering.finish();
-        if part.is_empty() {
+        if region.is_empty() {
             return Ok(Fence::ready(&self.frontend, buffer.name(), part, Vec::new()));
         }
-        let (fence, copy) = Fence::pending(&self.frontend, buffer.name(), part);
+        let (fence, copy) = Fence::pending(&self.frontend, buffer.name(), &region);
         LoweredTask { origin, work: Work::Fence, accesses }.submit(Payload::Host(copy))?;
         Ok(fence)
     }
 
     /// Waits until everything that was submitted so far is done, on all nodes.
+    /// Every node must call it, at the same point of the program: one that waits
+    /// alone waits forever, or ends the run with an error.
     ///
     /// # Errors
     /// The run's first error, if it has failed.
@@ -139,6 +149,25 @@ impl Queue {
     }
 
     /// Whether this is node 0: the one to print, draw and save.
+    ///
+    /// Only what stays on this node may depend on the answer. Tasks, fences and
+    /// barriers are the whole cluster's: every node must submit the same ones in
+    /// the same order, so a fence or a barrier in a branch that only node 0 takes
+    /// hangs the run or ends it with an error.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// Config::default().nodes(2).run(|queue| {
+    ///     let a = queue.buffer_from(4, vec![1, 2, 3, 4])?;
+    ///     let contents = queue.fence(&a)?.wait()?; // on every node
+    ///     if queue.is_root() {
+    ///         println!("{:?}", contents.as_slice()); // on node 0
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.node() == 0
@@ -239,8 +268,9 @@ impl<'q> TaskBuilder<'q> {
     /// called.
     ///
     /// # Errors
-    /// If an access cannot be (the error names task, buffer and part), or if the
-    /// run has failed. The task is not submitted then.
+    /// If an access cannot be (the error names task, buffer and part), if 64 bits
+    /// cannot count the items of the index space, or if the run has failed. The
+    /// task is not submitted then.
     pub fn parallel_for<A, F, const K: usize>(
         self,
         range: impl IntoRange<K>,
@@ -251,9 +281,7 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
     {
-        let (task, kernel) = self.lower(range.into_range(), accesses, |launch| {
-            Arc::new(ItemKernel { launch, kernel }) as Arc<dyn DeviceKernel>
-        })?;
+        let (task, kernel) = self.lower_items(range.into_range(), accesses, kernel)?;
         task.submit(Payload::Kernel(kernel))
     }
 
@@ -276,9 +304,7 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
     {
-        let (task, kernel) = self.lower(range.into_range(), accesses, |launch| {
-            Arc::new(RowKernel { launch, kernel }) as Arc<dyn DeviceKernel>
-        })?;
+        let (task, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
         task.submit(Payload::Kernel(kernel))
     }
 
@@ -295,10 +321,8 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
     {
-        let lowered = self.lower(range.into_range(), accesses, |launch| {
-            Arc::new(ItemKernel { launch, kernel }) as Arc<dyn DeviceKernel>
-        });
-        Ok(lowered?.1)
+        let (_, kernel) = self.lower_items(range.into_range(), accesses, kernel)?;
+        Ok(kernel)
     }
 
     /// What [`parallel_for_rows`](Self::parallel_for_rows) would submit, for a
@@ -314,28 +338,57 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
     {
-        let lowered = self.lower(range.into_range(), accesses, |launch| {
-            Arc::new(RowKernel { launch, kernel }) as Arc<dyn DeviceKernel>
-        });
-        Ok(lowered?.1)
+        let (_, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
+        Ok(kernel)
+    }
+
+    fn lower_items<A, F, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: F,
+    ) -> Result<(LoweredTask<'q>, Arc<dyn DeviceKernel>)>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, launch) = self.lower(global, accesses)?;
+        Ok((task, Arc::new(ItemKernel { launch, kernel })))
+    }
+
+    fn lower_rows<A, F, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: F,
+    ) -> Result<(LoweredTask<'q>, Arc<dyn DeviceKernel>)>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, launch) = self.lower(global, accesses)?;
+        Ok((task, Arc::new(RowKernel { launch, kernel })))
     }
 
     fn lower<A: KernelAccesses<K>, const K: usize>(
         self,
         global: [usize; K],
         accesses: A,
-        kernel: impl FnOnce(Launch<A, K>) -> Arc<dyn DeviceKernel>,
-    ) -> Result<(LoweredTask<'q>, Arc<dyn DeviceKernel>)> {
+    ) -> Result<(LoweredTask<'q>, Launch<A, K>)> {
         let work = Work::Device(self.index_space(global)?);
         let mut lowering = Lowering::new(self.origin.queue, &self.origin.name);
         let plan = accesses.lower(&mut lowering)?;
         let accesses = lowering.finish();
         let mappers = accesses.mappers();
-        let kernel = kernel(Launch { plan, global, mappers, accesses: PhantomData });
-        Ok((LoweredTask { origin: self.origin, work, accesses }, kernel))
+        let launch = Launch { plan, global, mappers, accesses: PhantomData };
+        Ok((LoweredTask { origin: self.origin, work, accesses }, launch))
     }
 
     fn index_space<const K: usize>(&self, global: [usize; K]) -> Result<IndexSpace> {
+        if volume(global).is_none() {
+            let task = self.origin.name.to_string();
+            return Err(Error::IndexSpaceVolume { task, range: global.to_vec() });
+        }
         let mut granularity = [1; 3];
         let given = &self.granularity;
         if !given.is_empty() && (given.len() != K || given.contains(&0)) {

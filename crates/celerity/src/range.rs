@@ -31,14 +31,25 @@ impl IntoRange<1> for usize {
     }
 }
 
-/// The subrange as a box. One that does not fit 64 bits ends at the last
-/// coordinate there is, so that whoever checks bounds rejects it.
+/// The number of elements of a space of size `range`, or `None` if `usize` cannot
+/// count them.
+pub(crate) fn volume<const D: usize>(range: [usize; D]) -> Option<usize> {
+    match range.contains(&0) {
+        true => Some(0),
+        false => range.into_iter().try_fold(1, usize::checked_mul),
+    }
+}
+
+/// The subrange as a box, empty only if the subrange is. What does not fit 64
+/// bits ends at the last coordinate there is, so that whoever checks bounds
+/// rejects it.
 pub(crate) fn to_box<const D: usize>(part: Subrange<D>) -> Box3 {
     part.try_to_box().unwrap_or_else(|_| {
         let (mut min, mut max) = ([0; 3], [1; 3]);
         for dim in 0..D {
-            min[dim] = part.offset[dim] as u64;
-            max[dim] = (part.offset[dim] as u64).saturating_add(part.range[dim] as u64);
+            let (offset, size) = (part.offset[dim] as u64, part.range[dim] as u64);
+            max[dim] = offset.saturating_add(size);
+            min[dim] = offset.min(max[dim] - size.min(1));
         }
         Box3::new(min, max)
     })
@@ -46,13 +57,48 @@ pub(crate) fn to_box<const D: usize>(part: Subrange<D>) -> Box3 {
 
 /// A box that is known to have at most `D` dimensions.
 pub(crate) fn bounds<const D: usize>(part: &Box3) -> Bounds<D> {
-    Bounds {
-        min: std::array::from_fn(|dim| part.min()[dim] as usize),
-        max: std::array::from_fn(|dim| part.max()[dim] as usize),
-    }
+    Bounds::new(
+        std::array::from_fn(|dim| part.min()[dim] as usize),
+        std::array::from_fn(|dim| part.max()[dim] as usize),
+    )
 }
 
 /// The subrange of the same elements.
 pub(crate) fn subrange<const D: usize>(bounds: &Bounds<D>) -> Subrange<D> {
-    Subrange { offset: bounds.min, range: bounds.range() }
+    Subrange { offset: bounds.min(), range: bounds.range() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: usize = usize::MAX;
+
+    #[test]
+    fn a_part_that_does_not_fit_is_never_empty() {
+        let to_box = |offset, range| to_box(Subrange { offset: [offset], range: [range] });
+        let end = |min| Box3::new([min, 0, 0], [u64::MAX, 1, 1]);
+        assert_eq!(to_box(MAX, 5), end(u64::MAX - 1));
+        assert_eq!(to_box(MAX, MAX), end(u64::MAX - 1));
+        assert_eq!(to_box(MAX - 1, 1), end(u64::MAX - 1));
+        assert_eq!(to_box(2, MAX), end(2));
+        assert_eq!(to_box(2, 3), Box3::new([2, 0, 0], [5, 1, 1]));
+        assert_eq!(to_box(MAX, 0), Box3::EMPTY);
+    }
+
+    #[test]
+    fn a_part_without_elements_is_empty_wherever_it_is() {
+        let part = Subrange { offset: [MAX, 3], range: [5, 0] };
+        assert_eq!(to_box(part), Box3::EMPTY);
+    }
+
+    #[test]
+    fn volumes_are_exact_or_unknown() {
+        assert_eq!(volume([]), Some(1));
+        assert_eq!(volume([3, 5]), Some(15));
+        assert_eq!(volume([MAX, MAX, 0]), Some(0));
+        assert_eq!(volume([MAX, 1]), Some(MAX));
+        assert_eq!(volume([1 << 32, 1 << 32]), None);
+        assert_eq!(volume([1 << 33, 1 << 33, 1 << 33]), None);
+    }
 }

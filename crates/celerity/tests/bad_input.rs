@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use celerity::prelude::*;
-use celerity::{DeclareError, Error, Result, RunError, UninitializedRead};
+use celerity::{Bounds, DeclareError, Error, Result, RunError, UninitializedRead};
 
 /// Clusters of one node, of several devices, and of several nodes.
 fn clusters() -> impl Iterator<Item = Config> {
@@ -114,6 +114,43 @@ fn leaving_a_buffer_is_refused() {
 }
 
 #[test]
+fn parts_beyond_the_last_coordinate_are_refused() {
+    let beyond = |size| Subrange { offset: [usize::MAX], range: [size] };
+    for size in [5, usize::MAX] {
+        let error = error_of(|queue| {
+            let a = queue.buffer_from(4, vec![0_u8; 4])?.named("four");
+            queue.host_task("far").once(a.read(fixed(beyond(size))), |_| ())
+        });
+        assert!(matches!(declare(&error), DeclareError::OutOfBounds { .. }), "{error:?}");
+        assert_says(&error, &["far", "four", "fixed"]);
+        let error = error_of(|queue| {
+            let a = queue.buffer_from(4, vec![0_u8; 4])?.named("four");
+            queue.fence_part(&a, beyond(size))
+        });
+        assert!(matches!(declare(&error), DeclareError::OutOfBounds { .. }), "{error:?}");
+        assert_says(&error, &["fence on four"]);
+    }
+}
+
+#[test]
+fn an_index_space_that_cannot_be_counted_is_refused() {
+    for range in [[1 << 32, 1 << 32, 1], [usize::MAX, 1, 2], [1 << 33, 1 << 33, 1 << 33]] {
+        let error =
+            error_of(|queue| queue.task("endless").parallel_for(range, (), |_, ()| unreachable!()));
+        assert!(matches!(error, Error::IndexSpaceVolume { .. }), "{error:?}");
+        assert_says(&error, &["endless", &format!("{range:?}"), "64 bits"]);
+    }
+    for cluster in clusters() {
+        let outcome = cluster.run(|queue| {
+            let range = [usize::MAX, 0, usize::MAX];
+            queue.task("empty").parallel_for(range, (), |_, ()| unreachable!())?;
+            queue.barrier()
+        });
+        outcome.unwrap();
+    }
+}
+
+#[test]
 fn two_accesses_to_one_buffer_exclude_a_write() {
     let error = error_of(|queue| {
         let a = queue.buffer_from(8, vec![1_i32; 8])?.named("both");
@@ -195,7 +232,8 @@ fn a_cluster_of_nothing_is_refused() {
         Config::default().run_ahead(0),
     ] {
         let error = config.run(|_| Ok(())).unwrap_err();
-        assert!(matches!(error, Error::Config(_)), "{error:?}");
+        let Error::Run(run) = &error else { panic!("{error:?}") };
+        assert!(matches!(**run, RunError::Start { .. }), "{error:?}");
         assert_says(&error, &["is 0, but must be at least 1"]);
     }
 }
@@ -293,6 +331,49 @@ fn a_mapper_that_is_not_additive_cannot_write_elsewhere() {
         queue.barrier()
     });
     assert_says(&error, &["liar", "must hold"]);
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn a_mapper_whose_volume_wraps_cannot_write_elsewhere() {
+    let bloated = |chunk: Chunk<2>, buffer: [usize; 2]| match chunk.range {
+        [1, 1] => Subrange { offset: [0, 0], range: [1 << 32, 1 << 32] },
+        _ => Subrange::whole(buffer),
+    };
+    let error = error_of(|queue| {
+        let a = queue.buffer::<u8, 2>([8, 8]);
+        // SAFETY: it is wrong, but the views refuse it before anything is written.
+        let bloated = unsafe { disjoint_mapper("bloated", bloated) };
+        queue.task("liar").granularity([8, 1]).parallel_for(
+            [8, 1],
+            a.write(bloated),
+            |_, mut a| a[[1000, 1000]] = 1,
+        )?;
+        queue.barrier()
+    });
+    assert_says(&error, &["liar", "must hold"]);
+}
+
+#[test]
+fn a_kernel_cannot_widen_its_view() {
+    for (corner, end) in [([0, 0], [1 << 32, 1 << 32]), ([0, 0], [8, 9]), ([7, 0], [9, 8])] {
+        let error = error_of(|queue| {
+            let a = queue.buffer::<u8, 2>([8, 8]);
+            queue.task("greedy").parallel_for([8, 1], a.write(slice(1)), move |_, mut a| {
+                a.narrowed(Bounds::new(corner, end))[[1000, 1000]] = 1;
+            })?;
+            queue.barrier()
+        });
+        assert_says(&error, &["greedy", "is not inside of the box"]);
+    }
+    let inverted = Config::default().run(|queue| {
+        let a = queue.buffer::<u8, 1>(8);
+        queue.task("inverted").parallel_for(1, a.write(slice(0)), |_, mut a| {
+            assert!(a.narrowed(Bounds::new([3], [2])).try_as_mut_slice().unwrap().is_empty());
+        })?;
+        queue.barrier()
+    });
+    inverted.unwrap();
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 ///
 /// Contract, for the implementation:
 /// * jobs of one lane run one after another, in the order of `enqueue`; lanes
-///   are independent of each other, and every lane gets its turn;
+///   are independent of each other, and every lane gets its turn, also while
+///   jobs block on lanes where they [may](LaneLayout::may_block);
 /// * each job that has run is reported once by `poll`, and the waker is called
 ///   after it can be polled;
 /// * a job that panics is reported as such, and its lane runs nothing more:

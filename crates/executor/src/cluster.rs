@@ -14,9 +14,10 @@ use crate::config::ClusterConfig;
 use crate::error::{RunError, panic_message};
 use crate::frontend::NodeFrontend;
 use crate::node::Node;
-use crate::pool::{CpuPool, no_threads};
+use crate::pool::CpuPool;
 use crate::progress::Progress;
 use crate::reactor::Reactor;
+use crate::threads::{no_threads, refuse_inside_jobs};
 
 /// Runs a program on a cluster of `config.nodes` nodes in this process.
 ///
@@ -24,17 +25,18 @@ use crate::reactor::Reactor;
 /// others on threads of their own. When it has returned, the node completes
 /// everything that was submitted. The value is that of node 0.
 ///
-/// Kernels and host tasks must not call this: they would wait on a thread that
-/// the inner run needs.
-///
 /// Nobody hangs: if a task panics or cannot be run, or `body` fails or panics
 /// on any node, all nodes stop, calls of the frontends return the run's first
 /// error, and `run_cluster` returns when nothing runs any more. Runs in one
 /// process are independent; one that has failed does not disturb the next.
 ///
 /// # Errors
-/// In this order: the error that `body` returned on node 0; otherwise the run's
-/// first error, in time, of any node.
+/// Before `body` is called: [`RunError::Start`] if the configuration is
+/// [invalid](ClusterConfig::validate), if the system gives no threads, or if a
+/// kernel or host task calls this, as it would wait on threads that it occupies.
+///
+/// Later, in this order: the error that `body` returned on node 0; otherwise
+/// the run's first error, in time, of any node.
 ///
 /// # Panics
 /// With the panic of `body` on node 0, once everything has stopped.
@@ -71,6 +73,7 @@ struct Cluster {
 
 impl Cluster {
     fn new(config: &ClusterConfig) -> Result<Self, RunError> {
+        refuse_inside_jobs()?;
         config.validate()?;
         let pool = CpuPool::of_process()?;
         let reactor = Reactor::new();

@@ -11,11 +11,16 @@ use crate::engine::{LaneGroup, LaneId, Target};
 /// | --- | --- | --- |
 /// | kernels | two per device | a kernel that does not fill the machine does not hold up an independent one; chains stay on one lane, where they are assigned eagerly |
 /// | copies from or to a device | one per device, the source's if both ends are devices | a copy never waits behind a kernel that it does not depend on |
-/// | host tasks and fences | four | one that writes a file does not hold up a fence |
+/// | host tasks | four | one that waits for a file or a fence does not hold up three others |
+/// | fences | two | they are copies: a host task may wait for them, they wait for no host task's lane |
 /// | copies within the host | one | as for devices |
 ///
 /// Everything else (allocation, transfers, synchronisation) is done by the
 /// node itself.
+///
+/// Host tasks are the only work that [may block](Self::may_block). While four
+/// are on their way, a later one queues up behind one of them, so a host task
+/// must not wait for one that is submitted after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneLayout {
     devices: u16,
@@ -24,6 +29,9 @@ pub struct LaneLayout {
 const KERNEL_LANES: u16 = 2;
 const DEVICE_LANES: u16 = KERNEL_LANES + 1;
 const HOST_TASK_LANES: u16 = 4;
+const FENCE_LANES: u16 = 2;
+/// Behind the devices' lanes, in this order: host tasks, fences, copies.
+const HOST_LANES: u16 = HOST_TASK_LANES + FENCE_LANES + 1;
 
 impl LaneLayout {
     /// The lanes of a node with so many devices.
@@ -39,10 +47,28 @@ impl LaneLayout {
     /// Number of lanes in all.
     #[must_use]
     pub fn count(self) -> usize {
-        usize::from(self.host_lane(HOST_TASK_LANES)) + 1
+        usize::from(self.host_lane(HOST_LANES))
     }
 
-    /// Who runs an instruction.
+    /// All of them, in order of their slots.
+    pub fn lanes(self) -> impl Iterator<Item = LaneId> {
+        (0..self.host_lane(HOST_LANES)).map(LaneId::from_slot)
+    }
+
+    /// Whether jobs of the lane may block for as long as they like, for
+    /// anything but jobs behind them on their lane.
+    #[must_use]
+    pub fn may_block(self, lane: LaneId) -> bool {
+        self.host_tasks().contains(lane)
+    }
+
+    /// Who runs the copies of fences, which are host tasks to the graph.
+    #[must_use]
+    pub fn fences(self) -> Target {
+        Target::Lanes(group(self.host_lane(HOST_TASK_LANES), FENCE_LANES))
+    }
+
+    /// Who runs an instruction; for that of a fence, see [`fences`](Self::fences).
     #[must_use]
     pub fn target(self, kind: &InstructionKind) -> Target {
         match kind {
@@ -52,9 +78,7 @@ impl LaneLayout {
             InstructionKind::Copy { source, target, .. } => {
                 Target::Lanes(group(self.copy_lane(source.memory, target.memory), 1))
             }
-            InstructionKind::HostTask { .. } => {
-                Target::Lanes(group(self.host_lane(0), HOST_TASK_LANES))
-            }
+            InstructionKind::HostTask { .. } => Target::Lanes(self.host_tasks()),
             InstructionKind::Alloc { .. }
             | InstructionKind::Free { .. }
             | InstructionKind::Send { .. }
@@ -69,8 +93,12 @@ impl LaneLayout {
     fn copy_lane(self, source: MemoryId, target: MemoryId) -> u16 {
         match source.device().or(target.device()) {
             Some(device) => device_lane(device, KERNEL_LANES),
-            None => self.host_lane(HOST_TASK_LANES),
+            None => self.host_lane(HOST_LANES - 1),
         }
+    }
+
+    fn host_tasks(self) -> LaneGroup {
+        group(self.host_lane(0), HOST_TASK_LANES)
     }
 
     fn host_lane(self, lane: u16) -> u16 {
@@ -128,13 +156,16 @@ mod tests {
             InstructionKind::HostTask { task, accesses: accesses() },
             copy(MemoryId::USER, MemoryId::HOST),
         ];
-        let groups = kinds.each_ref().map(|kind| match layout.target(kind) {
-            Target::Lanes(group) => group,
-            Target::Node => panic!("{kind:?} has a lane"),
-        });
-        for slot in 0..u16::try_from(layout.count()).unwrap() {
-            let lane = LaneId::from_slot(slot);
+        let targets = kinds.iter().map(|kind| layout.target(kind)).chain([layout.fences()]);
+        let groups: Vec<_> = targets
+            .map(|target| match target {
+                Target::Lanes(group) => group,
+                Target::Node => panic!("all of this has lanes"),
+            })
+            .collect();
+        for lane in layout.lanes() {
             assert_eq!(groups.iter().filter(|group| group.contains(lane)).count(), 1, "{lane:?}");
+            assert_eq!(layout.may_block(lane), groups[4].contains(lane), "{lane:?}");
         }
         assert_eq!(
             layout.target(&copy(memory(1), memory(0))),

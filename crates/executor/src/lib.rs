@@ -17,6 +17,7 @@ mod progress;
 mod reactor;
 mod submission;
 mod sync;
+mod threads;
 mod window;
 mod work;
 

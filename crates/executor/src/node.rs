@@ -11,7 +11,7 @@ use celerity_idag::{
     DeviceId, Instruction, InstructionGraph, InstructionGraphConfig, InstructionId,
     InstructionKind, MessageId, Schedule,
 };
-use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId};
+use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId, Work};
 
 use crate::arbiter::{Arbiter, ArbiterError};
 use crate::backend::{Backend, Completion};
@@ -320,11 +320,16 @@ impl Node {
             self.communicator.send_pilot(pilot);
         }
         for Instruction { id, kind, dependencies } in schedule.instructions.drain(..) {
+            let mut target = self.lanes.target(&kind);
             if let Some(task) = task_of(&kind) {
                 let running = self.tasks.get_mut(task.index());
-                running.expect("instructions come with their task").incomplete += 1;
+                let running = running.expect("instructions come with their task");
+                running.incomplete += 1;
+                if running.task.work == Work::Fence {
+                    target = self.lanes.fences();
+                }
             }
-            let _: Step = self.engine.submit(id, &dependencies, self.lanes.target(&kind));
+            let _: Step = self.engine.submit(id, &dependencies, target);
             self.pending.insert(id.index(), kind);
         }
         schedule.clear();

@@ -1,5 +1,6 @@
-//! The threads that all lanes and large transfers share: a `rayon` pool that
-//! takes turns strictly in order. Knows nothing of what runs.
+//! The threads that kernels, copies and large transfers share: a `rayon` pool
+//! that takes turns strictly in order. Knows nothing of what runs, but that it
+//! computes: what blocks belongs elsewhere.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,6 +9,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::RunError;
 use crate::sync::lock;
+use crate::threads::{STACK, mark, no_threads};
 
 /// A pool whose turns start in the order in which they were asked for, also
 /// those asked for by its own threads.
@@ -19,10 +21,6 @@ pub struct CpuPool {
     threads: ThreadPool,
     turns: Mutex<VecDeque<Turn>>,
 }
-
-/// A thread that waits inside a kernel for other threads takes turns meanwhile,
-/// so kernels of several lanes can be on one stack. Only what is used counts.
-const STACK: usize = 16 << 20;
 
 type Turn = Box<dyn FnOnce() + Send>;
 
@@ -37,6 +35,7 @@ impl CpuPool {
         let threads = builder
             .thread_name(|index| format!("celerity-{index}"))
             .stack_size(STACK)
+            .start_handler(|_| mark())
             .build()
             .map_err(|error| no_threads(&error.to_string()))?;
         Ok(Arc::new(Self { threads, turns: Mutex::default() }))
@@ -61,10 +60,6 @@ impl CpuPool {
             oldest.expect("there is a turn for every job")();
         });
     }
-}
-
-pub(crate) fn no_threads(reason: &str) -> RunError {
-    RunError::Start { what: format!("no threads: {reason}; allow this process more") }
 }
 
 #[cfg(test)]

@@ -133,8 +133,11 @@ impl Reactor {
         match message {
             Message::Submission(node, submission) => nodes[node.slot()].submit(submission),
             // Taken back before the nodes are polled, so that what comes later
-            // wakes again.
-            Message::Wake => self.woken.store(false, Ordering::Release),
+            // wakes again. Acquires what those have published who found a
+            // wake-up in the channel and sent none of their own.
+            Message::Wake => {
+                self.woken.swap(false, Ordering::AcqRel);
+            }
         }
     }
 

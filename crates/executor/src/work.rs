@@ -28,6 +28,12 @@ pub trait DeviceKernel: Send + Sync + 'static {
 }
 
 /// A host task's function, or what copies a fence's snapshot out.
+///
+/// A host task may block: on input and output, on other threads, on a fence
+/// that was submitted before. It runs outside of the pool, so `rayon` calls
+/// inside spread over `rayon`'s global one. At most four of a node run at a
+/// time, so none may wait for a later one. A fence's copy shares the pool with
+/// kernels and must not block.
 pub type HostFunction = Box<dyn FnOnce(&[BoundMemory<'_>]) + Send>;
 
 /// What a task carries besides its record in the graphs.

@@ -2,37 +2,83 @@
 //! pointers.
 
 /// A half-open box of elements, in buffer coordinates.
+///
+/// Law: every box without elements is [`EMPTY`](Self::EMPTY), so `min` lies below
+/// `max` in each dimension of any other. Views rely on that to stay inside of
+/// their memory.
+///
+/// ```
+/// use celerity_kernel::Bounds;
+/// let left = Bounds::new([0, 0], [4, 2]);
+/// assert_eq!((left.range(), left.volume()), ([4, 2], 8));
+/// assert!(Bounds::from_range([4, 4]).contains_all(&left));
+/// assert_eq!(Bounds::new([1, 3], [4, 2]), Bounds::EMPTY);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds<const D: usize> {
-    /// The first index in each dimension.
-    pub min: [usize; D],
-    /// One past the last index in each dimension; not below `min`.
-    pub max: [usize; D],
+    min: [usize; D],
+    max: [usize; D],
 }
 
 impl<const D: usize> Bounds<D> {
-    /// A box without elements, or the one element if `D` is 0.
+    /// The box without elements, or the one element if `D` is 0.
     pub const EMPTY: Self = Self { min: [0; D], max: [0; D] };
+
+    /// The box from `min` up to, but without, `max`; [`EMPTY`](Self::EMPTY) if
+    /// `max` is not above `min` in every dimension. O(D).
+    #[must_use]
+    #[inline]
+    pub const fn new(min: [usize; D], max: [usize; D]) -> Self {
+        let mut dim = 0;
+        while dim < D {
+            if min[dim] >= max[dim] {
+                return Self::EMPTY;
+            }
+            dim += 1;
+        }
+        Self { min, max }
+    }
 
     /// The box of the given size at the origin.
     #[must_use]
     #[inline]
     pub const fn from_range(range: [usize; D]) -> Self {
-        Self { min: [0; D], max: range }
+        Self::new([0; D], range)
     }
 
-    /// The size in each dimension.
+    /// The first index in each dimension.
+    #[must_use]
+    #[inline]
+    pub const fn min(&self) -> [usize; D] {
+        self.min
+    }
+
+    /// One past the last index in each dimension.
+    #[must_use]
+    #[inline]
+    pub const fn max(&self) -> [usize; D] {
+        self.max
+    }
+
+    /// The size in each dimension, in elements.
     #[must_use]
     #[inline]
     pub fn range(&self) -> [usize; D] {
         core::array::from_fn(|dim| self.max[dim] - self.min[dim])
     }
 
-    /// The number of elements.
+    /// The number of elements, or `usize::MAX` if there are more. O(D).
     #[must_use]
     #[inline]
     pub fn volume(&self) -> usize {
-        self.range().iter().product()
+        self.range().iter().fold(1, |volume, &size| volume.saturating_mul(size))
+    }
+
+    /// Whether there is no element; never without dimensions.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.max.first() == Some(&0)
     }
 
     /// Whether `index` is one of the elements. O(D).
@@ -42,11 +88,11 @@ impl<const D: usize> Bounds<D> {
         (0..D).all(|dim| self.min[dim] <= index[dim] && index[dim] < self.max[dim])
     }
 
-    /// Whether all elements of `other` are elements of this box.
+    /// Whether all elements of `other` are elements of this box. O(D).
     #[must_use]
     #[inline]
     pub fn contains_all(&self, other: &Self) -> bool {
-        other.volume() == 0
+        other.is_empty()
             || (0..D).all(|dim| self.min[dim] <= other.min[dim] && other.max[dim] <= self.max[dim])
     }
 }
@@ -104,9 +150,31 @@ impl<const D: usize> Layout<D> {
 
 /// The index of a row: all dimensions but the fastest. `[]` for one dimension,
 /// `[y]` for two, `[z, y]` for three.
-pub trait OuterIndex<const D: usize>: Copy {
+///
+/// Sealed, because views trust it to change nothing but the fastest dimension:
+///
+/// ```compile_fail,E0277
+/// use celerity_kernel::OuterIndex;
+///
+/// #[derive(Clone, Copy)]
+/// struct Elsewhere;
+///
+/// impl OuterIndex<1> for Elsewhere {
+///     fn with_fastest(self, fastest: usize) -> [usize; 1] {
+///         [fastest + 7]
+///     }
+/// }
+/// ```
+pub trait OuterIndex<const D: usize>: Copy + sealed::Sealed {
     /// The first element of the row if rows start at `fastest`.
     fn with_fastest(self, fastest: usize) -> [usize; D];
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for [usize; 0] {}
+    impl Sealed for [usize; 1] {}
+    impl Sealed for [usize; 2] {}
 }
 
 impl OuterIndex<1> for [usize; 0] {
@@ -136,7 +204,7 @@ mod tests {
 
     #[test]
     fn positions_are_row_major_within_the_extent() {
-        let extent = Bounds { min: [10, 20, 30], max: [12, 23, 34] };
+        let extent = Bounds::new([10, 20, 30], [12, 23, 34]);
         let layout = Layout::row_major(&extent);
         assert_eq!(layout.strides(), [12, 4, 1]);
         assert_eq!(layout.position([10, 20, 30]), 0);
@@ -146,10 +214,10 @@ mod tests {
     #[test]
     fn a_part_is_contiguous_if_it_is_whole_below_its_slowest_dimension() {
         let layout = Layout::row_major(&Bounds::from_range([4, 8]));
-        assert!(layout.is_contiguous(&Bounds { min: [1, 0], max: [3, 8] }));
-        assert!(layout.is_contiguous(&Bounds { min: [2, 3], max: [3, 5] }));
-        assert!(!layout.is_contiguous(&Bounds { min: [1, 0], max: [3, 7] }));
-        assert!(layout.is_contiguous(&Bounds { min: [1, 3], max: [1, 5] }));
+        assert!(layout.is_contiguous(&Bounds::new([1, 0], [3, 8])));
+        assert!(layout.is_contiguous(&Bounds::new([2, 3], [3, 5])));
+        assert!(!layout.is_contiguous(&Bounds::new([1, 0], [3, 7])));
+        assert!(layout.is_contiguous(&Bounds::new([1, 3], [1, 5])));
         assert!(Layout::row_major(&Bounds::<0>::EMPTY).is_contiguous(&Bounds::EMPTY));
     }
 
@@ -157,5 +225,37 @@ mod tests {
     fn a_box_without_dimensions_has_one_element() {
         assert_eq!(Bounds::<0>::EMPTY.volume(), 1);
         assert!(Bounds::<0>::EMPTY.contains([]));
+    }
+
+    /// Coordinates whose differences, sums and products go wrong most easily.
+    const CORNERS: [usize; 7] = [0, 1, 2, 3, 1 << 32, 1 << 63, usize::MAX];
+
+    fn boxes() -> impl Iterator<Item = ([usize; 2], [usize; 2])> {
+        let points = || CORNERS.into_iter().flat_map(|y| CORNERS.into_iter().map(move |x| [y, x]));
+        points().flat_map(move |min| points().map(move |max| (min, max)))
+    }
+
+    #[test]
+    fn any_two_corners_make_a_sound_box() {
+        for (min, max) in boxes() {
+            let part = Bounds::new(min, max);
+            let sizes = [0, 1].map(|dim| max[dim].saturating_sub(min[dim]) as u128);
+            let exact = sizes[0] * sizes[1];
+            assert_eq!(part.volume() as u128, exact.min(usize::MAX as u128), "{part:?}");
+            assert_eq!(part.is_empty(), exact == 0, "{part:?}");
+            assert_eq!(part == Bounds::EMPTY, exact == 0, "{part:?}");
+        }
+    }
+
+    #[test]
+    fn inside_means_both_corners_or_nothing() {
+        let whole = Bounds::new([1, 0], [3, 2]);
+        for (min, max) in boxes() {
+            let empty = (0..2).any(|dim| min[dim] >= max[dim]);
+            let inside = min[0] >= 1 && max[0] <= 3 && max[1] <= 2;
+            let part = Bounds::new(min, max);
+            assert_eq!(whole.contains_all(&part), empty || inside, "{part:?}");
+            assert_eq!(Bounds::EMPTY.contains_all(&part), empty, "{part:?}");
+        }
     }
 }

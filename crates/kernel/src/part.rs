@@ -69,10 +69,10 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     #[inline]
     pub fn row(&self, outer: impl OuterIndex<D>) -> &'a [T] {
         let mut parts =
-            self.boxes().filter(|part| part.contains(outer.with_fastest(part.min[D - 1])));
+            self.boxes().filter(|part| part.contains(outer.with_fastest(part.min()[D - 1])));
         match (parts.next(), parts.next()) {
             (Some(part), None) => {
-                self.run(outer.with_fastest(part.min[D - 1]), part.range()[D - 1])
+                self.run(outer.with_fastest(part.min()[D - 1]), part.range()[D - 1])
             }
             _ => no_such_row(&outer.with_fastest(0)[..D - 1], &self.first, self.rest),
         }
@@ -87,7 +87,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     #[inline]
     pub fn try_as_slice(&self) -> Option<&'a [T]> {
         let side_by_side = self.rest.is_empty() && self.layout.is_contiguous(&self.first);
-        side_by_side.then(|| self.run(self.first.min, self.first.volume()))
+        side_by_side.then(|| self.run(self.first.min(), self.first.volume()))
     }
 
     /// As [`try_as_slice`](Self::try_as_slice).
@@ -174,8 +174,8 @@ struct Declared<'a, const D: usize> {
 
 impl<const D: usize> core::fmt::Display for Declared<'_, D> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:?} to {:?}", self.first.min, self.first.max)?;
-        self.rest.iter().try_for_each(|part| write!(f, ", {:?} to {:?}", part.min, part.max))
+        write!(f, "{:?} to {:?}", self.first.min(), self.first.max())?;
+        self.rest.iter().try_for_each(|part| write!(f, ", {:?} to {:?}", part.min(), part.max()))
     }
 }
 
@@ -183,8 +183,7 @@ impl<const D: usize> core::fmt::Display for Declared<'_, D> {
 mod tests {
     use super::*;
 
-    const PARTS: [Bounds<2>; 2] =
-        [Bounds { min: [1, 2], max: [2, 4] }, Bounds { min: [2, 0], max: [4, 5] }];
+    const PARTS: [Bounds<2>; 2] = [Bounds::new([1, 2], [2, 4]), Bounds::new([2, 0], [4, 5])];
 
     fn view<'a>(elements: &'a [i32; 20], boxes: &'a [Bounds<2>]) -> PartView<'a, i32, 2> {
         // SAFETY: the layout covers the whole array, all of it borrowed.

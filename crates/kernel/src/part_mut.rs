@@ -41,7 +41,8 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
         self.part
     }
 
-    /// A view of a part of this one, which is unusable meanwhile.
+    /// A view of a part of this one, which is unusable meanwhile. The part
+    /// without elements is inside of every box.
     ///
     /// # Panics
     /// If `part` is not inside of this view's box.
@@ -89,7 +90,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[must_use]
     #[inline]
     pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> &mut [T] {
-        let start = outer.with_fastest(self.part.min[D - 1]);
+        let start = outer.with_fastest(self.part.min()[D - 1]);
         if !self.part.contains(start) {
             not_own(&start, &self.part);
         }
@@ -102,7 +103,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[inline]
     pub fn try_as_mut_slice(&mut self) -> Option<&mut [T]> {
         let (part, side_by_side) = (self.part, self.layout.is_contiguous(&self.part));
-        side_by_side.then(|| self.run_mut(part.min, part.volume()))
+        side_by_side.then(|| self.run_mut(part.min(), part.volume()))
     }
 
     /// The `len` elements from `start`, known to lie side by side in the box.
@@ -165,7 +166,8 @@ impl<T> IndexMut<usize> for PartViewMut<'_, T, 1> {
 fn not_own<const D: usize>(index: &[usize; D], part: &Bounds<D>) -> ! {
     panic!(
         "index {index:?} is outside of what this item may write: {:?} to {:?}",
-        part.min, part.max
+        part.min(),
+        part.max()
     )
 }
 
@@ -173,9 +175,12 @@ fn not_own<const D: usize>(index: &[usize; D], part: &Bounds<D>) -> ! {
 #[inline(never)]
 fn not_inside<const D: usize>(part: &Bounds<D>, whole: &Bounds<D>) -> ! {
     panic!(
-        "the mapper sends a part of a chunk to {:?} to {:?}, which is not inside of what it said \
-         for the chunk, {:?} to {:?}: r(A ∪ B) = r(A) ∪ r(B) must hold",
-        part.min, part.max, whole.min, whole.max
+        "the part {:?} to {:?} is not inside of the box that it is taken from, {:?} to {:?}; if a \
+         range mapper named both, r(A ∪ B) = r(A) ∪ r(B) must hold",
+        part.min(),
+        part.max(),
+        whole.min(),
+        whole.max()
     )
 }
 
@@ -183,7 +188,7 @@ fn not_inside<const D: usize>(part: &Bounds<D>, whole: &Bounds<D>) -> ! {
 mod tests {
     use super::*;
 
-    const PART: Bounds<2> = Bounds { min: [1, 2], max: [3, 4] };
+    const PART: Bounds<2> = Bounds::new([1, 2], [3, 4]);
 
     fn view(elements: &mut [i32; 20]) -> PartViewMut<'_, i32, 2> {
         let layout = Layout::row_major(&Bounds::from_range([4, 5]));
@@ -197,7 +202,7 @@ mod tests {
         let mut view = view(&mut elements);
         view.row_mut([1]).fill(1);
         view.set([2, 3], 2);
-        view.narrowed(Bounds { min: [2, 2], max: [3, 3] })[[2, 2]] = 3;
+        view.narrowed(Bounds::new([2, 2], [3, 3]))[[2, 2]] = 3;
         assert_eq!(view.get_mut([0, 2]), None);
         assert_eq!(view.get([1, 4]), None);
         assert_eq!(view[[2, 2]], 3);
@@ -213,8 +218,29 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "must hold")]
+    fn narrowing_to_nothing_reaches_nothing() {
+        let mut elements = [0; 20];
+        let mut view = view(&mut elements);
+        for (min, max) in [([3, 3], [2, 2]), ([2, 3], [2, 4]), ([usize::MAX; 2], [0; 2])] {
+            let mut nothing = view.narrowed(Bounds::new(min, max));
+            assert_eq!(nothing.bounds(), Bounds::EMPTY);
+            assert_eq!(nothing.try_as_mut_slice(), Some(&mut [][..]));
+            assert_eq!(
+                (nothing.get([2, 3]), nothing.get(min), nothing.get(max)),
+                (None, None, None)
+            );
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "is not inside of the box")]
+    fn a_volume_beyond_64_bits_is_not_nothing() {
+        let _ = view(&mut [0; 20]).narrowed(Bounds::from_range([1 << 32, 1 << 32]));
+    }
+
+    #[test]
+    #[should_panic(expected = "is not inside of the box")]
     fn narrowing_cannot_widen() {
-        let _ = view(&mut [0; 20]).narrowed(Bounds { min: [1, 2], max: [2, 5] });
+        let _ = view(&mut [0; 20]).narrowed(Bounds::new([1, 2], [2, 5]));
     }
 }

@@ -53,11 +53,11 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
 
     pub(crate) fn check_declared(&self, part: &Bounds<D>) {
         assert!(
-            self.boxes.iter().any(|declared| declared.contains_all(part)) || part.volume() == 0,
+            part.is_empty() || self.boxes.iter().any(|declared| declared.contains_all(part)),
             "a part of the chunk maps to {:?} to {:?}, which is not inside of what the range \
              mapper said for the whole chunk: r(A ∪ B) = r(A) ∪ r(B) must hold",
-            part.min,
-            part.max,
+            part.min(),
+            part.max(),
         );
     }
 
@@ -163,7 +163,7 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
     /// The volume of a whole buffer, after a check that all of it is here.
     fn check_whole(&self, range: [usize; D]) -> usize {
         let whole = Bounds::from_range(range);
-        let complete = whole.volume() == 0 || (self.extent == whole && self.boxes == [whole]);
+        let complete = whole.is_empty() || (self.extent == whole && self.boxes == [whole]);
         assert!(complete, "the executor bound a part of a buffer that was accessed as a whole");
         whole.volume()
     }
@@ -177,11 +177,12 @@ fn declared<const D: usize>(region: &Region) -> Vec<Bounds<D>> {
 /// order. A box without dimensions is one row of length 1.
 #[inline]
 pub(crate) fn rows_of<const K: usize>(part: &Bounds<K>, mut visit: impl FnMut([usize; K], usize)) {
-    if part.volume() == 0 {
+    if part.is_empty() {
         return;
     }
     let len = part.range().last().copied().unwrap_or(1);
-    let mut start = part.min;
+    let (min, max) = (part.min(), part.max());
+    let mut start = min;
     loop {
         visit(start, len);
         // An odometer over all dimensions but the fastest.
@@ -192,10 +193,10 @@ pub(crate) fn rows_of<const K: usize>(part: &Bounds<K>, mut visit: impl FnMut([u
             }
             dim -= 1;
             start[dim] += 1;
-            if start[dim] < part.max[dim] {
+            if start[dim] < max[dim] {
                 break;
             }
-            start[dim] = part.min[dim];
+            start[dim] = min[dim];
         }
     }
 }
@@ -213,10 +214,10 @@ mod tests {
     #[test]
     fn rows_come_in_order_in_every_dimensionality() {
         assert_eq!(rows(Bounds::<0>::EMPTY), [([], 1)]);
-        assert_eq!(rows(Bounds { min: [3], max: [7] }), [([3], 4)]);
-        assert_eq!(rows(Bounds { min: [1, 2], max: [3, 4] }), [([1, 2], 2), ([2, 2], 2)]);
-        let cube = Bounds { min: [0, 1, 2], max: [2, 3, 3] };
+        assert_eq!(rows(Bounds::new([3], [7])), [([3], 4)]);
+        assert_eq!(rows(Bounds::new([1, 2], [3, 4])), [([1, 2], 2), ([2, 2], 2)]);
+        let cube = Bounds::new([0, 1, 2], [2, 3, 3]);
         assert_eq!(rows(cube), [([0, 1, 2], 1), ([0, 2, 2], 1), ([1, 1, 2], 1), ([1, 2, 2], 1)]);
-        assert_eq!(rows(Bounds { min: [0, 5], max: [2, 5] }), []);
+        assert_eq!(rows(Bounds::new([0, 5], [2, 5])), []);
     }
 }

@@ -137,14 +137,14 @@ host_part!([const D: usize] Fixed<D>, D);
 host_part!([const D: usize] CustomMapper<0, D>, D);
 host_part!([const D: usize] DisjointMapper<0, D>, D);
 
-/// The accesses of a host task: one access, or a tuple of up to eight. The
-/// function gets the views in the same order. Sealed.
+/// The accesses of a host task: one access, or a tuple of up to eight; sealed.
+/// The function gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a host task cannot have the accesses `{Self}`",
     label = "not accesses that a host task can have",
     note = "a task that runs once has no index space to map: use `all()` or `fixed(..)`"
 )]
-pub trait HostAccesses {
+pub trait HostAccesses: Sealed {
     /// What the host task gets.
     type Views<'a>;
     #[doc(hidden)]

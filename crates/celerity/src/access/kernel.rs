@@ -88,4 +88,16 @@ pub(super) mod sealed {
     pub trait Sealed {}
     impl<T, const D: usize, M> Sealed for ReadAccess<T, D, M> {}
     impl<T, const D: usize, M> Sealed for WriteAccess<T, D, M> {}
+
+    macro_rules! seal_tuples {
+        () => {
+            impl Sealed for () {}
+        };
+        ($first:ident $($rest:ident)*) => {
+            impl<$first: Sealed, $($rest: Sealed),*> Sealed for ($first, $($rest,)*) {}
+            seal_tuples!($($rest)*);
+        };
+    }
+
+    seal_tuples!(A0 A1 A2 A3 A4 A5 A6 A7);
 }

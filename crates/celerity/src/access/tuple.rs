@@ -7,11 +7,12 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{Item, Row};
 
 use super::kernel::KernelAccess;
+use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::error::Result;
 
 /// The accesses of a kernel over `K` dimensions: one access, or a tuple of up
-/// to eight. The kernel gets the views in the same order. Sealed.
+/// to eight; sealed. The kernel gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a {K}-dimensional kernel cannot have the accesses `{Self}`",
     label = "not accesses that this kernel can have",
@@ -20,7 +21,7 @@ use crate::error::Result;
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality; kernels write through `one_to_one`, `slice` or `disjoint_mapper`"
 )]
-pub trait KernelAccesses<const K: usize> {
+pub trait KernelAccesses<const K: usize>: Sealed {
     /// What an item kernel gets.
     type ItemViews<'a>;
     /// What a row kernel gets.

@@ -8,7 +8,7 @@ use celerity_tdag::UninitializedRead;
 use super::Config;
 use crate::log::LogLevel;
 
-/// What is wrong with a configuration.
+/// What is wrong with the environment variables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -29,12 +29,6 @@ pub enum ConfigError {
         value: String,
         /// What is valid.
         expected: &'static str,
-    },
-    /// A setting that cannot be zero.
-    #[error("the setting `{setting}` is 0, but must be at least 1")]
-    Zero {
-        /// The setting, as its [`Config`] method is called.
-        setting: &'static str,
     },
 }
 

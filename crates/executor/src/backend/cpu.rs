@@ -1,5 +1,6 @@
-//! Devices made of CPU threads: every device has a memory of its own, all
-//! lanes of all nodes share one pool.
+//! Devices made of CPU threads: every device has a memory of its own. The lanes
+//! of all nodes share one pool, but for those whose jobs may block: each of
+//! these has a thread of its own.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use crate::sync::lock;
 
 mod lane;
 
-use lane::Lane;
+use lane::{Lane, Place};
 
 /// A node's CPU devices.
 ///
@@ -54,7 +55,9 @@ impl Reports {
 
 impl CpuBackend {
     /// A node with so many devices, each with room for `device_limit` bytes if
-    /// that is given. Jobs run on `pool`.
+    /// that is given. Jobs run on `pool`; those that [may
+    /// block](LaneLayout::may_block) run on threads that start when they are
+    /// needed, one per lane, and end with the backend.
     #[must_use]
     pub fn new(
         devices: usize,
@@ -64,8 +67,12 @@ impl CpuBackend {
     ) -> Self {
         let layout = LaneLayout::new(devices);
         let reports = Arc::new(Reports { completed: Mutex::default(), waker });
-        let lane = || Arc::new(Lane::new(pool.clone(), reports.clone()));
-        let lanes = std::iter::repeat_with(lane).take(layout.count()).collect();
+        let lanes = layout.lanes().map(|lane| {
+            let own_thread = layout.may_block(lane);
+            let place = if own_thread { Place::OwnThread } else { Place::Pool(pool.clone()) };
+            Arc::new(Lane::new(place, reports.clone()))
+        });
+        let lanes = lanes.collect();
         let last = MemoryId::of_device(DeviceId::from_index(devices as u64));
         let memories = (0..last.index()).map(MemoryId::from_index).map(|memory| CpuMemory {
             limit: memory.device().and(device_limit),

@@ -4,13 +4,13 @@
 
 use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
+use celerity_regions::Subrange;
 
 use super::KernelAccess;
 use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{All, CustomMapper, DisjointMapper, Fixed, ItemMapper, Slice};
-use crate::range::subrange;
 
 impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<T, D, All> {
     type ItemView<'a> = WholeView<'a, T, D>;
@@ -140,11 +140,11 @@ impl<M, const D: usize> OwnPartPlan<M, D> {
     where
         M: ItemMapper<K, D>,
     {
-        let mut max = start.map(|first| first + 1);
-        if let Some(fastest) = max.last_mut() {
-            *fastest = *fastest - 1 + len;
+        let mut range = [1; K];
+        if let Some(fastest) = range.last_mut() {
+            *fastest = len;
         }
-        self.mapper.part(subrange(&Bounds { min: start, max }), global, self.range)
+        self.mapper.part(Subrange { offset: start, range }, global, self.range)
     }
 }
 

@@ -1,10 +1,11 @@
-//! One lane: a queue whose jobs run one after another on a shared pool. A lane
-//! has no thread; while it has jobs, it takes turns on the pool.
+//! One lane: a queue whose jobs run one after another, in turns on the shared
+//! pool or on a thread of the lane's own. Knows nothing of other lanes.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 
 use celerity_idag::InstructionId;
 
@@ -14,39 +15,56 @@ use crate::copy::copy_elements_spread;
 use crate::error::panic_message;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
+use crate::threads;
 
-/// After so many jobs a lane takes another turn, so that one with many short
-/// jobs does not keep a thread from the others.
+/// After so many jobs a lane on the pool takes another turn, so that one with
+/// many short jobs does not keep a thread from the others.
 const BURST: usize = 16;
 
+/// Where a lane's jobs run.
+pub(super) enum Place {
+    /// On the pool that all lanes share, while there are jobs.
+    Pool(Arc<CpuPool>),
+    /// On a thread that starts with the first job and sleeps between jobs: for
+    /// jobs that may block, which would starve the others on a shared thread.
+    OwnThread,
+}
+
 pub(super) struct Lane {
+    place: Place,
     state: Mutex<LaneState>,
-    became_quiet: Condvar,
-    pool: Arc<CpuPool>,
+    /// The lane has become busy or quiet, or has been halted.
+    changed: Condvar,
     reports: Arc<Reports>,
 }
 
 #[derive(Default)]
 struct LaneState {
     queue: VecDeque<(InstructionId, Job)>,
-    /// Whether the lane has a turn, or has asked for one.
+    /// Whether somebody is at the queue, or will be as soon as there is a turn.
     running: bool,
     /// Whether nothing may start any more.
     halted: bool,
+    /// Of a lane with a thread of its own, once it has started.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Lane {
-    pub(super) fn new(pool: Arc<CpuPool>, reports: Arc<Reports>) -> Self {
-        Self { state: Mutex::default(), became_quiet: Condvar::new(), pool, reports }
+    pub(super) fn new(place: Place, reports: Arc<Reports>) -> Self {
+        Self { place, state: Mutex::default(), changed: Condvar::new(), reports }
     }
 
     pub(super) fn push(self: &Arc<Self>, instruction: InstructionId, job: Job) {
         let mut state = lock(&self.state);
         state.queue.push_back((instruction, job));
-        if !state.running && !state.halted {
-            state.running = true;
-            drop(state);
-            self.spawn();
+        if state.running || state.halted {
+            return;
+        }
+        state.running = true;
+        drop(state);
+        match &self.place {
+            Place::Pool(pool) => self.take_turn(pool),
+            Place::OwnThread => self.wake_thread(),
         }
     }
 
@@ -55,6 +73,7 @@ impl Lane {
     pub(super) fn halt(&self) -> VecDeque<(InstructionId, Job)> {
         let mut state = lock(&self.state);
         state.halted = true;
+        self.changed.notify_all();
         std::mem::take(&mut state.queue)
     }
 
@@ -62,25 +81,73 @@ impl Lane {
         !lock(&self.state).running
     }
 
+    /// Waits for the running job of a halted lane, and for its thread to end.
     pub(super) fn wait_until_quiet(&self) {
-        drop(wait_while(&self.became_quiet, lock(&self.state), |state| state.running));
-    }
-
-    fn spawn(self: &Arc<Self>) {
-        let lane = self.clone();
-        self.pool.take_turn(move || lane.run_burst());
-    }
-
-    fn run_burst(self: Arc<Self>) {
-        for _ in 0..BURST {
-            let Some((instruction, job)) = self.take_next() else { return };
-            let panic = run(job);
-            if panic.is_some() {
-                lock(&self.state).halted = true;
-            }
-            self.reports.push(Completion { instruction, panic });
+        let mut state = wait_while(&self.changed, lock(&self.state), |state| state.running);
+        let thread = state.thread.take();
+        drop(state);
+        if let Some(thread) = thread {
+            // It catches what jobs panic with, and has nothing else to say.
+            drop(thread.join());
         }
-        self.spawn();
+    }
+
+    fn take_turn(self: &Arc<Self>, pool: &Arc<CpuPool>) {
+        let (lane, again) = (self.clone(), pool.clone());
+        pool.take_turn(move || {
+            if (0..BURST).all(|_| lane.run_next()) {
+                lane.take_turn(&again);
+            }
+        });
+    }
+
+    fn wake_thread(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        if state.thread.is_some() {
+            return self.changed.notify_all();
+        }
+        let lane = self.clone();
+        match threads::start("celerity-host".to_owned(), move || lane.run_until_halted()) {
+            Ok(thread) => state.thread = Some(thread),
+            Err(error) => {
+                drop(state);
+                self.fail_next(error.to_string());
+            }
+        }
+    }
+
+    /// What a thread of the lane's own does.
+    fn run_until_halted(&self) {
+        let mut halted = false;
+        while !halted {
+            while self.run_next() {}
+            let idle = |state: &mut LaneState| !state.running && !state.halted;
+            let state = wait_while(&self.changed, lock(&self.state), idle);
+            halted = !state.running;
+        }
+    }
+
+    /// Runs the next job, if there is one.
+    fn run_next(&self) -> bool {
+        let Some((instruction, job)) = self.take_next() else { return false };
+        self.report(instruction, run(job));
+        true
+    }
+
+    /// Lets the next job fail without running it.
+    fn fail_next(&self, reason: String) {
+        if let Some((instruction, job)) = self.take_next() {
+            drop(job);
+            self.report(instruction, Some(reason));
+            let _: Option<(InstructionId, Job)> = self.take_next();
+        }
+    }
+
+    fn report(&self, instruction: InstructionId, panic: Option<String>) {
+        if panic.is_some() {
+            lock(&self.state).halted = true;
+        }
+        self.reports.push(Completion { instruction, panic });
     }
 
     /// The next job; without one the lane goes quiet.
@@ -94,7 +161,7 @@ impl Lane {
         state.running = false;
         let halted = state.halted;
         drop(state);
-        self.became_quiet.notify_all();
+        self.changed.notify_all();
         if halted {
             self.reports.wake();
         }
@@ -116,4 +183,29 @@ fn run(job: Job) -> Option<String> {
         }
     }));
     outcome.err().map(|payload| panic_message(&*payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Arguments;
+    use crate::work::HostFunction;
+
+    #[test]
+    fn a_lane_without_a_thread_fails_its_next_job() {
+        let reports = Arc::new(Reports { completed: Mutex::default(), waker: Arc::new(|| {}) });
+        let lane = Lane::new(Place::OwnThread, reports.clone());
+        let arguments = Arguments::new(Box::default(), |_| None);
+        let function: HostFunction = Box::new(|_| panic!("must not run"));
+        let instruction = InstructionId::from_index(3);
+        // As `push` leaves it when it goes for a thread.
+        let mut state = lock(&lane.state);
+        state.queue.push_back((instruction, Job::Host { function, arguments }));
+        state.running = true;
+        drop(state);
+        lane.fail_next("no threads".to_owned());
+        let failed = Completion { instruction, panic: Some("no threads".to_owned()) };
+        assert_eq!(*lock(&reports.completed), [failed]);
+        assert!(lane.is_quiet());
+    }
 }

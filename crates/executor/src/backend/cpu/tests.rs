@@ -83,6 +83,85 @@ fn lanes_run_concurrently() {
     assert_eq!(completions(&mut backend, 2).len(), 2);
 }
 
+/// The lanes of host tasks, on a node with two devices.
+fn blocking_lanes() -> Vec<u16> {
+    let lanes = (0..).zip(LaneLayout::new(2).lanes());
+    lanes.filter(|(_, lane)| LaneLayout::new(2).may_block(*lane)).map(|(slot, _)| slot).collect()
+}
+
+#[test]
+fn lanes_that_block_leave_the_pool_to_others() {
+    let mut backend = backend(1, None);
+    let lanes = blocking_lanes();
+    assert_eq!(lanes.len(), 4);
+    let released = Arc::new(Barrier::new(lanes.len() + 1));
+    for (index, lane) in (0..).zip([&lanes[..], &[0]].concat()) {
+        let released = released.clone();
+        // None returns before all have started, the one on the pool last.
+        let meet = host(move || {
+            released.wait();
+        });
+        enqueue(&mut backend, lane, index, meet);
+    }
+    assert_eq!(completions(&mut backend, 5).len(), 5);
+}
+
+#[test]
+fn a_lane_with_a_thread_keeps_order_and_thread_between_jobs() {
+    let mut backend = backend(1, None);
+    let (lane, seen) = (blocking_lanes()[0], Arc::new(Mutex::new(Vec::new())));
+    for round in 0..3 {
+        for index in 0..50 {
+            let seen = seen.clone();
+            let job = host(move || lock(&seen).push((std::thread::current().id(), index)));
+            enqueue(&mut backend, lane, round * 50 + index, job);
+        }
+        completions(&mut backend, 50);
+        wait_until_quiet(&backend);
+    }
+    let seen = lock(&seen);
+    assert!(seen.iter().all(|(thread, _)| *thread == seen[0].0), "one thread for all rounds");
+    assert!(seen.chunks(50).all(|round| round.len() == 50 && round.is_sorted_by_key(|job| job.1)));
+}
+
+#[test]
+fn a_panic_on_a_lane_with_a_thread_halts_it() {
+    let mut backend = backend(1, None);
+    let (lane, ran) = (blocking_lanes()[3], Arc::new(AtomicUsize::new(0)));
+    enqueue(&mut backend, lane, 1, host(|| panic!("boom")));
+    enqueue(&mut backend, lane, 2, count(&ran));
+    let done = completions(&mut backend, 1);
+    assert_eq!(done[0].panic.as_deref(), Some("boom"));
+    wait_until_quiet(&backend);
+    enqueue(&mut backend, lane, 3, count(&ran));
+    backend.cancel();
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    assert_eq!(Arc::strong_count(&ran), 1, "what did not run is dropped");
+}
+
+#[test]
+fn threads_of_lanes_end_with_the_backend() {
+    struct CountEnd(Arc<AtomicUsize>);
+    impl Drop for CountEnd {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    thread_local! {
+        static AT_END: std::cell::RefCell<Option<CountEnd>> = const { std::cell::RefCell::new(None) };
+    }
+    let (mut backend, ended) = (backend(1, None), Arc::new(AtomicUsize::new(0)));
+    for (index, lane) in (0..).zip(blocking_lanes()) {
+        let at_end = CountEnd(ended.clone());
+        enqueue(&mut backend, lane, index, host(move || AT_END.set(Some(at_end))));
+    }
+    completions(&mut backend, 4);
+    wait_until_quiet(&backend);
+    assert_eq!(ended.load(Ordering::SeqCst), 0, "idle threads stay");
+    drop(backend);
+    assert_eq!(ended.load(Ordering::SeqCst), 4);
+}
+
 #[test]
 fn a_busy_lane_leaves_others_their_turn() {
     let mut backend = backend(1, None);
