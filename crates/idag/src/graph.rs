@@ -244,7 +244,7 @@ fn check_writes(
             continue;
         }
         let buffer = buffers.get(access.buffer);
-        let (name, task_name) = (|| buffer.name.clone(), || task.to_string());
+        let context = || (task.to_string(), buffer.name.clone());
         let global = task.work.extent();
         let input = MapperInput { chunk, global, buffer: buffer.extent };
         let mut unwritten = access.mapper.map(&input);
@@ -252,15 +252,15 @@ fn check_writes(
         for writes in launches.iter().map(|launch| &launch.accesses[slot].region) {
             let region = written.intersection(writes);
             if !region.is_empty() {
-                let (task, buffer) = (task_name(), name());
+                let (task, buffer) = context();
                 diagnostics.push(Diagnostic::OverlappingWrites { task, buffer, region });
             }
             written.union_with(writes);
             unwritten.subtract(writes);
         }
         if !unwritten.is_empty() {
-            let (task, buffer, region) = (task_name(), name(), unwritten);
-            diagnostics.push(Diagnostic::UnwrittenElements { task, buffer, region });
+            let (task, buffer) = context();
+            diagnostics.push(Diagnostic::UnwrittenElements { task, buffer, region: unwritten });
         }
     }
 }
