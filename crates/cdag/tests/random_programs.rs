@@ -1,7 +1,6 @@
 //! Command graphs of whole clusters against the brute-force model: random programs and the corpus.
 
-use celerity_testkit::check::{Configuration, any_configuration, check_cdag};
-use celerity_testkit::corpus;
+use celerity_testkit::check::{any_configuration, check_cdag, check_corpus};
 use celerity_testkit::program::{Sizes, any_program};
 use proptest::prelude::*;
 
@@ -18,14 +17,5 @@ proptest! {
 
 #[test]
 fn the_corpus_keeps_the_contract() {
-    for (name, program) in corpus::all(5) {
-        for nodes in 1..=4 {
-            for devices in 1..=3 {
-                let configuration = Configuration::new(nodes, devices);
-                if let Err(failure) = check_cdag(&program, &configuration) {
-                    panic!("{name}: {failure}");
-                }
-            }
-        }
-    }
+    check_corpus(5, check_cdag);
 }

@@ -2,8 +2,7 @@
 //! programs and the corpus, on 1 to 4 nodes of 1 to 3 devices. Kernels hash all
 //! that they read, so a single stale element changes the result.
 
-use celerity_testkit::check::{Configuration, any_configuration, check_run};
-use celerity_testkit::corpus;
+use celerity_testkit::check::{any_configuration, check_corpus, check_run};
 use celerity_testkit::program::{Sizes, any_program};
 use proptest::prelude::*;
 
@@ -20,13 +19,5 @@ proptest! {
 
 #[test]
 fn the_corpus_computes_what_the_twin_computes() {
-    for (name, program) in corpus::all(8) {
-        for nodes in 1..=4 {
-            for devices in 1..=3 {
-                if let Err(failure) = check_run(&program, &Configuration::new(nodes, devices)) {
-                    panic!("{name}: {failure}");
-                }
-            }
-        }
-    }
+    check_corpus(8, check_run);
 }

@@ -3,8 +3,7 @@
 use celerity_regions::Box3;
 use celerity_tdag::AccessMode::{Read, Write};
 use celerity_tdag::IndexSpace;
-use celerity_testkit::check::{Configuration, any_configuration, check_idag};
-use celerity_testkit::corpus;
+use celerity_testkit::check::{Configuration, any_configuration, check_corpus, check_idag};
 use celerity_testkit::program::{MapperSpec, ProgramBuilder, Sizes, any_program};
 use proptest::prelude::*;
 
@@ -21,16 +20,7 @@ proptest! {
 
 #[test]
 fn the_corpus_keeps_the_contract() {
-    for (name, program) in corpus::all(5) {
-        for nodes in 1..=4 {
-            for devices in 1..=3 {
-                let configuration = Configuration::new(nodes, devices);
-                if let Err(failure) = check_idag(&program, &configuration) {
-                    panic!("{name}: {failure}");
-                }
-            }
-        }
-    }
+    check_corpus(5, check_idag);
 }
 
 /// A host task reads two parts that touch no common element, and data for both

@@ -128,6 +128,23 @@ pub fn check_run(program: &Program, configuration: &Configuration) -> Verdict {
     })
 }
 
+/// Runs `check` on every program of the corpus with loops of `steps`, on nodes
+/// {1,2,3,4} × devices {1,2,3}.
+///
+/// # Panics
+/// With the name of the first program that fails, and the failure.
+pub fn check_corpus(steps: usize, check: impl Fn(&Program, &Configuration) -> Verdict) {
+    for (name, program) in crate::corpus::all(steps) {
+        for (nodes, devices) in
+            (1..=4).flat_map(|nodes| (1..=3).map(move |devices| (nodes, devices)))
+        {
+            if let Err(failure) = check(&program, &Configuration::new(nodes, devices)) {
+                panic!("{name}: {failure}");
+            }
+        }
+    }
+}
+
 /// The first difference between two observations.
 fn compare(node: NodeId, found: &Observation, expected: &Observation) -> Result<(), Violation> {
     let (found, expected) = (&found.snapshots, &expected.snapshots);

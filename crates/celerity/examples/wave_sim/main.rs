@@ -163,13 +163,7 @@ fn first_step(
         [size, size],
         (up.write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
         |_, (up, u)| {
-            *up = physics::first(Star {
-                centre: u.clamped([0, 0]),
-                north: u.clamped([-1, 0]),
-                south: u.clamped([1, 0]),
-                west: u.clamped([0, -1]),
-                east: u.clamped([0, 1]),
-            });
+            *up = physics::first(Star::around(|offset| u.clamped(offset)));
         },
     )?;
     Ok(())
@@ -185,13 +179,7 @@ fn item_step(
         [size, size],
         (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
         |_, (up, u)| {
-            let star = Star {
-                centre: u.clamped([0, 0]),
-                north: u.clamped([-1, 0]),
-                south: u.clamped([1, 0]),
-                west: u.clamped([0, -1]),
-                east: u.clamped([0, 1]),
-            };
+            let star = Star::around(|offset| u.clamped(offset));
             *up = physics::next(*up, star);
         },
     )?;
@@ -208,13 +196,7 @@ fn row_step(
         [size, size],
         (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
         |_, (up, u)| {
-            let star = Star {
-                centre: u.clamped([0, 0]),
-                north: u.clamped([-1, 0]),
-                south: u.clamped([1, 0]),
-                west: u.clamped([0, -1]),
-                east: u.clamped([0, 1]),
-            };
+            let star = Star::around(|offset| u.clamped(offset));
             physics::next_row(up, star);
         },
     )?;

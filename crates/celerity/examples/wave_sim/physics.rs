@@ -22,6 +22,20 @@ pub(crate) struct Star<T> {
     pub(crate) east: T,
 }
 
+impl<T> Star<T> {
+    /// What `at` finds at each offset (rows down, columns right) from the centre.
+    #[inline]
+    pub(crate) fn around(at: impl Fn([isize; 2]) -> T) -> Self {
+        Self {
+            centre: at([0, 0]),
+            north: at([-1, 0]),
+            south: at([1, 0]),
+            west: at([0, -1]),
+            east: at([0, 1]),
+        }
+    }
+}
+
 /// The height of the water at a cell of the `size`² field, at the start.
 pub(crate) fn initial([y, x]: [usize; 2], size: usize) -> f32 {
     let side = size as f32;
