@@ -6,18 +6,22 @@ use super::Violation;
 use crate::workspace::Package;
 
 /// The layers, lowest first: a crate may depend on those before it.
-const LAYERS: [&str; 7] = [
+const LAYERS: [&str; 8] = [
     "celerity-regions",
     "celerity-tdag",
     "celerity-cpd",
     "celerity-cdag",
     "celerity-idag",
+    "celerity-checker",
     "celerity-executor",
     "celerity",
 ];
 
 /// What a kernel sees: beside the layers, depends on none of ours.
 const KERNEL: &str = "celerity-kernel";
+
+/// Beside the layers too: any of ours may depend on these, and they on none of ours.
+const FOUNDATIONS: [&str; 2] = ["celerity-codec", "celerity-mutants"];
 
 /// The layers that run kernels and therefore may depend on [`KERNEL`].
 const KERNEL_USERS: [&str; 2] = ["celerity-executor", "celerity"];
@@ -48,13 +52,19 @@ fn check_package(package: &Package) -> Vec<Violation> {
 }
 
 fn is_ours(name: &str) -> bool {
-    name == KERNEL || LAYERS.contains(&name) || DEVELOPMENT.contains(&name)
+    name == KERNEL
+        || FOUNDATIONS.contains(&name)
+        || LAYERS.contains(&name)
+        || DEVELOPMENT.contains(&name)
 }
 
 fn may_depend(from: &str, to: &str) -> bool {
     let position = |list: &[&str], name| list.iter().position(|&entry| entry == name);
     if let Some(from) = position(&DEVELOPMENT, from) {
         return position(&DEVELOPMENT, to).is_none_or(|to| to < from);
+    }
+    if FOUNDATIONS.contains(&to) {
+        return !FOUNDATIONS.contains(&from) && from != KERNEL;
     }
     if to == KERNEL {
         return KERNEL_USERS.contains(&from);
@@ -89,6 +99,7 @@ mod tests {
     fn arrows_to_the_left_are_allowed() {
         for (from, to) in [
             ("celerity-tdag", "celerity-regions"),
+            ("celerity-regions", "celerity-codec"),
             ("celerity", "celerity-cdag"),
             ("celerity-executor", "celerity-kernel"),
             ("celerity-testkit", "celerity-executor"),
@@ -105,6 +116,7 @@ mod tests {
             ("celerity-idag", "celerity-executor"),
             ("celerity-cdag", "celerity-cdag"),
             ("celerity-kernel", "celerity-regions"),
+            ("celerity-codec", "celerity-mutants"),
             ("celerity-idag", "celerity-kernel"),
             ("celerity", "celerity-testkit"),
             ("celerity-testkit", "celerity-benches"),
