@@ -9,6 +9,7 @@ mod error;
 mod runner;
 mod tally;
 mod test;
+mod testkit;
 mod tidy;
 mod workspace;
 
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::error::Error;
+use crate::testkit::Program;
 use crate::workspace::Workspace;
 
 /// Automation of the Celerity workspace.
@@ -50,6 +52,24 @@ enum Command {
     ///
     /// The same rules run as tests under `cargo xtask test`.
     Tidy,
+    /// Simulate clusters: the real scheduler and executor under simulated time, network and devices.
+    #[command(disable_help_flag = true)]
+    Sim(Options),
+    /// Check random programs on random clusters with everything that can judge a schedule.
+    #[command(disable_help_flag = true)]
+    Check(Options),
+    /// Print the task, command or instruction graph of a program as text or as a picture.
+    #[command(disable_help_flag = true)]
+    Graph(Options),
+    /// Print what the schedules of well-known programs cost per step: a table for docs.
+    Quality,
+}
+
+/// Options of a program of the testkit; `--help` lists them.
+#[derive(clap::Args)]
+struct Options {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
+    options: Vec<String>,
 }
 
 fn main() -> ExitCode {
@@ -70,6 +90,10 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Test => test::run(&workspace),
         Command::Bench { groups, quick } => bench::run(&workspace, &groups, quick),
         Command::Tidy => tidy::run(&workspace),
+        Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),
+        Command::Check(given) => testkit::run(&workspace, Program::Check, &given.options),
+        Command::Graph(given) => testkit::run(&workspace, Program::Graph, &given.options),
+        Command::Quality => testkit::run(&workspace, Program::Quality, &[]),
     }
 }
 

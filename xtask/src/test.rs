@@ -34,6 +34,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
 
 const BUILD: &str = "build";
 
+const MUTATION_PROOF: &[&str] =
+    &["test", "--package", "celerity-testkit", "--features", "mutants", "--test", "mutants"];
+
 /// A command to run and the name under which to report it.
 struct Stage {
     name: &'static str,
@@ -50,8 +53,9 @@ struct Outcome {
 
 /// The stages. Benchmarks and examples are compiled by the first; `--tests` then selects every
 /// target that Cargo calls tested (unit tests of libraries and programs, integration tests, and
-/// examples that ask for it), so no benchmark is run.
-fn plan(nextest: bool) -> [Stage; 3] {
+/// examples that ask for it), so no benchmark is run. The mutation proof comes last: it needs a
+/// build of its own, with deliberate bugs.
+fn plan(nextest: bool) -> [Stage; 4] {
     let tests: &[&str] = if nextest {
         &["nextest", "run", "--workspace", "--tests", "--no-fail-fast"]
     } else {
@@ -61,6 +65,7 @@ fn plan(nextest: bool) -> [Stage; 3] {
         Stage { name: BUILD, arguments: &["build", "--workspace", "--all-targets"] },
         Stage { name: "unit and integration tests", arguments: tests },
         Stage { name: "doc tests", arguments: &["test", "--workspace", "--doc", "--no-fail-fast"] },
+        Stage { name: "mutation proof", arguments: MUTATION_PROOF },
     ]
 }
 
@@ -120,7 +125,7 @@ fn report(outcomes: &[Outcome]) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{BUILD, Outcome, plan, report};
+    use super::{BUILD, Outcome, Stage, plan, report};
     use crate::tally::Tally;
 
     #[test]
@@ -153,6 +158,18 @@ mod tests {
     fn doc_tests_are_run_under_either_runner() {
         for nextest in [false, true] {
             assert!(plan(nextest).iter().any(|stage| stage.arguments.contains(&"--doc")));
+        }
+    }
+
+    #[test]
+    fn deliberate_bugs_stay_out_of_the_other_stages() {
+        for nextest in [false, true] {
+            let with_bugs = |stage: &Stage| stage.arguments.contains(&"mutants");
+            let stages: Vec<_> =
+                plan(nextest).into_iter().map(|s| (s.name, with_bugs(&s))).collect();
+            let (last, others) = stages.split_last().unwrap();
+            assert_eq!(*last, ("mutation proof", true));
+            assert!(others.iter().all(|(_, with_bugs)| !with_bugs));
         }
     }
 }

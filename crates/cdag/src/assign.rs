@@ -5,31 +5,37 @@ use std::sync::Arc;
 use celerity_regions::Box3;
 use celerity_tdag::{IndexSpace, Work};
 
+use crate::chunks::Chunks;
+
 /// The chunks of a task: node `n` runs chunk `n`, nodes beyond the last chunk
 /// run nothing (000 §IV-C: assignment is deterministic).
 #[derive(Debug)]
 pub(crate) struct Assigner {
     nodes: usize,
-    /// The most recent split. Programs repeat few index spaces, mostly one.
-    last: Option<(IndexSpace, Arc<[Box3]>)>,
-    once: Arc<[Box3]>,
-    everywhere: Arc<[Box3]>,
+    /// The most recent splits, newest last. Programs repeat few index spaces.
+    recent: Vec<(IndexSpace, Arc<Chunks>)>,
+    once: Arc<Chunks>,
+    everywhere: Arc<Chunks>,
 }
 
 impl Assigner {
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
             nodes,
-            last: None,
-            once: [Box3::UNIT].into(),
-            everywhere: vec![Box3::UNIT; nodes].into(),
+            recent: Vec::new(),
+            once: Chunks::new(vec![Box3::UNIT]).into(),
+            everywhere: Chunks::new(vec![Box3::UNIT; nodes]).into(),
         }
     }
 
     /// The chunks of a task that executes something.
-    pub(crate) fn chunks(&mut self, work: &Work) -> Arc<[Box3]> {
+    pub(crate) fn chunks(&mut self, work: &Work) -> Arc<Chunks> {
         match work {
             Work::Device(space) => self.split(space),
+            #[cfg(feature = "mutants")]
+            Work::HostOnce if celerity_mutants::Mutant::HostTaskEverywhere.is_active() => {
+                self.everywhere.clone()
+            }
             Work::HostOnce => self.once.clone(),
             Work::Fence => self.everywhere.clone(),
             Work::Horizon | Work::Epoch(_) => {
@@ -38,14 +44,18 @@ impl Assigner {
         }
     }
 
-    fn split(&mut self, space: &IndexSpace) -> Arc<[Box3]> {
-        match &self.last {
-            Some((known, chunks)) if known == space => chunks.clone(),
-            _ => {
-                let chunks: Arc<[Box3]> = space.split(&space.extent, self.nodes).into();
-                self.last = Some((*space, chunks.clone()));
-                chunks
-            }
+    fn split(&mut self, space: &IndexSpace) -> Arc<Chunks> {
+        if let Some((_, chunks)) = self.recent.iter().rev().find(|(known, _)| known == space) {
+            return chunks.clone();
         }
+        if self.recent.len() == REMEMBERED {
+            self.recent.remove(0);
+        }
+        let chunks = Arc::new(Chunks::new(space.split(&space.extent, self.nodes)));
+        self.recent.push((*space, chunks.clone()));
+        chunks
     }
 }
+
+/// Splits to remember: a loop with more kinds of tasks than this splits anew.
+const REMEMBERED: usize = 4;

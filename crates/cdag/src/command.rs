@@ -27,6 +27,7 @@ impl NodeId {
 /// Names all data that moves to one node for one buffer of one task: pushes
 /// meet await-pushes of the same transfer (000 §IV-C). Prints as `T3.B0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TransferId {
     /// The task that will read the data.
     pub consumer: TaskId,
@@ -42,6 +43,11 @@ impl fmt::Display for TransferId {
 
 /// A node of the command graph.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(remote = "Self")
+)]
 pub struct Command {
     /// Its id, dense in order of generation, local to this node.
     pub id: CommandId,
@@ -55,6 +61,11 @@ pub struct Command {
 
 /// What a command does.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(remote = "Self")
+)]
 pub enum CommandKind {
     /// This node's share of a task: a chunk of a kernel's index space, a host
     /// task or a fence.
@@ -68,6 +79,8 @@ pub enum CommandKind {
         /// Meets the receivers' await-pushes.
         transfer: TransferId,
         /// Who gets what; no node twice, no region empty.
+        #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::serde_impls::targets"))]
+        #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serde_impls::list"))]
         targets: SmallVec<[(NodeId, Region); 2]>,
     },
     /// Expects parts of a buffer from whoever owns them.

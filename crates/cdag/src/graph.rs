@@ -12,9 +12,12 @@ use celerity_tdag::{
 use smallvec::SmallVec;
 
 use crate::assign::Assigner;
+use crate::chunks::Chunks;
 use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
 use crate::diagnostic::Diagnostic;
 use crate::holding::BufferState;
+#[cfg(feature = "mutants")]
+use crate::mistakes;
 use crate::node_set::NodeSet;
 use crate::requirements::{Requirement, requirements};
 
@@ -108,11 +111,13 @@ impl CommandGraph {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let chunks = self.assigner.chunks(&task.work);
-        let local = chunks.get(self.config.local.slot()).copied().unwrap_or(Box3::EMPTY);
+        let local = chunks.all().get(self.config.local.slot()).copied().unwrap_or(Box3::EMPTY);
+        #[cfg(feature = "mutants")]
+        let local = mistakes::own_chunk(local, chunks.all(), self.config.local);
         let buffers = &self.buffers;
         let needs = requirements(task, local, |id| buffer(buffers, id).state.extent);
-        if chunks.len() > 1 {
-            self.check_writes(task, &chunks, &needs, diagnostics);
+        if chunks.all().len() > 1 {
+            self.check_writes(task, chunks.all(), &needs, diagnostics);
         }
         if self.config.nodes > 1 {
             needs.iter().filter(|need| need.is_read()).for_each(|need| {
@@ -164,15 +169,20 @@ impl CommandGraph {
     fn push(
         &mut self,
         task: &Task,
-        chunks: &[Box3],
+        chunks: &Chunks,
         need: &Requirement<'_>,
         out: &mut Vec<Command>,
     ) {
         let pushes = self.owed(task, chunks, need);
         for Owed { writer, targets } in pushes {
+            #[cfg(feature = "mutants")]
+            let writer = celerity_mutants::Mutant::PushNotAfterWriter
+                .alter(writer, |_| self.frontier.synchronization_point());
             let mut dependencies = Dependencies::default();
             dependencies.push_new(writer, DependencyKind::True);
             let transfer = TransferId { consumer: task.id, buffer: need.buffer };
+            #[cfg(feature = "mutants")]
+            let (transfer, targets) = mistakes::pushed(task, transfer, targets);
             let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
             let id = self.frontier.next_id();
             for (region, nodes) in by_region(&targets) {
@@ -184,11 +194,15 @@ impl CommandGraph {
         }
     }
 
-    fn owed(&self, task: &Task, chunks: &[Box3], need: &Requirement<'_>) -> SmallVec<[Owed; 2]> {
+    /// What other nodes need of this one. Only chunks that can read something
+    /// that this node owns are looked at.
+    fn owed(&self, task: &Task, chunks: &Chunks, need: &Requirement<'_>) -> SmallVec<[Owed; 2]> {
         let state = &buffer(&self.buffers, need.buffer).state;
         let mut pushes = SmallVec::<[Owed; 2]>::new();
-        for (node, chunk) in self.remote(chunks) {
-            let reads = need.reads_of(chunk, task.work.extent());
+        let readers = need.readers_of(&state.owned);
+        for position in chunks.near(&readers).filter(|&node| node != self.config.local.slot()) {
+            let node = NodeId::from_index(position as u64);
+            let reads = need.reads_of(chunks.all()[position], task.work.extent());
             state.for_each_owed(node, &reads, |part, writer| {
                 let writer = self.frontier.representative(writer);
                 add_owed(&mut pushes, writer, node, part);
@@ -201,6 +215,8 @@ impl CommandGraph {
     fn await_push(&mut self, task: &Task, need: &Requirement<'_>, out: &mut Vec<Command>) {
         let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
         let region = state.missing(&need.reads);
+        #[cfg(feature = "mutants")]
+        let region = mistakes::awaited(region, &need.reads);
         if region.is_empty() {
             return;
         }
@@ -293,8 +309,10 @@ impl CommandGraph {
 /// Data with one writer that other nodes need.
 struct Owed {
     writer: CommandId,
-    targets: SmallVec<[(NodeId, Region); 2]>,
+    targets: Targets,
 }
+
+pub(crate) type Targets = SmallVec<[(NodeId, Region); 2]>;
 
 /// Adds `part` for `node`; nodes come in ascending order.
 fn add_owed(pushes: &mut SmallVec<[Owed; 2]>, writer: CommandId, node: NodeId, part: Box3) {
@@ -331,6 +349,10 @@ fn overwriting(
     });
     if !region.is_empty() {
         state.readers.overwrite(region, |reader| {
+            #[cfg(feature = "mutants")]
+            if celerity_mutants::Mutant::CommandSkipsReaders.is_active() {
+                return;
+            }
             dependencies.add(frontier.representative(reader), DependencyKind::Anti);
         });
     }

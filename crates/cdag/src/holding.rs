@@ -6,6 +6,8 @@ use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::Readers;
 
 use crate::command::{CommandId, NodeId};
+#[cfg(feature = "mutants")]
+use crate::mistakes;
 use crate::node_set::NodeSet;
 
 /// The state of a part of a buffer on this node.
@@ -34,6 +36,8 @@ pub(crate) struct BufferState {
     pub(crate) extent: Box3,
     pub(crate) holdings: RegionMap<Holding>,
     pub(crate) readers: Readers<CommandId>,
+    /// A box around everything that this node owns.
+    pub(crate) owned: Box3,
 }
 
 impl BufferState {
@@ -41,7 +45,8 @@ impl BufferState {
     pub(crate) fn new(extent: Box3, epoch: CommandId) -> Self {
         let everywhere =
             Holding { writer: epoch, state: State::Replica, replicas: NodeSet::default() };
-        Self { extent, holdings: RegionMap::new(extent, everywhere), readers: Readers::default() }
+        let holdings = RegionMap::new(extent, everywhere);
+        Self { extent, holdings, readers: Readers::default(), owned: Box3::EMPTY }
     }
 
     /// Calls `each` with the parts of `region` that `node` lacks and this node
@@ -61,6 +66,10 @@ impl BufferState {
 
     /// Notes that owned data now is on the nodes `on`, too.
     pub(crate) fn replicate(&mut self, region: &Region, on: &NodeSet) {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::ReplicationForgotten.is_active() {
+            return;
+        }
         self.holdings.modify(region, |holding| Holding {
             replicas: holding.replicas.union(on),
             ..holding.clone()
@@ -81,12 +90,27 @@ impl BufferState {
     /// Notes that `writer` has received `region`.
     pub(crate) fn receive(&mut self, region: &Region, writer: CommandId) {
         let replica = Holding { writer, state: State::Replica, replicas: NodeSet::default() };
+        #[cfg(feature = "mutants")]
+        let replica = celerity_mutants::Mutant::ReceivedIsOwned
+            .alter(replica, |replica| Holding { state: State::Owned, ..replica });
         self.holdings.update(region, replica);
     }
 
     /// Notes that a task has written `of_all`, of which `writer` on this node
     /// has written `here`: O' = (O \ w(I)) ∪ w(C) of 000 §IV-C.
     pub(crate) fn write(&mut self, of_all: &Region, here: &Region, writer: Option<CommandId>) {
+        if of_all.contains_box(&self.owned) {
+            self.owned = Box3::EMPTY;
+        }
+        if writer.is_some() {
+            self.owned = self.owned.bounding(&here.bounding_box());
+        }
+        #[cfg(feature = "mutants")]
+        let of_all = celerity_mutants::Mutant::RemoteWriteKeepsCurrent.alter(of_all, |_| here);
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::ReplicasOutliveWrite.is_active() {
+            return mistakes::write(self, of_all, here, writer);
+        }
         if of_all != here {
             self.holdings.modify(of_all, |holding| Holding {
                 writer: holding.writer,

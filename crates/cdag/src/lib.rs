@@ -2,12 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod assign;
+mod chunks;
 mod command;
 mod diagnostic;
 mod graph;
 mod holding;
+#[cfg(feature = "mutants")]
+mod mistakes;
 mod node_set;
 mod requirements;
+#[cfg(feature = "serde")]
+mod serde_impls;
 
 pub use command::{Command, CommandId, CommandKind, NodeId, TransferId};
 pub use diagnostic::Diagnostic;

@@ -21,6 +21,9 @@ impl NodeSet {
     }
 
     pub(crate) fn insert(&mut self, node: NodeId) {
+        #[cfg(feature = "mutants")]
+        let node = celerity_mutants::Mutant::ReplicaOfNeighbour
+            .alter(node, |node| NodeId::from_index(node.index() + 1));
         let (word, bit) = position(node);
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);

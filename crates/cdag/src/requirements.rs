@@ -2,7 +2,7 @@
 //! evaluation of mappers; knows nothing of who holds what.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{Access, BufferId, Mapper, MapperInput, Task};
+use celerity_tdag::{Access, BufferId, DimRelation, Mapper, MapperInput, Task};
 use smallvec::SmallVec;
 
 /// What a task does to one buffer, seen from one node.
@@ -79,6 +79,15 @@ impl<'a> Requirement<'a> {
         !self.readers.is_empty()
     }
 
+    /// A box around all items that read any of `part`.
+    pub(crate) fn readers_of(&self, part: &Box3) -> Box3 {
+        if part.is_empty() {
+            return Box3::EMPTY;
+        }
+        let readers = self.readers.iter().map(|access| items_around(&access.mapper, part));
+        readers.fold(Box3::EMPTY, |all, one| all.bounding(&one))
+    }
+
     /// What another chunk of the task reads.
     pub(crate) fn reads_of(&self, chunk: Box3, global: Box3) -> Region {
         let input = self.input(chunk, global);
@@ -101,4 +110,23 @@ impl<'a> Requirement<'a> {
         let input = self.input(chunk, global);
         self.writer.map_or_else(Region::empty, |access| access.mapper.map(&input))
     }
+}
+
+/// A box around all items whose image under `mapper` touches `part`, which is
+/// not empty: the mapper backwards, as far as its structure is known.
+fn items_around(mapper: &Mapper, part: &Box3) -> Box3 {
+    let (mut min, mut max) = (part.min(), part.max());
+    for dim in 0..3 {
+        match mapper.relation(dim) {
+            DimRelation::Identity => {}
+            DimRelation::Padded(border) => {
+                #[cfg(feature = "mutants")]
+                let border = celerity_mutants::Mutant::ReadersWithoutBorder.alter(border, |_| 0);
+                min[dim] = min[dim].saturating_sub(border);
+                max[dim] = max[dim].saturating_add(border);
+            }
+            DimRelation::Constant | DimRelation::Opaque => (min[dim], max[dim]) = (0, u64::MAX),
+        }
+    }
+    Box3::new(min, max)
 }

@@ -78,6 +78,27 @@ pub enum Error {
         /// The index space's dimensions.
         dims: usize,
     },
+    /// A split along a dimension that the index space does not have.
+    #[error(
+        "task \"{task}\" is to be split along dimension {dim}, but its index space has {dims} \
+         dimensions, counted from 0"
+    )]
+    SplitDimension {
+        /// The task's name.
+        task: String,
+        /// The dimension asked for.
+        dim: usize,
+        /// The dimensions there are.
+        dims: usize,
+    },
+    /// Too many chunks per device, or none.
+    #[error("task \"{task}\" asks for {chunks} chunks per device; 1 to 1024 are possible")]
+    Oversubscription {
+        /// The task's name.
+        task: String,
+        /// What was asked for.
+        chunks: usize,
+    },
     /// An index space with more items than can be counted.
     #[error(
         "task \"{task}\" has index space {range:?}, whose number of items does not fit 64 bits; \

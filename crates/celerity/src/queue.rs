@@ -30,6 +30,9 @@ pub struct Queue {
     log_level: LogLevel,
 }
 
+/// More chunks per device than this are a mistake: each costs a launch.
+const MOST_CHUNKS: u32 = 1024;
+
 /// How to cut an index space over nodes and devices (000 §III-E).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,6 +42,11 @@ pub enum Hint {
     /// Into tiles over the two slowest dimensions, which exchange less at their
     /// edges when there are many.
     TiledSplit,
+    /// Into bands along this dimension, counted from 0, the slowest.
+    SplitAlong(usize),
+    /// So many chunks per device, at least 1, so that a device computes on some
+    /// while others wait for data. Goes together with any split.
+    Oversubscribe(usize),
 }
 
 impl Queue {
@@ -76,6 +84,7 @@ impl Queue {
         TaskBuilder {
             origin: Origin::new(self, name.into(), Location::caller()),
             split: Split::default(),
+            oversubscription: 1,
             granularity: Vec::new(),
         }
     }
@@ -223,7 +232,8 @@ impl LoweredTask<'_> {
     fn submit(self, payload: Payload) -> Result<TaskId> {
         let Self { origin: Origin { queue, name, location }, work, accesses } = self;
         let accesses = accesses.into_accesses();
-        let spec = TaskSpec { name: name.clone(), work, accesses, location: Some(location) };
+        let spec =
+            TaskSpec { name: name.clone(), work, accesses, location: Some(location.clone()) };
         let task = queue.frontend.submit(spec, payload)?;
         queue.log_level.print(LogLevel::Trace, || {
             format!("{}: {task} \"{name}\" at {location}", queue.frontend.node())
@@ -242,16 +252,20 @@ impl LoweredTask<'_> {
 pub struct TaskBuilder<'q> {
     origin: Origin<'q>,
     split: Split,
+    oversubscription: usize,
     granularity: Vec<usize>,
 }
 
 impl<'q> TaskBuilder<'q> {
-    /// Says how to cut the index space.
+    /// Says how to cut the index space. Of several splits the last counts.
     pub fn hint(mut self, hint: Hint) -> Self {
-        self.split = match hint {
-            Hint::BandSplit => Split::OneDimensional,
-            Hint::TiledSplit => Split::Tiled,
-        };
+        match hint {
+            Hint::BandSplit => self.split = Split::OneDimensional,
+            Hint::TiledSplit => self.split = Split::Tiled,
+            // Too large a number is noticed at submission.
+            Hint::SplitAlong(dim) => self.split = Split::Along(dim.try_into().unwrap_or(u8::MAX)),
+            Hint::Oversubscribe(chunks) => self.oversubscription = chunks,
+        }
         self
     }
 
@@ -396,8 +410,23 @@ impl<'q> TaskBuilder<'q> {
             return Err(Error::Granularity { task, granularity: given.clone(), dims: K });
         }
         granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
-        let extent = Box3::from_range(global);
-        Ok(IndexSpace { dims: K as u8, extent, granularity, split: self.split })
+        let (extent, split) = (Box3::from_range(global), self.split);
+        let oversubscription = self.check_hints(K)?;
+        Ok(IndexSpace { dims: K as u8, extent, granularity, split, oversubscription })
+    }
+
+    /// Chunks per device, if the hints fit an index space of `dims` dimensions.
+    fn check_hints(&self, dims: usize) -> Result<u32> {
+        let task = || self.origin.name.to_string();
+        if let Split::Along(dim) = self.split
+            && usize::from(dim) >= dims
+        {
+            return Err(Error::SplitDimension { task: task(), dim: dim.into(), dims });
+        }
+        match u32::try_from(self.oversubscription) {
+            Ok(chunks @ 1..=MOST_CHUNKS) => Ok(chunks),
+            _ => Err(Error::Oversubscription { task: task(), chunks: self.oversubscription }),
+        }
     }
 }
 

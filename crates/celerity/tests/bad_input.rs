@@ -211,6 +211,20 @@ fn arguments_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn impossible_hints_are_refused() {
+    let submit = |hint| {
+        error_of(move |queue: &Queue| {
+            queue.task("cut").hint(hint).parallel_for([8, 8], (), |_, ()| ())
+        })
+    };
+    assert_says(&submit(Hint::SplitAlong(2)), &["cut", "dimension 2", "2 dimensions"]);
+    assert_says(&submit(Hint::SplitAlong(usize::MAX)), &["cut", "dimension"]);
+    for chunks in [0, 1025, usize::MAX] {
+        assert_says(&submit(Hint::Oversubscribe(chunks)), &["cut", &chunks.to_string()]);
+    }
+}
+
+#[test]
 fn buffers_stay_in_their_run() {
     let stray = Config::default().run(|queue| Ok(queue.buffer::<i32, 1>(8).named("stray")));
     let stray = stray.unwrap();

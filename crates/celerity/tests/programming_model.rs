@@ -435,6 +435,40 @@ fn chunks_are_multiples_of_the_granularity() {
 }
 
 #[test]
+fn hints_change_how_work_is_cut_and_not_what_it_does() {
+    let hints = [
+        &[Hint::SplitAlong(1)][..],
+        &[Hint::SplitAlong(0), Hint::Oversubscribe(3)],
+        &[Hint::TiledSplit, Hint::Oversubscribe(4)],
+        &[Hint::Oversubscribe(1000)],
+    ];
+    for hints in hints {
+        on_every_cluster(|queue| {
+            let (from, to) = (queue.buffer_from([9, 14], values(126))?, queue.buffer([9, 14]));
+            for _ in 0..3 {
+                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
+                let task = hints.iter().fold(queue.task("blur"), |task, &hint| task.hint(hint));
+                task.granularity([1, 2]).parallel_for([9, 14], accesses, |_, (to, from)| {
+                    *to = from.clamped([-1, 0]) + 3 * from.clamped([0, 1]);
+                })?;
+                let accesses = (from.write(one_to_one()), to.read(one_to_one()));
+                queue.task("back").parallel_for([9, 14], accesses, |_, (from, to)| *from = *to)?;
+            }
+            let mut expected = values(126);
+            for _ in 0..3 {
+                let old = expected.clone();
+                let blurred = indices([9, 14]).map(|[y, x]| {
+                    old[y.saturating_sub(1) * 14 + x] + 3 * old[y * 14 + (x + 1).min(13)]
+                });
+                expected = blurred.collect();
+            }
+            assert_eq!(contents(queue, &from)?, expected);
+            Ok(())
+        });
+    }
+}
+
+#[test]
 fn nothing_to_do_is_fine() {
     on_every_cluster(|queue| {
         let empty = queue.buffer::<f32, 2>([0, 5]);

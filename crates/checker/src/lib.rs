@@ -1,1 +1,32 @@
 #![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod allocations;
+mod ancestors;
+mod batch;
+mod buffers;
+mod cluster;
+mod commands;
+mod finding;
+mod geometry;
+mod image;
+mod instructions;
+mod launches;
+mod ledger;
+mod memory;
+mod node;
+mod outline;
+mod picture;
+mod schedule;
+mod tasks;
+mod tiles;
+mod transfers;
+mod violation;
+mod window;
+
+pub use cluster::ClusterChecker;
+pub use finding::Finding;
+pub use node::{Depth, NodeChecker, NodeCheckerConfig};
+pub use outline::{Moved, Outline, TaskOutline};
+pub use schedule::{Event, check_schedule};
+pub use violation::{Hazard, Level, Place, Version, Vertex, Violation};

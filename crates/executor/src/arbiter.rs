@@ -251,6 +251,8 @@ impl Arbiter {
     /// If the pilot does not fit what is expected, as far as that is known by
     /// now; [`close_before`](Self::close_before) finds the rest.
     pub fn pilot(&mut self, from: NodeId, pilot: Pilot) -> Result<(), ArbiterError> {
+        #[cfg(feature = "mutants")]
+        let pilot = self.mistaken(pilot);
         let Pilot { to, transfer, elements, message } = pilot;
         if to != self.node {
             return Err(ArbiterError::Misdirected { from, transfer, to });
@@ -277,6 +279,8 @@ impl Arbiter {
                 let expected = Box::default();
                 return Err(ArbiterError::OutsideRegion { from, transfer, elements, expected });
             }
+            #[cfg(feature = "mutants")]
+            None if celerity_mutants::Mutant::EarlyPilotDropped.is_active() => {}
             None => open.waiting.push((from, pilot)),
         }
         Ok(())
@@ -340,6 +344,22 @@ impl Arbiter {
             .any(|landing| !landing.missing.is_empty())
     }
 
+    /// What a receive or await that has begun still waits for; `None` if it has
+    /// completed or never began. O(open transfers): for reports.
+    #[must_use]
+    pub fn missing(&self, instruction: InstructionId) -> Option<Region> {
+        let receive = |open: &Transfer| {
+            let mut landings = open.landings.iter();
+            let landing = landings.find(|landing| landing.receive == Some(instruction))?;
+            Some(landing.missing.clone())
+        };
+        let awaited = |open: &Transfer| {
+            let (_, missing) = open.awaits.iter().find(|(waiting, _)| *waiting == instruction)?;
+            Some(missing.clone())
+        };
+        self.transfers.values().find_map(|open| receive(open).or_else(|| awaited(open)))
+    }
+
     fn begin(
         &mut self,
         instruction: InstructionId,
@@ -369,6 +389,17 @@ impl Arbiter {
         open.landings.push(landing);
         posts?.into_iter().for_each(|post| self.post(post));
         Ok(())
+    }
+
+    #[cfg(feature = "mutants")]
+    fn mistaken(&self, pilot: Pilot) -> Pilot {
+        let same_buffer =
+            |open: &&TransferId| open.buffer == pilot.transfer.buffer && **open != pilot.transfer;
+        let other = self.transfers.keys().filter(same_buffer).min_by_key(|open| open.consumer);
+        celerity_mutants::Mutant::PilotMatchedByBuffer.alter(pilot, |pilot| Pilot {
+            transfer: other.copied().unwrap_or(pilot.transfer),
+            ..pilot
+        })
     }
 
     fn post(&mut self, post: PostReceive) {
@@ -409,6 +440,12 @@ impl Transfer {
             }
         });
         self.awaits.retain(|(instruction, missing)| {
+            #[cfg(feature = "mutants")]
+            if celerity_mutants::Mutant::AwaitEndsWithFirstMessage.is_active()
+                && missing.intersects(arrived)
+            {
+                *missing = Region::empty();
+            }
             missing.subtract(arrived);
             if missing.is_empty() {
                 completed.push_back(*instruction);

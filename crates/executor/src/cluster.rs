@@ -13,7 +13,7 @@ use crate::communicator::local_cluster;
 use crate::config::ClusterConfig;
 use crate::error::{RunError, panic_message};
 use crate::frontend::NodeFrontend;
-use crate::node::Node;
+use crate::node::NodeMachine;
 use crate::pool::CpuPool;
 use crate::progress::Progress;
 use crate::reactor::Reactor;
@@ -91,7 +91,7 @@ impl Cluster {
     fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        nodes: Vec<Node>,
+        nodes: Vec<NodeMachine>,
     ) -> Result<ScopedJoinHandle<'scope, ()>, RunError> {
         let thread = thread::Builder::new().name("celerity-reactor".to_owned());
         thread
@@ -99,7 +99,7 @@ impl Cluster {
             .map_err(|error| no_threads(&error.to_string()))
     }
 
-    fn react(&self, mut nodes: Vec<Node>) {
+    fn react(&self, mut nodes: Vec<NodeMachine>) {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.reactor.run(&mut nodes)));
         if let Err(panic) = outcome {
             let message = panic_message(&*panic);
@@ -112,7 +112,7 @@ impl Cluster {
         }
     }
 
-    fn nodes(&self) -> Vec<Node> {
+    fn nodes(&self) -> Vec<NodeMachine> {
         let wakers = (0..self.config.nodes).map(|_| self.reactor.waker()).collect();
         let ends = local_cluster(wakers, &self.pool);
         let ClusterConfig { devices, device_memory_limit, .. } = self.config;
@@ -121,7 +121,7 @@ impl Cluster {
             .map(|(end, progress)| {
                 let waker = self.reactor.waker();
                 let backend = CpuBackend::new(devices, device_memory_limit, &self.pool, waker);
-                Node::new(devices, Box::new(end), Box::new(backend), progress.clone())
+                NodeMachine::new(devices, Box::new(end), Box::new(backend), progress.clone())
             })
             .collect()
     }

@@ -19,7 +19,8 @@ pub use local::{LocalCommunicator, local_cluster};
 /// happens is told by [`poll`](Self::poll).
 ///
 /// Contract, for the implementation; [`conformance::check`] tests it:
-/// * a pilot arrives once, at its receiver, however early it is sent;
+/// * a pilot arrives once, at its receiver, however early it is sent; pilots may
+///   overtake each other;
 /// * a payload is named by its sender and its message id. Once both sides have
 ///   posted it, its elements move from the sender's memory to the receiver's,
 ///   and then both sides are told. Sides may post in any order, and payloads

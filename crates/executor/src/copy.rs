@@ -41,6 +41,8 @@ pub unsafe fn copy_elements(
         return;
     }
     let plan = CopyPlan::new(&source.extent, &target.extent, elements, elem_size);
+    #[cfg(feature = "mutants")]
+    let plan = celerity_mutants::Mutant::CopyMissesLastRow.alter(plan, CopyPlan::without_last_row);
     for outer in 0..plan.rows[0] {
         for inner in 0..plan.rows[1] {
             let from = plan.source.offset(outer, inner);
@@ -118,6 +120,14 @@ impl CopyPlan {
             source: Strides::new(source, elements, inner_dim, elem_size),
             target: Strides::new(target, elements, inner_dim, elem_size),
         }
+    }
+}
+
+#[cfg(feature = "mutants")]
+impl CopyPlan {
+    fn without_last_row(self) -> Self {
+        let [outer, inner] = self.rows;
+        Self { rows: [outer, inner.max(2) - 1], ..self }
     }
 }
 

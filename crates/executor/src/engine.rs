@@ -213,6 +213,10 @@ impl Engine {
         while let Some((successor, next)) = self.edges.pop(edge) {
             self.slot_mut(successor).dependency_completed(lane);
             self.enqueue_if_ready(successor);
+            #[cfg(feature = "mutants")]
+            if celerity_mutants::Mutant::CompletionLost.is_active() {
+                break;
+            }
             edge = next;
         }
         self.incomplete -= 1;
@@ -240,6 +244,19 @@ impl Engine {
     #[must_use]
     pub fn width(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Every incomplete instruction that waits for another one, with that other
+    /// one. O(edges): for reports.
+    pub fn open_edges(&self) -> impl Iterator<Item = (InstructionId, InstructionId)> {
+        (self.base..).zip(&self.slots).flat_map(move |(index, slot)| {
+            let mut edge = slot.successors.first();
+            std::iter::from_fn(move || {
+                let (successor, next) = self.edges.get(edge)?;
+                edge = next;
+                Some((InstructionId::from_index(successor), InstructionId::from_index(index)))
+            })
+        })
     }
 
     fn step(&self) -> Step {

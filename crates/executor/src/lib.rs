@@ -18,6 +18,7 @@ mod reactor;
 mod submission;
 mod sync;
 mod threads;
+mod time;
 mod window;
 mod work;
 
@@ -35,6 +36,10 @@ pub use error::{RunError, SubmitError};
 pub use frontend::NodeFrontend;
 pub use lanes::LaneLayout;
 pub use memory::BasePtr;
+pub use node::{Activity, NodeMachine, Phase, Waiting, WaitsFor};
 pub use pool::CpuPool;
+pub use progress::Progress;
+pub use submission::Submission;
+pub use time::Time;
 pub use window::Window;
 pub use work::{BoundMemory, DeviceKernel, HostData, HostFunction, Payload};

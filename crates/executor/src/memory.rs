@@ -26,6 +26,12 @@ impl BasePtr {
         Self(NonNull::new(std::ptr::without_provenance_mut(PAGE)).expect("a page size is not 0"))
     }
 
+    /// An address from elsewhere; `None` if it is null.
+    #[must_use]
+    pub fn of_raw(address: *mut u8) -> Option<Self> {
+        NonNull::new(address).map(Self)
+    }
+
     /// The start of memory that somebody else owns.
     #[must_use]
     pub fn of_slice(bytes: &[u8]) -> Self {

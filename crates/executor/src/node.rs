@@ -6,11 +6,8 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, NodeId};
-use celerity_idag::{
-    DeviceId, Instruction, InstructionGraph, InstructionGraphConfig, InstructionId,
-    InstructionKind, MessageId, Schedule,
-};
+use celerity_cdag::{CommandGraphConfig, NodeId};
+use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, MessageId, Schedule};
 use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId, Work};
 
 use crate::arbiter::{Arbiter, ArbiterError};
@@ -21,13 +18,21 @@ use crate::error::{RunError, panic_message};
 use crate::lanes::LaneLayout;
 use crate::progress::Progress;
 use crate::submission::Submission;
+use crate::time::Time;
 use crate::window::{IdMap, Window};
 use crate::work::Payload;
 
+mod generator;
 mod issue;
+mod open;
 mod store;
+mod waiting;
 
+use generator::Generator;
+use open::OpenInstructions;
 use store::Store;
+
+pub use waiting::{Waiting, WaitsFor};
 
 /// So many tasks are scheduled between two looks at completions: at some
 /// microseconds per task, a lane that falls idle waits no longer than a short
@@ -37,42 +42,17 @@ const SCHEDULE_BATCH: usize = 8;
 /// What a round of polling did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a node that is busy wants another round"]
-pub(crate) enum Activity {
+pub enum Activity {
     /// Something happened, or more is queued: poll again.
     Busy,
     /// Nothing will happen before a submission or a wake-up.
     Idle,
 }
 
-/// One node of a cluster.
-///
-/// Field order is drop order: the communicator gives up this node's memory, and
-/// the backend waits for its jobs, before memory and user data go.
-pub(crate) struct Node {
-    state: State,
-    inbox: VecDeque<Submission>,
-    closed: bool,
-    generator: Generator,
-    engine: Engine,
-    lanes: LaneLayout,
-    arbiter: Arbiter,
-    communicator: Box<dyn Communicator>,
-    backend: Box<dyn Backend>,
-    store: Store,
-    /// Instructions that have not been issued.
-    pending: Window<InstructionKind>,
-    tasks: Window<RunningTask>,
-    /// Jobs on lanes that belong to a task, and the device if there is one.
-    running: IdMap<InstructionId, (TaskId, Option<DeviceId>)>,
-    sends: IdMap<MessageId, InstructionId>,
-    /// The epoch whose barrier this node has entered.
-    in_barrier: Option<(InstructionId, TaskId, EpochAction)>,
-    progress: Arc<Progress>,
-    completions: Vec<Completion>,
-}
-
+/// How far a node has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub enum Phase {
+    /// It takes submissions and runs them.
     Running,
     /// An abort is on its way; nothing is issued any more.
     Failing,
@@ -82,12 +62,44 @@ enum State {
     Finished,
 }
 
-/// The two graph generators and their scratch memory.
-struct Generator {
-    commands: CommandGraph,
-    instructions: InstructionGraph,
-    command_batch: Vec<Command>,
-    schedule: Schedule,
+/// One node of a cluster, as a state machine that somebody else drives.
+///
+/// A driver, whatever its clock and its threads are,
+/// * [submits](Self::submit) the same tasks in the same order to the machines of
+///   all nodes, the first being the task graph's start, and ends with a shutdown
+///   epoch and [`Submission::Closed`]; after a failure `Closed` alone will do;
+/// * [polls](Self::poll) after each submission, after each call of the
+///   [waker](crate::Waker) that communicator and backend were made with, and
+///   again while the machine is busy. Further polls do no harm;
+/// * passes the time, which never goes back and decides nothing: it is what
+///   [`waiting`](Self::waiting) reports;
+/// * drops the machine when it [is done](Self::is_done). Dropping it earlier
+///   waits for what runs.
+///
+/// What the node has reached is told to its [`Progress`]. Memory is bounded by
+/// what has been submitted and not completed.
+//
+// Field order is drop order: the communicator gives up this node's memory, and
+// the backend waits for its jobs, before memory and user data go.
+pub struct NodeMachine {
+    phase: Phase,
+    now: Time,
+    inbox: VecDeque<Submission>,
+    closed: bool,
+    generator: Generator,
+    engine: Engine,
+    lanes: LaneLayout,
+    arbiter: Arbiter,
+    communicator: Box<dyn Communicator>,
+    backend: Box<dyn Backend>,
+    store: Store,
+    open: OpenInstructions,
+    tasks: Window<RunningTask>,
+    sends: IdMap<MessageId, InstructionId>,
+    /// The epoch whose barrier this node has entered.
+    in_barrier: Option<(InstructionId, TaskId, EpochAction)>,
+    progress: Arc<Progress>,
+    completions: Vec<Completion>,
 }
 
 /// A task with instructions that have not completed.
@@ -97,10 +109,11 @@ struct RunningTask {
     incomplete: u32,
 }
 
-impl Node {
-    /// The node at one end of a network, with its devices. `progress` is told
-    /// what user threads may wait for.
-    pub(crate) fn new(
+impl NodeMachine {
+    /// The node at one end of a network, with so many devices, which are those
+    /// of `backend`. `progress` is told what user threads may wait for.
+    #[must_use]
+    pub fn new(
         devices: usize,
         communicator: Box<dyn Communicator>,
         backend: Box<dyn Backend>,
@@ -109,24 +122,19 @@ impl Node {
         let (nodes, local) = (communicator.nodes(), communicator.node());
         let lanes = backend.layout();
         Self {
-            state: State::Running,
+            phase: Phase::Running,
+            now: Time::START,
             inbox: VecDeque::new(),
             closed: false,
-            generator: Generator {
-                commands: CommandGraph::new(CommandGraphConfig { nodes, local }),
-                instructions: InstructionGraph::new(InstructionGraphConfig { devices }),
-                command_batch: Vec::new(),
-                schedule: Schedule::default(),
-            },
+            generator: Generator::new(CommandGraphConfig { nodes, local }, devices),
             engine: Engine::new(lanes.count()),
             lanes,
             arbiter: Arbiter::new(local),
             communicator,
             backend,
             store: Store::default(),
-            pending: Window::default(),
+            open: OpenInstructions::default(),
             tasks: Window::default(),
-            running: IdMap::default(),
             sends: IdMap::default(),
             in_barrier: None,
             progress,
@@ -135,13 +143,20 @@ impl Node {
     }
 
     /// Queues a submission; it is looked at by [`poll`](Self::poll).
-    pub(crate) fn submit(&mut self, submission: Submission) {
+    pub fn submit(&mut self, submission: Submission) {
         self.inbox.push_back(submission);
     }
 
-    /// One round: what has completed, what has arrived, a bounded number of
-    /// submissions, and everything that this allows to start.
-    pub(crate) fn poll(&mut self) -> Activity {
+    /// One round at the time `now`: what has completed, what has arrived, a
+    /// bounded number of submissions, and everything that this allows to start.
+    /// Never blocks.
+    ///
+    /// # Panics
+    /// If communicator or backend break their contracts in a way that cannot be
+    /// reported as an error of the run.
+    pub fn poll(&mut self, now: Time) -> Activity {
+        debug_assert!(self.now <= now, "time goes back from {} to {now}", self.now);
+        self.now = now;
         let completed = self.collect_completions();
         let heard = self.collect_network();
         let taken = self.take_submissions();
@@ -151,13 +166,20 @@ impl Node {
 
     /// Whether the node has nothing left to do, ever: its user code has ended,
     /// and it has shut down, or has stopped and nothing runs any more.
-    pub(crate) fn is_done(&self) -> bool {
-        let over = match self.state {
-            State::Finished => true,
-            State::Stopped => self.backend.is_quiet() && self.communicator.is_quiet(),
-            State::Running | State::Failing => false,
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let over = match self.phase {
+            Phase::Finished => true,
+            Phase::Stopped => self.backend.is_quiet() && self.communicator.is_quiet(),
+            Phase::Running | Phase::Failing => false,
         };
         over && self.closed && self.inbox.is_empty()
+    }
+
+    /// How far the node has come.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
     }
 
     fn id(&self) -> NodeId {
@@ -174,11 +196,11 @@ impl Node {
     }
 
     fn job_completed(&mut self, completion: Completion) {
-        if self.state != State::Running {
+        if self.phase != Phase::Running {
             return;
         }
         let instruction = completion.instruction;
-        let job = self.running.remove(&instruction);
+        let job = self.open.task_of(instruction);
         if let Some(message) = completion.panic {
             return self.fail(self.panicked(job, instruction, message));
         }
@@ -192,9 +214,9 @@ impl Node {
         let mut any = false;
         while let Some(event) = self.communicator.poll() {
             any = true;
-            match (self.state, event) {
-                (State::Running | State::Failing, CommEvent::Aborted(error)) => self.stop(error),
-                (State::Running, event) => self.network_event(event),
+            match (self.phase, event) {
+                (Phase::Running | Phase::Failing, CommEvent::Aborted(error)) => self.stop(error),
+                (Phase::Running, event) => self.network_event(event),
                 _ => {}
             }
         }
@@ -213,6 +235,10 @@ impl Node {
             }
             CommEvent::Sent { message } => {
                 let send = self.sends.remove(&message).expect("payloads are sent once");
+                #[cfg(feature = "mutants")]
+                if celerity_mutants::Mutant::SendNeverEnds.is_active() {
+                    return;
+                }
                 self.retire(send);
             }
             CommEvent::BarrierReached => {
@@ -239,6 +265,10 @@ impl Node {
         }
         while let Some(instruction) = self.arbiter.next_completed() {
             self.retire(instruction);
+            #[cfg(feature = "mutants")]
+            if celerity_mutants::Mutant::OneReceivePerArrival.is_active() {
+                break;
+            }
         }
     }
 
@@ -249,16 +279,16 @@ impl Node {
             && let Some(submission) = self.inbox.pop_front()
         {
             tasks += usize::from(matches!(submission, Submission::Task { .. }));
-            match (self.state, submission) {
+            match (self.phase, submission) {
                 (_, Submission::Closed) => self.closed = true,
-                (State::Running, submission) => self.accept(submission),
+                (Phase::Running, submission) => self.accept(submission),
                 // Payloads must outlive the publication of the error: whoever
                 // waits for one looks for it.
-                (State::Failing, submission) => {
+                (Phase::Failing, submission) => {
                     self.inbox.push_front(submission);
                     return false;
                 }
-                (State::Stopped | State::Finished, submission) => drop(submission),
+                (Phase::Stopped | Phase::Finished, submission) => drop(submission),
             }
         }
         any
@@ -267,17 +297,14 @@ impl Node {
     fn accept(&mut self, submission: Submission) {
         match submission {
             Submission::Buffer { info, data } => {
-                self.generator.commands.register_buffer(&info);
-                let initial = self.generator.instructions.register_buffer(&info);
+                let initial = self.generator.register_buffer(&info);
                 if let Err(error) = self.store.add_buffer(info, initial.zip(data)) {
                     self.fail(error);
                 }
             }
             Submission::Renamed(info) => self.rename(info),
             Submission::Dropped(buffer) => {
-                self.generator.commands.drop_buffer(buffer);
-                let mut schedule = std::mem::take(&mut self.generator.schedule);
-                self.generator.instructions.drop_buffer(buffer, &mut schedule);
+                let schedule = self.generator.drop_buffer(buffer);
                 self.store.forget_buffer(buffer);
                 self.admit(schedule);
             }
@@ -288,8 +315,7 @@ impl Node {
     }
 
     fn rename(&mut self, info: Arc<BufferInfo>) {
-        self.generator.commands.register_buffer(&info);
-        let _ = self.generator.instructions.register_buffer(&info);
+        let _ = self.generator.register_buffer(&info);
         self.store.rename_buffer(info);
     }
 
@@ -330,10 +356,9 @@ impl Node {
                 }
             }
             let _: Step = self.engine.submit(id, &dependencies, target);
-            self.pending.insert(id.index(), kind);
+            self.open.admit(id, kind, self.now);
         }
-        schedule.clear();
-        self.generator.schedule = schedule;
+        self.generator.recycle(schedule);
     }
 
     /// One instruction of a task has completed; with the last one its payload goes.
@@ -346,19 +371,20 @@ impl Node {
     }
 
     fn retire(&mut self, instruction: InstructionId) {
+        self.open.retire(instruction);
         let _: Step = self.engine.complete(instruction);
     }
 
     fn epoch_reached(&mut self, instruction: InstructionId, task: TaskId, action: EpochAction) {
         let closed = self.arbiter.close_before(task);
         self.arbitrated(closed);
-        if self.state != State::Running {
+        if self.phase != Phase::Running {
             return;
         }
         self.retire(instruction);
         if action == EpochAction::Shutdown {
             debug_assert_eq!(self.engine.incomplete(), 0, "the last epoch waits for everything");
-            self.state = State::Finished;
+            self.phase = Phase::Finished;
         }
         self.progress.epoch_reached(task);
     }
@@ -379,8 +405,8 @@ impl Node {
     /// Stops issuing, here at once and everywhere soon. The network decides
     /// which of several errors is the first.
     fn fail(&mut self, error: RunError) {
-        if self.state == State::Running {
-            self.state = State::Failing;
+        if self.phase == Phase::Running {
+            self.phase = Phase::Failing;
             self.communicator.abort(&error);
         }
     }
@@ -388,32 +414,13 @@ impl Node {
     /// The run's first error is known: publishes it, then drops what will not
     /// run. What does run keeps its memory until the node is dropped.
     fn stop(&mut self, error: RunError) {
-        self.state = State::Stopped;
+        self.phase = Phase::Stopped;
         self.progress.fail(error);
         self.backend.cancel();
-        self.pending = Window::default();
+        self.open = OpenInstructions::default();
         self.tasks = Window::default();
-        self.running.clear();
         self.sends.clear();
         self.in_barrier = None;
-    }
-}
-
-impl Generator {
-    /// The instructions of a task, or what is wrong with it.
-    fn generate(&mut self, task: &Task) -> Result<Schedule, String> {
-        let mut schedule = std::mem::take(&mut self.schedule);
-        let (mut on_commands, mut on_instructions) = (Vec::new(), Vec::new());
-        self.command_batch.clear();
-        self.commands.schedule(task, &mut self.command_batch, &mut on_commands);
-        for command in &self.command_batch {
-            self.instructions.schedule(command, task, &mut schedule, &mut on_instructions);
-        }
-        let on_commands = on_commands.iter().map(ToString::to_string);
-        match on_commands.chain(on_instructions.iter().map(ToString::to_string)).next() {
-            Some(first) => Err(first),
-            None => Ok(schedule),
-        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! What a node's user threads can learn of its execution, and wait for: the
-//! horizons and epochs reached, and the run's first error.
+//! What user code can learn of its node's execution, and wait for: the horizons
+//! and epochs reached, and the run's first error.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
@@ -9,9 +9,11 @@ use celerity_tdag::TaskId;
 use crate::error::RunError;
 use crate::sync::{lock, wait_while};
 
-/// Written by the node's driver, read and waited for by user threads.
+/// How far a node has come, as its user code sees it. Written by the
+/// [`NodeMachine`](crate::NodeMachine); read by whoever shares it, from any
+/// thread.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// Copies of what `state` holds, so that submission takes no lock.
     horizons: AtomicU64,
     failed: AtomicBool,
@@ -56,7 +58,8 @@ impl Progress {
     }
 
     /// The run's first error, if it has failed.
-    pub(crate) fn error(&self) -> Option<RunError> {
+    #[must_use]
+    pub fn error(&self) -> Option<RunError> {
         let failed = self.failed.load(Ordering::Acquire);
         failed.then(|| lock(&self.state).error.clone()).flatten()
     }
@@ -67,8 +70,15 @@ impl Progress {
     }
 
     /// Horizons reached since the start.
-    pub(crate) fn horizons(&self) -> u64 {
+    #[must_use]
+    pub fn horizons(&self) -> u64 {
         self.horizons.load(Ordering::Acquire)
+    }
+
+    /// The latest epoch reached, if any has been.
+    #[must_use]
+    pub fn epoch(&self) -> Option<TaskId> {
+        lock(&self.state).epoch
     }
 
     /// Blocks until `count` horizons have been reached.
@@ -113,6 +123,7 @@ mod tests {
             assert_eq!(horizons.join().unwrap(), Ok(()));
             assert_eq!(epoch.join().unwrap(), Ok(()));
         });
+        assert_eq!((progress.epoch(), progress.horizons()), (Some(TaskId::from_index(5)), 2));
     }
 
     #[test]
@@ -126,5 +137,6 @@ mod tests {
         });
         assert_eq!(progress.wait_for_epoch(TaskId::from_index(0)), Err(error("first")));
         assert_eq!(progress.error(), Some(error("first")));
+        assert_eq!((progress.epoch(), progress.horizons()), (None, 0));
     }
 }

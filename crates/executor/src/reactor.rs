@@ -10,8 +10,9 @@ use crossbeam::channel::{Receiver, Sender, unbounded};
 use celerity_cdag::NodeId;
 
 use crate::backend::Waker;
-use crate::node::{Activity, Node};
+use crate::node::{Activity, NodeMachine};
 use crate::submission::Submission;
+use crate::time::Time;
 
 /// How long an idle reactor keeps looking before it sleeps. Waking a sleeping
 /// thread takes some ten microseconds, so a wait shorter than that is better
@@ -83,10 +84,12 @@ impl Reactor {
     }
 
     /// Polls `nodes`, which are in order of their ids, until all are done.
-    pub(crate) fn run(&self, nodes: &mut [Node]) {
-        while !nodes.iter().all(Node::is_done) {
+    pub(crate) fn run(&self, nodes: &mut [NodeMachine]) {
+        let start = Instant::now();
+        while !nodes.iter().all(NodeMachine::is_done) {
             self.rounds.fetch_add(1, Ordering::Relaxed);
-            if self.round(nodes) == Activity::Idle && !nodes.iter().all(Node::is_done) {
+            let activity = self.round(nodes, Time::elapsed(start));
+            if activity == Activity::Idle && !nodes.iter().all(NodeMachine::is_done) {
                 self.wait(nodes);
             }
         }
@@ -102,13 +105,13 @@ impl Reactor {
         }
     }
 
-    fn round(&self, nodes: &mut [Node]) -> Activity {
+    fn round(&self, nodes: &mut [NodeMachine], now: Time) -> Activity {
         while let Ok(message) = self.channel.try_recv() {
             self.deliver(message, nodes);
         }
         let mut activity = Activity::Idle;
         for node in nodes {
-            if node.poll() == Activity::Busy {
+            if node.poll(now) == Activity::Busy {
                 activity = Activity::Busy;
             }
         }
@@ -116,7 +119,7 @@ impl Reactor {
     }
 
     /// Waits for the next message: awake at first, then asleep.
-    fn wait(&self, nodes: &mut [Node]) {
+    fn wait(&self, nodes: &mut [NodeMachine]) {
         let start = Instant::now();
         while self.channel.is_empty() && start.elapsed() < SPIN {
             // On a busy machine the thread that we wait for may need this core.
@@ -128,7 +131,7 @@ impl Reactor {
         }
     }
 
-    fn deliver(&self, message: Message, nodes: &mut [Node]) {
+    fn deliver(&self, message: Message, nodes: &mut [NodeMachine]) {
         self.count_closed(&message);
         match message {
             Message::Submission(node, submission) => nodes[node.slot()].submit(submission),

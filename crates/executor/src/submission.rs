@@ -1,4 +1,4 @@
-//! What travels from user threads to a node: owned, immutable, once.
+//! What travels from user code to a node: owned, immutable, once.
 
 use std::sync::Arc;
 
@@ -7,8 +7,10 @@ use celerity_tdag::{BufferId, BufferInfo, Task};
 use crate::error::RunError;
 use crate::work::{HostData, Payload};
 
-/// One message to a `Node`. Order matters.
-pub(crate) enum Submission {
+/// One message to a [`NodeMachine`](crate::NodeMachine). Order matters: a buffer
+/// comes before the tasks that name it, tasks come in order of their ids, and
+/// nothing comes after [`Closed`](Self::Closed).
+pub enum Submission {
     /// A buffer has been created.
     Buffer {
         /// Its description.

@@ -16,6 +16,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// assert_eq!(window.remove(7), Some("a"));
 /// assert_eq!(window.get(8), Some(&"b"));
 /// assert_eq!(window.get(7), None);
+/// assert!(window.iter().eq([(8, &"b")]));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Window<T> {
@@ -67,7 +68,18 @@ impl<T> Window<T> {
             self.slots.pop_front();
             self.base += 1;
         }
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::WindowDropsNeighbour.is_active()
+            && self.slots.pop_front().is_some()
+        {
+            self.base += 1;
+        }
         value
+    }
+
+    /// All values with their indices, in ascending order. O(width).
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        (self.base..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.as_ref()?)))
     }
 
     /// Whether nothing is stored.

@@ -11,6 +11,8 @@ use crate::buffer::BufferState;
 use crate::coherence::copy;
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{InstructionKind, MemoryId, Placement};
+#[cfg(feature = "mutants")]
+use crate::mistakes;
 
 /// What one command needs of one buffer in one memory.
 #[derive(Debug, Default)]
@@ -31,14 +33,39 @@ pub(crate) fn allocate(
     needs: &Needs,
 ) {
     for extent in plan(buffer, memory, &needs.boxes) {
+        buffer.fulfil(memory, &extent);
         let merged = take_overlapping(buffer, memory, &extent);
         let mut backing = create(stream, out, buffer, memory, extent);
         for mut old in merged {
+            #[cfg(feature = "mutants")]
+            if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
+                free(stream, out, &old);
+                preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
+                continue;
+            }
             preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
             free(stream, out, &old);
         }
         buffer.backings_mut(memory).push(backing);
     }
+}
+
+/// Notes that `boxes` will be needed in one piece each, by a command that is
+/// held back: the next allocation that overlaps them covers them (002 §4.3).
+/// Whether any of them is neither allocated nor noted.
+pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Box3]) -> bool {
+    let mut news = false;
+    for required in boxes {
+        let known = required.is_empty()
+            || buffer.backing_of(memory, required).is_some()
+            || buffer.anticipated(memory).any(|known| known.contains(required));
+        if !known {
+            let extent = grown(*required, buffer, memory, &mut SmallVec::new());
+            buffer.anticipate(memory, extent);
+            news = true;
+        }
+    }
+    news
 }
 
 /// The allocations to make: disjoint, each the bounding box of boxes and
@@ -48,24 +75,31 @@ fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box
     for required in boxes {
         let exists = required.is_empty() || buffer.backing_of(memory, required).is_some();
         if !exists {
-            insert_merged(&mut extents, *required, buffer, memory);
+            let extent = grown(*required, buffer, memory, &mut extents);
+            extents.push(extent);
         }
     }
     extents
 }
 
-/// Grows `extent` by everything it overlaps, until that is nothing more.
-fn insert_merged(
-    extents: &mut SmallVec<[Box3; 2]>,
+/// Grows `extent` by everything it overlaps, until that is nothing more: what
+/// is allocated, what is anticipated, and `extents`, which lose what it takes in.
+fn grown(
     mut extent: Box3,
     buffer: &BufferState,
     memory: MemoryId,
-) {
+    extents: &mut SmallVec<[Box3; 2]>,
+) -> Box3 {
     loop {
         let before = extent;
         for backing in buffer.backings(memory) {
             if backing.placement.extent.intersects(&extent) {
                 extent = extent.bounding(&backing.placement.extent);
+            }
+        }
+        for future in buffer.anticipated(memory) {
+            if future.intersects(&extent) || are_halves(future, &extent) {
+                extent = extent.bounding(future);
             }
         }
         extents.retain(|other| {
@@ -75,11 +109,20 @@ fn insert_merged(
             }
             !overlaps
         });
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::GrowthStopsEarly.is_active() {
+            return extent;
+        }
         if extent == before {
-            extents.push(extent);
-            return;
+            return extent;
         }
     }
+}
+
+/// Whether two boxes make up a third: one allocation for both wastes nothing,
+/// and serves whoever will need both at once.
+fn are_halves(a: &Box3, b: &Box3) -> bool {
+    a.bounding(b).volume() == a.volume().saturating_add(b.volume())
 }
 
 fn take_overlapping(
@@ -115,6 +158,8 @@ fn create(
         bytes: extent.volume().saturating_mul(buffer.elem_size),
         alignment: buffer.elem_align,
     };
+    #[cfg(feature = "mutants")]
+    let kind = mistakes::allocated(kind, &extent);
     let waits = stream.waits();
     let alloc = stream.emit(out, kind, waits);
     Backing::new(Placement { allocation, memory, extent }, alloc)
@@ -129,6 +174,10 @@ fn preserve(
     new: &mut Backing,
     discarded: &Region,
 ) {
+    #[cfg(feature = "mutants")]
+    if celerity_mutants::Mutant::ResizeForgetsContents.is_active() {
+        return;
+    }
     let memory = old.placement.memory;
     let current = buffer.versions.region_where(&old.placement.extent, |version| {
         version.holders.contains(memory) && !version.is_void()

@@ -34,12 +34,20 @@ impl Backing {
     /// are forgotten, since whoever comes next waits for this writer.
     pub(crate) fn before_write(&mut self, region: &Region, waits: &mut Waits) {
         self.writers.for_each_in_region(region, |_, &writer| waits.add(writer));
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::WriteSkipsReaders.is_active() {
+            return self.readers.overwrite(region, |_| {});
+        }
         self.readers.overwrite(region, |reader| waits.add(reader));
     }
 
     /// What the end of this allocation waits for: everybody.
     pub(crate) fn before_free(&self, waits: &mut Waits) {
         self.writers.iter().for_each(|(_, &writer)| waits.add(writer));
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::FreedWhileRead.is_active() {
+            return;
+        }
         self.readers.for_each_in(&self.placement.extent, |reader| waits.add(reader));
     }
 

@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 
 use crate::backing::Backing;
 use crate::instruction::{AllocationId, InstructionId, MemoryId, Placement};
+#[cfg(feature = "mutants")]
+use crate::mistakes;
 
 /// Region maps below this size are not worth rewriting at a horizon.
 pub(crate) const COMPACT_ABOVE: usize = 16;
@@ -64,6 +66,11 @@ impl Version {
         self.holders == MemorySet::ALL
     }
 
+    /// Whether any memory of this node has it.
+    pub(crate) fn is_here(&self) -> bool {
+        self.holders != MemorySet::NONE
+    }
+
     fn outdated(self) -> Self {
         Self { holders: MemorySet::NONE, ..self }
     }
@@ -92,6 +99,9 @@ pub(crate) struct BufferState {
     pub(crate) awaited: SmallVec<[Awaited; 1]>,
     /// Per memory: allocations that do not overlap.
     memories: Box<[SmallVec<[Backing; 1]>]>,
+    /// What commands that are held back will need in one piece: in each memory,
+    /// boxes that do not overlap.
+    anticipated: SmallVec<[(MemoryId, Box3); 1]>,
 }
 
 impl BufferState {
@@ -105,6 +115,7 @@ impl BufferState {
             versions: RegionMap::new(info.extent, Version::void(epoch)),
             awaited: SmallVec::new(),
             memories: (0..memories).map(|_| SmallVec::new()).collect(),
+            anticipated: SmallVec::new(),
         }
     }
 
@@ -141,6 +152,22 @@ impl BufferState {
         self.memories.iter().flatten()
     }
 
+    /// What is anticipated in `memory`.
+    pub(crate) fn anticipated(&self, memory: MemoryId) -> impl Iterator<Item = &Box3> {
+        self.anticipated.iter().filter(move |(at, _)| *at == memory).map(|(_, part)| part)
+    }
+
+    /// Anticipates `extent`, which takes in all anticipated boxes that it overlaps.
+    pub(crate) fn anticipate(&mut self, memory: MemoryId, extent: Box3) {
+        self.fulfil(memory, &extent);
+        self.anticipated.push((memory, extent));
+    }
+
+    /// Forgets what is anticipated inside `extent`.
+    pub(crate) fn fulfil(&mut self, memory: MemoryId, extent: &Box3) {
+        self.anticipated.retain(|(at, part)| *at != memory || !extent.contains(part));
+    }
+
     /// The position of the allocation that holds all of `part`.
     pub(crate) fn backing_of(&self, memory: MemoryId, part: &Box3) -> Option<usize> {
         self.backings(memory).iter().position(|backing| backing.placement.extent.contains(part))
@@ -157,12 +184,20 @@ impl BufferState {
     /// Notes that another node has written `region`, and will send it for
     /// `transfer`: what this node holds of it is not worth keeping.
     pub(crate) fn expect(&mut self, transfer: TransferId, region: &Region) {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::ExpectedStaysHeld.is_active() {
+            return self.awaited.push(Awaited { transfer, region: region.clone() });
+        }
         self.versions.modify(region, |version| version.outdated());
         self.awaited.push(Awaited { transfer, region: region.clone() });
     }
 
     /// Notes that `memory` has received a copy of `part`.
     pub(crate) fn note_copy(&mut self, part: &Box3, memory: MemoryId) {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::CopyRepeated.is_active() {
+            return;
+        }
         self.versions.modify(&Region::from(*part), |version| version.also_in(memory));
     }
 
@@ -173,6 +208,10 @@ impl BufferState {
         producer: InstructionId,
         memory: MemoryId,
     ) {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::HoldersOutliveWrite.is_active() {
+            return mistakes::produce(self, region, Version::produced(producer, memory));
+        }
         self.versions.update(region, Version::produced(producer, memory));
     }
 

@@ -10,32 +10,39 @@ use crate::backing::Backing;
 use crate::buffer::BufferState;
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{InstructionId, InstructionKind, MemoryId};
+#[cfg(feature = "mutants")]
+use crate::mistakes;
+use crate::staging::Links;
 
 /// Makes `region` current in `memory`, where it has been allocated.
 pub(crate) fn make_coherent(
     stream: &mut Stream,
     out: &mut Schedule,
     buffer: &mut BufferState,
+    links: &Links,
     memory: MemoryId,
     region: &Region,
 ) {
-    for (part, origin) in missing(buffer, memory, region) {
-        copy_between(stream, out, buffer, (origin, memory), part);
+    for (part, source) in missing(buffer, links, memory, region) {
+        copy_between(stream, out, buffer, (source, memory), part);
         buffer.note_copy(&part, memory);
     }
 }
 
 /// What `memory` lacks of `region`: boxes with one producer each, and the
-/// memory that it wrote them to.
+/// memory to copy them from.
 fn missing(
     buffer: &BufferState,
+    links: &Links,
     memory: MemoryId,
     region: &Region,
 ) -> SmallVec<[(Box3, MemoryId); 4]> {
     let mut missing = SmallVec::new();
     buffer.versions.for_each_in_region(region, |part, version| {
+        #[cfg(feature = "mutants")]
+        let version = &mistakes::misplaced(buffer, version);
         if !version.holders.contains(memory) {
-            missing.push((part, version.origin));
+            missing.push((part, links.source(version, memory)));
         }
     });
     missing
@@ -75,10 +82,17 @@ pub(crate) fn copy(
     let region = Region::from(elements);
     let mut waits = stream.waits();
     source.before_read(&region, &mut waits);
+    #[cfg(feature = "mutants")]
+    let mut waits = celerity_mutants::Mutant::CopyNotAfterProducer.alter(waits, |_| stream.waits());
     target.before_write(&region, &mut waits);
     let (from, to) = (source.placement, target.placement);
     let kind = InstructionKind::Copy { buffer, source: from, target: to, elements, elem_size };
     let id = stream.emit(out, kind, waits);
+    #[cfg(feature = "mutants")]
+    if celerity_mutants::Mutant::CopyIsNoReader.is_active() {
+        target.note_write(id, &region);
+        return id;
+    }
     source.note_read(id, &region);
     target.note_write(id, &region);
     id

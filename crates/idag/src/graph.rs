@@ -1,5 +1,5 @@
 //! The instruction generator: per command, a pipeline of passes
-//! `plan → allocate → receive → coherence → launch`, or `send` for pushes.
+//! `plan → allocate → receive → stage → coherence → launch`, or `send` for pushes.
 
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::{Box3, Region};
@@ -8,16 +8,17 @@ use celerity_tdag::{
 };
 use smallvec::SmallVec;
 
-use crate::allocate::{Needs, allocate, free};
+use crate::allocate::{Needs, allocate, anticipate, free};
 use crate::buffer::{BufferState, MemorySet};
 use crate::coherence::make_coherent;
 use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
-use crate::instruction::{AllocationId, InstructionId, InstructionKind, MemoryId};
+use crate::instruction::{AllocationId, DeviceId, InstructionId, InstructionKind, MemoryId};
 use crate::launch::launch;
 use crate::plan::{Launch, Launches, PlannedAccess, Planner};
 use crate::receive::{landing_boxes, receive};
-use crate::send::push;
+use crate::send::{departure_boxes, push};
+use crate::staging::{Links, staged, staging_boxes};
 
 /// Parameters of an [`InstructionGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ pub struct InstructionGraph {
     stream: Stream,
     planner: Planner,
     buffers: Buffers,
+    links: Links,
     pending_horizon: Option<InstructionId>,
 }
 
@@ -69,8 +71,17 @@ impl InstructionGraph {
             stream: Stream::default(),
             planner: Planner::new(config.devices),
             buffers: Buffers::default(),
+            links: Links::default(),
             pending_horizon: None,
         }
+    }
+
+    /// Says between which devices of the node copies go directly; without this
+    /// call, between all. Between others they go through host memory.
+    #[must_use]
+    pub fn with_direct_copies(mut self, direct: impl Fn(DeviceId, DeviceId) -> bool) -> Self {
+        self.links = Links::new(self.devices, direct);
+        self
     }
 
     /// Makes a buffer known, or its new name. For a new host-initialised
@@ -96,6 +107,11 @@ impl InstructionGraph {
     /// instructions that free its memory after its last use.
     pub fn drop_buffer(&mut self, buffer: BufferId, out: &mut Schedule) {
         let Some(state) = self.buffers.0.remove(buffer) else { return };
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::LeakOnDrop.is_active() {
+            let freed = state.all_backings().skip(1);
+            return freed.for_each(|backing| free(&mut self.stream, out, backing));
+        }
         state.all_backings().for_each(|backing| free(&mut self.stream, out, backing));
     }
 
@@ -111,17 +127,37 @@ impl InstructionGraph {
         out: &mut Schedule,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
+        let launches = self.plan(command, task);
+        self.generate(command, task, &launches, out, diagnostics);
+    }
+
+    /// The first pass of [`schedule`](Self::schedule): nothing for commands
+    /// that launch nothing.
+    pub(crate) fn plan(&mut self, command: &Command, task: &Task) -> Launches {
         debug_assert_eq!(command.task, task.id, "a command comes with its own task");
+        let CommandKind::Execute { chunk } = &command.kind else { return Launches::new() };
+        let buffers = &self.buffers;
+        self.planner.plan(task, *chunk, |id| buffers.get(id).extent)
+    }
+
+    /// The passes of [`schedule`](Self::schedule) after the first.
+    pub(crate) fn generate(
+        &mut self,
+        command: &Command,
+        task: &Task,
+        launches: &Launches,
+        out: &mut Schedule,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
         match &command.kind {
             CommandKind::Execute { chunk } => {
-                let buffers = &self.buffers;
-                let launches = self.planner.plan(task, *chunk, |id| buffers.get(id).extent);
-                check_writes(task, *chunk, &launches, buffers, diagnostics);
-                self.execute(task, &launches, out);
+                check_writes(task, *chunk, launches, &self.buffers, diagnostics);
+                self.execute(task, launches, out);
             }
             CommandKind::Push { transfer, targets } => {
                 let buffer = self.buffers.get_mut(transfer.buffer);
-                push(&mut self.stream, out, buffer, *transfer, targets);
+                let parcels = (*transfer, targets.as_slice());
+                push(&mut self.stream, out, buffer, &self.links, parcels);
             }
             CommandKind::AwaitPush { transfer, region } => {
                 self.buffers.get_mut(transfer.buffer).expect(*transfer, region);
@@ -131,12 +167,41 @@ impl InstructionGraph {
         }
     }
 
+    /// Notes what a command that is held back will need in one piece. Whether
+    /// that is more than what is allocated, or noted already.
+    pub(crate) fn anticipate(&mut self, command: &Command, launches: &Launches) -> bool {
+        match &command.kind {
+            CommandKind::Execute { .. } => self.anticipate_launches(launches),
+            CommandKind::Push { transfer, targets } => {
+                let boxes = departure_boxes(targets);
+                anticipate(self.buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
+            }
+            CommandKind::AwaitPush { transfer, region } => {
+                let boxes = landing_boxes([region]);
+                anticipate(self.buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
+            }
+            CommandKind::Horizon | CommandKind::Epoch(_) => false,
+        }
+    }
+
+    fn anticipate_launches(&mut self, launches: &Launches) -> bool {
+        let mut allocates = false;
+        for launch in launches {
+            for access in &launch.accesses {
+                let buffer = self.buffers.get_mut(access.buffer);
+                allocates |= anticipate(buffer, launch.memory, &[access.bounds]);
+            }
+        }
+        allocates
+    }
+
     fn execute(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
         self.allocate(launches, out);
         self.receive(launches, out);
+        self.stage(launches, out);
         for (memory, access) in reading(launches) {
             let buffer = self.buffers.get_mut(access.buffer);
-            make_coherent(&mut self.stream, out, buffer, memory, &access.region);
+            make_coherent(&mut self.stream, out, buffer, &self.links, memory, &access.region);
         }
         for one in launches {
             launch(&mut self.stream, out, &mut self.buffers, task, one);
@@ -146,16 +211,17 @@ impl InstructionGraph {
     fn allocate(&mut self, launches: &Launches, out: &mut Schedule) {
         for id in buffers_of(launches) {
             let buffer = self.buffers.get_mut(id);
-            let mut landing = landing_boxes(buffer);
-            for launch in launches {
-                let mut needs = needs_of(launch, id);
-                if launch.memory == MemoryId::HOST {
-                    needs.boxes.extend(landing.drain(..));
+            let mut on_host = landing_boxes(buffer.awaited.iter().map(|awaited| &awaited.region));
+            on_host.extend(staging_boxes(&staged_by(launches, buffer, &self.links)));
+            for on_memory in launches.chunk_by(|a, b| a.memory == b.memory) {
+                let (memory, mut needs) = (on_memory[0].memory, needs_of(on_memory, id));
+                if memory == MemoryId::HOST {
+                    needs.boxes.extend(on_host.drain(..));
                 }
-                allocate(&mut self.stream, out, buffer, launch.memory, &needs);
+                allocate(&mut self.stream, out, buffer, memory, &needs);
             }
-            if !landing.is_empty() {
-                let needs = Needs { boxes: landing, discarded: Region::empty() };
+            if !on_host.is_empty() {
+                let needs = Needs { boxes: on_host, discarded: Region::empty() };
                 allocate(&mut self.stream, out, buffer, MemoryId::HOST, &needs);
             }
         }
@@ -171,6 +237,18 @@ impl InstructionGraph {
                 .filter(|(_, access)| access.buffer == id)
                 .map(|(_, access)| &access.region);
             receive(&mut self.stream, out, buffer, consumers);
+        }
+    }
+
+    fn stage(&mut self, launches: &Launches, out: &mut Schedule) {
+        if self.links.are_complete() {
+            return;
+        }
+        for id in buffers_of(launches) {
+            let buffer = self.buffers.get_mut(id);
+            let region = staged_by(launches, buffer, &self.links);
+            let memory = MemoryId::HOST;
+            make_coherent(&mut self.stream, out, buffer, &self.links, memory, &region);
         }
     }
 
@@ -208,13 +286,26 @@ fn buffers_of(launches: &Launches) -> SmallVec<[BufferId; 4]> {
     buffers
 }
 
-/// What one launch needs of one buffer in its memory.
-fn needs_of(launch: &Launch, buffer: BufferId) -> Needs {
+/// What launches read of a buffer and must get through host memory.
+fn staged_by(launches: &Launches, buffer: &BufferState, links: &Links) -> Region {
+    let mut all = Region::empty();
+    if !links.are_complete() {
+        let accesses = reading(launches).filter(|(_, access)| access.buffer == buffer.id);
+        for (memory, access) in accesses {
+            all.union_with(&staged(buffer, links, memory, &access.region));
+        }
+    }
+    all
+}
+
+/// What the launches on one memory need of one buffer.
+fn needs_of(launches: &[Launch], buffer: BufferId) -> Needs {
     let mut needs = Needs::default();
-    for access in launch.accesses.iter().filter(|access| access.buffer == buffer) {
+    let accesses = launches.iter().flat_map(|launch| &launch.accesses);
+    for access in accesses.filter(|access| access.buffer == buffer) {
         needs.boxes.push(access.bounds);
         if access.mode == AccessMode::Write {
-            needs.discarded = access.region.clone();
+            needs.discarded.union_with(&access.region);
         }
     }
     needs

@@ -10,10 +10,17 @@ mod emit;
 mod graph;
 mod instruction;
 mod launch;
+mod lookahead;
+#[cfg(feature = "mutants")]
+mod mistakes;
 mod pieces;
 mod plan;
 mod receive;
 mod send;
+mod staging;
+#[cfg(feature = "serde")]
+mod serde_impls;
+pub mod wire;
 
 pub use diagnostic::Diagnostic;
 pub use emit::Schedule;
@@ -22,3 +29,4 @@ pub use instruction::{
     AllocationId, BoundAccess, DeviceId, Inbound, Instruction, InstructionDependencies,
     InstructionId, InstructionKind, MemoryId, MessageId, Pilot, Placement,
 };
+pub use lookahead::{Lookahead, LookaheadQueue, Released};

@@ -27,6 +27,10 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
 
 /// Whether two boxes overlap or share a part of a face.
 fn touches(a: &Box3, b: &Box3) -> bool {
+    #[cfg(feature = "mutants")]
+    if celerity_mutants::Mutant::PiecesNotJoined.is_active() {
+        return false;
+    }
     let (mut gaps, mut inside) = (0, true);
     for dim in 0..3 {
         let low = a.min()[dim].max(b.min()[dim]);

@@ -35,7 +35,7 @@ pub(crate) type Launches = SmallVec<[Launch; 1]>;
 pub(crate) struct Planner {
     devices: usize,
     /// The most recent split; programs repeat few index spaces, mostly one.
-    last: Option<(IndexSpace, Box3, Vec<Box3>)>,
+    last: Option<(IndexSpace, Box3, Vec<(DeviceId, Box3)>)>,
 }
 
 impl Planner {
@@ -43,7 +43,7 @@ impl Planner {
         Self { devices, last: None }
     }
 
-    /// The launches for one node's chunk of a task (002 §3.1).
+    /// The launches for one node's chunk of a task (002 §3.1), device by device.
     pub(crate) fn plan(
         &mut self,
         task: &Task,
@@ -57,18 +57,28 @@ impl Planner {
                 .collect();
         };
         let chunks = self.split(space, chunk);
-        let on_devices = chunks.iter().enumerate().map(|(index, &chunk)| {
-            let device = DeviceId::from_index(index as u64);
+        let on_devices = chunks.iter().map(|&(device, chunk)| {
             let accesses = map_accesses(task, chunk, &extent_of);
-            Launch { device: Some(device), memory: MemoryId::of_device(device), chunk, accesses }
+            let memory = MemoryId::of_device(device);
+            #[cfg(feature = "mutants")]
+            let memory = celerity_mutants::Mutant::MemoryOfFirstDevice
+                .alter(memory, |_| MemoryId::of_device(DeviceId::from_index(0)));
+            Launch { device: Some(device), memory, chunk, accesses }
         });
         on_devices.collect()
     }
 
-    fn split(&mut self, space: &IndexSpace, chunk: Box3) -> &[Box3] {
+    /// Over devices first, and then each device's share again (000 §IV-D).
+    fn split(&mut self, space: &IndexSpace, chunk: Box3) -> &[(DeviceId, Box3)] {
         let known = matches!(&self.last, Some((s, c, _)) if s == space && *c == chunk);
         if !known {
-            self.last = Some((*space, chunk, space.split(&chunk, self.devices)));
+            let shares = space.split(&chunk, self.devices).into_iter().enumerate();
+            let chunks = shares.flat_map(|(index, share)| {
+                let device = DeviceId::from_index(index as u64);
+                let parts = space.split(&share, space.oversubscription as usize);
+                parts.into_iter().map(move |part| (device, part))
+            });
+            self.last = Some((*space, chunk, chunks.collect()));
         }
         self.last.as_ref().map_or(&[], |(_, _, chunks)| chunks)
     }

@@ -11,8 +11,10 @@ use crate::instruction::{Inbound, InstructionId, InstructionKind, MemoryId};
 use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
 
 /// The boxes that what is awaited needs in host memory.
-pub(crate) fn landing_boxes(buffer: &BufferState) -> SmallVec<[Box3; 3]> {
-    let regions = buffer.awaited.iter().map(|awaited| &awaited.region);
+pub(crate) fn landing_boxes<'a>(
+    awaited: impl IntoIterator<Item = &'a Region>,
+) -> SmallVec<[Box3; 3]> {
+    let regions = awaited.into_iter();
     regions.flat_map(contiguous_pieces).map(|piece| piece.bounding_box()).collect()
 }
 
@@ -25,6 +27,9 @@ pub(crate) fn receive<'a>(
 ) {
     for Awaited { transfer, region } in std::mem::take(&mut buffer.awaited) {
         for piece in contiguous_pieces(&region) {
+            #[cfg(feature = "mutants")]
+            let piece = celerity_mutants::Mutant::FirstBoxReceived
+                .alter(piece, |piece| piece.boxes()[0].into());
             let elem_size = buffer.elem_size;
             let backing = buffer.backing(MemoryId::HOST, &piece.bounding_box());
             let target = backing.placement;
@@ -57,6 +62,9 @@ fn receive_piece(
         waits.add(begin);
         let kind = InstructionKind::AwaitReceive { transfer, region: part.clone() };
         let id = stream.emit(out, kind, waits);
+        #[cfg(feature = "mutants")]
+        let id = celerity_mutants::Mutant::SecondConsumerDoesNotAwait
+            .alter(id, |id| if *part == parts[0] { id } else { begin });
         produced(buffer, id, part);
     }
 }

@@ -260,6 +260,10 @@ impl Box3 {
     #[inline(always)]
     fn join_along(&mut self, dim: usize, other: &Box3) -> bool {
         let touching = self.min[dim] <= other.max[dim] && other.min[dim] <= self.max[dim];
+        #[cfg(feature = "mutants")]
+        let touching = celerity_mutants::Mutant::JoinBridgesGap.alter(touching, |_| {
+            self.min[dim] <= other.max[dim] + 1 && other.min[dim] <= self.max[dim] + 1
+        });
         if touching {
             self.min[dim] = self.min[dim].min(other.min[dim]);
             self.max[dim] = self.max[dim].max(other.max[dim]);

@@ -8,15 +8,21 @@
 //! | `region` | [`Region`], a canonical set of disjoint boxes, and its set operations |
 //! | `region_map` | [`RegionMap`], a value for every element of an extent |
 //! | `split` | [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
+//! | `serde_impls` | behind the feature `serde`: what makes recorded boxes and regions valid |
 //! | `typed` | [`Subrange`] and [`Chunk`], the const-generic face of a box |
 //!
 //! The crate knows geometry and nothing else: no buffers, no tasks, no nodes. No result
 //! depends on time, on addresses or on the order of a hash table, so every node that
 //! performs the same operations sees the same boxes in the same order.
 
+#[cfg(all(feature = "mutants", not(debug_assertions)))]
+compile_error!("deliberate bugs are for builds with debug assertions");
+
 mod box3;
 mod region;
 mod region_map;
+#[cfg(feature = "serde")]
+mod serde_impls;
 mod split;
 mod typed;
 

@@ -119,6 +119,10 @@ impl Region {
 
     /// Whether the region and the box share a point. O(n).
     pub fn intersects_box(&self, other: &Box3) -> bool {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::TouchingIntersects.is_active() && !other.is_empty() {
+            return self.boxes.iter().any(|item| item.touches(other));
+        }
         self.boxes.iter().any(|item| item.intersects(other))
     }
 
@@ -313,6 +317,10 @@ fn difference_of_two(left: &Box3, right: &Box3) -> Region {
     }
     let mut boxes = Boxes::new();
     left.for_each_outside(&hole, |part| boxes.push(part));
+    #[cfg(feature = "mutants")]
+    if celerity_mutants::Mutant::DifferenceForgetsPart.is_active() && boxes.len() > 1 {
+        boxes.pop();
+    }
     Region { boxes }
 }
 

@@ -101,6 +101,10 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// O(k) plus the search, and O(n) to move later entries if a sliced map grows or shrinks.
     pub fn update_box(&mut self, at: &Box3, value: V) {
         let at = at.intersection(&self.extent);
+        #[cfg(feature = "mutants")]
+        let at = celerity_mutants::Mutant::UpdateLeavesRim.alter(at, |at| {
+            Box3::new(at.min(), [at.max()[0], at.max()[1].max(2) - 1, at.max()[2]])
+        });
         if at.is_empty() {
             return;
         }

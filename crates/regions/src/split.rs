@@ -50,6 +50,9 @@ pub fn split_along(space: &Box3, dim: usize, granularity: Coord3, parts: usize) 
 /// If `parts` is zero or the granularity is zero in dimension 0 or 1.
 pub fn split_2d(space: &Box3, granularity: Coord3, parts: usize) -> Vec<Box3> {
     assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
+    #[cfg(feature = "mutants")]
+    let granularity = celerity_mutants::Mutant::TilesIgnoreGranularity
+        .alter(granularity, |[slow, _, fast]| [slow, 1, fast]);
     let [rows, columns] = factorise(space, granularity, parts);
     if space.is_empty() {
         return Vec::new();
@@ -114,7 +117,19 @@ impl Cuts {
         } else {
             origin + self.start(index + 1) * self.granule
         };
+        #[cfg(feature = "mutants")]
+        let hi = self.mistaken_end(space, index, hi);
         space.with_extent(self.dim, lo, hi)
+    }
+
+    #[cfg(feature = "mutants")]
+    fn mistaken_end(&self, space: &Box3, index: usize, end: u64) -> u64 {
+        use celerity_mutants::Mutant;
+        if index + 1 < self.count {
+            return Mutant::ChunksOverlap.alter(end, |end| end + 1);
+        }
+        let whole = space.min()[self.dim] + self.granules.max(1) * self.granule;
+        Mutant::RemainderLost.alter(end, |end| end.min(whole))
     }
 }
 

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 /// The order is that of strength: when two reasons join the same pair of
 /// nodes, the larger one is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum DependencyKind {
     /// Synchronisation only: an epoch or a horizon.
     Order,
@@ -22,6 +23,7 @@ pub enum DependencyKind {
 
 /// An edge to an earlier node of the same graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Dependency<I> {
     /// The node to wait for.
     pub on: I,
@@ -52,6 +54,12 @@ impl<I: Copy + PartialEq> Dependencies<I> {
             Some(dep) => dep.kind = dep.kind.max(kind),
             None => self.0.push(Dependency { on, kind }),
         }
+    }
+
+    /// The given edges, no two of which lead to the same node.
+    #[cfg(feature = "serde")]
+    pub(crate) fn from_distinct(edges: Vec<Dependency<I>>) -> Self {
+        Self(SmallVec::from_vec(edges))
     }
 
     /// Adds an edge to a node that is known not to be there yet. O(1).

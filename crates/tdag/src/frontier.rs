@@ -121,6 +121,12 @@ impl<I: GraphId> Frontier<I> {
     #[must_use]
     pub fn after_all_leaves(&self) -> Dependencies<I> {
         let mut dependencies = Dependencies::default();
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::HorizonMissesLeaf.is_active() && self.leaves > 1 {
+            let newer = self.leaves().skip(1);
+            newer.for_each(|leaf| dependencies.push_new(leaf, DependencyKind::Order));
+            return dependencies;
+        }
         self.leaves().for_each(|leaf| dependencies.push_new(leaf, DependencyKind::Order));
         dependencies
     }
@@ -134,6 +140,9 @@ impl<I: GraphId> Frontier<I> {
 
     /// Makes `node` the synchronisation point: it stands in for all older ones.
     pub fn synchronize_at(&mut self, node: I) {
+        #[cfg(feature = "mutants")]
+        let node = celerity_mutants::Mutant::HorizonOffByOne
+            .alter(node, |node| I::from_index(node.index().max(self.base + 1) - 1));
         let older = slot(self.base, node);
         self.nodes.drain(..older);
         self.base = node.index();

@@ -11,6 +11,8 @@ use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
 use crate::frontier::Frontier;
 use crate::id::{BufferId, TaskId};
+#[cfg(feature = "mutants")]
+use crate::mistakes;
 use crate::readers::Readers;
 use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
 
@@ -244,6 +246,10 @@ impl TaskGraph {
         let mut dependencies = Dependencies::default();
         let frontier = &self.frontier;
         let mut wait_for = |writer: TaskId, kind| {
+            #[cfg(feature = "mutants")]
+            if mistakes::forgets(kind) {
+                return;
+            }
             dependencies.add(frontier.representative(writer), kind);
         };
         for touched in footprint {
@@ -258,6 +264,10 @@ impl TaskGraph {
                 wait_for(reader, DependencyKind::Anti);
             });
         }
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::OrphanTask.is_active() {
+            return dependencies;
+        }
         if dependencies.is_empty() {
             dependencies.add(frontier.synchronization_point(), DependencyKind::Order);
         }
@@ -267,6 +277,8 @@ impl TaskGraph {
     /// Makes task `id` the last writer and a reader of what it touches.
     fn record(&mut self, id: TaskId, footprint: &Footprint) {
         for touched in footprint {
+            #[cfg(feature = "mutants")]
+            let touched = &mistakes::noted(touched);
             let state = buffer_mut(&mut self.buffers, touched.buffer);
             if touched.writes.is_empty() {
                 state.readers.add(id, &touched.reads);
@@ -293,6 +305,10 @@ impl TaskGraph {
     fn push_epoch(&mut self, action: EpochAction) -> Arc<Task> {
         let epoch = self.push_synchronization(Work::Epoch(action), self.epoch_name.clone());
         self.pending_horizon = None;
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::EpochNotApplied.is_active() {
+            return epoch;
+        }
         self.synchronize_at(epoch.id);
         epoch
     }

@@ -53,6 +53,8 @@ macro_rules! define_id {
             }
         }
 
+        $crate::__serde_id!($name);
+
         impl $crate::GraphId for $name {
             fn from_index(index: u64) -> Self {
                 Self(index)
@@ -75,6 +77,15 @@ macro_rules! define_id {
             }
         }
     };
+}
+
+/// Without the feature `serde`, ids are not serialised. This crate's features decide, not those of
+/// the crate that calls [`define_id!`].
+#[cfg(not(feature = "serde"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __serde_id {
+    ($name:ident) => {};
 }
 
 define_id!(

@@ -9,7 +9,11 @@ mod frontier;
 mod graph;
 mod id;
 mod mapper;
+#[cfg(feature = "mutants")]
+mod mistakes;
 mod readers;
+#[cfg(feature = "serde")]
+mod serde_impls;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -23,6 +27,10 @@ pub use graph::{NewBuffer, TaskGraph, TaskGraphConfig};
 pub use id::{BufferId, GraphId, TaskId};
 pub use mapper::{DimRelation, Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
 pub use readers::Readers;
+/// For the macros of this crate.
+#[cfg(feature = "serde")]
+#[doc(hidden)]
+pub use serde as __serde;
 pub use task::{
     Access, AccessMode, BufferInfo, EpochAction, IndexSpace, SourceLocation, Split, Task, TaskSpec,
     Work,

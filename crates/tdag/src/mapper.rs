@@ -32,6 +32,7 @@ pub struct MapperInput {
 
 /// Which elements around each item a [`Mapper::Neighborhood`] reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum NeighborhoodShape {
     /// The whole box, corners included.
     BoundingBox,
@@ -48,6 +49,11 @@ pub enum NeighborhoodShape {
 /// * for writers, disjoint chunks have disjoint images (001 eq. 3); see
 ///   [`is_disjoint`](Self::is_disjoint).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(remote = "Self")
+)]
 pub enum Mapper {
     /// Each item touches the element of its own index.
     OneToOne,
@@ -67,7 +73,11 @@ pub enum Mapper {
         /// Box or axes only.
         shape: NeighborhoodShape,
     },
-    /// A user's function; equal only to itself.
+    /// A user's function; equal only to itself. It cannot be recorded.
+    #[cfg_attr(
+        feature = "serde",
+        serde(skip_deserializing, serialize_with = "crate::serde_impls::refuse")
+    )]
     User(UserMapper),
 }
 
@@ -231,6 +241,9 @@ impl fmt::Display for Mapper {
 }
 
 fn extend(chunk: &Box3, buffer: &Box3, dim: usize) -> Box3 {
+    #[cfg(feature = "mutants")]
+    let dim =
+        celerity_mutants::Mutant::SliceAlongOtherDimension.alter(dim, |dim| usize::from(dim == 0));
     let (mut min, mut max) = (chunk.min(), chunk.max());
     min[dim] = 0;
     max[dim] = buffer.max()[dim];
@@ -242,6 +255,10 @@ fn grow(chunk: &Box3, border: &Coord3) -> Box3 {
     for dim in 0..3 {
         min[dim] = min[dim].saturating_sub(border[dim]);
         max[dim] = max[dim].saturating_add(border[dim]);
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::BorderShortAbove.is_active() && border[dim] > 0 {
+            max[dim] -= 1;
+        }
     }
     Box3::new(min, max)
 }
@@ -250,6 +267,10 @@ fn grow_along_axes(input: &MapperInput, border: &Coord3) -> Region {
     let arms = (0..3).filter(|&dim| border[dim] > 0).map(|dim| {
         let mut arm = [0; 3];
         arm[dim] = border[dim];
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::ArmsOfEqualLength.is_active() {
+            arm[dim] = border[0];
+        }
         grow(&input.chunk, &arm).intersection(&input.buffer)
     });
     Region::from_boxes(arms)

@@ -4,6 +4,8 @@
 use celerity_regions::{Box3, Region};
 
 use crate::id::GraphId;
+#[cfg(feature = "mutants")]
+use crate::mistakes;
 
 /// The reads of one buffer (or allocation) that no later write has covered.
 ///
@@ -47,6 +49,10 @@ impl<I: GraphId> Readers<I> {
             return;
         }
         match self.entries.last_mut() {
+            #[cfg(feature = "mutants")]
+            Some(last) if mistakes::replaces_read() && last.id == id => {
+                last.region = region.clone();
+            }
             Some(last) if last.id == id => last.region.union_with(region),
             _ => self.entries.push(Reader { id, region: region.clone() }),
         }

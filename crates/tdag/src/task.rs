@@ -1,6 +1,7 @@
 //! Plain data that describes a program: buffers, accesses, tasks. No kernels,
 //! no memory: the executor owns those, keyed by [`TaskId`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -13,6 +14,11 @@ use crate::mapper::Mapper;
 
 /// A virtual buffer: a name for elements, not memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(remote = "Self")
+)]
 pub struct BufferInfo {
     /// Its id, dense in order of creation, equal on all nodes.
     pub id: BufferId,
@@ -32,6 +38,7 @@ pub struct BufferInfo {
 
 /// What an access does to its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum AccessMode {
     /// Reads only.
     Read,
@@ -57,6 +64,7 @@ impl AccessMode {
 
 /// One entry of a task's access tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Access {
     /// The buffer.
     pub buffer: BufferId,
@@ -68,16 +76,24 @@ pub struct Access {
 
 /// How an index space is cut into chunks (000 §IV-A).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Split {
     /// Along dimension 0.
     #[default]
     OneDimensional,
     /// Into tiles over dimensions 0 and 1.
     Tiled,
+    /// Along this dimension, below 3.
+    Along(u8),
 }
 
 /// The index space of a task that is split over nodes and devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(remote = "Self")
+)]
 pub struct IndexSpace {
     /// True dimensionality, 0 to 3.
     pub dims: u8,
@@ -87,13 +103,17 @@ pub struct IndexSpace {
     pub granularity: Coord3,
     /// The user's hint.
     pub split: Split,
+    /// Chunks per device, at least 1: with more than one, a device computes on
+    /// some while others wait for data (000 §IV-D).
+    pub oversubscription: u32,
 }
 
 impl IndexSpace {
-    /// The space of `extent` with granularity 1 and the default split.
+    /// The space of `extent` with granularity 1, the default split and one chunk
+    /// per device.
     #[must_use]
     pub fn new(dims: u8, extent: Box3) -> Self {
-        Self { dims, extent, granularity: [1; 3], split: Split::default() }
+        Self { dims, extent, granularity: [1; 3], split: Split::default(), oversubscription: 1 }
     }
 
     /// Cuts `part`, a box of this space, into at most `parts` chunks.
@@ -102,12 +122,16 @@ impl IndexSpace {
         match self.split {
             Split::OneDimensional => celerity_regions::split_1d(part, self.granularity, parts),
             Split::Tiled => celerity_regions::split_2d(part, self.granularity, parts),
+            Split::Along(dim) => {
+                celerity_regions::split_along(part, usize::from(dim), self.granularity, parts)
+            }
         }
     }
 }
 
 /// What an epoch task is for (004 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EpochAction {
     /// The first task of every graph; does nothing.
     Init,
@@ -119,6 +143,7 @@ pub enum EpochAction {
 
 /// What a task does, and so how it is assigned to nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Work {
     /// A kernel: split over all devices of all nodes.
     Device(IndexSpace),
@@ -144,17 +169,18 @@ impl Work {
 }
 
 /// Where in the user's source a task was submitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SourceLocation {
     /// The file, as the compiler names it.
-    pub file: &'static str,
+    pub file: Cow<'static, str>,
     /// One-based.
     pub line: u32,
 }
 
 impl From<&'static Location<'static>> for SourceLocation {
     fn from(location: &'static Location<'static>) -> Self {
-        Self { file: location.file(), line: location.line() }
+        Self { file: location.file().into(), line: location.line() }
     }
 }
 
@@ -179,6 +205,11 @@ pub struct TaskSpec {
 
 /// A node of the task graph: immutable, shared by all later stages.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(remote = "Self")
+)]
 pub struct Task {
     /// Its id, dense in order of commitment, equal on all nodes.
     pub id: TaskId,

@@ -29,7 +29,7 @@ impl Fixture {
     }
 
     fn declare(&self, work: Work, accesses: Vec<Access>) -> Result<Declared, DeclareError> {
-        let location = Some(SourceLocation { file: "user.rs", line: 7 });
+        let location = Some(SourceLocation { file: "user.rs".into(), line: 7 });
         self.graph.declare(TaskSpec { name: "t".into(), work, accesses, location })
     }
 

@@ -2,17 +2,19 @@
 //! all property tests, the corpus and the bug tests call.
 
 use celerity_cdag::NodeId;
+use celerity_checker::{Depth, NodeCheckerConfig};
 use celerity_tdag::TaskGraphConfig;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{self, Truth};
 use crate::program::Program;
 use crate::run::run;
-use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use crate::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
 use crate::twin::{Observation, Snapshot, interpret};
 use crate::violation::Violation;
 
 /// What a program is run or scheduled on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
     /// Nodes of the cluster, at least 1.
     pub nodes: usize,
@@ -112,6 +114,67 @@ pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
     })
 }
 
+/// Proves the graphs of all nodes right with the schedule checker.
+///
+/// # Errors
+/// The first broken rule, waste included.
+pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdict {
+    let Configuration { nodes, devices, .. } = *configuration;
+    judge(program, configuration, || {
+        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let commands = CommandTrace::of_all(&tasks, nodes)?;
+        let instructions = InstructionTrace::of_all(&tasks, &commands, devices)?;
+        let config = NodeCheckerConfig {
+            nodes,
+            local: NodeId::from_index(0),
+            devices,
+            depth: Depth::Full,
+            eager_allocation: false,
+        };
+        let nodes = commands.iter().zip(&instructions);
+        let events = nodes.map(|(commands, instructions)| events(&tasks, commands, instructions));
+        celerity_checker::check_schedule(config, events).map_err(Violation::Schedule)
+    })
+}
+
+/// One node's whole graphs, as the schedule checker takes them. What belongs to
+/// which event is told by the traces' own bookkeeping, and by the transfers
+/// that pilots name.
+#[must_use]
+pub fn events<'a>(
+    tasks: &'a TaskTrace,
+    commands: &'a CommandTrace,
+    instructions: &'a InstructionTrace,
+) -> Vec<celerity_checker::Event<'a>> {
+    use celerity_checker::Event as Checked;
+    let mut begin = 0;
+    let mut next_pilot = 0;
+    let events = tasks.events.iter().zip(&commands.ends).enumerate();
+    let events = events.map(|(position, (event, &end))| {
+        let of_event = |origin: &crate::trace::Origin| origin.event == position;
+        let first = instructions.origins.partition_point(|origin| origin.event < position);
+        let count = instructions.origins[first..].iter().take_while(|o| of_event(o)).count();
+        let made = &instructions.instructions[first..first + count];
+        let of_task = &commands.commands[std::mem::replace(&mut begin, end)..end];
+        match event {
+            Event::Create(info) => {
+                let mut users = instructions.user_allocations.iter();
+                let provided = users.find(|(_, buffer)| *buffer == info.id).map(|(id, _)| *id);
+                Checked::Create(info, provided)
+            }
+            Event::Drop(buffer) => Checked::Drop(*buffer, made),
+            Event::Task(task) => {
+                let pilots = &instructions.pilots[next_pilot..];
+                let is_own = |pilot: &&celerity_idag::Pilot| pilot.transfer.consumer <= task.id;
+                let own = pilots.iter().take_while(is_own).count();
+                next_pilot += own;
+                Checked::Task(task, of_task, made, &pilots[..own])
+            }
+        }
+    });
+    events.collect()
+}
+
 /// Runs the program and compares what each node observes with the sequential
 /// twin.
 ///
@@ -146,7 +209,11 @@ pub fn check_corpus(steps: usize, check: impl Fn(&Program, &Configuration) -> Ve
 }
 
 /// The first difference between two observations.
-fn compare(node: NodeId, found: &Observation, expected: &Observation) -> Result<(), Violation> {
+pub(crate) fn compare(
+    node: NodeId,
+    found: &Observation,
+    expected: &Observation,
+) -> Result<(), Violation> {
     let (found, expected) = (&found.snapshots, &expected.snapshots);
     if found.len() != expected.len() {
         let message = format!("{node} took {} of {} snapshots", found.len(), expected.len());

@@ -1,18 +1,27 @@
 #![doc = include_str!("../README.md")]
 
+pub mod campaign;
 pub mod check;
 pub mod corpus;
 pub mod element;
 pub mod footprint;
+pub mod fuzzing;
 pub mod hash;
 pub mod hash_kernel;
+pub mod lawful;
 pub mod model;
+pub mod picture;
 pub mod program;
-pub mod queries;
+pub mod quality;
+pub mod recording;
 pub mod run;
+pub mod shrink;
+pub mod sim;
 pub mod trace;
 pub mod twin;
 pub mod violation;
+
+pub use celerity_views as queries;
 
 /// The workspace's README, so that its program is compiled as a test.
 #[cfg(doctest)]

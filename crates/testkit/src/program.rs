@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use celerity_regions::Box3;
 use celerity_tdag::{Access, AccessMode, BufferId, IndexSpace, NewBuffer, TaskSpec, Work};
+use serde::{Deserialize, Serialize};
 
 pub use build::{Flaw, ProgramBuilder};
 pub use mapper::{Axis, Lowering, MapperSpec};
@@ -24,14 +25,14 @@ pub use random::{Sizes, any_program, seeded};
 /// written, chunks of one task write disjoint elements, no task has two
 /// accesses to one buffer of which one writes, and every element that is alive
 /// and written at the end is observed by a fence.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// The statements.
     pub ops: Vec<Op>,
 }
 
 /// One statement of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     /// Creates the next buffer: the first is `B0`.
     Create(BufferSpec),
@@ -44,7 +45,7 @@ pub enum Op {
 }
 
 /// A buffer to create.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferSpec {
     /// True dimensionality, 0 to 3.
     pub dims: u8,
@@ -57,7 +58,7 @@ pub struct BufferSpec {
 }
 
 /// A task to submit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskOp {
     /// What it is called.
     pub name: Arc<str>,
@@ -68,7 +69,7 @@ pub struct TaskOp {
 }
 
 /// How a task is assigned to nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskKind {
     /// A kernel over an index space, which may be empty.
     Device(IndexSpace),
@@ -79,7 +80,7 @@ pub enum TaskKind {
 }
 
 /// One access of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessSpec {
     /// The buffer.
     pub buffer: BufferId,
@@ -219,8 +220,8 @@ impl fmt::Display for TaskOp {
         match &self.kind {
             TaskKind::Device(space) => write!(
                 f,
-                "\"{}\" over {}, {:?} split by {:?}",
-                self.name, space.extent, space.split, space.granularity
+                "\"{}\" over {}, {:?} split by {:?}, {} per device",
+                self.name, space.extent, space.split, space.granularity, space.oversubscription
             )?,
             TaskKind::HostOnce => write!(f, "\"{}\" once on the host", self.name)?,
             TaskKind::Fence => f.write_str("fence")?,

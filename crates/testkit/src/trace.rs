@@ -1,11 +1,13 @@
 //! Drives the graph generators over a whole program and keeps everything that
 //! they hand out. Judges nothing but refusals and diagnostics.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, CommandId, NodeId};
 use celerity_idag::{
-    AllocationId, Instruction, InstructionGraph, InstructionGraphConfig, Pilot, Schedule,
+    AllocationId, Diagnostic, Instruction, InstructionGraph, InstructionGraphConfig, Lookahead,
+    LookaheadQueue, Pilot, Released, Schedule,
 };
 use celerity_tdag::{BufferId, BufferInfo, EpochAction, Task, TaskGraph, TaskGraphConfig, TaskId};
 
@@ -58,6 +60,8 @@ pub struct InstructionTrace {
     pub pilots: Vec<Pilot>,
     /// The allocations that stand for users' initial data, in `M0`.
     pub user_allocations: Vec<(AllocationId, BufferId)>,
+    /// Whether an allocation may serve events after its own.
+    pub looks_ahead: bool,
 }
 
 /// What an instruction was generated for.
@@ -180,33 +184,30 @@ impl InstructionTrace {
         commands: &CommandTrace,
         devices: usize,
     ) -> Result<Self, Violation> {
-        let mut graph = InstructionGraph::new(InstructionGraphConfig { devices });
-        let (mut schedule, mut diagnostics) = (Schedule::default(), Vec::new());
-        let (mut user_allocations, mut origins) = (Vec::new(), Vec::new());
+        let graph = InstructionGraph::new(InstructionGraphConfig { devices });
+        Self::with(tasks, commands, LookaheadQueue::new(graph, Lookahead::None))
+    }
+
+    /// Generates one node's instructions by a generator of the caller's choice.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn with(
+        tasks: &TaskTrace,
+        commands: &CommandTrace,
+        queue: LookaheadQueue,
+    ) -> Result<Self, Violation> {
+        let mut driver = Driver::new(queue);
         let mut begin = 0;
         for (event, (content, &end)) in tasks.events.iter().zip(&commands.ends).enumerate() {
-            let origin = |command| Origin { event, command };
-            match content {
-                Event::Create(info) => {
-                    let allocation = graph.register_buffer(info);
-                    user_allocations.extend(allocation.map(|allocation| (allocation, info.id)));
-                }
-                Event::Task(task) => {
-                    for command in &commands.commands[begin..end] {
-                        graph.schedule(command, task, &mut schedule, &mut diagnostics);
-                        origins.resize(schedule.instructions.len(), origin(Some(command.id)));
-                    }
-                }
-                Event::Drop(buffer) => graph.drop_buffer(*buffer, &mut schedule),
-            }
-            origins.resize(schedule.instructions.len(), origin(None));
+            driver.submit(event, content, &commands.commands[begin..end]);
+            driver.release();
             begin = end;
         }
-        if let Some(first) = diagnostics.first() {
+        if let Some(first) = driver.diagnostics.first() {
             return Err(Violation::Diagnosed { node: commands.node, message: first.to_string() });
         }
-        let Schedule { instructions, pilots, .. } = schedule;
-        Ok(Self { node: commands.node, instructions, origins, pilots, user_allocations })
+        Ok(driver.finish(commands.node))
     }
 
     /// Generates the instructions of all nodes.
@@ -219,5 +220,72 @@ impl InstructionTrace {
         devices: usize,
     ) -> Result<Vec<Self>, Violation> {
         commands.iter().map(|commands| Self::of(tasks, commands, devices)).collect()
+    }
+}
+
+/// Feeds a node's events to its generator and notes what comes of each.
+struct Driver {
+    queue: LookaheadQueue,
+    schedule: Schedule,
+    diagnostics: Vec<Diagnostic>,
+    origins: Vec<Origin>,
+    user_allocations: Vec<(AllocationId, BufferId)>,
+    /// The position of each task among the events.
+    submitted: HashMap<TaskId, usize>,
+    /// The positions of the ends of buffers that have not been released.
+    ends: VecDeque<usize>,
+}
+
+impl Driver {
+    fn new(queue: LookaheadQueue) -> Self {
+        Self {
+            queue,
+            schedule: Schedule::default(),
+            diagnostics: Vec::new(),
+            origins: Vec::new(),
+            user_allocations: Vec::new(),
+            submitted: HashMap::new(),
+            ends: VecDeque::new(),
+        }
+    }
+
+    fn submit(&mut self, event: usize, content: &Event, commands: &[Command]) {
+        match content {
+            Event::Create(info) => {
+                let allocation = self.queue.register_buffer(info);
+                self.user_allocations.extend(allocation.map(|allocation| (allocation, info.id)));
+            }
+            Event::Task(task) => {
+                self.submitted.insert(task.id, event);
+                commands.iter().for_each(|command| self.queue.push(command.clone(), task));
+            }
+            Event::Drop(buffer) => {
+                self.ends.push_back(event);
+                self.queue.drop_buffer(*buffer);
+            }
+        }
+    }
+
+    fn release(&mut self) {
+        while let Some(one) = self.queue.release(&mut self.schedule, &mut self.diagnostics) {
+            let origin = match one {
+                Released::Command(command) => {
+                    Origin { event: self.submitted[&command.task], command: Some(command.id) }
+                }
+                Released::BufferEnd(_) => {
+                    let event = self.ends.pop_front().expect("buffers end as they were dropped");
+                    Origin { event, command: None }
+                }
+                Released::TaskEnd(_) => continue,
+            };
+            self.origins.resize(self.schedule.instructions.len(), origin);
+        }
+    }
+
+    fn finish(self, node: NodeId) -> InstructionTrace {
+        let looks_ahead = self.queue.lookahead() != Lookahead::None;
+        let Self { schedule, origins, user_allocations, .. } = self;
+        let Schedule { instructions, pilots, .. } = schedule;
+        InstructionTrace { node, instructions, origins, pilots, user_allocations, looks_ahead }
     }
 }

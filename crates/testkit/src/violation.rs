@@ -195,6 +195,15 @@ pub enum Violation {
         /// Bounding box of what was ever accessed.
         accessed: String,
     },
+    /// The schedule checker found a broken rule.
+    #[error(transparent)]
+    Schedule(Box<celerity_checker::Finding>),
+    /// The code under test panicked.
+    #[error("panic: {message}")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
     /// The run failed.
     #[error("the run fails: {message}")]
     RunFailed {

@@ -6,12 +6,13 @@ use super::Violation;
 use crate::workspace::Package;
 
 /// The layers, lowest first: a crate may depend on those before it.
-const LAYERS: [&str; 8] = [
+const LAYERS: [&str; 9] = [
     "celerity-regions",
     "celerity-tdag",
     "celerity-cpd",
     "celerity-cdag",
     "celerity-idag",
+    "celerity-views",
     "celerity-checker",
     "celerity-executor",
     "celerity",

@@ -20,7 +20,7 @@ use crate::memory::BasePtr;
 /// If the contract is broken, saying how; also if nothing happens for a minute.
 pub fn check<C: Communicator>(mut cluster: impl FnMut(usize) -> Vec<C>) {
     ends_know_their_place(&cluster(3));
-    pilots_arrive_once_and_in_order(cluster(3));
+    pilots_arrive_once(cluster(3));
     for size in [1, 40, 400] {
         for order in [Order::SendFirst, Order::ReceiveFirst] {
             payloads_move_between_strided_boxes(cluster(2), size, order);
@@ -100,7 +100,7 @@ fn ends_know_their_place(ends: &[impl Communicator]) {
     }
 }
 
-fn pilots_arrive_once_and_in_order(mut ends: Vec<impl Communicator>) {
+fn pilots_arrive_once(mut ends: Vec<impl Communicator>) {
     let pilots: Vec<_> = (0..10)
         .map(|message| Pilot {
             to: node(2),
@@ -113,9 +113,12 @@ fn pilots_arrive_once_and_in_order(mut ends: Vec<impl Communicator>) {
         })
         .collect();
     pilots.iter().for_each(|pilot| ends[1].send_pilot(pilot));
-    for pilot in pilots {
-        let expected = CommEvent::Pilot { from: node(1), pilot };
-        assert_eq!(next_event(&mut ends[2]), expected);
+    let mut expected: Vec<_> =
+        pilots.into_iter().map(|pilot| CommEvent::Pilot { from: node(1), pilot }).collect();
+    while !expected.is_empty() {
+        let event = next_event(&mut ends[2]);
+        let position = expected.iter().position(|pilot| *pilot == event);
+        expected.remove(position.unwrap_or_else(|| panic!("{event:?} is not expected")));
     }
     ends.iter_mut().for_each(assert_silent);
 }

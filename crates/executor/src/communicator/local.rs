@@ -114,7 +114,11 @@ impl Communicator for LocalCommunicator {
     fn enter_barrier(&mut self, epoch: TaskId) {
         let mut state = lock(&self.network.state);
         state.in_barrier.push((self.node, epoch));
-        if state.in_barrier.len() < self.nodes() || state.aborted {
+        let everybody = self.nodes();
+        #[cfg(feature = "mutants")]
+        let everybody =
+            celerity_mutants::Mutant::BarrierOneEarly.alter(everybody, |all| all.max(2) - 1);
+        if state.in_barrier.len() < everybody || state.aborted {
             return;
         }
         let event =
@@ -174,6 +178,14 @@ impl Network {
         }
         let poster = if side == Side::Sender { from } else { to };
         match state.meet(side, from, to, payload) {
+            #[cfg(feature = "mutants")]
+            Ok(None)
+                if celerity_mutants::Mutant::ReceivedBeforeSent.is_active()
+                    && side == Side::Receiver =>
+            {
+                let message = payload.message;
+                state.mailboxes[to.slot()].push_back(CommEvent::Received { from, message });
+            }
             Ok(None) => {}
             Ok(Some(rendezvous)) => self.transfer(state, rendezvous),
             Err(error) => {
@@ -239,6 +251,10 @@ impl Network {
 
     fn tell(&self, node: NodeId, event: CommEvent) {
         lock(&self.state).mailboxes[node.slot()].push_back(event);
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::WakeUpLost.is_active() {
+            return;
+        }
         self.wakers[node.slot()]();
     }
 

@@ -71,6 +71,10 @@ impl Slot {
 
     /// Whether it can be assigned, directly or eagerly.
     pub(super) fn may_start(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::StartsBeforeLast.is_active() && self.target == Target::Node {
+            return self.unfinished <= 1;
+        }
         self.unfinished == 0
             || match (self.target, self.common_lane()) {
                 (Target::Lanes(group), Some(lane)) => group.contains(lane),
@@ -84,6 +88,8 @@ impl Slot {
     pub(super) fn common_lane(&self) -> Option<LaneId> {
         let count = u64::from(self.on_lanes);
         let all_equal = count * self.lane_squares == self.lane_sum * self.lane_sum;
+        #[cfg(feature = "mutants")]
+        let all_equal = celerity_mutants::Mutant::EagerOnAnyLane.alter(all_equal, |_| true);
         if count == 0 || self.on_lanes != self.unfinished || !all_equal {
             return None;
         }

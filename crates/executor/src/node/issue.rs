@@ -9,7 +9,7 @@ use celerity_idag::{
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
-use super::{Node, RunningTask, State};
+use super::{NodeMachine, Phase, RunningTask};
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Arguments, Job};
 use crate::communicator::Payload as WirePayload;
@@ -17,14 +17,13 @@ use crate::engine::{Assignment, LaneId};
 use crate::error::RunError;
 use crate::work::Payload;
 
-impl Node {
+impl NodeMachine {
     /// Starts everything that can start.
     pub(super) fn issue_all(&mut self) {
-        while self.state == State::Running
+        while self.phase == Phase::Running
             && let Some(Assignment { instruction, lane }) = self.engine.next_assignment()
         {
-            let kind = self.pending.remove(instruction.index());
-            let kind = kind.expect("an instruction is issued once");
+            let kind = self.open.issue(instruction, lane, self.now);
             match lane {
                 Some(lane) => self.issue_on_lane(instruction, lane, kind),
                 None => self.issue_here(instruction, kind),
@@ -34,14 +33,10 @@ impl Node {
 
     fn issue_on_lane(&mut self, instruction: InstructionId, lane: LaneId, kind: InstructionKind) {
         let job = match kind {
-            InstructionKind::Kernel { device, task, chunk, accesses } => {
-                self.running.insert(instruction, (task, Some(device)));
+            InstructionKind::Kernel { task, chunk, accesses, .. } => {
                 self.kernel(task, chunk, accesses)
             }
-            InstructionKind::HostTask { task, accesses } => {
-                self.running.insert(instruction, (task, None));
-                self.host_task(task, accesses)
-            }
+            InstructionKind::HostTask { task, accesses } => self.host_task(task, accesses),
             InstructionKind::Copy { source, target, elements, elem_size, .. } => {
                 self.copy(&source, &target, elements, elem_size)
             }

@@ -141,6 +141,10 @@ impl<V: Clone + PartialEq> Flat<V> {
 
 /// Adds the parts of `extent` outside `hole`, which keep their value.
 fn keep_outside<V: Clone>(fresh: &mut Fresh<V>, extent: &Box3, hole: &Box3, value: &V) {
+    #[cfg(feature = "mutants")]
+    if celerity_mutants::Mutant::UpdateForgetsRest.is_active() {
+        return;
+    }
     let hole = extent.intersection(hole);
     extent.for_each_outside(&hole, |extent| fresh.push(Entry { extent, value: value.clone() }));
 }

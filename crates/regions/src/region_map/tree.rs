@@ -122,6 +122,9 @@ impl<V: Clone + PartialEq> Tree<V> {
     pub(super) fn update(&mut self, at: &Box3, value: V) {
         let new = Entry { extent: *at, value };
         let Survey { kept, is_void, has_partner } = self.survey(&new);
+        #[cfg(feature = "mutants")]
+        let is_void = celerity_mutants::Mutant::TreeIgnoresUpdate
+            .alter(is_void, |is_void| is_void || (kept.is_empty() && !has_partner));
         if is_void || (kept.is_empty() && !has_partner && self.replace_exactly(&new)) {
             return;
         }

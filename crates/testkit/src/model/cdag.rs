@@ -10,7 +10,7 @@ use celerity_cdag::{Command, CommandKind, NodeId, TransferId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
-use super::chunks::{check_chunks, expected_executions};
+use super::chunks::{check_chunks, check_granules, expected_executions};
 use super::ledger::{Ledger, Needs};
 use super::machine::{Machine, execute_all};
 use super::parcels::Parcels;
@@ -169,6 +169,7 @@ impl Cluster<'_> {
             let chunks = executed.get(&op).map_or(&[][..], Vec::as_slice);
             let expected = expected_executions(&task.kind, self.nodes.len());
             check_chunks(op, &expected, chunks)?;
+            check_granules(op, &task.kind, chunks)?;
         }
         Ok(())
     }

@@ -27,6 +27,28 @@ pub(super) fn expected_executions(
     }
 }
 
+/// Checks that chunks begin at whole granules of their index space, and end there or with it.
+pub(super) fn check_granules(
+    op: usize,
+    kind: &TaskKind,
+    chunks: &[(NodeId, Box3)],
+) -> Result<(), Violation> {
+    let TaskKind::Device(space) = kind else { return Ok(()) };
+    let origin = space.extent.min();
+    let is_border = |dim: usize, at: u64| (at - origin[dim]).is_multiple_of(space.granularity[dim]);
+    let is_whole = |chunk: &Box3, dim: usize| {
+        let end = chunk.max()[dim];
+        is_border(dim, chunk.min()[dim]) && (end == space.extent.max()[dim] || is_border(dim, end))
+    };
+    match chunks.iter().find(|(_, chunk)| !(0..3).all(|dim| is_whole(chunk, dim))) {
+        Some((node, chunk)) => {
+            let what = format!("{chunk} on {node} cuts a granule of {:?}", space.granularity);
+            Err(Violation::WrongAssignment { op, what })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Compares the chunks that were executed with what was expected.
 pub(super) fn check_chunks(
     op: usize,

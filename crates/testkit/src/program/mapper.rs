@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Coord3, Region};
 use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
+use serde::{Deserialize, Serialize};
 
 use crate::element;
 
 /// Which elements of a buffer an item touches.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapperSpec {
     /// The element of its own index.
     OneToOne,
@@ -44,7 +45,7 @@ pub enum MapperSpec {
 
 /// One side of the box that an item touches through [`MapperSpec::Affine`].
 /// Elements outside of the buffer are ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Axis {
     /// The same interval for all items.
     Constant {

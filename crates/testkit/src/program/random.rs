@@ -5,7 +5,7 @@
 mod raw;
 
 use celerity_regions::Box3;
-use celerity_tdag::{AccessMode, BufferId, IndexSpace, Split};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace};
 use proptest::collection::vec;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -115,13 +115,13 @@ fn index_space(anchor: &BufferSpec, raw: &RawSpace) -> IndexSpace {
     };
     let extent = raw.part.as_ref().map_or(whole, |part| part_of(&whole, part));
     let extent = raw.thin.map_or(extent, |dim| thinned(&extent, usize::from(dim)));
-    let split = if raw.tiled { Split::Tiled } else { Split::OneDimensional };
     let granularity = match anchor.dims {
         0 => [1, 1, 1],
         1 => [raw.granularity[0], 1, 1],
         _ => [raw.granularity[0], raw.granularity[1], 1],
     };
-    IndexSpace { granularity, split, ..IndexSpace::new(anchor.dims, extent) }
+    let RawSpace { split, oversubscription, .. } = *raw;
+    IndexSpace { granularity, split, oversubscription, ..IndexSpace::new(anchor.dims, extent) }
 }
 
 fn thinned(extent: &Box3, dim: usize) -> Box3 {

@@ -9,7 +9,7 @@ use celerity_tdag::BufferId;
 
 use super::Cluster;
 use super::touches::{Allocation, NodeTouches};
-use crate::trace::Event;
+use crate::trace::{Event, InstructionTrace};
 use crate::violation::Violation;
 
 /// Checks all allocations of one node.
@@ -69,9 +69,10 @@ fn check_frees(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
 }
 
 /// An allocation is used, and lies inside the bounding box of what has been
-/// accessed in its memory up to the event that made it.
+/// accessed in its memory up to the event that made it, or ever if it may look
+/// ahead.
 fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Result<(), Violation> {
-    let origins = &cluster.nodes[node].origins;
+    let InstructionTrace { origins, looks_ahead, .. } = &cluster.nodes[node];
     let mut accessed: BTreeMap<(MemoryId, BufferId), Vec<(usize, Box3)>> = BTreeMap::new();
     for (position, of_instruction) in touches.touches.iter().enumerate() {
         for touch in of_instruction {
@@ -87,8 +88,9 @@ fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
             return Err(Violation::Unused { allocation: name });
         };
         let known = accessed.get(&(allocation.memory, allocation.buffer));
-        let until =
-            known.into_iter().flatten().filter(|(event, _)| *event <= origins[made_by].event);
+        let made = origins[made_by].event;
+        let served = |&&(event, _): &&(usize, Box3)| *looks_ahead || event <= made;
+        let until = known.into_iter().flatten().filter(served);
         let bounds = until.fold(Box3::EMPTY, |all, (_, bounds)| all.bounding(bounds));
         if !bounds.contains(&extent) {
             let (extent, accessed) = (extent.to_string(), bounds.to_string());

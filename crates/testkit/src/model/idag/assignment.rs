@@ -8,7 +8,7 @@ use celerity_regions::Box3;
 
 use super::Cluster;
 use crate::element;
-use crate::model::chunks::{check_chunks, expected_executions};
+use crate::model::chunks::{check_chunks, check_granules, expected_executions};
 use crate::program::TaskKind;
 use crate::violation::Violation;
 
@@ -26,6 +26,7 @@ pub(super) fn check(cluster: &Cluster<'_>) -> Result<(), Violation> {
     for (op, task, _) in cluster.truth.tasks() {
         let chunks = executed.get(&op).map_or(&[][..], Vec::as_slice);
         check_chunks(op, &expected_executions(&task.kind, cluster.nodes.len()), chunks)?;
+        check_granules(op, &task.kind, chunks)?;
     }
     Ok(())
 }

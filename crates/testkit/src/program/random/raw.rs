@@ -2,7 +2,7 @@
 //! Knows nothing of what is lawful.
 
 use celerity_regions::Coord3;
-use celerity_tdag::{AccessMode, NeighborhoodShape};
+use celerity_tdag::{AccessMode, NeighborhoodShape, Split};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -35,7 +35,8 @@ pub(super) struct RawSpace {
     /// One item wide along this dimension, so that slices can be written.
     pub(super) thin: Option<u8>,
     pub(super) granularity: [u64; 2],
-    pub(super) tiled: bool,
+    pub(super) split: Split,
+    pub(super) oversubscription: u32,
     pub(super) empty: bool,
 }
 
@@ -94,14 +95,21 @@ fn raw_space() -> impl Strategy<Value = RawSpace> {
     let part = proptest::option::weighted(0.3, raw_box());
     let granularity = prop_oneof![3 => Just([1, 1]), 1 => [1..4u64, 1..4]];
     let thin = proptest::option::weighted(0.15, 0..3u8);
+    let split = prop_oneof![
+        3 => Just(Split::OneDimensional),
+        3 => Just(Split::Tiled),
+        1 => (0..3u8).prop_map(Split::Along),
+    ];
+    let oversubscription = prop_oneof![3 => Just(1u32), 1 => 2..4u32];
     let empty = proptest::bool::weighted(0.03);
-    (0..16usize, part, thin, granularity, any::<bool>(), empty).prop_map(
-        |(anchor, part, thin, granularity, tiled, empty)| RawSpace {
+    (0..16usize, part, thin, granularity, split, oversubscription, empty).prop_map(
+        |(anchor, part, thin, granularity, split, oversubscription, empty)| RawSpace {
             anchor,
             part,
             thin,
             granularity,
-            tiled,
+            split,
+            oversubscription,
             empty,
         },
     )

@@ -1,22 +1,23 @@
-//! Small queries over finished graphs: who waits for whom, the critical path,
-//! a picture. One [`Dag`] for all layers; knows nothing of what nodes mean.
+//! Small queries over finished graphs: who waits for whom, the critical path.
+//! One [`Dag`] for all layers; knows nothing of what nodes mean.
 
 use std::sync::Arc;
 
-use celerity_cdag::{Command, CommandKind};
-use celerity_idag::{BoundAccess, Inbound, Instruction, InstructionKind, Placement};
-use celerity_tdag::{Dependencies, DependencyKind, GraphId, Task, Work};
+use celerity_cdag::Command;
+use celerity_idag::Instruction;
+use celerity_tdag::{Dependencies, DependencyKind, GraphId, Task};
 use petgraph::Direction;
-use petgraph::dot::{Config, Dot};
-use petgraph::graph::{DiGraph, EdgeReference, NodeIndex};
+use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
+
+use crate::labels::{CommandLabel, InstructionLabel, TaskLabel};
 
 /// A graph as positions and labels, kept in a [`petgraph`] graph. Position =
 /// index of the id in its namespace, so streams must be complete: ids dense
 /// and from 0.
 ///
 /// ```
-/// use celerity_testkit::queries::Dag;
+/// use celerity_views::Dag;
 /// let mut chain = Dag::default();
 /// let [init, a, b] = ["T0", "T1", "T2"].map(|id| chain.push(id, "work"));
 /// chain.connect(a, init, None);
@@ -30,10 +31,13 @@ pub struct Dag {
     graph: DiGraph<DagNode, Option<DependencyKind>>,
 }
 
-#[derive(Clone, Debug)]
-struct DagNode {
-    id: String,
-    label: String,
+/// One node of a [`Dag`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DagNode {
+    /// Its id in the house notation, after its owner if there is one: `N1 C7`.
+    pub id: String,
+    /// What it does.
+    pub label: String,
 }
 
 impl Dag {
@@ -42,7 +46,7 @@ impl Dag {
     pub fn of_tasks(tasks: &[Arc<Task>]) -> Self {
         let mut dag = Self::default();
         for task in tasks {
-            dag.push(&task.id.to_string(), &task_label(task));
+            dag.push(&task.id.to_string(), &TaskLabel(task).to_string());
         }
         for (later, task) in tasks.iter().enumerate() {
             dag.connect_all(later, &task.dependencies);
@@ -55,7 +59,10 @@ impl Dag {
     pub fn of_commands(owner: &str, commands: &[Command]) -> Self {
         let mut dag = Self::default();
         for command in commands {
-            dag.push(&format!("{owner} {}", command.id), &command_label(command));
+            dag.push(
+                &format!("{owner} {}", command.id),
+                &CommandLabel(&command.kind, command.task).to_string(),
+            );
         }
         for (later, command) in commands.iter().enumerate() {
             dag.connect_all(later, &command.dependencies);
@@ -68,7 +75,7 @@ impl Dag {
     pub fn of_instructions(owner: &str, instructions: &[Instruction]) -> Self {
         let mut dag = Self::default();
         for instruction in instructions {
-            let label = instruction_label(&instruction.kind);
+            let label = InstructionLabel(&instruction.kind).to_string();
             dag.push(&format!("{owner} {}", instruction.id), &label);
         }
         for (later, instruction) in instructions.iter().enumerate() {
@@ -129,6 +136,13 @@ impl Dag {
         incoming.map(|edge| (edge.source().index(), *edge.weight()))
     }
 
+    /// The graph as petgraph knows it: edges point from the earlier node to the
+    /// later one.
+    #[must_use]
+    pub fn as_petgraph(&self) -> &DiGraph<DagNode, Option<DependencyKind>> {
+        &self.graph
+    }
+
     /// All pairs that are ordered. O(nodes · edges / 64).
     ///
     /// # Panics
@@ -168,20 +182,6 @@ impl Dag {
         path.reverse();
         path
     }
-
-    /// The graph in Graphviz's language; edges are coloured by kind.
-    #[must_use]
-    pub fn to_dot(&self) -> String {
-        let no_labels = [Config::NodeNoLabel, Config::EdgeNoLabel];
-        let edge_style = |_, edge: EdgeReference<'_, Option<DependencyKind>>| {
-            edge.weight().map_or_else(String::new, |kind| format!("color={}", color(kind)))
-        };
-        let node_style = |_, (_, DagNode { id, label }): (NodeIndex, &DagNode)| {
-            format!("shape=box label=\"{}\\n{}\"", escape(id), escape(label))
-        };
-        let dot = Dot::with_attr_getters(&self.graph, &no_labels, &edge_style, &node_style);
-        format!("{dot:?}")
-    }
 }
 
 /// Which nodes of a [`Dag`] wait for which, directly or not.
@@ -200,89 +200,7 @@ impl Reachability {
 }
 
 fn position(index: u64) -> usize {
-    usize::try_from(index).expect("test graphs are small")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-fn color(kind: DependencyKind) -> &'static str {
-    match kind {
-        DependencyKind::True => "black",
-        DependencyKind::Anti => "limegreen",
-        DependencyKind::Output => "blue",
-        DependencyKind::Order => "orange",
-    }
-}
-
-fn task_label(task: &Task) -> String {
-    match &task.work {
-        Work::Device(space) => format!("{} {}", task.name, space.extent),
-        Work::HostOnce => format!("{} on the host", task.name),
-        Work::Fence => "fence".into(),
-        Work::Horizon => "horizon".into(),
-        Work::Epoch(action) => format!("epoch {action:?}"),
-    }
-}
-
-fn command_label(command: &Command) -> String {
-    match &command.kind {
-        CommandKind::Execute { chunk } => format!("execute {} {chunk}", command.task),
-        CommandKind::Push { transfer, targets } => {
-            let targets = targets.iter().map(|(node, region)| format!(" {region} to {node}"));
-            format!("push {transfer}{}", targets.collect::<String>())
-        }
-        CommandKind::AwaitPush { transfer, region } => format!("await push {transfer} {region}"),
-        CommandKind::Horizon => "horizon".into(),
-        CommandKind::Epoch(action) => format!("epoch {action:?}"),
-    }
-}
-
-fn instruction_label(kind: &InstructionKind) -> String {
-    match kind {
-        InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
-            format!("alloc {memory}.{allocation} for {buffer}, {bytes} bytes")
-        }
-        InstructionKind::Free { allocation, memory } => format!("free {memory}.{allocation}"),
-        InstructionKind::Copy { buffer, source, target, elements, .. } => {
-            format!("copy {buffer} {elements} from {} to {}", place(source), place(target))
-        }
-        InstructionKind::Send { to, message, transfer, source, elements, .. } => {
-            format!("send {transfer} {elements} from {} to {to}, {message}", place(source))
-        }
-        InstructionKind::Receive(inbound) => format!("receive {}", inbound_label(inbound)),
-        InstructionKind::SplitReceive(inbound) => {
-            format!("split receive {}", inbound_label(inbound))
-        }
-        InstructionKind::AwaitReceive { transfer, region } => {
-            format!("await receive {transfer} {region}")
-        }
-        InstructionKind::Kernel { device, task, chunk, accesses } => {
-            format!("kernel {task} {chunk} on {device}{}", bindings(accesses))
-        }
-        InstructionKind::HostTask { task, accesses } => {
-            format!("host task {task}{}", bindings(accesses))
-        }
-        InstructionKind::Horizon { task } => format!("horizon {task}"),
-        InstructionKind::Epoch { task, action } => format!("epoch {task} {action:?}"),
-    }
-}
-
-fn place(placement: &Placement) -> String {
-    format!("{}.{} {}", placement.memory, placement.allocation, placement.extent)
-}
-
-fn inbound_label(inbound: &Inbound) -> String {
-    format!("{} {} into {}", inbound.transfer, inbound.region, place(&inbound.target))
-}
-
-fn bindings(accesses: &[BoundAccess]) -> String {
-    let bindings = accesses.iter().map(|BoundAccess { buffer, placement, region }| {
-        let place = placement.as_ref().map_or_else(|| "nowhere".into(), place);
-        format!("; {buffer} {region} in {place}")
-    });
-    bindings.collect()
+    usize::try_from(index).expect("collected graphs fit in memory")
 }
 
 #[cfg(test)]
@@ -293,7 +211,7 @@ mod tests {
     fn fork() -> Dag {
         let mut dag = Dag::default();
         for id in ["T0", "T1", "T2", "T3"] {
-            dag.push(id, "a \"quoted\" label");
+            dag.push(id, "work");
         }
         dag.connect(1, 0, Some(DependencyKind::True));
         dag.connect(2, 0, Some(DependencyKind::Anti));
@@ -327,12 +245,5 @@ mod tests {
     fn the_critical_path_is_the_longest_chain() {
         assert_eq!(fork().critical_path(), [0, 2, 3]);
         assert_eq!(Dag::default().critical_path(), []);
-    }
-
-    #[test]
-    fn dot_output_names_ids_and_escapes_labels() {
-        let dot = fork().to_dot();
-        assert!(dot.contains("T2\\na \\\"quoted\\\" label"), "{dot}");
-        assert!(dot.contains("2 -> 3") && dot.contains("color=blue"), "{dot}");
     }
 }

@@ -1,0 +1,279 @@
+//! The life of allocations: made once, placed consistently, used while they
+//! live, freed once by somebody who waits for all users, no larger than needed.
+
+use celerity_idag::{AllocationId, MemoryId, Placement};
+use celerity_regions::Box3;
+use celerity_tdag::BufferId;
+
+use crate::batch::Batch;
+use crate::buffers::{Buffer, Buffers};
+use crate::geometry::{bytes as size_of, holds};
+use crate::instructions::Instructions;
+use crate::ledger::{Clash, Ledger};
+use crate::violation::{Check, Hazard, Version, Vertex, Violation};
+
+/// An allocation that lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Allocation {
+    pub(crate) memory: MemoryId,
+    pub(crate) buffer: BufferId,
+    /// The alloc; none for users' data.
+    pub(crate) made_by: Option<u64>,
+    bytes: u64,
+    /// What it holds: known from the first placement in it.
+    contents: Option<Contents>,
+}
+
+#[derive(Clone, Debug)]
+struct Contents {
+    extent: Box3,
+    ledger: Ledger,
+}
+
+impl Allocation {
+    /// Who has touched what in it; `None` before the first placement.
+    pub(crate) fn ledger_mut(&mut self) -> Option<&mut Ledger> {
+        self.contents.as_mut().map(|contents| &mut contents.ledger)
+    }
+
+    /// As [`ledger_mut`](Self::ledger_mut), to look at.
+    pub(crate) fn ledger(&self) -> Option<&Ledger> {
+        self.contents.as_ref().map(|contents| &contents.ledger)
+    }
+
+    fn extent(&self) -> Option<Box3> {
+        self.contents.as_ref().map(|contents| contents.extent)
+    }
+
+    /// Number of tiles in its ledger.
+    pub(crate) fn len(&self) -> usize {
+        self.contents.as_ref().map_or(0, |contents| contents.ledger.len())
+    }
+}
+
+impl Instructions {
+    /// Adds the allocation in `M0` that stands for a user's data.
+    pub(crate) fn provide(&mut self, id: AllocationId, buffer: BufferId, extent: Box3) {
+        let ledger = Ledger::new(extent, Version::Initial, None);
+        let allocation = Allocation {
+            memory: MemoryId::USER,
+            buffer,
+            made_by: None,
+            bytes: 0,
+            contents: Some(Contents { extent, ledger }),
+        };
+        self.next_allocation = self.next_allocation.max(id.index() + 1);
+        self.allocations.insert(id, allocation);
+    }
+
+    pub(crate) fn alloc(
+        &mut self,
+        buffers: &Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        (id, memory): (AllocationId, MemoryId),
+        buffer: BufferId,
+        (bytes, alignment): (u64, u64),
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        let described = buffers.get(vertex, buffer)?;
+        let bad = |why| {
+            let place = described.place_in(described.info.extent, memory, id);
+            Err(Violation::BadPlacement { vertex, place, why }.into())
+        };
+        if id.index() < self.next_allocation {
+            return Err(Violation::AllocatedTwice { vertex, allocation: id }.into());
+        }
+        if memory == MemoryId::USER {
+            return bad("M0 is the user's");
+        }
+        if memory.index() >= self.devices as u64 + 2 {
+            return bad("there is no such memory");
+        }
+        if alignment != described.info.elem_align {
+            return bad("it is aligned for other elements");
+        }
+        self.next_allocation = id.index() + 1;
+        let allocation = Allocation { memory, buffer, made_by: Some(me), bytes, contents: None };
+        self.allocations.insert(id, allocation);
+        batch.made.push(id);
+        Ok(())
+    }
+
+    /// Ends an allocation. `batch` is absent when a buffer is dropped.
+    pub(crate) fn free(
+        &mut self,
+        buffers: &Buffers,
+        batch: Option<&mut Batch<'_>>,
+        me: u64,
+        id: AllocationId,
+        memory: MemoryId,
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        let Some(allocation) = self.allocations.get(&id) else {
+            let allocation = id;
+            return Err(match id.index() < self.next_allocation {
+                true => Violation::DoubleFree { vertex, allocation }.into(),
+                false => Violation::UnknownAllocation { vertex, allocation }.into(),
+            });
+        };
+        let buffer = buffers.get(vertex, allocation.buffer)?;
+        if allocation.memory != memory {
+            let (place, why) = (buffer.place_in(Box3::EMPTY, memory, id), "it lies elsewhere");
+            return Err(Violation::BadPlacement { vertex, place, why }.into());
+        }
+        self.check_last_user(buffer, allocation, me, id)?;
+        let Some(allocation) = self.allocations.remove(&id) else { return Ok(()) };
+        match batch {
+            Some(batch) if batch.made.contains(&id) => batch.outgrown.push((id, allocation)),
+            _ if self.eager => self.check_size(buffer, &allocation, id)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A free waits for the alloc and for everybody who used the memory.
+    fn check_last_user(
+        &self,
+        buffer: &Buffer,
+        allocation: &Allocation,
+        me: u64,
+        id: AllocationId,
+    ) -> Check {
+        let Some(order) = self.window.order() else { return Ok(()) };
+        let checked = match (&allocation.contents, allocation.made_by) {
+            (Some(contents), _) => contents.ledger.check_free(order, me),
+            (None, Some(earlier)) if !order.waits_for(me, earlier) => {
+                Err(Clash { earlier, hazard: Hazard::FreeAfterUse, part: Box3::EMPTY })
+            }
+            (None, _) => Ok(()),
+        };
+        checked.map_err(|clash| self.unordered(buffer, me, (allocation.memory, id), clash))
+    }
+
+    pub(crate) fn unordered(
+        &self,
+        buffer: &Buffer,
+        me: u64,
+        (memory, id): (MemoryId, AllocationId),
+        clash: Clash,
+    ) -> Box<Violation> {
+        let [later, earlier] = [me, clash.earlier].map(|index| self.window.vertex(index));
+        let place = buffer.place_in(clash.part, memory, id);
+        Box::new(Violation::Unordered { later, earlier, hazard: clash.hazard, place })
+    }
+
+    /// Checks that `elements` lie where `placement` says, and notes the access.
+    pub(crate) fn place(
+        &mut self,
+        buffer: &mut Buffer,
+        vertex: Vertex,
+        placement: &Placement,
+        elements: &[Box3],
+    ) -> Check {
+        let Placement { allocation: id, memory, extent } = *placement;
+        let next = self.next_allocation;
+        let Some(allocation) = self.allocations.get_mut(&id) else {
+            return Err(match id.index() < next {
+                true => Violation::UseAfterFree { vertex, allocation: id }.into(),
+                false => Violation::UnknownAllocation { vertex, allocation: id }.into(),
+            });
+        };
+        if let Some(why) = misplaced(buffer, allocation, placement) {
+            let place = buffer.place_in(extent, memory, id);
+            return Err(Violation::BadPlacement { vertex, place, why }.into());
+        }
+        let made_by = allocation.made_by;
+        allocation.contents.get_or_insert_with(|| Contents {
+            extent,
+            ledger: Ledger::new(extent, Version::Undefined, made_by),
+        });
+        for part in elements {
+            if !holds(&extent, part) {
+                let (place, why) = (buffer.place_in(*part, memory, id), "it does not hold all");
+                return Err(Violation::BadPlacement { vertex, place, why }.into());
+            }
+            buffer.note_access(memory, part);
+        }
+        Ok(())
+    }
+
+    /// Nothing was allocated without need for the task in hand.
+    pub(crate) fn check_sizes(&self, buffers: &Buffers, batch: &Batch<'_>) -> Check {
+        if self.eager {
+            return Ok(());
+        }
+        let alive = batch.made.iter().filter_map(|id| Some((*id, self.allocations.get(id)?)));
+        let outgrown = batch.outgrown.iter().map(|(id, allocation)| (*id, allocation));
+        for (id, allocation) in alive.chain(outgrown) {
+            let vertex = self.window.vertex(allocation.made_by.unwrap_or(0));
+            self.check_size(buffers.get(vertex, allocation.buffer)?, allocation, id)?;
+        }
+        Ok(())
+    }
+
+    /// An allocation is used, and lies inside the bounding box of what has been
+    /// accessed in its memory.
+    pub(crate) fn check_size(
+        &self,
+        buffer: &Buffer,
+        allocation: &Allocation,
+        id: AllocationId,
+    ) -> Check {
+        let Some(made_by) = allocation.made_by else { return Ok(()) };
+        let vertex = self.window.vertex(made_by);
+        let Some(extent) = allocation.extent() else {
+            return Err(Violation::Unused { vertex, allocation: id }.into());
+        };
+        let accessed = buffer.accessed(allocation.memory);
+        match holds(&accessed, &extent) {
+            true => Ok(()),
+            false => {
+                let place = buffer.place_in(extent, allocation.memory, id);
+                Err(Violation::Oversized { vertex, place, accessed }.into())
+            }
+        }
+    }
+
+    /// A dropped buffer leaves nothing behind.
+    pub(crate) fn check_leaks(&self, buffer: &Buffer) -> Check {
+        let id = buffer.info.id;
+        match self.allocations.iter().find(|(_, allocation)| allocation.buffer == id) {
+            None => Ok(()),
+            Some((&allocation, left)) => Err(Violation::Leak {
+                made_by: left.made_by.map(|index| self.window.vertex(index)),
+                memory: left.memory,
+                allocation,
+                buffer: id,
+                name: buffer.info.name.clone(),
+            }
+            .into()),
+        }
+    }
+}
+
+/// What is wrong with a placement, judged by what is known of its allocation.
+fn misplaced(
+    buffer: &Buffer,
+    allocation: &Allocation,
+    placement: &Placement,
+) -> Option<&'static str> {
+    let extent = placement.extent;
+    if allocation.memory != placement.memory {
+        return Some("the allocation lies in another memory");
+    }
+    if allocation.buffer != buffer.info.id {
+        return Some("the allocation belongs to another buffer");
+    }
+    match &allocation.contents {
+        Some(contents) if contents.extent != extent => Some("the allocation holds another box"),
+        Some(_) => None,
+        None if extent.is_empty() || !holds(&buffer.info.extent, &extent) => {
+            Some("the allocation would reach beyond the buffer")
+        }
+        None if size_of(&extent, buffer.info.elem_size) != allocation.bytes => {
+            Some("the allocation has not that size")
+        }
+        None => None,
+    }
+}

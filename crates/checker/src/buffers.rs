@@ -1,0 +1,97 @@
+//! What is known of each buffer, independently of any graph's node: what it
+//! holds in sequential execution, what this node holds, what was accessed where.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use celerity_idag::{AllocationId, MemoryId};
+use celerity_regions::Box3;
+use celerity_tdag::{BufferId, BufferInfo};
+
+use crate::geometry::bounds;
+use crate::ledger::Ledger;
+use crate::violation::{Place, Version, Vertex, Violation};
+
+/// One buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    pub(crate) info: Arc<BufferInfo>,
+    /// Sequential execution up to the task in hand, and who orders tasks.
+    pub(crate) truth: Ledger,
+    /// This node's share, and who orders its commands.
+    pub(crate) held: Ledger,
+    /// By memory: the bounding box of all that was accessed there.
+    accessed: BTreeMap<MemoryId, Box3>,
+}
+
+impl Buffer {
+    /// Elements of this buffer, for messages.
+    pub(crate) fn place(&self, part: Box3) -> Place {
+        Place { buffer: self.info.id, name: self.info.name.clone(), part, allocation: None }
+    }
+
+    /// Elements of this buffer in an allocation, for messages.
+    pub(crate) fn place_in(&self, part: Box3, memory: MemoryId, id: AllocationId) -> Place {
+        Place { allocation: Some((memory, id)), ..self.place(part) }
+    }
+
+    pub(crate) fn note_access(&mut self, memory: MemoryId, part: &Box3) {
+        let known = self.accessed.entry(memory).or_insert(Box3::EMPTY);
+        *known = bounds(known, part);
+    }
+
+    /// The bounding box of what was accessed in `memory`.
+    pub(crate) fn accessed(&self, memory: MemoryId) -> Box3 {
+        self.accessed.get(&memory).copied().unwrap_or(Box3::EMPTY)
+    }
+}
+
+/// The buffers that live.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffers(BTreeMap<BufferId, Buffer>);
+
+impl Buffers {
+    /// Adds a buffer, or renames it.
+    pub(crate) fn create(&mut self, info: &Arc<BufferInfo>) {
+        if let Some(known) = self.0.get_mut(&info.id) {
+            known.info = info.clone();
+            return;
+        }
+        let version = if info.host_initialized { Version::Initial } else { Version::Undefined };
+        let ledger = Ledger::new(info.extent, version, None);
+        let buffer = Buffer {
+            info: info.clone(),
+            truth: ledger.clone(),
+            held: ledger,
+            accessed: BTreeMap::new(),
+        };
+        self.0.insert(info.id, buffer);
+    }
+
+    pub(crate) fn remove(&mut self, buffer: BufferId) -> Option<Buffer> {
+        self.0.remove(&buffer)
+    }
+
+    /// The buffer that `vertex` names.
+    pub(crate) fn get(&self, vertex: Vertex, id: BufferId) -> Result<&Buffer, Box<Violation>> {
+        self.0.get(&id).ok_or_else(|| Violation::UnknownBuffer { vertex, buffer: id }.into())
+    }
+
+    /// The buffer that `vertex` names.
+    pub(crate) fn get_mut(
+        &mut self,
+        vertex: Vertex,
+        id: BufferId,
+    ) -> Result<&mut Buffer, Box<Violation>> {
+        self.0.get_mut(&id).ok_or_else(|| Violation::UnknownBuffer { vertex, buffer: id }.into())
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Buffer> {
+        self.0.values_mut()
+    }
+
+    /// Number of tiles in all ledgers.
+    pub(crate) fn len(&self) -> usize {
+        self.0.values().map(|buffer| buffer.truth.len() + buffer.held.len()).sum()
+    }
+}

@@ -1,0 +1,266 @@
+//! What holds between nodes: they run the same program, share each index space
+//! out, and what one sends another receives.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_regions::Box3;
+use celerity_tdag::TaskId;
+
+use crate::finding::Finding;
+use crate::geometry::{Boxes, difference, subtract};
+use crate::outline::{Moved, Outline, TaskOutline};
+use crate::picture::draw;
+use crate::violation::{Check, Level, Vertex, Violation};
+
+/// Compares the outlines of all nodes, task by task.
+///
+/// Outlines may come in any order of nodes and in pieces of any length; what
+/// all nodes have told of a task is checked and dropped.
+#[derive(Clone, Debug)]
+pub struct ClusterChecker {
+    nodes: usize,
+    /// Per task since the first one that is not complete: per node.
+    pending: VecDeque<Vec<Option<TaskOutline>>>,
+    /// By node: tasks told of.
+    told: Vec<usize>,
+    /// Tasks checked and dropped.
+    checked: usize,
+}
+
+impl ClusterChecker {
+    /// A checker for so many nodes.
+    #[must_use]
+    pub fn new(nodes: usize) -> Self {
+        Self { nodes, pending: VecDeque::new(), told: vec![0; nodes], checked: 0 }
+    }
+
+    /// Takes the next piece of a node's outline, and checks what is complete.
+    ///
+    /// # Errors
+    /// The first broken rule.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn add(&mut self, node: NodeId, outline: Outline) -> Result<(), Box<Finding>> {
+        assert!(node.slot() < self.nodes, "{node} is not in the cluster");
+        for task in outline.tasks {
+            let slot = self.told[node.slot()] - self.checked;
+            self.told[node.slot()] += 1;
+            if slot == self.pending.len() {
+                self.pending.push_back(vec![None; self.nodes]);
+            }
+            self.pending[slot][node.slot()] = Some(task);
+        }
+        while let Some(complete) = self.next_complete() {
+            check_task(&complete).map_err(|violation| finding(*violation))?;
+        }
+        Ok(())
+    }
+
+    /// Number of tasks that some node has not told of yet.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Ends the program.
+    ///
+    /// # Errors
+    /// If some node has had more tasks than others.
+    pub fn finish(self) -> Result<(), Box<Finding>> {
+        let Some(incomplete) = self.pending.front() else { return Ok(()) };
+        let with = incomplete.iter().position(Option::is_some).unwrap_or(0);
+        let without = incomplete.iter().position(Option::is_none).unwrap_or(0);
+        Err(finding(Violation::Disagreement {
+            first: node(with),
+            second: node(without),
+            task: TaskId::from_index(self.checked as u64),
+        }))
+    }
+
+    fn next_complete(&mut self) -> Option<Vec<TaskOutline>> {
+        if !self.pending.front()?.iter().all(Option::is_some) {
+            return None;
+        }
+        self.checked += 1;
+        Some(self.pending.pop_front()?.into_iter().flatten().collect())
+    }
+}
+
+fn node(slot: usize) -> NodeId {
+    NodeId::from_index(slot as u64)
+}
+
+fn finding(violation: Violation) -> Box<Finding> {
+    let dot = draw(&violation, |_| None);
+    Box::new(Finding { violation, node: None, task: None, dot })
+}
+
+/// What all nodes, in order, tell of one task.
+fn check_task(nodes: &[TaskOutline]) -> Check {
+    let [first, others @ ..] = nodes else { return Ok(()) };
+    if let Some(other) = others.iter().position(|other| other.hash != first.hash) {
+        let (first, second, task) = (node(0), node(other + 1), first.task);
+        return Err(Violation::Disagreement { first, second, task }.into());
+    }
+    if let Some(space) = first.space {
+        check_partition(nodes, space)?;
+    }
+    let commands = Transfers::of(nodes.iter().flat_map(|node| &node.awaits));
+    commands.check(Level::Commands, nodes.iter().flat_map(|node| &node.pushes))?;
+    let instructions = Transfers::of(nodes.iter().flat_map(|node| &node.receives));
+    for send in nodes.iter().flat_map(|node| &node.sends) {
+        instructions.check_fits(send)?;
+    }
+    instructions.check(Level::Instructions, nodes.iter().flat_map(|node| &node.sends))
+}
+
+/// The nodes' chunks are disjoint and cover the index space.
+fn check_partition(nodes: &[TaskOutline], space: Box3) -> Check {
+    let task = nodes[0].task;
+    let mut rest = Boxes::from_slice(&[space]);
+    for chunk in nodes.iter().filter_map(|node| node.chunk) {
+        if !subtract(&mut rest, &chunk) {
+            let vertex = Vertex::Task(task);
+            return Err(Violation::ItemsTwice { vertex, task, part: chunk }.into());
+        }
+    }
+    match rest.first() {
+        Some(&part) => {
+            let among = "in the cluster".into();
+            Err(Violation::ItemsNever { among, task, part }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// What is expected for each transfer, by receiver.
+struct Transfers<'a>(BTreeMap<(TransferId, NodeId), Vec<&'a Moved>>);
+
+impl<'a> Transfers<'a> {
+    fn of(expected: impl Iterator<Item = &'a Moved>) -> Self {
+        let mut transfers: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for moved in expected {
+            transfers.entry((moved.transfer, moved.to)).or_default().push(moved);
+        }
+        Self(transfers)
+    }
+
+    /// Every element that is expected comes, once, and no other.
+    fn check(self, level: Level, moved: impl Iterator<Item = &'a Moved>) -> Check {
+        let all = |expected: &Vec<&Moved>| -> Boxes {
+            expected.iter().flat_map(|moved| moved.boxes.iter().copied()).collect()
+        };
+        let mut rest: BTreeMap<_, _> =
+            self.0.iter().map(|(key, expected)| (*key, all(expected))).collect();
+        for Moved { vertex, transfer, to, boxes } in moved {
+            let expected = rest.entry((*transfer, *to)).or_default();
+            for part in boxes {
+                let unexpected = difference(&[*part], expected).first().copied();
+                if let Some(part) = unexpected {
+                    let (vertex, why) = (Some(*vertex), "it comes twice, or is not expected");
+                    let (transfer, to) = (*transfer, *to);
+                    return Err(
+                        Violation::Mismatch { level, transfer, to, part, why, vertex }.into()
+                    );
+                }
+                subtract(expected, part);
+            }
+        }
+        let missing = rest.iter().find_map(|(key, boxes)| Some((key, *boxes.first()?)));
+        let Some((&(transfer, to), part)) = missing else { return Ok(()) };
+        let vertex = self.0[&(transfer, to)].first().map(|moved| moved.vertex);
+        let why = "it is expected and never comes";
+        Err(Violation::Mismatch { level, transfer, to, part, why, vertex }.into())
+    }
+
+    /// A message must lie inside one receive, or the receiver cannot place it.
+    fn check_fits(&self, send: &Moved) -> Check {
+        let Moved { vertex, transfer, to, boxes } = send;
+        let receives = self.0.get(&(*transfer, *to)).map_or(&[][..], Vec::as_slice);
+        let takes_some =
+            |receive: &&&Moved| difference(boxes, &receive.boxes) != Boxes::from_slice(boxes);
+        let takes_all = |receive: &&Moved| difference(boxes, &receive.boxes).is_empty();
+        match receives.iter().filter(takes_some).count() {
+            0 | 1 => Ok(()),
+            _ if receives.iter().any(takes_all) => Ok(()),
+            _ => Err(Violation::MessageSplit {
+                send: *vertex,
+                transfer: *transfer,
+                to: *to,
+                elements: boxes.first().copied().unwrap_or(Box3::EMPTY),
+            }
+            .into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use celerity_cdag::CommandId;
+    use celerity_tdag::BufferId;
+
+    const TASK: TaskId = TaskId::from_index(0);
+
+    fn moved(from: usize, boxes: &[Box3]) -> Moved {
+        let transfer = TransferId { consumer: TASK, buffer: BufferId::from_index(0) };
+        let vertex = Vertex::Command(node(from), CommandId::from_index(1));
+        Moved { vertex, transfer, to: node(1), boxes: boxes.to_vec() }
+    }
+
+    fn outline(chunk: Option<Box3>) -> TaskOutline {
+        TaskOutline {
+            task: TASK,
+            hash: 0,
+            space: Some(Box3::from_range([8])),
+            chunk,
+            pushes: vec![],
+            awaits: vec![],
+            sends: vec![],
+            receives: vec![],
+        }
+    }
+
+    fn rows(min: usize, len: usize) -> Box3 {
+        Box3::from_offset_range([min], [len])
+    }
+
+    /// Two nodes with half of the index space each.
+    fn halves() -> [TaskOutline; 2] {
+        [outline(Some(rows(0, 4))), outline(Some(rows(4, 4)))]
+    }
+
+    #[test]
+    fn a_message_must_fit_one_receive() {
+        let mut nodes = halves();
+        nodes[0].sends.push(moved(0, &[rows(0, 4)]));
+        nodes[1].receives = vec![moved(1, &[rows(0, 2)]), moved(1, &[rows(2, 2)])];
+        let violation = check_task(&nodes).unwrap_err();
+        assert!(matches!(*violation, Violation::MessageSplit { .. }), "{violation}");
+        nodes[1].receives = vec![moved(1, &[rows(0, 2), rows(2, 2)])];
+        assert_eq!(check_task(&nodes), Ok(()));
+    }
+
+    #[test]
+    fn items_that_run_twice_or_never_are_noticed() {
+        let twice = [outline(Some(rows(0, 5))), outline(Some(rows(4, 4)))];
+        let violation = check_task(&twice).unwrap_err();
+        assert!(matches!(*violation, Violation::ItemsTwice { .. }), "{violation}");
+        let never = [outline(Some(rows(0, 4))), outline(None)];
+        let violation = check_task(&never).unwrap_err();
+        assert!(matches!(*violation, Violation::ItemsNever { .. }), "{violation}");
+    }
+
+    #[test]
+    fn every_element_of_a_transfer_comes_once() {
+        let mut nodes = halves();
+        nodes[0].pushes = vec![moved(0, &[rows(0, 2)]), moved(0, &[rows(1, 2)])];
+        nodes[1].awaits = vec![moved(1, &[rows(0, 3)])];
+        let violation = check_task(&nodes).unwrap_err();
+        assert!(matches!(*violation, Violation::Mismatch { .. }), "{violation}");
+        nodes[0].pushes[1] = moved(0, &[rows(2, 1)]);
+        assert_eq!(check_task(&nodes), Ok(()));
+    }
+}

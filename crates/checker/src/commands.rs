@@ -1,0 +1,385 @@
+//! The rules of one node's command graph: what it runs, pushes and awaits, and
+//! that it holds what it passes on.
+
+use std::fmt;
+
+use celerity_cdag::{Command, CommandKind, NodeId, TransferId};
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{IndexSpace, Work};
+
+use crate::batch::{Batch, Promise};
+use crate::buffers::{Buffer, Buffers};
+use crate::geometry::{Boxes, difference, holds, overlap};
+use crate::image::image;
+use crate::ledger::{Clash, Versions};
+use crate::outline::Moved;
+use crate::violation::{Check, Version, Vertex, Violation};
+use crate::window::{Layer, Role, Window};
+
+/// One node's commands.
+#[derive(Clone, Debug)]
+pub(crate) struct Commands {
+    node: NodeId,
+    nodes: usize,
+    pub(crate) window: Window<CommandLabel>,
+}
+
+/// Enough of a command to draw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CommandLabel {
+    Execute(Box3),
+    Push(TransferId),
+    AwaitPush(TransferId),
+    Horizon,
+    Epoch,
+}
+
+impl fmt::Display for CommandLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Execute(chunk) => write!(f, "execute {chunk}"),
+            Self::Push(transfer) => write!(f, "push {transfer}"),
+            Self::AwaitPush(transfer) => write!(f, "await push {transfer}"),
+            Self::Horizon => f.write_str("horizon"),
+            Self::Epoch => f.write_str("epoch"),
+        }
+    }
+}
+
+impl Commands {
+    pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
+        Self { node, nodes, window: Window::new(Layer::Commands(node), tracks_order) }
+    }
+
+    /// Checks one command of the task in hand.
+    pub(crate) fn check(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        command: &Command,
+    ) -> Check {
+        let me = command.id.index();
+        let vertex = self.window.vertex(me);
+        let edges = command.dependencies.iter().map(|dep| dep.on.index()).collect();
+        let (role, label) = describe(&command.kind);
+        self.window.push(me, edges, role, label)?;
+        if command.task != batch.task.id {
+            let (found, task) = (command.task, batch.task.id);
+            return Err(Violation::WrongTask { vertex, found, task }.into());
+        }
+        match &command.kind {
+            CommandKind::Execute { chunk } => self.execute(buffers, batch, me, *chunk),
+            CommandKind::Push { transfer, targets } => {
+                check_transfer(batch, vertex, *transfer)?;
+                self.check_targets(vertex, *transfer, targets)?;
+                self.push(buffers, batch, me, *transfer, targets)
+            }
+            CommandKind::AwaitPush { transfer, region } => {
+                check_transfer(batch, vertex, *transfer)?;
+                self.await_push(buffers, batch, me, *transfer, region)
+            }
+            CommandKind::Horizon => synchronize(batch, vertex, batch.task.work == Work::Horizon),
+            CommandKind::Epoch(action) => {
+                synchronize(batch, vertex, batch.task.work == Work::Epoch(*action))
+            }
+        }
+    }
+
+    /// Checks that nothing is missing once all commands have been seen.
+    pub(crate) fn finish(&self, batch: &Batch<'_>) -> Check {
+        let (node, task) = (self.node, batch.task.id);
+        let missing = |what| Err(Violation::Missing { node, task, what }.into());
+        match &batch.task.work {
+            Work::Horizon | Work::Epoch(_) if !batch.synchronized[0] => missing("command"),
+            Work::HostOnce if node.index() == 0 && !batch.executed => missing("execute command"),
+            Work::Fence if !batch.executed => missing("execute command"),
+            // With several nodes, this is for the cluster to say.
+            Work::Device(space) if self.nodes == 1 => {
+                let run: Boxes = batch.chunk.into_iter().collect();
+                match difference(&[space.extent], &run).first() {
+                    Some(&part) => {
+                        let among = node.to_string();
+                        Err(Violation::ItemsNever { among, task, part }.into())
+                    }
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn execute(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        chunk: Box3,
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        self.check_chunk(batch, vertex, chunk)?;
+        batch.executed = true;
+        batch.outline.chunk = Some(chunk);
+        let global = batch.task.work.extent();
+        for access in &batch.task.accesses {
+            let buffer = buffers.get_mut(vertex, access.buffer)?;
+            for part in image(&access.mapper, chunk, global, buffer.info.extent) {
+                if access.mode.reads() {
+                    self.read_current(buffer, me, &part)?;
+                }
+                if access.mode.writes() {
+                    self.write(buffer, me, &part, &[(part, Version::Task(batch.task.id))])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One chunk per node and task, where such a task runs, along granules.
+    fn check_chunk(&self, batch: &Batch<'_>, vertex: Vertex, chunk: Box3) -> Check {
+        let uncalled = |why| Err(Violation::Uncalled { vertex, why }.into());
+        if batch.executed {
+            return uncalled("a node runs one chunk of a task");
+        }
+        match &batch.task.work {
+            Work::Device(space) => check_chunk_of(batch, vertex, space, chunk),
+            Work::HostOnce if self.node.index() != 0 => uncalled("host tasks run on N0"),
+            Work::HostOnce | Work::Fence if chunk != Box3::UNIT => {
+                uncalled("host tasks and fences have one item")
+            }
+            Work::HostOnce | Work::Fence => Ok(()),
+            Work::Horizon | Work::Epoch(_) => uncalled("synchronisation runs nothing"),
+        }
+    }
+
+    fn check_targets(
+        &self,
+        push: Vertex,
+        transfer: TransferId,
+        targets: &[(NodeId, Region)],
+    ) -> Check {
+        let bad = |to, why| Err(Violation::BadTarget { push, transfer, to, why }.into());
+        if targets.is_empty() {
+            return bad(None, "there is no target");
+        }
+        for (position, (to, region)) in targets.iter().enumerate() {
+            if *to == self.node {
+                return bad(Some(*to), "that is the node itself");
+            }
+            if to.index() >= self.nodes as u64 {
+                return bad(Some(*to), "there is no such node");
+            }
+            if region.boxes().is_empty() {
+                return bad(Some(*to), "there is nothing in it");
+            }
+            if targets[..position].iter().any(|(other, _)| other == to) {
+                return bad(Some(*to), "it is a target twice");
+            }
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        transfer: TransferId,
+        targets: &[(NodeId, Region)],
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        let buffer = buffers.get_mut(vertex, transfer.buffer)?;
+        let mut writer = None;
+        for (to, region) in targets {
+            check_inside(buffer, vertex, region.boxes())?;
+            for part in region.boxes() {
+                self.check_single_writer(buffer, vertex, part, &mut writer)?;
+                self.read_current(buffer, me, part)?;
+            }
+            let boxes = region.boxes().to_vec();
+            batch.outline.pushes.push(Moved { vertex, transfer, to: *to, boxes });
+        }
+        Ok(())
+    }
+
+    /// All that a push sends has one writer, or writers that the
+    /// synchronisation point stands in for.
+    fn check_single_writer(
+        &self,
+        buffer: &Buffer,
+        push: Vertex,
+        part: &Box3,
+        writer: &mut Option<u64>,
+    ) -> Check {
+        if self.window.order().is_none() {
+            return Ok(());
+        }
+        let point = self.window.point();
+        buffer.held.visit(part, |part, cell| {
+            let second = cell.writer.unwrap_or(point).max(point);
+            let first = *writer.get_or_insert(second);
+            if first == second {
+                return Ok(());
+            }
+            let [first, second] = [first, second].map(|index| self.window.vertex(index));
+            let place = buffer.place(part);
+            Err(Violation::MixedWriters { push, first, second, place }.into())
+        })
+    }
+
+    /// Awaited is what the node's chunk reads and the node does not have.
+    fn await_push(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        transfer: TransferId,
+        region: &Region,
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        let buffer = buffers.get_mut(vertex, transfer.buffer)?;
+        check_inside(buffer, vertex, region.boxes())?;
+        let reads = batch.reads(transfer.buffer, buffer.info.extent);
+        if let Some(part) = difference(region.boxes(), &reads).first() {
+            let (place, why) = (buffer.place(*part), "its chunk does not read");
+            return Err(Violation::Unneeded { vertex, place, why }.into());
+        }
+        for part in region.boxes() {
+            let mut arriving = Versions::new();
+            if self.window.order().is_some() {
+                buffer.held.compare(&buffer.truth, part, |part, cell, version| {
+                    arriving.push((part, version));
+                    check_news(buffer, vertex, part, cell.version, version)
+                })?;
+            }
+            self.write(buffer, me, part, &arriving)?;
+        }
+        let rest = Boxes::from_slice(region.boxes());
+        batch.awaited.push(Promise { by: vertex, transfer, rest, target: None });
+        let boxes = region.boxes().to_vec();
+        batch.outline.awaits.push(Moved { vertex, transfer, to: self.node, boxes });
+        Ok(())
+    }
+
+    /// The node holds the sequential version, and the command waits for it.
+    fn read_current(&self, buffer: &mut Buffer, me: u64, part: &Box3) -> Check {
+        let Some(order) = self.window.order() else { return Ok(()) };
+        buffer.held.compare(&buffer.truth, part, |part, cell, expected| {
+            if cell.version == expected {
+                return Ok(());
+            }
+            let reader = self.window.vertex(me);
+            let writer = cell.writer.map(|index| self.window.vertex(index));
+            let (place, found) = (buffer.place(part), cell.version);
+            Err(Box::new(Violation::Stale { reader, place, expected, found, writer }))
+        })?;
+        let read = buffer.held.read(order, me, part);
+        read.map_err(|clash| self.unordered(buffer, me, clash))
+    }
+
+    fn write(
+        &self,
+        buffer: &mut Buffer,
+        me: u64,
+        part: &Box3,
+        versions: &[(Box3, Version)],
+    ) -> Check {
+        let Some(order) = self.window.order() else { return Ok(()) };
+        let checked = buffer.held.check_write(order, me, part);
+        checked.map_err(|clash| self.unordered(buffer, me, clash))?;
+        versions.iter().for_each(|(part, version)| buffer.held.write(me, part, *version));
+        Ok(())
+    }
+
+    fn unordered(&self, buffer: &Buffer, me: u64, clash: Clash) -> Box<Violation> {
+        let Clash { earlier, hazard, part } = clash;
+        let [later, earlier] = [me, earlier].map(|index| self.window.vertex(index));
+        Box::new(Violation::Unordered { later, earlier, hazard, place: buffer.place(part) })
+    }
+}
+
+fn describe(kind: &CommandKind) -> (Role, CommandLabel) {
+    match kind {
+        CommandKind::Execute { chunk } => (Role::Work, CommandLabel::Execute(*chunk)),
+        CommandKind::Push { transfer, .. } => (Role::Work, CommandLabel::Push(*transfer)),
+        CommandKind::AwaitPush { transfer, .. } => (Role::Work, CommandLabel::AwaitPush(*transfer)),
+        CommandKind::Horizon => (Role::Horizon, CommandLabel::Horizon),
+        CommandKind::Epoch(_) => (Role::Epoch, CommandLabel::Epoch),
+    }
+}
+
+/// A transfer is made for the task in hand, and for a buffer that it reads.
+pub(crate) fn check_transfer(batch: &Batch<'_>, vertex: Vertex, transfer: TransferId) -> Check {
+    let task = batch.task.id;
+    if transfer.consumer != task {
+        return Err(Violation::WrongTask { vertex, found: transfer.consumer, task }.into());
+    }
+    match batch.is_reader(transfer.buffer) {
+        true => Ok(()),
+        false => Err(Violation::UnreadTransfer { vertex, transfer, task }.into()),
+    }
+}
+
+/// A chunk lies in what is there and ends at multiples of the granularity,
+/// counted from the origin of the index space, or where that ends.
+pub(crate) fn check_chunk_of(
+    batch: &Batch<'_>,
+    vertex: Vertex,
+    space: &IndexSpace,
+    chunk: Box3,
+) -> Check {
+    let whole = space.extent;
+    if chunk.is_empty() || !holds(&whole, &chunk) {
+        return Err(Violation::ItemsTwice { vertex, task: batch.task.id, part: chunk }.into());
+    }
+    let granularity = space.granularity;
+    let on_border = |dim: usize, at: u64| {
+        (at - whole.min()[dim]).is_multiple_of(granularity[dim]) || at == whole.max()[dim]
+    };
+    let fits = |dim| on_border(dim, chunk.min()[dim]) && on_border(dim, chunk.max()[dim]);
+    match (0..3).all(fits) {
+        true => Ok(()),
+        false => {
+            Err(Violation::AgainstGranularity { vertex, chunk, space: whole, granularity }.into())
+        }
+    }
+}
+
+/// Elements lie in their buffer, and each is named once.
+pub(crate) fn check_inside(buffer: &Buffer, vertex: Vertex, boxes: &[Box3]) -> Check {
+    let extent = buffer.info.extent;
+    for (position, part) in boxes.iter().enumerate() {
+        if !holds(&extent, part) {
+            let place = buffer.place(*part);
+            return Err(Violation::OutOfBounds { vertex, place, extent }.into());
+        }
+        if let Some(twice) = boxes[..position].iter().find_map(|other| overlap(other, part)) {
+            let (place, why) = (buffer.place(twice), "its region names twice");
+            return Err(Violation::Unneeded { vertex, place, why }.into());
+        }
+    }
+    Ok(())
+}
+
+fn check_news(
+    buffer: &Buffer,
+    mover: Vertex,
+    part: Box3,
+    found: Version,
+    brought: Version,
+) -> Check {
+    match found == brought {
+        true => {
+            let (place, version) = (buffer.place(part), brought);
+            Err(Violation::Redundant { mover, place, version }.into())
+        }
+        false => Ok(()),
+    }
+}
+
+fn synchronize(batch: &mut Batch<'_>, vertex: Vertex, fits: bool) -> Check {
+    if !fits || std::mem::replace(&mut batch.synchronized[0], true) {
+        let why = "the task in hand is no such synchronisation, or has been reached";
+        return Err(Violation::Uncalled { vertex, why }.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! What nodes must tell each other to be checked together: plain data, a few
+//! boxes per task, which could as well come from another process.
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_regions::Box3;
+use celerity_tdag::{Task, TaskId, Work};
+
+use crate::violation::Vertex;
+
+/// A node's side of everything that crosses its border, in order of tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// One entry per task.
+    pub tasks: Vec<TaskOutline>,
+}
+
+/// One node's side of one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskOutline {
+    /// The task.
+    pub task: TaskId,
+    /// Hash of this task and of all before it: ids, work and accesses.
+    pub hash: u64,
+    /// The index space, if the task is split.
+    pub space: Option<Box3>,
+    /// The part of it that this node runs.
+    pub chunk: Option<Box3>,
+    /// What is pushed, per target.
+    pub pushes: Vec<Moved>,
+    /// What is awaited.
+    pub awaits: Vec<Moved>,
+    /// What is sent; one box each.
+    pub sends: Vec<Moved>,
+    /// What is received.
+    pub receives: Vec<Moved>,
+}
+
+/// Elements that move from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Who moves or expects them.
+    pub vertex: Vertex,
+    /// What for.
+    pub transfer: TransferId,
+    /// The receiver.
+    pub to: NodeId,
+    /// The elements, as disjoint boxes.
+    pub boxes: Vec<Box3>,
+}
+
+impl TaskOutline {
+    pub(crate) fn new(task: &Task) -> Self {
+        let space = match &task.work {
+            Work::Device(space) => Some(space.extent),
+            _ => None,
+        };
+        Self {
+            task: task.id,
+            hash: 0,
+            space,
+            chunk: None,
+            pushes: Vec::new(),
+            awaits: Vec::new(),
+            sends: Vec::new(),
+            receives: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The rules of the task graph, and the truth: which version sequential
+//! execution has in every element.
+
+use std::sync::Arc;
+
+use celerity_regions::Box3;
+use celerity_tdag::{BufferId, Task, TaskId, Work};
+use smallvec::SmallVec;
+
+use crate::buffers::Buffers;
+use crate::geometry::{Boxes, holds};
+use crate::image::{image, unclamped};
+use crate::ledger::Clash;
+use crate::violation::{Check, Version, Violation};
+use crate::window::{Layer, Role, Window};
+
+/// The tasks that are remembered.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks {
+    pub(crate) window: Window<Arc<Task>>,
+}
+
+/// What a task will have written once all its commands have been checked.
+pub(crate) type Writes = SmallVec<[(BufferId, Boxes); 2]>;
+
+/// What a kind of work is to the shape of a graph.
+fn role(work: &Work) -> Role {
+    match work {
+        Work::Horizon => Role::Horizon,
+        Work::Epoch(_) => Role::Epoch,
+        Work::Device(_) | Work::HostOnce | Work::Fence => Role::Work,
+    }
+}
+
+impl Tasks {
+    pub(crate) fn new(tracks_order: bool) -> Self {
+        Self { window: Window::new(Layer::Tasks, tracks_order) }
+    }
+
+    /// Checks a task's edges and accesses. The truth stays as it was before the
+    /// task, since that is what its commands and instructions must see.
+    pub(crate) fn enter(
+        &mut self,
+        buffers: &mut Buffers,
+        task: &Arc<Task>,
+    ) -> Result<Writes, Box<Violation>> {
+        let edges = task.dependencies.iter().map(|dep| dep.on.index()).collect();
+        self.window.push(task.id.index(), edges, role(&task.work), task.clone())?;
+        let mut writes = Writes::new();
+        for position in 0..task.accesses.len() {
+            self.check_access(buffers, task, position)?;
+            let access = &task.accesses[position];
+            let parts = self.order_access(buffers, task, position)?;
+            if access.mode.writes() {
+                writes.push((access.buffer, parts));
+            }
+        }
+        Ok(writes)
+    }
+
+    /// Makes a task's writes true.
+    pub(crate) fn leave(&mut self, buffers: &mut Buffers, task: TaskId, writes: Writes) -> Check {
+        let vertex = self.window.vertex(task.index());
+        for (buffer, parts) in writes {
+            let truth = &mut buffers.get_mut(vertex, buffer)?.truth;
+            parts.iter().for_each(|part| truth.write(task.index(), part, Version::Task(task)));
+        }
+        Ok(())
+    }
+
+    /// An access stays inside its buffer and is alone if it or another writes.
+    fn check_access(&self, buffers: &Buffers, task: &Task, position: usize) -> Check {
+        let vertex = self.window.vertex(task.id.index());
+        let access = &task.accesses[position];
+        let buffer = buffers.get(vertex, access.buffer)?;
+        let conflicts = |other: &celerity_tdag::Access| {
+            other.buffer == access.buffer && (other.mode.writes() || access.mode.writes())
+        };
+        if task.accesses[..position].iter().any(conflicts) {
+            let buffer = access.buffer;
+            return Err(Violation::ConflictingAccesses { task: vertex, buffer }.into());
+        }
+        let (space, extent) = (task.work.extent(), buffer.info.extent);
+        let reached = unclamped(&access.mapper, space, space, extent);
+        match reached.iter().find(|part| !holds(&extent, part)) {
+            Some(part) => {
+                let place = buffer.place(*part);
+                Err(Violation::OutOfBounds { vertex, place, extent }.into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads wait for the last writers; writes for them and their readers.
+    /// Returns what is accessed.
+    fn order_access(
+        &self,
+        buffers: &mut Buffers,
+        task: &Task,
+        position: usize,
+    ) -> Result<Boxes, Box<Violation>> {
+        let access = &task.accesses[position];
+        let (me, space) = (task.id.index(), task.work.extent());
+        let Some(order) = self.window.order() else { return Ok(Boxes::new()) };
+        let buffer = buffers.get_mut(self.window.vertex(me), access.buffer)?;
+        let parts = image(&access.mapper, space, space, buffer.info.extent);
+        for part in &parts {
+            let mut checked = Ok(());
+            if access.mode.reads() {
+                checked = buffer.truth.read(order, me, part);
+            }
+            if access.mode.writes() {
+                checked = checked.and_then(|()| buffer.truth.check_write(order, me, part));
+            }
+            checked.map_err(|Clash { earlier, hazard, part }| Violation::Unordered {
+                later: self.window.vertex(me),
+                earlier: self.window.vertex(earlier),
+                hazard,
+                place: buffer.place(part),
+            })?;
+        }
+        Ok(parts)
+    }
+}
+
+/// A hash of this task and, through `before`, of all earlier ones. The same in
+/// every process; a user's mapper counts by its name only.
+pub(crate) fn running_hash(before: u64, task: &Task) -> u64 {
+    use celerity_tdag::{AccessMode, Mapper, NeighborhoodShape, Split};
+    let mut hash = Fnv(before);
+    hash.words(&[task.id.index()]);
+    match &task.work {
+        Work::Device(space) => {
+            let split = match space.split {
+                Split::OneDimensional => 0,
+                Split::Tiled => 1,
+                Split::Along(dim) => 2 + u64::from(dim),
+            };
+            hash.words(&[1, u64::from(space.dims), split, u64::from(space.oversubscription)]);
+            hash.boxes(&[space.extent]);
+            hash.words(&space.granularity);
+        }
+        Work::HostOnce => hash.words(&[2]),
+        Work::Fence => hash.words(&[3]),
+        Work::Horizon => hash.words(&[4]),
+        Work::Epoch(action) => hash.words(&[5, *action as u64]),
+    }
+    for access in &task.accesses {
+        let mode = match access.mode {
+            AccessMode::Read => 1,
+            AccessMode::Write => 2,
+            AccessMode::ReadWrite => 3,
+        };
+        hash.words(&[access.buffer.index(), mode]);
+        match &access.mapper {
+            Mapper::OneToOne => hash.words(&[1]),
+            Mapper::All => hash.words(&[2]),
+            Mapper::Fixed(region) => hash.boxes(region.boxes()),
+            Mapper::Slice { dim } => hash.words(&[3, u64::from(*dim)]),
+            Mapper::Neighborhood { border, shape } => {
+                hash.words(&[4, u64::from(*shape == NeighborhoodShape::AlongAxes)]);
+                hash.words(border);
+            }
+            Mapper::User(_) => access.mapper.to_string().bytes().for_each(|b| hash.word(b.into())),
+        }
+    }
+    hash.0
+}
+
+/// FNV-1a over words instead of bytes: simple, and equal everywhere.
+struct Fnv(u64);
+
+impl Fnv {
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
+    }
+
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|&word| self.word(word));
+    }
+
+    fn boxes(&mut self, boxes: &[Box3]) {
+        self.word(boxes.len() as u64);
+        boxes.iter().for_each(|part| {
+            self.words(&part.min());
+            self.words(&part.max());
+        });
+    }
+}

@@ -1,0 +1,248 @@
+//! Instructions that move data: copies, sends and receives.
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_idag::{Inbound, InstructionKind, MemoryId, MessageId, Placement};
+use celerity_regions::{Box3, Region};
+
+use crate::batch::{Batch, Promise};
+use crate::buffers::{Buffer, Buffers};
+use crate::commands::{check_inside, check_transfer};
+use crate::geometry::{Boxes, difference, subtract};
+use crate::instructions::Instructions;
+use crate::ledger::Versions;
+use crate::outline::Moved;
+use crate::violation::{Check, Version, Vertex, Violation};
+
+/// What a message is about.
+struct Message {
+    to: NodeId,
+    id: MessageId,
+    transfer: TransferId,
+    elements: Box3,
+}
+
+impl Instructions {
+    /// A copy between memories passes on the sequential version. Within one
+    /// memory, into a larger allocation, it may take outdated contents along: a
+    /// node does not hear of remote writes to what it will not read.
+    pub(crate) fn copy(
+        &mut self,
+        buffer: &mut Buffer,
+        batch: &Batch<'_>,
+        me: u64,
+        (source, target): (&Placement, &Placement),
+        elements: Box3,
+        elem_size: u64,
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        if source.allocation == target.allocation {
+            let allocation = source.allocation;
+            return Err(Violation::CopyOntoItself { vertex, allocation }.into());
+        }
+        check_elem_size(buffer, vertex, source, elem_size)?;
+        self.place(buffer, vertex, source, &[elements])?;
+        self.place(buffer, vertex, target, &[elements])?;
+        let versions = self.versions(source, &elements);
+        if source.memory != target.memory {
+            self.check_current(buffer, me, source, &elements)?;
+        }
+        if versions.iter().any(|(_, version)| *version == Version::Undefined) {
+            let place = buffer.place_in(elements, source.memory, source.allocation);
+            return Err(Violation::CopyOfUndefined { copy: vertex, place }.into());
+        }
+        self.read(buffer, me, source, &elements)?;
+        self.check_news(buffer, vertex, target, &versions)?;
+        self.write(buffer, batch, me, target, &elements, &versions)
+    }
+
+    /// The versions in an allocation; empty if they are not tracked.
+    fn versions(&self, placement: &Placement, part: &Box3) -> Versions {
+        self.ledger(placement.allocation).map(|ledger| ledger.versions(part)).unwrap_or_default()
+    }
+
+    /// A copy brings something that is not there yet.
+    fn check_news(
+        &self,
+        buffer: &Buffer,
+        mover: Vertex,
+        target: &Placement,
+        brought: &Versions,
+    ) -> Check {
+        for (part, version) in brought {
+            for (part, found) in self.versions(target, part) {
+                if found == *version {
+                    let place = buffer.place_in(part, target.memory, target.allocation);
+                    return Err(Violation::Redundant { mover, place, version: found }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        kind: &InstructionKind,
+    ) -> Check {
+        let InstructionKind::Send { to, message, transfer, source, elements, elem_size } = kind
+        else {
+            unreachable!("only sends are sent here")
+        };
+        let vertex = self.window.vertex(me);
+        let message = Message { to: *to, id: *message, transfer: *transfer, elements: *elements };
+        check_transfer(batch, vertex, *transfer)?;
+        self.check_message(batch, vertex, &message)?;
+        if let Some(receive) = batch.first_receive {
+            return Err(Violation::MayDeadlock { send: vertex, receive }.into());
+        }
+        batch.last_send = Some(me);
+        let buffer = buffers.get_mut(vertex, transfer.buffer)?;
+        check_elem_size(buffer, vertex, source, *elem_size)?;
+        check_host(buffer, vertex, source)?;
+        self.place(buffer, vertex, source, &[*elements])?;
+        self.check_current(buffer, me, source, elements)?;
+        self.read(buffer, me, source, elements)?;
+        let (transfer, to, boxes) = (*transfer, *to, vec![*elements]);
+        batch.outline.sends.push(Moved { vertex, transfer, to, boxes });
+        Ok(())
+    }
+
+    /// A message is new, goes to another node, and one pilot says the same.
+    fn check_message(&mut self, batch: &mut Batch<'_>, send: Vertex, message: &Message) -> Check {
+        let Message { to, id, transfer, elements } = *message;
+        if id.index() < self.next_message {
+            return Err(Violation::OldMessage { send, message: id }.into());
+        }
+        self.next_message = id.index() + 1;
+        if to == self.node || to.index() >= self.nodes as u64 {
+            let why = "that is no other node";
+            return Err(Violation::BadTarget { push: send, transfer, to: Some(to), why }.into());
+        }
+        let announced = batch.pilots.iter().position(|pilot| {
+            (pilot.message, pilot.to, pilot.transfer) == (id, to, transfer)
+                && pilot.elements == elements
+        });
+        match announced {
+            Some(pilot) => {
+                batch.pilots.remove(pilot);
+                Ok(())
+            }
+            None => {
+                Err(Violation::Unannounced { send, message: id, transfer, to, elements }.into())
+            }
+        }
+    }
+
+    /// A receive takes what the node's await-pushes promise. Elements of a
+    /// split receive cannot be used before they are awaited.
+    pub(crate) fn receive(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        inbound: &Inbound,
+        split: bool,
+    ) -> Check {
+        let Inbound { transfer, target, region, elem_size } = inbound;
+        let vertex = self.window.vertex(me);
+        check_transfer(batch, vertex, *transfer)?;
+        batch.first_receive.get_or_insert(vertex);
+        let buffer = buffers.get_mut(vertex, transfer.buffer)?;
+        check_elem_size(buffer, vertex, target, *elem_size)?;
+        check_host(buffer, vertex, target)?;
+        check_inside(buffer, vertex, region.boxes())?;
+        self.place(buffer, vertex, target, region.boxes())?;
+        take(batch, buffer, vertex, *transfer, region.boxes())?;
+        for part in region.boxes() {
+            let versions = match split {
+                true => Versions::from_iter([(*part, Version::Arriving)]),
+                false => buffer.truth.versions(part),
+            };
+            self.write(buffer, batch, me, target, part, &versions)?;
+        }
+        if split {
+            let rest = Boxes::from_slice(region.boxes());
+            let target = Some(target.allocation);
+            batch.arriving.push(Promise { by: vertex, transfer: *transfer, rest, target });
+        }
+        let (transfer, to, boxes) = (*transfer, self.node, region.boxes().to_vec());
+        batch.outline.receives.push(Moved { vertex, transfer, to, boxes });
+        Ok(())
+    }
+
+    /// An await receive ends the wait for a part of one split receive.
+    pub(crate) fn await_receive(
+        &mut self,
+        buffers: &mut Buffers,
+        batch: &mut Batch<'_>,
+        me: u64,
+        transfer: TransferId,
+        region: &Region,
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        let buffer = buffers.get_mut(vertex, transfer.buffer)?;
+        check_inside(buffer, vertex, region.boxes())?;
+        let brings = |promise: &&mut Promise| {
+            promise.transfer == transfer && difference(region.boxes(), &promise.rest).is_empty()
+        };
+        let promise = batch.arriving.iter_mut().find(brings);
+        let Some((promise, id)) = promise.and_then(|promise| {
+            let target = promise.target?;
+            Some((promise, target))
+        }) else {
+            let part = region.boxes().first().copied().unwrap_or(Box3::EMPTY);
+            return Err(Violation::NotArriving { vertex, place: buffer.place(part) }.into());
+        };
+        for part in region.boxes() {
+            subtract(&mut promise.rest, part);
+            self.arrive(buffer, me, id, part)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes what is received from what is awaited.
+fn take(
+    batch: &mut Batch<'_>,
+    buffer: &Buffer,
+    vertex: Vertex,
+    transfer: TransferId,
+    boxes: &[Box3],
+) -> Check {
+    let awaited = || batch.awaited.iter().filter(|promise| promise.transfer == transfer);
+    let all: Boxes = awaited().flat_map(|promise| promise.rest.iter().copied()).collect();
+    if let Some(part) = difference(boxes, &all).first() {
+        let why = "no command awaits, or another receive takes";
+        return Err(Violation::Unneeded { vertex, place: buffer.place(*part), why }.into());
+    }
+    let awaited = batch.awaited.iter_mut().filter(|promise| promise.transfer == transfer);
+    awaited.for_each(|promise| promise.rest = difference(&promise.rest, boxes));
+    Ok(())
+}
+
+fn check_elem_size(
+    buffer: &Buffer,
+    vertex: Vertex,
+    placement: &Placement,
+    elem_size: u64,
+) -> Check {
+    match elem_size == buffer.info.elem_size {
+        true => Ok(()),
+        false => bad(buffer, vertex, placement, "elements have another size"),
+    }
+}
+
+fn check_host(buffer: &Buffer, vertex: Vertex, placement: &Placement) -> Check {
+    match placement.memory == MemoryId::HOST {
+        true => Ok(()),
+        false => bad(buffer, vertex, placement, "the network reaches M1 only"),
+    }
+}
+
+fn bad(buffer: &Buffer, vertex: Vertex, placement: &Placement, why: &'static str) -> Check {
+    let Placement { allocation, memory, extent } = *placement;
+    let place = buffer.place_in(extent, memory, allocation);
+    Err(Violation::BadPlacement { vertex, place, why }.into())
+}

@@ -1,0 +1,630 @@
+//! Everything that a checker can find. Each variant carries all operands, so
+//! that one line is enough to find the place.
+
+use std::fmt;
+use std::sync::Arc;
+
+use celerity_cdag::{CommandId, NodeId, TransferId};
+use celerity_idag::{AllocationId, InstructionId, MemoryId, MessageId};
+use celerity_regions::Box3;
+use celerity_tdag::{BufferId, TaskId};
+use smallvec::{SmallVec, smallvec};
+
+/// The result of one rule.
+pub(crate) type Check = Result<(), Box<Violation>>;
+
+/// A node of any of the three graphs. Prints as `T3`, `N0 C7` or `N1 I12`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Vertex {
+    /// A task; the same on every node.
+    Task(TaskId),
+    /// A command of one node.
+    Command(NodeId, CommandId),
+    /// An instruction of one node.
+    Instruction(NodeId, InstructionId),
+}
+
+impl fmt::Display for Vertex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(id) => write!(f, "{id}"),
+            Self::Command(node, id) => write!(f, "{node} {id}"),
+            Self::Instruction(node, id) => write!(f, "{node} {id}"),
+        }
+    }
+}
+
+/// What an element holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// Zeroes: nothing was ever written.
+    Undefined,
+    /// What the user provided before the program began.
+    Initial,
+    /// What a task has written.
+    Task(TaskId),
+    /// A message may be writing it at this moment.
+    Arriving,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undefined => f.write_str("undefined contents"),
+            Self::Initial => f.write_str("initial contents"),
+            Self::Task(task) => write!(f, "what {task} wrote"),
+            Self::Arriving => f.write_str("what is still arriving"),
+        }
+    }
+}
+
+/// Elements of a buffer, and in which allocation, if in one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// What the user calls it.
+    pub name: Arc<str>,
+    /// The elements.
+    pub part: Box3,
+    /// The memory and the allocation.
+    pub allocation: Option<(MemoryId, AllocationId)>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} \"{}\"", self.part, self.buffer, self.name)?;
+        match self.allocation {
+            Some((memory, allocation)) => write!(f, " in {memory}.{allocation}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why two accesses must be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hazard {
+    /// The later one reads what the earlier one writes.
+    ReadAfterWrite,
+    /// Both write.
+    WriteAfterWrite,
+    /// The later one overwrites what the earlier one reads.
+    WriteAfterRead,
+    /// The later one takes the memory away.
+    FreeAfterUse,
+}
+
+impl fmt::Display for Hazard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ReadAfterWrite => "reads what it writes",
+            Self::WriteAfterWrite => "overwrites what it writes",
+            Self::WriteAfterRead => "overwrites what it reads",
+            Self::FreeAfterUse => "frees what it uses",
+        })
+    }
+}
+
+/// Which two sides of a transfer are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Pushes and await-pushes.
+    Commands,
+    /// Sends and receives.
+    Instructions,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Commands => "pushes and await-pushes",
+            Self::Instructions => "sends and receives",
+        })
+    }
+}
+
+/// A broken rule. The crate's documentation lists the rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Ids are not dense, or not in the order of the stream.
+    #[error("{vertex} comes where {expected} should")]
+    WrongId {
+        /// What came.
+        vertex: Vertex,
+        /// What should have come.
+        expected: Vertex,
+    },
+    /// An edge to a node that is not earlier.
+    #[error("{vertex} waits for {on}, which is not earlier")]
+    ForwardEdge {
+        /// Who waits.
+        vertex: Vertex,
+        /// For whom.
+        on: Vertex,
+    },
+    /// The same edge twice.
+    #[error("{vertex} waits for {on} twice")]
+    DoubledEdge {
+        /// Who waits.
+        vertex: Vertex,
+        /// For whom.
+        on: Vertex,
+    },
+    /// An edge to something that the synchronisation point stands in for.
+    #[error("{vertex} waits for {on}, which is older than {point}, the synchronisation point")]
+    EdgeBeyondPoint {
+        /// Who waits.
+        vertex: Vertex,
+        /// For whom.
+        on: Vertex,
+        /// The last applied horizon or epoch.
+        point: Vertex,
+    },
+    /// A horizon or epoch does not separate what comes before and after it.
+    #[error("{later} does not wait for {earlier}, though one of them synchronises")]
+    NotSynchronized {
+        /// The later one.
+        later: Vertex,
+        /// The earlier one.
+        earlier: Vertex,
+    },
+    /// Two conflicting accesses may happen in any order.
+    #[error("{later} does not wait for {earlier}, but {hazard}: {place}")]
+    Unordered {
+        /// Who should wait.
+        later: Vertex,
+        /// For whom.
+        earlier: Vertex,
+        /// Why.
+        hazard: Hazard,
+        /// What both touch.
+        place: Place,
+    },
+    /// An access names a buffer that is not there.
+    #[error("{vertex} names {buffer}, which does not exist")]
+    UnknownBuffer {
+        /// Who names it.
+        vertex: Vertex,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// An access leaves its buffer.
+    #[error("{vertex} touches {place}, but the buffer is {extent}")]
+    OutOfBounds {
+        /// Who touches it.
+        vertex: Vertex,
+        /// What is touched.
+        place: Place,
+        /// The buffer's extent.
+        extent: Box3,
+    },
+    /// A task has two accesses to a buffer of which one writes.
+    #[error("{task} has several accesses to {buffer} of which one writes")]
+    ConflictingAccesses {
+        /// The task.
+        task: Vertex,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// Something is done for another task than the one in hand.
+    #[error("{vertex} serves {found} among what {task} needs")]
+    WrongTask {
+        /// Who serves.
+        vertex: Vertex,
+        /// Whom it serves.
+        found: TaskId,
+        /// Whom it should serve.
+        task: TaskId,
+    },
+    /// Something that this kind of task does not call for, or too often.
+    #[error("{vertex} is not called for: {why}")]
+    Uncalled {
+        /// The command or instruction.
+        vertex: Vertex,
+        /// Why not.
+        why: &'static str,
+    },
+    /// Something that a task calls for is missing.
+    #[error("{node} has no {what} for {task}")]
+    Missing {
+        /// The node.
+        node: NodeId,
+        /// The task.
+        task: TaskId,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// A border of a chunk is no multiple of the granularity.
+    #[error("{vertex} runs {chunk} of {space}, against the granularity {granularity:?}")]
+    AgainstGranularity {
+        /// Who runs it.
+        vertex: Vertex,
+        /// The chunk.
+        chunk: Box3,
+        /// The whole index space.
+        space: Box3,
+        /// Elements per granule.
+        granularity: [u64; 3],
+    },
+    /// Items that are run twice, or that are none of the index space's.
+    #[error("{vertex} runs {part} of {task}, which is not there or already taken")]
+    ItemsTwice {
+        /// Who runs them.
+        vertex: Vertex,
+        /// The task.
+        task: TaskId,
+        /// The items.
+        part: Box3,
+    },
+    /// Items that nobody runs.
+    #[error("nobody {among} runs {part} of {task}")]
+    ItemsNever {
+        /// Where they should be run: `N1`, or all nodes.
+        among: String,
+        /// The task.
+        task: TaskId,
+        /// The items.
+        part: Box3,
+    },
+    /// Somebody reads or passes on what sequential execution would not see.
+    #[error("{reader} finds {found} instead of {expected} in {place}")]
+    Stale {
+        /// Who reads.
+        reader: Vertex,
+        /// What it reads.
+        place: Place,
+        /// What sequential execution sees.
+        expected: Version,
+        /// What is there.
+        found: Version,
+        /// Who wrote that.
+        writer: Option<Vertex>,
+    },
+    /// A push that has no targets, an empty, doubled or impossible one.
+    #[error("{push} pushes {transfer} to {to:?}: {why}")]
+    BadTarget {
+        /// The push.
+        push: Vertex,
+        /// What it pushes.
+        transfer: TransferId,
+        /// To whom; `None` if to nobody.
+        to: Option<NodeId>,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// One push carries data of several local writers.
+    #[error("{push} mixes what {first} and {second} wrote: {place}")]
+    MixedWriters {
+        /// The push.
+        push: Vertex,
+        /// One writer.
+        first: Vertex,
+        /// Another.
+        second: Vertex,
+        /// What the second wrote.
+        place: Place,
+    },
+    /// A transfer of a buffer that the task does not read.
+    #[error("{vertex} moves {transfer}, but {task} does not read that buffer")]
+    UnreadTransfer {
+        /// The command.
+        vertex: Vertex,
+        /// The transfer.
+        transfer: TransferId,
+        /// The consumer.
+        task: TaskId,
+    },
+    /// An await-push or receive of elements that the node already has, does not
+    /// need, or has been promised already.
+    #[error("{vertex} expects {place}, which {why}")]
+    Unneeded {
+        /// The await-push or receive.
+        vertex: Vertex,
+        /// What it expects.
+        place: Place,
+        /// Why it should not.
+        why: &'static str,
+    },
+    /// What was awaited is never received, or never waited for.
+    #[error("{vertex} expects {place}, but {why}")]
+    NeverArrives {
+        /// The await-push or split receive.
+        vertex: Vertex,
+        /// The rest.
+        place: Place,
+        /// What is missing.
+        why: &'static str,
+    },
+    /// An await receive of what no split receive has begun.
+    #[error("{vertex} awaits {place}, which no split receive brings, or another one awaits")]
+    NotArriving {
+        /// The await receive.
+        vertex: Vertex,
+        /// What it awaits.
+        place: Place,
+    },
+    /// A send behind a receive of the same task: two nodes could wait for each
+    /// other.
+    #[error("{send} comes after {receive}, so that nodes may wait for each other")]
+    MayDeadlock {
+        /// The send.
+        send: Vertex,
+        /// The receive.
+        receive: Vertex,
+    },
+    /// A send without a pilot that says the same.
+    #[error("{send} sends {message}, {elements} of {transfer} to {to}, which no pilot announces")]
+    Unannounced {
+        /// The send.
+        send: Vertex,
+        /// The message.
+        message: MessageId,
+        /// What it is for.
+        transfer: TransferId,
+        /// The receiver.
+        to: NodeId,
+        /// The elements.
+        elements: Box3,
+    },
+    /// A pilot without a send.
+    #[error("{node} announces {message}, {elements} of {transfer} to {to}, and does not send it")]
+    NeverSent {
+        /// The sender.
+        node: NodeId,
+        /// The message.
+        message: MessageId,
+        /// What it is for.
+        transfer: TransferId,
+        /// The receiver.
+        to: NodeId,
+        /// The elements.
+        elements: Box3,
+    },
+    /// A message whose name has been used before.
+    #[error("{send} sends {message}, which is not newer than earlier ones")]
+    OldMessage {
+        /// The send.
+        send: Vertex,
+        /// The message.
+        message: MessageId,
+    },
+    /// An allocation id that has been used before.
+    #[error("{vertex} makes {allocation}, which is not newer than earlier ones")]
+    AllocatedTwice {
+        /// The alloc.
+        vertex: Vertex,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// Use of an allocation that nobody has made.
+    #[error("{vertex} uses {allocation}, which nobody has made")]
+    UnknownAllocation {
+        /// The user.
+        vertex: Vertex,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// Use of an allocation after its end.
+    #[error("{vertex} uses {allocation}, which has been freed")]
+    UseAfterFree {
+        /// The user.
+        vertex: Vertex,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// A second free.
+    #[error("{vertex} frees {allocation} again")]
+    DoubleFree {
+        /// The second free.
+        vertex: Vertex,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// An allocation of a dropped buffer that nobody frees.
+    #[error("{memory}.{allocation} outlives {buffer} \"{name}\"")]
+    Leak {
+        /// The alloc; none for users' data.
+        made_by: Option<Vertex>,
+        /// The memory.
+        memory: MemoryId,
+        /// The allocation.
+        allocation: AllocationId,
+        /// The dropped buffer.
+        buffer: BufferId,
+        /// What the user called it.
+        name: Arc<str>,
+    },
+    /// An instruction names memory that is not there, or the wrong memory.
+    #[error("{vertex} places {place} badly: {why}")]
+    BadPlacement {
+        /// The instruction.
+        vertex: Vertex,
+        /// What it places.
+        place: Place,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// A copy within one allocation.
+    #[error("{vertex} copies {allocation} onto itself")]
+    CopyOntoItself {
+        /// The copy.
+        vertex: Vertex,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+    /// A kernel or host task is not bound to what its mappers say.
+    #[error("{vertex}, access {access}: {place} {why}")]
+    WrongBinding {
+        /// The kernel or host task.
+        vertex: Vertex,
+        /// Position in the task's list of accesses.
+        access: usize,
+        /// The elements in question.
+        place: Place,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Two sides of a transfer differ.
+    #[error("{level} of {transfer} to {to} differ in {part}: {why}")]
+    Mismatch {
+        /// Which sides.
+        level: Level,
+        /// The transfer.
+        transfer: TransferId,
+        /// The receiver.
+        to: NodeId,
+        /// The difference.
+        part: Box3,
+        /// Which way.
+        why: &'static str,
+        /// Who moves or expects it, where there is one.
+        vertex: Option<Vertex>,
+    },
+    /// A message that no single receive takes.
+    #[error("{send} sends {elements} of {transfer} to {to}, where no single receive takes all")]
+    MessageSplit {
+        /// The send.
+        send: Vertex,
+        /// What it is for.
+        transfer: TransferId,
+        /// The receiver.
+        to: NodeId,
+        /// The elements.
+        elements: Box3,
+    },
+    /// Nodes run different programs, or the same in different order.
+    #[error("{first} and {second} disagree on {task}, or on what came before it")]
+    Disagreement {
+        /// One node.
+        first: NodeId,
+        /// Another.
+        second: NodeId,
+        /// The first task on which they do.
+        task: TaskId,
+    },
+    /// Waste: data is brought to where it already is.
+    #[error("{mover} brings {version} to {place}, where it already is")]
+    Redundant {
+        /// The copy.
+        mover: Vertex,
+        /// Where to.
+        place: Place,
+        /// What is there before and after.
+        version: Version,
+    },
+    /// Waste: a copy of elements that nothing has written.
+    #[error("{copy} copies undefined contents: {place}")]
+    CopyOfUndefined {
+        /// The copy.
+        copy: Vertex,
+        /// From where.
+        place: Place,
+    },
+    /// Waste: a copy that the command it was made for overwrites.
+    #[error("{overwriter} overwrites unread what {copy} has brought to {place}")]
+    Unread {
+        /// The copy.
+        copy: Vertex,
+        /// Who overwrites it.
+        overwriter: Vertex,
+        /// What is overwritten.
+        place: Place,
+    },
+    /// Waste: an allocation is larger than what is accessed in its memory.
+    #[error("{vertex} allocates {place}, but only {accessed} was accessed there")]
+    Oversized {
+        /// The alloc.
+        vertex: Vertex,
+        /// All that it holds.
+        place: Place,
+        /// Bounding box of what was accessed.
+        accessed: Box3,
+    },
+    /// Waste: an allocation in which nothing is ever placed.
+    #[error("{vertex} makes {allocation}, and nobody uses it")]
+    Unused {
+        /// The alloc.
+        vertex: Vertex,
+        /// The allocation.
+        allocation: AllocationId,
+    },
+}
+
+impl Violation {
+    /// Whether results are right all the same: something is moved or allocated
+    /// without need.
+    #[must_use]
+    pub fn is_waste(&self) -> bool {
+        matches!(
+            self,
+            Self::Redundant { .. }
+                | Self::CopyOfUndefined { .. }
+                | Self::Unread { .. }
+                | Self::Oversized { .. }
+                | Self::Unused { .. }
+        )
+    }
+
+    /// The edge that should be there: from the later node to the earlier one.
+    #[must_use]
+    pub fn missing_edge(&self) -> Option<(Vertex, Vertex)> {
+        match self {
+            Self::NotSynchronized { later, earlier } | Self::Unordered { later, earlier, .. } => {
+                Some((*later, *earlier))
+            }
+            _ => None,
+        }
+    }
+
+    /// The nodes involved, the offender first.
+    #[must_use]
+    pub fn vertices(&self) -> SmallVec<[Vertex; 2]> {
+        match self {
+            Self::WrongId { vertex, .. }
+            | Self::UnknownBuffer { vertex, .. }
+            | Self::OutOfBounds { vertex, .. }
+            | Self::ConflictingAccesses { task: vertex, .. }
+            | Self::WrongTask { vertex, .. }
+            | Self::Uncalled { vertex, .. }
+            | Self::AgainstGranularity { vertex, .. }
+            | Self::ItemsTwice { vertex, .. }
+            | Self::BadTarget { push: vertex, .. }
+            | Self::UnreadTransfer { vertex, .. }
+            | Self::Unneeded { vertex, .. }
+            | Self::NeverArrives { vertex, .. }
+            | Self::NotArriving { vertex, .. }
+            | Self::Unannounced { send: vertex, .. }
+            | Self::OldMessage { send: vertex, .. }
+            | Self::AllocatedTwice { vertex, .. }
+            | Self::UnknownAllocation { vertex, .. }
+            | Self::UseAfterFree { vertex, .. }
+            | Self::DoubleFree { vertex, .. }
+            | Self::BadPlacement { vertex, .. }
+            | Self::CopyOntoItself { vertex, .. }
+            | Self::WrongBinding { vertex, .. }
+            | Self::MessageSplit { send: vertex, .. }
+            | Self::Redundant { mover: vertex, .. }
+            | Self::CopyOfUndefined { copy: vertex, .. }
+            | Self::Oversized { vertex, .. }
+            | Self::Unused { vertex, .. } => smallvec![*vertex],
+            Self::ForwardEdge { vertex, on }
+            | Self::DoubledEdge { vertex, on }
+            | Self::EdgeBeyondPoint { vertex, on, .. } => smallvec![*vertex, *on],
+            Self::NotSynchronized { later, earlier } | Self::Unordered { later, earlier, .. } => {
+                smallvec![*later, *earlier]
+            }
+            Self::Stale { reader, writer, .. } => std::iter::once(*reader).chain(*writer).collect(),
+            Self::MixedWriters { push, first, second, .. } => smallvec![*push, *first, *second],
+            Self::MayDeadlock { send, receive } => smallvec![*send, *receive],
+            Self::Unread { copy, overwriter, .. } => smallvec![*overwriter, *copy],
+            Self::Leak { made_by: vertex, .. } | Self::Mismatch { vertex, .. } => {
+                vertex.iter().copied().collect()
+            }
+            Self::Missing { task, .. }
+            | Self::ItemsNever { task, .. }
+            | Self::Disagreement { task, .. } => smallvec![Vertex::Task(*task)],
+            Self::NeverSent { .. } => SmallVec::new(),
+        }
+    }
+}

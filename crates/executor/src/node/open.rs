@@ -1,0 +1,136 @@
+//! The instructions of a node that have not completed: what waits to be issued,
+//! and what has been handed to somebody. Decides nothing.
+
+use std::fmt;
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_idag::{
+    AllocationId, DeviceId, Inbound, InstructionId, InstructionKind, MemoryId, MessageId,
+};
+use celerity_tdag::{BufferId, TaskId};
+
+use crate::engine::LaneId;
+use crate::time::Time;
+use crate::window::Window;
+
+/// All incomplete instructions. Every operation is O(1), amortised.
+#[derive(Default)]
+pub(super) struct OpenInstructions {
+    table: Window<Open>,
+}
+
+/// An incomplete instruction.
+pub(super) struct Open {
+    /// When it entered its stage.
+    pub(super) since: Time,
+    pub(super) stage: Stage,
+}
+
+pub(super) enum Stage {
+    /// Not issued yet.
+    Waiting(InstructionKind),
+    /// Somebody is at it: a lane, or the node itself.
+    Issued(Summary, Option<LaneId>),
+}
+
+/// What is left to know of an instruction once it has been issued.
+#[derive(Clone, Copy)]
+pub(super) enum Summary {
+    Alloc { allocation: AllocationId, memory: MemoryId },
+    Free { allocation: AllocationId, memory: MemoryId },
+    Copy { buffer: BufferId, from: MemoryId, to: MemoryId },
+    Send { to: NodeId, message: MessageId, transfer: TransferId },
+    Receive { transfer: TransferId },
+    Kernel { task: TaskId, device: DeviceId },
+    HostTask { task: TaskId },
+    Horizon { task: TaskId },
+    Epoch { task: TaskId },
+}
+
+impl OpenInstructions {
+    /// Adds an instruction that has not been issued.
+    pub(super) fn admit(&mut self, instruction: InstructionId, kind: InstructionKind, now: Time) {
+        self.table.insert(instruction.index(), Open { since: now, stage: Stage::Waiting(kind) });
+    }
+
+    /// Marks an instruction as issued, and hands out what it was.
+    pub(super) fn issue(
+        &mut self,
+        instruction: InstructionId,
+        lane: Option<LaneId>,
+        now: Time,
+    ) -> InstructionKind {
+        let open = self.table.get_mut(instruction.index());
+        let open = open.expect("an instruction is issued before it completes");
+        let Stage::Waiting(kind) = &open.stage else {
+            unreachable!("{instruction} is issued twice")
+        };
+        let issued = Stage::Issued(Summary::of(kind), lane);
+        open.since = now;
+        match std::mem::replace(&mut open.stage, issued) {
+            Stage::Waiting(kind) => kind,
+            Stage::Issued(..) => unreachable!("checked above"),
+        }
+    }
+
+    /// The task, and the device if there is one, whose payload an issued
+    /// instruction runs.
+    pub(super) fn task_of(&self, instruction: InstructionId) -> Option<(TaskId, Option<DeviceId>)> {
+        match self.table.get(instruction.index())?.stage {
+            Stage::Issued(Summary::Kernel { task, device }, _) => Some((task, Some(device))),
+            Stage::Issued(Summary::HostTask { task }, _) => Some((task, None)),
+            _ => None,
+        }
+    }
+
+    /// Forgets an instruction that has completed.
+    pub(super) fn retire(&mut self, instruction: InstructionId) {
+        drop(self.table.remove(instruction.index()));
+    }
+
+    /// All of them, in ascending order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (InstructionId, &Open)> {
+        let entries = self.table.iter();
+        entries.map(|(index, open)| (InstructionId::from_index(index), open))
+    }
+}
+
+impl Summary {
+    pub(super) fn of(kind: &InstructionKind) -> Self {
+        match *kind {
+            InstructionKind::Alloc { allocation, memory, .. } => Self::Alloc { allocation, memory },
+            InstructionKind::Free { allocation, memory } => Self::Free { allocation, memory },
+            InstructionKind::Copy { buffer, source, target, .. } => {
+                Self::Copy { buffer, from: source.memory, to: target.memory }
+            }
+            InstructionKind::Send { to, message, transfer, .. } => {
+                Self::Send { to, message, transfer }
+            }
+            InstructionKind::Receive(Inbound { transfer, .. })
+            | InstructionKind::SplitReceive(Inbound { transfer, .. })
+            | InstructionKind::AwaitReceive { transfer, .. } => Self::Receive { transfer },
+            InstructionKind::Kernel { task, device, .. } => Self::Kernel { task, device },
+            InstructionKind::HostTask { task, .. } => Self::HostTask { task },
+            InstructionKind::Horizon { task } => Self::Horizon { task },
+            InstructionKind::Epoch { task, .. } => Self::Epoch { task },
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alloc { allocation, memory } => write!(f, "alloc of {allocation} in {memory}"),
+            Self::Free { allocation, memory } => write!(f, "free of {allocation} in {memory}"),
+            Self::Copy { buffer, from, to } => write!(f, "copy of {buffer} from {from} to {to}"),
+            Self::Send { to, message, transfer } => {
+                write!(f, "send of {message} to {to} for {transfer}")
+            }
+            Self::Receive { transfer } => write!(f, "receive for {transfer}"),
+            Self::Kernel { task, device } => write!(f, "kernel of {task} on {device}"),
+            Self::HostTask { task } => write!(f, "host function of {task}"),
+            Self::Horizon { task } => write!(f, "horizon {task}"),
+            Self::Epoch { task } => write!(f, "epoch {task}"),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The scheduler's lookahead (002 §4.3): commands that will allocate are held
+//! back for a while, so that an allocation is made once, as large as what
+//! follows needs it. Decides *when* commands become instructions; how, is the
+//! [`InstructionGraph`]'s business.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use celerity_cdag::{Command, CommandKind};
+use celerity_tdag::{BufferId, BufferInfo, Task, Work};
+
+use crate::diagnostic::Diagnostic;
+use crate::emit::Schedule;
+use crate::graph::InstructionGraph;
+use crate::instruction::AllocationId;
+use crate::plan::Launches;
+
+/// How long commands that will allocate are held back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Lookahead {
+    /// Not at all: allocations that grow are resized.
+    None,
+    /// Until two horizons have passed since the last command that needs more
+    /// than what is allocated or anticipated: by then, access patterns repeat.
+    #[default]
+    Auto,
+    /// Until somebody waits.
+    Infinite,
+}
+
+/// So many horizons after the last allocating command, patterns are taken to
+/// repeat (002 §4.3).
+const STEADY_AFTER: u32 = 2;
+
+/// An [`InstructionGraph`] behind a queue of commands. Whatever a user's thread
+/// can wait for, an epoch or a fence, lets go of everything that is held; so
+/// does [`flush`](Self::flush).
+///
+/// A command costs what it costs in the graph, plus the look-up of each of its
+/// accesses in the allocations. What is held is bounded by how far the caller
+/// runs ahead without a flush.
+///
+/// ```
+/// use celerity_cdag::*;
+/// use celerity_idag::*;
+/// use celerity_regions::Box3;
+/// use celerity_tdag::*;
+///
+/// // Step `n` reads the first `n` rows.
+/// let mut tasks = TaskGraph::new(TaskGraphConfig::default());
+/// let mut stream = vec![tasks.start()];
+/// let u = tasks.create_buffer(NewBuffer {
+///     name: None,
+///     dims: 2,
+///     extent: Box3::from_range([20, 100]),
+///     elem_size: 4,
+///     elem_align: 4,
+///     host_initialized: true,
+/// });
+/// for rows in 1..20 {
+///     let rows = Mapper::Fixed(Arc::new(Box3::from_range([rows, 100]).into()));
+///     let declared = tasks.declare(TaskSpec {
+///         name: "step".into(),
+///         work: Work::Device(IndexSpace::new(0, Box3::UNIT)),
+///         accesses: vec![Access { buffer: u.id, mode: AccessMode::Read, mapper: rows }],
+///         location: None,
+///     })?;
+///     tasks.commit(declared, &mut stream);
+/// }
+/// tasks.epoch(EpochAction::Shutdown, &mut stream);
+///
+/// # use std::sync::Arc;
+/// let allocations = |lookahead| {
+///     let config = CommandGraphConfig { nodes: 1, local: NodeId::from_index(0) };
+///     let mut node = CommandGraph::new(config);
+///     let graph = InstructionGraph::new(InstructionGraphConfig { devices: 1 });
+///     let mut queue = LookaheadQueue::new(graph, lookahead);
+///     node.register_buffer(&u);
+///     queue.register_buffer(&u);
+///     let (mut schedule, mut commands) = (Schedule::default(), vec![]);
+///     for task in &stream {
+///         node.schedule(task, &mut commands, &mut vec![]);
+///         for command in commands.drain(..) {
+///             queue.push(command, task);
+///         }
+///         while queue.release(&mut schedule, &mut vec![]).is_some() {}
+///     }
+///     let allocs = |one: &&Instruction| matches!(one.kind, InstructionKind::Alloc { .. });
+///     schedule.instructions.iter().filter(allocs).count()
+/// };
+/// assert_eq!(allocations(Lookahead::None), 19);
+/// assert_eq!(allocations(Lookahead::Auto), 1);
+/// # Ok::<(), DeclareError>(())
+/// ```
+#[derive(Debug)]
+pub struct LookaheadQueue {
+    graph: InstructionGraph,
+    lookahead: Lookahead,
+    queue: VecDeque<Queued>,
+    /// So many of the queue's first entries need not wait any more.
+    released: usize,
+    /// Horizons since the last command that needed more.
+    steady_for: u32,
+    held_horizons: usize,
+}
+
+/// What takes its turn.
+#[derive(Debug)]
+enum Queued {
+    Command { command: Command, task: Arc<Task>, launches: Launches },
+    TaskEnd(Arc<Task>),
+    BufferEnd(BufferId),
+}
+
+/// What the instructions of one [`LookaheadQueue::release`] are for.
+#[derive(Debug)]
+pub enum Released {
+    /// A command.
+    Command(Command),
+    /// No instructions: all of this task's have been handed out.
+    TaskEnd(Arc<Task>),
+    /// The end of a buffer.
+    BufferEnd(BufferId),
+}
+
+impl LookaheadQueue {
+    /// An empty queue before `graph`.
+    #[must_use]
+    pub fn new(graph: InstructionGraph, lookahead: Lookahead) -> Self {
+        Self {
+            graph,
+            lookahead,
+            queue: VecDeque::new(),
+            released: 0,
+            steady_for: 0,
+            held_horizons: 0,
+        }
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn lookahead(&self) -> Lookahead {
+        self.lookahead
+    }
+
+    /// Changes the policy for the commands to come. What is held stays held
+    /// until the new policy, or somebody, lets go of it.
+    pub fn set_lookahead(&mut self, lookahead: Lookahead) {
+        self.lookahead = lookahead;
+    }
+
+    /// See [`InstructionGraph::register_buffer`].
+    pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<AllocationId> {
+        self.graph.register_buffer(info)
+    }
+
+    /// See [`InstructionGraph::drop_buffer`]; takes its turn behind the
+    /// commands that are held.
+    pub fn drop_buffer(&mut self, buffer: BufferId) {
+        self.push_behind(Queued::BufferEnd(buffer));
+    }
+
+    /// Marks the end of a task's commands, so that [`release`](Self::release)
+    /// tells when all its instructions have been handed out.
+    pub fn end_task(&mut self, task: Arc<Task>) {
+        self.push_behind(Queued::TaskEnd(task));
+    }
+
+    /// Takes the next command, which serves `task`, and decides whether it, and
+    /// what is held, may go.
+    ///
+    /// # Panics
+    /// If the command names a buffer that is not registered.
+    pub fn push(&mut self, command: Command, task: &Arc<Task>) {
+        let launches = self.graph.plan(&command, task);
+        let hold = self.lookahead != Lookahead::None
+            && self.wants_to_wait(&command, &launches)
+            && !self.is_steady()
+            && !somebody_waits(&command, task);
+        self.held_horizons += usize::from(matches!(command.kind, CommandKind::Horizon));
+        self.queue.push_back(Queued::Command { command, task: task.clone(), launches });
+        if !hold {
+            self.flush();
+        }
+    }
+
+    /// Lets go of everything that is held.
+    pub fn flush(&mut self) {
+        self.released = self.queue.len();
+        (self.steady_for, self.held_horizons) = (0, 0);
+    }
+
+    /// Appends the instructions for the oldest command that need not wait, if
+    /// there is one, and what is wrong with it to `diagnostics`.
+    pub fn release(
+        &mut self,
+        out: &mut Schedule,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Option<Released> {
+        self.released = self.released.checked_sub(1)?;
+        match self.queue.pop_front()? {
+            Queued::Command { command, task, launches } => {
+                self.graph.generate(&command, &task, &launches, out, diagnostics);
+                Some(Released::Command(command))
+            }
+            Queued::TaskEnd(task) => Some(Released::TaskEnd(task)),
+            Queued::BufferEnd(buffer) => {
+                self.graph.drop_buffer(buffer, out);
+                Some(Released::BufferEnd(buffer))
+            }
+        }
+    }
+
+    /// Whether anything is held back.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.queue.len() > self.released
+    }
+
+    /// Number of horizons that are held back: tasks that were submitted since
+    /// cannot be executed before somebody lets go.
+    #[must_use]
+    pub fn held_horizons(&self) -> usize {
+        self.held_horizons
+    }
+
+    /// Appends what needs no decision of its own.
+    fn push_behind(&mut self, queued: Queued) {
+        let hold = self.is_holding();
+        self.queue.push_back(queued);
+        self.released += usize::from(!hold);
+    }
+
+    /// Whether the command belongs behind those that are held, or is the first.
+    fn wants_to_wait(&mut self, command: &Command, launches: &Launches) -> bool {
+        if self.graph.anticipate(command, launches) {
+            self.steady_for = 0;
+            return true;
+        }
+        self.steady_for += u32::from(matches!(command.kind, CommandKind::Horizon));
+        self.is_holding()
+    }
+
+    fn is_steady(&self) -> bool {
+        self.lookahead == Lookahead::Auto && self.steady_for >= STEADY_AFTER
+    }
+}
+
+/// Whether a user's thread can wait for this very command.
+fn somebody_waits(command: &Command, task: &Task) -> bool {
+    match command.kind {
+        CommandKind::Epoch(_) => true,
+        CommandKind::Execute { .. } => task.work == Work::Fence,
+        _ => false,
+    }
+}

@@ -1,0 +1,46 @@
+//! What deliberate bugs make of the values that they spoil. Compiled only to test the tests.
+
+use celerity_mutants::Mutant;
+use celerity_regions::{Box3, Region};
+
+use crate::buffer::{BufferState, Version};
+use crate::instruction::{InstructionKind, MemoryId, MessageId, Pilot};
+
+pub(crate) fn allocated(kind: InstructionKind, extent: &Box3) -> InstructionKind {
+    Mutant::BytesForgetElementSize.alter(kind, |kind| match kind {
+        InstructionKind::Alloc { allocation, memory, buffer, alignment, .. } => {
+            let bytes = extent.volume();
+            InstructionKind::Alloc { allocation, memory, buffer, bytes, alignment }
+        }
+        other => other,
+    })
+}
+
+/// Where a copy takes `version` from.
+pub(crate) fn misplaced(buffer: &BufferState, version: &Version) -> Version {
+    let has_initial_data = !buffer.backings(MemoryId::USER).is_empty();
+    Mutant::CopyOfInitialData.alter(*version, |version| match has_initial_data {
+        true => Version { origin: MemoryId::USER, ..version },
+        false => version,
+    })
+}
+
+/// Notes a new version of `region`, as if those who have the old one had it.
+pub(crate) fn produce(buffer: &mut BufferState, region: &Region, new: Version) {
+    buffer.versions.modify(region, |old| match old.is_void() {
+        true => new,
+        false => Version { holders: old.holders.with(new.origin), ..new },
+    });
+}
+
+pub(crate) fn announce(pilot: Option<&mut Pilot>) {
+    let Some(pilot) = pilot else { return };
+    if Mutant::PilotOfPreviousMessage.is_active() {
+        pilot.message = MessageId::from_index(pilot.message.index().saturating_sub(1));
+    }
+    if Mutant::PilotShortByOne.is_active() {
+        let (min, mut max) = pilot.elements.corners();
+        max[0] = (max[0] - 1).max(min[0] + 1);
+        pilot.elements = Box3::new(min, max);
+    }
+}

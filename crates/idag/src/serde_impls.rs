@@ -1,0 +1,135 @@
+//! Serialisation of instructions and pilots, and what makes their data valid.
+//!
+//! Owns the invariants of the data at rest: a value that breaks one is an error of deserialisation.
+//! Refuses to know any format, that of pilots on the wire included.
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::__serde_checked;
+
+use crate::instruction::{BoundAccess, Inbound, Instruction, InstructionKind, Pilot, Placement};
+
+__serde_checked!(BoundAccess, check_access);
+__serde_checked!(Inbound, check_inbound);
+__serde_checked!(Instruction, check_instruction);
+__serde_checked!(InstructionKind, check_kind);
+__serde_checked!(Pilot, check_pilot);
+__serde_checked!(Placement, check_placement);
+
+fn check_placement(placement: &Placement) -> Result<(), String> {
+    match placement.extent.is_empty() {
+        true => Err(format!("{} holds nothing", placement.allocation)),
+        false => Ok(()),
+    }
+}
+
+fn check_access(access: &BoundAccess) -> Result<(), String> {
+    let BoundAccess { buffer, placement, region } = access;
+    match placement {
+        Some(placement) => inside(region, placement),
+        None if region.is_empty() => Ok(()),
+        None => Err(format!("{region} of {buffer} is accessed, but lies nowhere")),
+    }
+}
+
+fn check_inbound(inbound: &Inbound) -> Result<(), String> {
+    check_elem_size(inbound.elem_size)?;
+    inside(&inbound.region, &inbound.target)
+}
+
+fn check_instruction(instruction: &Instruction) -> Result<(), String> {
+    let Instruction { id, dependencies, .. } = instruction;
+    let mut sorted = dependencies.to_vec();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("{id} waits twice for {}", pair[0]));
+    }
+    match sorted.last() {
+        Some(newest) if newest >= id => Err(format!("{id} waits for {newest}, which is not older")),
+        _ => Ok(()),
+    }
+}
+
+fn check_kind(kind: &InstructionKind) -> Result<(), String> {
+    match kind {
+        InstructionKind::Alloc { allocation, bytes, alignment, .. } => {
+            match *bytes > 0 && alignment.is_power_of_two() {
+                true => Ok(()),
+                false => Err(format!("{allocation} has {bytes} bytes aligned to {alignment}")),
+            }
+        }
+        InstructionKind::Copy { source, target, elements, elem_size, .. } => {
+            if source.allocation == target.allocation {
+                return Err(format!("{} is copied to itself", source.allocation));
+            }
+            check_elem_size(*elem_size)?;
+            within(elements, source)?;
+            within(elements, target)
+        }
+        InstructionKind::Send { source, elements, elem_size, .. } => {
+            check_elem_size(*elem_size)?;
+            within(elements, source)
+        }
+        InstructionKind::AwaitReceive { transfer, region } if region.is_empty() => {
+            Err(format!("nothing of {transfer} is awaited"))
+        }
+        InstructionKind::Kernel { task, chunk, .. } if chunk.is_empty() => {
+            Err(format!("a kernel of {task} has no items"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_pilot(pilot: &Pilot) -> Result<(), String> {
+    match pilot.elements.is_empty() {
+        true => Err(format!("{} brings nothing", pilot.message)),
+        false => Ok(()),
+    }
+}
+
+fn check_elem_size(elem_size: u64) -> Result<(), String> {
+    match elem_size {
+        0 => Err("elements have no bytes".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether some elements, but not none, lie in an allocation.
+fn within(elements: &Box3, placement: &Placement) -> Result<(), String> {
+    match !elements.is_empty() && placement.extent.contains(elements) {
+        true => Ok(()),
+        false => Err(outside(elements, placement)),
+    }
+}
+
+fn inside(region: &Region, placement: &Placement) -> Result<(), String> {
+    match !region.is_empty() && placement.extent.contains(&region.bounding_box()) {
+        true => Ok(()),
+        false => Err(outside(region, placement)),
+    }
+}
+
+fn outside(elements: &impl std::fmt::Display, placement: &Placement) -> String {
+    let Placement { allocation, memory, extent } = placement;
+    format!("{elements} does not lie in {allocation} of {memory}, which holds {extent}")
+}
+
+/// Lists of dependencies, by way of a `Vec`, which does not believe what a list says of its length
+/// before it has come.
+pub(crate) mod dependencies {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::instruction::{InstructionDependencies, InstructionId};
+
+    pub(crate) fn serialize<S: Serializer>(
+        ids: &[InstructionId],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        ids.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<InstructionDependencies, D::Error> {
+        Vec::deserialize(deserializer).map(InstructionDependencies::from_vec)
+    }
+}

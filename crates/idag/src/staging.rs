@@ -1,0 +1,74 @@
+//! Pass: what one device has, another needs and no direct copy can bring goes
+//! through host memory (002 §3.3), once for all who need it. Decides what; how
+//! memory is made current is the business of `coherence`.
+
+use celerity_regions::{Box3, Region};
+use smallvec::SmallVec;
+
+use crate::buffer::{BufferState, Version};
+use crate::instruction::{DeviceId, MemoryId};
+use crate::pieces::contiguous_pieces;
+
+/// Between which devices' memories copies go directly. Host and user memory
+/// reach all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Links {
+    /// By device: bit `d` is set if its memory cannot be copied to that of
+    /// device `d`. Empty if everything can.
+    missing: Box<[u64]>,
+}
+
+impl Links {
+    /// The links for which `direct` says yes, of `devices` devices.
+    pub(crate) fn new(devices: usize, direct: impl Fn(DeviceId, DeviceId) -> bool) -> Self {
+        let device = |index: usize| DeviceId::from_index(index as u64);
+        let lacks = |from: usize, to: usize| from != to && !direct(device(from), device(to));
+        let row =
+            |from| (0..devices).filter(|&to| lacks(from, to)).fold(0, |row, to| row | 1 << to);
+        let missing: Box<[u64]> = (0..devices).map(row).collect();
+        if missing.iter().all(|&row| row == 0) { Self::default() } else { Self { missing } }
+    }
+
+    /// Whether nothing is ever staged.
+    pub(crate) fn are_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    fn reach(&self, from: MemoryId, to: MemoryId) -> bool {
+        match (from.device(), to.device()) {
+            (Some(from), Some(to)) => {
+                let row = usize::try_from(from.index()).expect("device counts fit in memory");
+                self.missing.get(row).is_none_or(|row| row >> to.index() & 1 == 0)
+            }
+            _ => true,
+        }
+    }
+
+    /// The memory to copy a version from that `to` lacks.
+    pub(crate) fn source(&self, version: &Version, to: MemoryId) -> MemoryId {
+        if self.reach(version.origin, to) { version.origin } else { MemoryId::HOST }
+    }
+}
+
+/// What host memory must have of `region` before `memory` can be made current:
+/// what can only come through it, and is not there yet.
+pub(crate) fn staged(
+    buffer: &BufferState,
+    links: &Links,
+    memory: MemoryId,
+    region: &Region,
+) -> Region {
+    let mut staged = Region::empty();
+    buffer.versions.for_each_in_region(region, |part, version| {
+        let there = version.holders.contains(memory) || version.holders.contains(MemoryId::HOST);
+        if !there && version.is_here() && !links.reach(version.origin, memory) {
+            staged.union_box(&part);
+        }
+    });
+    staged
+}
+
+/// The boxes that what is staged needs in host memory.
+pub(crate) fn staging_boxes(region: &Region) -> SmallVec<[Box3; 3]> {
+    contiguous_pieces(region).iter().map(Region::bounding_box).collect()
+}

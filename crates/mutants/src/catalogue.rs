@@ -1,0 +1,213 @@
+//! The list of bugs: what each does wrong, in which pass of which layer. Where it is done, the
+//! sources of the layers say.
+
+/// The crate whose sources contain a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// `celerity-regions`: boxes, regions, region maps, splits.
+    Regions,
+    /// `celerity-tdag`: range mappers and the task graph.
+    Tdag,
+    /// `celerity-cdag`: the command graph.
+    Cdag,
+    /// `celerity-idag`: the instruction graph.
+    Idag,
+    /// `celerity-executor`: engine, arbiter, communicator and their tables.
+    Executor,
+}
+
+impl Layer {
+    /// The name of the crate, without what all of them have in front.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Regions => "regions",
+            Self::Tdag => "tdag",
+            Self::Cdag => "cdag",
+            Self::Idag => "idag",
+            Self::Executor => "executor",
+        }
+    }
+}
+
+/// Defines [`Mutant`] and what is known of each: a list per layer, each bug with one line of
+/// documentation, which is also its description in reports.
+macro_rules! catalogue {
+    ($($layer:ident { $(#[doc = $says:literal] $mutant:ident,)* })*) => {
+        /// A deliberate bug.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Mutant {
+            $($(#[doc = $says] $mutant,)*)*
+        }
+
+        impl Mutant {
+            /// All of them, lowest layer first.
+            pub const ALL: &[Self] = &[$($(Self::$mutant,)*)*];
+
+            /// Where it is.
+            #[must_use]
+            pub fn layer(self) -> Layer {
+                match self {
+                    $($(Self::$mutant)|* => Layer::$layer,)*
+                }
+            }
+
+            /// What it does wrong, in one sentence.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self {
+                    $($(Self::$mutant => $says.trim_ascii(),)*)*
+                }
+            }
+        }
+    };
+}
+
+catalogue! {
+    Regions {
+        /// Split: every chunk but the last ends one element late, inside its neighbour.
+        ChunksOverlap,
+        /// Split: the last chunk ends with the last whole granule; the remainder is lost.
+        RemainderLost,
+        /// Split into tiles: the granularity of the second dimension is taken to be 1.
+        TilesIgnoreGranularity,
+        /// Difference of two boxes: the part behind the hole is forgotten.
+        DifferenceForgetsPart,
+        /// Union: boxes with a gap of one element between them are joined.
+        JoinBridgesGap,
+        /// Intersection test of region and box: touching counts, as if boxes were closed.
+        TouchingIntersects,
+        /// Region map, update: the last column of the box keeps its old value.
+        UpdateLeavesRim,
+        /// Region map, list form: a partly covered entry loses what the update leaves of it.
+        UpdateForgetsRest,
+        /// Region map, tree form: an update of exactly one entry is taken for void.
+        TreeIgnoresUpdate,
+    }
+    Tdag {
+        /// Neighbourhood mapper: the border above the chunk is one element short.
+        BorderShortAbove,
+        /// Slice mapper: extends along the other one of the first two dimensions.
+        SliceAlongOtherDimension,
+        /// Neighbourhood along axes: every arm is as long as that of dimension 0.
+        ArmsOfEqualLength,
+        /// Dataflow: no dependency on readers of what is overwritten.
+        AntiDependencyDropped,
+        /// Dataflow: no dependency on the writer of what is overwritten.
+        OutputDependencyDropped,
+        /// Dataflow: a task that waits for nothing does not wait for the epoch either.
+        OrphanTask,
+        /// Record: the bounding box of what is written gets the new writer.
+        WriterOfBoundingBox,
+        /// Record: a task that reads what it writes is noted as a reader only.
+        ReadWriteKeepsWriter,
+        /// Readers: the second access of one reader replaces the first.
+        SecondReadReplacesFirst,
+        /// Horizon: when it is applied, the node before it becomes the synchronisation point.
+        HorizonOffByOne,
+        /// Horizon: does not wait for the oldest node without a successor.
+        HorizonMissesLeaf,
+        /// Epoch: does not become the synchronisation point.
+        EpochNotApplied,
+    }
+    Cdag {
+        /// Assignment: host tasks run on every node.
+        HostTaskEverywhere,
+        /// Assignment: a node takes its own chunk from the wrong end of the list.
+        OwnChunkFromTheEnd,
+        /// Push: what has been pushed is not noted, and pushed again.
+        ReplicationForgotten,
+        /// Push: the next node is noted as holder instead of the target.
+        ReplicaOfNeighbour,
+        /// Push: the transfer is named after the task's first buffer, whatever is pushed.
+        TransferNamesFirstBuffer,
+        /// Push: the last of several targets is left out.
+        LastTargetOmitted,
+        /// Push: does not wait for the local writer.
+        PushNotAfterWriter,
+        /// Push: who reads what this node owns is looked for without the mapper's border.
+        ReadersWithoutBorder,
+        /// Await-push: asks for all that is read, also what is current here.
+        AwaitsWhatIsCurrent,
+        /// Ordering: what overwrites does not wait for the readers on this node.
+        CommandSkipsReaders,
+        /// Record: what other nodes overwrite stays current here.
+        RemoteWriteKeepsCurrent,
+        /// Record: what this node overwrites counts as already pushed to where the old version went.
+        ReplicasOutliveWrite,
+        /// Record: what is received is owned, and passed on.
+        ReceivedIsOwned,
+    }
+    Idag {
+        /// Plan: every kernel is bound to the memory of the first device.
+        MemoryOfFirstDevice,
+        /// Allocate: the size is that of one byte per element.
+        BytesForgetElementSize,
+        /// Allocate: growing stops after one round, so that allocations may overlap.
+        GrowthStopsEarly,
+        /// Allocate: a new allocation does not get what its predecessor held.
+        ResizeForgetsContents,
+        /// Allocate: the predecessor is freed before its contents are copied.
+        FreedBeforePreserved,
+        /// Free: does not wait for readers.
+        FreedWhileRead,
+        /// Drop: one allocation of the buffer is never freed.
+        LeakOnDrop,
+        /// Coherence: copies the user's initial data, though it has been overwritten since.
+        CopyOfInitialData,
+        /// Coherence: a copy does not wait for the producer of what it reads.
+        CopyNotAfterProducer,
+        /// Coherence: a copy is not noted as reader of its source.
+        CopyIsNoReader,
+        /// Coherence: what has been copied is not noted, and copied again.
+        CopyRepeated,
+        /// Ordering: what overwrites does not wait for the readers in its memory.
+        WriteSkipsReaders,
+        /// Versions: older copies count as current after a new version has been produced.
+        HoldersOutliveWrite,
+        /// Versions: what another node has overwritten is still worth preserving.
+        ExpectedStaysHeld,
+        /// Receive: parts that touch land in allocations of their own.
+        PiecesNotJoined,
+        /// Receive: only the first box of a region is received.
+        FirstBoxReceived,
+        /// Receive: all consumers but the first wait for the begin of a split receive.
+        SecondConsumerDoesNotAwait,
+        /// Send: does not wait for the producer of what it sends.
+        SendNotAfterProducer,
+        /// Send: the source is described as if it held the elements only.
+        SendFromShiftedSource,
+        /// Pilot: announces the previous message.
+        PilotOfPreviousMessage,
+        /// Pilot: announces one row less than is sent.
+        PilotShortByOne,
+    }
+    Executor {
+        /// Engine, completion: only the first successor hears of it.
+        CompletionLost,
+        /// Engine: an instruction of the node starts when one dependency is left.
+        StartsBeforeLast,
+        /// Engine: an eager assignment takes the lane of any dependency, not of all.
+        EagerOnAnyLane,
+        /// Arbiter: a pilot is matched by its buffer, whatever the consumer.
+        PilotMatchedByBuffer,
+        /// Arbiter: a pilot without a receive is forgotten.
+        EarlyPilotDropped,
+        /// Arbiter: an await completes with the first of its messages.
+        AwaitEndsWithFirstMessage,
+        /// Communicator: the barrier opens when one node is missing.
+        BarrierOneEarly,
+        /// Communicator: reports a payload as received before it is sent.
+        ReceivedBeforeSent,
+        /// Communicator: nobody is woken for a pilot.
+        WakeUpLost,
+        /// Node: a payload that has left does not end its send.
+        SendNeverEnds,
+        /// Node: of the receives that an arrival completes, only one is told to the engine.
+        OneReceivePerArrival,
+        /// Copy: the last of several rows is not copied.
+        CopyMissesLastRow,
+        /// Window: removing a value takes its successor along.
+        WindowDropsNeighbour,
+    }
+}

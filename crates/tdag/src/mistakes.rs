@@ -1,0 +1,32 @@
+//! What deliberate bugs make of the values that they spoil. Compiled only to test the tests.
+
+use celerity_mutants::Mutant;
+use celerity_regions::Region;
+
+use crate::declare::Touched;
+use crate::dependency::DependencyKind;
+
+/// Whether dependencies of this kind are forgotten.
+pub(crate) fn forgets(kind: DependencyKind) -> bool {
+    match kind {
+        DependencyKind::Anti => Mutant::AntiDependencyDropped.is_active(),
+        DependencyKind::Output => Mutant::OutputDependencyDropped.is_active(),
+        _ => false,
+    }
+}
+
+/// What is noted of what a task has touched.
+pub(crate) fn noted(touched: &Touched) -> Touched {
+    let mut noted = touched.clone();
+    if Mutant::WriterOfBoundingBox.is_active() {
+        noted.writes = noted.writes.bounding_box().into();
+    }
+    if Mutant::ReadWriteKeepsWriter.is_active() && !noted.reads.is_empty() {
+        noted.writes = Region::empty();
+    }
+    noted
+}
+
+pub(crate) fn replaces_read() -> bool {
+    Mutant::SecondReadReplacesFirst.is_active()
+}

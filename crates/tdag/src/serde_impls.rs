@@ -1,0 +1,168 @@
+//! Serialisation of buffers and tasks, and what makes their data valid.
+//!
+//! Owns the invariants of the data at rest: a value that breaks one is an error of deserialisation.
+//! Refuses to know any format.
+
+use std::collections::BTreeSet;
+
+use serde::de::Error;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::dependency::{Dependencies, Dependency};
+use crate::id::GraphId;
+use crate::mapper::{Mapper, UserMapper};
+use crate::task::{Access, BufferInfo, IndexSpace, Split, Task, Work};
+
+/// Serialises an id as its index.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __serde_id {
+    ($name:ident) => {
+        impl $crate::__serde::Serialize for $name {
+            fn serialize<S: $crate::__serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $crate::__serde::Serialize::serialize(&self.0, serializer)
+            }
+        }
+
+        impl<'de> $crate::__serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::__serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                $crate::__serde::Deserialize::deserialize(deserializer).map(Self)
+            }
+        }
+    };
+}
+
+/// Serialises a type that derives the traits with `serde(remote = "Self")` as they say, and passes
+/// what was deserialised to `$check`, a `fn(&$name) -> Result<(), String>`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __serde_checked {
+    ($name:ident, $check:expr) => {
+        impl $crate::__serde::Serialize for $name {
+            fn serialize<S: $crate::__serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                $name::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> $crate::__serde::Deserialize<'de> for $name {
+            fn deserialize<D: $crate::__serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                let made = $name::deserialize(deserializer)?;
+                let check: fn(&$name) -> ::core::result::Result<(), ::std::string::String> = $check;
+                check(&made).map_err(<D::Error as $crate::__serde::de::Error>::custom)?;
+                ::core::result::Result::Ok(made)
+            }
+        }
+    };
+}
+
+__serde_checked!(BufferInfo, check_buffer);
+__serde_checked!(IndexSpace, check_space);
+__serde_checked!(Mapper, check_mapper);
+__serde_checked!(Task, check_task);
+
+fn check_buffer(info: &BufferInfo) -> Result<(), String> {
+    let BufferInfo { id, dims, extent, elem_size, elem_align, .. } = info;
+    if *dims > 3 || extent.effective_dims() > usize::from(*dims) {
+        return Err(format!("{id} has {dims} dimensions and the extent {extent}"));
+    }
+    if extent.min() != [0; 3] {
+        return Err(format!("{id} is {extent}, which does not begin at the origin"));
+    }
+    if *elem_size == 0 || !elem_align.is_power_of_two() {
+        return Err(format!("{id} has elements of {elem_size} bytes aligned to {elem_align}"));
+    }
+    Ok(())
+}
+
+/// The extent may be empty: tasks of no items are data like others until they are submitted.
+fn check_space(space: &IndexSpace) -> Result<(), String> {
+    let IndexSpace { dims, extent, granularity, split, oversubscription } = space;
+    if *dims > 3 || extent.effective_dims() > usize::from(*dims) {
+        return Err(format!("an index space has {dims} dimensions and the extent {extent}"));
+    }
+    if let Split::Along(dim @ 3..) = split {
+        return Err(format!("an index space is split along dimension {dim}"));
+    }
+    if granularity.contains(&0) {
+        return Err(format!("an index space has granularity {granularity:?}"));
+    }
+    match oversubscription {
+        0 => Err("an index space has no chunks per device".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn check_mapper(mapper: &Mapper) -> Result<(), String> {
+    match mapper {
+        Mapper::Slice { dim: dim @ 3.. } => Err(format!("a slice runs along dimension {dim}")),
+        _ => Ok(()),
+    }
+}
+
+/// A user's mapper is a closure; a recording that left it out would mean something else.
+pub(crate) fn refuse<S: Serializer>(mapper: &UserMapper, _: S) -> Result<S::Ok, S::Error> {
+    Err(S::Error::custom(format_args!(
+        "{mapper:?} is a function; user mappers cannot be recorded, use fixed or another built-in \
+         mapper"
+    )))
+}
+
+fn check_task(task: &Task) -> Result<(), String> {
+    let id = task.id;
+    if let Some(dependency) = task.dependencies.iter().find(|dependency| dependency.on >= id) {
+        return Err(format!("{id} waits for {}, which is not older", dependency.on));
+    }
+    if matches!(task.work, Work::Device(space) if space.extent.is_empty()) {
+        return Err(format!("{id} has no items"));
+    }
+    check_accesses(&task.accesses).map_err(|what| format!("{id} {what}"))
+}
+
+/// O(accesses · log accesses).
+fn check_accesses(accesses: &[Access]) -> Result<(), String> {
+    let (mut seen, mut written) = (BTreeSet::new(), BTreeSet::new());
+    for Access { buffer, mode, .. } in accesses {
+        let again = !seen.insert(buffer);
+        if again && (mode.writes() || written.contains(buffer)) {
+            return Err(format!("writes {buffer} and accesses it once more"));
+        }
+        if mode.writes() {
+            written.insert(buffer);
+        }
+    }
+    Ok(())
+}
+
+impl<I: Copy + PartialEq + Serialize> Serialize for Dependencies<I> {
+    /// A list, in order of discovery.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de, I: GraphId + Deserialize<'de>> Deserialize<'de> for Dependencies<I> {
+    /// O(edges · log edges).
+    ///
+    /// # Errors
+    /// If two edges lead to the same node.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let edges = Vec::<Dependency<I>>::deserialize(deserializer)?;
+        let mut targets: Vec<I> = edges.iter().map(|edge| edge.on).collect();
+        targets.sort_unstable();
+        match targets.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(D::Error::custom(format_args!("two edges lead to {}", pair[0]))),
+            None => Ok(Self::from_distinct(edges)),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `cargo xtask graph`: prints one graph of one program of the corpus. Owns the
+//! command line; what graphs look like is the business of `celerity-views`.
+
+use std::process::ExitCode;
+
+use celerity_testkit::check::Configuration;
+use celerity_testkit::corpus;
+use celerity_testkit::picture::{Layer, picture};
+use clap::{Parser, ValueEnum};
+
+/// Prints the task, command or instruction graph of a program.
+#[derive(Parser)]
+#[command(name = "cargo xtask graph", bin_name = "cargo xtask graph")]
+struct Cli {
+    /// A program of the corpus: nbody, wave_sim, transpose, rsim, matmul, jacobi or checkpoints
+    program: String,
+    /// Which graph
+    #[arg(long, value_enum, default_value = "idag")]
+    layer: LayerName,
+    /// Nodes of the cluster
+    #[arg(long, default_value_t = 1)]
+    nodes: usize,
+    /// Devices per node
+    #[arg(long, default_value_t = 1)]
+    devices: usize,
+    /// The node whose commands or instructions are shown
+    #[arg(long, default_value_t = 0)]
+    node: usize,
+    /// Steps of the program's loop
+    #[arg(long, default_value_t = 2)]
+    steps: usize,
+    /// Text, or a picture for Graphviz
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LayerName {
+    Tdag,
+    Cdag,
+    Idag,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Dot,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<String, String> {
+    let programs = corpus::all(cli.steps);
+    let Some((_, program)) = programs.iter().find(|(name, _)| *name == cli.program) else {
+        let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
+        return Err(format!("there is no program {}; known: {}", cli.program, names.join(", ")));
+    };
+    if cli.nodes == 0 || cli.devices == 0 || cli.devices > 61 || cli.node >= cli.nodes {
+        return Err("needs at least one node, 1 to 61 devices, and --node below --nodes".into());
+    }
+    let layer = match cli.layer {
+        LayerName::Tdag => Layer::Tasks,
+        LayerName::Cdag => Layer::Commands,
+        LayerName::Idag => Layer::Instructions,
+    };
+    let configuration = Configuration::new(cli.nodes, cli.devices);
+    let dag = picture(program, &configuration, layer, cli.node).map_err(|e| e.to_string())?;
+    Ok(match cli.format {
+        Format::Text => dag.to_text(),
+        Format::Dot => dag.to_dot(),
+    })
+}

@@ -1,0 +1,166 @@
+//! Simulated clusters by the thousand, from the command line: random programs on
+//! random configurations, and the replay of a seed. What `cargo xtask sim` runs.
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use celerity_testkit::check::Configuration;
+use celerity_testkit::sim::{Failure, Report, Scenario, Simulation};
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Run random programs on simulated clusters, and compare what their fences see
+/// with the sequential twin.
+#[derive(Parser)]
+#[command(name = "cargo xtask sim", bin_name = "cargo xtask sim")]
+struct Arguments {
+    /// The first seed; alone, exactly this program is run [default: chosen by the time]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many programs to run, with consecutive seeds [default: 1000]
+    #[arg(long, value_name = "N")]
+    programs: Option<u64>,
+    /// How long to run programs
+    #[arg(long, value_name = "T")]
+    seconds: Option<u64>,
+    /// Print the event log of a single run
+    #[arg(long)]
+    log: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Panics of the runtime are findings here, and reported as such.
+    std::panic::set_hook(Box::new(|_| {}));
+    let found_nothing = match arguments.seed {
+        Some(seed) if arguments.programs.is_none() && arguments.seconds.is_none() => {
+            replay(seed, arguments.log)
+        }
+        seed => search(seed.unwrap_or_else(seed_of_now), &arguments),
+    };
+    if found_nothing { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn seed_of_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // Short enough to be typed, and a new one every second.
+    now.as_secs() % 1_000_000_000 * 1000
+}
+
+/// Runs one seed; returns whether it keeps all promises.
+fn replay(seed: u64, log: bool) -> bool {
+    let scenario = Scenario::new(seed);
+    println!("{scenario}\n{}", scenario.program);
+    let simulation = Simulation::new(&scenario.program, &scenario.configuration, seed);
+    match if log { simulation.with_log() } else { simulation }.run() {
+        Ok(report) => {
+            print_report(&report, log);
+            true
+        }
+        Err(failure) => {
+            println!("{failure}");
+            false
+        }
+    }
+}
+
+fn print_report(report: &Report, log: bool) {
+    if log {
+        report.log.iter().for_each(|entry| println!("{entry}"));
+    }
+    let Report { simulated, events, hash, error, .. } = report;
+    println!("{events} events in {simulated} of simulated time, log {hash:016x}");
+    match error {
+        Some(error) => println!("ended on all nodes, by a simulated fault, with: {error}"),
+        None => println!("all fences agree with the sequential twin"),
+    }
+}
+
+/// What a search has seen.
+#[derive(Default)]
+struct Tally {
+    programs: u64,
+    with_faults: u64,
+    events: u64,
+    /// By nodes − 1 and devices − 1.
+    configurations: [[bool; 4]; 8],
+}
+
+impl Tally {
+    fn add(&mut self, configuration: &Configuration, report: &Report) {
+        let Configuration { nodes, devices, .. } = *configuration;
+        self.programs += 1;
+        self.with_faults += u64::from(report.error.is_some());
+        self.events += report.events;
+        self.configurations[nodes - 1][devices - 1] = true;
+    }
+
+    fn print(&self, elapsed: Duration, failures: usize) {
+        let Self { programs, with_faults, events, configurations } = self;
+        let covered = configurations.iter().flatten().filter(|&&covered| covered).count();
+        let seconds = elapsed.as_secs_f64();
+        let rate = |count: u64| count as f64 / seconds;
+        println!(
+            "{programs} programs in {seconds:.1} s, {:.0} per second; {with_faults} of them with \
+             faults\n{events} events, {:.0} per second\n{covered} configurations of nodes 1-8 × \
+             devices 1-4\n{failures} failures",
+            rate(*programs),
+            rate(*events)
+        );
+    }
+}
+
+/// Runs programs until one fails; returns whether none does.
+fn search(first: u64, arguments: &Arguments) -> bool {
+    println!("first seed {first}");
+    let limit = match (arguments.programs, arguments.seconds) {
+        (Some(programs), _) => programs,
+        (None, Some(_)) => u64::MAX,
+        (None, None) => 1000,
+    };
+    let time = arguments.seconds.map_or(Duration::MAX, Duration::from_secs);
+    let (start, mut tally, bar) = (Instant::now(), Tally::default(), progress_bar(limit));
+    let mut found = None;
+    for nth in 0..limit {
+        if start.elapsed() >= time {
+            break;
+        }
+        let scenario = Scenario::new(first.wrapping_add(nth));
+        match scenario.simulate() {
+            Ok(report) => tally.add(&scenario.configuration, &report),
+            Err(_) => found = Some(scenario),
+        }
+        bar.inc(1);
+        if found.is_some() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    tally.print(start.elapsed(), found.iter().len());
+    match found {
+        Some(scenario) => {
+            print_failure(scenario);
+            false
+        }
+        None => true,
+    }
+}
+
+fn progress_bar(limit: u64) -> ProgressBar {
+    let bar = if limit == u64::MAX { ProgressBar::no_length() } else { ProgressBar::new(limit) };
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} programs, {per_sec}");
+    bar.with_style(style.expect("the template is well-formed"))
+}
+
+fn print_failure(scenario: Scenario) {
+    let (seed, statements) = (scenario.seed, scenario.program.ops.len());
+    let (smaller, failure): (Scenario, Box<Failure>) =
+        scenario.shrink().expect("equal runs end equally");
+    let left = smaller.program.ops.len();
+    println!("\nseed {seed} fails; shrunk from {statements} to {left} statements:\n{failure}");
+    println!("\nreplay, not shrunk: cargo xtask sim --seed {seed}");
+}

@@ -1,0 +1,46 @@
+//! A program's graphs, ready to be looked at. Judges nothing.
+
+use celerity_cdag::NodeId;
+use celerity_views::Dag;
+
+use crate::check::Configuration;
+use crate::program::Program;
+use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use crate::violation::Violation;
+
+/// Which graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// The task graph, the same on all nodes.
+    Tasks,
+    /// One node's commands.
+    Commands,
+    /// One node's instructions.
+    Instructions,
+}
+
+/// The graph of one layer; of node `node` where nodes have one each.
+///
+/// # Errors
+/// If a generator refuses the program.
+///
+/// # Panics
+/// If the configuration has no such node.
+pub fn picture(
+    program: &Program,
+    configuration: &Configuration,
+    layer: Layer,
+    node: usize,
+) -> Result<Dag, Violation> {
+    let tasks = TaskTrace::of(program, configuration.task_graph())?;
+    if layer == Layer::Tasks {
+        return Ok(Dag::of_tasks(&tasks.tasks));
+    }
+    let node = NodeId::from_index(node as u64);
+    let commands = CommandTrace::of(&tasks, configuration.nodes, node)?;
+    if layer == Layer::Commands {
+        return Ok(Dag::of_commands(&node.to_string(), &commands.commands));
+    }
+    let instructions = InstructionTrace::of(&tasks, &commands, configuration.devices)?;
+    Ok(Dag::of_instructions(&node.to_string(), &instructions.instructions))
+}

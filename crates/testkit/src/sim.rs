@@ -1,0 +1,194 @@
+//! A deterministic simulation of whole clusters: the real node machines,
+//! generators, engines and arbiters, driven by a simulated clock, network and
+//! devices, all from one seed.
+//!
+//! What the simulation decides: which node is polled next and how much it finds,
+//! when each job starts and ends and at which of the two it reads and writes,
+//! when pilots, parts of payloads, barriers and aborts arrive, when each program
+//! submits its next statement, and what fails. What it does not touch: anything
+//! that the contracts of [`Communicator`] and
+//! [`Backend`] promise. Messages are not lost.
+//!
+//! Data is real. Memory is allocated, copied and, when given back, poisoned;
+//! kernels run; each fence is compared with the [twin](crate::twin). So a wrong
+//! order, a too early *free* or a mismatched message changes a word, and a lost
+//! wake-up ends in a [deadlock](Breach::Deadlock), which names the instructions
+//! that wait. One run in six has a fault, after which all nodes must end with the
+//! same error, in bounded simulated time.
+//!
+//! One thread, no clock: the same seed gives the same run, event by event.
+//!
+//! ```
+//! use celerity_testkit::check::Configuration;
+//! use celerity_testkit::{corpus, sim};
+//!
+//! let (program, configuration) = (corpus::wave_sim([9, 5], 3), Configuration::new(3, 2));
+//! let once = sim::simulate(&program, &configuration, 42).unwrap();
+//! let again = sim::simulate(&program, &configuration, 42).unwrap();
+//! assert_eq!(once.hash, again.hash);
+//! ```
+
+mod agenda;
+mod backend;
+mod breach;
+mod cluster;
+mod communicator;
+mod conditions;
+mod devices;
+mod execution;
+mod log;
+mod memory;
+mod network;
+mod random;
+mod scenario;
+mod user;
+mod world;
+
+use std::fmt;
+
+use celerity_executor::{Backend, Communicator, RunError, Time};
+
+use crate::check::Configuration;
+use crate::program::Program;
+
+pub use backend::SimBackend;
+pub use breach::{Breach, Stuck};
+pub use communicator::SimCommunicator;
+pub use log::{Entry, What};
+pub use scenario::Scenario;
+
+use cluster::Cluster;
+
+/// What happened in a run that kept all promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Simulated time from start to end.
+    pub simulated: Time,
+    /// Lines of the event log.
+    pub events: u64,
+    /// A hash over the event log.
+    pub hash: u64,
+    /// What the run ended with, if it had a fault.
+    pub error: Option<RunError>,
+    /// The event log, if it was [asked for](Simulation::with_log); else its end.
+    pub log: Vec<Entry>,
+}
+
+/// A run that broke a promise, with everything that is needed to repeat it.
+#[derive(Debug)]
+pub struct Failure {
+    /// What was found.
+    pub breach: Breach,
+    /// On what.
+    pub configuration: Configuration,
+    /// Of the simulation.
+    pub seed: u64,
+    /// The program.
+    pub program: Program,
+    /// The event log, if it was [asked for](Simulation::with_log); else its end.
+    pub log: Vec<Entry>,
+}
+
+/// Runs a program on a simulated cluster; `seed` decides everything that the
+/// contracts leave open. [`Configuration::seed`] is not used.
+///
+/// # Errors
+/// The first broken promise.
+///
+/// # Panics
+/// If the configuration has no nodes or no devices.
+pub fn simulate(
+    program: &Program,
+    configuration: &Configuration,
+    seed: u64,
+) -> Result<Report, Box<Failure>> {
+    Simulation::new(program, configuration, seed).run()
+}
+
+/// Wraps a node's end of the network and its devices into others: how tests
+/// plant a defect.
+type Doubles<'a> =
+    dyn Fn(SimCommunicator, SimBackend) -> (Box<dyn Communicator>, Box<dyn Backend>) + 'a;
+
+/// A simulation that can be changed before it runs.
+pub struct Simulation<'a> {
+    program: &'a Program,
+    configuration: &'a Configuration,
+    seed: u64,
+    keeps_log: bool,
+    doubles: Box<Doubles<'a>>,
+}
+
+impl<'a> Simulation<'a> {
+    /// What [`simulate`] runs.
+    #[must_use]
+    pub fn new(program: &'a Program, configuration: &'a Configuration, seed: u64) -> Self {
+        let doubles = Box::new(|end, backend| -> (Box<dyn Communicator>, Box<dyn Backend>) {
+            (Box::new(end), Box::new(backend))
+        });
+        Self { program, configuration, seed, keeps_log: false, doubles }
+    }
+
+    /// Keeps the whole event log.
+    #[must_use]
+    pub fn with_log(self) -> Self {
+        Self { keeps_log: true, ..self }
+    }
+
+    /// Lets `doubles` stand between each node and the simulation. It is called
+    /// once per node.
+    #[must_use]
+    pub fn with_doubles(
+        self,
+        doubles: impl Fn(SimCommunicator, SimBackend) -> (Box<dyn Communicator>, Box<dyn Backend>) + 'a,
+    ) -> Self {
+        Self { doubles: Box::new(doubles), ..self }
+    }
+
+    /// Runs it. O(events · log events), and what kernels and fences cost.
+    ///
+    /// # Errors
+    /// The first broken promise.
+    ///
+    /// # Panics
+    /// If the configuration has no nodes or no devices.
+    pub fn run(self) -> Result<Report, Box<Failure>> {
+        let mut cluster = Cluster::new(&self);
+        let outcome = cluster.run().and_then(|()| cluster.error());
+        let mut world = cluster.world.lock();
+        let log = world.log.take();
+        match outcome {
+            Ok(error) => Ok(Report {
+                simulated: world.now,
+                events: world.log.count(),
+                hash: world.log.hash(),
+                error,
+                log,
+            }),
+            Err(breach) => Err(Box::new(Failure {
+                breach,
+                configuration: *self.configuration,
+                seed: self.seed,
+                program: self.program.clone(),
+                log,
+            })),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    /// The latest events, the program, the violation.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { breach, configuration, seed, program, log } = self;
+        for entry in log {
+            writeln!(f, "{entry}")?;
+        }
+        write!(f, "\n{program}\nseed {seed}, {configuration:?}\n{breach}")
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.breach)
+    }
+}

@@ -1,0 +1,96 @@
+//! One node's simulated devices: the trait, as calls of the world.
+#![allow(unsafe_code)]
+
+use celerity_executor::{
+    AllocError, Backend, BasePtr, Completion, HostData, Job, LaneId, LaneLayout,
+};
+use celerity_idag::{InstructionId, MemoryId};
+
+use super::world::Shared;
+
+/// One node's simulated devices.
+pub struct SimBackend {
+    node: usize,
+    layout: LaneLayout,
+    world: Shared,
+}
+
+impl SimBackend {
+    pub(super) fn new(node: usize, devices: usize, world: Shared) -> Self {
+        Self { node, layout: LaneLayout::new(devices), world }
+    }
+}
+
+impl Backend for SimBackend {
+    fn layout(&self) -> LaneLayout {
+        self.layout
+    }
+
+    fn alloc(
+        &mut self,
+        memory: MemoryId,
+        bytes: u64,
+        alignment: u64,
+    ) -> Result<BasePtr, AllocError> {
+        self.world.lock().allocate(self.node, memory, bytes, alignment)
+    }
+
+    unsafe fn free(&mut self, memory: MemoryId, base: BasePtr) {
+        self.world.lock().free(self.node, memory, base);
+    }
+
+    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
+        self.world.lock().enqueue(self.node, lane, instruction, job);
+    }
+
+    fn poll(&mut self, out: &mut Vec<Completion>) {
+        self.world.lock().report(self.node, out);
+    }
+
+    fn cancel(&mut self) {
+        let dropped = self.world.lock().devices[self.node].halt();
+        drop(dropped);
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.world.lock().devices[self.node].is_quiet()
+    }
+}
+
+impl Drop for SimBackend {
+    /// Nothing runs any more once a simulation drops its nodes; memory stays
+    /// until its end.
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// A buffer's initial contents, in memory of the simulation: poisoned when the
+/// node lets go of them.
+pub(super) struct SimData {
+    base: BasePtr,
+    bytes: usize,
+    world: Shared,
+}
+
+impl SimData {
+    pub(super) fn new(words: Vec<u64>, world: Shared) -> Self {
+        let bytes = words.len() * 8;
+        let base = world.lock().memory.adopt(words);
+        Self { base, bytes, world }
+    }
+}
+
+impl HostData for SimData {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the world keeps the words until its end, which `self` puts
+        // off, and writes them only when `self` goes.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for SimData {
+    fn drop(&mut self) {
+        self.world.lock().memory.give_back(self.base);
+    }
+}

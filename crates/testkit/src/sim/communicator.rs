@@ -1,0 +1,153 @@
+//! One node's end of the simulated network: the trait, as calls of the world.
+#![allow(unsafe_code)]
+
+use celerity_cdag::NodeId;
+use celerity_executor::{CommEvent, Communicator, RunError, WirePayload};
+use celerity_idag::Pilot;
+use celerity_tdag::TaskId;
+
+use super::network::Side;
+use super::world::{Shared, node_id};
+
+/// One node's end of a simulated network.
+pub struct SimCommunicator {
+    node: usize,
+    nodes: usize,
+    world: Shared,
+}
+
+impl SimCommunicator {
+    pub(super) fn new(node: usize, nodes: usize, world: Shared) -> Self {
+        Self { node, nodes, world }
+    }
+}
+
+impl Communicator for SimCommunicator {
+    fn node(&self) -> NodeId {
+        node_id(self.node)
+    }
+
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn send_pilot(&mut self, pilot: &Pilot) {
+        self.world.lock().send_pilot(self.node, pilot);
+    }
+
+    unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
+        self.world.lock().post(Side::Sender, self.node, to, payload);
+    }
+
+    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
+        self.world.lock().post(Side::Receiver, self.node, from, payload);
+    }
+
+    fn enter_barrier(&mut self, epoch: TaskId) {
+        self.world.lock().enter_barrier(self.node, epoch);
+    }
+
+    fn abort(&mut self, error: &RunError) {
+        self.world.lock().abort(self.node, error);
+    }
+
+    fn poll(&mut self) -> Option<CommEvent> {
+        self.world.lock().hear(self.node)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.world.lock().network.is_quiet(self.node)
+    }
+}
+
+impl Drop for SimCommunicator {
+    /// What moves need not be waited for: nothing moves any more once a
+    /// simulation drops its nodes.
+    fn drop(&mut self) {
+        self.world.lock().network.withdraw(self.node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_executor::conformance;
+
+    use super::*;
+    use crate::check::Configuration;
+    use crate::sim::conditions::Conditions;
+    use crate::sim::log::Log;
+    use crate::sim::random::Random;
+    use crate::sim::world::{Event, World};
+
+    /// An end that lets time pass whenever somebody listens.
+    struct Driven(SimCommunicator);
+
+    impl Communicator for Driven {
+        fn node(&self) -> NodeId {
+            self.0.node()
+        }
+
+        fn nodes(&self) -> usize {
+            self.0.nodes()
+        }
+
+        fn send_pilot(&mut self, pilot: &Pilot) {
+            self.0.send_pilot(pilot);
+        }
+
+        unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
+            // SAFETY: passed on.
+            unsafe { self.0.send(to, payload) }
+        }
+
+        unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
+            // SAFETY: passed on.
+            unsafe { self.0.receive(from, payload) }
+        }
+
+        fn enter_barrier(&mut self, epoch: TaskId) {
+            self.0.enter_barrier(epoch);
+        }
+
+        fn abort(&mut self, error: &RunError) {
+            self.0.abort(error);
+        }
+
+        fn poll(&mut self) -> Option<CommEvent> {
+            let mut world = self.0.world.lock();
+            if let Some(Event::Network(delivery)) = world.next() {
+                world.deliver(delivery);
+            }
+            drop(world);
+            self.0.poll()
+        }
+
+        fn is_quiet(&self) -> bool {
+            self.0.is_quiet()
+        }
+    }
+
+    impl Drop for Driven {
+        fn drop(&mut self) {
+            // The contract: memory of this end is out of use when it is gone.
+            while !self.is_quiet() {
+                drop(self.poll());
+            }
+        }
+    }
+
+    fn cluster(nodes: usize, seed: u64) -> Vec<Driven> {
+        let mut random = Random::new(seed);
+        let conditions = Conditions::draw(&mut random, &Configuration::new(nodes, 1), 1);
+        let world = World::new(random, conditions, nodes, 0, Log::new(false));
+        let world = Shared::new(world);
+        (0..nodes).map(|node| Driven(SimCommunicator::new(node, nodes, world.clone()))).collect()
+    }
+
+    #[test]
+    fn conforms_whatever_the_seed() {
+        for seed in 0..20 {
+            conformance::check(|nodes| cluster(nodes, seed));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How fast everything is in one run, and what goes wrong in it: drawn once from
+//! the seed, so that runs differ in character and not only in order.
+
+use celerity_executor::LaneLayout;
+
+use super::random::{Random, Span};
+use crate::check::Configuration;
+
+/// The circumstances of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Conditions {
+    /// By node: from a wake-up to the poll.
+    pub(super) poll: Vec<Span>,
+    /// By node: between two statements of the program.
+    pub(super) user: Vec<Span>,
+    /// By node and lane: how long jobs take.
+    pub(super) lanes: Vec<Vec<Span>>,
+    /// From a lane's turn to the start of its next job.
+    pub(super) start: Span,
+    /// From `send_pilot` to its arrival.
+    pub(super) pilot: Span,
+    /// From one step of a payload's journey to the next.
+    pub(super) payload: Span,
+    /// From something that happens in the network to the end that learns of it.
+    pub(super) notice: Span,
+    /// The most parts that a payload travels in.
+    pub(super) parts: usize,
+    /// One in so many polls finds less than there is.
+    pub(super) stutter: usize,
+    /// Horizons that may be outstanding before a program waits.
+    pub(super) run_ahead: u64,
+    /// What goes wrong, if it comes to it.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Something that a run must survive: by ending with an error, on all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The job that is started as this one of a node panics.
+    Panic { node: usize, job: usize },
+    /// This allocation of a node finds no room.
+    OutOfMemory { node: usize, allocation: usize },
+    /// A node's program gives up at this statement.
+    Stop { node: usize, op: usize },
+}
+
+/// One in so many runs has faults.
+const FAULTY: usize = 6;
+
+/// The slowest that anything is, as a power of two of nanoseconds: 1 ms.
+const SLOWEST: usize = 20;
+
+impl Conditions {
+    pub(super) fn draw(random: &mut Random, configuration: &Configuration, ops: usize) -> Self {
+        let Configuration { nodes, devices, .. } = *configuration;
+        let lanes = LaneLayout::new(devices).count();
+        let mut span = || Span::up_to(random.between(4, SLOWEST));
+        Self {
+            poll: (0..nodes).map(|_| span()).collect(),
+            user: (0..nodes).map(|_| span()).collect(),
+            lanes: (0..nodes).map(|_| (0..lanes).map(|_| span()).collect()).collect(),
+            start: span(),
+            pilot: span(),
+            payload: span(),
+            notice: span(),
+            parts: random.between(1, 4),
+            stutter: random.between(2, 8),
+            run_ahead: random.between(1, 8) as u64,
+            faults: Fault::draw(random, nodes, ops),
+        }
+    }
+
+    /// After a failure everything has come to rest by then: what runs has ended,
+    /// everybody has been told, and every program has looked.
+    pub(super) fn longest_end(&self) -> std::time::Duration {
+        let slowest = |spans: &[Span]| spans.iter().map(|span| span.longest()).max();
+        let lanes = self.lanes.iter().filter_map(|lanes| slowest(lanes)).max();
+        let journey = (self.payload.longest() + self.notice.longest()) * 2;
+        let programs = (slowest(&self.poll).unwrap_or_default()
+            + slowest(&self.user).unwrap_or_default())
+            * POLLS_TO_END;
+        lanes.unwrap_or_default() + self.start.longest() + self.pilot.longest() + journey + programs
+    }
+}
+
+/// A node whose mailbox and inbox are full needs some polls to empty them.
+const POLLS_TO_END: u32 = 64;
+
+impl Fault {
+    fn draw(random: &mut Random, nodes: usize, ops: usize) -> Vec<Self> {
+        if !random.once_in(FAULTY) {
+            return Vec::new();
+        }
+        let count = random.between(1, 2);
+        let mut draw = || {
+            let node = random.below(nodes);
+            match random.below(3) {
+                0 => Self::Panic { node, job: random.below(24) },
+                1 => Self::OutOfMemory { node, allocation: random.below(12) },
+                _ => Self::Stop { node, op: random.below(ops.max(1)) },
+            }
+        };
+        (0..count).map(|_| draw()).collect()
+    }
+}

@@ -1,0 +1,167 @@
+//! How a simulated job runs: for real, but at a moment of the simulator's
+//! choice between its start and its end. Knows neither lanes nor time.
+#![allow(unsafe_code)]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use celerity_executor::{Arguments, BasePtr, BoundMemory, ElementArray, Job, copy_elements};
+
+use super::memory::{Memory, Staged};
+
+/// When a job reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// All of it when it starts: whoever must come before has to be done.
+    Early,
+    /// All of it when it ends: whoever comes after must not have begun.
+    Late,
+    /// Reads when it starts, writes when it ends: both.
+    Stretched,
+    /// Does nothing and panics: a fault of the simulation.
+    Panics,
+}
+
+/// What a job panicked with, if it did.
+pub(super) type Outcome = Option<String>;
+
+/// A job between its start and its end.
+pub(super) enum Execution {
+    /// It has run.
+    Done(Outcome),
+    /// It has not.
+    Pending(Job),
+    /// A copy has been read.
+    Read { staged: Staged, target: ElementArray },
+    /// A kernel or host function has run on copies of its memory.
+    Shadowed { shadows: Vec<Shadow>, outcome: Outcome },
+}
+
+/// A copy of an allocation that stands in for it.
+pub(super) struct Shadow {
+    base: BasePtr,
+    before: Vec<u64>,
+    words: Vec<u64>,
+}
+
+/// What faults of the simulation say.
+pub(super) const FAULT: &str = "a simulated fault";
+
+impl Execution {
+    /// Starts a job. The error names memory that does not exist any more; a job
+    /// that uses such is not run.
+    pub(super) fn start(job: Job, style: Style, memory: &Memory) -> Result<Self, String> {
+        check(&job, memory)?;
+        Ok(match style {
+            Style::Early => Self::Done(run(job)),
+            Style::Late => Self::Pending(job),
+            Style::Stretched => stretch(job, memory),
+            Style::Panics => Self::Done(Some(FAULT.to_owned())),
+        })
+    }
+
+    /// Ends a job. The error is as for [`start`](Self::start).
+    pub(super) fn end(self, memory: &mut Memory) -> Result<Outcome, String> {
+        match self {
+            Self::Done(outcome) => Ok(outcome),
+            Self::Pending(job) => {
+                check(&job, memory)?;
+                Ok(run(job))
+            }
+            Self::Read { staged, target } => {
+                check_base(target.base, memory)?;
+                // SAFETY: `Backend::enqueue` promises live memory without races
+                // until the job is reported, and nothing runs at the same time.
+                unsafe { staged.write(target) };
+                Ok(None)
+            }
+            Self::Shadowed { shadows, outcome } => {
+                for Shadow { base, before, words } in shadows {
+                    check_base(base, memory)?;
+                    memory.write_changes(base, &before, &words);
+                }
+                Ok(outcome)
+            }
+        }
+    }
+}
+
+fn stretch(job: Job, memory: &Memory) -> Execution {
+    match job {
+        Job::Copy { source, target, elements, elem_size } => {
+            // SAFETY: as for the write in `end`.
+            let staged = unsafe { Staged::read(source, elements, elem_size) };
+            Execution::Read { staged, target }
+        }
+        Job::Kernel { kernel, chunk, arguments } => {
+            shadowed(&arguments, memory, |bound| kernel.run(&chunk, bound))
+        }
+        Job::Host { function, arguments } => shadowed(&arguments, memory, |bound| function(bound)),
+    }
+}
+
+/// Runs `body` on copies of the memory that it is bound to.
+fn shadowed(
+    arguments: &Arguments,
+    memory: &Memory,
+    body: impl FnOnce(&[BoundMemory<'_>]),
+) -> Execution {
+    let mut bound = arguments.bind();
+    let mut shadows = Vec::new();
+    for memory_of in bound.iter_mut().filter(|bound| !bound.extent.is_empty()) {
+        let base = base_of(memory_of);
+        let before = memory.snapshot(base).expect("jobs are bound to memory of the simulation");
+        let mut words = before.clone();
+        memory_of.base = BasePtr::of_mut_slice(bytemuck::cast_slice_mut(&mut words)).as_ptr();
+        shadows.push(Shadow { base, before, words });
+    }
+    let outcome = catch(|| body(&bound));
+    Execution::Shadowed { shadows, outcome }
+}
+
+fn run(job: Job) -> Outcome {
+    catch(|| match job {
+        Job::Kernel { kernel, chunk, arguments } => kernel.run(&chunk, &arguments.bind()),
+        Job::Host { function, arguments } => function(&arguments.bind()),
+        Job::Copy { source, target, elements, elem_size } => {
+            // SAFETY: as for the write in `end`.
+            unsafe { copy_elements(source, target, &elements, elem_size) }
+        }
+    })
+}
+
+fn catch(body: impl FnOnce()) -> Outcome {
+    // A run ends with the first panic, so nobody sees what it left behind.
+    catch_unwind(AssertUnwindSafe(body)).err().map(|panic| panic_text(&*panic))
+}
+
+/// What a caught panic said.
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+fn check(job: &Job, memory: &Memory) -> Result<(), String> {
+    match job {
+        Job::Copy { source, target, .. } => {
+            check_base(source.base, memory)?;
+            check_base(target.base, memory)
+        }
+        Job::Kernel { arguments, .. } | Job::Host { arguments, .. } => {
+            let bound = arguments.bind();
+            let mut used = bound.iter().filter(|bound| !bound.extent.is_empty());
+            used.try_for_each(|bound| check_base(base_of(bound), memory))
+        }
+    }
+}
+
+fn check_base(base: BasePtr, memory: &Memory) -> Result<(), String> {
+    match memory.is_gone(base) {
+        true => Err("uses memory that has been freed".to_owned()),
+        false => Ok(()),
+    }
+}
+
+fn base_of(bound: &BoundMemory<'_>) -> BasePtr {
+    BasePtr::of_raw(bound.base).expect("bound memory has an address")
+}

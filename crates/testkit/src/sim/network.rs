@@ -1,0 +1,358 @@
+//! The simulated network: pilots that overtake each other, payloads that travel
+//! in parts, barriers and aborts that nodes learn of at different times. Keeps
+//! the contract of [`Communicator`](celerity_executor::Communicator) and gives
+//! nothing beyond it.
+#![allow(unsafe_code)]
+
+use std::collections::{BTreeMap, VecDeque};
+
+use celerity_cdag::NodeId;
+use celerity_executor::{CommEvent, CommunicationError, RunError, Time, WirePayload};
+use celerity_idag::{MessageId, Pilot};
+use celerity_regions::{Box3, split_along};
+use celerity_tdag::TaskId;
+
+use super::log::What;
+use super::memory::Staged;
+use super::world::{Event, World, node_id};
+
+/// The state of the network between all nodes.
+pub(super) struct Network {
+    /// By node: what it can poll.
+    mailboxes: Vec<VecDeque<CommEvent>>,
+    /// By node: whether it has polled something since it last found nothing.
+    has_heard: Vec<bool>,
+    /// By node: whether it has been told of an abort, after which it is told
+    /// nothing.
+    told: Vec<bool>,
+    /// Payloads that one side has posted, by sender and message.
+    half_open: BTreeMap<(NodeId, MessageId), Posted>,
+    /// Payloads that are moving, by number.
+    journeys: BTreeMap<u64, Journey>,
+    departed: u64,
+    in_barrier: Vec<(NodeId, TaskId)>,
+    /// When the run was aborted first.
+    aborted: Option<Time>,
+}
+
+/// What is on its way in the network.
+pub(super) enum Delivery {
+    /// Something that an end is going to be told.
+    Notice(NodeId, CommEvent),
+    /// A part of a payload leaves the sender's memory.
+    Read(u64, usize),
+    /// A part of a payload gets to the receiver's memory.
+    Write(u64, usize, Staged),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Sender,
+    Receiver,
+}
+
+struct Posted {
+    side: Side,
+    to: NodeId,
+    payload: WirePayload,
+}
+
+/// A payload that both sides have posted.
+struct Journey {
+    from: NodeId,
+    to: NodeId,
+    source: WirePayload,
+    target: WirePayload,
+    parts: Vec<Box3>,
+    unread: usize,
+    unwritten: usize,
+}
+
+impl Network {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self {
+            mailboxes: std::iter::repeat_with(VecDeque::new).take(nodes).collect(),
+            has_heard: vec![false; nodes],
+            told: vec![false; nodes],
+            half_open: BTreeMap::new(),
+            journeys: BTreeMap::new(),
+            departed: 0,
+            in_barrier: Vec::new(),
+            aborted: None,
+        }
+    }
+
+    /// When the run was aborted first, if it was.
+    pub(super) fn aborted(&self) -> Option<Time> {
+        self.aborted
+    }
+
+    /// A payload that only one side has posted, if there is one.
+    pub(super) fn half_open(&self) -> Option<(NodeId, MessageId)> {
+        self.half_open.keys().next().copied()
+    }
+
+    /// Whether no memory of an end is in use.
+    pub(super) fn is_quiet(&self, node: usize) -> bool {
+        let node = node_id(node);
+        self.journeys.values().all(|journey| journey.from != node && journey.to != node)
+    }
+
+    /// Forgets what only one end has posted.
+    pub(super) fn withdraw(&mut self, node: usize) {
+        let node = node_id(node);
+        self.half_open.retain(|(from, _), posted| match posted.side {
+            Side::Sender => *from != node,
+            Side::Receiver => posted.to != node,
+        });
+    }
+}
+
+impl World {
+    pub(super) fn send_pilot(&mut self, from: usize, pilot: &Pilot) {
+        let Pilot { to, message, transfer, .. } = *pilot;
+        self.note(from, What::Announces { to, message, transfer });
+        if self.check_peer(from, to) {
+            let delay = self.random.delay(self.conditions.pilot);
+            let notice = CommEvent::Pilot { from: node_id(from), pilot: *pilot };
+            self.after(delay, Event::Network(Delivery::Notice(to, notice)));
+        }
+    }
+
+    /// One side of a payload: `poster` offers it to, or accepts it from, `peer`.
+    pub(super) fn post(&mut self, side: Side, poster: usize, peer: NodeId, payload: WirePayload) {
+        let (node, message) = (node_id(poster), payload.message);
+        let (from, to, what) = match side {
+            Side::Sender => (node, peer, What::Offers { to: peer, message }),
+            Side::Receiver => (peer, node, What::Accepts { from: peer, message }),
+        };
+        self.note(poster, what);
+        if !self.check_peer(poster, peer) || self.network.aborted.is_some() {
+            return;
+        }
+        match self.network.half_open.remove(&(from, message)) {
+            None => {
+                let posted = Posted { side, to, payload };
+                let _ = self.network.half_open.insert((from, message), posted);
+            }
+            Some(other) => match meet(side, from, to, payload, other) {
+                Ok((source, target)) => self.depart(from, to, source, target),
+                Err(error) => self.fail(poster, *error),
+            },
+        }
+    }
+
+    pub(super) fn enter_barrier(&mut self, node: usize, epoch: TaskId) {
+        self.note(node, What::EntersBarrier { epoch });
+        self.network.in_barrier.push((node_id(node), epoch));
+        if self.network.in_barrier.len() < self.network.told.len() || self.network.aborted.is_some()
+        {
+            return;
+        }
+        let entered = std::mem::take(&mut self.network.in_barrier);
+        let notice = diverged(&entered).map_or(CommEvent::BarrierReached, CommEvent::Failed);
+        self.tell_all(&notice);
+    }
+
+    pub(super) fn abort(&mut self, node: usize, error: &RunError) {
+        self.note(node, What::Aborts);
+        if self.network.aborted.is_none() {
+            self.network.aborted = Some(self.now);
+            self.network.half_open.clear();
+            self.tell_all(&CommEvent::Aborted(error.clone()));
+        }
+    }
+
+    /// What a node's end reports next. By chance it keeps quiet about what is
+    /// there; it never does so twice in a row, and wakes the node again.
+    pub(super) fn hear(&mut self, node: usize) -> Option<CommEvent> {
+        let heard = std::mem::take(&mut self.network.has_heard[node]);
+        if self.network.mailboxes[node].is_empty() {
+            return None;
+        }
+        if heard && self.random.once_in(self.conditions.stutter) {
+            self.wake(node);
+            return None;
+        }
+        self.network.has_heard[node] = true;
+        self.network.mailboxes[node].pop_front()
+    }
+
+    pub(super) fn deliver(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Notice(to, notice) => self.arrive(to.slot(), notice),
+            Delivery::Read(journey, part) => self.read_part(journey, part),
+            Delivery::Write(journey, part, staged) => self.write_part(journey, part, staged),
+        }
+    }
+
+    fn arrive(&mut self, node: usize, notice: CommEvent) {
+        if self.network.told[node] {
+            return;
+        }
+        self.network.told[node] = matches!(notice, CommEvent::Aborted(_));
+        self.note(node, what_arrived(&notice));
+        self.network.mailboxes[node].push_back(notice);
+        self.wake(node);
+    }
+
+    /// Both sides have posted a payload: what is in the receiver's memory is not
+    /// defined until all has arrived.
+    fn depart(&mut self, from: NodeId, to: NodeId, source: WirePayload, target: WirePayload) {
+        self.check_memory(to, &target);
+        let poison = Staged::poison(target.elements, target.elem_size);
+        // SAFETY: the receiver has promised live memory without races until it
+        // is told; the simulation's own blocks live until its end anyway.
+        unsafe { poison.write(target.memory) };
+        let parts = cut(&source.elements, self.random.between(1, self.conditions.parts));
+        let (number, count) = (self.network.departed, parts.len());
+        self.network.departed += 1;
+        let journey = Journey { from, to, source, target, parts, unread: count, unwritten: count };
+        self.network.journeys.insert(number, journey);
+        for part in 0..count {
+            let delay = self.random.delay(self.conditions.payload);
+            self.after(delay, Event::Network(Delivery::Read(number, part)));
+        }
+        if count == 0 {
+            self.journey_ended(number);
+        }
+    }
+
+    fn read_part(&mut self, number: u64, part: usize) {
+        let journey = self.network.journeys.get_mut(&number).expect("parts move during a journey");
+        journey.unread -= 1;
+        let (from, source, all_read) = (journey.from, journey.source, journey.unread == 0);
+        let elements = journey.parts[part];
+        self.note(from.slot(), What::PartRead { message: source.message, part });
+        self.check_memory(from, &source);
+        // SAFETY: as for the target; parts are inside of the payload's box,
+        // which is inside of the source's extent.
+        let staged = unsafe { Staged::read(source.memory, elements, source.elem_size) };
+        let delay = self.random.delay(self.conditions.payload);
+        self.after(delay, Event::Network(Delivery::Write(number, part, staged)));
+        if all_read {
+            self.tell(from, CommEvent::Sent { message: source.message });
+        }
+    }
+
+    fn write_part(&mut self, number: u64, part: usize, staged: Staged) {
+        let journey = self.network.journeys.get_mut(&number).expect("parts move during a journey");
+        journey.unwritten -= 1;
+        let (from, to, target) = (journey.from, journey.to, journey.target);
+        let arrived = journey.unwritten == 0;
+        self.note(to.slot(), What::PartWritten { from, message: target.message, part });
+        self.check_memory(to, &target);
+        // SAFETY: as above, for the target.
+        unsafe { staged.write(target.memory) };
+        if arrived {
+            self.journey_ended(number);
+        }
+    }
+
+    /// Tells the receiver; after an abort only wakes both sides, to look whether
+    /// the network is quiet.
+    fn journey_ended(&mut self, number: u64) {
+        let journey = self.network.journeys.remove(&number).expect("a journey ends once");
+        let Journey { from, to, target, parts, .. } = journey;
+        let message = target.message;
+        if self.network.aborted.is_some() {
+            self.wake(from.slot());
+            self.wake(to.slot());
+            return;
+        }
+        if parts.is_empty() {
+            self.tell(from, CommEvent::Sent { message });
+        }
+        self.tell(to, CommEvent::Received { from, message });
+    }
+
+    fn check_memory(&mut self, node: NodeId, payload: &WirePayload) {
+        if self.memory.is_gone(payload.memory.base) {
+            let message = payload.message;
+            self.object(node.slot(), format!("memory of {message} is freed while it moves"));
+        }
+    }
+
+    fn check_peer(&mut self, node: usize, peer: NodeId) -> bool {
+        let nodes = self.network.told.len();
+        let known = peer.slot() < nodes;
+        if !known {
+            self.fail(node, CommunicationError::NoSuchNode { node: peer, nodes });
+        }
+        known
+    }
+
+    fn fail(&mut self, node: usize, error: CommunicationError) {
+        self.tell(node_id(node), CommEvent::Failed(error));
+    }
+
+    fn tell(&mut self, node: NodeId, notice: CommEvent) {
+        let completes = matches!(notice, CommEvent::Sent { .. } | CommEvent::Received { .. });
+        if completes && self.network.aborted.is_some() {
+            return;
+        }
+        let delay = self.random.delay(self.conditions.notice);
+        self.after(delay, Event::Network(Delivery::Notice(node, notice)));
+    }
+
+    fn tell_all(&mut self, notice: &CommEvent) {
+        for node in 0..self.network.told.len() {
+            self.tell(node_id(node), notice.clone());
+        }
+    }
+}
+
+/// Joins both sides of a payload as (source, target).
+fn meet(
+    side: Side,
+    from: NodeId,
+    to: NodeId,
+    payload: WirePayload,
+    other: Posted,
+) -> Result<(WirePayload, WirePayload), Box<CommunicationError>> {
+    let message = payload.message;
+    if other.side == side || other.to != to {
+        return Err(Box::new(CommunicationError::Reused { from, to, message }));
+    }
+    let (source, target) = match side {
+        Side::Sender => (payload, other.payload),
+        Side::Receiver => (other.payload, payload),
+    };
+    if (source.elements, source.elem_size) == (target.elements, target.elem_size) {
+        return Ok((source, target));
+    }
+    Err(Box::new(CommunicationError::Mismatch {
+        from,
+        to,
+        message,
+        sent: source.elements,
+        sent_size: source.elem_size,
+        received: target.elements,
+        received_size: target.elem_size,
+    }))
+}
+
+/// Two nodes that are in different barriers, if there are any.
+fn diverged(entered: &[(NodeId, TaskId)]) -> Option<CommunicationError> {
+    let (&(node, epoch), others) = entered.split_first()?;
+    let &(other, other_epoch) = others.iter().find(|(_, other)| *other != epoch)?;
+    Some(CommunicationError::Diverged { node, epoch, other, other_epoch })
+}
+
+/// Cuts a box into about so many, along its longest side.
+fn cut(elements: &Box3, parts: usize) -> Vec<Box3> {
+    let range = elements.range();
+    let dim = (0..3).max_by_key(|&dim| range[dim]).expect("there are three dimensions");
+    split_along(elements, dim, [1; 3], parts)
+}
+
+fn what_arrived(notice: &CommEvent) -> What {
+    match *notice {
+        CommEvent::Pilot { from, pilot } => What::Announced { from, message: pilot.message },
+        CommEvent::Sent { message } => What::Sent { message },
+        CommEvent::Received { from, message } => What::Received { from, message },
+        CommEvent::BarrierReached => What::BarrierReached,
+        CommEvent::Aborted(_) => What::Aborted,
+        CommEvent::Failed(_) => What::NetworkFailed,
+    }
+}

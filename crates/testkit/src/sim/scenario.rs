@@ -1,0 +1,68 @@
+//! From one number to a whole simulation: program, configuration, schedule. And
+//! back from a failure to a smaller program that fails as well.
+
+use std::fmt;
+
+use super::random::Random;
+use super::{Failure, Report, simulate};
+use crate::check::Configuration;
+use crate::program::{Program, Sizes, seeded};
+use crate::shrink::shrink;
+
+/// A program, what it runs on, and the seed that decides all else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// The program.
+    pub program: Program,
+    /// Up to 8 nodes with up to 4 devices each.
+    pub configuration: Configuration,
+    /// Of the simulation.
+    pub seed: u64,
+}
+
+impl Scenario {
+    /// The scenario that belongs to a seed: the same on every machine.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x5ce7_a210_5ce7_a210);
+        let sizes =
+            Sizes { buffers: random.between(1, 4), ops: random.between(1, 24), ..Sizes::default() };
+        let configuration = Configuration {
+            horizon_step: random.between(1, 6) as u64,
+            horizon_max_parallelism: random.between(2, 12) as u64,
+            ..Configuration::new(random.between(1, 8), random.between(1, 4))
+        };
+        Self { program: seeded(sizes, random.next()), configuration, seed }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The first broken promise.
+    pub fn simulate(&self) -> Result<Report, Box<Failure>> {
+        simulate(&self.program, &self.configuration, self.seed)
+    }
+
+    /// Makes the program smaller as long as the simulation fails, in whatever
+    /// way. `None` if it does not fail.
+    #[must_use]
+    pub fn shrink(self) -> Option<(Self, Box<Failure>)> {
+        self.simulate().err()?;
+        let with = |program: &Program| Self { program: program.clone(), ..self.clone() };
+        let program =
+            shrink(&self.program, SHRINK_ATTEMPTS, |smaller| with(smaller).simulate().is_err());
+        let smallest = with(&program);
+        let failure = smallest.simulate().err()?;
+        Some((smallest, failure))
+    }
+}
+
+/// A simulation takes milliseconds, so this is a matter of seconds.
+const SHRINK_ATTEMPTS: usize = 2000;
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Configuration { nodes, devices, .. } = self.configuration;
+        write!(f, "seed {}: {nodes} nodes × {devices} devices", self.seed)
+    }
+}

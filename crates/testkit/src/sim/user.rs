@@ -1,0 +1,237 @@
+//! The main thread of one node's program, without a thread: it goes on when
+//! somebody lets it, and says when it has to wait.
+
+use std::sync::{Arc, Mutex};
+
+use celerity_executor::{NodeMachine, Payload, Progress, RunError, Submission};
+use celerity_tdag::{EpochAction, Task, TaskGraph, TaskId, Work};
+
+use super::backend::SimData;
+use super::log::What;
+use super::world::{Shared, node_id};
+use crate::check::Configuration;
+use crate::element;
+use crate::hash::initial_contents;
+use crate::hash_kernel::HashKernel;
+use crate::program::{BufferSpec, Lowering, Op, Program, TaskKind, TaskOp};
+use crate::twin::{Observation, Snapshot};
+use crate::violation::Violation;
+
+/// One node's program.
+pub(super) struct User<'a> {
+    node: usize,
+    program: &'a Program,
+    buffers: Vec<BufferSpec>,
+    lowering: Lowering,
+    graph: TaskGraph,
+    batch: Vec<Arc<Task>>,
+    world: Shared,
+    progress: Arc<Progress>,
+    next_op: usize,
+    created: u64,
+    /// Horizons submitted so far, and how many may be outstanding.
+    horizons: u64,
+    run_ahead: u64,
+    stop_at: Option<usize>,
+    wait: Wait,
+    snapshots: Arc<Mutex<Vec<Snapshot>>>,
+}
+
+/// What a program waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Nothing,
+    Epoch(TaskId),
+    /// So many horizons to be reached.
+    Horizons(u64),
+    /// For nothing any more: it has ended.
+    Ended,
+}
+
+impl<'a> User<'a> {
+    pub(super) fn new(
+        node: usize,
+        program: &'a Program,
+        configuration: &Configuration,
+        world: Shared,
+        progress: Arc<Progress>,
+    ) -> Self {
+        let run_ahead = world.lock().conditions.run_ahead;
+        Self {
+            node,
+            program,
+            buffers: program.buffers(),
+            lowering: Lowering::default(),
+            graph: TaskGraph::new(configuration.task_graph()),
+            batch: Vec::new(),
+            world,
+            progress,
+            next_op: 0,
+            created: 0,
+            horizons: 0,
+            run_ahead,
+            stop_at: None,
+            wait: Wait::Nothing,
+            snapshots: Arc::default(),
+        }
+    }
+
+    /// Lets the program give up at a statement.
+    pub(super) fn stop_at(&mut self, op: usize) {
+        self.stop_at = Some(op);
+    }
+
+    /// Submits what comes before the first statement.
+    pub(super) fn start(&mut self, machine: &mut NodeMachine) {
+        let task = self.graph.start();
+        machine.submit(Submission::Task { task, payload: None });
+    }
+
+    /// Whether [`step`](Self::step) would do something.
+    pub(super) fn may_go_on(&self) -> bool {
+        match self.wait {
+            Wait::Nothing => true,
+            Wait::Ended => false,
+            Wait::Epoch(_) | Wait::Horizons(_) if self.progress.error().is_some() => true,
+            Wait::Epoch(task) => self.progress.epoch() >= Some(task),
+            Wait::Horizons(count) => self.progress.horizons() >= count,
+        }
+    }
+
+    /// Executes the next statement, unless the program has to wait for what it
+    /// has submitted, or the run has failed.
+    ///
+    /// # Errors
+    /// If the task graph refuses a statement, which is a defect: programs here
+    /// are lawful.
+    pub(super) fn step(&mut self, machine: &mut NodeMachine) -> Result<(), Violation> {
+        let op = self.next_op;
+        if let Some(error) = self.progress.error() {
+            self.give_up(error.to_string(), machine);
+        } else if self.stop_at == Some(op) {
+            self.world.lock().faults_met += 1;
+            self.give_up(GIVES_UP.to_owned(), machine);
+        } else if self.progress.horizons() + self.run_ahead <= self.horizons {
+            self.wait = Wait::Horizons(self.horizons - self.run_ahead / 2);
+        } else {
+            self.wait = Wait::Nothing;
+            self.statement(op, machine)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the program has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.wait == Wait::Ended
+    }
+
+    /// What the program is doing, in words; `None` if it has ended.
+    pub(super) fn describe(&self) -> Option<String> {
+        match self.wait {
+            Wait::Nothing => Some(format!("is at statement {}", self.next_op)),
+            Wait::Epoch(task) => Some(format!("waits for epoch {task}")),
+            Wait::Horizons(count) => Some(format!("waits for {count} horizons")),
+            Wait::Ended => None,
+        }
+    }
+
+    /// What the fences have seen so far, in order of the program.
+    pub(super) fn observation(&self) -> Observation {
+        let mut snapshots = self.snapshots.lock().expect("nobody panics while recording").clone();
+        // Fences may complete in any order; those of one statement are stored
+        // together, in order of its accesses.
+        snapshots.sort_by_key(|snapshot| snapshot.op);
+        Observation { snapshots }
+    }
+
+    fn statement(&mut self, index: usize, machine: &mut NodeMachine) -> Result<(), Violation> {
+        self.next_op += 1;
+        self.world.lock().note(self.node, What::Statement { op: index });
+        // The statement is borrowed from the program, not from `self`.
+        let program = self.program;
+        match program.ops.get(index) {
+            Some(Op::Create(spec)) => self.create(spec, machine),
+            Some(Op::Task(task)) if task.is_void() => {}
+            Some(Op::Task(task)) => self.submit(index, task, machine)?,
+            Some(Op::Barrier) => self.epoch(EpochAction::Barrier, machine),
+            Some(Op::Drop(buffer)) => {
+                self.graph.drop_buffer(*buffer);
+                machine.submit(Submission::Dropped(*buffer));
+            }
+            None if index == program.ops.len() => self.epoch(EpochAction::Shutdown, machine),
+            None => self.close(machine),
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, spec: &BufferSpec, machine: &mut NodeMachine) {
+        let data = spec.host_initialized.then(|| {
+            let elements = element::volume(&spec.extent);
+            let words = initial_contents(self.created, elements, spec.words);
+            Arc::new(SimData::new(words, self.world.clone())) as _
+        });
+        self.created += 1;
+        let info = self.graph.create_buffer(spec.to_new_buffer());
+        machine.submit(Submission::Buffer { info, data });
+    }
+
+    fn submit(
+        &mut self,
+        op: usize,
+        task: &TaskOp,
+        machine: &mut NodeMachine,
+    ) -> Result<(), Violation> {
+        let refused = |error: celerity_tdag::DeclareError| Violation::Refused {
+            op,
+            message: error.to_string(),
+        };
+        let declared = self.graph.declare(task.to_task_spec(&mut self.lowering));
+        let _ = self.graph.commit(declared.map_err(refused)?, &mut self.batch);
+        let payload = self.payload(op, task);
+        self.send_tasks(Some(payload), machine);
+        Ok(())
+    }
+
+    fn payload(&mut self, op: usize, task: &TaskOp) -> Payload {
+        let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering);
+        match task.kind {
+            TaskKind::Device(_) => Payload::Kernel(Arc::new(kernel)),
+            TaskKind::HostOnce => Payload::Host(kernel.into_host_function()),
+            TaskKind::Fence => {
+                let record = self.snapshots.clone();
+                Payload::Host(kernel.into_snapshot_function(move |snapshots| {
+                    record.lock().expect("nobody panics while recording").extend(snapshots);
+                }))
+            }
+        }
+    }
+
+    fn epoch(&mut self, action: EpochAction, machine: &mut NodeMachine) {
+        let task = self.graph.epoch(action, &mut self.batch);
+        self.send_tasks(None, machine);
+        self.wait = Wait::Epoch(task);
+    }
+
+    /// Submits the batch; the payload belongs to its first task.
+    fn send_tasks(&mut self, mut payload: Option<Payload>, machine: &mut NodeMachine) {
+        for task in self.batch.drain(..) {
+            self.horizons += u64::from(task.work == Work::Horizon);
+            machine.submit(Submission::Task { task, payload: payload.take() });
+        }
+    }
+
+    fn give_up(&mut self, message: String, machine: &mut NodeMachine) {
+        let node = node_id(self.node);
+        machine.submit(Submission::Abort(RunError::Stopped { node, message }));
+        self.close(machine);
+    }
+
+    fn close(&mut self, machine: &mut NodeMachine) {
+        self.world.lock().note(self.node, What::Closes);
+        machine.submit(Submission::Closed);
+        self.wait = Wait::Ended;
+    }
+}
+
+/// What a program says that gives up by a fault.
+pub(super) const GIVES_UP: &str = "the simulated program gives up";

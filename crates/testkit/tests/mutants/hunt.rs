@@ -1,0 +1,212 @@
+//! Programs and configurations, the checks that they are put through, and the hunt for one bug.
+
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use celerity_mutants::{Layer, Mutant};
+use celerity_testkit::check::{self, Configuration, Verdict};
+use celerity_testkit::hash::Mixer;
+use celerity_testkit::program::{Program, Sizes, seeded};
+use celerity_testkit::sim;
+
+use crate::{dry_run, parts};
+
+/// So many programs may pass before a check counts as blind.
+const PROGRAMS: u64 = 400;
+
+/// Many statements about one buffer: what needs several overlapping accesses to show, shows
+/// tens of times sooner than in programs of the default sizes.
+const DENSE: Sizes = Sizes { buffers: 1, ops: 32, extents: [1, 32, 9, 4] };
+
+/// A program, and what it is scheduled for.
+pub(crate) struct Case {
+    seed: u64,
+    program: Program,
+    configuration: Configuration,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {} on {:?}", self.seed, self.configuration)
+    }
+}
+
+/// The cases, the same in every run: one to eight nodes, one to four devices each.
+pub(crate) fn cases() -> Vec<Case> {
+    (0..PROGRAMS).map(case).collect()
+}
+
+fn case(seed: u64) -> Case {
+    let draw = |what: u64, bound| Mixer::for_item(0, [seed, what, 0]).below(bound);
+    let configuration = Configuration {
+        nodes: 1 + draw(0, 8),
+        devices: 1 + draw(1, 4),
+        horizon_step: 1 + draw(2, 5) as u64,
+        horizon_max_parallelism: 2 + draw(3, 8) as u64,
+        seed,
+    };
+    let sizes = if seed.is_multiple_of(2) { Sizes::default() } else { DENSE };
+    Case { seed, program: seeded(sizes, seed), configuration }
+}
+
+/// One way to find bugs.
+pub(crate) struct Check {
+    pub(crate) name: &'static str,
+    /// Whether code of a layer is exercised at all.
+    exercises: fn(Layer) -> bool,
+    pub(crate) run: fn(&Case) -> Result<(), String>,
+}
+
+/// All ways, from those that look at parts to those that look at all at once.
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        name: "parts",
+        exercises: |layer| matches!(layer, Layer::Regions | Layer::Executor),
+        run: |case| parts::check_regions(case.seed).and_then(|()| parts::check_executor(case.seed)),
+    },
+    Check {
+        name: "tdag model",
+        exercises: |layer| layer <= Layer::Tdag,
+        run: |case| text(check::check_tdag(&case.program, &case.configuration)),
+    },
+    Check {
+        name: "cdag model",
+        exercises: |layer| layer <= Layer::Cdag,
+        run: |case| text(check::check_cdag(&case.program, &case.configuration)),
+    },
+    Check {
+        name: "idag model",
+        exercises: |layer| layer <= Layer::Idag,
+        run: |case| text(check::check_idag(&case.program, &case.configuration)),
+    },
+    Check {
+        name: "checker",
+        exercises: |layer| layer <= Layer::Idag,
+        run: |case| text(check::check_schedule(&case.program, &case.configuration)),
+    },
+    Check {
+        name: "dry run",
+        exercises: |_| true,
+        run: |case| dry_run::check(&case.program, &case.configuration),
+    },
+    Check {
+        name: "simulation",
+        exercises: |_| true,
+        run: |case| {
+            let outcome = sim::simulate(&case.program, &case.configuration, case.seed);
+            outcome.map(drop).map_err(|failure| failure.breach.to_string())
+        },
+    },
+];
+
+fn text(verdict: Verdict) -> Result<(), String> {
+    verdict.map_err(|failure| failure.violation.to_string())
+}
+
+/// Who says that something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The check.
+    Check,
+    /// An assertion of the code under test.
+    Assertion,
+}
+
+/// What one check makes of one bug.
+pub(crate) enum Finding {
+    /// The check does not run the code with the bug.
+    NotExercised,
+    /// All programs pass.
+    Blind,
+    /// Program number `program` does not, from 1.
+    Found { program: usize, by: By, what: String },
+}
+
+/// What all checks make of one bug.
+pub(crate) struct Row {
+    pub(crate) mutant: Mutant,
+    /// In the order of [`CHECKS`].
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) time: Duration,
+}
+
+impl Row {
+    /// Puts the active bug through all checks, which share the processors.
+    pub(crate) fn hunt(mutant: Mutant, cases: &[Case]) -> Self {
+        let start = Instant::now();
+        let next = AtomicUsize::new(0);
+        let worker = || {
+            let mut found = Vec::new();
+            while let Some(check) = CHECKS.get(next.fetch_add(1, Ordering::Relaxed)) {
+                found.push((check.name, find(mutant, check, cases)));
+            }
+            found
+        };
+        let mut found: Vec<_> = std::thread::scope(|scope| {
+            let workers = [(); 2].map(|()| scope.spawn(worker));
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().expect("panics are caught"))
+                .collect()
+        });
+        let position = |name| CHECKS.iter().position(|check| check.name == name);
+        found.sort_by_key(|(name, _)| position(*name));
+        let findings = found.into_iter().map(|(_, finding)| finding).collect();
+        Self { mutant, findings, time: start.elapsed() }
+    }
+
+    /// The check that needs the fewest programs, with their number and what it says.
+    pub(crate) fn first(&self, counts: impl Fn(By) -> bool) -> Option<(&'static str, usize, &str)> {
+        let found =
+            CHECKS.iter().zip(&self.findings).filter_map(|(check, finding)| match finding {
+                Finding::Found { program, by, what } if counts(*by) => {
+                    Some((check.name, *program, what.as_str()))
+                }
+                _ => None,
+            });
+        found.min_by_key(|(_, program, _)| *program)
+    }
+}
+
+/// Until the first program that does not pass.
+fn find(mutant: Mutant, check: &Check, cases: &[Case]) -> Finding {
+    if !(check.exercises)(mutant.layer()) {
+        return Finding::NotExercised;
+    }
+    let verdicts = cases.iter().map(|case| quietly(|| (check.run)(case)));
+    let found = verdicts.zip(1..).find_map(|(verdict, program)| match verdict {
+        Ok(Ok(())) => None,
+        Ok(Err(what)) => Some(Finding::Found { program, by: By::Check, what }),
+        Err(what) => Some(Finding::Found { program, by: By::Assertion, what }),
+    });
+    found.unwrap_or(Finding::Blind)
+}
+
+thread_local! {
+    /// Whether panics of this thread are results, not news.
+    static EXPECTS_PANICS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body`; a panic becomes its message and is not printed.
+fn quietly<R>(body: impl FnOnce() -> R) -> Result<R, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !EXPECTS_PANICS.get() {
+                usual(info);
+            }
+        }));
+    });
+    EXPECTS_PANICS.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    EXPECTS_PANICS.set(false);
+    outcome.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
+    })
+}
