@@ -3,12 +3,13 @@
 
 mod env;
 
-use celerity_executor::{ClusterConfig, run_cluster};
+use celerity_executor::{CheckLevel, ClusterConfig, Lookahead, run_cluster, run_cluster_observed};
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
 use crate::log::LogLevel;
 use crate::queue::Queue;
+use crate::recorder::Recorder;
 
 pub use env::ConfigError;
 
@@ -24,12 +25,14 @@ pub use env::ConfigError;
 pub struct Config {
     cluster: ClusterConfig,
     log_level: LogLevel,
+    print_graphs: bool,
 }
 
 impl Default for Config {
     /// One node with one device; nothing from the environment.
     fn default() -> Self {
-        Self { cluster: ClusterConfig::default(), log_level: LogLevel::default() }
+        let (cluster, log_level) = (ClusterConfig::default(), LogLevel::default());
+        Self { cluster, log_level, print_graphs: false }
     }
 }
 
@@ -77,6 +80,31 @@ impl Config {
         self
     }
 
+    /// Sets how long work that will allocate is held back, so that memory is
+    /// allocated once and not grown step by step (002 §4.3). A
+    /// [queue](Queue::set_lookahead) can change it.
+    #[must_use]
+    pub fn lookahead(mut self, lookahead: Lookahead) -> Self {
+        self.cluster.lookahead = lookahead;
+        self
+    }
+
+    /// Sets how much of every schedule is proved right before it runs. Debug
+    /// builds check what is cheap.
+    #[must_use]
+    pub fn check(mut self, level: CheckLevel) -> Self {
+        self.cluster.check = level;
+        self
+    }
+
+    /// Sets whether the graphs of all layers and nodes are printed to standard
+    /// error when the run ends, as text. They are kept until then.
+    #[must_use]
+    pub fn print_graphs(mut self, print: bool) -> Self {
+        self.print_graphs = print;
+        self
+    }
+
     /// Sets how much to print to standard error.
     #[must_use]
     pub fn log_level(mut self, level: LogLevel) -> Self {
@@ -99,6 +127,13 @@ impl Config {
         let ClusterConfig { nodes, devices, .. } = self.cluster;
         self.log_level
             .print(LogLevel::Debug, || format!("run on {nodes} nodes x {devices} devices"));
-        run_cluster(&self.cluster, |frontend| program(&Queue::new(frontend, self.log_level)))
+        let body = |frontend: &_| program(&Queue::new(frontend, self.log_level));
+        if !self.print_graphs {
+            return run_cluster(&self.cluster, body);
+        }
+        let recorder = Recorder::default();
+        let outcome = run_cluster_observed(&self.cluster, |node| recorder.observer(node), body);
+        eprint!("{recorder}");
+        outcome
     }
 }

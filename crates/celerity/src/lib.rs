@@ -12,10 +12,11 @@ mod mapper;
 pub mod prelude;
 mod queue;
 mod range;
+mod recorder;
 
 pub use access::{HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, WriteAccess};
 pub use buffer::{Buffer, Element};
-pub use celerity_executor::RunError;
+pub use celerity_executor::{CheckLevel, Lookahead, RunError};
 pub use celerity_kernel::{
     Bounds, Item, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut, Row, WholeView,
     WholeViewMut,

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use celerity_executor::{DeviceKernel, NodeFrontend, Payload};
+use celerity_executor::{DeviceKernel, Lookahead, NodeFrontend, Payload};
 use celerity_kernel::{Item, Row};
 use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{IndexSpace, Mapper, SourceLocation, Split, TaskId, TaskSpec, Work};
@@ -145,6 +145,21 @@ impl Queue {
         let (fence, copy) = Fence::pending(&self.frontend, buffer.name(), &region);
         LoweredTask { origin, work: Work::Fence, accesses }.submit(Payload::Host(copy))?;
         Ok(fence)
+    }
+
+    /// Starts all work that is held back to see what follows. Returns at once.
+    ///
+    /// Tasks whose memory has not been allocated yet are held back for a while,
+    /// so that later tasks can have a say in how much is allocated (002 §4.3).
+    /// Fences and barriers let go of them; this does where neither comes soon.
+    pub fn flush(&self) {
+        self.frontend.flush();
+    }
+
+    /// Changes how long later tasks are held back that will allocate; see
+    /// [`flush`](Self::flush). The configuration says how it starts.
+    pub fn set_lookahead(&self, lookahead: Lookahead) {
+        self.frontend.set_lookahead(lookahead);
     }
 
     /// Waits until everything that was submitted so far is done, on all nodes.

@@ -51,6 +51,23 @@ fn wave_sim_draws_one_cell_and_no_steps() {
 }
 
 #[test]
+fn the_environment_asks_for_checks_and_graphs() {
+    let folder = Folder::new("wave_sim_graphs");
+    let mut run = on_cluster("wave_sim", 2, 1);
+    run.args(["--size", "16", "--steps", "2", "--out"]).arg(folder.path("out.png"));
+    run.env("CELERITY_CHECK", "on").env("CELERITY_LOOKAHEAD", "infinite");
+    let output = run.env("CELERITY_PRINT_GRAPHS", "on").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
+    for line in ["task graph:\nT0 epoch init", "command graph of N1:", "instruction graph of N0:"] {
+        assert!(printed.contains(line), "{printed}");
+    }
+    let output = run.env("CELERITY_CHECK", "maybe").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && printed.contains("off, cheap or on"), "{printed}");
+}
+
+#[test]
 fn wave_sim_rejects_bad_input() {
     let folder = Folder::new("wave_sim_bad");
     let out = folder.path("out.png");

@@ -223,14 +223,14 @@ impl Instructions {
         let Some(made_by) = allocation.made_by else { return Ok(()) };
         let vertex = self.window.vertex(made_by);
         let Some(extent) = allocation.extent() else {
-            return Err(Violation::Unused { vertex, allocation: id }.into());
+            return Violation::Unused { vertex, allocation: id }.note(&self.waste);
         };
         let accessed = buffer.accessed(allocation.memory);
         match holds(&accessed, &extent) {
             true => Ok(()),
             false => {
                 let place = buffer.place_in(extent, allocation.memory, id);
-                Err(Violation::Oversized { vertex, place, accessed }.into())
+                Violation::Oversized { vertex, place, accessed }.note(&self.waste)
             }
         }
     }

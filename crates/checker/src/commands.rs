@@ -13,7 +13,7 @@ use crate::geometry::{Boxes, difference, holds, overlap};
 use crate::image::image;
 use crate::ledger::{Clash, Versions};
 use crate::outline::Moved;
-use crate::violation::{Check, Version, Vertex, Violation};
+use crate::violation::{Check, Version, Vertex, Violation, Waste};
 use crate::window::{Layer, Role, Window};
 
 /// One node's commands.
@@ -22,6 +22,7 @@ pub(crate) struct Commands {
     node: NodeId,
     nodes: usize,
     pub(crate) window: Window<CommandLabel>,
+    pub(crate) waste: Waste,
 }
 
 /// Enough of a command to draw it.
@@ -48,7 +49,8 @@ impl fmt::Display for CommandLabel {
 
 impl Commands {
     pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
-        Self { node, nodes, window: Window::new(Layer::Commands(node), tracks_order) }
+        let window = Window::new(Layer::Commands(node), tracks_order);
+        Self { node, nodes, window, waste: Waste::new() }
     }
 
     /// Checks one command of the task in hand.
@@ -248,7 +250,7 @@ impl Commands {
             if self.window.order().is_some() {
                 buffer.held.compare(&buffer.truth, part, |part, cell, version| {
                     arriving.push((part, version));
-                    check_news(buffer, vertex, part, cell.version, version)
+                    check_news(buffer, vertex, part, cell.version, version, &self.waste)
                 })?;
             }
             self.write(buffer, me, part, &arriving)?;
@@ -366,11 +368,12 @@ fn check_news(
     part: Box3,
     found: Version,
     brought: Version,
+    waste: &Waste,
 ) -> Check {
     match found == brought {
         true => {
             let (place, version) = (buffer.place(part), brought);
-            Err(Violation::Redundant { mover, place, version }.into())
+            Violation::Redundant { mover, place, version }.note(waste)
         }
         false => Ok(()),
     }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::allocations::Allocation;
 use crate::batch::{Batch, Promise};
 use crate::buffers::Buffers;
-use crate::violation::{Check, Vertex, Violation};
+use crate::violation::{Check, Vertex, Violation, Waste};
 use crate::window::{Role, Window};
 
 /// One node's instructions and memories.
@@ -30,6 +30,7 @@ pub(crate) struct Instructions {
     /// Ids below have been used; so memory is bounded by what lives.
     pub(crate) next_allocation: u64,
     pub(crate) next_message: u64,
+    pub(crate) waste: Waste,
 }
 
 /// Enough of an instruction to draw it.

@@ -74,7 +74,7 @@ impl Instructions {
         ledger.visit(part, |part, cell| match self.unread_copy(batch, cell) {
             Some(copy) => {
                 let (copy, place) = (self.window.vertex(copy), buffer.place_in(part, memory, id));
-                Err(Box::new(Violation::Unread { copy, overwriter: vertex, place }))
+                Violation::Unread { copy, overwriter: vertex, place }.note(&self.waste)
             }
             None => Ok(()),
         })?;

@@ -17,7 +17,7 @@ use crate::instructions::Instructions;
 use crate::outline::{Outline, TaskOutline};
 use crate::picture::{Seen, draw};
 use crate::tasks::{Tasks, running_hash};
-use crate::violation::{Check, Vertex, Violation};
+use crate::violation::{Check, Vertex, Violation, Waste};
 use crate::window::{Layer, Window};
 
 /// How much is checked.
@@ -50,7 +50,8 @@ pub struct NodeCheckerConfig {
 ///
 /// Calls come in the order in which the generators got theirs. After the first
 /// finding that is not waste the checker's picture of the node may be wrong:
-/// drop it. After waste it may be used on, but for the task in hand.
+/// drop it. Waste is told once everything else of the task has been judged, and
+/// the checker may be used on.
 ///
 /// Memory is bounded by what the generators remember themselves: the nodes
 /// since the last applied horizon, the tiles of live buffers and allocations,
@@ -86,6 +87,7 @@ impl NodeChecker {
             allocations: Default::default(),
             next_allocation: 0,
             next_message: 0,
+            waste: Waste::new(),
         };
         Self {
             config,
@@ -117,6 +119,7 @@ impl NodeChecker {
         instructions: &[Instruction],
     ) -> Result<(), Box<Finding>> {
         let checked = self.check_drop(buffer, instructions);
+        let checked = checked.and_then(|()| self.take_waste());
         checked.map_err(|violation| self.finding(*violation, None))
     }
 
@@ -134,7 +137,14 @@ impl NodeChecker {
         pilots: &[Pilot],
     ) -> Result<(), Box<Finding>> {
         let checked = self.check_task(task, commands, instructions, pilots);
+        let checked = checked.and_then(|()| self.take_waste());
         checked.map_err(|violation| self.finding(*violation, Some(task)))
+    }
+
+    /// The first waste of the task in hand, now that it has been judged.
+    fn take_waste(&mut self) -> Check {
+        let waste = self.commands.waste.take().or(self.instructions.waste.take());
+        waste.map_or(Ok(()), Err)
     }
 
     /// What has been gathered for the other nodes since the last call. Nothing
@@ -159,8 +169,8 @@ impl NodeChecker {
     ///
     /// # Errors
     /// The first broken rule.
-    pub fn finish(self) -> Result<Outline, Box<Finding>> {
-        match self.check_end() {
+    pub fn finish(mut self) -> Result<Outline, Box<Finding>> {
+        match self.check_end().and_then(|()| self.take_waste()) {
             Ok(()) => Ok(self.outline),
             Err(violation) => Err(self.finding(*violation, None)),
         }

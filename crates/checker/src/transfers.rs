@@ -48,7 +48,7 @@ impl Instructions {
         }
         if versions.iter().any(|(_, version)| *version == Version::Undefined) {
             let place = buffer.place_in(elements, source.memory, source.allocation);
-            return Err(Violation::CopyOfUndefined { copy: vertex, place }.into());
+            Violation::CopyOfUndefined { copy: vertex, place }.note(&self.waste)?;
         }
         self.read(buffer, me, source, &elements)?;
         self.check_news(buffer, vertex, target, &versions)?;
@@ -72,7 +72,7 @@ impl Instructions {
             for (part, found) in self.versions(target, part) {
                 if found == *version {
                     let place = buffer.place_in(part, target.memory, target.allocation);
-                    return Err(Violation::Redundant { mover, place, version: found }.into());
+                    Violation::Redundant { mover, place, version: found }.note(&self.waste)?;
                 }
             }
         }

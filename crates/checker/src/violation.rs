@@ -1,6 +1,7 @@
 //! Everything that a checker can find. Each variant carries all operands, so
 //! that one line is enough to find the place.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +12,9 @@ use celerity_tdag::{BufferId, TaskId};
 use smallvec::{SmallVec, smallvec};
 
 /// The result of one rule.
+/// The first waste of a task.
+pub(crate) type Waste = OnceCell<Box<Violation>>;
+
 pub(crate) type Check = Result<(), Box<Violation>>;
 
 /// A node of any of the three graphs. Prints as `T3`, `N0 C7` or `N1 I12`.
@@ -494,7 +498,10 @@ pub enum Violation {
         elements: Box3,
     },
     /// Nodes run different programs, or the same in different order.
-    #[error("{first} and {second} disagree on {task}, or on what came before it")]
+    #[error(
+        "{first} and {second} disagree on {task}, or on what came before it; all nodes must \
+         submit the same tasks in the same order"
+    )]
     Disagreement {
         /// One node.
         first: NodeId,
@@ -564,6 +571,17 @@ impl Violation {
                 | Self::Oversized { .. }
                 | Self::Unused { .. }
         )
+    }
+
+    /// Notes waste and goes on: what follows can be judged all the same. Any
+    /// other violation ends the check in hand.
+    pub(crate) fn note(self, waste: &Waste) -> Check {
+        if !self.is_waste() {
+            return Err(self.into());
+        }
+        // Only the first is reported.
+        let _ = waste.set(self.into());
+        Ok(())
     }
 
     /// The edge that should be there: from the later node to the earlier one.

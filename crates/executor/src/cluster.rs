@@ -9,11 +9,13 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use celerity_cdag::NodeId;
 
 use crate::backend::CpuBackend;
-use crate::communicator::local_cluster;
+use crate::check::ScheduleCheck;
+use crate::communicator::{Communicator as _, LocalCommunicator, local_cluster};
 use crate::config::ClusterConfig;
 use crate::error::{RunError, panic_message};
 use crate::frontend::NodeFrontend;
 use crate::node::NodeMachine;
+use crate::observe::Observer;
 use crate::pool::CpuPool;
 use crate::progress::Progress;
 use crate::reactor::Reactor;
@@ -48,8 +50,28 @@ where
     R: Send,
     E: From<RunError> + Display + Send,
 {
+    run_cluster_observed(config, |_| None, body)
+}
+
+/// As [`run_cluster`], while `observer` may give each node somebody who is
+/// shown its graphs.
+///
+/// # Errors
+/// As [`run_cluster`], and [`RunError::Schedule`] if an observer objects.
+///
+/// # Panics
+/// As [`run_cluster`].
+pub fn run_cluster_observed<R, E>(
+    config: &ClusterConfig,
+    observer: impl Fn(NodeId) -> Option<Box<dyn Observer>>,
+    body: impl Fn(&Arc<NodeFrontend>) -> Result<R, E> + Sync,
+) -> Result<R, E>
+where
+    R: Send,
+    E: From<RunError> + Display + Send,
+{
     let cluster = Cluster::new(config)?;
-    let nodes = cluster.nodes();
+    let nodes = cluster.nodes(observer);
     thread::scope(|scope| {
         let reactor = cluster.start(scope, nodes)?;
         let others = start_others(scope, &cluster.frontends[1..], &body);
@@ -112,18 +134,27 @@ impl Cluster {
         }
     }
 
-    fn nodes(&self) -> Vec<NodeMachine> {
+    fn nodes(&self, observer: impl Fn(NodeId) -> Option<Box<dyn Observer>>) -> Vec<NodeMachine> {
         let wakers = (0..self.config.nodes).map(|_| self.reactor.waker()).collect();
         let ends = local_cluster(wakers, &self.pool);
-        let ClusterConfig { devices, device_memory_limit, .. } = self.config;
+        let mut checks = ScheduleCheck::of_all(&self.config).into_iter();
         let pairs = ends.into_iter().zip(&self.progress);
         pairs
             .map(|(end, progress)| {
-                let waker = self.reactor.waker();
-                let backend = CpuBackend::new(devices, device_memory_limit, &self.pool, waker);
-                NodeMachine::new(devices, Box::new(end), Box::new(backend), progress.clone())
+                let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);
+                let observers = check.into_iter().chain(observer(end.node()));
+                let node = self.node(end, progress);
+                observers.fold(node, NodeMachine::with_observer)
             })
             .collect()
+    }
+
+    fn node(&self, end: LocalCommunicator, progress: &Arc<Progress>) -> NodeMachine {
+        let ClusterConfig { devices, device_memory_limit, lookahead, .. } = self.config;
+        let waker = self.reactor.waker();
+        let backend = CpuBackend::new(devices, device_memory_limit, &self.pool, waker);
+        NodeMachine::new(devices, Box::new(end), Box::new(backend), progress.clone())
+            .with_lookahead(lookahead)
     }
 }
 

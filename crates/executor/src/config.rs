@@ -1,7 +1,9 @@
 //! What a cluster is made of. Reads no environment: that is the facade's.
 
+use celerity_idag::Lookahead;
 use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
+use crate::check::CheckLevel;
 use crate::error::RunError;
 
 /// An in-process cluster.
@@ -25,6 +27,11 @@ pub struct ClusterConfig {
     pub uninitialized_read: UninitializedRead,
     /// Horizons that may be outstanding before submission blocks; at least 1.
     pub run_ahead: usize,
+    /// How long work that will allocate is held back, so that allocations are
+    /// made once (002 §4.3).
+    pub lookahead: Lookahead,
+    /// How much of every schedule is checked before it runs.
+    pub check: CheckLevel,
     /// Bytes that may be resident in each device's memory, if limited.
     pub device_memory_limit: Option<u64>,
 }
@@ -41,6 +48,8 @@ impl Default for ClusterConfig {
             horizon_max_parallelism: 64,
             uninitialized_read: UninitializedRead::Error,
             run_ahead: 16,
+            lookahead: Lookahead::default(),
+            check: CheckLevel::default(),
             device_memory_limit: None,
         }
     }

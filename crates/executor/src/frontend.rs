@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use celerity_cdag::NodeId;
+use celerity_idag::Lookahead;
 use celerity_tdag::{
     BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
 };
@@ -46,6 +47,10 @@ struct Program {
     /// What was tolerated and nobody has asked for yet.
     warnings: Vec<DeclareError>,
 }
+
+/// Horizons whose tasks may be held back at most: a few thousand tasks, which is
+/// a few megabytes.
+const MOST_HELD: u64 = 1024;
 
 /// A program that is never asked about its warnings must not collect them.
 const MOST_WARNINGS: usize = 64;
@@ -177,6 +182,17 @@ impl NodeFrontend {
         self.epoch(EpochAction::Barrier)
     }
 
+    /// Lets go of all work that is held back to see what follows (002 §4.3).
+    /// Returns at once.
+    pub fn flush(&self) {
+        self.send(Submission::Flush);
+    }
+
+    /// Changes how long later work that will allocate is held back.
+    pub fn set_lookahead(&self, lookahead: Lookahead) {
+        self.send(Submission::Lookahead(lookahead));
+    }
+
     /// What submitted tasks do that was tolerated, such as reads of elements
     /// that nothing has written; each is handed out once. If nobody asks, only
     /// the first 64 are kept.
@@ -237,8 +253,11 @@ impl NodeFrontend {
     /// sleeps and wakes once per batch instead of once per horizon.
     fn wait_for_run_ahead(&self) -> Result<(), RunError> {
         let submitted = self.horizons.load(Ordering::Relaxed);
+        if self.progress.held_horizons() >= MOST_HELD {
+            self.flush();
+        }
         // Saturating: other threads may submit, and be done, in between.
-        if submitted.saturating_sub(self.progress.horizons()) < self.run_ahead {
+        if submitted.saturating_sub(self.progress.passed_horizons()) < self.run_ahead {
             return self.progress.check();
         }
         self.progress.wait_for_horizons(submitted - self.run_ahead / 2)

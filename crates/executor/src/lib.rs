@@ -2,6 +2,7 @@
 
 mod arbiter;
 mod backend;
+mod check;
 mod cluster;
 mod communicator;
 mod config;
@@ -12,6 +13,7 @@ mod frontend;
 mod lanes;
 mod memory;
 mod node;
+mod observe;
 mod pool;
 mod progress;
 mod reactor;
@@ -24,7 +26,9 @@ mod work;
 
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
 pub use backend::{AllocError, Arguments, Backend, Completion, CpuBackend, Job, Waker};
-pub use cluster::run_cluster;
+pub use celerity_idag::Lookahead;
+pub use check::CheckLevel;
+pub use cluster::{run_cluster, run_cluster_observed};
 pub use communicator::{
     CommEvent, CommunicationError, Communicator, LocalCommunicator, Payload as WirePayload,
     conformance, local_cluster,
@@ -37,6 +41,7 @@ pub use frontend::NodeFrontend;
 pub use lanes::LaneLayout;
 pub use memory::BasePtr;
 pub use node::{Activity, NodeMachine, Phase, Waiting, WaitsFor};
+pub use observe::Observer;
 pub use pool::CpuPool;
 pub use progress::Progress;
 pub use submission::Submission;

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
-use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, MessageId, Schedule};
+use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, Lookahead, MessageId};
 use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId, Work};
 
 use crate::arbiter::{Arbiter, ArbiterError};
@@ -16,6 +16,7 @@ use crate::communicator::{CommEvent, Communicator};
 use crate::engine::{Engine, Step};
 use crate::error::{RunError, panic_message};
 use crate::lanes::LaneLayout;
+use crate::observe::Observer;
 use crate::progress::Progress;
 use crate::submission::Submission;
 use crate::time::Time;
@@ -28,7 +29,7 @@ mod open;
 mod store;
 mod waiting;
 
-use generator::Generator;
+use generator::{Batch, Generator};
 use open::OpenInstructions;
 use store::Store;
 
@@ -140,6 +141,20 @@ impl NodeMachine {
             progress,
             completions: Vec::new(),
         }
+    }
+
+    /// Holds commands back that will allocate; without this call, none are.
+    #[must_use]
+    pub fn with_lookahead(mut self, lookahead: Lookahead) -> Self {
+        self.generator.set_lookahead(lookahead);
+        self
+    }
+
+    /// Shows `observer` everything that is generated, before it runs.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Box<dyn Observer>) -> Self {
+        self.generator.observe(observer);
+        self
     }
 
     /// Queues a submission; it is looked at by [`poll`](Self::poll).
@@ -304,11 +319,16 @@ impl NodeMachine {
             }
             Submission::Renamed(info) => self.rename(info),
             Submission::Dropped(buffer) => {
-                let schedule = self.generator.drop_buffer(buffer);
                 self.store.forget_buffer(buffer);
-                self.admit(schedule);
+                self.generate(None, |generator| generator.drop_buffer(buffer));
             }
-            Submission::Task { task, payload } => self.schedule(task, payload),
+            Submission::Task { task, payload } => {
+                let running = RunningTask { task: task.clone(), payload, incomplete: 1 };
+                self.tasks.insert(task.id.index(), running);
+                self.generate(Some(&task), |generator| generator.generate(&task));
+            }
+            Submission::Lookahead(lookahead) => self.generator.set_lookahead(lookahead),
+            Submission::Flush => self.generate(None, Generator::flush),
             Submission::Abort(error) => self.fail(error),
             Submission::Closed => unreachable!("handled in every state"),
         }
@@ -319,37 +339,38 @@ impl NodeMachine {
         self.store.rename_buffer(info);
     }
 
-    fn schedule(&mut self, task: Arc<Task>, payload: Option<Payload>) {
+    /// Takes a step of the generators, for `task` if for any, and over what it
+    /// lets go of.
+    fn generate(
+        &mut self,
+        task: Option<&Task>,
+        step: impl FnOnce(&mut Generator) -> Result<Batch, String>,
+    ) {
         // Generators evaluate users' range mappers, which may panic.
         let generator = &mut self.generator;
-        let outcome = catch_unwind(AssertUnwindSafe(|| generator.generate(&task)));
-        let complaint = match outcome {
-            Ok(Ok(schedule)) => {
-                let index = task.id.index();
-                self.tasks.insert(index, RunningTask { task, payload, incomplete: 1 });
-                self.admit(schedule);
-                // The count that was held while instructions were being added.
-                return self.task_advanced(TaskId::from_index(index));
-            }
-            Ok(Err(diagnostics)) => diagnostics,
+        let outcome = catch_unwind(AssertUnwindSafe(|| step(generator)));
+        let message = match outcome {
+            Ok(Ok(batch)) => return self.admit(batch),
+            Ok(Err(complaint)) => complaint,
             Err(panic) => {
-                format!("a range mapper of task {task} panicked: {}", panic_message(&*panic))
+                let whose = task.map_or_else(String::new, |task| format!(" of task {task}"));
+                format!("a range mapper{whose} panicked: {}", panic_message(&*panic))
             }
         };
         let node = self.id();
-        self.fail(RunError::Schedule { node, message: complaint });
+        self.fail(RunError::Schedule { node, message });
     }
 
     /// Sends pilots and hands instructions to the engine.
-    fn admit(&mut self, mut schedule: Schedule) {
-        for pilot in &schedule.pilots {
+    fn admit(&mut self, mut batch: Batch) {
+        for pilot in &batch.schedule.pilots {
             self.communicator.send_pilot(pilot);
         }
-        for Instruction { id, kind, dependencies } in schedule.instructions.drain(..) {
+        for Instruction { id, kind, dependencies } in batch.schedule.instructions.drain(..) {
             let mut target = self.lanes.target(&kind);
             if let Some(task) = task_of(&kind) {
                 let running = self.tasks.get_mut(task.index());
-                let running = running.expect("instructions come with their task");
+                let running = running.expect("tasks outlive their instructions");
                 running.incomplete += 1;
                 if running.task.work == Work::Fence {
                     target = self.lanes.fences();
@@ -358,7 +379,10 @@ impl NodeMachine {
             let _: Step = self.engine.submit(id, &dependencies, target);
             self.open.admit(id, kind, self.now);
         }
-        self.generator.recycle(schedule);
+        // The counts that were held while instructions could still be added.
+        batch.ended.drain(..).for_each(|task| self.task_advanced(task));
+        self.generator.recycle(batch);
+        self.progress.hold_horizons(self.generator.held_horizons() as u64);
     }
 
     /// One instruction of a task has completed; with the last one its payload goes.

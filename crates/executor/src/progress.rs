@@ -16,6 +16,8 @@ use crate::sync::{lock, wait_while};
 pub struct Progress {
     /// Copies of what `state` holds, so that submission takes no lock.
     horizons: AtomicU64,
+    /// Horizons whose instructions are held back by the lookahead.
+    held_horizons: AtomicU64,
     failed: AtomicBool,
     state: Mutex<State>,
     epoch_reached: Condvar,
@@ -35,8 +37,23 @@ impl Progress {
     /// One more horizon has been reached.
     pub(crate) fn horizon_reached(&self) {
         let mut state = lock(&self.state);
-        let reached = self.horizons.fetch_add(1, Ordering::Release) + 1;
-        if state.awaited_horizons.take_if(|awaited| *awaited <= reached).is_some() {
+        self.horizons.fetch_add(1, Ordering::Release);
+        self.wake_run_ahead(&mut state);
+    }
+
+    /// So many horizons are held back now.
+    pub(crate) fn hold_horizons(&self, held: u64) {
+        if held == self.held_horizons() {
+            return;
+        }
+        let mut state = lock(&self.state);
+        self.held_horizons.store(held, Ordering::Release);
+        self.wake_run_ahead(&mut state);
+    }
+
+    fn wake_run_ahead(&self, state: &mut State) {
+        let passed = self.passed_horizons();
+        if state.awaited_horizons.take_if(|awaited| *awaited <= passed).is_some() {
             self.horizons_reached.notify_all();
         }
     }
@@ -75,16 +92,30 @@ impl Progress {
         self.horizons.load(Ordering::Acquire)
     }
 
+    /// Horizons held back by the lookahead: they are not reached before it lets
+    /// go of them.
+    #[must_use]
+    pub fn held_horizons(&self) -> u64 {
+        self.held_horizons.load(Ordering::Acquire)
+    }
+
+    /// Horizons that submission need not wait for any more: those reached, and
+    /// those held back, since what comes next may be what lets go of them.
+    #[must_use]
+    pub fn passed_horizons(&self) -> u64 {
+        self.horizons() + self.held_horizons()
+    }
+
     /// The latest epoch reached, if any has been.
     #[must_use]
     pub fn epoch(&self) -> Option<TaskId> {
         lock(&self.state).epoch
     }
 
-    /// Blocks until `count` horizons have been reached.
+    /// Blocks until `count` horizons have been reached or are held back.
     pub(crate) fn wait_for_horizons(&self, count: u64) -> Result<(), RunError> {
         let state = wait_while(&self.horizons_reached, lock(&self.state), |state| {
-            let waits = state.error.is_none() && self.horizons() < count;
+            let waits = state.error.is_none() && self.passed_horizons() < count;
             if waits {
                 let least = state.awaited_horizons.map_or(count, |other| other.min(count));
                 state.awaited_horizons = Some(least);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use celerity_idag::Lookahead;
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
 use crate::error::RunError;
@@ -29,6 +30,10 @@ pub enum Submission {
         /// What to run, for tasks that run something.
         payload: Option<Payload>,
     },
+    /// How long to hold back later commands that will allocate.
+    Lookahead(Lookahead),
+    /// Nothing is to be held back any more.
+    Flush,
     /// User code has failed: the run must stop.
     Abort(RunError),
     /// Nothing else will come.

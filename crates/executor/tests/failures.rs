@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::NodeId;
-use celerity_executor::{ClusterConfig, RunError, SubmitError, run_cluster};
+use celerity_executor::{
+    CheckLevel, ClusterConfig, NodeFrontend, RunError, SubmitError, run_cluster,
+};
 use celerity_regions::Box3;
 use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper};
 use common::*;
@@ -298,12 +300,18 @@ fn tasks_that_drop_buffers_do_not_deadlock_with_submission() {
 
 #[test]
 fn programs_that_diverge_between_barriers_are_an_error() {
-    let outcome = run(&cluster(3, 1), |node| {
+    let program = |node: &Arc<NodeFrontend>| {
         if node.node().index() == 1 {
             let _ = host_task(node, "extra", Vec::new(), |_| {})?;
         }
         Ok(node.barrier()?)
-    });
+    };
+    let checked = run(&ClusterConfig { check: CheckLevel::Cheap, ..cluster(3, 1) }, program);
+    let Err(ProgramError::Run(RunError::Schedule { message, .. })) = checked else {
+        panic!("{checked:?}")
+    };
+    assert!(message.starts_with("N0 and N1 disagree on T1"), "{message}");
+    let outcome = run(&ClusterConfig { check: CheckLevel::Off, ..cluster(3, 1) }, program);
     let Err(ProgramError::Run(RunError::Communication { error, .. })) = outcome else {
         panic!("{outcome:?}")
     };

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use celerity_idag::Lookahead;
+
 use crate::check::{Configuration, Failure, check_run, check_schedule};
 use crate::model::{self, Truth};
 use crate::program::{Program, Sizes, seeded};
@@ -72,6 +74,8 @@ impl Campaign {
         let configuration = Configuration {
             horizon_step: 1 + draws.below(6),
             horizon_max_parallelism: 2 + draws.below(9),
+            lookahead: draws.lookahead(),
+            links: draws.links(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -105,7 +109,7 @@ impl Campaign {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
         let failure = failure.into_inner().expect("nobody panics");
-        let failure = failure.map(|(seed, failure)| (seed, smallest(failure)));
+        let failure = failure.map(|(seed, failure)| (seed, smallest(*failure)));
         let counts = counts.into_inner().expect("nobody panics");
         Report { counts, time: start.elapsed(), failure }
     }
@@ -159,7 +163,7 @@ fn models(program: &Program, configuration: &Configuration) -> Result<Counts, Vi
     model::tdag::check(&truth, &tasks)?;
     let commands = CommandTrace::of_all(&tasks, nodes)?;
     model::cdag::check(&truth, &tasks, &commands, seed)?;
-    let instructions = InstructionTrace::of_all(&tasks, &commands, devices)?;
+    let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
     model::idag::check(&truth, &tasks, &instructions, devices, seed)?;
     Ok(Counts {
         programs: 1,
@@ -173,9 +177,9 @@ fn models(program: &Program, configuration: &Configuration) -> Result<Counts, Vi
 
 /// A smaller program and a smaller cluster that fail, too. What fails on graphs is looked for on
 /// graphs alone.
-fn smallest(found: Box<Failure>) -> Box<Failure> {
+fn smallest(found: Failure) -> Box<Failure> {
     const ATTEMPTS: usize = 2_000;
-    let Failure { program, mut configuration, .. } = *found;
+    let Failure { program, mut configuration, .. } = found;
     let on_graphs = check_graphs(&program, &configuration).is_err();
     let check = |program: &Program, configuration: &Configuration| match on_graphs {
         true => check_graphs(program, configuration).err(),
@@ -245,6 +249,15 @@ impl Draws {
         self.next() % end
     }
 
+    fn lookahead(&mut self) -> Lookahead {
+        [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][self.below(3) as usize]
+    }
+
+    /// All devices linked, or any pairs of them.
+    fn links(&mut self) -> u64 {
+        if self.below(3) > 0 { u64::MAX } else { self.next() }
+    }
+
     fn usize_in(&mut self, range: &RangeInclusive<usize>) -> usize {
         let width = range.end() - range.start() + 1;
         range.start() + self.below(width as u64) as usize
@@ -290,7 +303,7 @@ mod tests {
         }
         let found = check_graphs(&program, &Configuration::new(4, 3)).unwrap_err();
         assert!(matches!(found.violation, Violation::Refused { .. }), "{found}");
-        let small = smallest(found);
+        let small = smallest(*found);
         assert!(matches!(small.violation, Violation::Refused { .. }), "{small}");
         assert_eq!((small.configuration.nodes, small.configuration.devices), (1, 1));
     }

@@ -3,7 +3,11 @@
 
 use celerity_cdag::NodeId;
 use celerity_checker::{Depth, NodeCheckerConfig};
+use celerity_idag::{
+    DeviceId, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
+};
 use celerity_tdag::TaskGraphConfig;
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{self, Truth};
@@ -24,6 +28,11 @@ pub struct Configuration {
     pub horizon_step: u64,
     /// See [`TaskGraphConfig::horizon_max_parallelism`].
     pub horizon_max_parallelism: u64,
+    /// How long commands that will allocate are held back.
+    pub lookahead: Lookahead,
+    /// Which pairs of devices can copy directly: bit `5 · from + to`, modulo 64.
+    /// With all bits set, all can.
+    pub links: u64,
     /// Chooses the order in which the models execute what may run in any order.
     pub seed: u64,
 }
@@ -34,7 +43,30 @@ impl Configuration {
     pub fn new(nodes: usize, devices: usize) -> Self {
         let TaskGraphConfig { horizon_step, horizon_max_parallelism, .. } =
             TaskGraphConfig::default();
-        Self { nodes, devices, horizon_step, horizon_max_parallelism, seed: 0 }
+        Self {
+            nodes,
+            devices,
+            horizon_step,
+            horizon_max_parallelism,
+            lookahead: Lookahead::None,
+            links: u64::MAX,
+            seed: 0,
+        }
+    }
+
+    /// Whether the memories of two devices can be copied directly.
+    #[must_use]
+    pub fn are_linked(&self, from: DeviceId, to: DeviceId) -> bool {
+        self.links >> ((from.index() * 5 + to.index()) % 64) & 1 == 1
+    }
+
+    /// What makes a node's instructions.
+    #[must_use]
+    pub fn instruction_graph(&self) -> LookaheadQueue {
+        let config = InstructionGraphConfig { devices: self.devices };
+        let graph =
+            InstructionGraph::new(config).with_direct_copies(|from, to| self.are_linked(from, to));
+        LookaheadQueue::new(graph, self.lookahead)
     }
 
     /// What the task graph is told.
@@ -48,16 +80,26 @@ impl Configuration {
     }
 }
 
-/// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes.
-pub fn any_configuration() -> impl proptest::strategy::Strategy<Value = Configuration> {
-    use proptest::strategy::Strategy as _;
-    (1..5usize, 1..4usize, 1..6u64, 2..10u64, 0..1000u64).prop_map(
-        |(nodes, devices, horizon_step, horizon_max_parallelism, seed)| Configuration {
-            nodes,
-            devices,
-            horizon_step,
-            horizon_max_parallelism,
-            seed,
+/// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes,
+/// any lookahead and any links.
+pub fn any_configuration() -> impl Strategy<Value = Configuration> {
+    let lookahead = prop_oneof![
+        2 => Just(Lookahead::None),
+        2 => Just(Lookahead::Auto),
+        1 => Just(Lookahead::Infinite),
+    ];
+    let links = prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()];
+    (1..5usize, 1..4usize, 1..6u64, 2..10u64, lookahead, links, 0..1000u64).prop_map(
+        |(nodes, devices, horizon_step, horizon_max_parallelism, lookahead, links, seed)| {
+            Configuration {
+                nodes,
+                devices,
+                horizon_step,
+                horizon_max_parallelism,
+                lookahead,
+                links,
+                seed,
+            }
         },
     )
 }
@@ -109,7 +151,7 @@ pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
     judge(program, configuration, || {
         let tasks = TaskTrace::of(program, configuration.task_graph())?;
         let commands = CommandTrace::of_all(&tasks, nodes)?;
-        let instructions = InstructionTrace::of_all(&tasks, &commands, devices)?;
+        let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
         model::idag::check(&Truth::of(program), &tasks, &instructions, devices, seed)
     })
 }
@@ -123,13 +165,13 @@ pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdi
     judge(program, configuration, || {
         let tasks = TaskTrace::of(program, configuration.task_graph())?;
         let commands = CommandTrace::of_all(&tasks, nodes)?;
-        let instructions = InstructionTrace::of_all(&tasks, &commands, devices)?;
+        let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
         let config = NodeCheckerConfig {
             nodes,
             local: NodeId::from_index(0),
             devices,
             depth: Depth::Full,
-            eager_allocation: false,
+            eager_allocation: configuration.lookahead != Lookahead::None,
         };
         let nodes = commands.iter().zip(&instructions);
         let events = nodes.map(|(commands, instructions)| events(&tasks, commands, instructions));

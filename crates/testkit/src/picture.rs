@@ -41,6 +41,7 @@ pub fn picture(
     if layer == Layer::Commands {
         return Ok(Dag::of_commands(&node.to_string(), &commands.commands));
     }
-    let instructions = InstructionTrace::of(&tasks, &commands, configuration.devices)?;
+    let queue = configuration.instruction_graph();
+    let instructions = InstructionTrace::with(&tasks, &commands, queue)?;
     Ok(Dag::of_instructions(&node.to_string(), &instructions.instructions))
 }

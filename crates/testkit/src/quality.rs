@@ -16,12 +16,12 @@ pub type Stepped = fn(usize) -> Program;
 /// The programs that are judged, at a size where chunks are much larger than
 /// their borders.
 pub const PROGRAMS: [(&str, Stepped); 6] = [
-    ("nbody, 256 bodies", |steps| corpus::nbody(256, steps)),
-    ("wave_sim, 64², tiles", |steps| corpus::wave_sim([64, 64], steps)),
-    ("rsim, 64 wide", |steps| corpus::rsim(64, steps)),
-    ("matmul, 32²", |steps| corpus::matmul(32, steps)),
-    ("jacobi, 64²", |steps| corpus::jacobi([64, 64], steps)),
-    ("transpose, 32²", |steps| corpus::transpose(32, steps)),
+    ("nbody, 128 bodies", |steps| corpus::nbody(128, steps)),
+    ("wave_sim, 26², tiles", |steps| corpus::wave_sim([26, 26], steps)),
+    ("rsim, 32 wide", |steps| corpus::rsim(32, steps)),
+    ("matmul, 16²", |steps| corpus::matmul(16, steps)),
+    ("jacobi, 26²", |steps| corpus::jacobi([26, 26], steps)),
+    ("transpose, 16²", |steps| corpus::transpose(16, steps)),
 ];
 
 /// What a schedule costs.
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn a_stencil_moves_its_borders_and_nothing_else() {
-        // Bands of 64 columns: each inner border crosses both ways.
-        let jacobi: Stepped = |steps| corpus::jacobi([64, 64], steps);
+        // Bands of 26 columns: each inner border crosses both ways.
+        let jacobi: Stepped = |steps| corpus::jacobi([26, 26], steps);
         for (nodes, devices) in [(1, 1), (1, 4), (2, 1), (4, 1)] {
             let [_, allocated, copied, sent] = step(jacobi, nodes, devices);
             // The border's corners were never written: they need not move.
-            let row = 62.0 * WORD;
+            let row = 24.0 * WORD;
             assert_eq!(allocated, 0.0, "{nodes}x{devices}");
             assert_eq!(sent, 2.0 * row * (nodes - 1) as f64, "{nodes}x{devices}");
             let between_devices = 2.0 * row * (nodes * (devices - 1)) as f64;
@@ -144,11 +144,11 @@ mod tests {
 
     #[test]
     fn an_all_gather_sends_every_part_to_every_node_once() {
-        let nbody: Stepped = |steps| corpus::nbody(256, steps);
+        let nbody: Stepped = |steps| corpus::nbody(128, steps);
         for nodes in [1, 2, 4, 8] {
             let [_, allocated, _, sent] = step(nbody, nodes, 2);
             assert_eq!(allocated, 0.0);
-            assert_eq!(sent, 256.0 * WORD * (nodes - 1) as f64);
+            assert_eq!(sent, 128.0 * WORD * (nodes - 1) as f64);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use celerity_executor::{
-    ClusterConfig, HostData, NodeFrontend, Payload, RunError, SubmitError, run_cluster,
+    CheckLevel, ClusterConfig, HostData, NodeFrontend, Payload, RunError, SubmitError, run_cluster,
 };
 use celerity_tdag::BufferId;
 
@@ -30,6 +30,8 @@ pub fn run(
         devices: configuration.devices,
         horizon_step: configuration.horizon_step,
         horizon_max_parallelism: configuration.horizon_max_parallelism,
+        lookahead: configuration.lookahead,
+        check: CheckLevel::Full,
         ..ClusterConfig::default()
     };
     let records: Vec<Record> = (0..config.nodes).map(|_| Record::default()).collect();

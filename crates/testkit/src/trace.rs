@@ -11,6 +11,7 @@ use celerity_idag::{
 };
 use celerity_tdag::{BufferId, BufferInfo, EpochAction, Task, TaskGraph, TaskGraphConfig, TaskId};
 
+use crate::check::Configuration;
 use crate::program::{Lowering, Op, Program, TaskOp};
 use crate::violation::Violation;
 
@@ -210,7 +211,20 @@ impl InstructionTrace {
         Ok(driver.finish(commands.node))
     }
 
-    /// Generates the instructions of all nodes.
+    /// Generates the instructions of all nodes, in a configuration.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn on(
+        tasks: &TaskTrace,
+        commands: &[CommandTrace],
+        configuration: &Configuration,
+    ) -> Result<Vec<Self>, Violation> {
+        let queue = || configuration.instruction_graph();
+        commands.iter().map(|commands| Self::with(tasks, commands, queue())).collect()
+    }
+
+    /// Generates the instructions of all nodes, without lookahead.
     ///
     /// # Errors
     /// As [`of`](Self::of).

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use celerity_executor::{CheckLevel, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use super::Config;
@@ -42,7 +43,7 @@ struct Variable {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 6] = [
+const VARIABLES: [Variable; 9] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -69,6 +70,21 @@ const VARIABLES: [Variable; 6] = [
         set: |config, value| Some(config.uninitialized_read(uninitialized_read(value)?)),
     },
     Variable {
+        name: "CELERITY_LOOKAHEAD",
+        expected: "none, auto or infinite",
+        set: |config, value| Some(config.lookahead(lookahead(value)?)),
+    },
+    Variable {
+        name: "CELERITY_CHECK",
+        expected: "off, cheap or on",
+        set: |config, value| Some(config.check(check(value)?)),
+    },
+    Variable {
+        name: "CELERITY_PRINT_GRAPHS",
+        expected: "on or off",
+        set: |config, value| Some(config.print_graphs(switch(value)?)),
+    },
+    Variable {
         name: "CELERITY_LOG_LEVEL",
         expected: "trace, debug, info, warn, error, critical or off",
         set: |config, value| Some(config.log_level(log_level(value)?)),
@@ -85,6 +101,9 @@ impl Config {
     /// | `CELERITY_HORIZON_STEP` | at least 1, default 4 |
     /// | `CELERITY_HORIZON_MAX_PARALLELISM` | at least 1, default 64 |
     /// | `CELERITY_UNINITIALIZED_READ` | `error` (default) or `warn` |
+    /// | `CELERITY_LOOKAHEAD` | `none`, `auto` (default) or `infinite` |
+    /// | `CELERITY_CHECK` | `off`, `cheap` (default in debug builds) or `on` |
+    /// | `CELERITY_PRINT_GRAPHS` | `on` or `off` (default) |
     /// | `CELERITY_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error`, … `off` |
     ///
     /// # Errors
@@ -143,6 +162,32 @@ fn uninitialized_read(value: &str) -> Option<UninitializedRead> {
     match value {
         "error" => Some(UninitializedRead::Error),
         "warn" => Some(UninitializedRead::Warn),
+        _ => None,
+    }
+}
+
+fn lookahead(value: &str) -> Option<Lookahead> {
+    match value {
+        "none" => Some(Lookahead::None),
+        "auto" => Some(Lookahead::Auto),
+        "infinite" => Some(Lookahead::Infinite),
+        _ => None,
+    }
+}
+
+fn check(value: &str) -> Option<CheckLevel> {
+    match value {
+        "off" => Some(CheckLevel::Off),
+        "cheap" => Some(CheckLevel::Cheap),
+        "on" => Some(CheckLevel::Full),
+        _ => None,
+    }
+}
+
+fn switch(value: &str) -> Option<bool> {
+    match value {
+        "on" | "1" | "true" => Some(true),
+        "off" | "0" | "false" => Some(false),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@ use celerity_testkit::check::{Configuration, events};
 use celerity_testkit::model::{Truth, cdag, idag, tdag};
 use celerity_testkit::program::Program;
 use celerity_testkit::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
+use celerity_testkit::violation::Violation;
 
 /// A program with the graphs of all nodes.
 #[derive(Clone)]
@@ -58,12 +59,12 @@ impl Case {
         check_schedule(config, nodes.map(|(cdag, idag)| events(&self.tasks, cdag, idag)))
     }
 
-    /// Whether one of the brute-force models finds fault.
-    pub(crate) fn is_refused_by_models(&self) -> bool {
+    /// What the brute-force models say.
+    pub(crate) fn verdict_of_models(&self) -> Result<(), Violation> {
         let truth = Truth::of(&self.program);
-        tdag::check(&truth, &self.tasks).is_err()
-            || cdag::check(&truth, &self.tasks, &self.commands, 7).is_err()
-            || idag::check(&truth, &self.tasks, &self.instructions, self.devices, 7).is_err()
+        tdag::check(&truth, &self.tasks)?;
+        cdag::check(&truth, &self.tasks, &self.commands, 7)?;
+        idag::check(&truth, &self.tasks, &self.instructions, self.devices, 7)
     }
 
     /// The position of the first instruction of a node that `is_wanted`.

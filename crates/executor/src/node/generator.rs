@@ -1,62 +1,119 @@
-//! From tasks to instructions: the two graph generators of one node. Knows
-//! nothing of execution.
+//! From tasks to instructions: the two graph generators of one node, with the
+//! lookahead between them. Knows nothing of execution.
+
+use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig};
-use celerity_idag::{AllocationId, InstructionGraph, InstructionGraphConfig, Schedule};
-use celerity_tdag::{BufferId, BufferInfo, Task};
+use celerity_idag::{
+    AllocationId, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue, Released,
+    Schedule,
+};
+use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
+
+use crate::observe::{Observer, Observers};
 
 /// The two graph generators and their scratch memory.
 pub(super) struct Generator {
     commands: CommandGraph,
-    instructions: InstructionGraph,
+    instructions: LookaheadQueue,
+    observers: Observers,
     command_batch: Vec<Command>,
-    schedule: Schedule,
+    batch: Batch,
+}
+
+/// What one step has let go of.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// Instructions and pilots.
+    pub(super) schedule: Schedule,
+    /// The tasks whose last instructions are among them, or came before.
+    pub(super) ended: Vec<TaskId>,
 }
 
 impl Generator {
     pub(super) fn new(commands: CommandGraphConfig, devices: usize) -> Self {
+        let instructions = InstructionGraph::new(InstructionGraphConfig { devices });
         Self {
             commands: CommandGraph::new(commands),
-            instructions: InstructionGraph::new(InstructionGraphConfig { devices }),
+            instructions: LookaheadQueue::new(instructions, Lookahead::None),
+            observers: Observers::default(),
             command_batch: Vec::new(),
-            schedule: Schedule::default(),
+            batch: Batch::default(),
         }
+    }
+
+    pub(super) fn set_lookahead(&mut self, lookahead: Lookahead) {
+        self.instructions.set_lookahead(lookahead);
+    }
+
+    pub(super) fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observers.add(observer);
+    }
+
+    /// Horizons whose instructions are held back.
+    pub(super) fn held_horizons(&self) -> usize {
+        self.instructions.held_horizons()
     }
 
     /// Adds a buffer, or renames a known one. Returns the allocation that
     /// stands for its initial contents, if it has any.
-    pub(super) fn register_buffer(&mut self, info: &BufferInfo) -> Option<AllocationId> {
+    pub(super) fn register_buffer(&mut self, info: &Arc<BufferInfo>) -> Option<AllocationId> {
         self.commands.register_buffer(info);
-        self.instructions.register_buffer(info)
+        let user_data = self.instructions.register_buffer(info);
+        self.observers.buffer(info, user_data);
+        user_data
     }
 
-    /// The instructions that give a buffer's memory back.
-    pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Schedule {
-        let mut schedule = std::mem::take(&mut self.schedule);
+    /// The instructions that give a buffer's memory back, unless they must wait
+    /// behind others.
+    pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, String> {
         self.commands.drop_buffer(buffer);
-        self.instructions.drop_buffer(buffer, &mut schedule);
-        schedule
+        self.instructions.drop_buffer(buffer);
+        self.release(Vec::new())
     }
 
-    /// The instructions of a task, or what is wrong with it.
-    pub(super) fn generate(&mut self, task: &Task) -> Result<Schedule, String> {
-        let mut schedule = std::mem::take(&mut self.schedule);
-        let (mut on_commands, mut on_instructions) = (Vec::new(), Vec::new());
-        self.command_batch.clear();
-        self.commands.schedule(task, &mut self.command_batch, &mut on_commands);
-        for command in &self.command_batch {
-            self.instructions.schedule(command, task, &mut schedule, &mut on_instructions);
+    /// The instructions of a task and of what was held back before it, as far
+    /// as they may go; or what is wrong.
+    pub(super) fn generate(&mut self, task: &Arc<Task>) -> Result<Batch, String> {
+        let mut complaints = Vec::new();
+        self.commands.schedule(task, &mut self.command_batch, &mut complaints);
+        for command in self.command_batch.drain(..) {
+            self.instructions.push(command, task);
         }
-        let on_commands = on_commands.iter().map(ToString::to_string);
-        match on_commands.chain(on_instructions.iter().map(ToString::to_string)).next() {
-            Some(first) => Err(first),
-            None => Ok(schedule),
-        }
+        self.instructions.end_task(task.clone());
+        self.release(complaints.iter().map(ToString::to_string).collect())
     }
 
-    /// Takes a schedule's memory back, so that the next one allocates nothing.
-    pub(super) fn recycle(&mut self, mut schedule: Schedule) {
-        schedule.clear();
-        self.schedule = schedule;
+    /// Lets go of everything that is held back.
+    pub(super) fn flush(&mut self) -> Result<Batch, String> {
+        self.instructions.flush();
+        self.release(Vec::new())
+    }
+
+    fn release(&mut self, mut complaints: Vec<String>) -> Result<Batch, String> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let Batch { schedule, ended } = &mut batch;
+        let mut diagnostics = Vec::new();
+        loop {
+            let shown = (schedule.instructions.len(), schedule.pilots.len());
+            let Some(released) = self.instructions.release(schedule, &mut diagnostics) else {
+                break;
+            };
+            complaints.extend(diagnostics.drain(..).map(|diagnostic| diagnostic.to_string()));
+            if complaints.is_empty() {
+                self.observers.released(&released, schedule, shown)?;
+            }
+            if let Released::TaskEnd(task) = released {
+                ended.push(task.id);
+            }
+        }
+        complaints.into_iter().next().map_or(Ok(batch), Err)
+    }
+
+    /// Takes a batch's memory back, so that the next one allocates nothing.
+    pub(super) fn recycle(&mut self, mut batch: Batch) {
+        batch.schedule.clear();
+        batch.ended.clear();
+        self.batch = batch;
     }
 }

@@ -185,7 +185,8 @@ impl<'a> Node<'a> {
         let end = SimCommunicator::new(index, configuration.nodes, world.clone());
         let backend = SimBackend::new(index, configuration.devices, world.clone());
         let (end, backend) = (simulation.doubles)(end, backend);
-        let machine = NodeMachine::new(configuration.devices, end, backend, progress.clone());
+        let machine = NodeMachine::new(configuration.devices, end, backend, progress.clone())
+            .with_lookahead(configuration.lookahead);
         let mut user =
             User::new(index, simulation.program, configuration, world.clone(), progress.clone());
         for fault in &world.lock().conditions.faults {

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use celerity_idag::Lookahead;
+
 use super::random::Random;
 use super::{Failure, Report, simulate};
 use crate::check::Configuration;
@@ -30,6 +32,8 @@ impl Scenario {
         let configuration = Configuration {
             horizon_step: random.between(1, 6) as u64,
             horizon_max_parallelism: random.between(2, 12) as u64,
+            lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite]
+                [random.between(0, 2)],
             ..Configuration::new(random.between(1, 8), random.between(1, 4))
         };
         Self { program: seeded(sizes, random.next()), configuration, seed }

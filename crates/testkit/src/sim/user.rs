@@ -94,7 +94,7 @@ impl<'a> User<'a> {
             Wait::Ended => false,
             Wait::Epoch(_) | Wait::Horizons(_) if self.progress.error().is_some() => true,
             Wait::Epoch(task) => self.progress.epoch() >= Some(task),
-            Wait::Horizons(count) => self.progress.horizons() >= count,
+            Wait::Horizons(count) => self.progress.passed_horizons() >= count,
         }
     }
 
@@ -111,7 +111,7 @@ impl<'a> User<'a> {
         } else if self.stop_at == Some(op) {
             self.world.lock().faults_met += 1;
             self.give_up(GIVES_UP.to_owned(), machine);
-        } else if self.progress.horizons() + self.run_ahead <= self.horizons {
+        } else if self.progress.passed_horizons() + self.run_ahead <= self.horizons {
             self.wait = Wait::Horizons(self.horizons - self.run_ahead / 2);
         } else {
             self.wait = Wait::Nothing;

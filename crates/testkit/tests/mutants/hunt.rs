@@ -43,11 +43,10 @@ pub(crate) fn cases() -> Vec<Case> {
 fn case(seed: u64) -> Case {
     let draw = |what: u64, bound| Mixer::for_item(0, [seed, what, 0]).below(bound);
     let configuration = Configuration {
-        nodes: 1 + draw(0, 8),
-        devices: 1 + draw(1, 4),
         horizon_step: 1 + draw(2, 5) as u64,
         horizon_max_parallelism: 2 + draw(3, 8) as u64,
         seed,
+        ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };
     let sizes = if seed.is_multiple_of(2) { Sizes::default() } else { DENSE };
     Case { seed, program: seeded(sizes, seed), configuration }

@@ -1,0 +1,89 @@
+//! Watching what a node's generators make, before anything of it runs: for
+//! checkers, recorders and pictures. Decides nothing but whether the run may go
+//! on.
+
+use std::sync::Arc;
+
+use celerity_cdag::Command;
+use celerity_idag::{AllocationId, Instruction, Pilot, Released, Schedule};
+use celerity_tdag::{BufferId, BufferInfo, Task};
+
+/// Somebody who is shown one node's graphs as they are generated, in order.
+///
+/// An error of any method stops the run with
+/// [`RunError::Schedule`](crate::RunError::Schedule) before what was shown is
+/// executed.
+pub trait Observer: Send {
+    /// A buffer has been created, or renamed. `user_data` is the allocation in
+    /// `M0` that stands for a new buffer's initial contents.
+    fn buffer(&mut self, info: &Arc<BufferInfo>, user_data: Option<AllocationId>);
+
+    /// A task, with all of this node's commands, instructions and pilots for it.
+    ///
+    /// # Errors
+    /// Why the run must not go on.
+    fn task(
+        &mut self,
+        task: &Arc<Task>,
+        commands: &[Command],
+        instructions: &[Instruction],
+        pilots: &[Pilot],
+    ) -> Result<(), String>;
+
+    /// A buffer has ended: the instructions that give its memory back.
+    ///
+    /// # Errors
+    /// Why the run must not go on.
+    fn buffer_end(&mut self, buffer: BufferId, frees: &[Instruction]) -> Result<(), String>;
+}
+
+/// A node's observers, and the part of a task that they have not been shown yet.
+#[derive(Default)]
+pub(crate) struct Observers {
+    all: Vec<Box<dyn Observer>>,
+    commands: Vec<Command>,
+    instructions: Vec<Instruction>,
+    pilots: Vec<Pilot>,
+}
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
+        self.all.push(observer);
+    }
+
+    pub(crate) fn buffer(&mut self, info: &Arc<BufferInfo>, user_data: Option<AllocationId>) {
+        self.all.iter_mut().for_each(|observer| observer.buffer(info, user_data));
+    }
+
+    /// Shows what has been released last: what is in `schedule` from the given
+    /// numbers of instructions and pilots on. Costs nothing if nobody looks.
+    pub(crate) fn released(
+        &mut self,
+        released: &Released,
+        schedule: &Schedule,
+        (instructions, pilots): (usize, usize),
+    ) -> Result<(), String> {
+        if self.all.is_empty() {
+            return Ok(());
+        }
+        self.instructions.extend_from_slice(&schedule.instructions[instructions..]);
+        self.pilots.extend_from_slice(&schedule.pilots[pilots..]);
+        match released {
+            Released::Command(command) => {
+                self.commands.push(command.clone());
+                return Ok(());
+            }
+            Released::TaskEnd(task) => self.all.iter_mut().try_for_each(|observer| {
+                observer.task(task, &self.commands, &self.instructions, &self.pilots)
+            })?,
+            Released::BufferEnd(buffer) => self
+                .all
+                .iter_mut()
+                .try_for_each(|observer| observer.buffer_end(*buffer, &self.instructions))?,
+        }
+        self.commands.clear();
+        self.instructions.clear();
+        self.pilots.clear();
+        Ok(())
+    }
+}
