@@ -34,6 +34,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
 
 const BUILD: &str = "build";
 
+/// Together about a minute.
+const RANDOM_PROGRAMS: &[&str] =
+    &["run", "-p", "celerity-testkit", "--bin", "check", "--", "--programs", "5000"];
+const SIMULATED_CLUSTERS: &[&str] =
+    &["run", "-p", "celerity-testkit", "--bin", "sim", "--", "--programs", "8000"];
+
 const MUTATION_PROOF: &[&str] =
     &["test", "--package", "celerity-testkit", "--features", "mutants", "--test", "mutants"];
 
@@ -53,9 +59,10 @@ struct Outcome {
 
 /// The stages. Benchmarks and examples are compiled by the first; `--tests` then selects every
 /// target that Cargo calls tested (unit tests of libraries and programs, integration tests, and
-/// examples that ask for it), so no benchmark is run. The mutation proof comes last: it needs a
-/// build of its own, with deliberate bugs.
-fn plan(nextest: bool) -> [Stage; 4] {
+/// examples that ask for it), so no benchmark is run. Then come random programs and simulated
+/// clusters that no run before has seen; a failure prints its seed. The mutation proof comes last:
+/// it needs a build of its own, with deliberate bugs.
+fn plan(nextest: bool) -> [Stage; 6] {
     let tests: &[&str] = if nextest {
         &["nextest", "run", "--workspace", "--tests", "--no-fail-fast"]
     } else {
@@ -65,6 +72,8 @@ fn plan(nextest: bool) -> [Stage; 4] {
         Stage { name: BUILD, arguments: &["build", "--workspace", "--all-targets"] },
         Stage { name: "unit and integration tests", arguments: tests },
         Stage { name: "doc tests", arguments: &["test", "--workspace", "--doc", "--no-fail-fast"] },
+        Stage { name: "random programs", arguments: RANDOM_PROGRAMS },
+        Stage { name: "simulated clusters", arguments: SIMULATED_CLUSTERS },
         Stage { name: "mutation proof", arguments: MUTATION_PROOF },
     ]
 }

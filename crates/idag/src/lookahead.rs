@@ -228,6 +228,14 @@ impl LookaheadQueue {
     /// Appends what needs no decision of its own.
     fn push_behind(&mut self, queued: Queued) {
         let hold = self.is_holding();
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::BufferEndOvertakes.is_active()
+            && matches!(queued, Queued::BufferEnd(_))
+        {
+            self.queue.push_front(queued);
+            self.released += 1;
+            return;
+        }
         self.queue.push_back(queued);
         self.released += usize::from(!hold);
     }
@@ -251,6 +259,8 @@ impl LookaheadQueue {
 fn somebody_waits(command: &Command, task: &Task) -> bool {
     match command.kind {
         CommandKind::Epoch(_) => true,
+        #[cfg(feature = "mutants")]
+        _ if celerity_mutants::Mutant::FenceLetsNothingGo.is_active() => false,
         CommandKind::Execute { .. } => task.work == Work::Fence,
         _ => false,
     }

@@ -181,6 +181,12 @@ catalogue! {
         PilotOfPreviousMessage,
         /// Pilot: announces one row less than is sent.
         PilotShortByOne,
+        /// The end of a buffer overtakes commands that are held back.
+        BufferEndOvertakes,
+        /// A fence lets go of nothing, although the user waits for it.
+        FenceLetsNothingGo,
+        /// What cannot be copied directly is copied from the host, but never put there.
+        StagingSkipped,
     }
     Executor {
         /// Engine, completion: only the first successor hears of it.

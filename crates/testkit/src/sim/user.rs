@@ -1,7 +1,7 @@
 //! The main thread of one node's program, without a thread: it goes on when
 //! somebody lets it, and says when it has to wait.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use celerity_executor::{NodeMachine, Payload, Progress, RunError, Submission};
 use celerity_tdag::{EpochAction, Task, TaskGraph, TaskId, Work};
@@ -34,7 +34,15 @@ pub(super) struct User<'a> {
     run_ahead: u64,
     stop_at: Option<usize>,
     wait: Wait,
-    snapshots: Arc<Mutex<Vec<Snapshot>>>,
+    snapshots: Arc<Mutex<Snapshots>>,
+}
+
+/// What fences have seen.
+#[derive(Debug, Default)]
+struct Snapshots {
+    all: Vec<Snapshot>,
+    /// The statements whose fences have been reached.
+    fences: Vec<usize>,
 }
 
 /// What a program waits for.
@@ -42,6 +50,8 @@ pub(super) struct User<'a> {
 enum Wait {
     Nothing,
     Epoch(TaskId),
+    /// The snapshot of the fence at this statement.
+    Fence(usize),
     /// So many horizons to be reached.
     Horizons(u64),
     /// For nothing any more: it has ended.
@@ -92,7 +102,12 @@ impl<'a> User<'a> {
         match self.wait {
             Wait::Nothing => true,
             Wait::Ended => false,
-            Wait::Epoch(_) | Wait::Horizons(_) if self.progress.error().is_some() => true,
+            Wait::Epoch(_) | Wait::Fence(_) | Wait::Horizons(_)
+                if self.progress.error().is_some() =>
+            {
+                true
+            }
+            Wait::Fence(op) => self.lock_snapshots().fences.contains(&op),
             Wait::Epoch(task) => self.progress.epoch() >= Some(task),
             Wait::Horizons(count) => self.progress.passed_horizons() >= count,
         }
@@ -130,6 +145,7 @@ impl<'a> User<'a> {
         match self.wait {
             Wait::Nothing => Some(format!("is at statement {}", self.next_op)),
             Wait::Epoch(task) => Some(format!("waits for epoch {task}")),
+            Wait::Fence(op) => Some(format!("waits for the fence at statement {op}")),
             Wait::Horizons(count) => Some(format!("waits for {count} horizons")),
             Wait::Ended => None,
         }
@@ -137,11 +153,15 @@ impl<'a> User<'a> {
 
     /// What the fences have seen so far, in order of the program.
     pub(super) fn observation(&self) -> Observation {
-        let mut snapshots = self.snapshots.lock().expect("nobody panics while recording").clone();
+        let mut snapshots = self.lock_snapshots().all.clone();
         // Fences may complete in any order; those of one statement are stored
         // together, in order of its accesses.
         snapshots.sort_by_key(|snapshot| snapshot.op);
         Observation { snapshots }
+    }
+
+    fn lock_snapshots(&self) -> MutexGuard<'_, Snapshots> {
+        self.snapshots.lock().expect("nobody panics while recording")
     }
 
     fn statement(&mut self, index: usize, machine: &mut NodeMachine) -> Result<(), Violation> {
@@ -189,6 +209,11 @@ impl<'a> User<'a> {
         let _ = self.graph.commit(declared.map_err(refused)?, &mut self.batch);
         let payload = self.payload(op, task);
         self.send_tasks(Some(payload), machine);
+        // Every other fence is waited for at once, as by a program that looks at
+        // its result.
+        if task.kind == TaskKind::Fence && op.is_multiple_of(2) {
+            self.wait = Wait::Fence(op);
+        }
         Ok(())
     }
 
@@ -200,7 +225,9 @@ impl<'a> User<'a> {
             TaskKind::Fence => {
                 let record = self.snapshots.clone();
                 Payload::Host(kernel.into_snapshot_function(move |snapshots| {
-                    record.lock().expect("nobody panics while recording").extend(snapshots);
+                    let mut record = record.lock().expect("nobody panics while recording");
+                    record.all.extend(snapshots);
+                    record.fences.push(op);
                 }))
             }
         }

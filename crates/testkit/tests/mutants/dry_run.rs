@@ -29,8 +29,7 @@ pub(crate) fn check(program: &Program, configuration: &Configuration) -> Outcome
     let text = |violation: celerity_testkit::violation::Violation| violation.to_string();
     let tasks = TaskTrace::of(program, configuration.task_graph()).map_err(text)?;
     let commands = CommandTrace::of_all(&tasks, configuration.nodes).map_err(text)?;
-    let traces =
-        InstructionTrace::of_all(&tasks, &commands, configuration.devices).map_err(text)?;
+    let traces = InstructionTrace::on(&tasks, &commands, configuration).map_err(text)?;
     let mut cluster = Cluster::new(&traces, configuration.devices);
     let mut random = Mixer::for_item(1, [configuration.seed, 0, 0]);
     while let Some(step) = cluster.choose(&mut random) {

@@ -7,6 +7,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use celerity_idag::Lookahead;
 use celerity_mutants::{Layer, Mutant};
 use celerity_testkit::check::{self, Configuration, Verdict};
 use celerity_testkit::hash::Mixer;
@@ -45,6 +46,8 @@ fn case(seed: u64) -> Case {
     let configuration = Configuration {
         horizon_step: 1 + draw(2, 5) as u64,
         horizon_max_parallelism: 2 + draw(3, 8) as u64,
+        lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][draw(4, 3)],
+        links: if draw(5, 3) > 0 { u64::MAX } else { draw(6, usize::MAX) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };
