@@ -6,11 +6,9 @@ use std::sync::Arc;
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, NodeId};
 use celerity_idag::{InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::Box3;
-use celerity_tdag::{
-    Access, BufferId, EpochAction, IndexSpace, NewBuffer, Task, TaskGraph, TaskGraphConfig,
-    TaskSpec, Work,
-};
+use celerity_tdag::{Access, BufferId, IndexSpace, Task, TaskGraphConfig, Work};
 
+use crate::task_source::TaskSource;
 use crate::topologies::Sink;
 
 /// How many layers there are, and for which cluster.
@@ -43,6 +41,13 @@ impl Shape {
     pub fn new(depth: Depth, nodes: usize, devices: usize) -> Self {
         Self { nodes, local: 0, devices, depth }
     }
+
+    /// The same cluster seen from a node in the middle, which has neighbours on
+    /// both sides if there are three nodes or more.
+    #[must_use]
+    pub fn in_the_middle(self) -> Self {
+        Self { local: self.nodes / 2, ..self }
+    }
 }
 
 /// What came out of a [`Pipeline`].
@@ -65,13 +70,11 @@ pub struct Pipeline {
     shape: Shape,
     forgets: bool,
     forgotten: Output,
-    task_graph: TaskGraph,
+    /// The first layer.
+    source: TaskSource,
     /// `None`, like the next, where the shape ends before it.
     command_graph: Option<CommandGraph>,
     instruction_graph: Option<InstructionGraph>,
-    task_name: Arc<str>,
-    /// Tasks that have not been through the later layers.
-    fresh: Vec<Arc<Task>>,
     tasks: Vec<Arc<Task>>,
     commands: Vec<Command>,
     schedule: Schedule,
@@ -93,18 +96,14 @@ impl Pipeline {
         };
         let instructions = InstructionGraphConfig { devices: shape.devices };
         let reaches = |depth| shape.depth >= depth;
-        let mut task_graph = TaskGraph::new(config);
-        let fresh = vec![task_graph.start()];
         let mut pipeline = Self {
             shape,
             forgets: false,
             forgotten: Output::default(),
-            task_graph,
+            source: TaskSource::new(config),
             command_graph: reaches(Depth::Commands).then(|| CommandGraph::new(commands)),
             instruction_graph: reaches(Depth::Instructions)
                 .then(|| InstructionGraph::new(instructions)),
-            task_name: "benchmark".into(),
-            fresh,
             tasks: Vec::new(),
             commands: Vec::new(),
             schedule: Schedule::default(),
@@ -128,7 +127,7 @@ impl Pipeline {
     /// Submits the shutdown epoch and says how much has been generated.
     #[must_use]
     pub fn finish(mut self) -> Output {
-        self.task_graph.epoch(EpochAction::Shutdown, &mut self.fresh);
+        self.source.shutdown();
         self.advance();
         Output {
             tasks: self.forgotten.tasks + self.tasks.len(),
@@ -138,16 +137,14 @@ impl Pipeline {
     }
 
     fn submit(&mut self, work: Work, accesses: Vec<Access>) {
-        let spec = TaskSpec { name: self.task_name.clone(), work, accesses, location: None };
-        let declared = self.task_graph.declare(spec).expect("the benchmarks' programs are valid");
-        self.task_graph.commit(declared, &mut self.fresh);
+        self.source.submit(work, accesses);
         self.advance();
     }
 
     /// Sends the fresh tasks through the later layers.
     fn advance(&mut self) {
         let (mut overlaps, mut mistakes) = (Vec::new(), Vec::new());
-        for task in self.fresh.drain(..) {
+        for task in self.source.drain() {
             let first = self.commands.len();
             if let Some(graph) = &mut self.command_graph {
                 graph.schedule(&task, &mut self.commands, &mut overlaps);
@@ -181,14 +178,7 @@ impl Sink for Pipeline {
     }
 
     fn buffer(&mut self, dims: u8, extent: Box3, host_initialized: bool) -> BufferId {
-        let buffer = self.task_graph.create_buffer(NewBuffer {
-            name: None,
-            dims,
-            extent,
-            elem_size: 4,
-            elem_align: 4,
-            host_initialized,
-        });
+        let buffer = self.source.buffer(dims, extent, host_initialized);
         if let Some(graph) = &mut self.command_graph {
             graph.register_buffer(&buffer);
         }

@@ -132,19 +132,36 @@ fn soup(sink: &mut impl Sink, tasks: usize) {
 }
 
 fn chain(sink: &mut impl Sink, tasks: usize) {
-    let extent = Box3::from_range([sink.nodes(), sink.nodes()]);
-    let [mut from, mut to] = [(); 2].map(|()| sink.buffer(2, extent, true));
-    for _ in 0..tasks {
+    let mut chain = Chain::start(sink);
+    (0..tasks).for_each(|_| chain.step(sink));
+}
+
+/// Transposes a matrix of one element per pair of nodes, back and forth.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    extent: Box3,
+    from: BufferId,
+    to: BufferId,
+}
+
+impl Chain {
+    pub(crate) fn start(sink: &mut impl Sink) -> Self {
+        let extent = Box3::from_range([sink.nodes(), sink.nodes()]);
+        let [from, to] = [(); 2].map(|()| sink.buffer(2, extent, true));
+        Self { extent, from, to }
+    }
+
+    pub(crate) fn step(&mut self, sink: &mut impl Sink) {
         let transposed = reader(|input| {
             let (min, max) = (input.chunk.min(), input.chunk.max());
             Box3::new([min[1], min[0], 0], [max[1], max[0], 1])
         });
         let accesses = vec![
-            access(from, AccessMode::Read, transposed),
-            access(to, AccessMode::Write, Mapper::OneToOne),
+            access(self.from, AccessMode::Read, transposed),
+            access(self.to, AccessMode::Write, Mapper::OneToOne),
         ];
-        sink.task(2, extent, accesses);
-        std::mem::swap(&mut from, &mut to);
+        sink.task(2, self.extent, accesses);
+        std::mem::swap(&mut self.from, &mut self.to);
     }
 }
 
@@ -176,44 +193,95 @@ fn tree(sink: &mut impl Sink, columns_at: impl Fn(usize) -> usize) {
 }
 
 fn wave_sim(sink: &mut impl Sink, steps: usize) {
-    let extent = Box3::from_range([512, 512]);
-    let [mut up, mut u] = [(); 2].map(|()| sink.buffer(2, extent, false));
-    for buffer in [u, up] {
-        sink.task(2, extent, vec![access(buffer, AccessMode::Write, Mapper::OneToOne)]);
+    let mut wave = WaveSim::start(sink);
+    wave.task(sink);
+    (0..steps).for_each(|_| wave.step(sink));
+}
+
+/// The wave equation on 512² elements.
+#[derive(Debug)]
+pub(crate) struct WaveSim {
+    /// One step behind `u`, and overwritten with one step ahead.
+    up: BufferId,
+    u: BufferId,
+}
+
+impl WaveSim {
+    const EXTENT: [usize; 2] = [512, 512];
+
+    pub(crate) fn start(sink: &mut impl Sink) -> Self {
+        let extent = Box3::from_range(Self::EXTENT);
+        let [up, u] = [(); 2].map(|()| sink.buffer(2, extent, false));
+        for buffer in [u, up] {
+            sink.task(2, extent, vec![access(buffer, AccessMode::Write, Mapper::OneToOne)]);
+        }
+        Self { up, u }
     }
-    let step = |sink: &mut _, up, u| {
-        let halo = Mapper::neighborhood_shaped([1, 1], NeighborhoodShape::AlongAxes);
+
+    pub(crate) fn step(&mut self, sink: &mut impl Sink) {
+        self.task(sink);
+        std::mem::swap(&mut self.up, &mut self.u);
+    }
+
+    fn task(&self, sink: &mut impl Sink) {
         let accesses = vec![
-            access(up, AccessMode::ReadWrite, Mapper::OneToOne),
-            access(u, AccessMode::Read, halo),
+            access(self.up, AccessMode::ReadWrite, Mapper::OneToOne),
+            access(self.u, AccessMode::Read, five_points()),
         ];
-        Sink::task(sink, 2, extent, accesses);
-    };
-    step(sink, up, u);
-    for _ in 0..steps {
-        step(sink, up, u);
-        std::mem::swap(&mut up, &mut u);
+        sink.task(2, Box3::from_range(Self::EXTENT), accesses);
     }
 }
 
+/// An element and its four neighbours.
+pub(crate) fn five_points() -> Mapper {
+    Mapper::neighborhood_shaped([1, 1], NeighborhoodShape::AlongAxes)
+}
+
 fn jacobi(sink: &mut impl Sink, steps: usize) {
-    let (matrix, vector) = (Box3::from_range([1024, 1024]), Box3::from_range([1024]));
-    let a = sink.buffer(2, matrix, true);
-    let b = sink.buffer(1, vector, true);
-    let [mut x, mut x_new] = [(); 2].map(|()| sink.buffer(1, vector, false));
-    sink.task(1, vector, vec![access(x, AccessMode::Write, Mapper::OneToOne)]);
-    let rows = |input: &MapperInput| interval(input, 0);
-    let (read_rows, write_rows) = (reader(rows), writer(rows));
-    let read_columns = reader(|input| interval(input, 1));
-    for _ in 0..steps {
+    let mut jacobi = Jacobi::start(sink);
+    (0..steps).for_each(|_| jacobi.step(sink));
+}
+
+/// A Jacobi solver for 1024 unknowns.
+#[derive(Debug)]
+pub(crate) struct Jacobi {
+    a: BufferId,
+    b: BufferId,
+    x: BufferId,
+    x_new: BufferId,
+    read_rows: Mapper,
+    write_rows: Mapper,
+    read_columns: Mapper,
+}
+
+impl Jacobi {
+    const UNKNOWNS: usize = 1024;
+
+    pub(crate) fn start(sink: &mut impl Sink) -> Self {
+        let vector = Box3::from_range([Self::UNKNOWNS]);
+        let a = sink.buffer(2, Self::matrix(), true);
+        let b = sink.buffer(1, vector, true);
+        let [x, x_new] = [(); 2].map(|()| sink.buffer(1, vector, false));
+        sink.task(1, vector, vec![access(x, AccessMode::Write, Mapper::OneToOne)]);
+        let rows = |input: &MapperInput| interval(input, 0);
+        let (read_rows, write_rows) = (reader(rows), writer(rows));
+        let read_columns = reader(|input| interval(input, 1));
+        Self { a, b, x, x_new, read_rows, write_rows, read_columns }
+    }
+
+    pub(crate) fn step(&mut self, sink: &mut impl Sink) {
         let accesses = vec![
-            access(a, AccessMode::Read, Mapper::OneToOne),
-            access(b, AccessMode::Read, read_rows.clone()),
-            access(x, AccessMode::Read, read_columns.clone()),
-            access(x_new, AccessMode::Write, write_rows.clone()),
+            access(self.a, AccessMode::Read, Mapper::OneToOne),
+            access(self.b, AccessMode::Read, self.read_rows.clone()),
+            access(self.x, AccessMode::Read, self.read_columns.clone()),
+            access(self.x_new, AccessMode::Write, self.write_rows.clone()),
         ];
-        sink.task(2, matrix, accesses);
-        std::mem::swap(&mut x, &mut x_new);
+        sink.task(2, Self::matrix(), accesses);
+        std::mem::swap(&mut self.x, &mut self.x_new);
+    }
+
+    fn matrix() -> Box3 {
+        Box3::from_range([Self::UNKNOWNS, Self::UNKNOWNS])
     }
 }
 
@@ -222,7 +290,7 @@ fn interval(input: &MapperInput, dim: usize) -> Box3 {
     Box3::new([input.chunk.min()[dim], 0, 0], [input.chunk.max()[dim], 1, 1])
 }
 
-fn access(buffer: BufferId, mode: AccessMode, mapper: Mapper) -> Access {
+pub(crate) fn access(buffer: BufferId, mode: AccessMode, mapper: Mapper) -> Access {
     Access { buffer, mode, mapper }
 }
 

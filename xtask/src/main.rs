@@ -39,7 +39,9 @@ enum Command {
     /// Run benchmarks and compare them with the reference figures.
     ///
     /// Prints our median beside the best build of the C++ original for every case that both have,
-    /// and writes the same figures to `bench-results.json` in the target directory.
+    /// and writes the same figures to `bench-results.json` in the target directory. With `graphs`,
+    /// heap allocations per task are counted, too. After `scaling`, named as a group, the picture
+    /// docs/figures/scheduling-scaling.svg is drawn anew.
     Bench {
         /// Benchmark files to run, as named in benches/benches (default: all of them)
         #[arg(value_name = "GROUP")]

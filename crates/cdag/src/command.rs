@@ -43,11 +43,7 @@ impl fmt::Display for TransferId {
 
 /// A node of the command graph.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Command {
     /// Its id, dense in order of generation, local to this node.
     pub id: CommandId,
@@ -61,11 +57,7 @@ pub struct Command {
 
 /// What a command does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub enum CommandKind {
     /// This node's share of a task: a chunk of a kernel's index space, a host
     /// task or a fence.

@@ -143,12 +143,11 @@ impl CommandGraph {
             for (node, chunk) in self.remote(chunks) {
                 let writes = need.writes_of(chunk, task.work.extent());
                 unwritten.subtract(&writes);
-                let region = writes.intersection(&need.writes);
-                if !region.is_empty() {
+                if writes.intersects(&need.writes) {
                     diagnostics.push(Diagnostic::OverlappingWrites {
                         task: task.to_string(),
                         buffer: name(),
-                        region,
+                        region: writes.intersection(&need.writes),
                         first: self.config.local,
                         second: node,
                     });
@@ -220,8 +219,9 @@ impl CommandGraph {
         if region.is_empty() {
             return;
         }
-        let dependencies = overwriting(state, &self.frontier, &region);
-        let dependencies = or_synchronized(dependencies, &self.frontier);
+        let mut dependencies = Dependencies::default();
+        before_overwriting(state, &self.frontier, &region, &mut dependencies);
+        or_synchronized(&mut dependencies, &self.frontier);
         state.receive(&region, self.frontier.next_id());
         let transfer = TransferId { consumer: task.id, buffer: need.buffer };
         let kind = CommandKind::AwaitPush { transfer, region };
@@ -242,12 +242,10 @@ impl CommandGraph {
             state.holdings.for_each_in_region(&need.reads, |_, holding| {
                 dependencies.add(frontier.representative(holding.writer), DependencyKind::True);
             });
-            for dep in overwriting(state, frontier, &need.writes).iter() {
-                dependencies.add(dep.on, dep.kind);
-            }
+            before_overwriting(state, frontier, &need.writes, &mut dependencies);
         }
+        or_synchronized(&mut dependencies, frontier);
         let kind = CommandKind::Execute { chunk };
-        let dependencies = or_synchronized(dependencies, frontier);
         emit(&mut self.frontier, task, kind, dependencies, out)
     }
 
@@ -260,8 +258,10 @@ impl CommandGraph {
             }
             match execute {
                 Some(id) if need.writes.is_empty() => state.readers.add(id, &need.reads),
-                Some(id) => state.readers.add(id, &need.reads.difference(&need.writes)),
-                None => {}
+                Some(id) if !need.reads.is_empty() => {
+                    state.readers.add(id, &need.reads.difference(&need.writes));
+                }
+                _ => {}
             }
         }
     }
@@ -336,38 +336,34 @@ fn by_region(targets: &[(NodeId, Region)]) -> impl Iterator<Item = (&Region, Nod
     })
 }
 
-/// What a command must wait for before it overwrites `region`; the readers of
-/// that region are forgotten, whoever writes next waits for this command.
-fn overwriting(
+/// Adds what a command must wait for before it overwrites `region`; the readers
+/// of that region are forgotten, whoever writes next waits for this command.
+fn before_overwriting(
     state: &mut BufferState,
     frontier: &Frontier<CommandId>,
     region: &Region,
-) -> Dependencies<CommandId> {
-    let mut dependencies = Dependencies::default();
+    dependencies: &mut Dependencies<CommandId>,
+) {
+    if region.is_empty() {
+        return;
+    }
     state.holdings.for_each_in_region(region, |_, holding| {
         dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
     });
-    if !region.is_empty() {
-        state.readers.overwrite(region, |reader| {
-            #[cfg(feature = "mutants")]
-            if celerity_mutants::Mutant::CommandSkipsReaders.is_active() {
-                return;
-            }
-            dependencies.add(frontier.representative(reader), DependencyKind::Anti);
-        });
-    }
-    dependencies
+    state.readers.overwrite(region, |reader| {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::CommandSkipsReaders.is_active() {
+            return;
+        }
+        dependencies.add(frontier.representative(reader), DependencyKind::Anti);
+    });
 }
 
 /// A command that waits for nothing else waits for the synchronisation point.
-fn or_synchronized(
-    mut dependencies: Dependencies<CommandId>,
-    frontier: &Frontier<CommandId>,
-) -> Dependencies<CommandId> {
+fn or_synchronized(dependencies: &mut Dependencies<CommandId>, frontier: &Frontier<CommandId>) {
     if dependencies.is_empty() {
         dependencies.push_new(frontier.synchronization_point(), DependencyKind::Order);
     }
-    dependencies
 }
 
 fn emit(

@@ -78,13 +78,7 @@ impl BufferState {
 
     /// The parts of `region` that are not current here.
     pub(crate) fn missing(&self, region: &Region) -> Region {
-        let mut missing = Region::empty();
-        self.holdings.for_each_in_region(region, |part, holding| {
-            if holding.state == State::Stale {
-                missing.union_box(&part);
-            }
-        });
-        missing
+        self.holdings.select(region, |holding| holding.state == State::Stale)
     }
 
     /// Notes that `writer` has received `region`.

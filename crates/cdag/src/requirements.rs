@@ -21,14 +21,18 @@ pub(crate) struct Requirement<'a> {
     writer: Option<&'a Access>,
 }
 
+/// One entry per buffer of a task.
+pub(crate) type Requirements<'a> = SmallVec<[Requirement<'a>; 4]>;
+
 /// All buffers of a task. `local` is empty if this node runs nothing.
+#[inline]
 pub(crate) fn requirements<'a>(
     task: &'a Task,
     local: Box3,
     extent_of: impl Fn(BufferId) -> Box3,
-) -> SmallVec<[Requirement<'a>; 3]> {
+) -> Requirements<'a> {
     let global = task.work.extent();
-    let mut found = SmallVec::<[Requirement<'a>; 3]>::new();
+    let mut found = Requirements::new();
     for access in &task.accesses {
         let extent = extent_of(access.buffer);
         let slot = found.iter().position(|entry| entry.buffer == access.buffer);
@@ -56,17 +60,17 @@ impl<'a> Requirement<'a> {
 
     fn add(&mut self, access: &'a Access, local: Box3, global: Box3) {
         let image = access.mapper.map(&self.input(local, global));
-        if access.mode.writes() {
-            self.writes_of_all = access.mapper.map(&self.input(global, global));
-            self.writer = Some(access);
-        }
-        match (access.mode.reads(), access.mode.writes()) {
-            (true, false) => self.reads.union_with(&image),
-            (false, true) => self.writes = image,
-            _ => (self.reads, self.writes) = (image.clone(), image),
-        }
         if access.mode.reads() {
+            self.reads.union_with(&image);
             self.readers.push(access);
+        }
+        if access.mode.writes() {
+            self.writes_of_all = match local == global {
+                true => image.clone(),
+                false => access.mapper.map(&self.input(global, global)),
+            };
+            self.writes = image;
+            self.writer = Some(access);
         }
     }
 

@@ -129,7 +129,7 @@ fn take_overlapping(
     buffer: &mut BufferState,
     memory: MemoryId,
     extent: &Box3,
-) -> SmallVec<[Backing; 1]> {
+) -> SmallVec<[Backing; 2]> {
     let mut taken = SmallVec::new();
     let backings = buffer.backings_mut(memory);
     let mut position = 0;

@@ -23,9 +23,9 @@ pub(crate) fn make_coherent(
     memory: MemoryId,
     region: &Region,
 ) {
-    for (part, source) in missing(buffer, links, memory, region) {
-        copy_between(stream, out, buffer, (source, memory), part);
-        buffer.note_copy(&part, memory);
+    for (part, source) in &missing(buffer, links, memory, region) {
+        copy_between(stream, out, buffer, (*source, memory), *part);
+        buffer.note_copy(part, memory);
     }
 }
 

@@ -45,7 +45,8 @@ impl Stream {
 
     /// The dependencies of the next instruction, to be filled in.
     pub(crate) fn waits(&self) -> Waits {
-        Waits { ids: InstructionDependencies::new(), point: self.frontier.synchronization_point() }
+        let point = self.frontier.synchronization_point();
+        Waits { ids: InstructionDependencies::new(), newest: point, point }
     }
 
     /// Appends an instruction; one that waits for nothing else waits for the
@@ -83,14 +84,18 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) struct Waits {
     ids: InstructionDependencies,
+    /// The newest of them, if there are any.
+    newest: InstructionId,
     point: InstructionId,
 }
 
 impl Waits {
+    /// O(1) if ids come in ascending order, as those of many readers do.
     #[inline]
     pub(crate) fn add(&mut self, id: InstructionId) {
         let id = id.max(self.point);
-        if !self.ids.contains(&id) {
+        if id > self.newest || !self.ids.contains(&id) {
+            self.newest = self.newest.max(id);
             self.ids.push(id);
         }
     }

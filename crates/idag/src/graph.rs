@@ -196,9 +196,10 @@ impl InstructionGraph {
     }
 
     fn execute(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
-        self.allocate(launches, out);
-        self.receive(launches, out);
-        self.stage(launches, out);
+        let buffers = buffers_of(launches);
+        self.allocate(&buffers, launches, out);
+        self.receive(&buffers, launches, out);
+        self.stage(&buffers, launches, out);
         for (memory, access) in reading(launches) {
             let buffer = self.buffers.get_mut(access.buffer);
             make_coherent(&mut self.stream, out, buffer, &self.links, memory, &access.region);
@@ -208,14 +209,20 @@ impl InstructionGraph {
         }
     }
 
-    fn allocate(&mut self, launches: &Launches, out: &mut Schedule) {
-        for id in buffers_of(launches) {
+    fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
+        for &id in buffers {
             let buffer = self.buffers.get_mut(id);
             let mut on_host = landing_boxes(buffer.awaited.iter().map(|awaited| &awaited.region));
             on_host.extend(staging_boxes(&staged_by(launches, buffer, &self.links)));
             for on_memory in launches.chunk_by(|a, b| a.memory == b.memory) {
-                let (memory, mut needs) = (on_memory[0].memory, needs_of(on_memory, id));
-                if memory == MemoryId::HOST {
+                let memory = on_memory[0].memory;
+                let is_host = memory == MemoryId::HOST;
+                // The rule, once a program has touched all of its data.
+                if (!is_host || on_host.is_empty()) && is_allocated(on_memory, buffer) {
+                    continue;
+                }
+                let mut needs = needs_of(on_memory, id);
+                if is_host {
                     needs.boxes.extend(on_host.drain(..));
                 }
                 allocate(&mut self.stream, out, buffer, memory, &needs);
@@ -227,8 +234,8 @@ impl InstructionGraph {
         }
     }
 
-    fn receive(&mut self, launches: &Launches, out: &mut Schedule) {
-        for id in buffers_of(launches) {
+    fn receive(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
+        for &id in buffers {
             let buffer = self.buffers.get_mut(id);
             if buffer.awaited.is_empty() {
                 continue;
@@ -240,11 +247,15 @@ impl InstructionGraph {
         }
     }
 
-    fn stage(&mut self, launches: &Launches, out: &mut Schedule) {
+    fn stage(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
         if self.links.are_complete() {
             return;
         }
-        for id in buffers_of(launches) {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::StagingSkipped.is_active() {
+            return;
+        }
+        for &id in buffers {
             let buffer = self.buffers.get_mut(id);
             let region = staged_by(launches, buffer, &self.links);
             let memory = MemoryId::HOST;
@@ -298,6 +309,16 @@ fn staged_by(launches: &Launches, buffer: &BufferState, links: &Links) -> Region
     all
 }
 
+/// Whether all that launches on one memory touch of a buffer lies in allocations.
+fn is_allocated(launches: &[Launch], buffer: &BufferState) -> bool {
+    launches.iter().all(|launch| {
+        let mut accesses = launch.accesses.iter().filter(|access| access.buffer == buffer.id);
+        accesses.all(|PlannedAccess { bounds, .. }| {
+            bounds.is_empty() || buffer.backing_of(launch.memory, bounds).is_some()
+        })
+    })
+}
+
 /// What the launches on one memory need of one buffer.
 fn needs_of(launches: &[Launch], buffer: BufferId) -> Needs {
     let mut needs = Needs::default();
@@ -329,9 +350,11 @@ fn check_writes(
     buffers: &Buffers,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
+    if launches.len() < 2 {
+        return;
+    }
     for (slot, access) in task.accesses.iter().enumerate() {
-        if launches.len() < 2 || !access.mode.writes() || !matches!(access.mapper, Mapper::User(_))
-        {
+        if !access.mode.writes() || !matches!(access.mapper, Mapper::User(_)) {
             continue;
         }
         let buffer = buffers.get(access.buffer);

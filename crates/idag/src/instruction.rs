@@ -61,11 +61,7 @@ pub type InstructionDependencies = SmallVec<[InstructionId; 4]>;
 
 /// A node of the instruction graph.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Instruction {
     /// Its id, dense in order of generation, which is a topological order.
     pub id: InstructionId,
@@ -79,11 +75,7 @@ pub struct Instruction {
 /// Where the elements of a buffer's box lie: row-major, dense, from the start
 /// of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Placement {
     /// The allocation.
     pub allocation: AllocationId,
@@ -95,11 +87,7 @@ pub struct Placement {
 
 /// What a kernel, host task or fence touches through one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct BoundAccess {
     /// The buffer.
     pub buffer: BufferId,
@@ -111,11 +99,7 @@ pub struct BoundAccess {
 
 /// What an instruction does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub enum InstructionKind {
     /// Allocates zeroed memory.
     Alloc {
@@ -210,11 +194,7 @@ pub enum InstructionKind {
 
 /// The target of a receive or split receive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Inbound {
     /// What the data is for.
     pub transfer: TransferId,
@@ -229,11 +209,7 @@ pub struct Inbound {
 
 /// Tells a receiver, ahead of time, what a message will bring (002 §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Pilot {
     /// The receiver.
     pub to: NodeId,

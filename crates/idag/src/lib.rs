@@ -17,9 +17,9 @@ mod pieces;
 mod plan;
 mod receive;
 mod send;
-mod staging;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod staging;
 pub mod wire;
 
 pub use diagnostic::Diagnostic;

@@ -107,6 +107,7 @@ pub struct LookaheadQueue {
 
 /// What takes its turn.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 enum Queued {
     Command { command: Command, task: Arc<Task>, launches: Launches },
     TaskEnd(Arc<Task>),
@@ -115,6 +116,7 @@ enum Queued {
 
 /// What the instructions of one [`LookaheadQueue::release`] are for.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 pub enum Released {
     /// A command.
     Command(Command),

@@ -15,7 +15,7 @@ pub(crate) struct Launch {
     pub(crate) memory: MemoryId,
     pub(crate) chunk: Box3,
     /// In the order of the task's accesses.
-    pub(crate) accesses: SmallVec<[PlannedAccess; 3]>,
+    pub(crate) accesses: PlannedAccesses,
 }
 
 /// What a launch does through one access.
@@ -28,6 +28,8 @@ pub(crate) struct PlannedAccess {
     pub(crate) bounds: Box3,
 }
 
+pub(crate) type PlannedAccesses = SmallVec<[PlannedAccess; 4]>;
+
 pub(crate) type Launches = SmallVec<[Launch; 1]>;
 
 /// Splits command chunks over devices.
@@ -35,8 +37,11 @@ pub(crate) type Launches = SmallVec<[Launch; 1]>;
 pub(crate) struct Planner {
     devices: usize,
     /// The most recent split; programs repeat few index spaces, mostly one.
-    last: Option<(IndexSpace, Box3, Vec<(DeviceId, Box3)>)>,
+    last: Option<(IndexSpace, Box3, DeviceChunks)>,
 }
+
+/// The chunks of a split, by the device that runs them.
+type DeviceChunks = Vec<(DeviceId, Box3)>;
 
 impl Planner {
     pub(crate) fn new(devices: usize) -> Self {
@@ -84,11 +89,7 @@ impl Planner {
     }
 }
 
-fn map_accesses(
-    task: &Task,
-    chunk: Box3,
-    extent_of: impl Fn(BufferId) -> Box3,
-) -> SmallVec<[PlannedAccess; 3]> {
+fn map_accesses(task: &Task, chunk: Box3, extent_of: impl Fn(BufferId) -> Box3) -> PlannedAccesses {
     let global = task.work.extent();
     let map = |access: &celerity_tdag::Access| {
         let buffer = extent_of(access.buffer);

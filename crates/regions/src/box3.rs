@@ -199,6 +199,13 @@ impl Box3 {
         Box3::new(min, max)
     }
 
+    /// The [intersection](Self::intersection) with a box that holds this one as a rule, which
+    /// is then quicker to see than to compute.
+    #[inline]
+    pub(crate) fn clamped(&self, bounds: &Box3) -> Box3 {
+        if bounds.contains(self) { *self } else { self.intersection(bounds) }
+    }
+
     /// The intersection of boxes that are known to intersect.
     #[inline]
     pub(crate) fn overlap(&self, other: &Box3) -> Box3 {
@@ -299,19 +306,19 @@ impl Box3 {
     #[inline]
     pub(crate) fn for_each_outside(&self, hole: &Box3, mut visit: impl FnMut(Box3)) {
         debug_assert!(!hole.is_empty() && self.contains(hole));
-        let mut emit = |part: Box3| {
-            if !part.is_empty() {
-                visit(part);
+        let mut emit = |part: &Box3, dim: usize, lo: u64, hi: u64| {
+            if lo < hi {
+                visit(part.with_extent(dim, lo, hi));
             }
         };
         let slab = self.with_extent(0, hole.min[0], hole.max[0]);
         let row = slab.with_extent(1, hole.min[1], hole.max[1]);
-        emit(self.with_extent(0, self.min[0], hole.min[0]));
-        emit(slab.with_extent(1, self.min[1], hole.min[1]));
-        emit(row.with_extent(2, self.min[2], hole.min[2]));
-        emit(row.with_extent(2, hole.max[2], self.max[2]));
-        emit(slab.with_extent(1, hole.max[1], self.max[1]));
-        emit(self.with_extent(0, hole.max[0], self.max[0]));
+        emit(self, 0, self.min[0], hole.min[0]);
+        emit(&slab, 1, self.min[1], hole.min[1]);
+        emit(&row, 2, self.min[2], hole.min[2]);
+        emit(&row, 2, hole.max[2], self.max[2]);
+        emit(&slab, 1, hole.max[1], self.max[1]);
+        emit(self, 0, hole.max[0], self.max[0]);
     }
 }
 

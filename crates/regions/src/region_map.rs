@@ -3,9 +3,9 @@
 //! Owns the choice between three representations, and clipping to the extent, so that the
 //! representations see only non-empty boxes inside of it:
 //!
-//! - `slices`: entries that cut the extent along dimension 0 only, in order. One value for
+//! - `slices`: entries that cut the extent along one dimension only, in order. One value for
 //!   the whole extent is the special case that every map starts as; 1-D extents never leave
-//!   this form, and row-wise split buffers of any dimensionality stay in it.
+//!   this form, and buffers that are split by rows, or by columns, stay in it.
 //! - `flat`: an unordered list of boxes, for up to [`FLAT_MAX`] entries.
 //! - `tree`: an R*-tree, for more.
 //!
@@ -17,6 +17,8 @@ mod slices;
 mod tree;
 
 use std::fmt;
+
+use smallvec::SmallVec;
 
 use crate::box3::{Box3, Coord3};
 use crate::region::{Region, RegionBuilder};
@@ -43,7 +45,7 @@ const TREE_MIN: usize = FLAT_MAX / 2;
 /// never on addresses or hashes.
 ///
 /// In the complexities below, n is the number of entries, k the number that intersect the
-/// box in question. Maps of a single value, and maps cut along dimension 0 only ("sliced"),
+/// box in question. Maps of a single value, and maps cut along one dimension only ("sliced"),
 /// are searched in O(log n); other maps in O(n) for up to a few hundred entries, and in
 /// O(log n + k) on average beyond.
 ///
@@ -100,7 +102,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// Maps every element of the box to `value`, ignoring what lies outside the extent.
     /// O(k) plus the search, and O(n) to move later entries if a sliced map grows or shrinks.
     pub fn update_box(&mut self, at: &Box3, value: V) {
-        let at = at.intersection(&self.extent);
+        let at = at.clamped(&self.extent);
         #[cfg(feature = "mutants")]
         let at = celerity_mutants::Mutant::UpdateLeavesRim.alter(at, |at| {
             Box3::new(at.min(), [at.max()[0], at.max()[1].max(2) - 1, at.max()[2]])
@@ -108,18 +110,20 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         if at.is_empty() {
             return;
         }
+        if at == self.extent {
+            return self.fill(value);
+        }
         if let Store::Slices(slices) = &mut self.store {
-            if slices::spans(&self.extent, &at) {
+            if slices.turn_to(&self.extent, &at) {
                 return slices.update(&self.extent, &at, value);
             }
-            if *slices.get(at.min()[0]) == value && slices.covers_with_one(&self.extent, &at) {
+            if *slices.get(at.min()) == value && slices.covers_with_one(&self.extent, &at) {
                 return;
             }
             self.store = Store::Flat(Flat::new(slices.take_entries(&self.extent)));
         }
         match &mut self.store {
             Store::Slices(_) => unreachable!("a sliced map was just converted"),
-            _ if at == self.extent => return *self = RegionMap::new(self.extent, value),
             Store::Flat(flat) => flat.update(&at, value),
             Store::Tree(tree) => tree.update(&at, value),
         }
@@ -141,7 +145,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// not allocate, except perhaps for the path through the tree of a large map.
     #[inline]
     pub fn for_each_in(&self, within: &Box3, mut visit: impl FnMut(Box3, &V)) {
-        let within = within.intersection(&self.extent);
+        let within = within.clamped(&self.extent);
         if within.is_empty() {
             return;
         }
@@ -179,7 +183,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             self.extent
         );
         match &self.store {
-            Store::Slices(slices) => slices.get(at[0]),
+            Store::Slices(slices) => slices.get(at),
             Store::Flat(flat) => flat.get(at),
             Store::Tree(tree) => tree.get(at),
         }
@@ -191,7 +195,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// changes, or O(n log n) if they are many.
     pub fn modify(&mut self, within: &Region, mut change: impl FnMut(&V) -> V) {
         for part in within.boxes() {
-            self.modify_box(&part.intersection(&self.extent), &mut change);
+            self.modify_box(&part.clamped(&self.extent), &mut change);
         }
     }
 
@@ -203,7 +207,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             flat.modify(within, change);
             return self.adapt();
         }
-        let mut changed = Vec::new();
+        let mut changed = SmallVec::<[(Box3, V); 4]>::new();
         self.for_each_in(within, |part, value| {
             let new = change(value);
             if new != *value {
@@ -228,9 +232,15 @@ impl<V: Clone + PartialEq> RegionMap<V> {
 
     /// The elements of the box whose value satisfies the predicate. As
     /// [`for_each_in`](Self::for_each_in) and then [`Region::from_boxes`].
-    pub fn region_where(&self, within: &Box3, mut wanted: impl FnMut(&V) -> bool) -> Region {
+    pub fn region_where(&self, within: &Box3, wanted: impl FnMut(&V) -> bool) -> Region {
+        self.select(&Region::from(*within), wanted)
+    }
+
+    /// The elements of the region whose value satisfies the predicate; see
+    /// [`region_where`](Self::region_where).
+    pub fn select(&self, within: &Region, mut wanted: impl FnMut(&V) -> bool) -> Region {
         let mut found = RegionBuilder::default();
-        self.for_each_in(within, |part, value| {
+        self.for_each_in_region(within, |part, value| {
             if wanted(value) {
                 found.push(part);
             }
@@ -247,6 +257,14 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         };
         let boxes = flat.into_iter().flatten().chain(tree.into_iter().flatten());
         slices.into_iter().flatten().chain(boxes.map(|entry| (entry.extent, &entry.value)))
+    }
+
+    /// Maps every element to `value`; the extent is not empty.
+    fn fill(&mut self, value: V) {
+        match &mut self.store {
+            Store::Slices(slices) => slices.fill(value),
+            Store::Flat(_) | Store::Tree(_) => *self = RegionMap::new(self.extent, value),
+        }
     }
 
     /// Changes to the representation that suits the number of entries.
@@ -311,6 +329,25 @@ mod tests {
         map.modify_all(|_| 7);
         assert_eq!(format!("{map:?}"), "{[0..32, 0..32]: 7}");
         assert_eq!(form(&map), "slices");
+    }
+
+    #[test]
+    fn columns_stay_slices_until_a_row_crosses_them() {
+        let extent = Box3::from_range([8, 8]);
+        let mut map = RegionMap::new(extent, 0);
+        for column in [5, 1, 2] {
+            map.update_box(&Box3::from_offset_range([0, column], [8, 1]), column);
+        }
+        assert_eq!((form(&map), map.len()), ("slices", 6));
+        assert_eq!((map.get([7, 2, 0]), map.get([7, 3, 0])), (&2, &0));
+        assert_eq!(map.query(&Box3::from_offset_range([3, 1], [2, 2])).len(), 2);
+        map.update_box(&Box3::from_offset_range([3, 1], [1, 1]), 1);
+        assert_eq!((form(&map), map.len()), ("slices", 6));
+        map.update_box(&Box3::from_range([1, 8]), 9);
+        assert_eq!((form(&map), map.len()), ("flat", 7));
+        map.update_box(&extent, 3);
+        map.update_box(&Box3::from_range([4, 8]), 4);
+        assert_eq!((form(&map), map.len()), ("slices", 2));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Declared {
 }
 
 /// What a task touches, one entry per buffer.
-pub(crate) type Footprint = SmallVec<[Touched; 3]>;
+pub(crate) type Footprint = SmallVec<[Touched; 4]>;
 
 /// What a task does to one buffer, over its whole index space.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,13 +60,14 @@ pub struct Touched {
 }
 
 /// Checks `spec` against everything that does not depend on earlier tasks, and
-/// evaluates its mappers on the whole index space.
-pub(crate) fn footprint<'a>(
+/// evaluates its mappers on the whole index space. Adds to `footprint`, which is
+/// empty, what it touches.
+pub(crate) fn trace<'a>(
     spec: &TaskSpec,
     next: TaskId,
     buffer_of: impl Fn(BufferId) -> Option<&'a BufferInfo>,
-) -> Result<Footprint, DeclareError> {
-    let mut footprint = Footprint::new();
+    footprint: &mut Footprint,
+) -> Result<(), DeclareError> {
     for (position, access) in spec.accesses.iter().enumerate() {
         let Some(buffer) = buffer_of(access.buffer) else {
             let task = describe(spec, next);
@@ -74,9 +75,9 @@ pub(crate) fn footprint<'a>(
         };
         let subject = Subject { spec, next, access, buffer };
         subject.check_exclusive(&spec.accesses[..position])?;
-        record(&mut footprint, access, subject.checked_image()?);
+        record(footprint, access, subject.checked_image()?);
     }
-    Ok(footprint)
+    Ok(())
 }
 
 /// Adds one access to the footprint; a writing access is the only one.
@@ -85,12 +86,12 @@ fn record(footprint: &mut Footprint, access: &Access, image: Region) {
         earlier.reads.union_with(&image);
         return;
     }
-    let (reads, writes) = match access.mode {
-        AccessMode::Read => (image, Region::empty()),
-        AccessMode::Write => (Region::empty(), image),
-        AccessMode::ReadWrite => (image.clone(), image),
-    };
-    footprint.push(Touched { buffer: access.buffer, reads, writes });
+    let buffer = access.buffer;
+    footprint.push(match access.mode {
+        AccessMode::Read => Touched { buffer, reads: image, writes: Region::empty() },
+        AccessMode::Write => Touched { buffer, reads: Region::empty(), writes: image },
+        AccessMode::ReadWrite => Touched { buffer, reads: image.clone(), writes: image },
+    });
 }
 
 /// One access of a task, with all that a message about it needs.
@@ -151,8 +152,7 @@ impl Subject<'_> {
     }
 
     fn check_bounds(&self, image: &Region) -> Result<(), DeclareError> {
-        let extent = Region::from(self.buffer.extent);
-        if extent.contains(image) {
+        if image.is_within(&self.buffer.extent) {
             return Ok(());
         }
         Err(DeclareError::OutOfBounds {
@@ -160,7 +160,7 @@ impl Subject<'_> {
             buffer: self.buffer.name.clone(),
             mapper: self.access.mapper.to_string(),
             image: Box::new(image.clone()),
-            extent: Box::new(extent),
+            extent: Box::new(self.buffer.extent.into()),
         })
     }
 

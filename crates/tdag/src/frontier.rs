@@ -19,7 +19,6 @@
 //! assert_eq!(frontier.representative(a), horizon);
 //! ```
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 use crate::dependency::{Dependencies, DependencyKind};
@@ -32,7 +31,8 @@ use crate::id::GraphId;
 /// id through [`representative`](Self::representative) first).
 #[derive(Clone, Debug)]
 pub struct Frontier<I> {
-    nodes: VecDeque<Recent>,
+    /// Looked up far more often than shortened, so a list and not a queue.
+    nodes: Vec<Recent>,
     /// Index of `nodes[0]`, which is the synchronisation point.
     base: u64,
     /// All leaves have at least this index.
@@ -48,6 +48,9 @@ struct Recent {
     has_successor: bool,
 }
 
+/// As many nodes as small programs have between two horizons.
+const USUAL_WINDOW: usize = 32;
+
 impl<I: GraphId> Default for Frontier<I> {
     fn default() -> Self {
         Self::new()
@@ -59,7 +62,7 @@ impl<I: GraphId> Frontier<I> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            nodes: VecDeque::new(),
+            nodes: Vec::with_capacity(USUAL_WINDOW),
             base: 0,
             oldest_leaf: 0,
             leaves: 0,
@@ -70,6 +73,7 @@ impl<I: GraphId> Frontier<I> {
 
     /// The id that the next node will get.
     #[must_use]
+    #[inline]
     pub fn next_id(&self) -> I {
         I::from_index(self.base + self.nodes.len() as u64)
     }
@@ -89,7 +93,7 @@ impl<I: GraphId> Frontier<I> {
             self.leaves -= usize::from(!node.has_successor);
             node.has_successor = true;
         }
-        self.nodes.push_back(Recent { depth, has_successor: false });
+        self.nodes.push(Recent { depth, has_successor: false });
         self.leaves += 1;
         self.depth = self.depth.max(depth);
         id
@@ -139,6 +143,7 @@ impl<I: GraphId> Frontier<I> {
     }
 
     /// Makes `node` the synchronisation point: it stands in for all older ones.
+    /// O(nodes since the last synchronisation point).
     pub fn synchronize_at(&mut self, node: I) {
         #[cfg(feature = "mutants")]
         let node = celerity_mutants::Mutant::HorizonOffByOne
@@ -151,6 +156,7 @@ impl<I: GraphId> Frontier<I> {
 
     /// The current synchronisation point.
     #[must_use]
+    #[inline]
     pub fn synchronization_point(&self) -> I {
         I::from_index(self.base)
     }

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use celerity_regions::{Box3, Region, RegionMap};
+use celerity_regions::{Box3, Region};
 
+use crate::buffer_state::BufferState;
 use crate::buffer_table::BufferTable;
-use crate::declare::{Declared, Footprint, UninitializedRead, describe, footprint};
+use crate::declare::{Declared, Footprint, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
 use crate::frontier::Frontier;
 use crate::id::{BufferId, TaskId};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
-use crate::readers::Readers;
 use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
 
 /// Parameters of a [`TaskGraph`]; they must be equal on all nodes.
@@ -75,18 +75,6 @@ pub struct TaskGraph {
     epoch_name: Arc<str>,
 }
 
-#[derive(Debug)]
-struct BufferState {
-    info: Arc<BufferInfo>,
-    /// `None`: nothing has written it.
-    writers: RegionMap<Option<TaskId>>,
-    readers: Readers<TaskId>,
-}
-
-/// A region map with more entries than this is rewritten when a horizon is
-/// applied, so that entries whose writers the horizon stands in for coalesce.
-const COMPACT_ABOVE: usize = 16;
-
 impl TaskGraph {
     /// A graph without tasks; [`start`](Self::start) gives it its first.
     #[must_use]
@@ -125,10 +113,7 @@ impl TaskGraph {
             elem_align: new.elem_align,
             host_initialized: new.host_initialized,
         });
-        let initial_writer = new.host_initialized.then_some(TaskId::from_index(0));
-        let writers = RegionMap::new(new.extent, initial_writer);
-        let state = BufferState { info: info.clone(), writers, readers: Readers::default() };
-        self.buffers.insert(id, state);
+        self.buffers.insert(id, BufferState::new(info.clone()));
         info
     }
 
@@ -160,11 +145,14 @@ impl TaskGraph {
     /// [`DeclareError`] says what the task does that it must not do.
     pub fn declare(&self, spec: TaskSpec) -> Result<Declared, DeclareError> {
         let next = self.frontier.next_id();
-        let footprint = footprint(&spec, next, |id| self.buffer(id).map(|info| &**info))?;
-        let warnings = self.uninitialized_reads(&spec, &footprint);
-        match (self.config.uninitialized_read, warnings.first()) {
+        // Filled in where it lies: it is large, and moving it takes longer than the checks.
+        let mut declared = Declared { spec, footprint: Footprint::new(), warnings: Vec::new() };
+        let buffer_of = |id| self.buffer(id).map(|info| &**info);
+        trace(&declared.spec, next, buffer_of, &mut declared.footprint)?;
+        declared.warnings = self.uninitialized_reads(&declared.spec, &declared.footprint);
+        match (self.config.uninitialized_read, declared.warnings.first()) {
             (UninitializedRead::Error, Some(first)) => Err(first.clone()),
-            _ => Ok(Declared { spec, footprint, warnings }),
+            _ => Ok(declared),
         }
     }
 
@@ -193,10 +181,9 @@ impl TaskGraph {
     /// # Panics
     /// If a buffer of the task was dropped since its declaration.
     pub fn commit(&mut self, declared: Declared, out: &mut Vec<Arc<Task>>) -> TaskId {
-        let Declared { spec, footprint, .. } = declared;
-        let dependencies = self.dataflow(&footprint);
+        let dependencies = self.dataflow(&declared.footprint);
         let id = self.frontier.push(&dependencies);
-        self.record(id, &footprint);
+        let spec = declared.spec;
         out.push(Arc::new(Task {
             id,
             name: spec.name,
@@ -224,12 +211,7 @@ impl TaskGraph {
         let mut found = Vec::new();
         for touched in footprint {
             let Some(state) = self.buffers.get(touched.buffer) else { continue };
-            let mut region = Region::empty();
-            state.writers.for_each_in_region(&touched.reads, |part, writer| {
-                if writer.is_none() {
-                    region.union_box(&part);
-                }
-            });
+            let region = state.unwritten(&touched.reads);
             if !region.is_empty() {
                 let task = describe(spec, self.frontier.next_id());
                 let buffer = state.info.name.clone();
@@ -240,53 +222,28 @@ impl TaskGraph {
         found
     }
 
-    /// True dependencies on last writers, output dependencies on those that
-    /// are overwritten, anti-dependencies on their readers (003 §3.2, 000 §IV-B).
+    /// What the next task waits for. Makes it the last writer and a reader of
+    /// what it touches.
     fn dataflow(&mut self, footprint: &Footprint) -> Dependencies<TaskId> {
         let mut dependencies = Dependencies::default();
-        let frontier = &self.frontier;
-        let mut wait_for = |writer: TaskId, kind| {
-            #[cfg(feature = "mutants")]
-            if mistakes::forgets(kind) {
-                return;
-            }
-            dependencies.add(frontier.representative(writer), kind);
-        };
+        let (frontier, next) = (&self.frontier, self.frontier.next_id());
         for touched in footprint {
             let state = buffer_mut(&mut self.buffers, touched.buffer);
-            state.writers.for_each_in_region(&touched.reads, |_, writer| {
-                writer.iter().for_each(|&writer| wait_for(writer, DependencyKind::True));
+            state.before(touched, |earlier, kind| {
+                dependencies.add(frontier.representative(earlier), kind);
             });
-            state.writers.for_each_in_region(&touched.writes, |_, writer| {
-                writer.iter().for_each(|&writer| wait_for(writer, DependencyKind::Output));
-            });
-            state.readers.overwrite(&touched.writes, |reader| {
-                wait_for(reader, DependencyKind::Anti);
-            });
+            #[cfg(feature = "mutants")]
+            let touched = &mistakes::noted(touched);
+            state.record(next, touched);
         }
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::OrphanTask.is_active() {
             return dependencies;
         }
         if dependencies.is_empty() {
-            dependencies.add(frontier.synchronization_point(), DependencyKind::Order);
+            dependencies.push_new(frontier.synchronization_point(), DependencyKind::Order);
         }
         dependencies
-    }
-
-    /// Makes task `id` the last writer and a reader of what it touches.
-    fn record(&mut self, id: TaskId, footprint: &Footprint) {
-        for touched in footprint {
-            #[cfg(feature = "mutants")]
-            let touched = &mistakes::noted(touched);
-            let state = buffer_mut(&mut self.buffers, touched.buffer);
-            if touched.writes.is_empty() {
-                state.readers.add(id, &touched.reads);
-                continue;
-            }
-            state.writers.update(&touched.writes, Some(id));
-            state.readers.add(id, &touched.reads.difference(&touched.writes));
-        }
     }
 
     fn horizon_is_due(&self) -> bool {
@@ -324,12 +281,7 @@ impl TaskGraph {
 
     fn synchronize_at(&mut self, task: TaskId) {
         self.frontier.synchronize_at(task);
-        for state in self.buffers.values_mut() {
-            state.readers.compact(task);
-            if state.writers.len() > COMPACT_ABOVE {
-                state.writers.modify_all(|writer| writer.map(|id| id.max(task)));
-            }
-        }
+        self.buffers.values_mut().for_each(|state| state.compact(task));
     }
 }
 

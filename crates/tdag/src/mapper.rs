@@ -49,11 +49,7 @@ pub enum NeighborhoodShape {
 /// * for writers, disjoint chunks have disjoint images (001 eq. 3); see
 ///   [`is_disjoint`](Self::is_disjoint).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub enum Mapper {
     /// Each item touches the element of its own index.
     OneToOne,
@@ -207,7 +203,7 @@ impl Mapper {
         match self {
             Self::Fixed(region) => region.intersection_box(&input.buffer),
             Self::Neighborhood { border, .. } => grow_along_axes(input, border),
-            Self::User(user) => user.mapper.map(input).intersection_box(&input.buffer),
+            Self::User(user) => user.mapper.map(input).clamped(&input.buffer),
             Self::OneToOne | Self::All | Self::Slice { .. } => {
                 unreachable!("single boxes are mapped by map_box")
             }

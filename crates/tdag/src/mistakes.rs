@@ -5,9 +5,20 @@ use celerity_regions::Region;
 
 use crate::declare::Touched;
 use crate::dependency::DependencyKind;
+use crate::id::TaskId;
 
-/// Whether dependencies of this kind are forgotten.
-pub(crate) fn forgets(kind: DependencyKind) -> bool {
+/// `wait_for`, except that dependencies of some kind are forgotten.
+pub(crate) fn forgetting(
+    mut wait_for: impl FnMut(TaskId, DependencyKind),
+) -> impl FnMut(TaskId, DependencyKind) {
+    move |earlier, kind| {
+        if !forgets(kind) {
+            wait_for(earlier, kind);
+        }
+    }
+}
+
+fn forgets(kind: DependencyKind) -> bool {
     match kind {
         DependencyKind::Anti => Mutant::AntiDependencyDropped.is_active(),
         DependencyKind::Output => Mutant::OutputDependencyDropped.is_active(),

@@ -62,10 +62,11 @@ impl<I: GraphId> Readers<I> {
     /// parts: whoever writes next waits for the writer instead. O(entries).
     pub fn overwrite(&mut self, region: &Region, mut each: impl FnMut(I)) {
         self.entries.retain_mut(|reader| {
-            if reader.region.intersects(region) {
-                each(reader.id);
-                reader.region.subtract(region);
+            if !reader.region.intersects(region) {
+                return true;
             }
+            each(reader.id);
+            reader.region = reader.region.difference(region);
             !reader.region.is_empty()
         });
     }
@@ -85,13 +86,9 @@ impl<I: GraphId> Readers<I> {
         if self.entries.len() <= COMPACT_ABOVE {
             return;
         }
-        let mut merged = Region::empty();
-        self.entries.retain(|reader| {
-            if reader.id <= point {
-                merged.union_with(&reader.region);
-            }
-            reader.id > point
-        });
+        let older = self.entries.iter().filter(|reader| reader.id <= point);
+        let merged = Region::from_boxes(older.flat_map(|reader| reader.region.boxes()).copied());
+        self.entries.retain(|reader| reader.id > point);
         if !merged.is_empty() {
             self.entries.insert(0, Reader { id: point, region: merged });
         }

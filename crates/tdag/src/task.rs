@@ -14,11 +14,7 @@ use crate::mapper::Mapper;
 
 /// A virtual buffer: a name for elements, not memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct BufferInfo {
     /// Its id, dense in order of creation, equal on all nodes.
     pub id: BufferId,
@@ -89,11 +85,7 @@ pub enum Split {
 
 /// The index space of a task that is split over nodes and devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct IndexSpace {
     /// True dimensionality, 0 to 3.
     pub dims: u8,
@@ -205,11 +197,7 @@ pub struct TaskSpec {
 
 /// A node of the task graph: immutable, shared by all later stages.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(remote = "Self")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Task {
     /// Its id, dense in order of commitment, equal on all nodes.
     pub id: TaskId,

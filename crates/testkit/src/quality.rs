@@ -2,7 +2,7 @@
 //! allocated, copied and sent per step of a program's loop, all nodes together.
 //! Whether they are right is the business of the checks.
 
-use celerity_idag::{Instruction, InstructionKind};
+use celerity_idag::{Instruction, InstructionKind, Lookahead};
 
 use crate::check::Configuration;
 use crate::corpus;
@@ -67,7 +67,7 @@ impl Cost {
 pub fn cost(program: &Program, configuration: &Configuration) -> Result<Cost, Violation> {
     let tasks = TaskTrace::of(program, configuration.task_graph())?;
     let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
-    let nodes = InstructionTrace::of_all(&tasks, &commands, configuration.devices)?;
+    let nodes = InstructionTrace::on(&tasks, &commands, configuration)?;
     let mut cost = Cost::default();
     nodes.iter().flat_map(|node| &node.instructions).for_each(|one| cost.add(one));
     Ok(cost)
@@ -92,6 +92,11 @@ pub fn cost_per_step(
     Ok(longer.per_step(shorter, STEPS as u64))
 }
 
+/// A cluster with the runtime's default lookahead.
+fn cluster(nodes: usize, devices: usize) -> Configuration {
+    Configuration { lookahead: Lookahead::Auto, ..Configuration::new(nodes, devices) }
+}
+
 /// A table in Markdown: every program on nodes {1,2,4,8} × devices {1,2,4}.
 ///
 /// # Errors
@@ -104,7 +109,7 @@ pub fn table() -> Result<String, Violation> {
     for (name, program) in PROGRAMS {
         for nodes in [1, 2, 4, 8] {
             for devices in [1, 2, 4] {
-                let step = cost_per_step(program, &Configuration::new(nodes, devices))?;
+                let step = cost_per_step(program, &cluster(nodes, devices))?;
                 let [instructions, allocated, copied, sent] = step.map(|value| value.round());
                 table += &format!(
                     "| {name} | {nodes} × {devices} | {instructions} | {allocated} | {copied} | {sent} |\n"
@@ -120,7 +125,7 @@ mod tests {
     use super::*;
 
     fn step(program: Stepped, nodes: usize, devices: usize) -> [f64; 4] {
-        cost_per_step(program, &Configuration::new(nodes, devices)).unwrap()
+        cost_per_step(program, &cluster(nodes, devices)).unwrap()
     }
 
     /// Words of 8 bytes in the corpus.

@@ -52,7 +52,8 @@ fn visit(folder: &Path, since: SystemTime, found: &mut Vec<Estimate>) -> Result<
     Ok(())
 }
 
-fn is_fresh(path: &Path, since: SystemTime) -> bool {
+/// Whether the file exists and was written at `since` or later.
+pub(super) fn is_fresh(path: &Path, since: SystemTime) -> bool {
     fs::metadata(path).and_then(|data| data.modified()).is_ok_and(|modified| modified >= since)
 }
 
@@ -72,7 +73,11 @@ fn read_case(folder: &Path) -> Result<Estimate, Error> {
     })
 }
 
-fn read_json(path: &Path) -> Result<Value, Error> {
+/// The JSON in the file at `path`.
+///
+/// # Errors
+/// If it cannot be read, or is no JSON.
+pub(super) fn read_json(path: &Path) -> Result<Value, Error> {
     let text = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     serde_json::from_slice(&text)
         .map_err(|error| Error::Malformed { path: path.to_owned(), what: error.to_string() })

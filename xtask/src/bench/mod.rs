@@ -1,19 +1,23 @@
 //! `cargo xtask bench`: runs the criterion benchmarks and compares them with the C++ original.
 //!
-//! A pipeline of three passes: run, collect ([`estimates`]), compare and print ([`report`] against
-//! [`mod@reference`]). Knows nothing of what a benchmark measures; a case is matched with its reference
-//! by name alone.
+//! A pipeline of passes: run, collect ([`estimates`], [`counts`]), compare and print ([`report`]
+//! against [`mod@reference`]), draw. Knows nothing of what a benchmark measures; a case is matched with
+//! its reference and its count by name alone.
 
+mod counts;
 mod estimates;
 mod reference;
 mod report;
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::SystemTime;
 
 use crate::error::Error;
 use crate::runner;
 use crate::workspace::{Workspace, cargo};
+use counts::Counts;
 use reference::Reference;
 use report::Comparison;
 
@@ -21,26 +25,37 @@ const PACKAGE: &str = "celerity-benches";
 const REFERENCE: &str = "benches/reference/celerity-cpp-baseline.csv";
 const RESULTS: &str = "bench-results.json";
 
+/// The benchmark whose cases [`COUNTS`] counts the heap allocations of.
+const COUNTED: &str = "graphs";
+const COUNTS: &str = "allocations";
+
+/// The benchmark that is also a picture, the program that draws it, and the picture.
+const DRAWN: &str = "scaling";
+const DRAW: &str = "scaling_figure";
+const FIGURE: &str = "docs/figures/scheduling-scaling.svg";
+
 /// Runs the benchmarks named in `groups` (all, if there are none), prints the comparison and
-/// writes it as JSON into the target directory. Returns whether every benchmark ran to its end.
+/// writes it as JSON into the target directory. The scaling of the scheduler is drawn, too, if it was
+/// asked for by name: the picture is under version control. Returns whether everything ran to its end.
 ///
 /// # Errors
 /// An unknown group, or files that cannot be read or written.
 pub(crate) fn run(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, Error> {
-    let selected = select(known_benches(workspace), groups)?;
+    let selected = with_counts(select(known_benches(workspace), groups)?);
     let reference = Reference::load(&workspace.root.join(REFERENCE))?;
     let start = SystemTime::now();
     if !run_criterion(workspace, &selected, quick)? {
         return Ok(false);
     }
-    let cases = estimates::collect(&workspace.target_dir.join("criterion"), start)?;
-    let comparison = Comparison::new(cases, &reference);
+    let folder = workspace.target_dir.join("criterion");
+    let (cases, counts) = (estimates::collect(&folder, start)?, Counts::load(&folder, start)?);
+    let comparison = Comparison::new(cases, &reference, &counts);
     print!("\n{comparison}");
     let path = workspace.target_dir.join(RESULTS);
     fs::write(&path, comparison.to_json(quick))
         .map_err(|source| Error::Write { path: path.clone(), source })?;
     println!("written to {}", path.display());
-    Ok(true)
+    if groups.iter().any(|group| group == DRAWN) { draw(workspace, &path) } else { Ok(true) }
 }
 
 fn known_benches(workspace: &Workspace) -> Vec<String> {
@@ -63,6 +78,15 @@ fn select(known: Vec<String>, groups: &[String]) -> Result<Vec<String>, Error> {
     Ok(if groups.is_empty() { known } else { groups.to_vec() })
 }
 
+/// Whoever measures the graphs also wants to know what they allocate.
+fn with_counts(mut selected: Vec<String>) -> Vec<String> {
+    let has = |name: &str| selected.iter().any(|selected| selected == name);
+    if has(COUNTED) && !has(COUNTS) {
+        selected.push(COUNTS.to_owned());
+    }
+    selected
+}
+
 /// Each benchmark is named to Cargo, because a bare `cargo bench` would also hand criterion's
 /// options to the unit-test harness of the library, which rejects them.
 fn run_criterion(workspace: &Workspace, benches: &[String], quick: bool) -> Result<bool, Error> {
@@ -75,6 +99,20 @@ fn run_criterion(workspace: &Workspace, benches: &[String], quick: bool) -> Resu
     if quick {
         command.args(["--", "--quick"]);
     }
+    finish(command)
+}
+
+/// Draws the results in the file `results`.
+fn draw(workspace: &Workspace, results: &Path) -> Result<bool, Error> {
+    let mut command = cargo();
+    command.current_dir(&workspace.root);
+    command.args(["run", "--quiet", "--release", "--package", PACKAGE, "--bin", DRAW, "--"]);
+    command.arg(results).arg(FIGURE);
+    finish(command)
+}
+
+/// Runs `command` in the foreground; `false` if it ended with a failure.
+fn finish(mut command: Command) -> Result<bool, Error> {
     let status = command
         .status()
         .map_err(|source| Error::Start { program: runner::describe(&command), source })?;
@@ -83,7 +121,7 @@ fn run_criterion(workspace: &Workspace, benches: &[String], quick: bool) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::{REFERENCE, Reference, select};
+    use super::{REFERENCE, Reference, select, with_counts};
     use crate::error::Error;
     use crate::workspace::Workspace;
 
@@ -92,6 +130,14 @@ mod tests {
         let known = || vec!["regions".to_owned(), "tdag".to_owned()];
         assert_eq!(select(known(), &[]).unwrap(), known());
         assert_eq!(select(known(), &["tdag".to_owned()]).unwrap(), ["tdag"]);
+    }
+
+    #[test]
+    fn allocations_are_counted_wherever_graphs_are_timed() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(with_counts(names(&["graphs"])), ["graphs", "allocations"]);
+        assert_eq!(with_counts(names(&["allocations", "graphs"])), ["allocations", "graphs"]);
+        assert_eq!(with_counts(names(&["regions"])), ["regions"]);
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::fmt;
 
 use serde_json::json;
 
+use super::counts::Counts;
 use super::estimates::Estimate;
 use super::reference::Reference;
 
-/// All measured cases, each with its reference where there is one.
+/// All measured cases, each with its reference and its count of heap allocations where there is one.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     rows: Vec<Row>,
@@ -17,6 +18,7 @@ pub(crate) struct Comparison {
 struct Row {
     ours: Estimate,
     reference_ns: Option<f64>,
+    allocations_per_task: Option<f64>,
 }
 
 impl Row {
@@ -34,11 +36,12 @@ impl Row {
 }
 
 impl Comparison {
-    /// Looks up the reference of each case by its names.
-    pub(crate) fn new(cases: Vec<Estimate>, reference: &Reference) -> Self {
-        let row = |ours: Estimate| {
-            let reference_ns = reference.best_ns(&ours.group, &ours.function);
-            Row { ours, reference_ns }
+    /// Looks up the reference and the count of each case by its names.
+    pub(crate) fn new(cases: Vec<Estimate>, reference: &Reference, counts: &Counts) -> Self {
+        let row = |ours: Estimate| Row {
+            reference_ns: reference.best_ns(&ours.group, &ours.function),
+            allocations_per_task: counts.per_task(&ours.group, &ours.function),
+            ours,
         };
         Self { rows: cases.into_iter().map(row).collect() }
     }
@@ -53,6 +56,7 @@ impl Comparison {
                 "median_ns": row.ours.median_ns,
                 "reference_ns": row.reference_ns,
                 "speedup": row.speedup(),
+                "allocations_per_task": row.allocations_per_task,
             })
         });
         let json = json!({ "quick": quick, "cases": cases.collect::<Vec<_>>() });
@@ -72,14 +76,19 @@ impl fmt::Display for Comparison {
         let width = names.map(|name| name.chars().count()).max().unwrap_or(0).max("case".len());
         writeln!(
             f,
-            "{:width$}  {:>14}  {:>14}  {:>8}",
-            "case", "ours ns", "C++ best ns", "speedup"
+            "{:width$}  {:>14}  {:>14}  {:>8}  {:>10}",
+            "case", "ours ns", "C++ best ns", "speedup", "alloc/task"
         )?;
         for row in &self.rows {
-            let reference = row.reference_ns.map_or("-".into(), |ns| format!("{ns:.1}"));
-            let speedup = row.speedup().map_or("-".into(), |ratio| format!("{ratio:.2}x"));
+            let or_dash = |text: Option<String>| text.unwrap_or("-".into());
+            let reference = or_dash(row.reference_ns.map(|ns| format!("{ns:.1}")));
+            let speedup = or_dash(row.speedup().map(|ratio| format!("{ratio:.2}x")));
+            let allocations = or_dash(row.allocations_per_task.map(|count| format!("{count:.2}")));
             let (name, ours) = (row.name(), row.ours.median_ns);
-            writeln!(f, "{name:width$}  {ours:>14.1}  {reference:>14}  {speedup:>8}")?;
+            writeln!(
+                f,
+                "{name:width$}  {ours:>14.1}  {reference:>14}  {speedup:>8}  {allocations:>10}"
+            )?;
         }
         match self.worst() {
             Some((row, speedup)) => writeln!(f, "worst: {} at {speedup:.2}x", row.name()),
@@ -99,6 +108,7 @@ mod tests {
         let row = |function: &str, median_ns, reference_ns| Row {
             ours: Estimate { group: "graphs".into(), function: function.into(), median_ns },
             reference_ns,
+            allocations_per_task: reference_ns.map(|_| 1.25),
         };
         Comparison {
             rows: vec![
@@ -114,6 +124,8 @@ mod tests {
         let table = comparison().to_string();
         assert_eq!(table.lines().last(), Some("worst: graphs / chain at 1.50x"));
         assert_eq!(table.lines().count(), 5);
+        assert!(table.lines().nth(1).unwrap().ends_with("4.00x        1.25"), "{table}");
+        assert!(table.lines().nth(3).unwrap().ends_with("-           -"), "{table}");
     }
 
     #[test]
@@ -126,6 +138,7 @@ mod tests {
     fn json_keeps_every_case() {
         let json: Value = serde_json::from_str(&comparison().to_json(true)).unwrap();
         assert_eq!(json["cases"][0]["speedup"], 4.0);
+        assert_eq!(json["cases"][0]["allocations_per_task"], 1.25);
         assert_eq!(json["cases"][2]["reference_ns"], Value::Null);
         assert_eq!(json["quick"], true);
     }

@@ -77,24 +77,25 @@ impl<V: Clone + PartialEq> Flat<V> {
             keep_outside(&mut fresh, &extent, at, &value);
         }
         fresh.push(Entry { extent: *at, value });
-        self.add(fresh);
+        self.add(&mut fresh);
     }
 
     pub(super) fn modify(&mut self, within: &Box3, mut change: impl FnMut(&V) -> V) {
         let mut fresh = Fresh::new();
         let mut i = 0;
         while let Some(entry) = self.entries.get(i) {
-            let part = entry.extent.intersection(within);
-            let new = if part.is_empty() { None } else { Some(change(&entry.value)) };
+            let near = entry.extent.intersects(within);
+            let new = if near { Some(change(&entry.value)) } else { None };
             let Some(value) = new.filter(|new| *new != entry.value) else {
                 i += 1;
                 continue;
             };
+            let part = entry.extent.overlap(within);
             let old = self.entries.swap_remove(i);
             keep_outside(&mut fresh, &old.extent, &part, &old.value);
             fresh.push(Entry { extent: part, value });
         }
-        self.add(fresh);
+        self.add(&mut fresh);
     }
 
     pub(super) fn modify_all(&mut self, mut change: impl FnMut(&V) -> V) {
@@ -110,12 +111,12 @@ impl<V: Clone + PartialEq> Flat<V> {
     }
 
     /// Adds entries in the place of those just removed.
-    fn add(&mut self, fresh: Fresh<V>) {
+    fn add(&mut self, fresh: &mut Fresh<V>) {
         if fresh.len() >= MERGE_ALL_MIN {
-            self.entries.extend(fresh);
+            self.entries.extend(fresh.drain(..));
             return coalesce(&mut self.entries);
         }
-        for entry in fresh {
+        for entry in fresh.drain(..) {
             self.entries.push(entry);
             self.merge_in_place(self.entries.len() - 1);
         }

@@ -1,4 +1,4 @@
-//! Entries that cut the extent along dimension 0 only, in order.
+//! Entries that cut the extent along one dimension only, in order.
 //!
 //! The list stores where each slice begins; it ends where the next begins, or with the
 //! extent, which the owner passes in. Neighbours always have different values.
@@ -6,10 +6,12 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::entry::Entry;
-use crate::box3::Box3;
+use crate::box3::{Box3, Coord3, MAX_DIMS};
 
 #[derive(Clone)]
 pub(super) struct Slices<V> {
+    /// The dimension that is cut. A single slice can be cut along any.
+    axis: usize,
     list: SmallVec<[Slice<V>; 3]>,
 }
 
@@ -22,40 +24,49 @@ struct Slice<V> {
 /// Up to how many slices a linear search beats a binary one.
 const LINEAR_MAX: usize = 16;
 
-/// Whether the box, which lies inside the extent, spans it in all dimensions but the first.
+/// Whether the box, which lies inside the extent, spans it in this dimension.
 #[inline]
-pub(super) fn spans(extent: &Box3, at: &Box3) -> bool {
-    let (e_min, e_max, min, max) = (extent.min(), extent.max(), at.min(), at.max());
-    min[1] == e_min[1] && max[1] == e_max[1] && min[2] == e_min[2] && max[2] == e_max[2]
+fn spans(extent: &Box3, at: &Box3, dim: usize) -> bool {
+    at.min()[dim] == extent.min()[dim] && at.max()[dim] == extent.max()[dim]
 }
 
 impl<V: Clone + PartialEq> Slices<V> {
     pub(super) fn single(extent: &Box3, value: V) -> Self {
         if extent.is_empty() {
-            return Slices { list: SmallVec::new() };
+            return Slices { axis: 0, list: SmallVec::new() };
         }
-        Slices { list: smallvec![Slice { start: extent.min()[0], value }] }
+        Slices { axis: 0, list: smallvec![Slice { start: extent.min()[0], value }] }
     }
 
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The value at position `at` of dimension 0, which lies inside the extent.
-    pub(super) fn get(&self, at: u64) -> &V {
-        &self.list[self.find(at)].value
+    /// The value at a point inside the extent.
+    pub(super) fn get(&self, at: Coord3) -> &V {
+        &self.list[self.find(at[self.axis])].value
     }
 
     /// Whether all of the box has the value of its first element.
     pub(super) fn covers_with_one(&self, extent: &Box3, at: &Box3) -> bool {
-        at.max()[0] <= self.end(self.find(at.min()[0]), extent)
+        at.max()[self.axis] <= self.end(self.find(at.min()[self.axis]), extent)
+    }
+
+    /// Whether the box, which lies inside the extent, can become a slice: it spans the extent
+    /// in all dimensions but that of the cuts, which is chosen now if there are no cuts yet.
+    pub(super) fn turn_to(&mut self, extent: &Box3, at: &Box3) -> bool {
+        if let [only] = &mut *self.list {
+            self.axis = (0..MAX_DIMS).find(|&dim| !spans(extent, at, dim)).unwrap_or(0);
+            only.start = extent.min()[self.axis];
+        }
+        (0..MAX_DIMS).all(|dim| dim == self.axis || spans(extent, at, dim))
     }
 
     pub(super) fn iter<'a>(&'a self, extent: &Box3) -> impl Iterator<Item = (Box3, &'a V)> {
         let extent = *extent;
         let slice = move |i: usize| {
             let Slice { start, value } = &self.list[i];
-            (extent.with_extent(0, *start, self.end(i, &extent)), value)
+            (extent.with_extent(self.axis, *start, self.end(i, &extent)), value)
         };
         (0..self.list.len()).map(slice)
     }
@@ -66,12 +77,15 @@ impl<V: Clone + PartialEq> Slices<V> {
 
     #[inline]
     pub(super) fn for_each_in(&self, within: &Box3, mut visit: impl FnMut(Box3, &V)) {
-        let (from, to) = (within.min()[0], within.max()[0]);
+        if let [only] = &*self.list {
+            return visit(*within, &only.value);
+        }
+        let (from, to) = (within.min()[self.axis], within.max()[self.axis]);
         let first = self.find(from);
         let mut lo = from;
         for (i, slice) in self.list.iter().enumerate().skip(first) {
             let hi = self.list.get(i + 1).map_or(to, |next| next.start.min(to));
-            visit(within.with_extent(0, lo, hi), &slice.value);
+            visit(within.with_extent(self.axis, lo, hi), &slice.value);
             if hi == to {
                 return;
             }
@@ -79,10 +93,21 @@ impl<V: Clone + PartialEq> Slices<V> {
         }
     }
 
-    /// Maps the box, which spans the extent, to `value`.
+    /// Maps the whole extent, which is not empty, to `value`.
+    pub(super) fn fill(&mut self, value: V) {
+        self.list.truncate(1);
+        self.list[0].value = value;
+    }
+
+    /// Maps the box, which can become a [slice](Self::turn_to), to `value`.
     pub(super) fn update(&mut self, extent: &Box3, at: &Box3, value: V) {
-        let (lo, hi) = (at.min()[0], at.max()[0]);
+        let (lo, hi) = (at.min()[self.axis], at.max()[self.axis]);
         let first = self.find(lo);
+        if self.is_slice(first, (lo, hi), extent) && !self.has_neighbour_of(first, &value) {
+            // What a loop does to its buffers: the same chunks are written again and again.
+            self.list[first].value = value;
+            return;
+        }
         let last = self.find_from(first, hi - 1);
         let rest = self.rest_after(last, hi, extent, &value);
 
@@ -102,6 +127,19 @@ impl<V: Clone + PartialEq> Slices<V> {
             to += 1;
         }
         self.replace(from, to, Slice { start, value }, rest);
+    }
+
+    /// Whether slice `i` is exactly `lo..hi`.
+    #[inline]
+    fn is_slice(&self, i: usize, (lo, hi): (u64, u64), extent: &Box3) -> bool {
+        self.list[i].start == lo && self.end(i, extent) == hi
+    }
+
+    /// Whether the slice before or after slice `i` has this value.
+    #[inline]
+    fn has_neighbour_of(&self, i: usize, value: &V) -> bool {
+        let holds = |slice: &Slice<V>| slice.value == *value;
+        (i > 0 && holds(&self.list[i - 1])) || self.list.get(i + 1).is_some_and(holds)
     }
 
     pub(super) fn modify_all(&mut self, mut change: impl FnMut(&V) -> V) {
@@ -133,7 +171,7 @@ impl<V: Clone + PartialEq> Slices<V> {
         }
     }
 
-    /// The index of the slice that holds position `at`.
+    /// The index of the slice that holds position `at` of the axis.
     #[inline]
     fn find(&self, at: u64) -> usize {
         if self.list.len() <= LINEAR_MAX {
@@ -152,6 +190,6 @@ impl<V: Clone + PartialEq> Slices<V> {
 
     /// Where slice `i` ends.
     fn end(&self, i: usize, extent: &Box3) -> u64 {
-        self.list.get(i + 1).map_or(extent.max()[0], |next| next.start)
+        self.list.get(i + 1).map_or(extent.max()[self.axis], |next| next.start)
     }
 }
