@@ -34,8 +34,10 @@ pub struct CommandGraphConfig {
 ///
 /// Commands leave as soon as they are generated; what stays is, per buffer,
 /// what this node holds, and the commands since the last applied horizon.
-/// Cost per task: O(nodes) mapper evaluations for what is read, plus the
-/// entries touched. All-gather is linear in the nodes (000 fig. 1).
+/// Cost per task: a mapper evaluation for each chunk that can read what this
+/// node owns, plus the entries touched. So a stencil costs the same on any
+/// number of nodes, and an all-gather is linear in the nodes (000 fig. 1), as is
+/// whatever is read through a mapper of the user's.
 #[derive(Debug)]
 pub struct CommandGraph {
     config: CommandGraphConfig,

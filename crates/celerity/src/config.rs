@@ -73,7 +73,9 @@ impl Config {
         self
     }
 
-    /// Sets how many horizons may be outstanding before submission waits.
+    /// Sets how many horizons may be outstanding before submission waits, beside
+    /// those that the [lookahead](Self::lookahead) holds back: 64 at most, 1024 if
+    /// it is infinite.
     #[must_use]
     pub fn run_ahead(mut self, horizons: usize) -> Self {
         self.cluster.run_ahead = horizons;
@@ -131,9 +133,16 @@ impl Config {
         if !self.print_graphs {
             return run_cluster(&self.cluster, body);
         }
-        let recorder = Recorder::default();
-        let outcome = run_cluster_observed(&self.cluster, |node| recorder.observer(node), body);
-        eprint!("{recorder}");
-        outcome
+        // Printed when dropped: also if the program panics.
+        let recorder = PrintedRecorder(Recorder::default());
+        run_cluster_observed(&self.cluster, |node| recorder.0.observer(node), body)
+    }
+}
+
+struct PrintedRecorder(Recorder);
+
+impl Drop for PrintedRecorder {
+    fn drop(&mut self) {
+        eprint!("{}", self.0);
     }
 }

@@ -84,6 +84,7 @@ impl Queue {
         TaskBuilder {
             origin: Origin::new(self, name.into(), Location::caller()),
             split: Split::default(),
+            impossible_dim: None,
             oversubscription: 1,
             granularity: Vec::new(),
         }
@@ -151,7 +152,8 @@ impl Queue {
     ///
     /// Tasks whose memory has not been allocated yet are held back for a while,
     /// so that later tasks can have a say in how much is allocated (002 §4.3).
-    /// Fences and barriers let go of them; this does where neither comes soon.
+    /// Fences, barriers, host tasks and the end of a buffer let go of them. A
+    /// program that waits for a *kernel* by means of its own must call this.
     pub fn flush(&self) {
         self.frontend.flush();
     }
@@ -267,6 +269,8 @@ impl LoweredTask<'_> {
 pub struct TaskBuilder<'q> {
     origin: Origin<'q>,
     split: Split,
+    /// A hint that nothing can be split along, if there is one.
+    impossible_dim: Option<usize>,
     oversubscription: usize,
     granularity: Vec<usize>,
 }
@@ -277,8 +281,8 @@ impl<'q> TaskBuilder<'q> {
         match hint {
             Hint::BandSplit => self.split = Split::OneDimensional,
             Hint::TiledSplit => self.split = Split::Tiled,
-            // Too large a number is noticed at submission.
-            Hint::SplitAlong(dim) => self.split = Split::Along(dim.try_into().unwrap_or(u8::MAX)),
+            Hint::SplitAlong(dim @ 0..3) => self.split = Split::Along(dim as u8),
+            Hint::SplitAlong(dim) => self.impossible_dim = Some(dim),
             Hint::Oversubscribe(chunks) => self.oversubscription = chunks,
         }
         self
@@ -433,10 +437,12 @@ impl<'q> TaskBuilder<'q> {
     /// Chunks per device, if the hints fit an index space of `dims` dimensions.
     fn check_hints(&self, dims: usize) -> Result<u32> {
         let task = || self.origin.name.to_string();
-        if let Split::Along(dim) = self.split
-            && usize::from(dim) >= dims
-        {
-            return Err(Error::SplitDimension { task: task(), dim: dim.into(), dims });
+        let along = match self.split {
+            Split::Along(dim) => Some(usize::from(dim)),
+            _ => None,
+        };
+        if let Some(dim) = self.impossible_dim.or(along.filter(|&dim| dim >= dims)) {
+            return Err(Error::SplitDimension { task: task(), dim, dims });
         }
         match u32::try_from(self.oversubscription) {
             Ok(chunks @ 1..=MOST_CHUNKS) => Ok(chunks),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,9 +50,11 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name in the same folder, so that moving is atomic, that no other process uses.
+/// A name in the same folder, so that moving is atomic, that nobody else uses.
 fn draft_of(path: &Path) -> PathBuf {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let mut name = path.file_name().map(OsString::from).unwrap_or_default();
-    name.push(format!(".{}.draft", std::process::id()));
+    let draft = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}.{draft}.draft", std::process::id()));
     path.with_file_name(name)
 }

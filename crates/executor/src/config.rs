@@ -25,7 +25,9 @@ pub struct ClusterConfig {
     pub horizon_max_parallelism: u64,
     /// What reading never-written elements is.
     pub uninitialized_read: UninitializedRead,
-    /// Horizons that may be outstanding before submission blocks; at least 1.
+    /// Horizons that may be outstanding before submission blocks, beside those
+    /// that the lookahead holds back (64 at most, 1024 if it is infinite); at
+    /// least 1.
     pub run_ahead: usize,
     /// How long work that will allocate is held back, so that allocations are
     /// made once (002 §4.3).

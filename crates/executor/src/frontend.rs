@@ -48,10 +48,6 @@ struct Program {
     warnings: Vec<DeclareError>,
 }
 
-/// Horizons whose tasks may be held back at most: a few thousand tasks, which is
-/// a few megabytes.
-const MOST_HELD: u64 = 1024;
-
 /// A program that is never asked about its warnings must not collect them.
 const MOST_WARNINGS: usize = 64;
 
@@ -253,9 +249,6 @@ impl NodeFrontend {
     /// sleeps and wakes once per batch instead of once per horizon.
     fn wait_for_run_ahead(&self) -> Result<(), RunError> {
         let submitted = self.horizons.load(Ordering::Relaxed);
-        if self.progress.held_horizons() >= MOST_HELD {
-            self.flush();
-        }
         // Saturating: other threads may submit, and be done, in between.
         if submitted.saturating_sub(self.progress.passed_horizons()) < self.run_ahead {
             return self.progress.check();

@@ -35,7 +35,7 @@ use store::Store;
 
 pub use waiting::{Waiting, WaitsFor};
 
-/// So many tasks are scheduled between two looks at completions: at some
+/// So many tasks are taken between two looks at completions: at some
 /// microseconds per task, a lane that falls idle waits no longer than a short
 /// kernel runs.
 const SCHEDULE_BATCH: usize = 8;

@@ -8,7 +8,9 @@ use celerity_cdag::Command;
 use celerity_idag::{AllocationId, Instruction, Pilot, Released, Schedule};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
-/// Somebody who is shown one node's graphs as they are generated, in order.
+/// Somebody who is shown one node's graphs as they are generated. Tasks and ends
+/// of buffers come in order; a new buffer or name is shown at once, while tasks
+/// that were submitted before it may be held back.
 ///
 /// An error of any method stops the run with
 /// [`RunError::Schedule`](crate::RunError::Schedule) before what was shown is

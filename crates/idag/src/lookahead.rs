@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use celerity_cdag::{Command, CommandKind};
+use celerity_cdag::Command;
 use celerity_tdag::{BufferId, BufferInfo, Task, Work};
 
 use crate::diagnostic::Diagnostic;
@@ -25,7 +25,7 @@ pub enum Lookahead {
     /// than what is allocated or anticipated: by then, access patterns repeat.
     #[default]
     Auto,
-    /// Until somebody waits.
+    /// Until somebody may wait.
     Infinite,
 }
 
@@ -33,13 +33,18 @@ pub enum Lookahead {
 /// repeat (002 §4.3).
 const STEADY_AFTER: u32 = 2;
 
-/// An [`InstructionGraph`] behind a queue of commands. Whatever a user's thread
-/// can wait for, an epoch or a fence, lets go of everything that is held; so
-/// does [`flush`](Self::flush).
+/// So many horizons are held back at most, whatever follows: tasks that are not
+/// started keep what they own.
+const MOST_HELD: [usize; 2] = [64, 1024];
+
+/// An [`InstructionGraph`] behind a queue of tasks. Tasks are held back as a
+/// whole. Whatever a user's thread can wait for, an epoch, a fence or a host
+/// task, lets go of everything that is held; so do the end of a buffer, which
+/// will not grow any more, a limit on what is held (64 horizons, or 1024 with
+/// [`Lookahead::Infinite`]), and [`flush`](Self::flush).
 ///
 /// A command costs what it costs in the graph, plus the look-up of each of its
-/// accesses in the allocations. What is held is bounded by how far the caller
-/// runs ahead without a flush.
+/// accesses in the allocations.
 ///
 /// ```
 /// use celerity_cdag::*;
@@ -84,6 +89,7 @@ const STEADY_AFTER: u32 = 2;
 ///         for command in commands.drain(..) {
 ///             queue.push(command, task);
 ///         }
+///         queue.end_task(task.clone());
 ///         while queue.release(&mut schedule, &mut vec![]).is_some() {}
 ///     }
 ///     let allocs = |one: &&Instruction| matches!(one.kind, InstructionKind::Alloc { .. });
@@ -100,6 +106,11 @@ pub struct LookaheadQueue {
     queue: VecDeque<Queued>,
     /// So many of the queue's first entries need not wait any more.
     released: usize,
+    /// Whether a command of the task in hand needs more than what is allocated
+    /// or anticipated.
+    news: bool,
+    /// Whether earlier tasks are held back.
+    holding: bool,
     /// Horizons since the last command that needed more.
     steady_for: u32,
     held_horizons: usize,
@@ -135,6 +146,8 @@ impl LookaheadQueue {
             lookahead,
             queue: VecDeque::new(),
             released: 0,
+            news: false,
+            holding: false,
             steady_for: 0,
             held_horizons: 0,
         }
@@ -157,32 +170,42 @@ impl LookaheadQueue {
         self.graph.register_buffer(info)
     }
 
-    /// See [`InstructionGraph::drop_buffer`]; takes its turn behind the
-    /// commands that are held.
+    /// See [`InstructionGraph::drop_buffer`]. Lets go of what is held.
     pub fn drop_buffer(&mut self, buffer: BufferId) {
-        self.push_behind(Queued::BufferEnd(buffer));
+        let end = Queued::BufferEnd(buffer);
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::BufferEndOvertakes.is_active() {
+            self.queue.push_front(end);
+            return self.flush();
+        }
+        self.queue.push_back(end);
+        self.flush();
     }
 
-    /// Marks the end of a task's commands, so that [`release`](Self::release)
-    /// tells when all its instructions have been handed out.
-    pub fn end_task(&mut self, task: Arc<Task>) {
-        self.push_behind(Queued::TaskEnd(task));
-    }
-
-    /// Takes the next command, which serves `task`, and decides whether it, and
-    /// what is held, may go.
+    /// Takes the next command, which serves `task`.
     ///
     /// # Panics
     /// If the command names a buffer that is not registered.
     pub fn push(&mut self, command: Command, task: &Arc<Task>) {
         let launches = self.graph.plan(&command, task);
-        let hold = self.lookahead != Lookahead::None
-            && self.wants_to_wait(&command, &launches)
-            && !self.is_steady()
-            && !somebody_waits(&command, task);
-        self.held_horizons += usize::from(matches!(command.kind, CommandKind::Horizon));
+        if self.lookahead != Lookahead::None && self.graph.anticipate(&command, &launches) {
+            self.news = true;
+        }
         self.queue.push_back(Queued::Command { command, task: task.clone(), launches });
-        if !hold {
+    }
+
+    /// Ends the commands of a task, and decides whether it, and what is held,
+    /// may go.
+    pub fn end_task(&mut self, task: Arc<Task>) {
+        let horizon = task.work == Work::Horizon;
+        let news = std::mem::take(&mut self.news);
+        self.steady_for = if news { 0 } else { self.steady_for + u32::from(horizon) };
+        let hold = (self.holding || news) && self.may_hold() && !somebody_may_wait(&task);
+        self.queue.push_back(Queued::TaskEnd(task));
+        if hold {
+            self.holding = true;
+            self.held_horizons += usize::from(horizon);
+        } else {
             self.flush();
         }
     }
@@ -190,7 +213,7 @@ impl LookaheadQueue {
     /// Lets go of everything that is held.
     pub fn flush(&mut self) {
         self.released = self.queue.len();
-        (self.steady_for, self.held_horizons) = (0, 0);
+        (self.holding, self.steady_for, self.held_horizons) = (false, 0, 0);
     }
 
     /// Appends the instructions for the oldest command that need not wait, if
@@ -214,12 +237,6 @@ impl LookaheadQueue {
         }
     }
 
-    /// Whether anything is held back.
-    #[must_use]
-    pub fn is_holding(&self) -> bool {
-        self.queue.len() > self.released
-    }
-
     /// Number of horizons that are held back: tasks that were submitted since
     /// cannot be executed before somebody lets go.
     #[must_use]
@@ -227,43 +244,22 @@ impl LookaheadQueue {
         self.held_horizons
     }
 
-    /// Appends what needs no decision of its own.
-    fn push_behind(&mut self, queued: Queued) {
-        let hold = self.is_holding();
-        #[cfg(feature = "mutants")]
-        if celerity_mutants::Mutant::BufferEndOvertakes.is_active()
-            && matches!(queued, Queued::BufferEnd(_))
-        {
-            self.queue.push_front(queued);
-            self.released += 1;
-            return;
+    fn may_hold(&self) -> bool {
+        let [auto, infinite] = MOST_HELD;
+        match self.lookahead {
+            Lookahead::None => false,
+            Lookahead::Auto => self.steady_for < STEADY_AFTER && self.held_horizons < auto,
+            Lookahead::Infinite => self.held_horizons < infinite,
         }
-        self.queue.push_back(queued);
-        self.released += usize::from(!hold);
-    }
-
-    /// Whether the command belongs behind those that are held, or is the first.
-    fn wants_to_wait(&mut self, command: &Command, launches: &Launches) -> bool {
-        if self.graph.anticipate(command, launches) {
-            self.steady_for = 0;
-            return true;
-        }
-        self.steady_for += u32::from(matches!(command.kind, CommandKind::Horizon));
-        self.is_holding()
-    }
-
-    fn is_steady(&self) -> bool {
-        self.lookahead == Lookahead::Auto && self.steady_for >= STEADY_AFTER
     }
 }
 
-/// Whether a user's thread can wait for this very command.
-fn somebody_waits(command: &Command, task: &Task) -> bool {
-    match command.kind {
-        CommandKind::Epoch(_) => true,
+/// Whether a user's thread can wait for this very task.
+fn somebody_may_wait(task: &Task) -> bool {
+    match task.work {
         #[cfg(feature = "mutants")]
-        _ if celerity_mutants::Mutant::FenceLetsNothingGo.is_active() => false,
-        CommandKind::Execute { .. } => task.work == Work::Fence,
-        _ => false,
+        Work::Fence if celerity_mutants::Mutant::FenceLetsNothingGo.is_active() => false,
+        Work::Fence | Work::HostOnce | Work::Epoch(_) => true,
+        Work::Device(_) | Work::Horizon => false,
     }
 }

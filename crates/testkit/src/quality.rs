@@ -75,7 +75,7 @@ pub fn cost(program: &Program, configuration: &Configuration) -> Result<Cost, Vi
 
 /// Steps before the first that counts, so that everybody has allocated what
 /// does not grow, and steps that count: even, as buffers change places.
-const WARM_UP: usize = 6;
+const WARM_UP: usize = 16;
 const STEPS: usize = 8;
 
 /// The cost of one step of a program in the steady state: instructions, bytes

@@ -272,6 +272,7 @@ impl Driver {
             Event::Task(task) => {
                 self.submitted.insert(task.id, event);
                 commands.iter().for_each(|command| self.queue.push(command.clone(), task));
+                self.queue.end_task(task.clone());
             }
             Event::Drop(buffer) => {
                 self.ends.push_back(event);
