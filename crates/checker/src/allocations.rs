@@ -126,8 +126,10 @@ impl Instructions {
         let Some(allocation) = self.allocations.remove(&id) else { return Ok(()) };
         match batch {
             Some(batch) if batch.made.contains(&id) => batch.outgrown.push((id, allocation)),
-            _ if self.eager => self.check_size(buffer, &allocation, id)?,
-            _ => {}
+            // Outgrown before what it was made for came, if it was made ahead.
+            Some(_) => {}
+            None if self.eager => self.check_size(buffer, &allocation, id)?,
+            None => {}
         }
         Ok(())
     }
