@@ -4,6 +4,7 @@ mod arbiter;
 mod backend;
 mod check;
 mod cluster;
+mod code;
 mod communicator;
 mod config;
 mod copy;
@@ -29,6 +30,7 @@ pub use backend::{AllocError, Arguments, Backend, Completion, CpuBackend, Job, W
 pub use celerity_idag::Lookahead;
 pub use check::CheckLevel;
 pub use cluster::{run_cluster, run_cluster_observed};
+pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use communicator::{
     CommEvent, CommunicationError, Communicator, LocalCommunicator, Payload as WirePayload,
     conformance, local_cluster,

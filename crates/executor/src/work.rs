@@ -3,6 +3,8 @@
 
 use celerity_regions::{Box3, Region};
 
+use crate::code::DeviceCode;
+
 /// Live memory for one access of a chunk.
 ///
 /// The engine guarantees, while the chunk runs: `base` points to
@@ -20,11 +22,17 @@ pub struct BoundMemory<'a> {
     pub region: &'a Region,
 }
 
-/// A kernel that a CPU device can run: whatever the facade lowers a closure to.
+/// A kernel that a CPU device can run: whatever the facade lowers a closure to;
+/// other devices run its [`DeviceCode`], if it has some.
 pub trait DeviceKernel: Send + Sync + 'static {
     /// Runs all items of `chunk`. Called on a thread of the process-wide pool,
     /// so `rayon` calls inside spread over that pool. A panic ends the run.
     fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
+
+    /// What devices that are no CPUs run instead.
+    fn device_code(&self) -> Option<&dyn DeviceCode> {
+        None
+    }
 }
 
 /// A host task's function, or what copies a fence's snapshot out.

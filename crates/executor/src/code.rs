@@ -1,0 +1,140 @@
+//! Kernel code for devices that are no CPUs: modules, entry points, and how one
+//! chunk is launched. Plain data; knows no driver and compiles nothing.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use bytemuck::NoUninit;
+use celerity_regions::Box3;
+
+use crate::work::BoundMemory;
+
+/// What a device that is no CPU runs for a kernel.
+///
+/// `module` and `entry` say which code; [`launch`](Self::launch) how to call it
+/// for one chunk. A backend loads each module once per device.
+pub trait DeviceCode: Send + Sync {
+    /// The module that holds the code. Modules are told apart by address: the
+    /// same `Arc` is loaded once.
+    fn module(&self) -> &Arc<CodeModule>;
+
+    /// The name of the entry point in the module.
+    fn entry(&self) -> &str;
+
+    /// Sizes and parameters for the items of `chunk`, which has some. The bases
+    /// of `memory` are addresses on the device: they must not be followed here.
+    fn launch(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) -> Launch;
+}
+
+/// A unit of code that is loaded at once.
+#[derive(Debug)]
+pub struct CodeModule {
+    name: Arc<str>,
+    source: CodeSource,
+}
+
+impl CodeModule {
+    /// A module; the name appears in errors.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, source: CodeSource) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), source })
+    }
+
+    /// The name given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it consists of.
+    #[must_use]
+    pub fn source(&self) -> &CodeSource {
+        &self.source
+    }
+}
+
+/// The forms in which code can come.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CodeSource {
+    /// Text in NVIDIA's portable assembly, which the driver compiles.
+    Ptx(Cow<'static, str>),
+    /// A binary for one architecture, or several in one container.
+    Binary(Cow<'static, [u8]>),
+    /// CUDA C++, which is compiled for each architecture when it is needed.
+    CudaCpp(Cow<'static, str>),
+}
+
+impl fmt::Debug for CodeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (form, bytes) = match self {
+            Self::Ptx(text) => ("Ptx", text.len()),
+            Self::Binary(code) => ("Binary", code.len()),
+            Self::CudaCpp(text) => ("CudaCpp", text.len()),
+        };
+        write!(f, "{form}({bytes} bytes)")
+    }
+}
+
+/// One launch of an entry point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks in x, y and z; none is 0.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z; none is 0.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory per block.
+    pub shared_bytes: u32,
+    /// The parameters.
+    pub parameters: Parameters,
+}
+
+/// The parameters of a launch, laid out one after another, each at a multiple of
+/// its alignment: what the driver takes as one block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    bytes: Vec<u8>,
+}
+
+impl Parameters {
+    /// Appends a value, at the alignment of its type.
+    pub fn push<T: NoUninit>(&mut self, value: T) {
+        self.push_bytes(bytemuck::bytes_of(&value), align_of::<T>());
+    }
+
+    /// Appends an address on the device.
+    pub fn push_address(&mut self, address: *mut u8) {
+        self.push(address as u64);
+    }
+
+    /// Appends bytes at a multiple of `alignment`, a power of two.
+    pub fn push_bytes(&mut self, bytes: &[u8], alignment: usize) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_stand_at_multiples_of_their_alignment() {
+        let mut parameters = Parameters::default();
+        parameters.push(7_u8);
+        parameters.push(0x0102_0304_u32);
+        parameters.push([1_u16, 2]);
+        parameters.push(9_u64);
+        let bytes = parameters.as_bytes();
+        assert_eq!(bytes.len(), 24);
+        assert_eq!(bytes[4..8], 0x0102_0304_u32.to_ne_bytes());
+        assert_eq!(bytes[16..24], 9_u64.to_ne_bytes());
+    }
+}
