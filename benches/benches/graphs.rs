@@ -6,6 +6,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use celerity_benches::dependency_cases::DependencyCase;
 use celerity_benches::graph_cases::{Case, SteadyCase};
 use criterion::{Criterion, Throughput};
 
@@ -15,9 +16,15 @@ fn main() {
         .measurement_time(Duration::from_secs(1))
         .sample_size(20)
         .configure_from_args();
+    DependencyCase::all().iter().for_each(|case| dependencies(&mut criterion, case));
     Case::all().iter().for_each(|case| fresh(&mut criterion, case));
     SteadyCase::all().iter().for_each(|case| steady(&mut criterion, case));
     criterion.final_summary();
+}
+
+fn dependencies(criterion: &mut Criterion, case: &DependencyCase) {
+    let mut group = criterion.benchmark_group(&case.group);
+    group.bench_function(case.function, |bencher| bencher.iter(|| black_box(case).run()));
 }
 
 fn fresh(criterion: &mut Criterion, case: &Case) {

@@ -155,7 +155,7 @@ const PERIOD: u64 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::{Depth, Pipeline, Shape};
+    use crate::pipeline::{Build, Depth, Pipeline, Shape};
 
     /// Tasks, with horizons and epochs, of so many steps.
     fn tasks_of(program: Program, steps: u64) -> usize {

@@ -7,6 +7,9 @@
 //! `celerity-cpp-device-kernels.csv`, with slashes between them, and their
 //! functions those of `topology`.
 //!
+//! The original's single-threaded reference for its scheduler thread builds no
+//! instruction graphs, so that one does not here, either.
+//!
 //! The original's instruction-graph benchmarks use host tasks that are split
 //! over nodes but not over devices. There are no such tasks here; kernels on one
 //! device per node stand for them, whatever the number in the name.
@@ -14,7 +17,8 @@
 use celerity_tdag::TaskGraphConfig;
 
 use crate::endless::{Program, Running};
-use crate::pipeline::{Depth, Output, Pipeline, Shape};
+use crate::pipeline::{Build, Depth, Output, Pipeline, Shape};
+use crate::threaded::{ThreadedPipeline, Throttled};
 use crate::topologies::Topology;
 
 /// One sample builds fresh graphs, submits every task and the shutdown epoch, and
@@ -35,6 +39,12 @@ enum Workload {
     Kept(Topology),
     /// A topology; what is generated is forgotten at once.
     Forgotten(Topology),
+    /// A topology, one task at a time and 10 µs between two of them.
+    Throttled(Topology),
+    /// A topology; a scheduler thread builds all but the task graph.
+    Threaded(Topology),
+    /// Both.
+    ThrottledThreaded(Topology),
     /// Tasks that touch nothing, a horizon after each, as the original provokes
     /// them; old tasks are dropped on the way.
     Handling,
@@ -47,14 +57,18 @@ impl Case {
     /// All cases, in the order in which they are measured.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        [original(), device_kernels(), long_programs()].concat()
+        [original(), scheduler_thread(), device_kernels(), long_programs()].concat()
     }
 
     /// Tasks that a sample submits, epochs and horizons not counted.
     #[must_use]
     pub fn tasks(&self) -> usize {
         match self.workload {
-            Workload::Kept(topology) | Workload::Forgotten(topology) => topology.tasks(),
+            Workload::Kept(topology)
+            | Workload::Forgotten(topology)
+            | Workload::Throttled(topology)
+            | Workload::Threaded(topology)
+            | Workload::ThrottledThreaded(topology) => topology.tasks(),
             Workload::Handling => HANDLED,
         }
     }
@@ -73,6 +87,13 @@ impl Case {
             Workload::Forgotten(topology) => {
                 submit(topology, Pipeline::new(self.shape).forgetting())
             }
+            Workload::Throttled(topology) => {
+                submit(topology, Throttled::new(Pipeline::new(self.shape)))
+            }
+            Workload::Threaded(topology) => submit(topology, ThreadedPipeline::new(self.shape)),
+            Workload::ThrottledThreaded(topology) => {
+                submit(topology, Throttled::new(ThreadedPipeline::new(self.shape)))
+            }
             Workload::Handling => {
                 let config = TaskGraphConfig { horizon_step: 0, ..TaskGraphConfig::default() };
                 let mut pipeline = Pipeline::with_config(self.shape, config).forgetting();
@@ -83,9 +104,9 @@ impl Case {
     }
 }
 
-fn submit(topology: Topology, mut pipeline: Pipeline) -> Output {
-    topology.submit(&mut pipeline);
-    pipeline.finish()
+fn submit(topology: Topology, mut graphs: impl Build) -> Output {
+    topology.submit(&mut graphs);
+    graphs.finish()
 }
 
 /// The original's own benchmarks.
@@ -96,7 +117,7 @@ fn original() -> Vec<Case> {
         workload: Workload::Handling,
         shape: Shape::new(Depth::Tasks, 1, 1),
     }];
-    let mut add = |group: String, shape| cases.extend(topologies(&group, shape));
+    let mut add = |group: String, shape| cases.extend(topologies(&group, Workload::Kept, shape));
     add("generating large task graphs".into(), Shape::new(Depth::Tasks, 1, 1));
     for nodes in [1, 4, 16] {
         let group = format!("generating large command graphs for N nodes - {nodes}");
@@ -105,15 +126,51 @@ fn original() -> Vec<Case> {
     for devices in [1, 4, 16] {
         let group = format!("generating large instruction graphs for N devices - {devices}");
         add(group, Shape::new(Depth::Instructions, 2, 1));
+        let group = format!(
+            "generating large instruction graphs for N devices without d2d copy support - {devices}"
+        );
+        add(group, Shape { direct: false, ..Shape::new(Depth::Instructions, 2, 1) });
     }
     cases
 }
 
-fn topologies(group: &str, shape: Shape) -> impl Iterator<Item = Case> + use<'_> {
+/// The original's comparison of one thread with two.
+fn scheduler_thread() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for nodes in [1, 4] {
+        let mut add = |name: &str, workload: fn(Topology) -> Workload, depth| {
+            let group = format!(
+                "building command- and instruction graphs in a dedicated scheduler thread for N \
+                 nodes - {nodes} > {name}"
+            );
+            cases.extend(topologies(&group, workload, Shape::new(depth, nodes, 1)));
+        };
+        let [one, two] = [Depth::Commands, Depth::Instructions];
+        add("reference: single-threaded immediate graph generation", Workload::Kept, one);
+        add("immediate submission to a scheduler thread", Workload::Threaded, two);
+        add(
+            "reference: throttled single-threaded graph generation at 10 us per task",
+            Workload::Throttled,
+            one,
+        );
+        add(
+            "throttled submission to a scheduler thread at 10 us per task",
+            Workload::ThrottledThreaded,
+            two,
+        );
+    }
+    cases
+}
+
+fn topologies(
+    group: &str,
+    workload: fn(Topology) -> Workload,
+    shape: Shape,
+) -> impl Iterator<Item = Case> + use<'_> {
     Topology::ALL.into_iter().map(move |topology| Case {
         group: group.to_owned(),
         function: topology.original_name(),
-        workload: Workload::Kept(topology),
+        workload: workload(topology),
         shape,
     })
 }

@@ -2,15 +2,20 @@
 //!
 //! The library holds what several benchmarks share: the C++ original's
 //! [`topologies`] and [`endless`] programs, the graph layers as a [`pipeline`]
-//! without an executor, a [`central`] scheduler to compare them with, the list
-//! of [`graph_cases`], and what counts memory: a [`counting`] allocator and the
+//! without an executor, on one thread or [`threaded`], a [`central`] scheduler
+//! to compare them with, the lists of [`graph_cases`], [`dependency_cases`] and
+//! [`region_cases`], and what counts memory: a [`counting`] allocator and the
 //! process's [`resident`] size.
 
 pub mod central;
 pub mod counting;
+pub mod dependency_cases;
 pub mod endless;
 pub mod graph_cases;
+mod layers;
 pub mod pipeline;
+pub mod region_cases;
 pub mod resident;
 mod task_source;
+pub mod threaded;
 pub mod topologies;

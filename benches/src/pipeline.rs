@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, NodeId};
-use celerity_idag::{InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::Box3;
 use celerity_tdag::{Access, BufferId, IndexSpace, Task, TaskGraphConfig, Work};
 
+use crate::layers::Layers;
 use crate::task_source::TaskSource;
 use crate::topologies::Sink;
 
@@ -22,6 +21,8 @@ pub struct Shape {
     pub devices: usize,
     /// The last layer.
     pub depth: Depth,
+    /// Whether devices copy from one to another without the host.
+    pub direct: bool,
 }
 
 /// The last layer of a [`Pipeline`].
@@ -39,7 +40,7 @@ impl Shape {
     /// Node 0 of a cluster.
     #[must_use]
     pub fn new(depth: Depth, nodes: usize, devices: usize) -> Self {
-        Self { nodes, local: 0, devices, depth }
+        Self { nodes, local: 0, devices, depth, direct: true }
     }
 
     /// The same cluster seen from a node in the middle, which has neighbours on
@@ -61,6 +62,23 @@ pub struct Output {
     pub instructions: usize,
 }
 
+impl Output {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            tasks: self.tasks + other.tasks,
+            commands: self.commands + other.commands,
+            instructions: self.instructions + other.instructions,
+        }
+    }
+}
+
+/// Graphs that are fed with a program, and then asked what came of it.
+pub trait Build: Sink {
+    /// Submits the shutdown epoch and says how much has been generated.
+    #[must_use]
+    fn finish(self) -> Output;
+}
+
 /// The graphs of one node.
 ///
 /// Everything that is generated is kept until the end, as it is in the
@@ -72,13 +90,12 @@ pub struct Pipeline {
     forgotten: Output,
     /// The first layer.
     source: TaskSource,
-    /// `None`, like the next, where the shape ends before it.
-    command_graph: Option<CommandGraph>,
-    instruction_graph: Option<InstructionGraph>,
+    layers: Layers,
     tasks: Vec<Arc<Task>>,
-    commands: Vec<Command>,
-    schedule: Schedule,
 }
+
+/// Room for as many tasks as small programs have.
+const ROOM: usize = 256;
 
 impl Pipeline {
     /// Fresh graphs with the init epoch in them.
@@ -90,23 +107,13 @@ impl Pipeline {
     /// Fresh graphs with other than the default horizons.
     #[must_use]
     pub fn with_config(shape: Shape, config: TaskGraphConfig) -> Self {
-        let commands = CommandGraphConfig {
-            nodes: shape.nodes,
-            local: NodeId::from_index(shape.local as u64),
-        };
-        let instructions = InstructionGraphConfig { devices: shape.devices };
-        let reaches = |depth| shape.depth >= depth;
         let mut pipeline = Self {
             shape,
             forgets: false,
             forgotten: Output::default(),
             source: TaskSource::new(config),
-            command_graph: reaches(Depth::Commands).then(|| CommandGraph::new(commands)),
-            instruction_graph: reaches(Depth::Instructions)
-                .then(|| InstructionGraph::new(instructions)),
-            tasks: Vec::new(),
-            commands: Vec::new(),
-            schedule: Schedule::default(),
+            layers: Layers::new(shape),
+            tasks: Vec::with_capacity(ROOM),
         };
         pipeline.advance();
         pipeline
@@ -124,18 +131,6 @@ impl Pipeline {
         self.submit(Work::HostOnce, Vec::new());
     }
 
-    /// Submits the shutdown epoch and says how much has been generated.
-    #[must_use]
-    pub fn finish(mut self) -> Output {
-        self.source.shutdown();
-        self.advance();
-        Output {
-            tasks: self.forgotten.tasks + self.tasks.len(),
-            commands: self.forgotten.commands + self.commands.len(),
-            instructions: self.forgotten.instructions + self.schedule.instructions.len(),
-        }
-    }
-
     fn submit(&mut self, work: Work, accesses: Vec<Access>) {
         self.source.submit(work, accesses);
         self.advance();
@@ -143,32 +138,29 @@ impl Pipeline {
 
     /// Sends the fresh tasks through the later layers.
     fn advance(&mut self) {
-        let (mut overlaps, mut mistakes) = (Vec::new(), Vec::new());
         for task in self.source.drain() {
-            let first = self.commands.len();
-            if let Some(graph) = &mut self.command_graph {
-                graph.schedule(&task, &mut self.commands, &mut overlaps);
-            }
-            if let Some(graph) = &mut self.instruction_graph {
-                for command in &self.commands[first..] {
-                    graph.schedule(command, &task, &mut self.schedule, &mut mistakes);
-                }
-            }
+            self.layers.schedule(&task);
             self.tasks.push(task);
         }
-        assert!(overlaps.is_empty() && mistakes.is_empty(), "{overlaps:?} {mistakes:?}");
         if self.forgets {
-            self.forget();
+            self.forgotten = self.output();
+            self.tasks.clear();
+            self.layers.forget();
         }
     }
 
-    fn forget(&mut self) {
-        self.forgotten.tasks += self.tasks.len();
-        self.forgotten.commands += self.commands.len();
-        self.forgotten.instructions += self.schedule.instructions.len();
-        self.tasks.clear();
-        self.commands.clear();
-        self.schedule.clear();
+    /// Everything that has been generated so far.
+    fn output(&self) -> Output {
+        let kept = Output { tasks: self.tasks.len(), ..self.layers.output() };
+        self.forgotten.plus(kept)
+    }
+}
+
+impl Build for Pipeline {
+    fn finish(mut self) -> Output {
+        self.source.shutdown();
+        self.advance();
+        self.output()
     }
 }
 
@@ -179,12 +171,7 @@ impl Sink for Pipeline {
 
     fn buffer(&mut self, dims: u8, extent: Box3, host_initialized: bool) -> BufferId {
         let buffer = self.source.buffer(dims, extent, host_initialized);
-        if let Some(graph) = &mut self.command_graph {
-            graph.register_buffer(&buffer);
-        }
-        if let Some(graph) = &mut self.instruction_graph {
-            graph.register_buffer(&buffer);
-        }
+        self.layers.register_buffer(&buffer);
         buffer.id
     }
 

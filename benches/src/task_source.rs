@@ -12,7 +12,8 @@ use celerity_tdag::{
 #[derive(Debug)]
 pub(crate) struct TaskSource {
     graph: TaskGraph,
-    task_name: Arc<str>,
+    /// Of all buffers and tasks.
+    name: Arc<str>,
     fresh: Vec<Arc<Task>>,
 }
 
@@ -21,7 +22,7 @@ impl TaskSource {
     pub(crate) fn new(config: TaskGraphConfig) -> Self {
         let mut graph = TaskGraph::new(config);
         let fresh = vec![graph.start()];
-        Self { graph, task_name: "benchmark".into(), fresh }
+        Self { graph, name: "benchmark".into(), fresh }
     }
 
     /// Creates a buffer of four-byte elements.
@@ -32,7 +33,8 @@ impl TaskSource {
         host_initialized: bool,
     ) -> Arc<BufferInfo> {
         self.graph.create_buffer(NewBuffer {
-            name: None,
+            // The original's have no names, so none is made up here.
+            name: Some(self.name.clone()),
             dims,
             extent,
             elem_size: 4,
@@ -46,9 +48,8 @@ impl TaskSource {
     /// # Panics
     /// If the task graph refuses it: the benchmarks' programs are valid.
     pub(crate) fn submit(&mut self, work: Work, accesses: Vec<Access>) {
-        let spec = TaskSpec { name: self.task_name.clone(), work, accesses, location: None };
-        let declared = self.graph.declare(spec).expect("the benchmarks' programs are valid");
-        self.graph.commit(declared, &mut self.fresh);
+        let spec = TaskSpec { name: self.name.clone(), work, accesses, location: None };
+        self.graph.submit(spec, &mut self.fresh).expect("the benchmarks' programs are valid");
     }
 
     /// Submits the shutdown epoch.

@@ -245,10 +245,11 @@ impl Box3 {
     }
 
     /// Grows the box by `other` if they agree in all dimensions but one and overlap or touch
-    /// in that one; whether that was so. Neither box may be empty.
+    /// in that one; whether that was so. `other` must not be empty, and an empty box, which
+    /// agrees with no other in any dimension, does not grow.
     #[inline]
     pub(crate) fn join(&mut self, other: &Box3) -> bool {
-        debug_assert!(!self.is_empty() && !other.is_empty());
+        debug_assert!(!other.is_empty());
         let differs: Coord3 =
             std::array::from_fn(|d| (self.min[d] ^ other.min[d]) | (self.max[d] ^ other.max[d]));
         // Spelled out per dimension: an index that is only known at run time would force

@@ -10,6 +10,7 @@
 //! | `split` | [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
 //! | `serde_impls` | behind the feature `serde`: what makes recorded boxes and regions valid |
 //! | `typed` | [`Subrange`] and [`Chunk`], the const-generic face of a box |
+//! | `verify` | [`verify()`] and [`verify_entries`]: what the boxes of regions and maps promise |
 //!
 //! The crate knows geometry and nothing else: no buffers, no tasks, no nodes. No result
 //! depends on time, on addresses or on the order of a hash table, so every node that
@@ -25,9 +26,11 @@ mod region_map;
 mod serde_impls;
 mod split;
 mod typed;
+mod verify;
 
 pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
 pub use region::Region;
 pub use region_map::RegionMap;
 pub use split::{split_1d, split_2d, split_along};
 pub use typed::{Chunk, Subrange};
+pub use verify::{Broken, verify, verify_entries};

@@ -297,12 +297,14 @@ impl RegionBuilder {
         if item.is_empty() {
             return;
         }
-        if self.top.is_empty() {
-            self.top = item;
-        } else if !self.top.join(&item) {
-            settle(&mut self.below, self.top);
-            self.top = item;
+        // Tried first, as it is the rule: an empty top is joined with nothing.
+        if self.top.join(&item) {
+            return;
         }
+        if !self.top.is_empty() {
+            settle(&mut self.below, self.top);
+        }
+        self.top = item;
     }
 
     /// The union of all boxes pushed.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use celerity_regions::{Box3, Region};
+use celerity_regions::{Box3, Region, verify};
 use common::{Bitmap, box_in, points, space};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ fn operands() -> impl Strategy<Value = (Box3, Vec<Box3>, Vec<Box3>)> {
 
 fn check(actual: &Region, expected: &Bitmap) -> Result<(), TestCaseError> {
     prop_assert_eq!(actual.boxes(), expected.canonical());
+    prop_assert_eq!(verify(actual.boxes()), Ok(()));
     prop_assert_eq!(actual.volume(), expected.count());
     prop_assert_eq!(actual.is_empty(), expected.count() == 0);
     Ok(())

@@ -58,28 +58,24 @@ impl BufferState {
         #[cfg(feature = "mutants")]
         let wait_for = mistakes::forgetting(wait_for);
         let mut wait_for = wait_for;
-        self.writers.for_each_in_region(&touched.reads, |_, writer| {
-            writer.iter().for_each(|&writer| wait_for(writer, DependencyKind::True));
+        let on_writers =
+            if touched.mode.reads() { DependencyKind::True } else { DependencyKind::Output };
+        self.writers.for_each_in_region(&touched.region, |_, writer| {
+            writer.iter().for_each(|&writer| wait_for(writer, on_writers));
         });
-        if touched.writes.is_empty() {
-            return;
+        if touched.mode.writes() {
+            let on_reader = |reader| wait_for(reader, DependencyKind::Anti);
+            self.readers.overwrite(&touched.region, on_reader);
         }
-        self.writers.for_each_in_region(&touched.writes, |_, writer| {
-            writer.iter().for_each(|&writer| wait_for(writer, DependencyKind::Output));
-        });
-        self.readers.overwrite(&touched.writes, |reader| wait_for(reader, DependencyKind::Anti));
     }
 
-    /// Makes task `id` the last writer and a reader of what it touches.
+    /// Makes task `id` the last writer, or a reader, of what it touches.
     pub(crate) fn record(&mut self, id: TaskId, touched: &Touched) {
-        if touched.writes.is_empty() {
-            return self.readers.add(id, &touched.reads);
+        if !touched.mode.writes() {
+            return self.readers.add(id, &touched.region);
         }
-        self.writers.update(&touched.writes, Some(id));
-        self.is_initialized = self.is_initialized || touched.writes.contains_box(&self.info.extent);
-        if !touched.reads.is_empty() {
-            self.readers.add(id, &touched.reads.difference(&touched.writes));
-        }
+        self.writers.update(&touched.region, Some(id));
+        self.is_initialized = self.is_initialized || touched.region.contains_box(&self.info.extent);
     }
 
     /// Merges what the synchronisation point `point` stands in for.

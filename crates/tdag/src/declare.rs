@@ -48,15 +48,16 @@ impl Declared {
 /// What a task touches, one entry per buffer.
 pub(crate) type Footprint = SmallVec<[Touched; 4]>;
 
-/// What a task does to one buffer, over its whole index space.
+/// What a task does to one buffer, over its whole index space. It is one mode and
+/// one region, since an access that writes a buffer is the task's only one to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
     /// The buffer.
     pub buffer: BufferId,
-    /// All that is read.
-    pub reads: Region,
-    /// All that is written.
-    pub writes: Region,
+    /// What is done with it.
+    pub mode: AccessMode,
+    /// All that is read, or written, or both.
+    pub region: Region,
 }
 
 /// Checks `spec` against everything that does not depend on earlier tasks, and
@@ -80,18 +81,14 @@ pub(crate) fn trace<'a>(
     Ok(())
 }
 
-/// Adds one access to the footprint; a writing access is the only one.
+/// Adds one access to the footprint; if there is one to its buffer, both read.
 fn record(footprint: &mut Footprint, access: &Access, image: Region) {
-    if let Some(earlier) = footprint.iter_mut().find(|entry| entry.buffer == access.buffer) {
-        earlier.reads.union_with(&image);
-        return;
+    match footprint.iter_mut().find(|entry| entry.buffer == access.buffer) {
+        Some(earlier) => earlier.region.union_with(&image),
+        None => {
+            footprint.push(Touched { buffer: access.buffer, mode: access.mode, region: image });
+        }
     }
-    let buffer = access.buffer;
-    footprint.push(match access.mode {
-        AccessMode::Read => Touched { buffer, reads: image, writes: Region::empty() },
-        AccessMode::Write => Touched { buffer, reads: Region::empty(), writes: image },
-        AccessMode::ReadWrite => Touched { buffer, reads: image.clone(), writes: image },
-    });
 }
 
 /// One access of a task, with all that a message about it needs.

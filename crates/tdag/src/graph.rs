@@ -144,25 +144,34 @@ impl TaskGraph {
     /// # Errors
     /// [`DeclareError`] says what the task does that it must not do.
     pub fn declare(&self, spec: TaskSpec) -> Result<Declared, DeclareError> {
-        let next = self.frontier.next_id();
-        // Filled in where it lies: it is large, and moving it takes longer than the checks.
-        let mut declared = Declared { spec, footprint: Footprint::new(), warnings: Vec::new() };
-        let buffer_of = |id| self.buffer(id).map(|info| &**info);
-        trace(&declared.spec, next, buffer_of, &mut declared.footprint)?;
-        declared.warnings = self.uninitialized_reads(&declared.spec, &declared.footprint);
-        match (self.config.uninitialized_read, declared.warnings.first()) {
-            (UninitializedRead::Error, Some(first)) => Err(first.clone()),
-            _ => Ok(declared),
-        }
+        let mut footprint = Footprint::new();
+        let warnings = self.check(&spec, &mut footprint)?;
+        Ok(Declared { spec, footprint, warnings })
+    }
+
+    /// Declares a task and commits it at once, for whoever inserts nothing in
+    /// between: what was found out about the task does not have to be moved.
+    /// Returns its id and its [warnings](Declared::warnings).
+    ///
+    /// # Errors
+    /// As for [`declare`](Self::declare); nothing has been changed then.
+    pub fn submit(
+        &mut self,
+        spec: TaskSpec,
+        out: &mut Vec<Arc<Task>>,
+    ) -> Result<(TaskId, Vec<DeclareError>), DeclareError> {
+        let mut footprint = Footprint::new();
+        let warnings = self.check(&spec, &mut footprint)?;
+        Ok((self.place(spec, &footprint, out), warnings))
     }
 
     /// The tasks that last wrote what a declared task reads, with the buffer
     /// and the part in question: what forward tasks are decided from.
     pub fn producers(&self, declared: &Declared) -> Vec<(TaskId, BufferId, Region)> {
         let mut producers: Vec<(TaskId, BufferId, Region)> = Vec::new();
-        for touched in &declared.footprint {
+        for touched in declared.footprint.iter().filter(|touched| touched.mode.reads()) {
             let Some(state) = self.buffers.get(touched.buffer) else { continue };
-            state.writers.for_each_in_region(&touched.reads, |part, writer| {
+            state.writers.for_each_in_region(&touched.region, |part, writer| {
                 let Some(writer) = writer.map(|id| self.frontier.representative(id)) else {
                     return;
                 };
@@ -181,9 +190,37 @@ impl TaskGraph {
     /// # Panics
     /// If a buffer of the task was dropped since its declaration.
     pub fn commit(&mut self, declared: Declared, out: &mut Vec<Arc<Task>>) -> TaskId {
-        let dependencies = self.dataflow(&declared.footprint);
+        self.place(declared.spec, &declared.footprint, out)
+    }
+
+    /// Appends an epoch: it waits for all earlier tasks, and all later tasks
+    /// wait for it.
+    pub fn epoch(&mut self, action: EpochAction, out: &mut Vec<Arc<Task>>) -> TaskId {
+        let epoch = self.push_epoch(action);
+        let id = epoch.id;
+        out.push(epoch);
+        id
+    }
+
+    /// Checks `spec`, and adds what it touches to `footprint`, which is empty.
+    /// Returns what is tolerated.
+    fn check(
+        &self,
+        spec: &TaskSpec,
+        footprint: &mut Footprint,
+    ) -> Result<Vec<DeclareError>, DeclareError> {
+        let buffer_of = |id| self.buffer(id).map(|info| &**info);
+        trace(spec, self.frontier.next_id(), buffer_of, footprint)?;
+        let warnings = self.uninitialized_reads(spec, footprint);
+        match (self.config.uninitialized_read, warnings.first()) {
+            (UninitializedRead::Error, Some(first)) => Err(first.clone()),
+            _ => Ok(warnings),
+        }
+    }
+
+    fn place(&mut self, spec: TaskSpec, footprint: &Footprint, out: &mut Vec<Arc<Task>>) -> TaskId {
+        let dependencies = self.dataflow(footprint);
         let id = self.frontier.push(&dependencies);
-        let spec = declared.spec;
         out.push(Arc::new(Task {
             id,
             name: spec.name,
@@ -198,20 +235,11 @@ impl TaskGraph {
         id
     }
 
-    /// Appends an epoch: it waits for all earlier tasks, and all later tasks
-    /// wait for it.
-    pub fn epoch(&mut self, action: EpochAction, out: &mut Vec<Arc<Task>>) -> TaskId {
-        let epoch = self.push_epoch(action);
-        let id = epoch.id;
-        out.push(epoch);
-        id
-    }
-
     fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
         let mut found = Vec::new();
-        for touched in footprint {
+        for touched in footprint.iter().filter(|touched| touched.mode.reads()) {
             let Some(state) = self.buffers.get(touched.buffer) else { continue };
-            let region = state.unwritten(&touched.reads);
+            let region = state.unwritten(&touched.region);
             if !region.is_empty() {
                 let task = describe(spec, self.frontier.next_id());
                 let buffer = state.info.name.clone();

@@ -9,15 +9,18 @@ mod error;
 mod frontier;
 mod graph;
 mod id;
+mod lineage;
 mod mapper;
 #[cfg(feature = "mutants")]
 mod mistakes;
 mod readers;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 pub use buffer_table::BufferTable;
 pub use declare::{Declared, Touched, UninitializedRead};
@@ -26,13 +29,16 @@ pub use error::DeclareError;
 pub use frontier::Frontier;
 pub use graph::{NewBuffer, TaskGraph, TaskGraphConfig};
 pub use id::{BufferId, GraphId, TaskId};
+pub use lineage::{BrokenEdge, Lineage, Point};
 pub use mapper::{DimRelation, Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
 pub use readers::Readers;
 /// For the macros of this crate.
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use serde as __serde;
+pub use stream::StreamHash;
 pub use task::{
     Access, AccessMode, BufferInfo, EpochAction, IndexSpace, SourceLocation, Split, Task, TaskSpec,
     Work,
 };
+pub use verify::{Broken, verify};

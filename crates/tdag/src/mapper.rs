@@ -14,10 +14,14 @@
 //! assert_eq!(halo, Mapper::neighborhood([1]));
 //! ```
 
+mod user;
+
 use std::fmt;
 use std::sync::Arc;
 
 use celerity_regions::{Box3, Coord3, Region};
+
+pub use user::{RangeMapper, UserMapper};
 
 /// What a mapper is evaluated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +73,7 @@ pub enum Mapper {
         /// Box or axes only.
         shape: NeighborhoodShape,
     },
-    /// A user's function; equal only to itself. It cannot be recorded.
+    /// A user's function. It cannot be recorded.
     #[cfg_attr(
         feature = "serde",
         serde(skip_deserializing, serialize_with = "crate::serde_impls::refuse")
@@ -140,7 +144,7 @@ impl Mapper {
             Self::Slice { dim } => extend(&input.chunk, &input.buffer, usize::from(*dim)).into(),
             Self::Neighborhood { .. } if !input.buffer.contains(&input.chunk) => input.chunk.into(),
             Self::All | Self::Neighborhood { .. } => self.map(input),
-            Self::User(user) => user.mapper.map(input),
+            Self::User(user) => user.mapper().map(input),
         }
     }
 
@@ -175,7 +179,7 @@ impl Mapper {
             Self::Slice { dim } => space.range()[usize::from(*dim)] <= 1,
             Self::Neighborhood { border, .. } => *border == [0; 3],
             Self::All | Self::Fixed(_) => space.volume() <= 1,
-            Self::User(user) => user.disjoint,
+            Self::User(user) => user.is_disjoint(),
         }
     }
 
@@ -203,7 +207,7 @@ impl Mapper {
         match self {
             Self::Fixed(region) => region.intersection_box(&input.buffer),
             Self::Neighborhood { border, .. } => grow_along_axes(input, border),
-            Self::User(user) => user.mapper.map(input).clamped(&input.buffer),
+            Self::User(user) => user.mapper().map(input).clamped(&input.buffer),
             Self::OneToOne | Self::All | Self::Slice { .. } => {
                 unreachable!("single boxes are mapped by map_box")
             }
@@ -231,7 +235,7 @@ impl fmt::Display for Mapper {
             Self::Neighborhood { border, shape: NeighborhoodShape::AlongAxes } => {
                 write!(f, "neighborhood_along_axes({border:?})")
             }
-            Self::User(user) => write!(f, "{}", user.mapper.name()),
+            Self::User(user) => write!(f, "{}", user.mapper().name()),
         }
     }
 }
@@ -270,69 +274,4 @@ fn grow_along_axes(input: &MapperInput, border: &Coord3) -> Region {
         grow(&input.chunk, &arm).intersection(&input.buffer)
     });
     Region::from_boxes(arms)
-}
-
-/// A user's range mapper.
-///
-/// An implementation must obey the laws of [`Mapper`]. A mapper that breaks
-/// them cannot make the safe API unsound (kernels are confined to what was
-/// declared for their chunk), but may make a program fail or see old data.
-pub trait RangeMapper: Send + Sync + 'static {
-    /// The elements that `input.chunk` touches; never looked at outside of
-    /// `input.buffer` once submission has accepted the task.
-    fn map(&self, input: &MapperInput) -> Region;
-
-    /// A name for messages and graphs.
-    fn name(&self) -> &str {
-        "user mapper"
-    }
-}
-
-impl<F: Fn(&MapperInput) -> Region + Send + Sync + 'static> RangeMapper for F {
-    fn map(&self, input: &MapperInput) -> Region {
-        self(input)
-    }
-}
-
-/// A shared [`RangeMapper`], compared by identity.
-#[derive(Clone)]
-pub struct UserMapper {
-    mapper: Arc<dyn RangeMapper>,
-    disjoint: bool,
-}
-
-impl UserMapper {
-    /// Wraps a mapper for reading accesses and single-chunk tasks.
-    #[must_use]
-    pub fn new(mapper: impl RangeMapper) -> Self {
-        Self { mapper: Arc::new(mapper), disjoint: false }
-    }
-
-    /// Wraps a mapper whose images of disjoint chunks are disjoint, so that a
-    /// split task may write through it. The generators check the claim for the
-    /// chunks that they create and report an overlap as a diagnostic.
-    #[must_use]
-    pub fn disjoint(mapper: impl RangeMapper) -> Self {
-        Self { mapper: Arc::new(mapper), disjoint: true }
-    }
-}
-
-impl PartialEq for UserMapper {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.mapper, &other.mapper) && self.disjoint == other.disjoint
-    }
-}
-
-impl Eq for UserMapper {}
-
-impl std::hash::Hash for UserMapper {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.mapper).cast::<()>().hash(state);
-    }
-}
-
-impl fmt::Debug for UserMapper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UserMapper({})", self.mapper.name())
-    }
 }

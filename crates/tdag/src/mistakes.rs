@@ -1,11 +1,11 @@
 //! What deliberate bugs make of the values that they spoil. Compiled only to test the tests.
 
 use celerity_mutants::Mutant;
-use celerity_regions::Region;
 
 use crate::declare::Touched;
 use crate::dependency::DependencyKind;
 use crate::id::TaskId;
+use crate::task::AccessMode;
 
 /// `wait_for`, except that dependencies of some kind are forgotten.
 pub(crate) fn forgetting(
@@ -29,11 +29,11 @@ fn forgets(kind: DependencyKind) -> bool {
 /// What is noted of what a task has touched.
 pub(crate) fn noted(touched: &Touched) -> Touched {
     let mut noted = touched.clone();
-    if Mutant::WriterOfBoundingBox.is_active() {
-        noted.writes = noted.writes.bounding_box().into();
+    if Mutant::WriterOfBoundingBox.is_active() && noted.mode.writes() {
+        noted.region = noted.region.bounding_box().into();
     }
-    if Mutant::ReadWriteKeepsWriter.is_active() && !noted.reads.is_empty() {
-        noted.writes = Region::empty();
+    if Mutant::ReadWriteKeepsWriter.is_active() && noted.mode == AccessMode::ReadWrite {
+        noted.mode = AccessMode::Read;
     }
     noted
 }

@@ -13,10 +13,23 @@ use crate::error::Error;
 const BUILDS: [&str; 3] =
     ["best_median_of_runs_ns", "clang19_median_ns", "clang19_thinlto_native_median_ns"];
 
+/// The column that holds how many tasks a sample submits; empty where it submits none.
+const TASKS: &str = "tasks_submitted";
+
+/// Cases with this in their names wait for [`THROTTLE_NS`] between two tasks.
+const THROTTLED: &str = "throttled";
+const THROTTLE_NS: f64 = 10_000.0;
+
 /// Best figures of the original, by test case and benchmark name.
 #[derive(Debug)]
 pub(crate) struct Reference {
-    best: HashMap<(String, String), f64>,
+    cases: HashMap<(String, String), Figures>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    best_ns: f64,
+    waited_ns: f64,
 }
 
 impl Reference {
@@ -33,7 +46,17 @@ impl Reference {
     /// The median of the original's fastest build for a case, in nanoseconds; `None` if it has no
     /// such case.
     pub(crate) fn best_ns(&self, test_case: &str, benchmark: &str) -> Option<f64> {
-        self.best.get(&(test_case.to_owned(), benchmark.to_owned())).copied()
+        self.figures(test_case, benchmark).map(|figures| figures.best_ns)
+    }
+
+    /// How long a sample does nothing but wait, in nanoseconds: in ours and in the original's alike,
+    /// so only what is above it can be compared. Not 0 in throttled cases.
+    pub(crate) fn waited_ns(&self, test_case: &str, benchmark: &str) -> f64 {
+        self.figures(test_case, benchmark).map_or(0.0, |figures| figures.waited_ns)
+    }
+
+    fn figures(&self, test_case: &str, benchmark: &str) -> Option<Figures> {
+        self.cases.get(&(test_case.to_owned(), benchmark.to_owned())).copied()
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -43,9 +66,10 @@ impl Reference {
             header.iter().position(|field| field == name).ok_or(format!("no column `{name}`"))
         };
         let (test_case, benchmark) = (column("test_case")?, column("benchmark")?);
+        let tasks = column(TASKS)?;
         let builds = BUILDS.iter().map(|name| column(name)).collect::<Result<Vec<_>, _>>()?;
 
-        let mut best = HashMap::new();
+        let mut cases = HashMap::new();
         for (index, row) in rows.enumerate() {
             if row.len() != header.len() {
                 let (line, have, want) = (index + 2, row.len(), header.len());
@@ -53,11 +77,22 @@ impl Reference {
             }
             // A build that did not run the case leaves its field empty.
             let medians = builds.iter().filter_map(|&build| row[build].parse::<f64>().ok());
-            if let Some(ns) = medians.reduce(f64::min) {
-                best.insert((row[test_case].clone(), row[benchmark].clone()), ns);
+            if let Some(best_ns) = medians.reduce(f64::min) {
+                let waited_ns = waited_ns(&row[test_case], row[tasks].parse().unwrap_or(0));
+                let name = (row[test_case].clone(), row[benchmark].clone());
+                cases.insert(name, Figures { best_ns, waited_ns });
             }
         }
-        Ok(Self { best })
+        Ok(Self { cases })
+    }
+}
+
+/// What lies between the tasks of a throttled case.
+fn waited_ns(test_case: &str, tasks: u32) -> f64 {
+    if test_case.contains(THROTTLED) {
+        f64::from(tasks.saturating_sub(1)) * THROTTLE_NS
+    } else {
+        0.0
     }
 }
 
@@ -83,11 +118,11 @@ fn fields(line: &str) -> Vec<String> {
 mod tests {
     use super::{Reference, fields};
 
-    const HEADER: &str = "test_case,benchmark,best_median_of_runs_ns,clang19_median_ns,clang19_thinlto_native_median_ns";
+    const HEADER: &str = "test_case,benchmark,tasks_submitted,best_median_of_runs_ns,clang19_median_ns,clang19_thinlto_native_median_ns";
 
     #[test]
     fn the_fastest_build_counts() {
-        let text = format!("{HEADER}\nsplits,\"small, 2d\",30,20.5,25\nsplits,large,,,90\n");
+        let text = format!("{HEADER}\nsplits,\"small, 2d\",,30,20.5,25\nsplits,large,,,,90\n");
         let reference = Reference::parse(&text).unwrap();
         assert_eq!(reference.best_ns("splits", "small, 2d"), Some(20.5));
         assert_eq!(reference.best_ns("splits", "large"), Some(90.0));
@@ -95,11 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn throttled_cases_wait_between_their_tasks() {
+        let text = format!("{HEADER}\na > throttled,chain,30,1,1,1\na,chain,30,1,1,1\n");
+        let reference = Reference::parse(&text).unwrap();
+        assert_eq!(reference.waited_ns("a > throttled", "chain"), 290_000.0);
+        assert_eq!(reference.waited_ns("a", "chain"), 0.0);
+    }
+
+    #[test]
     fn malformed_files_are_described() {
         assert_eq!(Reference::parse("").unwrap_err(), "it is empty");
         assert_eq!(Reference::parse("test_case\n").unwrap_err(), "no column `benchmark`");
         let short = Reference::parse(&format!("{HEADER}\na,b,1\n")).unwrap_err();
-        assert_eq!(short, "line 2 has 3 fields, the header has 5");
+        assert_eq!(short, "line 2 has 3 fields, the header has 6");
     }
 
     #[test]

@@ -18,13 +18,18 @@ pub(crate) struct Comparison {
 struct Row {
     ours: Estimate,
     reference_ns: Option<f64>,
+    /// What both do nothing but wait for.
+    waited_ns: f64,
     allocations_per_task: Option<f64>,
 }
 
 impl Row {
-    /// How many times faster than the original we are; less than one means slower.
+    /// How many times faster than the original we are, above what both wait for; less than one
+    /// means slower.
     fn speedup(&self) -> Option<f64> {
-        self.reference_ns.map(|reference| reference / self.ours.median_ns)
+        // Of a sample that is said to have taken less than it waited nothing can be said.
+        let ours = self.ours.median_ns - self.waited_ns;
+        self.reference_ns.filter(|_| ours > 0.0).map(|ns| (ns - self.waited_ns) / ours)
     }
 
     fn name(&self) -> String {
@@ -40,14 +45,15 @@ impl Comparison {
     pub(crate) fn new(cases: Vec<Estimate>, reference: &Reference, counts: &Counts) -> Self {
         let row = |ours: Estimate| Row {
             reference_ns: reference.best_ns(&ours.group, &ours.function),
+            waited_ns: reference.waited_ns(&ours.group, &ours.function),
             allocations_per_task: counts.per_task(&ours.group, &ours.function),
             ours,
         };
         Self { rows: cases.into_iter().map(row).collect() }
     }
 
-    /// The same figures as one JSON object, times in nanoseconds; `quick` records how they were
-    /// measured.
+    /// The same figures as one JSON object, times in nanoseconds and with what is waited for; `quick`
+    /// records how they were measured.
     pub(crate) fn to_json(&self, quick: bool) -> String {
         let cases = self.rows.iter().map(|row| {
             json!({
@@ -55,6 +61,7 @@ impl Comparison {
                 "function": row.ours.function,
                 "median_ns": row.ours.median_ns,
                 "reference_ns": row.reference_ns,
+                "waited_ns": row.waited_ns,
                 "speedup": row.speedup(),
                 "allocations_per_task": row.allocations_per_task,
             })
@@ -81,10 +88,11 @@ impl fmt::Display for Comparison {
         )?;
         for row in &self.rows {
             let or_dash = |text: Option<String>| text.unwrap_or("-".into());
-            let reference = or_dash(row.reference_ns.map(|ns| format!("{ns:.1}")));
+            let reference =
+                or_dash(row.reference_ns.map(|ns| format!("{:.1}", ns - row.waited_ns)));
             let speedup = or_dash(row.speedup().map(|ratio| format!("{ratio:.2}x")));
             let allocations = or_dash(row.allocations_per_task.map(|count| format!("{count:.2}")));
-            let (name, ours) = (row.name(), row.ours.median_ns);
+            let (name, ours) = (row.name(), row.ours.median_ns - row.waited_ns);
             writeln!(
                 f,
                 "{name:width$}  {ours:>14.1}  {reference:>14}  {speedup:>8}  {allocations:>10}"
@@ -108,6 +116,7 @@ mod tests {
         let row = |function: &str, median_ns, reference_ns| Row {
             ours: Estimate { group: "graphs".into(), function: function.into(), median_ns },
             reference_ns,
+            waited_ns: 0.0,
             allocations_per_task: reference_ns.map(|_| 1.25),
         };
         Comparison {
@@ -132,6 +141,15 @@ mod tests {
     fn a_table_without_references_says_so() {
         let table = Comparison { rows: Vec::new() }.to_string();
         assert_eq!(table.lines().last(), Some("worst: no case has a reference"));
+    }
+
+    #[test]
+    fn what_both_wait_for_is_not_compared() {
+        let mut comparison = comparison();
+        comparison.rows[1].waited_ns = 90.0;
+        assert_eq!(comparison.rows[1].speedup(), Some(6.0));
+        comparison.rows[1].waited_ns = 110.0;
+        assert_eq!(comparison.rows[1].speedup(), None);
     }
 
     #[test]

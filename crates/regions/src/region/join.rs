@@ -127,10 +127,15 @@ impl Active {
         other: &Box3,
         mut visit: impl FnMut(&Box3) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let mut i = 0;
-        while let Some(item) = self.0.get(i) {
+        // The list as a slice once and not for every step: where it lies costs as much to
+        // find out as a comparison of boxes.
+        let items = self.0.as_mut_slice();
+        let (mut i, mut end) = (0, items.len());
+        while i < end {
+            let item = &items[i];
             if item.max()[0] <= other.min()[0] {
-                self.0.swap_remove(i);
+                end -= 1;
+                items[i] = items[end];
                 continue;
             }
             if item.intersects(other) {
@@ -138,6 +143,7 @@ impl Active {
             }
             i += 1;
         }
+        self.0.truncate(end);
         ControlFlow::Continue(())
     }
 }

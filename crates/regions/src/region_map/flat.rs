@@ -58,7 +58,7 @@ impl<V: Clone + PartialEq> Flat<V> {
 
     pub(super) fn update(&mut self, at: &Box3, value: V) {
         let mut fresh = Fresh::new();
-        let mut i = 0;
+        let mut i = self.first_in(at);
         while let Some(entry) = self.entries.get_mut(i) {
             if !entry.extent.intersects(at) {
                 i += 1;
@@ -82,7 +82,7 @@ impl<V: Clone + PartialEq> Flat<V> {
 
     pub(super) fn modify(&mut self, within: &Box3, mut change: impl FnMut(&V) -> V) {
         let mut fresh = Fresh::new();
-        let mut i = 0;
+        let mut i = self.first_in(within);
         while let Some(entry) = self.entries.get(i) {
             let near = entry.extent.intersects(within);
             let new = if near { Some(change(&entry.value)) } else { None };
@@ -108,6 +108,14 @@ impl<V: Clone + PartialEq> Flat<V> {
         if changed {
             coalesce(&mut self.entries);
         }
+    }
+
+    /// The position of the first entry that intersects the box. Searched for apart from
+    /// changing entries, since this loop, which sees most of them, is then a tight one.
+    #[inline]
+    fn first_in(&self, at: &Box3) -> usize {
+        let found = self.entries.iter().position(|entry| entry.extent.intersects(at));
+        found.unwrap_or(self.entries.len())
     }
 
     /// Adds entries in the place of those just removed.

@@ -1,0 +1,176 @@
+//! Range mappers that users write, and when two of them are the same. Knows
+//! neither what they compute nor the built-in ones.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::needs_drop;
+use std::sync::Arc;
+
+use celerity_regions::Region;
+
+use super::MapperInput;
+
+/// A user's range mapper.
+///
+/// An implementation must obey the laws of [`Mapper`](super::Mapper). A mapper that breaks
+/// them cannot make the safe API unsound (kernels are confined to what was
+/// declared for their chunk), but may make a program fail or see old data.
+pub trait RangeMapper: Any + Send + Sync {
+    /// The elements that `input.chunk` touches; never looked at outside of
+    /// `input.buffer` once submission has accepted the task.
+    fn map(&self, input: &MapperInput) -> Region;
+
+    /// A name for messages and graphs.
+    fn name(&self) -> &str {
+        "user mapper"
+    }
+}
+
+impl<F: Fn(&MapperInput) -> Region + Send + Sync + 'static> RangeMapper for F {
+    fn map(&self, input: &MapperInput) -> Region {
+        self(input)
+    }
+}
+
+/// A shared [`RangeMapper`]: equal to its clones, and if it has no state (as a
+/// closure without captures), to whatever is of the same type.
+#[derive(Clone)]
+pub struct UserMapper {
+    function: Function,
+    disjoint: bool,
+}
+
+#[derive(Clone)]
+enum Function {
+    /// Has no state, so that nothing has to be allocated or counted: programs
+    /// make a closure anew for each task.
+    Stateless(&'static dyn RangeMapper),
+    Shared(Arc<dyn RangeMapper>),
+}
+
+impl UserMapper {
+    /// Wraps a mapper for reading accesses and single-chunk tasks.
+    #[must_use]
+    pub fn new(mapper: impl RangeMapper) -> Self {
+        Self { function: Function::of(mapper), disjoint: false }
+    }
+
+    /// Wraps a mapper whose images of disjoint chunks are disjoint, so that a
+    /// split task may write through it. The generators check the claim for the
+    /// chunks that they create and report an overlap as a diagnostic.
+    #[must_use]
+    pub fn disjoint(mapper: impl RangeMapper) -> Self {
+        Self { function: Function::of(mapper), disjoint: true }
+    }
+
+    /// Whether the images of disjoint chunks are said to be disjoint.
+    pub(super) fn is_disjoint(&self) -> bool {
+        self.disjoint
+    }
+
+    pub(super) fn mapper(&self) -> &dyn RangeMapper {
+        match &self.function {
+            Function::Stateless(mapper) => *mapper,
+            Function::Shared(mapper) => &**mapper,
+        }
+    }
+}
+
+impl Function {
+    fn of<M: RangeMapper>(mapper: M) -> Self {
+        if size_of::<M>() > 0 || needs_drop::<M>() {
+            return Self::Shared(Arc::new(mapper));
+        }
+        // The box of a value without size is no allocation: nothing leaks.
+        Self::Stateless(Box::leak(Box::new(mapper)))
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Stateless(left), Self::Stateless(right)) => {
+                let (left, right): (&dyn Any, &dyn Any) = (*left, *right);
+                left.type_id() == right.type_id()
+            }
+            (Self::Shared(left), Self::Shared(right)) => Arc::ptr_eq(left, right),
+            _ => false,
+        }
+    }
+}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Stateless(mapper) => {
+                let mapper: &dyn Any = *mapper;
+                mapper.type_id().hash(state);
+            }
+            Self::Shared(mapper) => Arc::as_ptr(mapper).cast::<()>().hash(state),
+        }
+    }
+}
+
+impl PartialEq for UserMapper {
+    fn eq(&self, other: &Self) -> bool {
+        self.function == other.function && self.disjoint == other.disjoint
+    }
+}
+
+impl Eq for UserMapper {}
+
+impl Hash for UserMapper {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.function.hash(state);
+    }
+}
+
+impl fmt::Debug for UserMapper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UserMapper({})", self.mapper().name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use celerity_regions::Box3;
+
+    use super::*;
+
+    #[test]
+    fn functions_without_state_are_equal_if_they_are_the_same() {
+        let all = |input: &MapperInput| Region::from(input.buffer);
+        let nothing = |_: &MapperInput| Region::empty();
+        assert_eq!(UserMapper::new(all), UserMapper::new(all));
+        assert_ne!(UserMapper::new(all), UserMapper::new(nothing));
+        assert_ne!(UserMapper::new(all), UserMapper::disjoint(all));
+    }
+
+    #[test]
+    fn functions_with_state_are_equal_to_their_clones_alone() {
+        let fixed = |at: Box3| UserMapper::new(move |_: &MapperInput| Region::from(at));
+        let unit = fixed(Box3::UNIT);
+        assert_eq!(unit, unit.clone());
+        assert_ne!(unit, fixed(Box3::UNIT));
+    }
+
+    #[test]
+    fn what_a_mapper_without_size_owns_is_dropped() {
+        struct Token;
+        impl Drop for Token {
+            fn drop(&mut self) {
+                DROPPED.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        static DROPPED: AtomicU32 = AtomicU32::new(0);
+        let token = Token;
+        drop(UserMapper::new(move |_: &MapperInput| {
+            let _ = &token;
+            Region::empty()
+        }));
+        assert_eq!(DROPPED.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,109 @@
+//! A hash of the program so far: equal on all nodes exactly if they submit the
+//! same tasks. Knows nothing of who compares it.
+
+use celerity_regions::Box3;
+
+use crate::mapper::{Mapper, NeighborhoodShape};
+use crate::task::{Access, BufferInfo, IndexSpace, Split, Task, Work};
+
+/// A running hash over buffers and tasks in the order of their creation.
+///
+/// It covers what decides about work and data: ids, index spaces, hints,
+/// accesses, sizes. Names and source lines are left out, and of a user's mapper
+/// everything but its name, as two processes cannot compare functions. The same
+/// on every machine.
+///
+/// O(accesses) per task; allocates nothing but for users' mappers.
+///
+/// ```
+/// use celerity_tdag::{EpochAction, StreamHash, TaskGraph, TaskGraphConfig};
+/// let hash_of = |actions: &[EpochAction]| {
+///     let mut graph = TaskGraph::new(TaskGraphConfig::default());
+///     let mut hash = StreamHash::default();
+///     hash.task(&graph.start());
+///     let mut tasks = Vec::new();
+///     actions.iter().for_each(|action| drop(graph.epoch(*action, &mut tasks)));
+///     tasks.iter().for_each(|task| hash.task(task));
+///     hash.value()
+/// };
+/// let shutdown = [EpochAction::Shutdown];
+/// assert_eq!(hash_of(&shutdown), hash_of(&shutdown));
+/// assert_ne!(hash_of(&shutdown), hash_of(&[EpochAction::Barrier]));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamHash(u64);
+
+impl StreamHash {
+    /// The hash of everything so far.
+    #[must_use]
+    pub fn value(self) -> u64 {
+        self.0
+    }
+
+    /// Adds a new buffer.
+    pub fn buffer(&mut self, info: &BufferInfo) {
+        self.words(&[info.id.index(), u64::from(info.dims), info.elem_size]);
+        self.words(&[u64::from(info.host_initialized)]);
+        self.extent(&info.extent);
+    }
+
+    /// Adds a task.
+    pub fn task(&mut self, task: &Task) {
+        self.word(task.id.index());
+        match &task.work {
+            Work::Device(space) => self.index_space(space),
+            Work::HostOnce => self.word(2),
+            Work::Fence => self.word(3),
+            Work::Horizon => self.word(4),
+            Work::Epoch(action) => self.words(&[5, *action as u64]),
+        }
+        task.accesses.iter().for_each(|access| self.access(access));
+    }
+
+    fn index_space(&mut self, space: &IndexSpace) {
+        let split = match space.split {
+            Split::OneDimensional => 0,
+            Split::Tiled => 1,
+            Split::Along(dim) => 2 + u64::from(dim),
+        };
+        self.words(&[1, u64::from(space.dims), split, u64::from(space.oversubscription)]);
+        self.words(&space.granularity);
+        self.extent(&space.extent);
+    }
+
+    fn access(&mut self, access: &Access) {
+        self.words(&[access.buffer.index(), access.mode as u64]);
+        match &access.mapper {
+            Mapper::OneToOne => self.word(1),
+            Mapper::All => self.word(2),
+            Mapper::Slice { dim } => self.words(&[3, u64::from(*dim)]),
+            Mapper::Neighborhood { border, shape } => {
+                self.words(&[4, u64::from(*shape == NeighborhoodShape::AlongAxes)]);
+                self.words(border);
+            }
+            Mapper::Fixed(region) => {
+                self.words(&[5, region.boxes().len() as u64]);
+                region.boxes().iter().for_each(|part| self.extent(part));
+            }
+            Mapper::User(_) => {
+                let name = access.mapper.to_string();
+                name.bytes().for_each(|byte| self.word(byte.into()));
+            }
+        }
+    }
+
+    fn extent(&mut self, extent: &Box3) {
+        self.words(&extent.min());
+        self.words(&extent.max());
+    }
+
+    fn words(&mut self, words: &[u64]) {
+        words.iter().for_each(|&word| self.word(word));
+    }
+
+    /// Multiplication spreads a difference upwards, the rotation brings it down
+    /// again.
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
