@@ -7,18 +7,19 @@ use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
-use crate::buffer::BufferState;
+use crate::buffer::{BufferState, Identity};
 use crate::coherence::copy;
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{InstructionKind, MemoryId, Placement};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
+use crate::pieces::Boxes;
 
 /// What one command needs of one buffer in one memory.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     /// Each of them in one piece.
-    pub(crate) boxes: SmallVec<[Box3; 3]>,
+    pub(crate) boxes: Boxes,
     /// Overwritten unread before anybody else looks at it: not preserved.
     pub(crate) discarded: Region,
 }
@@ -35,7 +36,7 @@ pub(crate) fn allocate(
     for extent in plan(buffer, memory, &needs.boxes) {
         buffer.fulfil(memory, &extent);
         let merged = take_overlapping(buffer, memory, &extent);
-        let mut backing = create(stream, out, buffer, memory, extent);
+        let mut backing = create(stream, out, buffer.identity(), memory, extent);
         for mut old in merged {
             #[cfg(feature = "mutants")]
             if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
@@ -119,10 +120,14 @@ fn grown(
     }
 }
 
-/// Whether two boxes make up a third: one allocation for both wastes nothing,
-/// and serves whoever will need both at once.
+/// Whether two boxes make up a third, one behind the other: one allocation for
+/// both wastes nothing, serves whoever will need both at once, and each of them
+/// still lies in it in one piece, which is what copies and messages like best.
 fn are_halves(a: &Box3, b: &Box3) -> bool {
-    a.bounding(b).volume() == a.volume().saturating_add(b.volume())
+    let whole = a.bounding(b);
+    let slowest = (0..3).find(|&dim| whole.max()[dim] - whole.min()[dim] > 1);
+    whole.volume() == a.volume().saturating_add(b.volume())
+        && slowest.is_some_and(|dim| a.min()[dim] != b.min()[dim])
 }
 
 fn take_overlapping(
@@ -143,10 +148,11 @@ fn take_overlapping(
     taken
 }
 
-fn create(
+/// Allocates room for the elements of a buffer's box.
+pub(crate) fn create(
     stream: &mut Stream,
     out: &mut Schedule,
-    buffer: &BufferState,
+    Identity { buffer, elem_size, elem_align }: Identity,
     memory: MemoryId,
     extent: Box3,
 ) -> Backing {
@@ -154,9 +160,9 @@ fn create(
     let kind = InstructionKind::Alloc {
         allocation,
         memory,
-        buffer: buffer.id,
-        bytes: extent.volume().saturating_mul(buffer.elem_size),
-        alignment: buffer.elem_align,
+        buffer,
+        bytes: extent.volume().saturating_mul(elem_size),
+        alignment: elem_align,
     };
     #[cfg(feature = "mutants")]
     let kind = mistakes::allocated(kind, &extent);
@@ -183,7 +189,7 @@ fn preserve(
         version.holders.contains(memory) && !version.is_void()
     });
     for part in current.difference(discarded).boxes() {
-        copy(stream, out, (buffer.id, buffer.elem_size), (old, new), *part);
+        copy(stream, out, buffer.identity(), (old, new), *part);
     }
 }
 
@@ -193,4 +199,19 @@ pub(crate) fn free(stream: &mut Stream, out: &mut Schedule, backing: &Backing) {
     let mut waits = stream.waits();
     backing.before_free(&mut waits);
     stream.emit(out, InstructionKind::Free { allocation, memory }, waits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_lie_one_behind_the_other() {
+        let (top, bottom) = (Box3::from_range([2, 8]), Box3::from_offset_range([2, 0], [6, 8]));
+        assert!(are_halves(&top, &bottom));
+        let (left, right) = (Box3::from_range([8, 2]), Box3::from_offset_range([0, 2], [8, 6]));
+        assert!(!are_halves(&left, &right), "neither would lie in one piece");
+        assert!(!are_halves(&top, &Box3::from_offset_range([3, 0], [5, 8])), "there is a gap");
+        assert!(are_halves(&Box3::from_range([3]), &Box3::from_offset_range([3], [1])));
+    }
 }

@@ -10,8 +10,10 @@ use smallvec::SmallVec;
 
 use crate::backing::Backing;
 use crate::instruction::{AllocationId, InstructionId, MemoryId, Placement};
+
 #[cfg(feature = "mutants")]
 use crate::mistakes;
+use crate::stages::Stages;
 
 /// Region maps below this size are not worth rewriting at a horizon.
 pub(crate) const COMPACT_ABOVE: usize = 16;
@@ -87,6 +89,16 @@ pub(crate) struct Awaited {
     pub(crate) region: Region,
 }
 
+/// What instructions say of a buffer and its elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) buffer: BufferId,
+    /// Bytes per element.
+    pub(crate) elem_size: u64,
+    /// Alignment of an element in bytes.
+    pub(crate) elem_align: u64,
+}
+
 /// One buffer on one node.
 #[derive(Debug)]
 pub(crate) struct BufferState {
@@ -97,6 +109,8 @@ pub(crate) struct BufferState {
     pub(crate) elem_align: u64,
     pub(crate) versions: RegionMap<Version>,
     pub(crate) awaited: SmallVec<[Awaited; 1]>,
+    /// Dense copies of boxes that are on their way.
+    pub(crate) stages: Stages,
     /// Per memory: allocations that do not overlap.
     memories: Box<[SmallVec<[Backing; 1]>]>,
     /// What commands that are held back will need in one piece: in each memory,
@@ -114,9 +128,15 @@ impl BufferState {
             elem_align: info.elem_align,
             versions: RegionMap::new(info.extent, Version::void(epoch)),
             awaited: SmallVec::new(),
+            stages: Stages::default(),
             memories: (0..memories).map(|_| SmallVec::new()).collect(),
             anticipated: SmallVec::new(),
         }
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        let Self { id, elem_size, elem_align, .. } = *self;
+        Identity { buffer: id, elem_size, elem_align }
     }
 
     /// Initial contents in user memory, provided before `epoch`.
@@ -135,21 +155,26 @@ impl BufferState {
         &mut self.memories[memory.slot()]
     }
 
-    /// The allocations in two different memories.
+    /// The allocations in two different memories, and what is on its way.
     pub(crate) fn two_memories(
         &mut self,
         first: MemoryId,
         second: MemoryId,
-    ) -> (&mut [Backing], &mut [Backing]) {
+    ) -> (&mut [Backing], &mut [Backing], &mut Stages) {
         match self.memories.get_disjoint_mut([first.slot(), second.slot()]) {
-            Ok([first, second]) => (first, second),
+            Ok([first, second]) => (first, second, &mut self.stages),
             Err(_) => unreachable!("{first} and {second} are two memories of this node"),
         }
     }
 
+    /// The allocations in one memory, and what is on its way.
+    pub(crate) fn memory_and_stages(&mut self, memory: MemoryId) -> (&mut [Backing], &mut Stages) {
+        (&mut self.memories[memory.slot()], &mut self.stages)
+    }
+
     /// All allocations in all memories.
     pub(crate) fn all_backings(&self) -> impl Iterator<Item = &Backing> {
-        self.memories.iter().flatten()
+        self.memories.iter().flatten().chain(self.stages.backings())
     }
 
     /// What is anticipated in `memory`.
@@ -188,6 +213,7 @@ impl BufferState {
         if celerity_mutants::Mutant::ExpectedStaysHeld.is_active() {
             return self.awaited.push(Awaited { transfer, region: region.clone() });
         }
+        self.stages.outdate(region);
         self.versions.modify(region, |version| version.outdated());
         self.awaited.push(Awaited { transfer, region: region.clone() });
     }
@@ -212,12 +238,13 @@ impl BufferState {
         if celerity_mutants::Mutant::HoldersOutliveWrite.is_active() {
             return mistakes::produce(self, region, Version::produced(producer, memory));
         }
+        self.stages.outdate(region);
         self.versions.update(region, Version::produced(producer, memory));
     }
 
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: InstructionId) {
-        for backing in self.memories.iter_mut().flatten() {
+        for backing in self.memories.iter_mut().flatten().chain(self.stages.backings_mut()) {
             backing.compact(point);
         }
         if self.versions.len() > COMPACT_ABOVE {

@@ -3,15 +3,14 @@
 //! copy waits for more than its own data; nothing current is copied again.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::BufferId;
-use smallvec::SmallVec;
 
 use crate::backing::Backing;
-use crate::buffer::BufferState;
+use crate::buffer::{BufferState, Identity};
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{InstructionId, InstructionKind, MemoryId};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
+use crate::pieces::{Parts, join};
 use crate::staging::Links;
 
 /// Makes `region` current in `memory`, where it has been allocated.
@@ -23,28 +22,29 @@ pub(crate) fn make_coherent(
     memory: MemoryId,
     region: &Region,
 ) {
-    for (part, source) in &missing(buffer, links, memory, region) {
-        copy_between(stream, out, buffer, (*source, memory), *part);
+    for (part, (source, _)) in &missing(buffer, links, memory, region) {
+        copy_between(stream, out, buffer, links, (*source, memory), *part);
         buffer.note_copy(part, memory);
     }
 }
 
-/// What `memory` lacks of `region`: boxes with one producer each, and the
-/// memory to copy them from.
+/// What `memory` lacks of `region`: boxes with the memory to copy them from, and
+/// one producer each.
 fn missing(
     buffer: &BufferState,
     links: &Links,
     memory: MemoryId,
     region: &Region,
-) -> SmallVec<[(Box3, MemoryId); 4]> {
-    let mut missing = SmallVec::new();
+) -> Parts<(MemoryId, InstructionId)> {
+    let mut missing = Parts::new();
     buffer.versions.for_each_in_region(region, |part, version| {
         #[cfg(feature = "mutants")]
         let version = &mistakes::misplaced(buffer, version);
         if !version.holders.contains(memory) {
-            missing.push((part, links.source(version, memory)));
+            missing.push((part, (links.source(version, memory), version.producer)));
         }
     });
+    join(&mut missing);
     missing
 }
 
@@ -53,29 +53,35 @@ fn copy_between(
     stream: &mut Stream,
     out: &mut Schedule,
     buffer: &mut BufferState,
+    links: &Links,
     (from, to): (MemoryId, MemoryId),
     part: Box3,
 ) {
-    let identity = (buffer.id, buffer.elem_size);
-    let (sources, targets) = buffer.two_memories(from, to);
+    let identity = buffer.identity();
+    let (sources, targets, stages) = buffer.two_memories(from, to);
+    let mut copied = 0;
     for source in sources {
-        let elements = source.placement.extent.intersection(&part);
-        if elements.is_empty() {
+        let there = source.placement.extent.intersection(&part);
+        if there.is_empty() {
             continue;
         }
-        let holds = |target: &&mut Backing| target.placement.extent.contains(&elements);
-        let Some(target) = targets.iter_mut().find(holds) else {
-            unreachable!("{elements} of {} is not allocated in {to}", identity.0)
-        };
-        copy(stream, out, identity, (source, target), elements);
+        // There are as many allocations as a program makes: most hold nothing of this.
+        for target in targets.iter_mut().filter(|one| one.placement.extent.intersects(&there)) {
+            let elements = target.placement.extent.intersection(&there);
+            copied += elements.volume();
+            let ends = (&source.placement, &target.placement);
+            let stops = links.stops(ends, &elements, identity.elem_size);
+            stages.copy_through(stream, out, identity, &stops, (&mut *source, target), elements);
+        }
     }
+    debug_assert_eq!(copied, part.volume(), "{part} of {} is allocated in {to}", identity.buffer);
 }
 
 /// Emits a copy of `elements` between two allocations of a buffer.
 pub(crate) fn copy(
     stream: &mut Stream,
     out: &mut Schedule,
-    (buffer, elem_size): (BufferId, u64),
+    Identity { buffer, elem_size, .. }: Identity,
     (source, target): (&mut Backing, &mut Backing),
     elements: Box3,
 ) -> InstructionId {

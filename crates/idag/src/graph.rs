@@ -6,19 +6,20 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{
     AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, Mapper, MapperInput, Task,
 };
-use smallvec::SmallVec;
 
-use crate::allocate::{Needs, allocate, anticipate, free};
+use crate::allocate::{Needs, allocate, free};
 use crate::buffer::{BufferState, MemorySet};
 use crate::coherence::make_coherent;
 use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
+use crate::forecast::Forecast;
 use crate::instruction::{AllocationId, DeviceId, InstructionId, InstructionKind, MemoryId};
 use crate::launch::launch;
-use crate::plan::{Launch, Launches, PlannedAccess, Planner};
-use crate::receive::{landing_boxes, receive};
-use crate::send::{departure_boxes, push};
-use crate::staging::{Links, staged, staging_boxes};
+use crate::pieces::{compact_boxes, contiguous_boxes};
+use crate::plan::{Launch, Launches, PlannedAccess, Planner, buffers_of, reading};
+use crate::receive::receive;
+use crate::send::push;
+use crate::staging::{Links, staged};
 
 /// Parameters of an [`InstructionGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,7 @@ pub struct InstructionGraph {
     planner: Planner,
     buffers: Buffers,
     links: Links,
+    forecast: Forecast,
     pending_horizon: Option<InstructionId>,
 }
 
@@ -72,6 +74,7 @@ impl InstructionGraph {
             planner: Planner::new(config.devices),
             buffers: Buffers::default(),
             links: Links::default(),
+            forecast: Forecast::default(),
             pending_horizon: None,
         }
     }
@@ -80,7 +83,17 @@ impl InstructionGraph {
     /// call, between all. Between others they go through host memory.
     #[must_use]
     pub fn with_direct_copies(mut self, direct: impl Fn(DeviceId, DeviceId) -> bool) -> Self {
-        self.links = Links::new(self.devices, direct);
+        self.links.restrict(self.devices, direct);
+        self
+    }
+
+    /// Says that copies between devices and the host are slow if they move rows
+    /// of less than `bytes`: such boxes are gathered into a dense allocation,
+    /// moved as a whole, and scattered again. Without this call, or with 0,
+    /// copies go straight, as it is best where no copy engine is involved.
+    #[must_use]
+    pub fn with_linearized_copies(mut self, bytes: u64) -> Self {
+        self.links.linearize(bytes);
         self
     }
 
@@ -170,29 +183,12 @@ impl InstructionGraph {
     /// Notes what a command that is held back will need in one piece. Whether
     /// that is more than what is allocated, or noted already.
     pub(crate) fn anticipate(&mut self, command: &Command, launches: &Launches) -> bool {
-        match &command.kind {
-            CommandKind::Execute { .. } => self.anticipate_launches(launches),
-            CommandKind::Push { transfer, targets } => {
-                let boxes = departure_boxes(targets);
-                anticipate(self.buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
-            }
-            CommandKind::AwaitPush { transfer, region } => {
-                let boxes = landing_boxes([region]);
-                anticipate(self.buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
-            }
-            CommandKind::Horizon | CommandKind::Epoch(_) => false,
-        }
+        self.forecast.anticipate(&mut self.buffers, &self.links, command, launches)
     }
 
-    fn anticipate_launches(&mut self, launches: &Launches) -> bool {
-        let mut allocates = false;
-        for launch in launches {
-            for access in &launch.accesses {
-                let buffer = self.buffers.get_mut(access.buffer);
-                allocates |= anticipate(buffer, launch.memory, &[access.bounds]);
-            }
-        }
-        allocates
+    /// Notes that nothing is held back any more.
+    pub(crate) fn caught_up(&mut self) {
+        self.forecast.clear();
     }
 
     fn execute(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
@@ -212,8 +208,8 @@ impl InstructionGraph {
     fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
         for &id in buffers {
             let buffer = self.buffers.get_mut(id);
-            let mut on_host = landing_boxes(buffer.awaited.iter().map(|awaited| &awaited.region));
-            on_host.extend(staging_boxes(&staged_by(launches, buffer, &self.links)));
+            let mut on_host = contiguous_boxes(buffer.awaited.iter().map(|one| &one.region));
+            on_host.extend(compact_boxes(&staged_by(launches, buffer, &self.links)));
             for on_memory in launches.chunk_by(|a, b| a.memory == b.memory) {
                 let memory = on_memory[0].memory;
                 let is_host = memory == MemoryId::HOST;
@@ -264,6 +260,7 @@ impl InstructionGraph {
     }
 
     fn horizon(&mut self, task: &Task, out: &mut Schedule) {
+        self.retire_stages(out);
         let id = self.stream.emit_after_all(out, InstructionKind::Horizon { task: task.id });
         if let Some(reached) = self.pending_horizon.replace(id) {
             self.synchronize_at(reached);
@@ -271,10 +268,17 @@ impl InstructionGraph {
     }
 
     fn epoch(&mut self, task: &Task, action: EpochAction, out: &mut Schedule) {
+        self.retire_stages(out);
         let kind = InstructionKind::Epoch { task: task.id, action };
         let id = self.stream.emit_after_all(out, kind);
         self.pending_horizon = None;
         self.synchronize_at(id);
+    }
+
+    fn retire_stages(&mut self, out: &mut Schedule) {
+        for buffer in self.buffers.0.values_mut() {
+            buffer.stages.retire().for_each(|stage| free(&mut self.stream, out, &stage));
+        }
     }
 
     fn synchronize_at(&mut self, instruction: InstructionId) {
@@ -283,18 +287,6 @@ impl InstructionGraph {
             buffer.compact(instruction);
         }
     }
-}
-
-/// The buffers that launches touch, each once.
-fn buffers_of(launches: &Launches) -> SmallVec<[BufferId; 4]> {
-    let mut buffers = SmallVec::new();
-    // All launches of a command have the accesses of one task.
-    for access in launches.first().into_iter().flat_map(|launch| &launch.accesses) {
-        if !buffers.contains(&access.buffer) {
-            buffers.push(access.buffer);
-        }
-    }
-    buffers
 }
 
 /// What launches read of a buffer and must get through host memory.
@@ -330,14 +322,6 @@ fn needs_of(launches: &[Launch], buffer: BufferId) -> Needs {
         }
     }
     needs
-}
-
-/// The reading accesses of all launches, with the memory they read from.
-fn reading(launches: &Launches) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> + Clone {
-    let all = launches
-        .iter()
-        .flat_map(|launch| launch.accesses.iter().map(move |access| (launch.memory, access)));
-    all.filter(|(_, access)| access.mode.reads())
 }
 
 /// Holds a user's mapper to its promises: launches write disjoint regions,

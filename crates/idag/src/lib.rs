@@ -7,9 +7,11 @@ mod buffer;
 mod coherence;
 mod diagnostic;
 mod emit;
+mod forecast;
 mod graph;
 mod instruction;
 mod launch;
+mod linearize;
 mod lookahead;
 #[cfg(feature = "mutants")]
 mod mistakes;
@@ -19,7 +21,9 @@ mod receive;
 mod send;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod stages;
 mod staging;
+mod verify;
 pub mod wire;
 
 pub use diagnostic::Diagnostic;
@@ -30,3 +34,4 @@ pub use instruction::{
     InstructionId, InstructionKind, MemoryId, MessageId, Pilot, Placement,
 };
 pub use lookahead::{Lookahead, LookaheadQueue, Released};
+pub use verify::{Broken, verify};

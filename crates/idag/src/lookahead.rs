@@ -213,6 +213,7 @@ impl LookaheadQueue {
     /// Lets go of everything that is held.
     pub fn flush(&mut self) {
         self.released = self.queue.len();
+        self.graph.caught_up();
         (self.holding, self.steady_for, self.held_horizons) = (false, 0, 0);
     }
 

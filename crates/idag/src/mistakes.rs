@@ -3,7 +3,9 @@
 use celerity_mutants::Mutant;
 use celerity_regions::{Box3, Region};
 
+use crate::backing::Backing;
 use crate::buffer::{BufferState, Version};
+use crate::emit::Stream;
 use crate::instruction::{InstructionKind, MemoryId, MessageId, Pilot};
 
 pub(crate) fn allocated(kind: InstructionKind, extent: &Box3) -> InstructionKind {
@@ -23,6 +25,14 @@ pub(crate) fn misplaced(buffer: &BufferState, version: &Version) -> Version {
         true => Version { origin: MemoryId::USER, ..version },
         false => version,
     })
+}
+
+/// Forgets who reads a stage that is about to be filled.
+pub(crate) fn refill(stream: &Stream, stage: &mut Backing) {
+    if Mutant::StageRefilledWhileRead.is_active() {
+        let all = Region::from(stage.placement.extent);
+        stage.before_write(&all, &mut stream.waits());
+    }
 }
 
 /// Notes a new version of `region`, as if those who have the old one had it.

@@ -1,10 +1,13 @@
 //! Cutting regions: into parts that need an allocation each, and into parts
-//! that different consumers wait for.
+//! that different consumers wait for. And joining what was cut for no reason.
 
 use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
 pub(crate) type Pieces = SmallVec<[Region; 2]>;
+
+/// Boxes that lie in one piece each.
+pub(crate) type Boxes = SmallVec<[Box3; 3]>;
 
 /// The parts of a region whose bounding boxes do not overlap or touch: each
 /// needs a contiguous allocation, since a sender's box may span it (002 §3.4 b).
@@ -25,6 +28,54 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
     groups.into_iter().map(|(_, parts)| Region::from_boxes(parts)).collect()
 }
 
+/// The boxes that regions need in one piece each, if messages arrive in them:
+/// the bounds of their [`contiguous_pieces`].
+pub(crate) fn contiguous_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
+    let pieces = regions.into_iter().flat_map(contiguous_pieces);
+    pieces.map(|piece| piece.bounding_box()).collect()
+}
+
+/// Boxes that hold a region where nobody needs it in one piece: the bounds of
+/// its [`contiguous_pieces`], but for those that are mostly empty.
+pub(crate) fn compact_boxes(region: &Region) -> Boxes {
+    let mut boxes = Boxes::new();
+    for piece in contiguous_pieces(region) {
+        let bounds = piece.bounding_box();
+        if is_compact(&bounds, piece.volume()) {
+            boxes.push(bounds);
+        } else {
+            boxes.extend_from_slice(piece.boxes());
+        }
+    }
+    boxes
+}
+
+/// Boxes that messages can be sent from: the bounds of [`contiguous_pieces`],
+/// joined where they overlap. What would be mostly empty is left out, such as
+/// the borders of a tile, which overlap in its corners.
+pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
+    let mut groups: SmallVec<[(Box3, u64); 3]> = SmallVec::new();
+    for piece in regions.into_iter().flat_map(contiguous_pieces) {
+        let (mut bounds, mut needed) = (piece.bounding_box(), piece.volume());
+        if groups.iter().any(|(group, _)| group.contains(&bounds)) {
+            continue;
+        }
+        while let Some(near) = groups.iter().position(|(group, _)| group.intersects(&bounds)) {
+            let (group, of_group) = groups.swap_remove(near);
+            bounds = bounds.bounding(&group);
+            needed += of_group;
+        }
+        groups.push((bounds, needed));
+    }
+    let compact = groups.iter().filter(|(bounds, needed)| is_compact(bounds, *needed));
+    compact.map(|(bounds, _)| *bounds).collect()
+}
+
+/// Whether no more than half of a box is not needed.
+fn is_compact(bounds: &Box3, needed: u64) -> bool {
+    bounds.volume() / 2 <= needed
+}
+
 /// Whether two boxes overlap or share a part of a face.
 fn touches(a: &Box3, b: &Box3) -> bool {
     #[cfg(feature = "mutants")]
@@ -39,6 +90,26 @@ fn touches(a: &Box3, b: &Box3) -> bool {
         gaps += usize::from(low == high);
     }
     inside && gaps <= 1
+}
+
+/// Disjoint boxes, each with where it comes from.
+pub(crate) type Parts<K> = SmallVec<[(Box3, K); 4]>;
+
+/// Joins boxes that come from the same place where they make up larger ones:
+/// what is known of elements is cut finer than what is done with them. Sorts by
+/// place. O(parts · log parts), and the union of what is joined.
+pub(crate) fn join<K: Copy + Ord>(parts: &mut Parts<K>) {
+    parts.sort_by_key(|(_, place)| *place);
+    let same = |a: &(Box3, K), b: &(Box3, K)| a.1 == b.1;
+    if parts.windows(2).all(|pair| !same(&pair[0], &pair[1])) {
+        return;
+    }
+    let mut joined = Parts::new();
+    for parts in parts.chunk_by(same) {
+        let whole = Region::from_boxes(parts.iter().map(|(part, _)| *part));
+        joined.extend(whole.boxes().iter().map(|part| (*part, parts[0].1)));
+    }
+    *parts = joined;
 }
 
 /// More parts than this cost more than they gain: consumers then wait for all.
@@ -90,11 +161,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_mostly_empty_is_not_allocated_at_once() {
+        let (top, left) = (Box3::from_range([1, 8]), Box3::from_range([8, 1]));
+        let corner = Region::from_boxes([top, left]);
+        assert_eq!(contiguous_boxes([&corner]).as_slice(), [Box3::from_range([8, 8])]);
+        assert_eq!(compact_boxes(&corner).as_slice(), corner.boxes());
+        let [top, left] = [top, left].map(Region::from);
+        assert!(departure_boxes([&top, &left]).is_empty());
+        assert!(departure_boxes([&corner]).is_empty());
+        let [all, most, rest] = [rows(0, 4), rows(1, 4), rows(9, 2)];
+        let boxes = [rows(9, 2), rows(0, 5)].map(|rows| rows.bounding_box());
+        assert_eq!(departure_boxes([&rest, &all, &most, &all]).as_slice(), boxes);
+    }
+
+    #[test]
     fn corners_alone_do_not_touch() {
         let a = Box3::from_offset_range([0, 0], [2, 2]);
         assert!(!touches(&a, &Box3::from_offset_range([2, 2], [2, 2])));
         assert!(touches(&a, &Box3::from_offset_range([2, 1], [2, 2])));
         assert!(!touches(&a, &Box3::from_offset_range([3, 0], [2, 2])));
+    }
+
+    #[test]
+    fn parts_are_joined_with_those_from_the_same_place() {
+        let row = |min, len| Box3::from_offset_range([min, 0], [len, 8]);
+        let cut = [(row(0, 1), 'a'), (row(4, 2), 'b'), (row(1, 3), 'a'), (row(9, 1), 'a')];
+        let whole = [(row(0, 4), 'a'), (row(9, 1), 'a'), (row(4, 2), 'b')];
+        let mut parts: Parts<_> = cut.into_iter().collect();
+        join(&mut parts);
+        assert_eq!(parts.as_slice(), whole);
     }
 
     #[test]

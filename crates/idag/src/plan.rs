@@ -103,3 +103,25 @@ fn map_accesses(task: &Task, chunk: Box3, extent_of: impl Fn(BufferId) -> Box3) 
     };
     task.accesses.iter().map(map).collect()
 }
+
+/// The buffers that launches touch, each once.
+pub(crate) fn buffers_of(launches: &Launches) -> SmallVec<[BufferId; 4]> {
+    let mut buffers = SmallVec::new();
+    // All launches of a command have the accesses of one task.
+    for access in launches.first().into_iter().flat_map(|launch| &launch.accesses) {
+        if !buffers.contains(&access.buffer) {
+            buffers.push(access.buffer);
+        }
+    }
+    buffers
+}
+
+/// The reading accesses of all launches, with the memory they read from.
+pub(crate) fn reading(
+    launches: &Launches,
+) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> + Clone {
+    let all = launches
+        .iter()
+        .flat_map(|launch| launch.accesses.iter().map(move |access| (launch.memory, access)));
+    all.filter(|(_, access)| access.mode.reads())
+}

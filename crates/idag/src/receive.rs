@@ -2,21 +2,12 @@
 //! (002 §3.4), as one *receive* if all consumers need all of it, and otherwise
 //! as a *split receive* with one *await receive* per part.
 
-use celerity_regions::{Box3, Region};
-use smallvec::SmallVec;
+use celerity_regions::Region;
 
 use crate::buffer::{Awaited, BufferState};
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{Inbound, InstructionId, InstructionKind, MemoryId};
 use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
-
-/// The boxes that what is awaited needs in host memory.
-pub(crate) fn landing_boxes<'a>(
-    awaited: impl IntoIterator<Item = &'a Region>,
-) -> SmallVec<[Box3; 3]> {
-    let regions = awaited.into_iter();
-    regions.flat_map(contiguous_pieces).map(|piece| piece.bounding_box()).collect()
-}
 
 /// Receives all that is awaited; `consumers` are the regions that launches read.
 pub(crate) fn receive<'a>(

@@ -1,17 +1,18 @@
 //! Pass: a push command becomes sends from host memory, one per target, box
 //! and original producer, each announced by a pilot (002 §3.4). Data that goes
-//! to several nodes is copied to the host once.
+//! to several nodes is copied to the host once: to the buffer's allocation
+//! there, or to a stage where that would be mostly empty.
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_regions::{Box3, Region};
-use smallvec::SmallVec;
 
 use crate::allocate::{Needs, allocate};
-use crate::buffer::BufferState;
+use crate::backing::Backing;
+use crate::buffer::{BufferState, Version};
 use crate::coherence::make_coherent;
 use crate::emit::{Schedule, Stream};
-use crate::instruction::{InstructionKind, MemoryId, Pilot};
-use crate::pieces::contiguous_pieces;
+use crate::instruction::{InstructionId, InstructionKind, MemoryId, Pilot};
+use crate::pieces::{Parts, departure_boxes, join};
 use crate::staging::Links;
 #[cfg(feature = "mutants")]
 use crate::{instruction::Placement, mistakes};
@@ -23,38 +24,56 @@ pub(crate) fn push(
     links: &Links,
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
-    let needs = Needs { boxes: departure_boxes(targets), discarded: Region::empty() };
+    let boxes = departure_boxes(targets.iter().map(|(_, region)| region));
+    let needs = Needs { boxes, discarded: Region::empty() };
     allocate(stream, out, buffer, MemoryId::HOST, &needs);
+    let elem_size = buffer.elem_size;
     for (to, region) in targets {
-        make_coherent(stream, out, buffer, links, MemoryId::HOST, region);
-        for part in by_producer(buffer, region) {
-            send(stream, out, buffer, transfer, *to, part);
+        for (part, (_, origin)) in by_producer(buffer, region) {
+            let parcel = Parcel { to: *to, transfer, elements: part, elem_size };
+            let backing = provide(stream, out, buffer, links, (part, origin));
+            send(stream, out, backing, parcel);
         }
     }
 }
 
-/// The boxes that what is sent needs in host memory.
-pub(crate) fn departure_boxes(targets: &[(NodeId, Region)]) -> SmallVec<[Box3; 3]> {
-    let regions = targets.iter().map(|(_, region)| region);
-    regions.flat_map(contiguous_pieces).map(|piece| piece.bounding_box()).collect()
+/// Brings `part`, which was written to `origin`, to the host in one piece: to
+/// the allocation for it, or else to a stage.
+fn provide<'a>(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &'a mut BufferState,
+    links: &Links,
+    (part, origin): (Box3, MemoryId),
+) -> &'a mut Backing {
+    if buffer.backing_of(MemoryId::HOST, &part).is_some() {
+        make_coherent(stream, out, buffer, links, MemoryId::HOST, &part.into());
+        return buffer.backing(MemoryId::HOST, &part);
+    }
+    let identity = buffer.identity();
+    let (sources, stages) = buffer.memory_and_stages(origin);
+    stages.pack(stream, out, identity, links, sources, part)
 }
 
-fn by_producer(buffer: &BufferState, region: &Region) -> SmallVec<[Box3; 4]> {
-    let mut parts = SmallVec::new();
-    buffer.versions.for_each_in_region(region, |part, _| parts.push(part));
+/// What one message is about.
+struct Parcel {
+    to: NodeId,
+    transfer: TransferId,
+    elements: Box3,
+    elem_size: u64,
+}
+
+/// Boxes of a region with one producer each, and the memory that it wrote to.
+fn by_producer(buffer: &BufferState, region: &Region) -> Parts<(InstructionId, MemoryId)> {
+    let mut parts = Parts::new();
+    let mut add = |part, version: &Version| parts.push((part, (version.producer, version.origin)));
+    buffer.versions.for_each_in_region(region, &mut add);
+    join(&mut parts);
     parts
 }
 
-fn send(
-    stream: &mut Stream,
-    out: &mut Schedule,
-    buffer: &mut BufferState,
-    transfer: TransferId,
-    to: NodeId,
-    elements: Box3,
-) {
-    let elem_size = buffer.elem_size;
-    let backing = buffer.backing(MemoryId::HOST, &elements);
+fn send(stream: &mut Stream, out: &mut Schedule, backing: &mut Backing, parcel: Parcel) {
+    let Parcel { to, transfer, elements, elem_size } = parcel;
     let region = Region::from(elements);
     let mut waits = stream.waits();
     backing.before_read(&region, &mut waits);

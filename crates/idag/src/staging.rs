@@ -3,30 +3,37 @@
 //! memory is made current is the business of `coherence`.
 
 use celerity_regions::{Box3, Region};
-use smallvec::SmallVec;
 
 use crate::buffer::{BufferState, Version};
-use crate::instruction::{DeviceId, MemoryId};
-use crate::pieces::contiguous_pieces;
+use crate::instruction::{DeviceId, MemoryId, Placement};
+use crate::linearize::{Stops, stops};
 
-/// Between which devices' memories copies go directly. Host and user memory
-/// reach all of them.
+/// How copies get from one memory to another: between which devices they go
+/// directly, and where they stop to be linearised. Host and user memory reach
+/// all devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Links {
     /// By device: bit `d` is set if its memory cannot be copied to that of
     /// device `d`. Empty if everything can.
     missing: Box<[u64]>,
+    /// Rows of less bytes than this are slow between devices and the host.
+    rows_below: u64,
 }
 
 impl Links {
-    /// The links for which `direct` says yes, of `devices` devices.
-    pub(crate) fn new(devices: usize, direct: impl Fn(DeviceId, DeviceId) -> bool) -> Self {
+    /// Keeps the links for which `direct` says yes, of `devices` devices.
+    pub(crate) fn restrict(&mut self, devices: usize, direct: impl Fn(DeviceId, DeviceId) -> bool) {
         let device = |index: usize| DeviceId::from_index(index as u64);
         let lacks = |from: usize, to: usize| from != to && !direct(device(from), device(to));
         let row =
             |from| (0..devices).filter(|&to| lacks(from, to)).fold(0, |row, to| row | 1 << to);
         let missing: Box<[u64]> = (0..devices).map(row).collect();
-        if missing.iter().all(|&row| row == 0) { Self::default() } else { Self { missing } }
+        self.missing = if missing.iter().all(|&row| row == 0) { [].into() } else { missing };
+    }
+
+    /// Calls rows of less than `bytes` slow.
+    pub(crate) fn linearize(&mut self, bytes: u64) {
+        self.rows_below = bytes;
     }
 
     /// Whether nothing is ever staged.
@@ -34,7 +41,8 @@ impl Links {
         self.missing.is_empty()
     }
 
-    fn reach(&self, from: MemoryId, to: MemoryId) -> bool {
+    /// Whether copies go directly.
+    pub(crate) fn reach(&self, from: MemoryId, to: MemoryId) -> bool {
         match (from.device(), to.device()) {
             (Some(from), Some(to)) => {
                 let row = usize::try_from(from.index()).expect("device counts fit in memory");
@@ -47,6 +55,16 @@ impl Links {
     /// The memory to copy a version from that `to` lacks.
     pub(crate) fn source(&self, version: &Version, to: MemoryId) -> MemoryId {
         if self.reach(version.origin, to) { version.origin } else { MemoryId::HOST }
+    }
+
+    /// Where a copy of `elements` stops on its way.
+    pub(crate) fn stops(
+        &self,
+        ends: (&Placement, &Placement),
+        elements: &Box3,
+        elem_size: u64,
+    ) -> Stops {
+        stops(ends, elements, elem_size, self.rows_below)
     }
 }
 
@@ -66,9 +84,4 @@ pub(crate) fn staged(
         }
     });
     staged
-}
-
-/// The boxes that what is staged needs in host memory.
-pub(crate) fn staging_boxes(region: &Region) -> SmallVec<[Box3; 3]> {
-    contiguous_pieces(region).iter().map(Region::bounding_box).collect()
 }

@@ -187,6 +187,10 @@ catalogue! {
         FenceLetsNothingGo,
         /// What cannot be copied directly is copied from the host, but never put there.
         StagingSkipped,
+        /// Linearise: what was gathered once counts as current after it has been overwritten.
+        StageStaysCurrent,
+        /// Linearise: a stage is filled again before all who read it have done so.
+        StageRefilledWhileRead,
     }
     Executor {
         /// Engine, completion: only the first successor hears of it.

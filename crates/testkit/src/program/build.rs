@@ -1,5 +1,5 @@
 //! Builds lawful programs: tracks what has been written and refuses what a
-//! correct program could not do.
+//! correct program could not do. Takes accesses to large buffers at their word.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -36,9 +36,13 @@ pub struct ProgramBuilder {
 struct BufferState {
     spec: BufferSpec,
     alive: bool,
-    /// Slots that have a defined value.
-    written: BTreeSet<usize>,
+    /// Slots that have a defined value; `None` if they are too many to look at.
+    written: Option<BTreeSet<usize>>,
 }
+
+/// A buffer of more elements is for measurements of schedules. What is lawful does not depend on
+/// sizes that much, and it costs O(items · elements) to find out.
+const LOOKED_AT: u64 = 4096;
 
 /// Why a task would not be lawful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +79,8 @@ impl ProgramBuilder {
     /// Creates a buffer.
     pub fn create(&mut self, spec: BufferSpec) -> BufferId {
         let id = BufferId::from_index(self.buffers.len() as u64);
-        let written = match spec.host_initialized {
-            true => (0..element::volume(&spec.extent)).collect(),
-            false => BTreeSet::new(),
-        };
+        let initial = if spec.host_initialized { element::volume(&spec.extent) } else { 0 };
+        let written = (spec.extent.volume() <= LOOKED_AT).then(|| (0..initial).collect());
         self.buffers.push(BufferState { spec, alive: true, written });
         self.ops.push(Op::Create(spec));
         id
@@ -147,8 +149,11 @@ impl ProgramBuilder {
             self.check_access(&task.accesses[..position], access, &task.kind)?;
         }
         for access in task.accesses.iter().filter(|access| access.mode.writes()) {
-            let touched = images(&access.mapper, &task.space(), &self.spec(access.buffer).extent);
-            self.buffers[buffer_slot(access.buffer)].written.extend(touched.iter().flatten());
+            let BufferState { spec, written, .. } = &mut self.buffers[buffer_slot(access.buffer)];
+            if let Some(written) = written {
+                let touched = images(&access.mapper, &task.space(), &spec.extent);
+                written.extend(touched.iter().flatten());
+            }
         }
         self.ops.push(Op::Task(task));
         Ok(())
@@ -192,6 +197,9 @@ impl ProgramBuilder {
         if access.mapper.needs_equal_dims() && dims != kind.dims() {
             return Err(Flaw::Dimensions);
         }
+        let Some(written) = &self.buffers[buffer_slot(access.buffer)].written else {
+            return Ok(());
+        };
         let space = kind.space();
         if !access.mapper.stays_inside(&space, &buffer) {
             return Err(Flaw::OutOfBounds);
@@ -201,7 +209,6 @@ impl ProgramBuilder {
         if split && access.mode.writes() && !writes_apart(&access.mapper, &space, &images) {
             return Err(Flaw::Overlap);
         }
-        let written = &self.buffers[buffer_slot(access.buffer)].written;
         match access.mode.reads() && images.iter().flatten().any(|slot| !written.contains(slot)) {
             true => Err(Flaw::Unwritten),
             false => Ok(()),
@@ -231,10 +238,12 @@ impl ProgramBuilder {
     #[must_use]
     pub fn written_part(&self, buffer: BufferId) -> MapperSpec {
         let BufferState { spec, written, .. } = &self.buffers[buffer_slot(buffer)];
-        if written.len() == element::volume(&spec.extent) {
-            return MapperSpec::All;
+        match written {
+            Some(slots) if slots.len() < element::volume(&spec.extent) => {
+                MapperSpec::Fixed(runs(&spec.extent, slots))
+            }
+            _ => MapperSpec::All,
         }
-        MapperSpec::Fixed(runs(&spec.extent, written))
     }
 
     fn is_alive(&self, buffer: BufferId) -> bool {

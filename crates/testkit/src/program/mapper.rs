@@ -145,6 +145,24 @@ impl MapperSpec {
             _ => unreachable!("{self:?} is a built-in mapper"),
         }
     }
+
+    /// What a chunk touches, if it is plain that its items' images make up a
+    /// box: sides without gaps, each along a dimension of its own.
+    fn chunk_image(&self, input: &MapperInput) -> Option<Box3> {
+        let Self::Affine(axes) = self else { return None };
+        let mut sources = [false; 3];
+        for axis in axes {
+            let Axis::Along { from, stride, width, .. } = *axis else { continue };
+            let taken = std::mem::replace(&mut sources[usize::from(from)], true);
+            if taken || stride > width {
+                return None;
+            }
+        }
+        let (first, end) = (input.chunk.min(), input.chunk.max());
+        let [first, last] =
+            [first, end.map(|end| end - 1)].map(|item| self.user_image(item, input));
+        (!first.is_empty() && !last.is_empty()).then(|| first.bounding(&last))
+    }
 }
 
 impl Axis {
@@ -223,11 +241,14 @@ impl Lowering {
 }
 
 /// Evaluates a specification as the union over the chunk's items, which makes
-/// it additive by construction.
+/// it additive by construction. In one go where that is a box.
 struct ItemByItem(MapperSpec);
 
 impl RangeMapper for ItemByItem {
     fn map(&self, input: &MapperInput) -> Region {
+        if let Some(image) = self.0.chunk_image(input) {
+            return image.intersection(&input.buffer).into();
+        }
         let images = element::points(&input.chunk).map(|item| self.0.user_image(item, input));
         Region::from_boxes(images.map(|image| image.intersection(&input.buffer)))
     }

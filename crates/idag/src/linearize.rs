@@ -1,0 +1,112 @@
+//! Copies between a device and the host whose rows are short. A copy engine
+//! spends most of its time between rows, so what has many short ones is
+//! gathered into a dense *stage* where it lies, moved in one piece, and
+//! scattered where it is needed. The papers are silent on this; the C++ original
+//! does it for copies between devices that go through the host.
+//!
+//! Decides where copies stop on their way. Refuses to know what has to be
+//! copied, and how: that is the business of `coherence` and `stages`.
+
+use celerity_regions::Box3;
+use smallvec::SmallVec;
+
+use crate::instruction::{MemoryId, Placement};
+
+/// The memories in which a copy stops on its way.
+pub(crate) type Stops = SmallVec<[MemoryId; 2]>;
+
+/// What is larger is copied row by row, however slow: a stage costs as much
+/// memory again. In bytes.
+const MOST_STAGED: u64 = 64 << 20;
+
+/// Where `elements` of so many bytes each stop between two allocations: on each
+/// side on which they lie in rows of less than `rows_below` bytes.
+pub(crate) fn stops(
+    (source, target): (&Placement, &Placement),
+    elements: &Box3,
+    elem_size: u64,
+    rows_below: u64,
+) -> Stops {
+    let crosses = source.memory.device().is_some() != target.memory.device().is_some();
+    if rows_below == 0 || !crosses || elements.volume().saturating_mul(elem_size) > MOST_STAGED {
+        return Stops::new();
+    }
+    let sides = [source, target].into_iter().filter(|side| {
+        let row = elements_per_row(elements, &side.extent);
+        row < elements.volume() && row * elem_size < rows_below
+    });
+    sides
+        .map(|side| if side.memory == MemoryId::USER { MemoryId::HOST } else { side.memory })
+        .collect()
+}
+
+/// Elements of `part` that lie side by side in a dense allocation of `extent`.
+fn elements_per_row(part: &Box3, extent: &Box3) -> u64 {
+    let side = |of: &Box3, dim: usize| of.max()[dim] - of.min()[dim];
+    let mut row = 1;
+    for dim in (0..3).rev() {
+        row *= side(part, dim);
+        if side(part, dim) < side(extent, dim) {
+            break;
+        }
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instruction::{AllocationId, DeviceId};
+
+    const DEVICE: MemoryId = MemoryId::of_device(DeviceId::from_index(0));
+
+    fn placement(memory: MemoryId, extent: Box3) -> Placement {
+        Placement { allocation: AllocationId::from_index(0), memory, extent }
+    }
+
+    fn route(from: (MemoryId, Box3), to: (MemoryId, Box3), elements: Box3) -> Vec<MemoryId> {
+        let (source, target) = (placement(from.0, from.1), placement(to.0, to.1));
+        stops((&source, &target), &elements, 4, 64).to_vec()
+    }
+
+    #[test]
+    fn a_column_stops_where_it_is_strided() {
+        let (tile, column) = (Box3::from_range([32, 32]), Box3::from_range([32, 1]));
+        let host = MemoryId::HOST;
+        assert_eq!(route((DEVICE, tile), (host, column), column), [DEVICE]);
+        assert_eq!(route((DEVICE, tile), (host, tile), column), [DEVICE, host]);
+        assert_eq!(route((host, tile), (DEVICE, column), column), [host]);
+        assert_eq!(route((MemoryId::USER, tile), (DEVICE, tile), column), [host, DEVICE]);
+        assert_eq!(route((DEVICE, column), (host, column), column), []);
+    }
+
+    #[test]
+    fn rows_are_copied_as_they_are() {
+        let (tile, rows) = (Box3::from_range([32, 32]), Box3::from_range([3, 32]));
+        assert_eq!(route((DEVICE, tile), (MemoryId::HOST, tile), rows), []);
+        // 16 elements of 4 bytes are not less than 64 bytes.
+        let halves = Box3::from_range([32, 16]);
+        assert_eq!(route((DEVICE, tile), (MemoryId::HOST, halves), halves), []);
+        let one = Box3::from_range([1, 1]);
+        assert_eq!(route((DEVICE, tile), (MemoryId::HOST, tile), one), []);
+    }
+
+    #[test]
+    fn neither_neighbours_nor_giants_are_staged() {
+        let other = MemoryId::of_device(DeviceId::from_index(1));
+        let (tile, column) = (Box3::from_range([32, 32]), Box3::from_range([32, 1]));
+        assert_eq!(route((DEVICE, tile), (other, tile), column), []);
+        let tall = 1 + (MOST_STAGED / 4) as usize;
+        let (tile, column) = (Box3::from_range([tall, 2]), Box3::from_range([tall, 1]));
+        assert_eq!(route((DEVICE, tile), (MemoryId::HOST, column), column), []);
+    }
+
+    #[test]
+    fn a_row_goes_on_where_it_is_as_wide_as_its_allocation() {
+        let cube = Box3::from_range([4, 4, 4]);
+        assert_eq!(elements_per_row(&Box3::from_range([2, 3, 4]), &cube), 12);
+        assert_eq!(elements_per_row(&Box3::from_range([2, 4, 4]), &cube), 32);
+        assert_eq!(elements_per_row(&Box3::from_range([4, 4, 1]), &cube), 1);
+        assert_eq!(elements_per_row(&Box3::from_range([3]), &Box3::from_range([8])), 3);
+    }
+}

@@ -1,0 +1,95 @@
+//! Messages and arrivals: who announces what, and who notices that it is there.
+
+use celerity_cdag::TransferId;
+use celerity_regions::Region;
+
+use super::Broken;
+use crate::instruction::{Instruction, InstructionId, InstructionKind, MessageId, Pilot};
+
+/// What has been announced and begun, and has not come to its end.
+#[derive(Debug)]
+pub(super) struct Transfers<'a> {
+    /// Of sends to come.
+    pilots: &'a [Pilot],
+    next: MessageId,
+    arriving: Vec<Arriving>,
+}
+
+/// A split receive.
+#[derive(Debug)]
+struct Arriving {
+    begun_by: InstructionId,
+    transfer: TransferId,
+    region: Region,
+    /// What nobody has awaited.
+    unnoticed: Region,
+}
+
+impl<'a> Transfers<'a> {
+    pub(super) fn new(pilots: &'a [Pilot]) -> Self {
+        Self { pilots, next: MessageId::from_index(0), arriving: Vec::new() }
+    }
+
+    pub(super) fn check(&mut self, instruction: &Instruction, broken: &mut Vec<Broken>) {
+        let id = instruction.id;
+        match &instruction.kind {
+            InstructionKind::Send { to, message, transfer, elements, .. } => {
+                let pilot =
+                    Pilot { to: *to, message: *message, transfer: *transfer, elements: *elements };
+                let why = self.send(&pilot);
+                let message = *message;
+                broken.extend(why.map(|why| Broken::Message { instruction: id, message, why }));
+            }
+            InstructionKind::SplitReceive(inbound) => {
+                let (transfer, region) = (inbound.transfer, inbound.region.clone());
+                let unnoticed = region.clone();
+                self.arriving.push(Arriving { begun_by: id, transfer, region, unnoticed });
+            }
+            InstructionKind::AwaitReceive { transfer, region } => {
+                let why = self.notice(*transfer, region);
+                let (instruction, transfer) = (id, *transfer);
+                broken.extend(why.map(|why| Broken::Arrival { instruction, transfer, why }));
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, sent: &Pilot) -> Option<&'static str> {
+        let due = std::mem::replace(&mut self.next, sent.message.next());
+        match self.pilots.split_off_first() {
+            _ if sent.message != due => Some("is not the next message"),
+            None => Some("is sent without a pilot"),
+            Some(pilot) if pilot != sent => Some("is not what its pilot announces"),
+            Some(_) => None,
+        }
+    }
+
+    fn notice(&mut self, transfer: TransferId, region: &Region) -> Option<&'static str> {
+        let holds = |one: &&mut Arriving| {
+            one.transfer == transfer && region.difference(&one.region).is_empty()
+        };
+        match self.arriving.iter_mut().find(holds) {
+            Some(arriving) => {
+                arriving.unnoticed.subtract(region);
+                None
+            }
+            None => Some("is awaited where no split receive has begun"),
+        }
+    }
+
+    /// Checks that nothing is left over, after the last instruction.
+    pub(super) fn finish(&self, instructions: &[Instruction], broken: &mut Vec<Broken>) {
+        let last = instructions.last().map_or(InstructionId::from_index(0), |last| last.id);
+        broken.extend(self.pilots.iter().map(|pilot| Broken::Message {
+            instruction: last,
+            message: pilot.message,
+            why: "is announced and never sent",
+        }));
+        let unnoticed = self.arriving.iter().filter(|one| !one.unnoticed.is_empty());
+        broken.extend(unnoticed.map(|one| Broken::Arrival {
+            instruction: one.begun_by,
+            transfer: one.transfer,
+            why: "arrives, and nobody awaits all of it",
+        }));
+    }
+}
