@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use celerity_cdag::{Command, NodeId};
 use celerity_idag::{AllocationId, Instruction, InstructionKind, Pilot};
-use celerity_tdag::{BufferId, BufferInfo, Task};
+use celerity_tdag::{BufferId, BufferInfo, StreamHash, Task};
 
 use crate::allocations::Allocation;
 use crate::batch::Batch;
@@ -16,7 +16,7 @@ use crate::finding::Finding;
 use crate::instructions::Instructions;
 use crate::outline::{Outline, TaskOutline};
 use crate::picture::{Seen, draw};
-use crate::tasks::{Tasks, running_hash};
+use crate::tasks::Tasks;
 use crate::violation::{Check, Vertex, Violation, Waste};
 use crate::window::{Layer, Window};
 
@@ -64,7 +64,7 @@ pub struct NodeChecker {
     commands: Commands,
     instructions: Instructions,
     outline: Outline,
-    hash: u64,
+    hash: StreamHash,
 }
 
 impl NodeChecker {
@@ -96,7 +96,7 @@ impl NodeChecker {
             commands: Commands::new(local, nodes, tracks),
             instructions,
             outline: Outline::default(),
-            hash: 0,
+            hash: StreamHash::default(),
         }
     }
 
@@ -205,8 +205,8 @@ impl NodeChecker {
 
     fn gather(&mut self, outline: TaskOutline, task: &Task) {
         if self.config.nodes > 1 {
-            self.hash = running_hash(self.hash, task);
-            self.outline.tasks.push(TaskOutline { hash: self.hash, ..outline });
+            self.hash.task(task);
+            self.outline.tasks.push(TaskOutline { hash: self.hash.value(), ..outline });
         }
     }
 

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use celerity_regions::Box3;
 use celerity_tdag::{BufferId, Task, TaskId, Work};
 use smallvec::SmallVec;
 
@@ -120,70 +119,5 @@ impl Tasks {
             })?;
         }
         Ok(parts)
-    }
-}
-
-/// A hash of this task and, through `before`, of all earlier ones. The same in
-/// every process; a user's mapper counts by its name only.
-pub(crate) fn running_hash(before: u64, task: &Task) -> u64 {
-    use celerity_tdag::{AccessMode, Mapper, NeighborhoodShape, Split};
-    let mut hash = Fnv(before);
-    hash.words(&[task.id.index()]);
-    match &task.work {
-        Work::Device(space) => {
-            let split = match space.split {
-                Split::OneDimensional => 0,
-                Split::Tiled => 1,
-                Split::Along(dim) => 2 + u64::from(dim),
-            };
-            hash.words(&[1, u64::from(space.dims), split, u64::from(space.oversubscription)]);
-            hash.boxes(&[space.extent]);
-            hash.words(&space.granularity);
-        }
-        Work::HostOnce => hash.words(&[2]),
-        Work::Fence => hash.words(&[3]),
-        Work::Horizon => hash.words(&[4]),
-        Work::Epoch(action) => hash.words(&[5, *action as u64]),
-    }
-    for access in &task.accesses {
-        let mode = match access.mode {
-            AccessMode::Read => 1,
-            AccessMode::Write => 2,
-            AccessMode::ReadWrite => 3,
-        };
-        hash.words(&[access.buffer.index(), mode]);
-        match &access.mapper {
-            Mapper::OneToOne => hash.words(&[1]),
-            Mapper::All => hash.words(&[2]),
-            Mapper::Fixed(region) => hash.boxes(region.boxes()),
-            Mapper::Slice { dim } => hash.words(&[3, u64::from(*dim)]),
-            Mapper::Neighborhood { border, shape } => {
-                hash.words(&[4, u64::from(*shape == NeighborhoodShape::AlongAxes)]);
-                hash.words(border);
-            }
-            Mapper::User(_) => access.mapper.to_string().bytes().for_each(|b| hash.word(b.into())),
-        }
-    }
-    hash.0
-}
-
-/// FNV-1a over words instead of bytes: simple, and equal everywhere.
-struct Fnv(u64);
-
-impl Fnv {
-    fn word(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
-    }
-
-    fn words(&mut self, words: &[u64]) {
-        words.iter().for_each(|&word| self.word(word));
-    }
-
-    fn boxes(&mut self, boxes: &[Box3]) {
-        self.word(boxes.len() as u64);
-        boxes.iter().for_each(|part| {
-            self.words(&part.min());
-            self.words(&part.max());
-        });
     }
 }

@@ -11,10 +11,10 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
 use smallvec::{SmallVec, smallvec};
 
-/// The result of one rule.
 /// The first waste of a task.
 pub(crate) type Waste = OnceCell<Box<Violation>>;
 
+/// The result of one rule.
 pub(crate) type Check = Result<(), Box<Violation>>;
 
 /// A node of any of the three graphs. Prints as `T3`, `N0 C7` or `N1 I12`.

@@ -20,7 +20,7 @@ use crate::error::DecodeError;
 
 /// The format that this version writes, and the only one that it reads. Raised with every change
 /// of the header, of the body's encoding or of a recorded type.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The longest body, in bytes: 4 GiB.
 pub const MAX_BODY_LEN: u64 = 1 << 32;
@@ -42,12 +42,14 @@ pub enum Kind {
     CommandGraph,
     /// The instructions of a node.
     InstructionGraph,
+    /// What stopped a run.
+    Failure,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 4] =
-        [Self::Program, Self::TaskGraph, Self::CommandGraph, Self::InstructionGraph];
+    pub const ALL: [Self; 5] =
+        [Self::Program, Self::TaskGraph, Self::CommandGraph, Self::InstructionGraph, Self::Failure];
 
     /// What stands for the kind in a header. Tags are never used again for another kind.
     const fn tag(self) -> u32 {
@@ -56,6 +58,7 @@ impl Kind {
             Self::TaskGraph => 2,
             Self::CommandGraph => 3,
             Self::InstructionGraph => 4,
+            Self::Failure => 5,
         }
     }
 }
@@ -67,6 +70,7 @@ impl fmt::Display for Kind {
             Self::TaskGraph => "task graph",
             Self::CommandGraph => "command graph",
             Self::InstructionGraph => "instruction graph",
+            Self::Failure => "failure",
         })
     }
 }

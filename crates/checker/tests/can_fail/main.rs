@@ -1,8 +1,21 @@
 //! The checker notices deliberate mistakes: a check that cannot fail checks
 //! nothing. Real graphs, damaged in every way that a rule names.
 
+macro_rules! assert_finds {
+    ($case:expr, $expected:pat $(if $guard:expr)?) => {
+        match $case.verdict() {
+            Ok(()) => panic!("nothing was found"),
+            Err(finding) => assert!(
+                matches!(&finding.violation, $expected $(if $guard)?),
+                "something else was found: {finding}"
+            ),
+        }
+    };
+}
+
 mod agreement;
 mod case;
+mod omissions;
 
 use celerity_cdag::{CommandKind, NodeId};
 use celerity_checker::{
@@ -32,18 +45,6 @@ fn wave_sim() -> Case {
 /// Kernels and host tasks in turns, buffers that are dropped.
 fn checkpoints() -> Case {
     Case::new(corpus::checkpoints(8, 2), Configuration::new(2, 2))
-}
-
-macro_rules! assert_finds {
-    ($case:expr, $expected:pat $(if $guard:expr)?) => {
-        match $case.verdict() {
-            Ok(()) => panic!("nothing was found"),
-            Err(finding) => assert!(
-                matches!(&finding.violation, $expected $(if $guard)?),
-                "something else was found: {finding}"
-            ),
-        }
-    };
 }
 
 fn is_copy(kind: &InstructionKind) -> bool {
