@@ -60,6 +60,7 @@ pub struct PostReceive {
 
 /// A pilot or payload that cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ArbiterError {
     /// A pilot for another node.
@@ -344,10 +345,37 @@ impl Arbiter {
             .any(|landing| !landing.missing.is_empty())
     }
 
+    /// Whether a receive that has begun still lacks pilots. O(open transfers),
+    /// which are few.
+    #[must_use]
+    pub fn expects_pilots(&self) -> bool {
+        let mut landings = self.transfers.values().flat_map(|open| &open.landings);
+        landings.any(|landing| !landing.unannounced.is_empty())
+    }
+
     /// What a receive or await that has begun still waits for; `None` if it has
     /// completed or never began. O(open transfers): for reports.
     #[must_use]
     pub fn missing(&self, instruction: InstructionId) -> Option<Region> {
+        self.open_part(instruction).map(|(_, missing)| missing)
+    }
+
+    /// The nodes that have announced, and not yet sent, some of what a receive or
+    /// await still waits for, in ascending order. O(open transfers): for reports.
+    #[must_use]
+    pub fn announced_by(&self, instruction: InstructionId) -> Vec<NodeId> {
+        let Some((transfer, missing)) = self.open_part(instruction) else { return Vec::new() };
+        let on_its_way = self
+            .posted
+            .iter()
+            .filter(|(_, (of, elements))| *of == transfer && missing.intersects_box(elements));
+        let mut nodes: Vec<_> = on_its_way.map(|((from, _), _)| *from).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    fn open_part(&self, instruction: InstructionId) -> Option<(TransferId, Region)> {
         let receive = |open: &Transfer| {
             let mut landings = open.landings.iter();
             let landing = landings.find(|landing| landing.receive == Some(instruction))?;
@@ -357,7 +385,10 @@ impl Arbiter {
             let (_, missing) = open.awaits.iter().find(|(waiting, _)| *waiting == instruction)?;
             Some(missing.clone())
         };
-        self.transfers.values().find_map(|open| receive(open).or_else(|| awaited(open)))
+        self.transfers.iter().find_map(|(transfer, open)| {
+            let missing = receive(open).or_else(|| awaited(open))?;
+            Some((*transfer, missing))
+        })
     }
 
     fn begin(

@@ -12,6 +12,7 @@ use crate::copy::ElementArray;
 use crate::engine::LaneId;
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
+use crate::time::{Clock, Span};
 use crate::work::{BoundMemory, DeviceKernel, HostFunction};
 
 mod cpu;
@@ -75,6 +76,15 @@ pub trait Backend: Send {
 
     /// Whether no job is running. Meaningful after [`cancel`](Self::cancel).
     fn is_quiet(&self) -> bool;
+
+    /// Asks for the [span](Completion::span) of each job that is enqueued from now
+    /// on, as far as the backend can tell. Called at most once, before all jobs.
+    ///
+    /// A device with a clock of its own reports its jobs' times on `clock`, which
+    /// it may compare with its own now and then.
+    fn time_jobs(&mut self, clock: Clock) {
+        drop(clock);
+    }
 }
 
 /// Something to run on a lane.
@@ -150,6 +160,8 @@ pub struct Completion {
     pub instruction: InstructionId,
     /// What the panic said, if it panicked.
     pub panic: Option<String>,
+    /// When it ran, if that was [asked for](Backend::time_jobs) and is known.
+    pub span: Option<Span>,
 }
 
 /// A memory without room.

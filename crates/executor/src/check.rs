@@ -1,6 +1,7 @@
 //! The schedule checker beside a run: an observer per node, and what holds
 //! between the nodes of this process.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use celerity_cdag::{Command, NodeId};
@@ -41,15 +42,17 @@ pub(crate) struct ScheduleCheck {
 }
 
 impl ScheduleCheck {
-    /// The checkers of all nodes; none if nothing is to be checked.
-    pub(crate) fn of_all(config: &ClusterConfig) -> Vec<Self> {
+    /// The checkers of the nodes of this process; none if nothing is to be
+    /// checked. What holds between nodes is checked if all are here.
+    pub(crate) fn of_all(config: &ClusterConfig, local: Range<usize>) -> Vec<Self> {
         let depth = match config.check {
             CheckLevel::Off => return Vec::new(),
             CheckLevel::Cheap => Depth::Cheap,
             CheckLevel::Full => Depth::Full,
         };
         let ClusterConfig { nodes, devices, .. } = *config;
-        let shared = (nodes > 1).then(|| Arc::new(Mutex::new(ClusterChecker::new(nodes))));
+        let all_here = nodes > 1 && local.len() == nodes;
+        let shared = all_here.then(|| Arc::new(Mutex::new(ClusterChecker::new(nodes))));
         let of_node = |index: usize| {
             let local = NodeId::from_index(index as u64);
             // Queues may change the lookahead.
@@ -57,7 +60,7 @@ impl ScheduleCheck {
             let config = NodeCheckerConfig { nodes, local, devices, depth, eager_allocation };
             Self { node: NodeChecker::new(config), local, cluster: shared.clone() }
         };
-        (0..nodes).map(of_node).collect()
+        local.map(of_node).collect()
     }
 
     fn compare(&mut self) -> Result<(), String> {

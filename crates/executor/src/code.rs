@@ -2,6 +2,7 @@
 //! chunk is launched. Plain data; knows no driver and compiles nothing.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,7 +25,14 @@ pub trait DeviceCode: Send + Sync {
 
     /// Sizes and parameters for the items of `chunk`, which has some. The bases
     /// of `memory` are addresses on the device: they must not be followed here.
-    fn launch(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) -> Launch;
+    ///
+    /// # Errors
+    /// Why the chunk cannot be launched.
+    fn launch(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn Error + Send + Sync>>;
 }
 
 /// A unit of code that is loaded at once.
@@ -60,6 +68,9 @@ impl CodeModule {
 pub enum CodeSource {
     /// Text in NVIDIA's portable assembly, which the driver compiles.
     Ptx(Cow<'static, str>),
+    /// The same for several architectures, given by their compute capability (8.0
+    /// is 80), in increasing order. A device takes the newest that it can run.
+    PtxFor(Vec<(u32, Cow<'static, str>)>),
     /// A binary for one architecture, or several in one container.
     Binary(Cow<'static, [u8]>),
     /// CUDA C++, which is compiled for each architecture when it is needed.
@@ -70,6 +81,7 @@ impl fmt::Debug for CodeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (form, bytes) = match self {
             Self::Ptx(text) => ("Ptx", text.len()),
+            Self::PtxFor(texts) => ("PtxFor", texts.iter().map(|(_, text)| text.len()).sum()),
             Self::Binary(code) => ("Binary", code.len()),
             Self::CudaCpp(text) => ("CudaCpp", text.len()),
         };

@@ -21,10 +21,12 @@ pub use local::{LocalCommunicator, local_cluster};
 /// Contract, for the implementation; [`conformance::check`] tests it:
 /// * a pilot arrives once, at its receiver, however early it is sent; pilots may
 ///   overtake each other;
-/// * a payload is named by its sender and its message id. Once both sides have
-///   posted it, its elements move from the sender's memory to the receiver's,
-///   and then both sides are told. Sides may post in any order, and payloads
-///   may complete in any order;
+/// * a payload is named by its sender and its message id, and announced by a
+///   pilot before it is sent. Once both sides have posted it, its elements move
+///   from the sender's memory to the receiver's, and then both sides are told.
+///   An end may be told earlier that its payload is sent, when its memory is
+///   free again. Sides may post in any order, and payloads may complete in any
+///   order;
 /// * a barrier is reached on every node once all nodes have entered it; if they
 ///   are in barriers of different epochs by then, all get
 ///   [`CommunicationError::Diverged`] instead;
@@ -33,8 +35,8 @@ pub use local::{LocalCommunicator, local_cluster};
 ///   completes that was not complete by then, and every node becomes
 ///   [quiet](Self::is_quiet) in bounded time;
 /// * dropping an end aborts what the end still has open and waits until its
-///   memory is out of use;
-/// * whoever must poll is woken.
+///   memory is out of use. It may wait for the other ends to be dropped;
+/// * whoever must poll is woken, or [told](Self::needs_polling) to keep polling.
 pub trait Communicator: Send {
     /// This end's node.
     fn node(&self) -> NodeId;
@@ -45,7 +47,11 @@ pub trait Communicator: Send {
     /// Announces a payload to its receiver.
     fn send_pilot(&mut self, pilot: &Pilot);
 
-    /// Offers a payload.
+    /// Tells another node something, in at most [`NOTE_LEN`] bytes. Like pilots,
+    /// notes arrive once, and may overtake each other.
+    fn send_note(&mut self, to: NodeId, note: &[u8]);
+
+    /// Offers a payload that has been announced.
     ///
     /// # Safety
     /// Until the payload is [sent](CommEvent::Sent), or the run has been
@@ -70,9 +76,30 @@ pub trait Communicator: Send {
     /// What has happened, in order; `None` if nothing else has.
     fn poll(&mut self) -> Option<CommEvent>;
 
+    /// Whether something that this end has begun may end without anybody being
+    /// woken, so that only polling finds out: a payload or barrier is under way,
+    /// or an abort is being carried out. Never so where every event wakes.
+    ///
+    /// Pilots come unasked, so waiting for one does not count. On a network
+    /// that does not wake, whoever [expects one](crate::Arbiter::expects_pilots)
+    /// polls as if this were true; everybody else polls every few milliseconds,
+    /// to notice what peers want.
+    fn needs_polling(&self) -> bool {
+        false
+    }
+
+    /// Whether every event wakes, so that an end which is waited for needs no
+    /// polling at all.
+    fn wakes(&self) -> bool {
+        true
+    }
+
     /// Whether no memory of this end is in use. Meaningful after an abort.
     fn is_quiet(&self) -> bool;
 }
+
+/// The longest note that a communicator takes, in bytes.
+pub const NOTE_LEN: usize = 1024;
 
 /// One side's view of a payload: a box of elements in its own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +124,13 @@ pub enum CommEvent {
         /// What it announces.
         pilot: Pilot,
     },
+    /// A note has arrived.
+    Note {
+        /// The sender.
+        from: NodeId,
+        /// What it says.
+        note: Vec<u8>,
+    },
     /// A payload of this node has left its memory.
     Sent {
         /// This node's name for it.
@@ -119,6 +153,7 @@ pub enum CommEvent {
 
 /// Why a communicator cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CommunicationError {
     /// Both sides of a payload describe it differently.
@@ -175,4 +210,57 @@ pub enum CommunicationError {
         /// Nodes in the cluster.
         nodes: usize,
     },
+    /// A payload is not as long as its receiver expects.
+    #[error(
+        "{message} from {from} to {to} should bring {expected} bytes, but brings {}",
+        or_more(*.received)
+    )]
+    Length {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+        /// Bytes expected.
+        expected: u64,
+        /// Bytes that came; `None` if more did than there was room for.
+        received: Option<u64>,
+    },
+    /// A payload was offered without a pilot.
+    #[error("{message} from {from} to {to} is sent without having been announced")]
+    Unannounced {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+    },
+    /// A message that means nothing.
+    #[error("a message from {from} makes no sense: {what}")]
+    Malformed {
+        /// The sender, as far as the network knows.
+        from: NodeId,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A node is gone.
+    #[error("{node} has died: {sign}")]
+    Died {
+        /// The node.
+        node: NodeId,
+        /// How that was noticed.
+        sign: String,
+    },
+    /// The network refused a call.
+    #[error("the network failed: {what}")]
+    Network {
+        /// Which call, and what the network said.
+        what: String,
+    },
+}
+
+fn or_more(received: Option<u64>) -> String {
+    received.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string())
 }

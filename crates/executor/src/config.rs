@@ -1,10 +1,14 @@
 //! What a cluster is made of. Reads no environment: that is the facade's.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use celerity_idag::Lookahead;
 use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
 use crate::check::CheckLevel;
 use crate::error::RunError;
+use crate::warning::WarningSink;
 
 /// An in-process cluster.
 ///
@@ -36,6 +40,14 @@ pub struct ClusterConfig {
     pub check: CheckLevel,
     /// Bytes that may be resident in each device's memory, if limited.
     pub device_memory_limit: Option<u64>,
+    /// How long a node that waits for something may make no progress before it
+    /// [warns](crate::Warning::Stalled); 0: for ever.
+    pub watchdog: Duration,
+    /// Where to write a trace of what every thread and lane did and when, if
+    /// anywhere.
+    pub trace: Option<PathBuf>,
+    /// Who is told of warnings.
+    pub warnings: WarningSink,
 }
 
 /// What the instruction graph can track, besides the two host memories.
@@ -53,6 +65,9 @@ impl Default for ClusterConfig {
             lookahead: Lookahead::default(),
             check: CheckLevel::default(),
             device_memory_limit: None,
+            watchdog: Duration::from_secs(30),
+            trace: None,
+            warnings: WarningSink::default(),
         }
     }
 }

@@ -73,6 +73,12 @@ impl LaneGroup {
         Self { first, count }
     }
 
+    /// The first of them.
+    #[must_use]
+    pub const fn first(self) -> LaneId {
+        self.first
+    }
+
     /// Whether `lane` is one of them.
     #[must_use]
     pub const fn contains(self, lane: LaneId) -> bool {

@@ -3,7 +3,7 @@
 
 use celerity_cdag::NodeId;
 use celerity_idag::DeviceId;
-use celerity_tdag::DeclareError;
+use celerity_tdag::{DeclareError, SourceLocation};
 use thiserror::Error;
 
 use crate::arbiter::ArbiterError;
@@ -14,6 +14,7 @@ use crate::communicator::CommunicationError;
 /// A run has one first error. Every node of the cluster stops on it, and every
 /// node's user code gets the same value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RunError {
     /// A kernel, a host task or a fence's copy panicked.
@@ -87,6 +88,21 @@ pub enum RunError {
         /// What is wrong with it.
         error: Box<ArbiterError>,
     },
+    /// The nodes run different programs.
+    #[error(
+        "the nodes run different programs: {node} has submitted {task}, but {other} {other_task}; \
+         all nodes must create the same buffers and submit the same tasks in the same order"
+    )]
+    Diverged {
+        /// One of the nodes.
+        node: NodeId,
+        /// Its first task that differs: id, name and source line.
+        task: String,
+        /// Another one.
+        other: NodeId,
+        /// What that one has submitted in the same place.
+        other_task: String,
+    },
     /// The communicator cannot do its work any more.
     #[error("communication failed on {node}: {error}")]
     Communication {
@@ -94,6 +110,12 @@ pub enum RunError {
         node: NodeId,
         /// What is wrong.
         error: Box<CommunicationError>,
+    },
+    /// The user has interrupted the process.
+    #[error("interrupted by {signal}")]
+    Interrupted {
+        /// The signal, as in `SIGINT`.
+        signal: String,
     },
     /// The cluster cannot be started as configured.
     #[error("cannot start the cluster: {what}")]
@@ -121,9 +143,23 @@ pub enum SubmitError {
     /// The task itself is wrong; the run goes on.
     #[error(transparent)]
     Declare(#[from] DeclareError),
+    /// The devices cannot run the kernel; the run goes on.
+    #[error("task \"{name}\"{}: {reason}", at_location(location.as_ref()))]
+    Kernel {
+        /// The task's name.
+        name: String,
+        /// Where it was submitted.
+        location: Option<SourceLocation>,
+        /// Why not, and what to do.
+        reason: String,
+    },
     /// The run has failed.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+fn at_location(location: Option<&SourceLocation>) -> String {
+    location.map_or_else(String::new, |location| format!(" at {location}"))
 }
 
 fn on_device(device: Option<DeviceId>) -> String {

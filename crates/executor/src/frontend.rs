@@ -9,11 +9,14 @@ use celerity_idag::Lookahead;
 use celerity_tdag::{
     BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
 };
+use celerity_trace::Text;
 
 use crate::config::ClusterConfig;
 use crate::error::{RunError, SubmitError};
+use crate::profile::StageProfile;
 use crate::progress::Progress;
-use crate::reactor::Submitter;
+use crate::reactor::Feeder;
+use crate::run::{KernelCheck, Node};
 use crate::submission::Submission;
 use crate::sync::lock;
 use crate::work::{HostData, Payload};
@@ -32,8 +35,10 @@ pub struct NodeFrontend {
     /// Horizons submitted so far.
     horizons: AtomicU64,
     progress: Arc<Progress>,
-    submitter: Submitter,
+    submitter: Feeder<Submission>,
+    kernel_check: Option<Arc<KernelCheck>>,
     rounds: Arc<AtomicU64>,
+    profile: Option<Arc<StageProfile>>,
 }
 
 /// The task graph and what goes with it, under one lock: the order of tasks in
@@ -54,27 +59,29 @@ const MOST_WARNINGS: usize = 64;
 impl NodeFrontend {
     pub(crate) fn new(
         config: &ClusterConfig,
-        node: NodeId,
-        progress: Arc<Progress>,
-        submitter: Submitter,
+        node: &Node,
+        submitter: Feeder<Submission>,
         rounds: Arc<AtomicU64>,
     ) -> Self {
         let mut graph = TaskGraph::new(config.task_graph());
         let init = graph.start();
         let newest = init.id;
-        submitter.send(node, Submission::Task { task: init, payload: None });
+        node.progress.task_submitted();
+        submitter.feed(Submission::Task { task: init, payload: None });
         let program =
             Program { graph, batch: Vec::new(), newest, ended: false, warnings: Vec::new() };
         Self {
-            node,
+            node: node.id,
             nodes: config.nodes,
             devices: config.devices,
             run_ahead: config.run_ahead as u64,
             program: Mutex::new(program),
             horizons: AtomicU64::new(0),
-            progress,
+            progress: node.progress.clone(),
             submitter,
+            kernel_check: node.kernel_check.clone(),
             rounds,
+            profile: node.profile.clone(),
         }
     }
 
@@ -140,8 +147,9 @@ impl NodeFrontend {
     /// payload is dropped without having been called.
     ///
     /// # Errors
-    /// [`SubmitError::Declare`] if the task is wrong: it is not in the graph,
-    /// and the run goes on. [`SubmitError::Run`] if the run has failed or ended.
+    /// [`SubmitError::Declare`] or [`SubmitError::Kernel`] if the task is wrong: it
+    /// is not in the graph, and the run goes on. [`SubmitError::Run`] if the run
+    /// has failed or ended.
     ///
     /// # Panics
     /// If the payload does not fit the task's work: a kernel for
@@ -149,7 +157,14 @@ impl NodeFrontend {
     /// [`Work::Fence`].
     pub fn submit(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         assert!(fits(&spec.work, &payload), "{:?} comes with the wrong payload", spec.work);
+        self.check_kernel(&spec, &payload)?;
         self.wait_for_run_ahead()?;
+        let name = self.profile.is_some().then(|| spec.name.clone());
+        self.timed(|| Text::Shared(name.unwrap_or_default()), || self.enter(spec, payload))
+    }
+
+    /// Lets a task enter the graph.
+    fn enter(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         // A refused task is dropped under the lock, and a user's mapper may own
         // the last handle of a buffer, whose end takes the lock again: so it is
         // kept until the lock, which is dropped first, is free.
@@ -181,6 +196,7 @@ impl NodeFrontend {
     /// Lets go of all work that is held back to see what follows (002 §4.3).
     /// Returns at once.
     pub fn flush(&self) {
+        tracing::debug!(node = %self.node, "flush");
         self.send(Submission::Flush);
     }
 
@@ -240,7 +256,7 @@ impl NodeFrontend {
         let task = graph.epoch(action, batch);
         self.send_tasks(&mut program, None);
         drop(program);
-        self.progress.wait_for_epoch(task)
+        self.timed(|| "wait for epoch".into(), || self.progress.wait_for_epoch(task))
     }
 
     /// Blocks without holding a lock: tasks that are being waited for may drop
@@ -253,7 +269,25 @@ impl NodeFrontend {
         if submitted.saturating_sub(self.progress.passed_horizons()) < self.run_ahead {
             return self.progress.check();
         }
-        self.progress.wait_for_horizons(submitted - self.run_ahead / 2)
+        let awaited = submitted - self.run_ahead / 2;
+        self.timed(|| "wait for horizons".into(), || self.progress.wait_for_horizons(awaited))
+    }
+
+    /// Does something that takes the program's time, and records it if there is a
+    /// trace.
+    fn timed<T>(&self, name: impl FnOnce() -> Text, work: impl FnOnce() -> T) -> T {
+        StageProfile::timed(self.profile.as_deref(), name, work)
+    }
+
+    /// Whether the devices can run the kernel.
+    fn check_kernel(&self, spec: &TaskSpec, payload: &Payload) -> Result<(), SubmitError> {
+        let (Some(check), Payload::Kernel(kernel)) = (&self.kernel_check, payload) else {
+            return Ok(());
+        };
+        check(&**kernel, spec.accesses.len()).map_err(|reason| {
+            let name = spec.name.to_string();
+            SubmitError::Kernel { name, location: spec.location.clone(), reason }
+        })
     }
 
     fn check_open(&self, program: &Program) -> Result<(), RunError> {
@@ -268,12 +302,14 @@ impl NodeFrontend {
             if task.work == Work::Horizon {
                 self.horizons.fetch_add(1, Ordering::Relaxed);
             }
+            tracing::trace!(node = %self.node, %task, "submitted");
+            self.progress.task_submitted();
             self.send(Submission::Task { task, payload: payload.take() });
         }
     }
 
     fn send(&self, submission: Submission) {
-        self.submitter.send(self.node, submission);
+        self.submitter.feed(submission);
     }
 }
 

@@ -62,6 +62,51 @@ impl LaneLayout {
         self.host_tasks().contains(lane)
     }
 
+    /// What a lane is for, as in `D1 kernels 2` or `host copies`.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    #[must_use]
+    pub fn name(self, lane: LaneId) -> String {
+        let slot = u16::try_from(lane.slot()).expect("lanes have small slots");
+        assert!(lane.slot() < self.count(), "there is no {lane:?}");
+        if let Some(device) = self.device(lane) {
+            return match slot % DEVICE_LANES {
+                KERNEL_LANES => format!("{device} copies"),
+                lane => format!("{device} kernels {}", lane + 1),
+            };
+        }
+        match slot - self.host_lane(0) {
+            lane if lane < HOST_TASK_LANES => format!("host tasks {}", lane + 1),
+            lane if lane < HOST_LANES - 1 => format!("fences {}", lane - HOST_TASK_LANES + 1),
+            _ => "host copies".to_owned(),
+        }
+    }
+
+    /// The device that a lane belongs to; `None` for those of the host.
+    #[must_use]
+    pub fn device(self, lane: LaneId) -> Option<DeviceId> {
+        let slot = u16::try_from(lane.slot()).expect("lanes have small slots");
+        let device = slot / DEVICE_LANES;
+        (device < self.devices).then(|| DeviceId::from_index(u64::from(device)))
+    }
+
+    /// The device whose lanes may run an instruction; `None` if it is for the host or
+    /// for the node.
+    #[must_use]
+    pub fn device_of(self, target: Target) -> Option<DeviceId> {
+        match target {
+            Target::Lanes(group) => self.device(group.first()),
+            Target::Node => None,
+        }
+    }
+
+    /// Number of devices.
+    #[must_use]
+    pub fn devices(self) -> usize {
+        usize::from(self.devices)
+    }
+
     /// Who runs the copies of fences, which are host tasks to the graph.
     #[must_use]
     pub fn fences(self) -> Target {
@@ -133,6 +178,18 @@ mod tests {
             elements: Box3::UNIT,
             elem_size: 1,
         }
+    }
+
+    #[test]
+    fn lanes_have_names_of_their_own() {
+        let layout = LaneLayout::new(2);
+        let names: Vec<_> = layout.lanes().map(|lane| layout.name(lane)).collect();
+        assert_eq!(names[..4], ["D0 kernels 1", "D0 kernels 2", "D0 copies", "D1 kernels 1"]);
+        assert_eq!(names[6..8], ["host tasks 1", "host tasks 2"]);
+        assert_eq!(names[10..], ["fences 1", "fences 2", "host copies"]);
+        let devices: Vec<_> = layout.lanes().map(|lane| layout.device(lane)).collect();
+        let of_two = [0, 0, 0, 1, 1, 1].map(|device| Some(DeviceId::from_index(device)));
+        assert_eq!((&devices[..6], &devices[6..]), (&of_two[..], &[None; 7][..]));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 mod arbiter;
 mod backend;
 mod check;
-mod cluster;
 mod code;
 mod communicator;
 mod config;
@@ -12,16 +11,21 @@ mod engine;
 mod error;
 mod frontend;
 mod lanes;
+mod machine;
 mod memory;
 mod node;
 mod observe;
 mod pool;
+mod profile;
 mod progress;
 mod reactor;
+mod run;
+mod scheduler;
 mod submission;
 mod sync;
 mod threads;
 mod time;
+mod warning;
 mod window;
 mod work;
 
@@ -29,11 +33,10 @@ pub use arbiter::{Arbiter, ArbiterError, PostReceive};
 pub use backend::{AllocError, Arguments, Backend, Completion, CpuBackend, Job, Waker};
 pub use celerity_idag::Lookahead;
 pub use check::CheckLevel;
-pub use cluster::{run_cluster, run_cluster_observed};
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use communicator::{
-    CommEvent, CommunicationError, Communicator, LocalCommunicator, Payload as WirePayload,
-    conformance, local_cluster,
+    CommEvent, CommunicationError, Communicator, LocalCommunicator, NOTE_LEN,
+    Payload as WirePayload, conformance, local_cluster,
 };
 pub use config::ClusterConfig;
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};
@@ -41,12 +44,17 @@ pub use engine::{Assignment, Engine, LaneGroup, LaneId, Step, Target};
 pub use error::{RunError, SubmitError};
 pub use frontend::NodeFrontend;
 pub use lanes::LaneLayout;
+pub use machine::NodeMachine;
 pub use memory::BasePtr;
-pub use node::{Activity, NodeMachine, Phase, Waiting, WaitsFor};
+pub use node::{Activity, Executor, Phase, Stall, Starvation, Waiting, WaitsFor};
 pub use observe::Observer;
 pub use pool::CpuPool;
 pub use progress::Progress;
+pub use reactor::Attention;
+pub use run::{CpuDevices, Devices, InProcess, KernelCheck, Network, Run, run_cluster};
+pub use scheduler::{Batch, Order, Scheduler};
 pub use submission::Submission;
-pub use time::Time;
+pub use time::{Clock, Span, Time};
+pub use warning::{Warning, WarningSink};
 pub use window::Window;
-pub use work::{BoundMemory, DeviceKernel, HostData, HostFunction, Payload};
+pub use work::{BoundMemory, DeviceKernel, HostData, HostFunction, NoDeviceCode, Payload};

@@ -1,44 +1,47 @@
-//! One node as a poll-driven state machine: takes submissions, generates
-//! commands and instructions, and drives them through engine, arbiter,
-//! communicator and backend. No thread, no clock, no lock: somebody else polls.
+//! The second half of a node as a poll-driven state machine: takes instructions
+//! and drives them through engine, arbiter, communicator and backend. No thread,
+//! no clock, no lock: somebody else polls.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use celerity_cdag::{CommandGraphConfig, NodeId};
-use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, Lookahead, MessageId};
-use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId, Work};
+use celerity_cdag::NodeId;
+use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, MessageId};
+use celerity_tdag::{EpochAction, Task, TaskId, Work};
 
 use crate::arbiter::{Arbiter, ArbiterError};
 use crate::backend::{Backend, Completion};
-use crate::communicator::{CommEvent, Communicator};
+use crate::communicator::{CommEvent, CommunicationError, Communicator};
 use crate::engine::{Engine, Step};
-use crate::error::{RunError, panic_message};
+use crate::error::RunError;
 use crate::lanes::LaneLayout;
-use crate::observe::Observer;
+use crate::profile::NodeProfile;
 use crate::progress::Progress;
-use crate::submission::Submission;
+use crate::reactor::Attention;
+use crate::scheduler::{Batch, Order};
 use crate::time::Time;
+use crate::warning::WarningSink;
 use crate::window::{IdMap, Window};
 use crate::work::Payload;
 
-mod generator;
 mod issue;
 mod open;
+mod recording;
+mod starvation;
 mod store;
+mod stream;
 mod waiting;
+mod watchdog;
+mod watching;
 
-use generator::{Batch, Generator};
 use open::OpenInstructions;
+use starvation::StarvationMeter;
 use store::Store;
+use stream::{Objection, Outgoing, TaskStream};
+use watchdog::Watchdog;
 
-pub use waiting::{Waiting, WaitsFor};
-
-/// So many tasks are taken between two looks at completions: at some
-/// microseconds per task, a lane that falls idle waits no longer than a short
-/// kernel runs.
-const SCHEDULE_BATCH: usize = 8;
+pub use starvation::Starvation;
+pub use waiting::{Stall, Waiting, WaitsFor};
 
 /// What a round of polling did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,31 +66,22 @@ pub enum Phase {
     Finished,
 }
 
-/// One node of a cluster, as a state machine that somebody else drives.
+/// Runs the instructions of one node.
 ///
-/// A driver, whatever its clock and its threads are,
-/// * [submits](Self::submit) the same tasks in the same order to the machines of
-///   all nodes, the first being the task graph's start, and ends with a shutdown
-///   epoch and [`Submission::Closed`]; after a failure `Closed` alone will do;
-/// * [polls](Self::poll) after each submission, after each call of the
-///   [waker](crate::Waker) that communicator and backend were made with, and
-///   again while the machine is busy. Further polls do no harm;
-/// * passes the time, which never goes back and decides nothing: it is what
-///   [`waiting`](Self::waiting) reports;
-/// * drops the machine when it [is done](Self::is_done). Dropping it earlier
-///   waits for what runs.
+/// A driver [tells](Self::order) it what a [`Scheduler`](crate::Scheduler) puts
+/// out, in order, and polls it as it would poll a
+/// [`NodeMachine`](crate::NodeMachine), which is the two of them on one thread.
 ///
 /// What the node has reached is told to its [`Progress`]. Memory is bounded by
-/// what has been submitted and not completed.
+/// what has been ordered and not completed.
 //
 // Field order is drop order: the communicator gives up this node's memory, and
 // the backend waits for its jobs, before memory and user data go.
-pub struct NodeMachine {
+pub struct Executor {
     phase: Phase,
     now: Time,
-    inbox: VecDeque<Submission>,
+    inbox: VecDeque<Order>,
     closed: bool,
-    generator: Generator,
     engine: Engine,
     lanes: LaneLayout,
     arbiter: Arbiter,
@@ -97,10 +91,31 @@ pub struct NodeMachine {
     open: OpenInstructions,
     tasks: Window<RunningTask>,
     sends: IdMap<MessageId, InstructionId>,
+    stream: TaskStream,
+    /// On their way to the communicator.
+    notes: Vec<Outgoing>,
     /// The epoch whose barrier this node has entered.
     in_barrier: Option<(InstructionId, TaskId, EpochAction)>,
     progress: Arc<Progress>,
     completions: Vec<Completion>,
+    /// Batches whose memory can be used again.
+    spent: Vec<Batch>,
+    scheduling: Scheduling,
+    starvation: StarvationMeter,
+    watchdog: Option<Watchdog>,
+    warnings: WarningSink,
+    profile: Option<Box<NodeProfile>>,
+}
+
+/// How many tasks there have been so far.
+#[derive(Default)]
+struct Scheduling {
+    /// Those that the scheduler has begun with.
+    begun: u64,
+    /// Those that it is done with, but for instructions that it holds back.
+    done: u64,
+    /// Those of which no instructions are held back.
+    released: u64,
 }
 
 /// A task with instructions that have not completed.
@@ -108,26 +123,26 @@ struct RunningTask {
     task: Arc<Task>,
     payload: Option<Payload>,
     incomplete: u32,
+    /// Whether all of its instructions are known.
+    scheduled: bool,
 }
 
-impl NodeMachine {
-    /// The node at one end of a network, with so many devices, which are those
-    /// of `backend`. `progress` is told what user threads may wait for.
+impl Executor {
+    /// The node at one end of a network, with the devices of `backend`.
+    /// `progress` is told what user threads may wait for.
     #[must_use]
     pub fn new(
-        devices: usize,
         communicator: Box<dyn Communicator>,
         backend: Box<dyn Backend>,
         progress: Arc<Progress>,
     ) -> Self {
-        let (nodes, local) = (communicator.nodes(), communicator.node());
-        let lanes = backend.layout();
+        let (local, lanes) = (communicator.node(), backend.layout());
+        let stream = TaskStream::new(local, communicator.nodes());
         Self {
             phase: Phase::Running,
             now: Time::START,
             inbox: VecDeque::new(),
             closed: false,
-            generator: Generator::new(CommandGraphConfig { nodes, local }, devices),
             engine: Engine::new(lanes.count()),
             lanes,
             arbiter: Arbiter::new(local),
@@ -137,34 +152,32 @@ impl NodeMachine {
             open: OpenInstructions::default(),
             tasks: Window::default(),
             sends: IdMap::default(),
+            stream,
+            notes: Vec::new(),
             in_barrier: None,
             progress,
             completions: Vec::new(),
+            spent: Vec::new(),
+            scheduling: Scheduling::default(),
+            starvation: StarvationMeter::new(lanes.devices()),
+            watchdog: None,
+            warnings: WarningSink::default(),
+            profile: None,
         }
     }
 
-    /// Holds commands back that will allocate; without this call, none are.
-    #[must_use]
-    pub fn with_lookahead(mut self, lookahead: Lookahead) -> Self {
-        self.generator.set_lookahead(lookahead);
-        self
+    /// Queues an order; it is looked at by [`poll`](Self::poll).
+    pub fn order(&mut self, order: Order) {
+        self.inbox.push_back(order);
     }
 
-    /// Shows `observer` everything that is generated, before it runs.
-    #[must_use]
-    pub fn with_observer(mut self, observer: Box<dyn Observer>) -> Self {
-        self.generator.observe(observer);
-        self
+    /// A batch that has been taken over; its scheduler can use its memory again.
+    pub fn spent_batch(&mut self) -> Option<Batch> {
+        self.spent.pop()
     }
 
-    /// Queues a submission; it is looked at by [`poll`](Self::poll).
-    pub fn submit(&mut self, submission: Submission) {
-        self.inbox.push_back(submission);
-    }
-
-    /// One round at the time `now`: what has completed, what has arrived, a
-    /// bounded number of submissions, and everything that this allows to start.
-    /// Never blocks.
+    /// One round at the time `now`: what has completed, what has arrived, what
+    /// was ordered, and everything that this allows to start. Never blocks.
     ///
     /// # Panics
     /// If communicator or backend break their contracts in a way that cannot be
@@ -174,9 +187,13 @@ impl NodeMachine {
         self.now = now;
         let completed = self.collect_completions();
         let heard = self.collect_network();
-        let taken = self.take_submissions();
+        self.starvation.look(now, self.lag());
+        let taken = self.take_orders();
         self.issue_all();
-        if completed || heard || taken { Activity::Busy } else { Activity::Idle }
+        let busy = completed || heard || taken;
+        self.watch(busy, completed || heard);
+        self.record_poll();
+        if busy { Activity::Busy } else { Activity::Idle }
     }
 
     /// Whether the node has nothing left to do, ever: its user code has ended,
@@ -189,6 +206,18 @@ impl NodeMachine {
             Phase::Running | Phase::Failing => false,
         };
         over && self.closed && self.inbox.is_empty()
+    }
+
+    /// How closely the node must be looked at while nothing wakes its driver.
+    #[must_use]
+    pub fn attention(&self) -> Attention {
+        if self.communicator.wakes() {
+            Attention::WhenWoken
+        } else if self.communicator.needs_polling() || self.arbiter.expects_pilots() {
+            Attention::Close
+        } else {
+            Attention::NowAndThen
+        }
     }
 
     /// How far the node has come.
@@ -216,7 +245,9 @@ impl NodeMachine {
         }
         let instruction = completion.instruction;
         let job = self.open.task_of(instruction);
+        self.record_span(instruction, completion.span);
         if let Some(message) = completion.panic {
+            self.record_retired(instruction);
             return self.fail(self.panicked(job, instruction, message));
         }
         if let Some((task, _)) = job {
@@ -244,7 +275,9 @@ impl NodeMachine {
                 let outcome = self.arbiter.pilot(from, pilot);
                 self.arbitrated(outcome);
             }
+            CommEvent::Note { from, note } => self.noted(from, &note),
             CommEvent::Received { from, message } => {
+                self.record_arrival(from, message);
                 let outcome = self.arbiter.arrived(from, message);
                 self.arbitrated(outcome);
             }
@@ -269,6 +302,25 @@ impl NodeMachine {
         }
     }
 
+    fn noted(&mut self, from: NodeId, note: &[u8]) {
+        let outcome = self.stream.noted(from, note, &mut self.notes);
+        self.send_notes();
+        match outcome {
+            Ok(()) => {}
+            Err(Objection::Diverged(error)) => self.fail(error),
+            Err(Objection::Malformed) => {
+                let what = format!("{} bytes are no note", note.len());
+                let error = Box::new(CommunicationError::Malformed { from, what });
+                self.fail(RunError::Communication { node: self.id(), error });
+            }
+        }
+    }
+
+    fn send_notes(&mut self) {
+        let notes = self.notes.drain(..);
+        notes.for_each(|Outgoing { to, note }| self.communicator.send_note(to, &note));
+    }
+
     /// Passes on what the arbiter has decided, or fails with what it objects to.
     fn arbitrated(&mut self, outcome: Result<(), ArbiterError>) {
         if let Err(error) = outcome {
@@ -287,78 +339,46 @@ impl NodeMachine {
         }
     }
 
-    fn take_submissions(&mut self) -> bool {
-        let mut tasks = 0;
+    fn take_orders(&mut self) -> bool {
         let any = !self.inbox.is_empty();
-        while tasks < SCHEDULE_BATCH
-            && let Some(submission) = self.inbox.pop_front()
-        {
-            tasks += usize::from(matches!(submission, Submission::Task { .. }));
-            match (self.phase, submission) {
-                (_, Submission::Closed) => self.closed = true,
-                (Phase::Running, submission) => self.accept(submission),
+        while let Some(order) = self.inbox.pop_front() {
+            match (self.phase, order) {
+                (_, Order::Closed) => self.closed = true,
+                (Phase::Running, order) => self.obey(order),
                 // Payloads must outlive the publication of the error: whoever
                 // waits for one looks for it.
-                (Phase::Failing, submission) => {
-                    self.inbox.push_front(submission);
+                (Phase::Failing, order) => {
+                    self.inbox.push_front(order);
                     return false;
                 }
-                (Phase::Stopped | Phase::Finished, submission) => drop(submission),
+                (Phase::Stopped | Phase::Finished, order) => drop(order),
             }
         }
         any
     }
 
-    fn accept(&mut self, submission: Submission) {
-        match submission {
-            Submission::Buffer { info, data } => {
-                let initial = self.generator.register_buffer(&info);
-                if let Err(error) = self.store.add_buffer(info, initial.zip(data)) {
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Buffer { info, initial } => {
+                self.stream.buffer(&info);
+                self.record_user_data(initial.as_ref().map(|(_, data)| &**data));
+                if let Err(error) = self.store.add_buffer(info, initial) {
                     self.fail(error);
                 }
             }
-            Submission::Renamed(info) => self.rename(info),
-            Submission::Dropped(buffer) => {
-                self.store.forget_buffer(buffer);
-                self.generate(None, |generator| generator.drop_buffer(buffer));
+            Order::Renamed(info) => self.store.rename_buffer(info),
+            Order::Dropped(buffer) => self.store.forget_buffer(buffer),
+            Order::Task { task, payload } => {
+                self.stream.task(&task, &mut self.notes);
+                self.send_notes();
+                self.scheduling.begun += 1;
+                let running = RunningTask { task, payload, incomplete: 1, scheduled: false };
+                self.tasks.insert(running.task.id.index(), running);
             }
-            Submission::Task { task, payload } => {
-                let running = RunningTask { task: task.clone(), payload, incomplete: 1 };
-                self.tasks.insert(task.id.index(), running);
-                self.generate(Some(&task), |generator| generator.generate(&task));
-            }
-            Submission::Lookahead(lookahead) => self.generator.set_lookahead(lookahead),
-            Submission::Flush => self.generate(None, Generator::flush),
-            Submission::Abort(error) => self.fail(error),
-            Submission::Closed => unreachable!("handled in every state"),
+            Order::Batch(batch) => self.admit(batch),
+            Order::Fail(error) => self.fail(error),
+            Order::Closed => unreachable!("handled in every state"),
         }
-    }
-
-    fn rename(&mut self, info: Arc<BufferInfo>) {
-        let _ = self.generator.register_buffer(&info);
-        self.store.rename_buffer(info);
-    }
-
-    /// Takes a step of the generators, for `task` if for any, and over what it
-    /// lets go of.
-    fn generate(
-        &mut self,
-        task: Option<&Task>,
-        step: impl FnOnce(&mut Generator) -> Result<Batch, String>,
-    ) {
-        // Generators evaluate users' range mappers, which may panic.
-        let generator = &mut self.generator;
-        let outcome = catch_unwind(AssertUnwindSafe(|| step(generator)));
-        let message = match outcome {
-            Ok(Ok(batch)) => return self.admit(batch),
-            Ok(Err(complaint)) => complaint,
-            Err(panic) => {
-                let whose = task.map_or_else(String::new, |task| format!(" of task {task}"));
-                format!("a range mapper{whose} panicked: {}", panic_message(&*panic))
-            }
-        };
-        let node = self.id();
-        self.fail(RunError::Schedule { node, message });
     }
 
     /// Sends pilots and hands instructions to the engine.
@@ -377,12 +397,23 @@ impl NodeMachine {
                 }
             }
             let _: Step = self.engine.submit(id, &dependencies, target);
+            if let Some(device) = self.lanes.device_of(target) {
+                self.starvation.known(device);
+            }
+            if let Some(profile) = &mut self.profile {
+                profile.admitted(id, &dependencies);
+            }
             self.open.admit(id, kind, self.now);
         }
-        // The counts that were held while instructions could still be added.
-        batch.ended.drain(..).for_each(|task| self.task_advanced(task));
-        self.generator.recycle(batch);
-        self.progress.hold_horizons(self.generator.held_horizons() as u64);
+        self.scheduling.done = self.scheduling.begun;
+        for task in batch.ended.drain(..) {
+            self.scheduling.released += 1;
+            self.tasks.get_mut(task.index()).expect("it ends once").scheduled = true;
+            // The count that was held while instructions could still be added.
+            self.task_advanced(task);
+        }
+        self.progress.hold_horizons(batch.held_horizons);
+        self.spent.push(batch);
     }
 
     /// One instruction of a task has completed; with the last one its payload goes.
@@ -395,7 +426,11 @@ impl NodeMachine {
     }
 
     fn retire(&mut self, instruction: InstructionId) {
-        self.open.retire(instruction);
+        let lane = self.open.retire(instruction);
+        if let Some(device) = lane.and_then(|lane| self.lanes.device(lane)) {
+            self.starvation.completed(device);
+        }
+        self.record_retired(instruction);
         let _: Step = self.engine.complete(instruction);
     }
 
@@ -406,9 +441,11 @@ impl NodeMachine {
             return;
         }
         self.retire(instruction);
+        tracing::debug!(node = %self.id(), %task, ?action, "epoch reached");
         if action == EpochAction::Shutdown {
             debug_assert_eq!(self.engine.incomplete(), 0, "the last epoch waits for everything");
             self.phase = Phase::Finished;
+            self.warn_of_starvation();
         }
         self.progress.epoch_reached(task);
     }
@@ -438,6 +475,7 @@ impl NodeMachine {
     /// The run's first error is known: publishes it, then drops what will not
     /// run. What does run keeps its memory until the node is dropped.
     fn stop(&mut self, error: RunError) {
+        tracing::error!(node = %self.id(), %error, "the run fails");
         self.phase = Phase::Stopped;
         self.progress.fail(error);
         self.backend.cancel();

@@ -39,13 +39,20 @@ pub trait Observer: Send {
     fn buffer_end(&mut self, buffer: BufferId, frees: &[Instruction]) -> Result<(), String>;
 }
 
-/// A node's observers, and the part of a task that they have not been shown yet.
+/// A node's observers, and the commands of a task that they have not been shown
+/// yet. Instructions and pilots need no such memory: the lookahead lets whole
+/// tasks go, so those of a task lie side by side in one schedule.
 #[derive(Default)]
 pub(crate) struct Observers {
     all: Vec<Box<dyn Observer>>,
     commands: Vec<Command>,
-    instructions: Vec<Instruction>,
-    pilots: Vec<Pilot>,
+}
+
+/// How much of a schedule observers have been shown.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Shown {
+    instructions: usize,
+    pilots: usize,
 }
 
 impl Observers {
@@ -57,35 +64,36 @@ impl Observers {
         self.all.iter_mut().for_each(|observer| observer.buffer(info, user_data));
     }
 
-    /// Shows what has been released last: what is in `schedule` from the given
-    /// numbers of instructions and pilots on. Costs nothing if nobody looks.
+    /// Takes notice of what has been released last. At the end of a task or a
+    /// buffer, shows what `schedule` holds for it: all that is not in `shown`
+    /// yet. Costs nothing if nobody looks.
     pub(crate) fn released(
         &mut self,
         released: &Released,
         schedule: &Schedule,
-        (instructions, pilots): (usize, usize),
+        shown: &mut Shown,
     ) -> Result<(), String> {
         if self.all.is_empty() {
             return Ok(());
         }
-        self.instructions.extend_from_slice(&schedule.instructions[instructions..]);
-        self.pilots.extend_from_slice(&schedule.pilots[pilots..]);
+        let instructions = &schedule.instructions[shown.instructions..];
+        let pilots = &schedule.pilots[shown.pilots..];
         match released {
             Released::Command(command) => {
                 self.commands.push(command.clone());
                 return Ok(());
             }
-            Released::TaskEnd(task) => self.all.iter_mut().try_for_each(|observer| {
-                observer.task(task, &self.commands, &self.instructions, &self.pilots)
-            })?,
-            Released::BufferEnd(buffer) => self
+            Released::TaskEnd(task) => self
                 .all
                 .iter_mut()
-                .try_for_each(|observer| observer.buffer_end(*buffer, &self.instructions))?,
+                .try_for_each(|one| one.task(task, &self.commands, instructions, pilots))?,
+            Released::BufferEnd(buffer) => {
+                self.all.iter_mut().try_for_each(|one| one.buffer_end(*buffer, instructions))?;
+            }
         }
         self.commands.clear();
-        self.instructions.clear();
-        self.pilots.clear();
+        shown.instructions = schedule.instructions.len();
+        shown.pilots = schedule.pilots.len();
         Ok(())
     }
 }

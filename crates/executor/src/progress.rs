@@ -18,6 +18,8 @@ pub struct Progress {
     horizons: AtomicU64,
     /// Horizons whose instructions are held back by the lookahead.
     held_horizons: AtomicU64,
+    /// Tasks submitted.
+    tasks: AtomicU64,
     failed: AtomicBool,
     state: Mutex<State>,
     epoch_reached: Condvar,
@@ -51,6 +53,16 @@ impl Progress {
         self.wake_run_ahead(&mut state);
     }
 
+    /// One more task has been submitted.
+    pub(crate) fn task_submitted(&self) {
+        self.tasks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tasks that user threads have submitted, as far as they say so.
+    pub(crate) fn tasks(&self) -> u64 {
+        self.tasks.load(Ordering::Relaxed)
+    }
+
     fn wake_run_ahead(&self, state: &mut State) {
         let passed = self.passed_horizons();
         if state.awaited_horizons.take_if(|awaited| *awaited <= passed).is_some() {
@@ -79,6 +91,12 @@ impl Progress {
     pub fn error(&self) -> Option<RunError> {
         let failed = self.failed.load(Ordering::Acquire);
         failed.then(|| lock(&self.state).error.clone()).flatten()
+    }
+
+    /// Whether the run has failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
     }
 
     /// Fails if the run has.

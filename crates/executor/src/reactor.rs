@@ -1,17 +1,14 @@
-//! The thread around the nodes of an in-process cluster: one loop that feeds
-//! and polls all of them. Decides when to look, never what to do.
+//! A thread around state machines: one loop that feeds and polls all of them.
+//! Decides when to look, never what to do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam::channel::{Receiver, Sender, unbounded};
-
-use celerity_cdag::NodeId;
+use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use crate::backend::Waker;
-use crate::node::{Activity, NodeMachine};
-use crate::submission::Submission;
+use crate::node::Activity;
 use crate::time::Time;
 
 /// How long an idle reactor keeps looking before it sleeps. Waking a sleeping
@@ -19,40 +16,96 @@ use crate::time::Time;
 /// spent awake, and a longer one is not.
 const SPIN: Duration = Duration::from_micros(20);
 
+/// How long a reactor that waits for a network sleeps between two looks, once
+/// it has looked for [`PATIENCE`] without rest.
+const BEAT: Duration = Duration::from_micros(50);
+
+/// As long as a message of some hundred kilobytes takes.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// How long it sleeps if it waits for nothing, but cannot be woken by peers that
+/// want something.
+const SLOW_BEAT: Duration = Duration::from_millis(2);
+
+/// How closely a state machine must be looked at while nothing wakes its driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attention {
+    /// Not at all: every event wakes.
+    WhenWoken,
+    /// Every few milliseconds: it waits for nothing, but peers may want something.
+    NowAndThen,
+    /// Closely: something that it waits for may happen unnoticed.
+    Close,
+}
+
+/// What a reactor drives.
+pub(crate) trait Machine {
+    /// What it is fed with.
+    type Input: Send;
+
+    /// Whether nothing comes after this input.
+    fn is_last(input: &Self::Input) -> bool;
+
+    /// Takes an input.
+    fn feed(&mut self, input: Self::Input);
+
+    /// One round of whatever there is to do.
+    fn poll(&mut self, now: Time) -> Activity;
+
+    /// Whether it will never have anything to do again.
+    fn is_done(&self) -> bool;
+
+    /// How closely it must be looked at.
+    fn attention(&self) -> Attention {
+        Attention::WhenWoken
+    }
+
+    /// When it wants to be polled at the latest, if nothing happens.
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
 /// What wakes the reactor: all of it through one channel.
-enum Message {
-    Submission(NodeId, Submission),
+enum Message<I> {
+    Input(usize, I),
     /// Something can be polled.
     Wake,
 }
 
-/// Sends submissions to the reactor. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Submitter {
-    channel: Sender<Message>,
+/// Feeds one machine of a reactor, from any thread. Cheap to clone.
+pub(crate) struct Feeder<I> {
+    slot: usize,
+    channel: Sender<Message<I>>,
 }
 
-impl Submitter {
-    /// Queues a submission. If the run has ended, it is dropped.
-    pub(crate) fn send(&self, node: NodeId, submission: Submission) {
-        // A closed channel means that the run has ended; whoever cares for the
-        // outcome learns it from the node's progress.
-        drop(self.channel.send(Message::Submission(node, submission)));
+impl<I> Clone for Feeder<I> {
+    fn clone(&self) -> Self {
+        Self { slot: self.slot, channel: self.channel.clone() }
     }
 }
 
-/// The receiving side, before it has nodes.
-pub(crate) struct Reactor {
-    channel: Receiver<Message>,
-    sender: Sender<Message>,
+impl<I> Feeder<I> {
+    /// Queues an input. If the run has ended, it is dropped.
+    pub(crate) fn feed(&self, input: I) {
+        // A closed channel means that the run has ended; whoever cares for the
+        // outcome learns it from the node's progress.
+        drop(self.channel.send(Message::Input(self.slot, input)));
+    }
+}
+
+/// The receiving side, before it has machines.
+pub(crate) struct Reactor<I> {
+    channel: Receiver<Message<I>>,
+    sender: Sender<Message<I>>,
     /// Whether a wake-up is in the channel.
     woken: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
-    /// Nodes that will get no more submissions.
+    /// Machines that will get no more input.
     closed: AtomicUsize,
 }
 
-impl Reactor {
+impl<I: Send + 'static> Reactor<I> {
     pub(crate) fn new() -> Self {
         let (sender, channel) = unbounded();
         Self {
@@ -64,8 +117,9 @@ impl Reactor {
         }
     }
 
-    pub(crate) fn submitter(&self) -> Submitter {
-        Submitter { channel: self.sender.clone() }
+    /// The way to the machine at a position.
+    pub(crate) fn feeder(&self, slot: usize) -> Feeder<I> {
+        Feeder { slot, channel: self.sender.clone() }
     }
 
     /// Wakes the reactor from any thread. A burst of calls costs one message.
@@ -83,59 +137,75 @@ impl Reactor {
         self.rounds.clone()
     }
 
-    /// Polls `nodes`, which are in order of their ids, until all are done.
-    pub(crate) fn run(&self, nodes: &mut [NodeMachine]) {
-        let start = Instant::now();
-        while !nodes.iter().all(NodeMachine::is_done) {
+    /// Polls `machines` until all are done, with the time since `start`.
+    pub(crate) fn run<M: Machine<Input = I>>(&self, machines: &mut [M], start: Instant) {
+        // When something has happened last.
+        let mut busy = start;
+        while !machines.iter().all(M::is_done) {
             self.rounds.fetch_add(1, Ordering::Relaxed);
-            let activity = self.round(nodes, Time::elapsed(start));
-            if activity == Activity::Idle && !nodes.iter().all(NodeMachine::is_done) {
-                self.wait(nodes);
+            if self.round(machines, Time::elapsed(start)) == Activity::Busy {
+                busy = Instant::now();
+            } else if !machines.iter().all(M::is_done) {
+                self.wait(machines, start, busy);
             }
         }
     }
 
-    /// Drops submissions until all nodes have been closed: what is left of a
-    /// run whose nodes are gone.
-    pub(crate) fn discard_until_closed(&self, nodes: usize) {
-        while self.closed.load(Ordering::Relaxed) < nodes
+    /// Drops inputs until all machines have been closed: what is left of a run
+    /// whose machines are gone.
+    pub(crate) fn discard_until_closed<M: Machine<Input = I>>(&self, machines: usize) {
+        while self.closed.load(Ordering::Relaxed) < machines
             && let Ok(message) = self.channel.recv()
         {
-            self.count_closed(&message);
+            self.count_closed::<M>(&message);
         }
     }
 
-    fn round(&self, nodes: &mut [NodeMachine], now: Time) -> Activity {
+    fn round<M: Machine<Input = I>>(&self, machines: &mut [M], now: Time) -> Activity {
         while let Ok(message) = self.channel.try_recv() {
-            self.deliver(message, nodes);
+            self.deliver(message, machines);
         }
         let mut activity = Activity::Idle;
-        for node in nodes {
-            if node.poll(now) == Activity::Busy {
+        for machine in machines {
+            if machine.poll(now) == Activity::Busy {
                 activity = Activity::Busy;
             }
         }
         activity
     }
 
-    /// Waits for the next message: awake at first, then asleep.
-    fn wait(&self, nodes: &mut [NodeMachine]) {
-        let start = Instant::now();
-        while self.channel.is_empty() && start.elapsed() < SPIN {
-            // On a busy machine the thread that we wait for may need this core.
+    /// Waits for the next message: awake at first, then asleep. Returns early if
+    /// a machine has to be polled.
+    fn wait<M: Machine<Input = I>>(&self, machines: &mut [M], start: Instant, busy: Instant) {
+        let idle_since = Instant::now();
+        let attention = machines.iter().map(M::attention).max();
+        let beat = match attention.unwrap_or(Attention::WhenWoken) {
+            Attention::WhenWoken => None,
+            Attention::NowAndThen => Some(SLOW_BEAT),
+            // On a busy machine the process that we wait for may need this core.
+            Attention::Close if busy.elapsed() < PATIENCE => return std::thread::yield_now(),
+            Attention::Close => Some(BEAT),
+        };
+        while beat != Some(BEAT) && self.channel.is_empty() && idle_since.elapsed() < SPIN {
             std::thread::yield_now();
         }
+        let deadlines = machines.iter().filter_map(M::deadline);
+        let deadlines = deadlines.map(|time| start + time.since(Time::START));
+        let message = match beat.map(|beat| idle_since + beat).into_iter().chain(deadlines).min() {
+            Some(deadline) => self.channel.recv_deadline(deadline),
+            None => self.channel.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
         // The reactor holds a sender, so the channel is never disconnected.
-        if let Ok(message) = self.channel.recv() {
-            self.deliver(message, nodes);
+        if let Ok(message) = message {
+            self.deliver(message, machines);
         }
     }
 
-    fn deliver(&self, message: Message, nodes: &mut [NodeMachine]) {
-        self.count_closed(&message);
+    fn deliver<M: Machine<Input = I>>(&self, message: Message<I>, machines: &mut [M]) {
+        self.count_closed::<M>(&message);
         match message {
-            Message::Submission(node, submission) => nodes[node.slot()].submit(submission),
-            // Taken back before the nodes are polled, so that what comes later
+            Message::Input(slot, input) => machines[slot].feed(input),
+            // Taken back before the machines are polled, so that what comes later
             // wakes again. Acquires what those have published who found a
             // wake-up in the channel and sent none of their own.
             Message::Wake => {
@@ -144,8 +214,10 @@ impl Reactor {
         }
     }
 
-    fn count_closed(&self, message: &Message) {
-        if let Message::Submission(_, Submission::Closed) = message {
+    fn count_closed<M: Machine<Input = I>>(&self, message: &Message<I>) {
+        if let Message::Input(_, input) = message
+            && M::is_last(input)
+        {
             self.closed.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,6 +1,7 @@
 //! Time as state machines see it: an argument. Reads no clock.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A point in time, counted from the start of a run. Whoever drives a node
@@ -32,6 +33,20 @@ impl Time {
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
+}
+
+/// What time it is, for those who measure while a state machine is being polled.
+/// Nothing may be decided by it. It agrees with the times that the machine is
+/// polled at, and may be read from any thread.
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// From when to when something went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When it began.
+    pub start: Time,
+    /// When it was over; not before `start`.
+    pub end: Time,
 }
 
 impl std::ops::Add<Duration> for Time {

@@ -1,6 +1,8 @@
 //! What users give the executor to run: kernels and host functions, with the
 //! memory that one chunk of them may touch. The graphs know none of this.
 
+use std::borrow::Cow;
+
 use celerity_regions::{Box3, Region};
 
 use crate::code::DeviceCode;
@@ -22,6 +24,14 @@ pub struct BoundMemory<'a> {
     pub region: &'a Region,
 }
 
+/// A kernel that only CPUs can run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the kernel has no code for this device: {reason}")]
+pub struct NoDeviceCode {
+    /// Why, and what to do.
+    pub reason: Cow<'static, str>,
+}
+
 /// A kernel that a CPU device can run: whatever the facade lowers a closure to;
 /// other devices run its [`DeviceCode`], if it has some.
 pub trait DeviceKernel: Send + Sync + 'static {
@@ -30,8 +40,16 @@ pub trait DeviceKernel: Send + Sync + 'static {
     fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
 
     /// What devices that are no CPUs run instead.
-    fn device_code(&self) -> Option<&dyn DeviceCode> {
-        None
+    ///
+    /// # Errors
+    /// If there is nothing; says why, and what to do.
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        Err(NoDeviceCode {
+            reason:
+                "it is a closure, which only CPUs can run; write it as a `#[kernel]` function, \
+                     or run on CPU devices"
+                    .into(),
+        })
     }
 }
 

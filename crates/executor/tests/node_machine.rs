@@ -101,10 +101,14 @@ fn a_node_says_what_each_instruction_waits_for_and_since_when() {
     poll_until(node, at(5), |_| true);
     let [kernel, receive] = &issued(node)[..] else { panic!("{:?}", issued(node)) };
     assert!(matches!(kernel.reason, WaitsFor::Lane(_)), "{kernel}");
-    assert_eq!((&*kernel.what, kernel.since), ("kernel of T1 on D0", at(5)));
-    assert_eq!(receive.reason, WaitsFor::Elements(Box3::from_offset_range([4], [4]).into()));
-    assert!(receive.to_string().ends_with("(receive for T2.B0) waits for {[4..8]}"), "{receive}");
-    let behind = node.waiting().into_iter().find(|waiting| waiting.what == "kernel of T2 on D0");
+    assert_eq!((&*kernel.what, kernel.since), ("kernel of T1 \"kernel\" on D0", at(5)));
+    let missing = Box3::from_offset_range([4], [4]).into();
+    let announced_by = Vec::new();
+    assert_eq!(receive.reason, WaitsFor::Elements { missing, announced_by });
+    let text = "(receive of \"B0\" for T2 \"kernel\") waits for elements {[4..8]}, which no node has announced";
+    assert!(receive.to_string().ends_with(text), "{receive}");
+    let later = "kernel of T2 \"kernel\" on D0";
+    let behind = node.waiting().into_iter().find(|waiting| waiting.what == later);
     let behind = behind.expect("the second kernel is known, too");
     assert!(matches!(&behind.reason, WaitsFor::Instructions(others) if !others.is_empty()));
 

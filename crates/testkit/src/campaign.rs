@@ -76,6 +76,7 @@ impl Campaign {
             horizon_max_parallelism: 2 + draws.below(9),
             lookahead: draws.lookahead(),
             links: draws.links(),
+            linearize_below: draws.linearize_below(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -256,6 +257,11 @@ impl Draws {
     /// All devices linked, or any pairs of them.
     fn links(&mut self) -> u64 {
         if self.below(3) > 0 { u64::MAX } else { self.next() }
+    }
+
+    /// Nothing, or rows of up to a dozen elements.
+    fn linearize_below(&mut self) -> u64 {
+        if self.below(2) > 0 { 0 } else { 8 + self.below(92) }
     }
 
     fn usize_in(&mut self, range: &RangeInclusive<usize>) -> usize {

@@ -33,6 +33,9 @@ pub struct Configuration {
     /// Which pairs of devices can copy directly: bit `5 · from + to`, modulo 64.
     /// With all bits set, all can.
     pub links: u64,
+    /// Rows of less bytes are not copied one by one between devices and the host;
+    /// 0: all are. See [`InstructionGraph::with_linearized_copies`].
+    pub linearize_below: u64,
     /// Chooses the order in which the models execute what may run in any order.
     pub seed: u64,
 }
@@ -50,6 +53,7 @@ impl Configuration {
             horizon_max_parallelism,
             lookahead: Lookahead::None,
             links: u64::MAX,
+            linearize_below: 0,
             seed: 0,
         }
     }
@@ -64,8 +68,9 @@ impl Configuration {
     #[must_use]
     pub fn instruction_graph(&self) -> LookaheadQueue {
         let config = InstructionGraphConfig { devices: self.devices };
-        let graph =
-            InstructionGraph::new(config).with_direct_copies(|from, to| self.are_linked(from, to));
+        let graph = InstructionGraph::new(config)
+            .with_direct_copies(|from, to| self.are_linked(from, to))
+            .with_linearized_copies(self.linearize_below);
         LookaheadQueue::new(graph, self.lookahead)
     }
 
@@ -81,7 +86,7 @@ impl Configuration {
 }
 
 /// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes,
-/// any lookahead and any links.
+/// any lookahead, any links and any idea of a short row.
 pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let lookahead = prop_oneof![
         2 => Just(Lookahead::None),
@@ -89,16 +94,27 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
         1 => Just(Lookahead::Infinite),
     ];
     let links = prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()];
-    (1..5usize, 1..4usize, 1..6u64, 2..10u64, lookahead, links, 0..1000u64).prop_map(
-        |(nodes, devices, horizon_step, horizon_max_parallelism, lookahead, links, seed)| {
+    let linearize_below = prop_oneof![2 => Just(0), 1 => 8..100u64];
+    let cluster =
+        (1..5usize, 1..4usize).prop_map(|(nodes, devices)| Configuration::new(nodes, devices));
+    (cluster, 1..6u64, 2..10u64, lookahead, links, linearize_below, 0..1000u64).prop_map(
+        |(
+            cluster,
+            horizon_step,
+            horizon_max_parallelism,
+            lookahead,
+            links,
+            linearize_below,
+            seed,
+        )| {
             Configuration {
-                nodes,
-                devices,
                 horizon_step,
                 horizon_max_parallelism,
                 lookahead,
                 links,
+                linearize_below,
                 seed,
+                ..cluster
             }
         },
     )

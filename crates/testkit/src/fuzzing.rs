@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use celerity_cdag::{Command, NodeId};
 use celerity_codec::{Kind, decode, encode, seal};
+use celerity_executor::RunError;
 use celerity_idag::{Instruction, Lookahead, Pilot, wire};
 use celerity_tdag::{BufferInfo, Task};
 use serde::Serialize;
@@ -117,6 +118,7 @@ fn recording_of(kind: Kind, bytes: &[u8]) {
         Kind::TaskGraph => drop(round_trip::<RecordedTasks>(kind, bytes)),
         Kind::CommandGraph => drop(round_trip::<RecordedCommands>(kind, bytes)),
         Kind::InstructionGraph => drop(round_trip::<RecordedInstructions>(kind, bytes)),
+        Kind::Failure => drop(round_trip::<RunError>(kind, bytes)),
         other => panic!("nobody says what a recording of a {other} holds"),
     }
 }

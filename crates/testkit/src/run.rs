@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use celerity_executor::{
-    CheckLevel, ClusterConfig, HostData, NodeFrontend, Payload, RunError, SubmitError, run_cluster,
+    CheckLevel, ClusterConfig, DeviceKernel, HostData, NodeFrontend, Payload, Run, RunError,
+    SubmitError,
 };
 use celerity_tdag::BufferId;
 
@@ -25,6 +26,20 @@ pub fn run(
     program: &Program,
     configuration: &Configuration,
 ) -> Result<Vec<Observation>, Violation> {
+    run_on(program, configuration, Run::new, |kernel| kernel)
+}
+
+/// What every node has observed, in order of nodes, when the program runs where
+/// `place` says, with kernels that `adapt` has made fit for the devices there.
+///
+/// # Errors
+/// [`Violation::RunFailed`] if the runtime gives up.
+pub fn run_on(
+    program: &Program,
+    configuration: &Configuration,
+    place: impl FnOnce(&ClusterConfig) -> Run<'static>,
+    adapt: impl Fn(Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel> + Sync,
+) -> Result<Vec<Observation>, Violation> {
     let config = ClusterConfig {
         nodes: configuration.nodes,
         devices: configuration.devices,
@@ -35,10 +50,11 @@ pub fn run(
         ..ClusterConfig::default()
     };
     let records: Vec<Record> = (0..config.nodes).map(|_| Record::default()).collect();
-    run_cluster(&config, |frontend| {
-        Driver::new(frontend, program, &records[frontend.node().slot()]).run()
-    })
-    .map_err(|Failed(message)| Violation::RunFailed { message })?;
+    place(&config)
+        .execute(|frontend| {
+            Driver::new(frontend, program, &records[frontend.node().slot()], &adapt).run()
+        })
+        .map_err(|Failed(message)| Violation::RunFailed { message })?;
     Ok(records.iter().map(Record::observation).collect())
 }
 
@@ -70,12 +86,20 @@ struct Driver<'a> {
     record: &'a Record,
     buffers: Vec<BufferSpec>,
     lowering: Lowering,
+    adapt: &'a Adapt<'a>,
 }
 
+type Adapt<'a> = dyn Fn(Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel> + Sync + 'a;
+
 impl<'a> Driver<'a> {
-    fn new(frontend: &'a NodeFrontend, program: &'a Program, record: &'a Record) -> Self {
+    fn new(
+        frontend: &'a NodeFrontend,
+        program: &'a Program,
+        record: &'a Record,
+        adapt: &'a Adapt<'a>,
+    ) -> Self {
         let (buffers, lowering) = (program.buffers(), Lowering::default());
-        Self { frontend, program, record, buffers, lowering }
+        Self { frontend, program, record, buffers, lowering, adapt }
     }
 
     fn run(mut self) -> Result<(), Failed> {
@@ -107,7 +131,7 @@ impl<'a> Driver<'a> {
     fn submit(&mut self, op: usize, task: &TaskOp) -> Result<(), Failed> {
         let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering);
         let payload = match task.kind {
-            TaskKind::Device(_) => Payload::Kernel(Arc::new(kernel)),
+            TaskKind::Device(_) => Payload::Kernel((self.adapt)(Arc::new(kernel))),
             TaskKind::HostOnce => Payload::Host(kernel.into_host_function()),
             TaskKind::Fence => {
                 Payload::Host(kernel.into_snapshot_function(self.record.publisher()))

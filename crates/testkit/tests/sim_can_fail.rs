@@ -3,11 +3,12 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
     AllocError, Backend, BasePtr, CommEvent, Communicator, Completion, ElementArray, Job, LaneId,
-    LaneLayout, RunError, WaitsFor, WirePayload, copy_elements,
+    LaneLayout, RunError, Stall, WaitsFor, WirePayload, copy_elements,
 };
 use celerity_idag::{InstructionId, MemoryId, MessageId, Pilot};
 use celerity_tdag::TaskId;
@@ -86,10 +87,29 @@ fn a_lost_pilot_is_a_receive_that_waits_for_elements() {
     let waits = |breach: &&Breach| {
         is_deadlock(
             breach,
-            |reason| matches!(reason, WaitsFor::Elements(region) if !region.is_empty()),
+            |reason| matches!(reason, WaitsFor::Elements { missing, .. } if !missing.is_empty()),
         )
     };
     assert!(breaches.iter().filter(waits).count() > 10, "{breaches:?}");
+}
+
+#[test]
+fn a_lost_pilot_is_reported_by_the_watchdog() {
+    let breaches = breaches(Defect::PilotLost);
+    let stalls: Vec<_> = breaches
+        .iter()
+        .flat_map(|breach| match breach {
+            Breach::Deadlock { stuck } => &stuck[..],
+            _ => &[],
+        })
+        .filter_map(|stuck| stuck.stall.as_ref())
+        .collect();
+    assert!(stalls.iter().all(|stall| stall.lasting >= Duration::from_secs(1)), "{stalls:?}");
+    let unannounced = |stall: &&&Stall| stall.to_string().contains("which no node has announced");
+    let lost: Vec<_> = stalls.iter().filter(unannounced).collect();
+    assert!(lost.len() > 10, "{breaches:?}");
+    let named = lost.iter().filter(|stall| stall.to_string().contains(" for T"));
+    assert_eq!(named.count(), lost.len(), "all name the task that waits for data");
 }
 
 #[test]
@@ -180,6 +200,10 @@ impl Communicator for DefectiveEnd {
         if self.defect != Defect::PilotLost || self.pilots > 1 {
             self.inner.send_pilot(pilot);
         }
+    }
+
+    fn send_note(&mut self, to: NodeId, note: &[u8]) {
+        self.inner.send_note(to, note);
     }
 
     unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
@@ -310,7 +334,11 @@ impl Backend for DefectiveBackend {
             Defect::CompletedTooEarly => {
                 out.truncate(known);
                 let early = self.queued.drain(..);
-                out.extend(early.map(|instruction| Completion { instruction, panic: None }));
+                out.extend(early.map(|instruction| Completion {
+                    instruction,
+                    panic: None,
+                    span: None,
+                }));
             }
             _ => {}
         }

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 
@@ -13,11 +13,13 @@ use crate::engine::LaneId;
 use crate::lanes::LaneLayout;
 use crate::memory::{BasePtr, ZeroedMemory};
 use crate::pool::CpuPool;
-use crate::sync::lock;
+use crate::time::Clock;
 
 mod lane;
+mod reports;
 
 use lane::{Lane, Place};
+use reports::{Bell, Inbox, Outbox};
 
 /// A node's CPU devices.
 ///
@@ -26,7 +28,9 @@ pub struct CpuBackend {
     layout: LaneLayout,
     lanes: Vec<Arc<Lane>>,
     memories: Vec<CpuMemory>,
-    reports: Arc<Reports>,
+    bell: Arc<Bell>,
+    /// By lane.
+    inboxes: Vec<Inbox>,
 }
 
 #[derive(Default)]
@@ -34,23 +38,6 @@ struct CpuMemory {
     limit: Option<u64>,
     resident: u64,
     live: BTreeMap<BasePtr, (u64, ZeroedMemory)>,
-}
-
-/// Where lanes leave what they have completed.
-pub(super) struct Reports {
-    completed: Mutex<Vec<Completion>>,
-    waker: Waker,
-}
-
-impl Reports {
-    fn push(&self, completion: Completion) {
-        lock(&self.completed).push(completion);
-        self.wake();
-    }
-
-    fn wake(&self) {
-        (self.waker)();
-    }
 }
 
 impl CpuBackend {
@@ -66,19 +53,20 @@ impl CpuBackend {
         waker: Waker,
     ) -> Self {
         let layout = LaneLayout::new(devices);
-        let reports = Arc::new(Reports { completed: Mutex::default(), waker });
+        let bell = Bell::new(layout.count(), waker);
         let lanes = layout.lanes().map(|lane| {
             let own_thread = layout.may_block(lane);
             let place = if own_thread { Place::OwnThread } else { Place::Pool(pool.clone()) };
-            Arc::new(Lane::new(place, reports.clone()))
+            let outbox = Outbox::new(lane.slot(), bell.clone());
+            (Arc::new(Lane::new(place, outbox.clone())), Inbox::new(outbox))
         });
-        let lanes = lanes.collect();
+        let (lanes, inboxes) = lanes.unzip();
         let last = MemoryId::of_device(DeviceId::from_index(devices as u64));
         let memories = (0..last.index()).map(MemoryId::from_index).map(|memory| CpuMemory {
             limit: memory.device().and(device_limit),
             ..CpuMemory::default()
         });
-        Self { layout, lanes, memories: memories.collect(), reports }
+        Self { layout, lanes, memories: memories.collect(), bell, inboxes }
     }
 }
 
@@ -112,11 +100,12 @@ impl Backend for CpuBackend {
     }
 
     unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
-        self.lanes[lane.slot()].push(instruction, job);
+        self.inboxes[lane.slot()].expect(instruction);
+        self.lanes[lane.slot()].push(job);
     }
 
     fn poll(&mut self, out: &mut Vec<Completion>) {
-        out.append(&mut lock(&self.reports.completed));
+        self.bell.answer(|lane| self.inboxes[lane].collect(out));
     }
 
     fn cancel(&mut self) {
@@ -127,6 +116,10 @@ impl Backend for CpuBackend {
 
     fn is_quiet(&self) -> bool {
         self.lanes.iter().all(|lane| lane.is_quiet())
+    }
+
+    fn time_jobs(&mut self, clock: Clock) {
+        self.bell.time_by(clock);
     }
 }
 

@@ -10,7 +10,7 @@ use celerity_cdag::NodeId;
 use celerity_idag::{MessageId, Pilot};
 use celerity_tdag::TaskId;
 
-use super::{CommEvent, CommunicationError, Communicator, Payload};
+use super::{CommEvent, CommunicationError, Communicator, NOTE_LEN, Payload};
 use crate::backend::Waker;
 use crate::copy::{copy_elements, copy_elements_spread};
 use crate::error::RunError;
@@ -96,6 +96,13 @@ impl Communicator for LocalCommunicator {
     fn send_pilot(&mut self, pilot: &Pilot) {
         if self.check_peer(pilot.to) {
             self.network.tell(pilot.to, CommEvent::Pilot { from: self.node, pilot: *pilot });
+        }
+    }
+
+    fn send_note(&mut self, to: NodeId, note: &[u8]) {
+        debug_assert!(note.len() <= NOTE_LEN, "a note of {} bytes", note.len());
+        if self.check_peer(to) {
+            self.network.tell(to, CommEvent::Note { from: self.node, note: note.to_vec() });
         }
     }
 

@@ -9,7 +9,7 @@ use celerity_idag::{
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
-use super::{NodeMachine, Phase, RunningTask};
+use super::{Executor, Phase, RunningTask};
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Arguments, Job};
 use crate::communicator::Payload as WirePayload;
@@ -17,13 +17,14 @@ use crate::engine::{Assignment, LaneId};
 use crate::error::RunError;
 use crate::work::Payload;
 
-impl NodeMachine {
+impl Executor {
     /// Starts everything that can start.
     pub(super) fn issue_all(&mut self) {
         while self.phase == Phase::Running
             && let Some(Assignment { instruction, lane }) = self.engine.next_assignment()
         {
             let kind = self.open.issue(instruction, lane, self.now);
+            self.record_issue(instruction, lane, &kind);
             match lane {
                 Some(lane) => self.issue_on_lane(instruction, lane, kind),
                 None => self.issue_here(instruction, kind),
@@ -58,7 +59,8 @@ impl NodeMachine {
             }
             InstructionKind::Free { allocation, .. } => {
                 debug_assert!(!self.arbiter.expects_into(allocation), "{allocation} is a target");
-                self.store.free(allocation, &mut *self.backend);
+                let freed = self.store.free(allocation, &mut *self.backend);
+                self.record_free(freed);
                 self.retire(instruction);
             }
             InstructionKind::Send { to, message, source, elements, elem_size, .. } => {
@@ -141,7 +143,10 @@ impl NodeMachine {
         alignment: u64,
     ) {
         match self.backend.alloc(memory, bytes, alignment) {
-            Ok(base) => self.store.add(allocation, memory, base, bytes),
+            Ok(base) => {
+                self.store.add(allocation, memory, base, bytes);
+                self.record_alloc(memory, bytes);
+            }
             Err(AllocError { resident, free }) => {
                 let buffer = self.store.buffer_name(buffer);
                 let (node, memory) = (self.id(), describe(memory));
@@ -156,6 +161,7 @@ impl NodeMachine {
     }
 
     pub(super) fn post_receive(&mut self, post: PostReceive) {
+        self.record_post(&post);
         let PostReceive { from, message, elements, target, elem_size, .. } = post;
         debug_assert!(target.extent.contains(&elements), "{elements} is not in {target:?}");
         debug_assert_eq!(target.memory, MemoryId::HOST, "the network writes host memory");
@@ -171,6 +177,7 @@ impl NodeMachine {
         let closed = self.arbiter.close_before(task);
         self.arbitrated(closed);
         self.retire(instruction);
+        tracing::trace!(node = %self.id(), %task, "horizon reached");
         self.progress.horizon_reached();
     }
 

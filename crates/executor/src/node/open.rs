@@ -1,13 +1,11 @@
 //! The instructions of a node that have not completed: what waits to be issued,
 //! and what has been handed to somebody. Decides nothing.
 
-use std::fmt;
-
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{
     AllocationId, DeviceId, Inbound, InstructionId, InstructionKind, MemoryId, MessageId,
 };
-use celerity_tdag::{BufferId, TaskId};
+use celerity_tdag::{BufferId, EpochAction, TaskId};
 
 use crate::engine::LaneId;
 use crate::time::Time;
@@ -36,7 +34,7 @@ pub(super) enum Stage {
 /// What is left to know of an instruction once it has been issued.
 #[derive(Clone, Copy)]
 pub(super) enum Summary {
-    Alloc { allocation: AllocationId, memory: MemoryId },
+    Alloc { allocation: AllocationId, memory: MemoryId, buffer: BufferId },
     Free { allocation: AllocationId, memory: MemoryId },
     Copy { buffer: BufferId, from: MemoryId, to: MemoryId },
     Send { to: NodeId, message: MessageId, transfer: TransferId },
@@ -44,7 +42,7 @@ pub(super) enum Summary {
     Kernel { task: TaskId, device: DeviceId },
     HostTask { task: TaskId },
     Horizon { task: TaskId },
-    Epoch { task: TaskId },
+    Epoch { task: TaskId, action: EpochAction },
 }
 
 impl OpenInstructions {
@@ -83,9 +81,12 @@ impl OpenInstructions {
         }
     }
 
-    /// Forgets an instruction that has completed.
-    pub(super) fn retire(&mut self, instruction: InstructionId) {
-        drop(self.table.remove(instruction.index()));
+    /// Forgets an instruction that has completed; returns the lane that it was on.
+    pub(super) fn retire(&mut self, instruction: InstructionId) -> Option<LaneId> {
+        match self.table.remove(instruction.index())?.stage {
+            Stage::Issued(_, lane) => lane,
+            Stage::Waiting(_) => unreachable!("{instruction} completes before it is issued"),
+        }
     }
 
     /// All of them, in ascending order.
@@ -98,7 +99,9 @@ impl OpenInstructions {
 impl Summary {
     pub(super) fn of(kind: &InstructionKind) -> Self {
         match *kind {
-            InstructionKind::Alloc { allocation, memory, .. } => Self::Alloc { allocation, memory },
+            InstructionKind::Alloc { allocation, memory, buffer, .. } => {
+                Self::Alloc { allocation, memory, buffer }
+            }
             InstructionKind::Free { allocation, memory } => Self::Free { allocation, memory },
             InstructionKind::Copy { buffer, source, target, .. } => {
                 Self::Copy { buffer, from: source.memory, to: target.memory }
@@ -112,25 +115,7 @@ impl Summary {
             InstructionKind::Kernel { task, device, .. } => Self::Kernel { task, device },
             InstructionKind::HostTask { task, .. } => Self::HostTask { task },
             InstructionKind::Horizon { task } => Self::Horizon { task },
-            InstructionKind::Epoch { task, .. } => Self::Epoch { task },
-        }
-    }
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Alloc { allocation, memory } => write!(f, "alloc of {allocation} in {memory}"),
-            Self::Free { allocation, memory } => write!(f, "free of {allocation} in {memory}"),
-            Self::Copy { buffer, from, to } => write!(f, "copy of {buffer} from {from} to {to}"),
-            Self::Send { to, message, transfer } => {
-                write!(f, "send of {message} to {to} for {transfer}")
-            }
-            Self::Receive { transfer } => write!(f, "receive for {transfer}"),
-            Self::Kernel { task, device } => write!(f, "kernel of {task} on {device}"),
-            Self::HostTask { task } => write!(f, "host function of {task}"),
-            Self::Horizon { task } => write!(f, "horizon {task}"),
-            Self::Epoch { task } => write!(f, "epoch {task}"),
+            InstructionKind::Epoch { task, action } => Self::Epoch { task, action },
         }
     }
 }

@@ -55,6 +55,12 @@ impl Store {
         self.buffers.remove(&buffer);
     }
 
+    /// What the user calls a buffer; its id if it is not known any more.
+    pub(super) fn user_name(&self, buffer: BufferId) -> Arc<str> {
+        let known = self.buffers.get(&buffer);
+        known.map_or_else(|| buffer.to_string().into(), |info| info.name.clone())
+    }
+
     /// What a message calls a buffer.
     pub(super) fn buffer_name(&self, buffer: BufferId) -> String {
         let known = self.buffers.get(&buffer);
@@ -73,10 +79,14 @@ impl Store {
         debug_assert!(known.is_none(), "{allocation} is allocated twice");
     }
 
-    /// Forgets an allocation, and gives its memory back.
+    /// Forgets an allocation, and gives its memory back: so many bytes of it.
     #[allow(unsafe_code)]
-    pub(super) fn free(&mut self, allocation: AllocationId, backend: &mut dyn Backend) {
-        let Some(Allocation { memory, base, owner, .. }) = self.allocations.remove(&allocation)
+    pub(super) fn free(
+        &mut self,
+        allocation: AllocationId,
+        backend: &mut dyn Backend,
+    ) -> (MemoryId, u64) {
+        let Some(Allocation { memory, base, bytes, owner }) = self.allocations.remove(&allocation)
         else {
             unreachable!("{allocation} is freed, but not allocated");
         };
@@ -86,6 +96,7 @@ impl Store {
             // completed, which the instruction graph promises.
             unsafe { backend.free(memory, base) };
         }
+        (memory, bytes)
     }
 
     /// The memory behind a placement.

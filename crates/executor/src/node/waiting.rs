@@ -2,12 +2,14 @@
 //! why nothing happens. Reads the node's state and changes nothing.
 
 use std::fmt;
+use std::time::Duration;
 
-use celerity_cdag::NodeId;
+use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::InstructionId;
 use celerity_regions::Region;
+use celerity_tdag::{EpochAction, TaskId};
 
-use super::NodeMachine;
+use super::Executor;
 use super::open::{Open, Stage, Summary};
 use crate::engine::LaneId;
 use crate::time::Time;
@@ -17,7 +19,8 @@ use crate::time::Time;
 pub struct Waiting {
     /// Which.
     pub instruction: InstructionId,
-    /// What it does, as in `kernel of T3 on D1`.
+    /// What it does, as in `kernel of T3 "step" at src/main.rs:40 on D1`: ids, and
+    /// names as far as they are known.
     pub what: String,
     /// Why it has not completed.
     pub reason: WaitsFor,
@@ -35,13 +38,33 @@ pub enum WaitsFor {
     Lane(LaneId),
     /// The receiver has to take the payload.
     Receiver(NodeId),
-    /// These elements have to arrive.
-    Elements(Region),
+    /// Elements have to arrive.
+    Elements {
+        /// Which.
+        missing: Region,
+        /// The nodes, in ascending order, that have announced some of them.
+        announced_by: Vec<NodeId>,
+    },
     /// The other nodes have to enter the same barrier.
     Barrier,
 }
 
-impl NodeMachine {
+/// A node that makes no progress, and all that it waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// Which node.
+    pub node: NodeId,
+    /// How long nothing has happened on it.
+    pub lasting: Duration,
+    /// When this was found.
+    pub at: Time,
+    /// What has not completed, in ascending order.
+    pub waiting: Vec<Waiting>,
+    /// Tasks that are held back to see what follows, in order of submission.
+    pub held_back: Vec<String>,
+}
+
+impl Executor {
     /// All instructions that have not completed, in ascending order. An issued
     /// one is where to look first: the others wait for those. Empty once the
     /// node has stopped.
@@ -67,27 +90,75 @@ impl NodeMachine {
                     (*summary, self.reason(instruction, summary, *lane))
                 }
             };
-            Waiting { instruction, what: summary.to_string(), reason, since: *since }
+            Waiting { instruction, what: self.describe(&summary), reason, since: *since }
         })
         .collect()
+    }
+
+    /// What there is to say of a node on which nothing has happened for so long.
+    pub(super) fn stall(&self, lasting: Duration) -> Stall {
+        let (node, at, waiting) = (self.id(), self.now, self.waiting());
+        let held_back = self.tasks.iter().filter(|(_, running)| !running.scheduled);
+        let held_back = held_back.map(|(_, running)| running.task.to_string()).collect();
+        Stall { node, lasting, at, waiting, held_back }
     }
 
     fn reason(&self, issued: InstructionId, what: &Summary, lane: Option<LaneId>) -> WaitsFor {
         match (*what, lane) {
             (_, Some(lane)) => WaitsFor::Lane(lane),
             (Summary::Send { to, .. }, None) => WaitsFor::Receiver(to),
-            (Summary::Receive { .. }, None) => {
-                WaitsFor::Elements(self.arbiter.missing(issued).unwrap_or_default())
-            }
+            (Summary::Receive { .. }, None) => WaitsFor::Elements {
+                missing: self.arbiter.missing(issued).unwrap_or_default(),
+                announced_by: self.arbiter.announced_by(issued),
+            },
             (Summary::Epoch { .. }, None) => WaitsFor::Barrier,
             // The rest completes while it is issued.
             _ => WaitsFor::Instructions(Vec::new()),
         }
     }
+
+    fn describe(&self, summary: &Summary) -> String {
+        match *summary {
+            Summary::Alloc { allocation, memory, buffer } => {
+                format!("alloc of {allocation} in {memory} for {}", self.store.buffer_name(buffer))
+            }
+            Summary::Free { allocation, memory } => format!("free of {allocation} in {memory}"),
+            Summary::Copy { buffer, from, to } => {
+                format!("copy of {} from {from} to {to}", self.store.buffer_name(buffer))
+            }
+            Summary::Send { to, message, transfer } => {
+                format!("send of {message} to {to} with {}", self.describe_transfer(transfer))
+            }
+            Summary::Receive { transfer } => {
+                format!("receive of {}", self.describe_transfer(transfer))
+            }
+            Summary::Kernel { task, device } => {
+                format!("kernel of {} on {device}", self.describe_task(task))
+            }
+            Summary::HostTask { task } => format!("host function of {}", self.describe_task(task)),
+            Summary::Horizon { task } => format!("horizon {task}"),
+            Summary::Epoch { task, action } => match action {
+                EpochAction::Init => format!("start {task}"),
+                EpochAction::Barrier => format!("barrier {task}"),
+                EpochAction::Shutdown => format!("end of the program {task}"),
+            },
+        }
+    }
+
+    fn describe_transfer(&self, transfer: TransferId) -> String {
+        let TransferId { consumer, buffer } = transfer;
+        format!("{} for {}", self.store.buffer_name(buffer), self.describe_task(consumer))
+    }
+
+    /// Its id; and its name, if the node has work of it left.
+    fn describe_task(&self, task: TaskId) -> String {
+        let running = self.tasks.get(task.index());
+        running.map_or_else(|| task.to_string(), |running| running.task.to_string())
+    }
 }
 
 impl fmt::Display for Waiting {
-    /// `I12 (receive for T3.B0) waits for {[4..8]}`.
+    /// `I12 (receive of "u" for T3 "step") waits for elements {[4..8]}, which ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}) waits for {}", self.instruction, self.what, self.reason)
     }
@@ -96,17 +167,52 @@ impl fmt::Display for Waiting {
 impl fmt::Display for WaitsFor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Instructions(blockers) => {
-                let blockers: Vec<_> = blockers.iter().map(ToString::to_string).collect();
-                match blockers.is_empty() {
-                    true => f.write_str("nothing"),
-                    false => f.write_str(&blockers.join(", ")),
-                }
-            }
+            Self::Instructions(blockers) if blockers.is_empty() => f.write_str("nothing"),
+            Self::Instructions(blockers) => f.write_str(&join(blockers)),
             Self::Lane(lane) => write!(f, "lane {}", lane.slot()),
             Self::Receiver(node) => write!(f, "{node} to take it"),
-            Self::Elements(region) => write!(f, "{region}"),
-            Self::Barrier => f.write_str("the other nodes"),
+            Self::Elements { missing, announced_by } if announced_by.is_empty() => {
+                write!(f, "elements {missing}, which no node has announced")
+            }
+            Self::Elements { missing, announced_by } => {
+                write!(f, "elements {missing}, announced by {}", join(announced_by))
+            }
+            Self::Barrier => f.write_str("the other nodes to get there"),
         }
     }
+}
+
+/// So many lines of each kind are printed.
+const MOST_LINES: usize = 12;
+
+impl fmt::Display for Stall {
+    /// What has been issued, in lines; all else waits for that.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, lasting, at, waiting, held_back } = self;
+        write!(f, "{node} has made no progress for {lasting:.1?}")?;
+        let behind = |one: &&Waiting| matches!(one.reason, WaitsFor::Instructions(_));
+        let (behind, first): (Vec<_>, Vec<_>) = waiting.iter().partition(behind);
+        for one in first.iter().take(MOST_LINES) {
+            write!(f, "\n    {one}, since {:.1?}", at.since(one.since))?;
+        }
+        more(f, first.len())?;
+        if !behind.is_empty() {
+            write!(f, "\n    {} more instructions wait for these", behind.len())?;
+        }
+        for task in held_back.iter().take(MOST_LINES) {
+            write!(f, "\n    {task} is held back to see what follows; flushing lets it go")?;
+        }
+        more(f, held_back.len())
+    }
+}
+
+fn more(f: &mut fmt::Formatter<'_>, lines: usize) -> fmt::Result {
+    match lines.saturating_sub(MOST_LINES) {
+        0 => Ok(()),
+        more => write!(f, "\n    and {more} more"),
+    }
+}
+
+fn join<T: ToString>(all: &[T]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

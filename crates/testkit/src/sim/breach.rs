@@ -3,7 +3,7 @@
 use std::fmt;
 
 use celerity_cdag::NodeId;
-use celerity_executor::{Phase, RunError, Waiting};
+use celerity_executor::{Phase, RunError, Stall, Waiting};
 
 use crate::violation::Violation;
 
@@ -92,6 +92,8 @@ pub struct Stuck {
     pub program: Option<String>,
     /// What has not completed.
     pub waiting: Vec<Waiting>,
+    /// What its watchdog said of that, when the time had come.
+    pub stall: Option<Stall>,
 }
 
 /// So many waiting instructions of a node are printed.
@@ -99,7 +101,7 @@ const MOST: usize = 12;
 
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, phase, program, waiting } = self;
+        let Self { node, phase, program, waiting, .. } = self;
         write!(f, "{node} is {phase:?}")?;
         if let Some(program) = program {
             write!(f, ", its program {program}")?;

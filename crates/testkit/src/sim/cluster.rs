@@ -2,9 +2,12 @@
 //! until nothing can happen any more, and what there is to say about it then.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use celerity_executor::{Activity, LaneLayout, NodeMachine, Progress, RunError};
+use celerity_executor::{
+    Activity, LaneLayout, NodeMachine, Progress, RunError, Stall, Time, Warning, WarningSink,
+};
 
 use super::breach::{Breach, Stuck};
 use super::communicator::SimCommunicator;
@@ -22,6 +25,10 @@ use crate::twin::{Observation, interpret};
 /// take some thousands.
 const MOST_EVENTS: u64 = 2_000_000;
 
+/// Simulated time without progress after which a node complains: longer than any
+/// delay.
+const WATCHDOG: Duration = Duration::from_secs(1);
+
 /// All nodes and the world between them.
 pub(super) struct Cluster<'a> {
     simulation: &'a Simulation<'a>,
@@ -33,6 +40,8 @@ struct Node<'a> {
     machine: NodeMachine,
     user: User<'a>,
     progress: Arc<Progress>,
+    /// What the machine's watchdog has said last.
+    stall: Arc<Mutex<Option<Stall>>>,
 }
 
 impl<'a> Cluster<'a> {
@@ -110,10 +119,11 @@ impl<'a> Cluster<'a> {
     }
 
     /// Nothing can happen any more: was that the end, and the right one?
-    fn judge(&self) -> Result<(), Breach> {
-        let nodes = self.nodes.iter().enumerate();
+    fn judge(&mut self) -> Result<(), Breach> {
+        let now = self.world.lock().now;
+        let nodes = self.nodes.iter_mut().enumerate();
         let stuck = nodes.filter(|(_, node)| !node.is_done());
-        let stuck: Vec<_> = stuck.map(|(index, node)| node.stuck(index)).collect();
+        let stuck: Vec<_> = stuck.map(|(index, node)| node.stuck(index, now)).collect();
         if !stuck.is_empty() {
             return Err(Breach::Deadlock { stuck });
         }
@@ -185,8 +195,11 @@ impl<'a> Node<'a> {
         let end = SimCommunicator::new(index, configuration.nodes, world.clone());
         let backend = SimBackend::new(index, configuration.devices, world.clone());
         let (end, backend) = (simulation.doubles)(end, backend);
+        let stall = Arc::<Mutex<_>>::default();
         let machine = NodeMachine::new(configuration.devices, end, backend, progress.clone())
-            .with_lookahead(configuration.lookahead);
+            .with_lookahead(configuration.lookahead)
+            .with_watchdog(WATCHDOG)
+            .with_warnings(listen(&stall));
         let mut user =
             User::new(index, simulation.program, configuration, world.clone(), progress.clone());
         for fault in &world.lock().conditions.faults {
@@ -196,21 +209,40 @@ impl<'a> Node<'a> {
                 user.stop_at(op);
             }
         }
-        Self { machine, user, progress }
+        Self { machine, user, progress, stall }
     }
 
     fn is_done(&self) -> bool {
         self.machine.is_done() && self.user.has_ended()
     }
 
-    fn stuck(&self, index: usize) -> Stuck {
-        Stuck {
+    /// Describes a node on which nothing will happen after `now`, but that its
+    /// watchdog wants to look.
+    fn stuck(&mut self, index: usize, now: Time) -> Stuck {
+        let mut stuck = Stuck {
             node: node_id(index),
             phase: self.machine.phase(),
             program: self.user.describe(),
             waiting: self.machine.waiting(),
+            stall: None,
+        };
+        if let Some(deadline) = self.machine.deadline() {
+            // What this poll does, if anything, comes too late.
+            let _ = self.machine.poll(deadline.max(now));
+            stuck.stall = self.stall.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
+        stuck
     }
+}
+
+/// Keeps the latest stall that a node is warned of.
+fn listen(stall: &Arc<Mutex<Option<Stall>>>) -> WarningSink {
+    let stall = stall.clone();
+    WarningSink::new(move |warning| {
+        if let Warning::Stalled(found) = warning {
+            *stall.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
+        }
+    })
 }
 
 impl Fault {

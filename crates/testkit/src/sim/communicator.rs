@@ -35,6 +35,10 @@ impl Communicator for SimCommunicator {
         self.world.lock().send_pilot(self.node, pilot);
     }
 
+    fn send_note(&mut self, to: NodeId, note: &[u8]) {
+        self.world.lock().send_note(self.node, to, note);
+    }
+
     unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
         self.world.lock().post(Side::Sender, self.node, to, payload);
     }
@@ -93,6 +97,10 @@ mod tests {
 
         fn send_pilot(&mut self, pilot: &Pilot) {
             self.0.send_pilot(pilot);
+        }
+
+        fn send_note(&mut self, to: NodeId, note: &[u8]) {
+            self.0.send_note(to, note);
         }
 
         unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {

@@ -172,7 +172,7 @@ impl World {
         self.note(node, What::Ended { instruction, panicked: panic.is_some() });
         let devices = &mut self.devices[node];
         devices.lanes[lane.slot()].halted |= panic.is_some();
-        devices.reports.push_back(Completion { instruction, panic });
+        devices.reports.push_back(Completion { instruction, panic, span: None });
         self.wake(node);
     }
 

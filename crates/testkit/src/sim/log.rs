@@ -45,6 +45,10 @@ pub enum What {
     Ended { instruction: InstructionId, panicked: bool },
     /// It announces a payload.
     Announces { to: NodeId, message: MessageId, transfer: TransferId },
+    /// A note is sent.
+    Notes { to: NodeId },
+    /// A note has arrived.
+    Noted { from: NodeId },
     /// It is told of a payload.
     Announced { from: NodeId, message: MessageId },
     /// It offers a payload.
@@ -179,6 +183,8 @@ impl fmt::Display for What {
                 write!(f, "announces {message} to {to} for {transfer}")
             }
             Self::Announced { from, message } => write!(f, "hears of {message} from {from}"),
+            Self::Notes { to } => write!(f, "sends a note to {to}"),
+            Self::Noted { from } => write!(f, "gets a note from {from}"),
             Self::Offers { to, message } => write!(f, "offers {message} to {to}"),
             Self::Accepts { from, message } => write!(f, "accepts {message} from {from}"),
             Self::PartRead { message, part } => write!(f, "part {part} of {message} leaves"),

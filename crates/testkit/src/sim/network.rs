@@ -119,6 +119,15 @@ impl World {
         }
     }
 
+    pub(super) fn send_note(&mut self, from: usize, to: NodeId, note: &[u8]) {
+        self.note(from, What::Notes { to });
+        if self.check_peer(from, to) {
+            let delay = self.random.delay(self.conditions.pilot);
+            let notice = CommEvent::Note { from: node_id(from), note: note.to_vec() };
+            self.after(delay, Event::Network(Delivery::Notice(to, notice)));
+        }
+    }
+
     /// One side of a payload: `poster` offers it to, or accepts it from, `peer`.
     pub(super) fn post(&mut self, side: Side, poster: usize, peer: NodeId, payload: WirePayload) {
         let (node, message) = (node_id(poster), payload.message);
@@ -349,6 +358,7 @@ fn cut(elements: &Box3, parts: usize) -> Vec<Box3> {
 fn what_arrived(notice: &CommEvent) -> What {
     match *notice {
         CommEvent::Pilot { from, pilot } => What::Announced { from, message: pilot.message },
+        CommEvent::Note { from, .. } => What::Noted { from },
         CommEvent::Sent { message } => What::Sent { message },
         CommEvent::Received { from, message } => What::Received { from, message },
         CommEvent::BarrierReached => What::BarrierReached,

@@ -48,6 +48,7 @@ fn case(seed: u64) -> Case {
         horizon_max_parallelism: 2 + draw(3, 8) as u64,
         lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][draw(4, 3)],
         links: if draw(5, 3) > 0 { u64::MAX } else { draw(6, usize::MAX) as u64 },
+        linearize_below: if draw(7, 2) > 0 { 0 } else { 8 + draw(8, 92) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };

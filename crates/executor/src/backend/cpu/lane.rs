@@ -7,10 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-use celerity_idag::InstructionId;
-
-use super::Reports;
-use crate::backend::{Completion, Job};
+use super::reports::Outbox;
+use crate::backend::Job;
 use crate::copy::copy_elements_spread;
 use crate::error::panic_message;
 use crate::pool::CpuPool;
@@ -35,12 +33,12 @@ pub(super) struct Lane {
     state: Mutex<LaneState>,
     /// The lane has become busy or quiet, or has been halted.
     changed: Condvar,
-    reports: Arc<Reports>,
+    outbox: Arc<Outbox>,
 }
 
 #[derive(Default)]
 struct LaneState {
-    queue: VecDeque<(InstructionId, Job)>,
+    queue: VecDeque<Job>,
     /// Whether somebody is at the queue, or will be as soon as there is a turn.
     running: bool,
     /// Whether nothing may start any more.
@@ -50,13 +48,13 @@ struct LaneState {
 }
 
 impl Lane {
-    pub(super) fn new(place: Place, reports: Arc<Reports>) -> Self {
-        Self { place, state: Mutex::default(), changed: Condvar::new(), reports }
+    pub(super) fn new(place: Place, outbox: Arc<Outbox>) -> Self {
+        Self { place, state: Mutex::default(), changed: Condvar::new(), outbox }
     }
 
-    pub(super) fn push(self: &Arc<Self>, instruction: InstructionId, job: Job) {
+    pub(super) fn push(self: &Arc<Self>, job: Job) {
         let mut state = lock(&self.state);
-        state.queue.push_back((instruction, job));
+        state.queue.push_back(job);
         if state.running || state.halted {
             return;
         }
@@ -70,7 +68,7 @@ impl Lane {
 
     /// Stops after the running job; returns what has not started, to be
     /// dropped without the lane's lock.
-    pub(super) fn halt(&self) -> VecDeque<(InstructionId, Job)> {
+    pub(super) fn halt(&self) -> VecDeque<Job> {
         let mut state = lock(&self.state);
         state.halted = true;
         self.changed.notify_all();
@@ -129,29 +127,33 @@ impl Lane {
 
     /// Runs the next job, if there is one.
     fn run_next(&self) -> bool {
-        let Some((instruction, job)) = self.take_next() else { return false };
-        self.report(instruction, run(job));
+        let Some(job) = self.take_next() else { return false };
+        self.report(|| run(job));
         true
     }
 
     /// Lets the next job fail without running it.
     fn fail_next(&self, reason: String) {
-        if let Some((instruction, job)) = self.take_next() {
+        if let Some(job) = self.take_next() {
             drop(job);
-            self.report(instruction, Some(reason));
-            let _: Option<(InstructionId, Job)> = self.take_next();
+            self.report(|| Some(reason));
+            let _: Option<Job> = self.take_next();
         }
     }
 
-    fn report(&self, instruction: InstructionId, panic: Option<String>) {
-        if panic.is_some() {
-            lock(&self.state).halted = true;
-        }
-        self.reports.push(Completion { instruction, panic });
+    fn report(&self, job: impl FnOnce() -> Option<String>) {
+        let halting = || {
+            let panic = job();
+            if panic.is_some() {
+                lock(&self.state).halted = true;
+            }
+            panic
+        };
+        self.outbox.report(halting);
     }
 
     /// The next job; without one the lane goes quiet.
-    fn take_next(&self) -> Option<(InstructionId, Job)> {
+    fn take_next(&self) -> Option<Job> {
         let mut state = lock(&self.state);
         if !state.halted
             && let Some(next) = state.queue.pop_front()
@@ -163,7 +165,7 @@ impl Lane {
         drop(state);
         self.changed.notify_all();
         if halted {
-            self.reports.wake();
+            self.outbox.bell().wake();
         }
         None
     }
@@ -187,25 +189,31 @@ fn run(job: Job) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use celerity_idag::InstructionId;
+
+    use super::super::reports::{Bell, Inbox};
     use super::*;
-    use crate::backend::Arguments;
+    use crate::backend::{Arguments, Completion};
     use crate::work::HostFunction;
 
     #[test]
     fn a_lane_without_a_thread_fails_its_next_job() {
-        let reports = Arc::new(Reports { completed: Mutex::default(), waker: Arc::new(|| {}) });
-        let lane = Lane::new(Place::OwnThread, reports.clone());
+        let outbox = Outbox::new(0, Bell::new(1, Arc::new(|| {})));
+        let (mut inbox, lane) = (Inbox::new(outbox.clone()), Lane::new(Place::OwnThread, outbox));
         let arguments = Arguments::new(Box::default(), |_| None);
         let function: HostFunction = Box::new(|_| panic!("must not run"));
         let instruction = InstructionId::from_index(3);
+        inbox.expect(instruction);
         // As `push` leaves it when it goes for a thread.
         let mut state = lock(&lane.state);
-        state.queue.push_back((instruction, Job::Host { function, arguments }));
+        state.queue.push_back(Job::Host { function, arguments });
         state.running = true;
         drop(state);
         lane.fail_next("no threads".to_owned());
-        let failed = Completion { instruction, panic: Some("no threads".to_owned()) };
-        assert_eq!(*lock(&reports.completed), [failed]);
+        let mut reported = Vec::new();
+        inbox.collect(&mut reported);
+        let panic = Some("no threads".to_owned());
+        assert_eq!(reported, [Completion { instruction, panic, span: None }]);
         assert!(lane.is_quiet());
     }
 }

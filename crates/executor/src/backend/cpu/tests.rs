@@ -1,12 +1,13 @@
 //! The backend contract, on threads.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
 use super::*;
 use crate::backend::Arguments;
 use crate::engine::{LaneGroup, Target};
+use crate::sync::lock;
 use crate::work::HostFunction;
 
 fn backend(threads: usize, limit: Option<u64>) -> CpuBackend {

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig};
-use celerity_idag::{
-    AllocationId, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue, Released,
-    Schedule,
-};
-use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
+use celerity_idag::{AllocationId, InstructionGraph, Lookahead, LookaheadQueue, Released};
+use celerity_tdag::{BufferId, BufferInfo, Task};
 
-use crate::observe::{Observer, Observers};
+use super::Batch;
+use crate::observe::{Observer, Observers, Shown};
 
 /// The two graph generators and their scratch memory.
 pub(super) struct Generator {
@@ -18,27 +16,18 @@ pub(super) struct Generator {
     instructions: LookaheadQueue,
     observers: Observers,
     command_batch: Vec<Command>,
-    batch: Batch,
-}
-
-/// What one step has let go of.
-#[derive(Default)]
-pub(super) struct Batch {
-    /// Instructions and pilots.
-    pub(super) schedule: Schedule,
-    /// The tasks whose last instructions are among them, or came before.
-    pub(super) ended: Vec<TaskId>,
+    /// Empty ones, to be filled.
+    batches: Vec<Batch>,
 }
 
 impl Generator {
-    pub(super) fn new(commands: CommandGraphConfig, devices: usize) -> Self {
-        let instructions = InstructionGraph::new(InstructionGraphConfig { devices });
+    pub(super) fn new(commands: CommandGraphConfig, instructions: InstructionGraph) -> Self {
         Self {
             commands: CommandGraph::new(commands),
             instructions: LookaheadQueue::new(instructions, Lookahead::None),
             observers: Observers::default(),
             command_batch: Vec::new(),
-            batch: Batch::default(),
+            batches: Vec::new(),
         }
     }
 
@@ -50,11 +39,6 @@ impl Generator {
         self.observers.add(observer);
     }
 
-    /// Horizons whose instructions are held back.
-    pub(super) fn held_horizons(&self) -> usize {
-        self.instructions.held_horizons()
-    }
-
     /// Adds a buffer, or renames a known one. Returns the allocation that
     /// stands for its initial contents, if it has any.
     pub(super) fn register_buffer(&mut self, info: &Arc<BufferInfo>) -> Option<AllocationId> {
@@ -64,8 +48,8 @@ impl Generator {
         user_data
     }
 
-    /// The instructions that give a buffer's memory back, unless they must wait
-    /// behind others.
+    /// The instructions that give a buffer's memory back, behind those of all
+    /// that was held back.
     pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, String> {
         self.commands.drop_buffer(buffer);
         self.instructions.drop_buffer(buffer);
@@ -91,29 +75,24 @@ impl Generator {
     }
 
     fn release(&mut self, mut complaints: Vec<String>) -> Result<Batch, String> {
-        let mut batch = std::mem::take(&mut self.batch);
-        let Batch { schedule, ended } = &mut batch;
-        let mut diagnostics = Vec::new();
-        loop {
-            let shown = (schedule.instructions.len(), schedule.pilots.len());
-            let Some(released) = self.instructions.release(schedule, &mut diagnostics) else {
-                break;
-            };
+        let mut batch = self.batches.pop().unwrap_or_default();
+        let Batch { schedule, ended, held_horizons } = &mut batch;
+        let (mut diagnostics, mut shown) = (Vec::new(), Shown::default());
+        while let Some(released) = self.instructions.release(schedule, &mut diagnostics) {
             complaints.extend(diagnostics.drain(..).map(|diagnostic| diagnostic.to_string()));
             if complaints.is_empty() {
-                self.observers.released(&released, schedule, shown)?;
+                self.observers.released(&released, schedule, &mut shown)?;
             }
             if let Released::TaskEnd(task) = released {
                 ended.push(task.id);
             }
         }
+        *held_horizons = self.instructions.held_horizons() as u64;
         complaints.into_iter().next().map_or(Ok(batch), Err)
     }
 
-    /// Takes a batch's memory back, so that the next one allocates nothing.
-    pub(super) fn recycle(&mut self, mut batch: Batch) {
-        batch.schedule.clear();
-        batch.ended.clear();
-        self.batch = batch;
+    /// Takes an empty batch's memory back.
+    pub(super) fn recycle(&mut self, batch: Batch) {
+        self.batches.push(batch);
     }
 }

@@ -1,0 +1,204 @@
+//! How a lane tells which of its jobs have run. A lane is in order, so a count says
+//! it all: no queue between threads, no lock and no allocation, but for jobs that
+//! panic or are timed.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use celerity_idag::InstructionId;
+
+use crate::backend::{Completion, Waker};
+use crate::sync::lock;
+use crate::time::{Clock, Span};
+
+/// Which lanes of a node have news, and how to wake the node.
+pub(super) struct Bell {
+    /// A bit per lane.
+    news: Box<[AtomicU64]>,
+    waker: Waker,
+    /// Set if jobs are timed.
+    clock: OnceLock<Clock>,
+}
+
+/// The lane's end: written by whoever runs the lane's jobs, one at a time.
+pub(super) struct Outbox {
+    lane: usize,
+    bell: Arc<Bell>,
+    completed: AtomicU64,
+    /// The job that panicked, counted from 0, and what it said. It is the last.
+    failure: OnceLock<(u64, String)>,
+    /// Of jobs that have not been reported, if jobs are timed.
+    spans: Mutex<VecDeque<Span>>,
+}
+
+/// The node's end.
+pub(super) struct Inbox {
+    outbox: Arc<Outbox>,
+    reported: u64,
+    /// What is on the lane.
+    queued: VecDeque<InstructionId>,
+}
+
+impl Bell {
+    pub(super) fn new(lanes: usize, waker: Waker) -> Arc<Self> {
+        let news = (0..lanes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Self { news, waker, clock: OnceLock::new() })
+    }
+
+    /// Times jobs from now on.
+    pub(super) fn time_by(&self, clock: Clock) {
+        // The first clock holds.
+        drop(self.clock.set(clock));
+    }
+
+    pub(super) fn wake(&self) {
+        (self.waker)();
+    }
+
+    /// Calls `look` with each lane that has news, and takes notice of them.
+    pub(super) fn answer(&self, mut look: impl FnMut(usize)) {
+        for (index, word) in self.news.iter().enumerate() {
+            // Polls are frequent, and mostly there is nothing.
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            // Acquires what the lanes have done before they rang. What they do
+            // from here on makes them ring again.
+            let mut news = word.swap(0, Ordering::Acquire);
+            while news != 0 {
+                look(index * 64 + news.trailing_zeros() as usize);
+                news &= news - 1;
+            }
+        }
+    }
+
+    fn ring(&self, lane: usize) {
+        self.news[lane / 64].fetch_or(1 << (lane % 64), Ordering::Release);
+        self.wake();
+    }
+}
+
+impl Outbox {
+    pub(super) fn new(lane: usize, bell: Arc<Bell>) -> Arc<Self> {
+        Arc::new(Self {
+            lane,
+            bell,
+            completed: AtomicU64::new(0),
+            failure: OnceLock::new(),
+            spans: Mutex::default(),
+        })
+    }
+
+    pub(super) fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Runs the lane's next job, which returns what it said if it panicked, and
+    /// tells the node.
+    pub(super) fn report(&self, job: impl FnOnce() -> Option<String>) {
+        let clock = self.bell.clock.get();
+        let start = clock.map(|clock| clock());
+        let panic = job();
+        if let Some((clock, start)) = clock.zip(start) {
+            lock(&self.spans).push_back(Span { start, end: clock() });
+        }
+        if let Some(panic) = panic {
+            let job = self.completed.load(Ordering::Relaxed);
+            // Nothing runs after the first panic.
+            drop(self.failure.set((job, panic)));
+        }
+        self.completed.fetch_add(1, Ordering::Release);
+        self.bell.ring(self.lane);
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(outbox: Arc<Outbox>) -> Self {
+        Self { outbox, reported: 0, queued: VecDeque::new() }
+    }
+
+    /// Takes notice of a job that goes on the lane, behind all others.
+    pub(super) fn expect(&mut self, instruction: InstructionId) {
+        self.queued.push_back(instruction);
+    }
+
+    /// Appends what has completed since the last call.
+    pub(super) fn collect(&mut self, out: &mut Vec<Completion>) {
+        let completed = self.outbox.completed.load(Ordering::Acquire);
+        for job in self.reported..completed {
+            let instruction = self.queued.pop_front().expect("a lane runs what was put on it");
+            let failure = self.outbox.failure.get().filter(|(failed, _)| *failed == job);
+            let panic = failure.map(|(_, message)| message.clone());
+            let timed = self.outbox.bell.clock.get().is_some();
+            let span = timed.then(|| lock(&self.outbox.spans).pop_front()).flatten();
+            out.push(Completion { instruction, panic, span });
+        }
+        self.reported = completed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::time::Time;
+
+    fn lane(bell: &Arc<Bell>, number: usize) -> (Arc<Outbox>, Inbox) {
+        let outbox = Outbox::new(number, bell.clone());
+        (outbox.clone(), Inbox::new(outbox))
+    }
+
+    fn collect(bell: &Bell, lanes: &mut [(usize, &mut Inbox)]) -> Vec<Completion> {
+        let mut all = Vec::new();
+        bell.answer(|number| {
+            let lane = lanes.iter_mut().find(|(candidate, _)| *candidate == number);
+            lane.expect("only these ring").1.collect(&mut all);
+        });
+        all
+    }
+
+    #[test]
+    fn jobs_are_reported_once_and_in_order() {
+        let bell = Bell::new(130, Arc::new(|| {}));
+        let ((first, mut one), (last, mut other)) = (lane(&bell, 0), lane(&bell, 129));
+        let [a, b, c] = [4, 7, 9].map(InstructionId::from_index);
+        one.expect(a);
+        other.expect(b);
+        other.expect(c);
+        assert_eq!(collect(&bell, &mut [(0, &mut one), (129, &mut other)]), []);
+        last.report(|| None);
+        last.report(|| Some("boom".to_owned()));
+        first.report(|| None);
+        let done = collect(&bell, &mut [(0, &mut one), (129, &mut other)]);
+        let told = |instruction, panic: Option<&str>| Completion {
+            instruction,
+            panic: panic.map(str::to_owned),
+            span: None,
+        };
+        assert_eq!(done, [told(a, None), told(b, None), told(c, Some("boom"))]);
+        assert_eq!(collect(&bell, &mut []), []);
+    }
+
+    #[test]
+    fn timed_jobs_have_spans() {
+        let bell = Bell::new(1, Arc::new(|| {}));
+        let (outbox, mut inbox) = lane(&bell, 0);
+        let ticks = AtomicU64::new(0);
+        let tick =
+            move || Time::START + Duration::from_micros(ticks.fetch_add(1, Ordering::Relaxed));
+        bell.time_by(Arc::new(tick));
+        for index in 0..2 {
+            inbox.expect(InstructionId::from_index(index));
+            outbox.report(|| None);
+        }
+        let done = collect(&bell, &mut [(0, &mut inbox)]);
+        let at = |micros| Time::START + Duration::from_micros(micros);
+        let spans: Vec<_> = done.iter().filter_map(|completion| completion.span).collect();
+        assert_eq!(
+            spans,
+            [(0, 1), (2, 3)].map(|(start, end)| Span { start: at(start), end: at(end) })
+        );
+    }
+}

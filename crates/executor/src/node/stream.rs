@@ -1,0 +1,353 @@
+//! Whether all nodes run the same program: each node tells its neighbour in a
+//! ring hashes of the tasks that it has been given, and compares what it is told
+//! with its own. Knows neither graphs nor networks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use celerity_cdag::NodeId;
+use celerity_tdag::{BufferInfo, SourceLocation, StreamHash, Task, TaskId, Work};
+
+use crate::error::RunError;
+
+/// So many tasks are remembered, to be named when another node differs: more
+/// than the run-ahead of a node covers in ordinary programs.
+const REMEMBERED: usize = 4096;
+
+/// Hashes in one note, at most.
+const NOTE_HASHES: usize = 64;
+
+/// Characters of a task's name that fit a note whatever they are.
+const LONGEST_NAME: usize = 200;
+
+/// Hashes of tasks that this node has not got to yet, at most; later ones are
+/// forgotten, as a difference shows in all hashes behind it, too.
+const MOST_EARLY: usize = 1024;
+
+/// One node's record of the task stream.
+///
+/// Detection: every node sends its hashes to the next node, so that all agree if
+/// each pair does. A node notes its hashes at the latest when its program comes
+/// to a point where it may wait: horizons, epochs, fences and host tasks. Of two
+/// programs that differ, one goes on to its end or to such a point, and somewhere
+/// in the ring it is noted to a node that differs. That node *disputes* the first
+/// task with another hash: it sends its own name for it back, and the two names
+/// make the error.
+///
+/// Cost: a hash of some tens of nanoseconds per task, and a note of up to 520
+/// bytes per horizon. With one node there is none.
+pub(super) struct TaskStream {
+    local: NodeId,
+    nodes: usize,
+    hash: StreamHash,
+    /// The newest tasks, from `first` on.
+    known: VecDeque<Known>,
+    first: u64,
+    /// From here on, hashes have not been noted to the neighbour.
+    unnoted: u64,
+    /// Hashes of tasks that this node has not got to.
+    early: BTreeMap<u64, (NodeId, u64)>,
+    disputed: bool,
+}
+
+struct Known {
+    hash: u64,
+    name: Arc<str>,
+    location: Option<SourceLocation>,
+}
+
+/// A short message from one node's stream to another's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outgoing {
+    pub(super) to: NodeId,
+    pub(super) note: Vec<u8>,
+}
+
+impl TaskStream {
+    pub(super) fn new(local: NodeId, nodes: usize) -> Self {
+        Self {
+            local,
+            nodes,
+            hash: StreamHash::default(),
+            known: VecDeque::new(),
+            first: 0,
+            unnoted: 0,
+            early: BTreeMap::new(),
+            disputed: false,
+        }
+    }
+
+    pub(super) fn buffer(&mut self, info: &BufferInfo) {
+        if self.nodes > 1 {
+            self.hash.buffer(info);
+        }
+    }
+
+    /// Adds the next task, and appends what it makes other nodes want to know.
+    pub(super) fn task(&mut self, task: &Task, out: &mut Vec<Outgoing>) {
+        if self.nodes == 1 {
+            return;
+        }
+        self.hash.task(task);
+        let known = Known {
+            hash: self.hash.value(),
+            name: task.name.clone(),
+            location: task.location.clone(),
+        };
+        self.known.push_back(known);
+        if self.known.len() > REMEMBERED {
+            self.known.pop_front();
+            self.first += 1;
+        }
+        let may_wait = !matches!(task.work, Work::Device(_));
+        if may_wait || self.next() - self.unnoted >= NOTE_HASHES as u64 {
+            let note = Note::Hashes { first: self.unnoted, hashes: self.hashes(self.unnoted) };
+            out.push(Outgoing { to: self.neighbour(), note: note.encode() });
+            self.unnoted = self.next();
+        }
+        self.look_at_early(out);
+    }
+
+    /// Takes a note of another node.
+    ///
+    /// # Errors
+    /// If the two run different programs, or if the note makes no sense.
+    pub(super) fn noted(
+        &mut self,
+        from: NodeId,
+        note: &[u8],
+        out: &mut Vec<Outgoing>,
+    ) -> Result<(), Objection> {
+        match Note::decode(note).ok_or(Objection::Malformed)? {
+            Note::Hashes { first, hashes } => {
+                for (task, hash) in (first..).zip(hashes) {
+                    self.compare(from, task, hash, out);
+                }
+                Ok(())
+            }
+            Note::Dispute { task, name } => {
+                Err(Objection::Diverged(self.diverged(from, task, name)))
+            }
+        }
+    }
+
+    fn compare(&mut self, from: NodeId, task: u64, hash: u64, out: &mut Vec<Outgoing>) {
+        if task >= self.next() {
+            if self.early.len() < MOST_EARLY {
+                self.early.insert(task, (from, hash));
+            }
+            return;
+        }
+        let differs = self.get(task).is_some_and(|known| known.hash != hash);
+        if differs && !std::mem::replace(&mut self.disputed, true) {
+            let name = self.name(task).chars().take(LONGEST_NAME).collect();
+            let note = Note::Dispute { task, name };
+            out.push(Outgoing { to: from, note: note.encode() });
+        }
+    }
+
+    fn look_at_early(&mut self, out: &mut Vec<Outgoing>) {
+        let next = self.next();
+        while let Some(entry) = self.early.first_entry()
+            && *entry.key() < next
+        {
+            let (task, (from, hash)) = entry.remove_entry();
+            self.compare(from, task, hash, out);
+        }
+    }
+
+    fn diverged(&self, other: NodeId, task: u64, other_task: String) -> RunError {
+        RunError::Diverged { node: self.local, task: self.name(task), other, other_task }
+    }
+
+    /// The next node in the ring.
+    fn neighbour(&self) -> NodeId {
+        NodeId::from_index((self.local.index() + 1) % self.nodes as u64)
+    }
+
+    fn next(&self) -> u64 {
+        self.first + self.known.len() as u64
+    }
+
+    fn get(&self, task: u64) -> Option<&Known> {
+        self.known.get(usize::try_from(task.checked_sub(self.first)?).ok()?)
+    }
+
+    fn hashes(&self, from: u64) -> Vec<u64> {
+        (from..self.next()).filter_map(|task| self.get(task)).map(|known| known.hash).collect()
+    }
+
+    /// As tasks print: `T3 "step" at main.rs:4`.
+    fn name(&self, task: u64) -> String {
+        let id = TaskId::from_index(task);
+        match self.get(task) {
+            Some(Known { name, location: Some(location), .. }) => {
+                format!("{id} \"{name}\" at {location}")
+            }
+            Some(Known { name, .. }) => format!("{id} \"{name}\""),
+            None => format!("{id}, long ago"),
+        }
+    }
+}
+
+/// Why a note ends the run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Objection {
+    /// It is no note.
+    Malformed,
+    /// The nodes run different programs.
+    Diverged(RunError),
+}
+
+/// What streams tell each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Note {
+    /// The hashes of tasks from `first` on.
+    Hashes { first: u64, hashes: Vec<u64> },
+    /// The first task whose hash is another one here, and what it is here.
+    Dispute { task: u64, name: String },
+}
+
+const HASHES: u8 = 0;
+const DISPUTE: u8 = 1;
+
+impl Note {
+    /// A byte for the kind, a task as eight little-endian bytes, then hashes of
+    /// eight bytes each, or text.
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Hashes { first, hashes } => {
+                let words = std::iter::once(first).chain(hashes);
+                std::iter::once(HASHES).chain(words.flat_map(|word| word.to_le_bytes())).collect()
+            }
+            Self::Dispute { task, name } => {
+                let words = task.to_le_bytes();
+                [DISPUTE].into_iter().chain(words).chain(name.bytes()).collect()
+            }
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first()?;
+        let (task, rest) = rest.split_first_chunk()?;
+        let task = u64::from_le_bytes(*task);
+        match *kind {
+            HASHES => {
+                let (words, tail) = rest.as_chunks();
+                let hashes: Vec<_> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+                let fits = tail.is_empty() && task.checked_add(hashes.len() as u64).is_some();
+                fits.then_some(Self::Hashes { first: task, hashes })
+            }
+            DISPUTE => {
+                let name = String::from_utf8(rest.to_vec()).ok()?;
+                Some(Self::Dispute { task, name })
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_regions::Box3;
+    use celerity_tdag::{Dependencies, EpochAction, IndexSpace};
+
+    use super::*;
+
+    fn task(index: u64, name: &str, work: Work) -> Task {
+        Task {
+            id: TaskId::from_index(index),
+            name: name.into(),
+            work,
+            accesses: Box::default(),
+            dependencies: Dependencies::default(),
+            location: None,
+        }
+    }
+
+    fn kernel(index: u64, name: &str, items: usize) -> Task {
+        task(index, name, Work::Device(IndexSpace::new(1, Box3::from_range([items]))))
+    }
+
+    fn node(index: u64) -> NodeId {
+        NodeId::from_index(index)
+    }
+
+    /// Delivers everything between the streams until nobody says anything more.
+    fn settle(streams: &mut [TaskStream], mut out: Vec<(NodeId, Outgoing)>) -> Vec<RunError> {
+        let mut errors = Vec::new();
+        while let Some((from, Outgoing { to, note })) = out.pop() {
+            let mut answers = Vec::new();
+            match streams[to.slot()].noted(from, &note, &mut answers) {
+                Ok(()) => {}
+                Err(Objection::Diverged(error)) => errors.push(error),
+                Err(Objection::Malformed) => panic!("{note:?}"),
+            }
+            out.extend(answers.into_iter().map(|answer| (to, answer)));
+        }
+        errors
+    }
+
+    fn run(programs: &[Vec<Task>]) -> Vec<RunError> {
+        let count = programs.len();
+        let streams = (0..count as u64).map(|index| TaskStream::new(node(index), count));
+        let mut streams: Vec<_> = streams.collect();
+        let mut said = Vec::new();
+        for (stream, program) in streams.iter_mut().zip(programs) {
+            let mut out = Vec::new();
+            program.iter().for_each(|task| stream.task(task, &mut out));
+            said.extend(out.into_iter().map(|one| (stream.local, one)));
+        }
+        settle(&mut streams, said)
+    }
+
+    fn shutdown(index: u64) -> Task {
+        task(index, "shutdown", Work::Epoch(EpochAction::Shutdown))
+    }
+
+    #[test]
+    fn equal_programs_say_nothing() {
+        let program = || vec![kernel(0, "a", 4), kernel(1, "b", 5), shutdown(2)];
+        assert_eq!(run(&[program(), program(), program()]), []);
+    }
+
+    #[test]
+    fn the_first_difference_is_named_on_both_sides() {
+        let one = vec![kernel(0, "a", 4), kernel(1, "b", 5), kernel(2, "c", 5), shutdown(3)];
+        let other = vec![kernel(0, "a", 4), kernel(1, "x", 6), kernel(2, "c", 5), shutdown(3)];
+        let errors = run(&[one, other]);
+        assert!(!errors.is_empty());
+        for error in errors {
+            let text = error.to_string();
+            assert!(text.contains("T1 \"b\"") && text.contains("T1 \"x\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_that_waits_alone_is_found_by_those_that_go_on() {
+        let fence = task(1, "fence", Work::Fence);
+        let waiting = vec![kernel(0, "a", 4), fence];
+        let going_on = || vec![kernel(0, "a", 4), kernel(1, "b", 4), shutdown(2)];
+        for place in 0..3 {
+            let mut programs = vec![going_on(), going_on(), going_on()];
+            programs[place] = waiting.clone();
+            assert!(!run(&programs).is_empty(), "N{place} waits");
+        }
+    }
+
+    #[test]
+    fn notes_survive_the_wire_and_nothing_else_does() {
+        let notes = [
+            Note::Hashes { first: 7, hashes: vec![1, u64::MAX] },
+            Note::Dispute { task: 3, name: "T3 \"é\"".to_owned() },
+        ];
+        for note in notes {
+            assert_eq!(Note::decode(&note.encode()), Some(note));
+        }
+        let too_far = [&[HASHES][..], &u64::MAX.to_le_bytes(), &[0; 8]].concat();
+        let no_text = [&[DISPUTE][..], &[0; 8], &[0xff]].concat();
+        for bytes in [&[][..], &[0; 5], &[2; 9], &[0; 13], &too_far, &no_text] {
+            assert_eq!(Note::decode(bytes), None, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The trace of a run: what its nodes, schedulers and user threads record, and what
+//! becomes of it. Decides nothing; without a trace, nobody calls any of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use celerity_cdag::NodeId;
+use celerity_trace::{Recorder, TraceError, TraceFile, is_complete, merge, part_of};
+
+use crate::error::RunError;
+use crate::lanes::LaneLayout;
+use crate::time::{Clock, Time};
+
+mod label;
+mod node;
+mod stage;
+mod tracks;
+
+pub(crate) use label::Label;
+pub(crate) use node::NodeProfile;
+pub(crate) use stage::StageProfile;
+
+/// The trace of the nodes of this process.
+pub(crate) struct Profile {
+    path: PathBuf,
+    /// The first nodes of all processes, if there are several.
+    processes: Vec<u64>,
+    file: TraceFile,
+    clock: Clock,
+}
+
+/// How long the process that joins the parts waits for those of the others.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Profile {
+    /// Begins the trace at `path` of a run that has started at `since`. If the run
+    /// has other processes, what is written is a part, and `processes` are the
+    /// first nodes of all of them; this one's is `local`.
+    pub(crate) fn begin(
+        path: &Path,
+        since: Instant,
+        local: u64,
+        processes: Vec<u64>,
+    ) -> Result<Self, RunError> {
+        let several = processes.len() > 1;
+        let own = if several { part_of(path, local) } else { path.to_owned() };
+        let start =
+            SystemTime::now().checked_sub(since.elapsed()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let file = TraceFile::create(&own, start);
+        let file = file.map_err(|error| RunError::Start { what: error.to_string() })?;
+        let clock: Clock = Arc::new(move || Time::elapsed(since));
+        Ok(Self { path: path.to_owned(), processes, file, clock })
+    }
+
+    /// Records what one node executes.
+    pub(crate) fn node(&self, node: NodeId, lanes: LaneLayout) -> NodeProfile {
+        let recorder = self.recorder(node);
+        recorder.name_process(celerity_trace::Text::shown(node));
+        NodeProfile::new(node, lanes, self.clock.clone(), recorder)
+    }
+
+    /// Records what the scheduler of a node does.
+    pub(crate) fn scheduler(&self, node: NodeId) -> StageProfile {
+        StageProfile::scheduler(self.clock.clone(), self.recorder(node))
+    }
+
+    /// Records what the user threads of a node do.
+    pub(crate) fn program(&self, node: NodeId) -> StageProfile {
+        StageProfile::program(self.clock.clone(), self.recorder(node))
+    }
+
+    /// Ends the trace once all nodes of the process are gone. The process of node 0
+    /// joins the parts of all; those that have not been completed by then count as
+    /// far as they go.
+    pub(crate) fn finish(self, is_root: bool) -> Result<(), TraceError> {
+        self.file.finish()?;
+        if self.processes.len() < 2 || !is_root {
+            return Ok(());
+        }
+        let parts = self.processes.iter().map(|first| part_of(&self.path, *first));
+        let parts: Vec<_> = parts.collect();
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE && !parts.iter().all(|part| is_complete(part)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // A part that is missing is that of a process that has died, of which the
+        // run's error tells.
+        merge(&self.path, &parts).map(drop)
+    }
+
+    fn recorder(&self, node: NodeId) -> Arc<Recorder> {
+        self.file.recorder(u32::try_from(node.index()).expect("node counts are small"))
+    }
+}

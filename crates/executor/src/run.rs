@@ -1,0 +1,382 @@
+//! A whole run: starts the nodes of this process, calls user code once per node,
+//! and ends it all, whatever happens.
+
+use std::fmt::{self, Display};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Instant;
+
+use celerity_cdag::{CommandGraphConfig, NodeId};
+
+use crate::check::ScheduleCheck;
+use crate::config::ClusterConfig;
+use crate::error::{RunError, panic_message};
+use crate::frontend::NodeFrontend;
+use crate::machine::NodeMachine;
+use crate::node::Executor;
+use crate::observe::Observer;
+use crate::pool::CpuPool;
+use crate::profile::{Profile, StageProfile};
+use crate::progress::Progress;
+use crate::reactor::Reactor;
+use crate::scheduler::Scheduler;
+use crate::threads::{no_threads, refuse_inside_jobs};
+use crate::warning::Warning;
+
+mod interrupt;
+mod place;
+mod threads;
+
+use interrupt::Interrupts;
+pub use place::{CpuDevices, Devices, InProcess, KernelCheck, Network};
+use threads::{stages, start};
+
+/// Runs a program on a cluster of `config.nodes` nodes in this process, on CPU
+/// devices: short for [`Run::new`] and [`Run::execute`].
+///
+/// # Errors
+/// As [`Run::execute`].
+///
+/// # Panics
+/// As [`Run::execute`].
+pub fn run_cluster<R, E>(
+    config: &ClusterConfig,
+    body: impl Fn(&Arc<NodeFrontend>) -> Result<R, E> + Sync,
+) -> Result<R, E>
+where
+    R: Send,
+    E: From<RunError> + Display + Send,
+{
+    Run::new(config).execute(body)
+}
+
+/// A run that has not started.
+///
+/// ```
+/// use celerity_executor::{ClusterConfig, Run, RunError};
+/// let config = ClusterConfig { nodes: 2, devices: 3, ..ClusterConfig::default() };
+/// let nodes = Run::new(&config).execute(|node| Ok::<_, RunError>(node.nodes()))?;
+/// assert_eq!(nodes, 2);
+/// # Ok::<(), RunError>(())
+/// ```
+pub struct Run<'r> {
+    config: ClusterConfig,
+    network: Box<dyn Network + 'r>,
+    devices: Box<dyn Devices + 'r>,
+    observer: Box<MakeObserver<'r>>,
+    interruptible: bool,
+}
+
+type MakeObserver<'r> = dyn Fn(NodeId) -> Option<Box<dyn Observer>> + 'r;
+
+impl<'r> Run<'r> {
+    /// A run with `config.nodes` nodes in this process, of `config.devices` CPU
+    /// devices each.
+    #[must_use]
+    pub fn new(config: &ClusterConfig) -> Self {
+        let ClusterConfig { nodes, devices, device_memory_limit, .. } = *config;
+        Self {
+            config: config.clone(),
+            network: Box::new(InProcess { nodes }),
+            devices: Box::new(CpuDevices { per_node: devices, memory_limit: device_memory_limit }),
+            observer: Box::new(|_| None),
+            interruptible: false,
+        }
+    }
+
+    /// Runs on the nodes of another network; the configuration's number of nodes
+    /// does not count.
+    #[must_use]
+    pub fn on(mut self, network: impl Network + 'r) -> Self {
+        self.config.nodes = network.nodes();
+        self.network = Box::new(network);
+        self
+    }
+
+    /// Runs on other devices; the configuration's number and memory limit do not
+    /// count.
+    #[must_use]
+    pub fn with_devices(mut self, devices: impl Devices + 'r) -> Self {
+        self.config.devices = devices.per_node();
+        self.devices = Box::new(devices);
+        self
+    }
+
+    /// Gives nodes somebody who is shown their graphs.
+    #[must_use]
+    pub fn observed(mut self, observer: impl Fn(NodeId) -> Option<Box<dyn Observer>> + 'r) -> Self {
+        self.observer = Box::new(observer);
+        self
+    }
+
+    /// Lets SIGINT (Ctrl-C) and SIGTERM end the run on all nodes with
+    /// [`RunError::Interrupted`], once what is running has ended. The second one
+    /// ends the process.
+    #[must_use]
+    pub fn interruptible(mut self, interruptible: bool) -> Self {
+        self.interruptible = interruptible;
+        self
+    }
+
+    /// Runs the program.
+    ///
+    /// `body` is called once per node of this process: for the first on the
+    /// calling thread, for the others on threads of their own. When it has
+    /// returned, the node completes everything that was submitted. The value is
+    /// that of this process's first node.
+    ///
+    /// Nobody hangs: if a task panics or cannot be run, or `body` fails or panics
+    /// on any node, all nodes stop, calls of the frontends return the run's first
+    /// error, and `execute` returns when nothing runs any more. Runs in one
+    /// process are independent; one that has failed does not disturb the next.
+    ///
+    /// # Errors
+    /// Before `body` is called: [`RunError::Start`] if the configuration is
+    /// [invalid](ClusterConfig::validate), if the system gives no threads, or if a
+    /// kernel or host task calls this, as it would wait on threads that it
+    /// occupies; or what network or devices object to.
+    ///
+    /// Later, in this order: the error that `body` returned on the first node;
+    /// otherwise the run's first error, in time, of any node;
+    /// [`RunError::Schedule`] if an observer objects.
+    ///
+    /// # Panics
+    /// With the panic of `body` on the first node, once everything has stopped.
+    pub fn execute<R, E>(
+        self,
+        body: impl Fn(&Arc<NodeFrontend>) -> Result<R, E> + Sync,
+    ) -> Result<R, E>
+    where
+        R: Send,
+        E: From<RunError> + Display + Send,
+    {
+        refuse_inside_jobs()?;
+        self.config.validate()?;
+        let ClusterConfig { nodes, devices, .. } = self.config;
+        let _span = tracing::info_span!("run", nodes, devices).entered();
+        let since = Instant::now();
+        let (pool, profile) = (CpuPool::of_process()?, self.profile(since)?);
+        let means = Means { pool: &pool, since, profile: profile.as_ref() };
+        let outcome = thread::scope(|scope| {
+            let Started { frontends, threads } = self.start(scope, means)?;
+            let interrupts = self.watch(&frontends);
+            let outcome = thread::scope(|users| {
+                let others = start_others(users, &frontends[1..], &body);
+                let outcome = drive(&frontends[0], &body);
+                others.into_iter().for_each(|node| drop(node.join()));
+                outcome
+            });
+            threads.into_iter().for_each(|thread| drop(thread.join()));
+            drop(interrupts);
+            match outcome {
+                Ok(value) => value,
+                Err(panic) => resume_unwind(panic),
+            }
+        });
+        if let Some(profile) = profile {
+            self.end_trace(profile);
+        }
+        outcome
+    }
+
+    fn watch(&self, nodes: &[Arc<NodeFrontend>]) -> Option<Interrupts> {
+        let watched = self.interruptible.then(|| Interrupts::watch(nodes))?;
+        watched
+            .map_err(|error| {
+                let what = format!("cannot watch for signals: {error}");
+                nodes.iter().for_each(|node| node.abort(RunError::Start { what: what.clone() }));
+            })
+            .ok()
+    }
+
+    /// Begins the trace, if there is to be one.
+    fn profile(&self, since: Instant) -> Result<Option<Profile>, RunError> {
+        let Some(path) = &self.config.trace else { return Ok(None) };
+        let (local, nodes) = (self.network.local(), self.network.nodes());
+        // Processes have as many nodes as each other.
+        let processes = (0..nodes as u64).step_by(local.len()).collect();
+        Profile::begin(path, since, local.start as u64, processes).map(Some)
+    }
+
+    fn end_trace(&self, profile: Profile) {
+        if let Err(error) = profile.finish(self.network.local().start == 0) {
+            self.config.warnings.warn(&Warning::Trace { message: error.to_string() });
+        }
+    }
+
+    /// Connects the nodes and starts the threads that drive them.
+    fn start<'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        means: Means<'_>,
+    ) -> Result<Started<'scope>, RunError> {
+        let shared = self.network.local().len() > 1;
+        if !shared && (self.network.nodes() > 1 || self.devices.are_fast()) {
+            self.start_split(scope, means)
+        } else {
+            self.start_shared(scope, means)
+        }
+    }
+
+    /// One thread for all nodes of this process.
+    fn start_shared<'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        means: Means<'_>,
+    ) -> Result<Started<'scope>, RunError> {
+        let reactor = Reactor::new();
+        let nodes = self.open(means, || reactor.waker())?;
+        let progress = nodes.iter().map(|node| node.progress.clone()).collect();
+        let frontend = |(slot, node): (usize, &Node)| {
+            NodeFrontend::new(&self.config, node, reactor.feeder(slot), reactor.rounds())
+        };
+        let frontends = nodes.iter().enumerate().map(frontend).map(Arc::new).collect();
+        let machines = nodes.into_iter().map(|node| NodeMachine::of(node.scheduler, node.executor));
+        let machines = machines.collect();
+        let thread = start(scope, "celerity-reactor", reactor, machines, progress, means.since)?;
+        Ok(Started { frontends, threads: vec![thread] })
+    }
+
+    /// One thread that schedules and one that executes, for this process's only
+    /// node.
+    fn start_split<'scope>(
+        &self,
+        scope: &'scope Scope<'scope, '_>,
+        means: Means<'_>,
+    ) -> Result<Started<'scope>, RunError> {
+        let (scheduling, executing) = (Reactor::new(), Reactor::new());
+        let mut nodes = self.open(means, || executing.waker())?;
+        let node = nodes.pop().expect("this process has a node");
+        let rounds = executing.rounds();
+        let frontend = NodeFrontend::new(&self.config, &node, scheduling.feeder(0), rounds);
+        let Node { scheduler, executor, progress, .. } = node;
+        let (first, second) = stages(scheduler, executor, executing.feeder(0), progress.clone());
+        let (since, progress) = (means.since, vec![progress]);
+        let execute = "celerity-execute";
+        let second = start(scope, execute, executing, vec![second], progress.clone(), since)?;
+        let schedule = "celerity-schedule";
+        let first = start(scope, schedule, scheduling, vec![first], progress, since)?;
+        Ok(Started { frontends: vec![Arc::new(frontend)], threads: vec![first, second] })
+    }
+
+    /// The two halves of each node of this process.
+    fn open(
+        &self,
+        means: Means<'_>,
+        waker: impl Fn() -> crate::backend::Waker,
+    ) -> Result<Vec<Node>, RunError> {
+        let local = self.network.local();
+        let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
+        let mut checks = ScheduleCheck::of_all(&self.config, local.clone()).into_iter();
+        let pairs = local.zip(ends);
+        let node = |(index, end): (usize, _)| {
+            let id = NodeId::from_index(index as u64);
+            let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);
+            let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
+            let mut scheduler = Scheduler::new(commands, self.devices.instruction_graph());
+            scheduler.set_lookahead(self.config.lookahead);
+            let observers = check.into_iter().chain((self.observer)(id));
+            observers.for_each(|observer| scheduler.observe(observer));
+            let kernel_check = self.devices.kernel_check();
+            let progress = Arc::<Progress>::default();
+            let backend = self.devices.open(id, means.pool, waker())?;
+            let lanes = backend.layout();
+            let mut executor = Executor::new(end, backend, progress.clone())
+                .with_watchdog(self.config.watchdog)
+                .with_warnings(self.config.warnings.clone());
+            let profile = means.profile.map(|profile| {
+                executor.record(profile.node(id, lanes));
+                scheduler.record(profile.scheduler(id));
+                Arc::new(profile.program(id))
+            });
+            Ok(Node { id, scheduler, executor, progress, profile, kernel_check })
+        };
+        pairs.map(node).collect()
+    }
+}
+
+impl fmt::Display for Run<'_> {
+    /// `2 nodes x 3 devices`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} nodes x {} devices", self.config.nodes, self.config.devices)
+    }
+}
+
+/// What the nodes of a process share.
+#[derive(Clone, Copy)]
+struct Means<'a> {
+    pool: &'a Arc<CpuPool>,
+    /// When the run has started.
+    since: Instant,
+    profile: Option<&'a Profile>,
+}
+
+/// What a node of this process is made of, before it has threads.
+pub(crate) struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) progress: Arc<Progress>,
+    /// Records what its program does.
+    pub(crate) profile: Option<Arc<StageProfile>>,
+    /// Looks at kernels when they are submitted.
+    pub(crate) kernel_check: Option<Arc<KernelCheck>>,
+    scheduler: Scheduler,
+    executor: Executor,
+}
+
+/// The nodes of this process at work.
+struct Started<'scope> {
+    frontends: Vec<Arc<NodeFrontend>>,
+    threads: Vec<ScopedJoinHandle<'scope, ()>>,
+}
+
+/// Calls `body` on the other nodes. Their values are dropped, their failures
+/// end the run.
+fn start_others<'scope, R, E>(
+    scope: &'scope Scope<'scope, '_>,
+    frontends: &'scope [Arc<NodeFrontend>],
+    body: &'scope (impl Fn(&Arc<NodeFrontend>) -> Result<R, E> + Sync),
+) -> Vec<ScopedJoinHandle<'scope, ()>>
+where
+    R: Send,
+    E: From<RunError> + Display + Send,
+{
+    let mut threads = Vec::new();
+    for frontend in frontends {
+        let thread = thread::Builder::new().name(format!("celerity-{}", frontend.node()));
+        match thread.spawn_scoped(scope, || drop(drive(frontend, body))) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                frontend.abort(no_threads(&error.to_string()));
+                frontend.close();
+            }
+        }
+    }
+    threads
+}
+
+/// One node's user code from start to end; the outer error is its panic.
+fn drive<R, E>(
+    frontend: &Arc<NodeFrontend>,
+    body: &impl Fn(&Arc<NodeFrontend>) -> Result<R, E>,
+) -> thread::Result<Result<R, E>>
+where
+    E: From<RunError> + Display,
+{
+    let node = frontend.node();
+    let outcome = catch_unwind(AssertUnwindSafe(|| body(frontend)));
+    let outcome = match outcome {
+        Ok(Ok(value)) => Ok(frontend.shutdown().map(|()| value).map_err(E::from)),
+        Ok(Err(error)) => {
+            frontend.abort(RunError::Stopped { node, message: error.to_string() });
+            Ok(Err(error))
+        }
+        Err(panic) => {
+            let message = format!("the program panicked: {}", panic_message(&*panic));
+            frontend.abort(RunError::Stopped { node, message });
+            Err(panic)
+        }
+    };
+    frontend.close();
+    outcome
+}

@@ -1,0 +1,103 @@
+//! Ctrl-C: ends the run on all nodes as an error does, instead of ending the
+//! process in the middle of it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_default;
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::signal_name;
+
+use crate::error::RunError;
+use crate::frontend::NodeFrontend;
+use crate::sync::lock;
+
+const INTERRUPTS: [i32; 2] = [SIGINT, SIGTERM];
+
+/// Watches for interrupts until it is dropped.
+pub(super) struct Interrupts {
+    signals: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Interrupts {
+    /// Aborts the run of these nodes at the first interrupt. The second one ends
+    /// the process, as it would without us: somebody does not want to wait for
+    /// kernels to end.
+    ///
+    /// # Errors
+    /// If the system refuses a handler or a thread.
+    pub(super) fn watch(nodes: &[Arc<NodeFrontend>]) -> io::Result<Self> {
+        let fatal = lock(&WATCHED).begin()?;
+        let started = Self::start(nodes.to_vec(), fatal);
+        if started.is_err() {
+            lock(&WATCHED).end();
+        }
+        started
+    }
+
+    fn start(nodes: Vec<Arc<NodeFrontend>>, fatal: Arc<AtomicBool>) -> io::Result<Self> {
+        let mut signals = Signals::new(INTERRUPTS)?;
+        let handle = signals.handle();
+        let watch = move || {
+            for signal in signals.forever() {
+                fatal.store(true, Ordering::SeqCst);
+                let signal = signal_name(signal).unwrap_or("a signal").to_owned();
+                for node in &nodes {
+                    node.abort(RunError::Interrupted { signal: signal.clone() });
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("celerity-signals".to_owned()).spawn(watch)?;
+        Ok(Self { signals: handle, thread: Some(thread) })
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        self.signals.close();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+        lock(&WATCHED).end();
+    }
+}
+
+/// The runs of this process that are being watched. Handlers stay installed once
+/// they are, so that they have to know when to do what the system does by
+/// default.
+static WATCHED: Mutex<Watched> = Mutex::new(Watched { runs: 0, fatal: None });
+
+struct Watched {
+    runs: usize,
+    /// Whether an interrupt ends the process; none before the first run.
+    fatal: Option<Arc<AtomicBool>>,
+}
+
+impl Watched {
+    fn begin(&mut self) -> io::Result<Arc<AtomicBool>> {
+        let fatal = match &self.fatal {
+            Some(fatal) => fatal.clone(),
+            None => {
+                let fatal = Arc::new(AtomicBool::new(true));
+                for signal in INTERRUPTS {
+                    register_conditional_default(signal, fatal.clone())?;
+                }
+                self.fatal.insert(fatal).clone()
+            }
+        };
+        self.runs += 1;
+        fatal.store(false, Ordering::SeqCst);
+        Ok(fatal)
+    }
+
+    fn end(&mut self) {
+        self.runs -= 1;
+        if let (0, Some(fatal)) = (self.runs, &self.fatal) {
+            fatal.store(true, Ordering::SeqCst);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Where a run takes place: how nodes reach each other, and what devices they
+//! have. The seams at which networks and devices of other crates come in.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use celerity_cdag::NodeId;
+use celerity_idag::{InstructionGraph, InstructionGraphConfig};
+
+use crate::backend::{Backend, CpuBackend, Waker};
+use crate::communicator::{Communicator, local_cluster};
+use crate::error::RunError;
+use crate::pool::CpuPool;
+use crate::work::DeviceKernel;
+
+/// How the nodes of this process reach each other, and those of others.
+pub trait Network: Sync {
+    /// Nodes in the cluster.
+    fn nodes(&self) -> usize;
+
+    /// The nodes of this process, by index; at least one.
+    fn local(&self) -> Range<usize>;
+
+    /// Their ends, in order. Each wakes its node by the waker at its position.
+    ///
+    /// # Errors
+    /// If the network cannot be reached.
+    fn connect(
+        &self,
+        wakers: Vec<Waker>,
+        pool: &Arc<CpuPool>,
+    ) -> Result<Vec<Box<dyn Communicator>>, RunError>;
+}
+
+/// Looks at a kernel and the number of its accesses, and says what keeps it from
+/// running.
+pub type KernelCheck = dyn Fn(&dyn DeviceKernel, usize) -> Result<(), String> + Send + Sync;
+
+/// The devices of a node.
+pub trait Devices: Sync {
+    /// Devices of each node; at least one.
+    fn per_node(&self) -> usize;
+
+    /// Whether kernels may be so short that a node's thread should do nothing but
+    /// feed the devices.
+    fn are_fast(&self) -> bool {
+        false
+    }
+
+    /// Opens those of one node of this process.
+    ///
+    /// # Errors
+    /// If they cannot be used.
+    fn open(
+        &self,
+        node: NodeId,
+        pool: &Arc<CpuPool>,
+        waker: Waker,
+    ) -> Result<Box<dyn Backend>, RunError>;
+
+    /// Whether a kernel can run on them, asked when a task is submitted; `None`
+    /// if all can, as on CPUs. Answers from any thread, and quickly but for the
+    /// first time of a kernel. Its second argument is the number of accesses.
+    fn kernel_check(&self) -> Option<Arc<KernelCheck>> {
+        None
+    }
+
+    /// What instructions for them look like: which pairs copy directly, and
+    /// which copies are slow.
+    fn instruction_graph(&self) -> InstructionGraph {
+        InstructionGraph::new(InstructionGraphConfig { devices: self.per_node() })
+    }
+}
+
+/// All nodes are in this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InProcess {
+    /// How many there are.
+    pub nodes: usize,
+}
+
+impl Network for InProcess {
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn local(&self) -> Range<usize> {
+        0..self.nodes
+    }
+
+    fn connect(
+        &self,
+        wakers: Vec<Waker>,
+        pool: &Arc<CpuPool>,
+    ) -> Result<Vec<Box<dyn Communicator>>, RunError> {
+        let ends = local_cluster(wakers, pool).into_iter();
+        Ok(ends.map(|end| Box::new(end) as Box<dyn Communicator>).collect())
+    }
+}
+
+/// Devices made of CPU threads, which all nodes of the process share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuDevices {
+    /// Devices of each node.
+    pub per_node: usize,
+    /// Bytes that may be resident in each device's memory, if limited.
+    pub memory_limit: Option<u64>,
+}
+
+impl Devices for CpuDevices {
+    fn per_node(&self) -> usize {
+        self.per_node
+    }
+
+    fn open(
+        &self,
+        _: NodeId,
+        pool: &Arc<CpuPool>,
+        waker: Waker,
+    ) -> Result<Box<dyn Backend>, RunError> {
+        Ok(Box::new(CpuBackend::new(self.per_node, self.memory_limit, pool, waker)))
+    }
+}

@@ -1,0 +1,187 @@
+//! The threads of a run. Nodes that share a process share one thread; a node
+//! that has a process of its own has two, so that scheduling holds up neither
+//! its devices nor its network.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Instant;
+
+use crossbeam::channel::{Receiver, Sender, bounded};
+
+use crate::error::{RunError, panic_message};
+use crate::machine::NodeMachine;
+use crate::node::{Activity, Executor};
+use crate::progress::Progress;
+use crate::reactor::{Attention, Feeder, Machine, Reactor};
+use crate::scheduler::{Batch, Order, Scheduler};
+use crate::submission::Submission;
+use crate::threads::no_threads;
+use crate::time::Time;
+
+/// Batches that may be on their way back at a time; more are dropped.
+const SPENT_BATCHES: usize = 64;
+
+/// Starts a thread that polls `machines`. If it panics, all nodes fail.
+pub(super) fn start<'scope, M>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    reactor: Reactor<M::Input>,
+    mut machines: Vec<M>,
+    progress: Vec<Arc<Progress>>,
+    since: Instant,
+) -> Result<ScopedJoinHandle<'scope, ()>, RunError>
+where
+    M: Machine + Send + 'scope,
+    M::Input: 'static,
+{
+    let react = move || {
+        let count = machines.len();
+        let outcome = catch_unwind(AssertUnwindSafe(|| reactor.run(&mut machines, since)));
+        if let Err(panic) = outcome {
+            let message = panic_message(&*panic);
+            for progress in &progress {
+                progress.fail(RunError::Internal { message: message.clone() });
+            }
+            // Only now, as whoever waits for a payload looks for the error.
+            drop(machines);
+            reactor.discard_until_closed::<M>(count);
+        }
+    };
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn_scoped(scope, react).map_err(|error| no_threads(&error.to_string()))
+}
+
+/// The first half of a node on a thread of its own.
+pub(super) struct SchedulerStage {
+    scheduler: Scheduler,
+    orders: Vec<Order>,
+    executor: Feeder<Order>,
+    spent: Receiver<Batch>,
+    progress: Arc<Progress>,
+    closed: bool,
+}
+
+/// The second half.
+pub(super) struct ExecutorStage {
+    executor: Executor,
+    spent: Sender<Batch>,
+}
+
+/// Both halves of a node, joined by queues.
+pub(super) fn stages(
+    scheduler: Scheduler,
+    executor: Executor,
+    feeder: Feeder<Order>,
+    progress: Arc<Progress>,
+) -> (SchedulerStage, ExecutorStage) {
+    let (give_back, spent) = bounded(SPENT_BATCHES);
+    let first = SchedulerStage {
+        scheduler,
+        orders: Vec::new(),
+        executor: feeder,
+        spent,
+        progress,
+        closed: false,
+    };
+    (first, ExecutorStage { executor, spent: give_back })
+}
+
+impl Machine for SchedulerStage {
+    type Input = Submission;
+
+    fn is_last(input: &Submission) -> bool {
+        matches!(input, Submission::Closed)
+    }
+
+    fn feed(&mut self, input: Submission) {
+        self.closed |= Self::is_last(&input);
+        if self.progress.has_failed() {
+            self.scheduler.stop();
+        }
+        self.spent.try_iter().for_each(|batch| self.scheduler.recycle(batch));
+        self.scheduler.submit(input, &mut self.orders);
+        self.orders.drain(..).for_each(|order| self.executor.feed(order));
+    }
+
+    /// Everything is done as it comes.
+    fn poll(&mut self, _: Time) -> Activity {
+        Activity::Idle
+    }
+
+    fn is_done(&self) -> bool {
+        self.closed
+    }
+}
+
+impl Drop for SchedulerStage {
+    /// Also if the scheduler has panicked, which must not leave the executor
+    /// waiting.
+    fn drop(&mut self) {
+        if !self.closed {
+            let message = "the scheduler has stopped".to_owned();
+            self.executor.feed(Order::Fail(RunError::Internal { message }));
+            self.executor.feed(Order::Closed);
+        }
+    }
+}
+
+impl Machine for ExecutorStage {
+    type Input = Order;
+
+    fn is_last(input: &Order) -> bool {
+        matches!(input, Order::Closed)
+    }
+
+    fn feed(&mut self, input: Order) {
+        self.executor.order(input);
+    }
+
+    fn poll(&mut self, now: Time) -> Activity {
+        let activity = self.executor.poll(now);
+        while let Some(batch) = self.executor.spent_batch() {
+            drop(self.spent.try_send(batch));
+        }
+        activity
+    }
+
+    fn is_done(&self) -> bool {
+        self.executor.is_done()
+    }
+
+    fn attention(&self) -> Attention {
+        self.executor.attention()
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.executor.deadline()
+    }
+}
+
+impl Machine for NodeMachine {
+    type Input = Submission;
+
+    fn is_last(input: &Submission) -> bool {
+        matches!(input, Submission::Closed)
+    }
+
+    fn feed(&mut self, input: Submission) {
+        self.submit(input);
+    }
+
+    fn poll(&mut self, now: Time) -> Activity {
+        Self::poll(self, now)
+    }
+
+    fn is_done(&self) -> bool {
+        Self::is_done(self)
+    }
+
+    fn attention(&self) -> Attention {
+        Self::attention(self)
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        Self::deadline(self)
+    }
+}

@@ -1,0 +1,181 @@
+//! The first half of a node: turns what user threads submit into what the other
+//! half runs. A poll-driven state machine; knows no memory, lane or network.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use celerity_cdag::{CommandGraphConfig, NodeId};
+use celerity_idag::{AllocationId, InstructionGraph, Lookahead, Schedule};
+use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
+use celerity_trace::Text;
+
+use crate::error::{RunError, panic_message};
+use crate::observe::Observer;
+use crate::profile::StageProfile;
+use crate::submission::Submission;
+use crate::work::{HostData, Payload};
+
+mod generator;
+
+use generator::Generator;
+
+/// Generates the commands and instructions of one node.
+///
+/// ```text
+/// Submission ──► Scheduler ──► Order ──► Executor
+/// ```
+///
+/// After its first error it generates nothing more, but passes on what user
+/// threads hand over: payloads must outlive the publication of the error.
+pub struct Scheduler {
+    node: NodeId,
+    generator: Generator,
+    failed: bool,
+    profile: Option<StageProfile>,
+}
+
+/// What a node's second half is told: owned, in order, once.
+pub enum Order {
+    /// A buffer has been created; its initial contents, with the allocation
+    /// that stands for them.
+    Buffer {
+        /// Its description.
+        info: Arc<BufferInfo>,
+        /// Its initial contents.
+        initial: Option<(AllocationId, Arc<dyn HostData>)>,
+    },
+    /// A buffer has got a new name.
+    Renamed(Arc<BufferInfo>),
+    /// No later task names the buffer.
+    Dropped(BufferId),
+    /// The next task; its instructions follow, sooner or later.
+    Task {
+        /// Its record.
+        task: Arc<Task>,
+        /// What to run, for tasks that run something.
+        payload: Option<Payload>,
+    },
+    /// The next instructions.
+    Batch(Batch),
+    /// The run must stop.
+    Fail(RunError),
+    /// Nothing else will come.
+    Closed,
+}
+
+/// What one step of the generators has let go of.
+#[derive(Default)]
+pub struct Batch {
+    /// Instructions and pilots.
+    pub schedule: Schedule,
+    /// The tasks whose last instructions are among them, or came before.
+    pub ended: Vec<TaskId>,
+    /// Horizons that are held back after this step.
+    pub held_horizons: u64,
+}
+
+impl Batch {
+    fn clear(&mut self) {
+        self.schedule.clear();
+        self.ended.clear();
+    }
+}
+
+impl Scheduler {
+    /// The scheduler of a node; `instructions` is an empty graph for its devices.
+    #[must_use]
+    pub fn new(commands: CommandGraphConfig, instructions: InstructionGraph) -> Self {
+        let node = commands.local;
+        Self {
+            node,
+            generator: Generator::new(commands, instructions),
+            failed: false,
+            profile: None,
+        }
+    }
+
+    /// Changes how long commands are held back that will allocate.
+    pub fn set_lookahead(&mut self, lookahead: Lookahead) {
+        self.generator.set_lookahead(lookahead);
+    }
+
+    /// Shows `observer` everything that is generated.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.generator.observe(observer);
+    }
+
+    /// Records each step of the generators.
+    pub(crate) fn record(&mut self, profile: StageProfile) {
+        self.profile = Some(profile);
+    }
+
+    /// Takes a submission, and passes on what follows from it.
+    pub fn submit(&mut self, submission: Submission, out: &mut impl Extend<Order>) {
+        let mut tell = |order| out.extend([order]);
+        match submission {
+            Submission::Buffer { info, data } => {
+                let initial = self.generator.register_buffer(&info).zip(data);
+                tell(Order::Buffer { info, initial });
+            }
+            Submission::Renamed(info) => {
+                let _ = self.generator.register_buffer(&info);
+                tell(Order::Renamed(info));
+            }
+            Submission::Dropped(buffer) => {
+                tell(Order::Dropped(buffer));
+                self.step(None, |generator| generator.drop_buffer(buffer), &mut tell);
+            }
+            Submission::Task { task, payload } => {
+                tell(Order::Task { task: task.clone(), payload });
+                self.step(Some(&task), |generator| generator.generate(&task), &mut tell);
+            }
+            Submission::Lookahead(lookahead) => self.generator.set_lookahead(lookahead),
+            Submission::Flush => self.step(None, Generator::flush, &mut tell),
+            Submission::Abort(error) => self.fail(error, &mut tell),
+            Submission::Closed => tell(Order::Closed),
+        }
+    }
+
+    /// Generates nothing more: the run has failed elsewhere.
+    pub fn stop(&mut self) {
+        self.failed = true;
+    }
+
+    /// Takes a batch's memory back, so that a later one allocates nothing.
+    pub fn recycle(&mut self, mut batch: Batch) {
+        batch.clear();
+        self.generator.recycle(batch);
+    }
+
+    /// Takes a step of the generators, for `task` if for any, and over what it
+    /// lets go of.
+    fn step(
+        &mut self,
+        task: Option<&Task>,
+        step: impl FnOnce(&mut Generator) -> Result<Batch, String>,
+        tell: &mut impl FnMut(Order),
+    ) {
+        if self.failed {
+            return;
+        }
+        // Generators evaluate users' range mappers, which may panic.
+        let (generator, profile) = (&mut self.generator, self.profile.as_ref());
+        let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
+        let step = || catch_unwind(AssertUnwindSafe(|| step(generator)));
+        let message = match StageProfile::timed(profile, name, step) {
+            Ok(Ok(batch)) => return tell(Order::Batch(batch)),
+            Ok(Err(complaint)) => complaint,
+            Err(panic) => {
+                let whose = task.map_or_else(String::new, |task| format!(" of task {task}"));
+                format!("a range mapper{whose} panicked: {}", panic_message(&*panic))
+            }
+        };
+        self.fail(RunError::Schedule { node: self.node, message }, tell);
+    }
+
+    fn fail(&mut self, error: RunError, tell: &mut impl FnMut(Order)) {
+        if !std::mem::replace(&mut self.failed, true) {
+            tell(Order::Fail(error));
+        }
+    }
+}

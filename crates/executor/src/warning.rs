@@ -1,0 +1,116 @@
+//! What a run has to say beside its result: that it stands still, or is slower than
+//! it could be. Knows who is told, and not how it was found out.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use celerity_cdag::NodeId;
+
+use crate::node::{Stall, Starvation};
+
+/// Something that a user may want to know. The run goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A node has made no progress for a while.
+    Stalled(Stall),
+    /// A node has found something at a look of its own that nobody had woken it for:
+    /// a defect of a backend or communicator, unless the process was stopped.
+    Overslept {
+        /// Which node.
+        node: NodeId,
+        /// How long it had been waiting.
+        lasting: Duration,
+    },
+    /// At the end of a run: a node's devices have stood idle for a good part of it,
+    /// because the work for them was not scheduled in time.
+    Starved {
+        /// Which node.
+        node: NodeId,
+        /// For how long.
+        starvation: Starvation,
+        /// How long the run took.
+        run: Duration,
+    },
+    /// The run's trace is not complete.
+    Trace {
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stalled(stall) => stall.fmt(f),
+            Self::Overslept { node, lasting } => write!(
+                f,
+                "nothing woke {node} for {lasting:.1?}, though something had happened: a wake-up \
+                 was lost, or the process was stopped"
+            ),
+            Self::Starved { node, starvation, run } => starved(f, *node, starvation, *run),
+            Self::Trace { message } => f.write_str(message),
+        }
+    }
+}
+
+fn starved(
+    f: &mut fmt::Formatter<'_>,
+    node: NodeId,
+    starvation: &Starvation,
+    run: Duration,
+) -> fmt::Result {
+    let Starvation { unscheduled, held_back } = starvation;
+    let percent = 100.0 * starvation.total().as_secs_f64() / run.as_secs_f64().max(1e-9);
+    write!(f, "the devices of {node} stood idle for {percent:.0} % of {run:.2?}: ")?;
+    write!(f, "{unscheduled:.2?} while submitted tasks were not scheduled yet")?;
+    if !held_back.is_zero() {
+        write!(f, ", {held_back:.2?} while tasks were held back to see what follows")?;
+    }
+    f.write_str("; fewer and larger tasks help, and flushing where the program pauses")
+}
+
+/// Who is told of [`Warning`]s, on a thread of the runtime: it must not block.
+/// Without anybody, they are printed to standard error.
+///
+/// Whoever subscribes to `tracing` gets them as events, too.
+#[derive(Clone, Default)]
+pub struct WarningSink(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&Warning) + Send + Sync;
+
+impl WarningSink {
+    /// Tells `listener`.
+    #[must_use]
+    pub fn new(listener: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    pub(crate) fn warn(&self, warning: &Warning) {
+        tracing::warn!("{warning}");
+        match &self.0 {
+            Some(listener) => listener(warning),
+            None => eprintln!("celerity: {warning}"),
+        }
+    }
+}
+
+impl fmt::Debug for WarningSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "WarningSink(..)" } else { "WarningSink(stderr)" })
+    }
+}
+
+impl PartialEq for WarningSink {
+    /// Whether both tell the same listener.
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for WarningSink {}

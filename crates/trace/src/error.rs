@@ -1,0 +1,40 @@
+//! Why a trace could not be written. Knows nothing of what is in one.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A trace that is not there, or not complete.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The file cannot be made.
+    #[error("cannot create the trace {}: {source}", path.display())]
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not complete.
+    #[error("cannot write the trace {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A part of a merged trace cannot be read.
+    #[error("cannot read the part {} of a trace: {source}", path.display())]
+    Read {
+        /// The part.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file that is to be merged is no part of a trace.
+    #[error("{} is no part of a trace: it does not say when it begins", path.display())]
+    NoPart {
+        /// The file.
+        path: PathBuf,
+    },
+}

@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod encode;
+mod error;
+mod file;
+mod merge;
+mod record;
+mod recorder;
+
+pub use error::TraceError;
+pub use file::TraceFile;
+pub use merge::{is_complete, merge, part_of};
+pub use record::{Counter, Message, Slice, Text, TrackId, Value};
+pub use recorder::Recorder;

@@ -1,0 +1,171 @@
+//! Traces on disk: valid JSON, also when merged of parts that were cut off.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use celerity_trace::{
+    Counter, Slice, TraceError, TraceFile, TrackId, Value, is_complete, merge, part_of,
+};
+
+/// A folder of the test's own, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn kernel(nanos: [u64; 2], id: u64) -> Slice {
+    let [start, end] = nanos.map(Duration::from_nanos);
+    Slice {
+        track: TrackId::from_index(1),
+        start,
+        end,
+        name: "step \"one\"".into(),
+        category: "kernel",
+        details: vec![("instruction", Value::Number(id))],
+        id: Some(id),
+        after: id.checked_sub(1).into_iter().collect(),
+        message: None,
+    }
+}
+
+/// Writes a trace of `slices` kernels of a process, one each microsecond.
+fn write(path: &Path, process: u32, started: SystemTime, slices: u64) {
+    let file = TraceFile::create(path, started).unwrap();
+    let recorder = file.recorder(process);
+    recorder.name_process("N0");
+    recorder.name_track(TrackId::from_index(1), "D0");
+    for id in 0..slices {
+        recorder.slice(kernel([id * 1000, id * 1000 + 500], id));
+    }
+    let values = vec![("bytes", 7)];
+    recorder.counter(Counter { at: Duration::ZERO, name: "memory".into(), values });
+    file.finish().unwrap();
+}
+
+/// What follows a JSON value, or `None` if there is none.
+fn after_value(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    match text.chars().next()? {
+        '[' => after_list(&text[1..], ']', after_value),
+        '{' => after_list(&text[1..], '}', |entry| {
+            after_value(after_string(entry.trim_start())?.trim_start().strip_prefix(':')?)
+        }),
+        '"' => after_string(text),
+        _ => {
+            let end = text.find([',', ']', '}', '\n']).unwrap_or(text.len());
+            text[..end].trim().parse::<f64>().ok().map(|_| &text[end..])
+        }
+    }
+}
+
+fn after_list(text: &str, end: char, entry: impl Fn(&str) -> Option<&str>) -> Option<&str> {
+    let mut rest = text.trim_start();
+    if let Some(rest) = rest.strip_prefix(end) {
+        return Some(rest);
+    }
+    loop {
+        rest = entry(rest)?.trim_start();
+        match rest.strip_prefix(end) {
+            Some(rest) => return Some(rest),
+            None => rest = rest.strip_prefix(',')?,
+        }
+    }
+}
+
+fn after_string(text: &str) -> Option<&str> {
+    let mut rest = text.strip_prefix('"')?.char_indices();
+    while let Some((index, c)) = rest.next() {
+        match c {
+            '\\' => drop(rest.next()),
+            '"' => return Some(&text[index + 2..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn valid(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(after_value(&text).map(str::trim), Some(""), "no JSON:\n{text}");
+    text
+}
+
+#[test]
+fn a_trace_is_an_array_of_lines() {
+    let folder = Folder::new("array");
+    let path = folder.0.join("trace.json");
+    write(&path, 0, SystemTime::now(), 3000);
+    let text = valid(&path);
+    assert_eq!(text.matches(r#""ph":"X""#).count(), 3000);
+    assert_eq!(text.matches(r#""ph":"s""#).count(), 2999, "each but the first waits for another");
+}
+
+#[test]
+fn parts_are_brought_into_line_and_joined() {
+    let folder = Folder::new("parts");
+    let path = folder.0.join("trace.json");
+    let parts = [0, 1, 2].map(|node| part_of(&path, node));
+    let started = SystemTime::now();
+    write(&parts[0], 0, started + Duration::from_micros(5), 2);
+    write(&parts[1], 1, started, 2);
+    assert_eq!(merge(&path, &parts).unwrap(), [parts[2].clone()]);
+    let text = valid(&path);
+    let starts = |process: u32| -> Vec<&str> {
+        let of_process = format!(r#""pid":{process},"#);
+        let slices = text.lines().filter(|line| line.contains(r#""ph":"X""#));
+        let slices = slices.filter(|line| line.contains(&of_process));
+        slices.map(|line| line[6..].split(',').next().unwrap()).collect()
+    };
+    assert_eq!((starts(0), starts(1)), (vec!["5.000", "6.000"], vec!["0.000", "1.000"]));
+    assert_eq!(text.matches("celerity_clock").count(), 1);
+    assert!(parts.iter().all(|part| !part.exists()));
+}
+
+#[test]
+fn a_part_that_was_cut_off_counts_as_far_as_it_goes() {
+    let folder = Folder::new("cut");
+    let (path, part) = (folder.0.join("trace.json"), folder.0.join("trace.json.N0"));
+    write(&part, 0, SystemTime::now(), 10);
+    let text = std::fs::read_to_string(&part).unwrap();
+    assert!(is_complete(&part));
+    std::fs::write(&part, &text[..text.len() * 2 / 3]).unwrap();
+    assert!(!is_complete(&part) && !is_complete(&path));
+    assert_eq!(merge(&path, &[part]).unwrap(), Vec::<PathBuf>::new());
+    let slices = valid(&path).matches(r#""ph":"X""#).count();
+    assert!((4..10).contains(&slices), "{slices}");
+}
+
+#[test]
+fn what_cannot_be_written_or_merged_is_named() {
+    let folder = Folder::new("errors");
+    let nowhere = folder.0.join("no/such/folder/trace.json");
+    let error = TraceFile::create(&nowhere, SystemTime::now()).unwrap_err();
+    assert!(error.to_string().contains("no/such/folder/trace.json"), "{error}");
+    let other = folder.0.join("other.json");
+    std::fs::write(&other, "[\n{\"a\":1}\n]\n").unwrap();
+    let error = merge(&folder.0.join("trace.json"), std::slice::from_ref(&other)).unwrap_err();
+    assert!(matches!(&error, TraceError::NoPart { path } if *path == other), "{error}");
+    assert!(other.exists());
+}
+
+#[test]
+fn what_comes_after_the_end_is_dropped() {
+    let folder = Folder::new("late");
+    let path = folder.0.join("trace.json");
+    let file = TraceFile::create(&path, SystemTime::now()).unwrap();
+    let recorder = file.recorder(0);
+    file.finish().unwrap();
+    (0..5000).for_each(|id| recorder.slice(kernel([0, 1], id)));
+    assert_eq!(valid(&path).lines().count(), 3);
+}
