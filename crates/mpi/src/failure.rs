@@ -1,0 +1,62 @@
+//! Errors of a run as bytes, so that every node reports the same. Owns what
+//! becomes of those that cannot be read.
+
+use celerity_codec::{Kind, decode, encode};
+use celerity_executor::RunError;
+
+/// The bytes of an error.
+pub(crate) fn write(error: &RunError) -> Vec<u8> {
+    encode(Kind::Failure, error).unwrap_or_else(|refused| {
+        let message = format!("{error} (which could not be told as it is: {refused})");
+        let plain = RunError::Internal { message };
+        encode(Kind::Failure, &plain).expect("a short text can be encoded")
+    })
+}
+
+/// The error that was written.
+pub(crate) fn read(bytes: &[u8]) -> RunError {
+    decode(Kind::Failure, bytes).unwrap_or_else(|refused| RunError::Internal {
+        message: format!("another node stopped the run, but its reason is unreadable: {refused}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_cdag::{NodeId, TransferId};
+    use celerity_executor::{ArbiterError, CommunicationError};
+    use celerity_idag::{DeviceId, InstructionId, MessageId};
+    use celerity_regions::Box3;
+    use celerity_tdag::{BufferId, TaskId};
+
+    use super::*;
+
+    #[test]
+    fn errors_arrive_as_they_were() {
+        let node = NodeId::from_index(3);
+        let transfer =
+            TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
+        let region = Box::new(Box3::from_range([4, 5]).into());
+        let instruction = InstructionId::from_index(7);
+        let inconsistent = ArbiterError::InconsistentReceives { instruction, transfer, region };
+        let reused =
+            CommunicationError::Reused { from: node, to: node, message: MessageId::from_index(6) };
+        for error in [
+            RunError::TaskPanicked {
+                task: "T3 \"step\"".to_owned(),
+                node,
+                device: Some(DeviceId::from_index(2)),
+                message: "π".to_owned(),
+            },
+            RunError::Arbitration { node, error: Box::new(inconsistent) },
+            RunError::Communication { node, error: Box::new(reused) },
+        ] {
+            assert_eq!(read(&write(&error)), error);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_an_error_too() {
+        let RunError::Internal { message } = read(b"nonsense") else { panic!("not that") };
+        assert!(message.contains("unreadable"), "{message}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Where the bytes of a payload lie, and how a payload is cut into messages.
+//! Geometry only: knows neither addresses nor MPI.
+
+use celerity_regions::Box3;
+use smallvec::SmallVec;
+
+/// The bytes of a box of elements inside a row-major array: one contiguous run,
+/// in up to two loops. Equal layouts at other addresses share a datatype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Layout {
+    /// Bytes per run.
+    pub(crate) run: usize,
+    /// Number of runs, outer and inner.
+    pub(crate) rows: [usize; 2],
+    /// Bytes from one run to the next, outer and inner; 0 where there is one.
+    pub(crate) steps: [usize; 2],
+}
+
+impl Layout {
+    /// The layout of `elements` in an array that holds `extent`, and how many
+    /// bytes into the array it begins.
+    ///
+    /// # Panics
+    /// If the elements are not inside the extent.
+    pub(crate) fn new(extent: &Box3, elements: &Box3, elem_size: u64) -> (Self, usize) {
+        assert!(extent.contains(elements), "{elements} is not in {extent}");
+        let (counts, sizes) = (elements.range(), extent.range());
+        let steps = [sizes[1] * sizes[2], sizes[2], 1].map(|step| step * elem_size);
+        let (origin, min) = (extent.min(), elements.min());
+        let first = (0..3).map(|dim| (min[dim] - origin[dim]) * steps[dim]).sum();
+        // A dimension that is covered is one with the next slower one, and so
+        // is every dimension once there is but one line of the slower ones.
+        let mut run = counts[2] * elem_size;
+        let mut loops = SmallVec::<[(u64, u64); 2]>::new();
+        for dim in [1, 0] {
+            match loops.last_mut() {
+                _ if counts[dim] == 1 => {}
+                None if run == steps[dim] => run *= counts[dim],
+                Some((count, step)) if *count * *step == steps[dim] => *count *= counts[dim],
+                _ => loops.push((counts[dim], steps[dim])),
+            }
+        }
+        let [inner, outer] = [0, 1].map(|level| loops.get(level).copied().unwrap_or((1, 0)));
+        let rows = [outer.0, inner.0].map(bytes);
+        (Self { run: bytes(run), rows, steps: [outer.1, inner.1].map(bytes) }, bytes(first))
+    }
+
+    /// Whether it is one run.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.rows == [1, 1]
+    }
+}
+
+fn bytes(count: u64) -> usize {
+    usize::try_from(count).expect("live memory fits the address space")
+}
+
+/// Cuts a box of elements into boxes of at most `limit` bytes each, along the
+/// slowest dimensions. It depends on nothing else, so that sender and receiver
+/// cut alike. An element larger than the limit is a piece.
+pub(crate) fn pieces(elements: &Box3, elem_size: u64, limit: u64) -> SmallVec<[Box3; 1]> {
+    let mut out = SmallVec::new();
+    cut(elements, 0, elem_size, limit, &mut out);
+    out
+}
+
+fn cut(part: &Box3, dim: usize, elem_size: u64, limit: u64, out: &mut SmallVec<[Box3; 1]>) {
+    let bytes = part.volume().saturating_mul(elem_size);
+    if dim == 3 || bytes <= limit {
+        return out.push(*part);
+    }
+    let (min, max) = (part.min(), part.max());
+    let line = bytes / part.range()[dim];
+    let lines = (limit / line).max(1);
+    let mut from = min[dim];
+    while from < max[dim] {
+        let to = max[dim].min(from + lines);
+        let (mut low, mut high) = (min, max);
+        (low[dim], high[dim]) = (from, to);
+        cut(&Box3::new(low, high), dim + 1, elem_size, limit, out);
+        from = to;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The offsets of all bytes that a layout describes, in order.
+    fn offsets((layout, first): (Layout, usize)) -> Vec<usize> {
+        let Layout { run, rows, steps } = layout;
+        let starts = (0..rows[0]).flat_map(|outer| {
+            (0..rows[1]).map(move |inner| first + outer * steps[0] + inner * steps[1])
+        });
+        starts.flat_map(|start| start..start + run).collect()
+    }
+
+    /// The same by walking elements.
+    fn walked(extent: &Box3, elements: &Box3, elem_size: u64) -> Vec<usize> {
+        let (origin, sizes) = (extent.min(), extent.range());
+        let (min, max) = (elements.min(), elements.max());
+        let mut all = Vec::new();
+        for z in min[0]..max[0] {
+            for y in min[1]..max[1] {
+                for x in min[2]..max[2] {
+                    let [dz, dy, dx] = [z - origin[0], y - origin[1], x - origin[2]];
+                    let index = (dz * sizes[1] + dy) * sizes[2] + dx;
+                    all.extend((index * elem_size..(index + 1) * elem_size).map(bytes));
+                }
+            }
+        }
+        all
+    }
+
+    fn boxes(side: u64) -> impl Iterator<Item = Box3> {
+        let spans =
+            move || (0..side).flat_map(move |from| (from + 1..=side).map(move |to| (from, to)));
+        spans().flat_map(move |z| {
+            spans().flat_map(move |y| {
+                spans().map(move |x| Box3::new([z.0, y.0, x.0], [z.1, y.1, x.1]))
+            })
+        })
+    }
+
+    #[test]
+    fn layouts_cover_every_byte_in_order() {
+        let extent = Box3::new([0, 0, 0], [3, 3, 3]);
+        for elements in boxes(3) {
+            let layout = Layout::new(&extent, &elements, 3);
+            assert_eq!(offsets(layout), walked(&extent, &elements, 3), "{elements}");
+        }
+    }
+
+    #[test]
+    fn what_is_contiguous_is_one_run() {
+        let extent = Box3::new([5, 5, 5], [9, 8, 7]);
+        for (min, max, contiguous) in [
+            ([5, 5, 5], [9, 8, 7], true),
+            ([6, 5, 5], [8, 8, 7], true),
+            ([6, 6, 5], [7, 8, 7], true),
+            ([6, 6, 5], [7, 7, 6], true),
+            ([6, 6, 5], [8, 8, 7], false),
+            ([6, 6, 5], [7, 8, 6], false),
+        ] {
+            let (layout, _) = Layout::new(&extent, &Box3::new(min, max), 4);
+            assert_eq!(layout.is_contiguous(), contiguous, "{min:?} {max:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_keep_the_limit_and_cover_the_box_in_order() {
+        let whole = Box3::new([2, 3, 4], [5, 8, 11]);
+        for limit in [1, 4, 8, 27, 28, 29, 56, 139, 140, 141, 280, 420, 10_000] {
+            let pieces = pieces(&whole, 4, limit);
+            assert!(pieces.iter().all(|piece| piece.volume() * 4 <= limit.max(4)), "{limit}");
+            let covered: Vec<_> =
+                pieces.iter().flat_map(|piece| walked(&whole, piece, 4)).collect();
+            assert_eq!(covered, walked(&whole, &whole, 4), "{limit}");
+        }
+        assert_eq!(pieces(&whole, 4, 420).as_slice(), [whole]);
+    }
+
+    #[test]
+    fn boxes_beyond_memory_are_cut_too() {
+        let whole = Box3::new([0, 0, 0], [1, 1 << 20, 1 << 20]);
+        let pieces = pieces(&whole, 8, 1 << 30);
+        assert_eq!(pieces.len(), 1 << 13);
+        assert_eq!(pieces.iter().map(Box3::volume).sum::<u64>(), whole.volume());
+    }
+}

@@ -1,0 +1,363 @@
+//! What a node has in MPI: communicators, requests, and the messages behind them.
+//! Turns completed requests into events. Knows nothing of aborts and deaths, and
+//! is called by one thread at a time.
+#![allow(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+
+use celerity_cdag::NodeId;
+use celerity_executor::{CommEvent, CommunicationError, NOTE_LEN, WirePayload};
+use celerity_idag::{Pilot, wire};
+use celerity_tdag::TaskId;
+use mpi::ffi::MPI_Status;
+
+use crate::barrier::Barrier;
+use crate::error::MpiError;
+use crate::leave::Leave;
+use crate::mail::{Mailbox, Outbox};
+use crate::matching::{Fault, Incoming, Outgoing, Ready};
+use crate::raw::{self, Comm};
+use crate::requests::Requests;
+use crate::transfers::{Done, Transfers, Way};
+use crate::window;
+
+/// Why a step could not be taken: a mistake of some node, or MPI's refusal.
+pub(crate) type Outcome = Result<(), Fault>;
+
+impl From<MpiError> for Fault {
+    fn from(error: MpiError) -> Self {
+        CommunicationError::Network { what: error.to_string() }.into()
+    }
+}
+
+/// The kinds of small messages. Their positions are their tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Mail {
+    Pilot,
+    Note,
+    /// How many of the receiver's payloads have arrived.
+    Arrived,
+}
+
+impl Mail {
+    pub(crate) const ALL: [Self; 3] = [Self::Pilot, Self::Note, Self::Arrived];
+
+    fn tag(self) -> c_int {
+        raw::count(self as usize)
+    }
+
+    /// Bytes that there is room for, some more than a pilot has, so that wrong
+    /// lengths are seen as such; and receives that are posted ahead: a burst that
+    /// is longer waits in MPI's own buffers.
+    fn room(self) -> (usize, usize) {
+        match self {
+            Self::Pilot => (wire::PILOT_LEN + 32, 64),
+            Self::Note => (NOTE_LEN, 4),
+            Self::Arrived => (16, 2),
+        }
+    }
+}
+
+/// What an open request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// The next message of a mailbox.
+    Mail(Mail),
+    /// A small message in a slot of the outbox.
+    Posted(usize),
+    /// A message of a payload, in a slot.
+    Sent(usize),
+    /// As above.
+    Received(usize),
+    Barrier,
+    /// What peers have sent, exchanged when leaving.
+    Counts,
+    /// A message that nobody wants any more.
+    Stray,
+}
+
+/// Messages per peer, to know when all have arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    pub(crate) mails: u64,
+    pub(crate) pieces: u64,
+}
+
+/// A node's part of the network.
+pub(crate) struct Network {
+    pub(crate) node: NodeId,
+    pub(crate) nodes: usize,
+    /// Small messages and barriers.
+    pub(super) control: Comm,
+    /// Payloads.
+    pub(super) data: Comm,
+    tags: u64,
+    pub(super) requests: Requests<Operation>,
+    /// Scratch space of `progress`.
+    ended: Vec<(Operation, MPI_Status)>,
+    pub(super) mailboxes: [Mailbox; 3],
+    outbox: Outbox,
+    pub(super) transfers: Transfers,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    pub(super) barrier: Barrier,
+    pub(super) sent: Vec<Traffic>,
+    pub(super) received: Vec<Traffic>,
+    pub(super) leave: Option<Leave>,
+}
+
+impl Network {
+    /// Posts the receives for small messages. Messages have at most `limit`
+    /// bytes; `tags` may be less than MPI has.
+    pub(crate) fn new(
+        (control, data): (Comm, Comm),
+        limit: u64,
+        tags: u64,
+    ) -> Result<Self, MpiError> {
+        let (rank, nodes) = control.place()?;
+        let node = NodeId::from_index(rank as u64);
+        let tags = tags.clamp(1, data.tags()?);
+        let open = |mail: Mail| {
+            let (len, slots) = mail.room();
+            Mailbox::open(control, mail.tag(), len, slots)
+        };
+        let [pilots, notes, arrived] = Mail::ALL.map(open);
+        let mailboxes = [pilots?, notes?, arrived?];
+        let mut requests = Requests::new();
+        for (mail, mailbox) in Mail::ALL.into_iter().zip(&mailboxes) {
+            requests.add(mailbox.oldest(), Operation::Mail(mail));
+        }
+        Ok(Self {
+            node,
+            nodes,
+            control,
+            data,
+            tags,
+            requests,
+            ended: Vec::new(),
+            mailboxes,
+            outbox: Outbox::default(),
+            transfers: Transfers::new(data, limit),
+            outgoing: Outgoing::new(node, nodes, tags),
+            incoming: Incoming::new(node, nodes, tags),
+            barrier: Barrier::new(node, nodes),
+            sent: vec![Traffic::default(); nodes],
+            received: vec![Traffic::default(); nodes],
+            leave: None,
+        })
+    }
+
+    /// Whether something is under way, beyond what waits for others to begin.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.requests.len() > Mail::ALL.len()
+            || self.outgoing.is_waiting()
+            || self.incoming.is_waiting()
+    }
+
+    pub(crate) fn send_pilot(&mut self, pilot: &Pilot) -> Outcome {
+        self.outgoing.announce(pilot)?;
+        self.send_mail(Mail::Pilot, pilot.to.slot(), &wire::encode(pilot, self.node))
+    }
+
+    pub(crate) fn send_mail(&mut self, mail: Mail, to: usize, bytes: &[u8]) -> Outcome {
+        let (slot, request) = self.outbox.send(self.control, to, mail.tag(), bytes)?;
+        self.requests.add(request, Operation::Posted(slot));
+        self.sent[to].mails += 1;
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for `Communicator::send`.
+    pub(crate) unsafe fn send(&mut self, to: NodeId, payload: WirePayload) -> Outcome {
+        if let Some(ready) = self.outgoing.offer(to, payload)? {
+            self.start(Way::Out, ready)?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for `Communicator::receive`.
+    pub(crate) unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) -> Outcome {
+        if let Some(ready) = self.incoming.expect(from, payload)? {
+            self.start(Way::In, ready)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn enter_barrier(&mut self, epoch: TaskId) -> Outcome {
+        let request = self.barrier.enter(epoch, self.control)?;
+        self.requests.add(request, Operation::Barrier);
+        Ok(())
+    }
+
+    /// Lets MPI work, and appends what has happened. Mistakes of peers are events;
+    /// an error means that MPI itself does not work.
+    pub(crate) fn progress(&mut self, events: &mut VecDeque<CommEvent>) -> Result<(), MpiError> {
+        let mut ended = std::mem::take(&mut self.ended);
+        self.requests.poll(&mut ended)?;
+        for (operation, status) in ended.drain(..) {
+            let outcome = self.ended(operation, &status, events);
+            events.extend(outcome.err().map(|fault| CommEvent::Failed(*fault)));
+        }
+        self.ended = ended;
+        Ok(())
+    }
+
+    fn ended(
+        &mut self,
+        operation: Operation,
+        status: &MPI_Status,
+        events: &mut VecDeque<CommEvent>,
+    ) -> Outcome {
+        match operation {
+            Operation::Mail(mail) => self.mail_came(mail, status, events),
+            Operation::Posted(slot) => {
+                self.outbox.release(slot);
+                sound(status, "a small message was not sent")
+            }
+            Operation::Sent(slot) => self.piece_ended(slot, status, events),
+            Operation::Received(slot) => {
+                let peer = self.transfers.peer(slot).slot();
+                self.received[peer].pieces += 1;
+                self.piece_ended(slot, status, events)
+            }
+            Operation::Barrier => {
+                sound(status, "a barrier failed")?;
+                events.push_back(self.barrier.reached());
+                Ok(())
+            }
+            Operation::Counts | Operation::Stray => {
+                let leave = self.leave.as_mut().expect("begun when leaving");
+                leave.ended(operation, &mut self.received);
+                sound(status, "an exchange failed")
+            }
+        }
+    }
+
+    /// Reads a small message, and posts its receive again, whatever it says.
+    fn mail_came(
+        &mut self,
+        mail: Mail,
+        status: &MPI_Status,
+        events: &mut VecDeque<CommEvent>,
+    ) -> Outcome {
+        let peer = raw::source(status).min(self.nodes - 1);
+        let from = NodeId::from_index(peer as u64);
+        self.received[peer].mails += 1;
+        let outcome = if status.MPI_ERROR == 0 {
+            self.read_mail(mail, from, status, events)
+        } else {
+            let what = raw::describe(status.MPI_ERROR);
+            Err(CommunicationError::Malformed { from, what }.into())
+        };
+        let mailbox = &mut self.mailboxes[mail as usize];
+        mailbox.advance()?;
+        self.requests.add(mailbox.oldest(), Operation::Mail(mail));
+        outcome
+    }
+
+    fn read_mail(
+        &mut self,
+        mail: Mail,
+        from: NodeId,
+        status: &MPI_Status,
+        events: &mut VecDeque<CommEvent>,
+    ) -> Outcome {
+        let bytes = self.mailboxes[mail as usize].read(status)?;
+        let malformed = |what| Fault::from(CommunicationError::Malformed { from, what });
+        match mail {
+            Mail::Pilot => {
+                let (claimed, pilot) = wire::decode(bytes, self.nodes, self.node)
+                    .map_err(|error| malformed(error.to_string()))?;
+                if claimed != from {
+                    return Err(malformed(format!("it claims to be {claimed}")));
+                }
+                events.push_back(CommEvent::Pilot { from, pilot });
+                if let Some(ready) = self.incoming.announce(from, &pilot)? {
+                    self.start(Way::In, ready)?;
+                }
+            }
+            Mail::Note => events.push_back(CommEvent::Note { from, note: bytes.to_vec() }),
+            Mail::Arrived => {
+                let number: [u8; 8] = bytes.try_into().map_err(|_| {
+                    malformed(format!("a number has 8 bytes, but {} came", bytes.len()))
+                })?;
+                let released = self.outgoing.acknowledge(from, u64::from_le_bytes(number))?;
+                for ready in released {
+                    self.start(Way::Out, ready)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn piece_ended(
+        &mut self,
+        slot: usize,
+        status: &MPI_Status,
+        events: &mut VecDeque<CommEvent>,
+    ) -> Outcome {
+        let Some(Done { ready, way, outcome }) =
+            self.transfers.completed(slot, status, self.node)?
+        else {
+            return Ok(());
+        };
+        let (from, message) = (ready.peer, ready.payload.message);
+        if way == Way::In {
+            self.arrived(&ready)?;
+        }
+        outcome?;
+        events.push_back(match way {
+            Way::Out => CommEvent::Sent { message },
+            Way::In => CommEvent::Received { from, message },
+        });
+        Ok(())
+    }
+
+    /// Makes room in the window of a payload's tags.
+    fn arrived(&mut self, ready: &Ready) -> Outcome {
+        if let Some(number) = self.incoming.arrive(ready.peer, ready.number)
+            && self.leave.is_none()
+        {
+            self.send_mail(Mail::Arrived, ready.peer.slot(), &number.to_le_bytes())?;
+        }
+        while let Some(ready) = self.incoming.released() {
+            self.start(Way::In, ready)?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, way: Way, ready: Ready) -> Outcome {
+        if self.leave.is_some() {
+            return Ok(());
+        }
+        let tag = window::tag(ready.number, self.tags);
+        let requests = &mut self.requests;
+        let started = |slot, request| {
+            let operation = match way {
+                Way::Out => Operation::Sent(slot),
+                Way::In => Operation::Received(slot),
+            };
+            requests.add(request, operation);
+        };
+        // SAFETY: what this node has offered or asked for is as its caller has
+        // promised until it is told, or leaving is over.
+        let pieces = unsafe { self.transfers.start(way, ready, tag, started)? };
+        if way == Way::Out {
+            self.sent[ready.peer.slot()].pieces += pieces as u64;
+        }
+        Ok(())
+    }
+}
+
+fn sound(status: &MPI_Status, what: &str) -> Outcome {
+    match status.MPI_ERROR {
+        0 => Ok(()),
+        code => {
+            let what = format!("{what}: {}", raw::describe(code));
+            Err(CommunicationError::Network { what }.into())
+        }
+    }
+}
