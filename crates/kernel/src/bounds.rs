@@ -117,6 +117,12 @@ impl<const D: usize> Layout<D> {
         Self { origin: extent.min, strides }
     }
 
+    /// The layout with the element `origin` first. The last stride must be 1.
+    #[inline]
+    pub(crate) const fn from_parts(origin: [usize; D], strides: [usize; D]) -> Self {
+        Self { origin, strides }
+    }
+
     /// How many elements lie between neighbours in each dimension.
     #[must_use]
     #[inline]

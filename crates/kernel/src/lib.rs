@@ -1,16 +1,46 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    target_arch = "nvptx64",
+    feature(asm_experimental_arch, core_intrinsics, stdarch_nvptx),
+    allow(internal_features, unreachable_code, unused_variables, dead_code)
+)]
 
+#[cfg(test)]
+extern crate std;
+
+/// On devices, ends the thread with a plain message, where it stands: a call that
+/// never comes back would cost every kernel speed (see `device::stop`). What
+/// follows is for hosts, which can afford to put numbers into words.
+macro_rules! stop_on_device {
+    ($message:literal) => {
+        #[cfg(target_arch = "nvptx64")]
+        crate::device::stop($message);
+    };
+}
+
+pub mod abi;
 mod bounds;
+#[cfg(target_arch = "nvptx64")]
+pub mod device;
 mod item;
+mod kernel;
+pub mod math;
+mod module;
 mod neighborhood;
 mod part;
 mod part_mut;
+mod view;
 mod whole;
+
+pub use celerity_kernel_macros::kernel;
 
 pub use bounds::{Bounds, Layout, OuterIndex};
 pub use item::{Item, Row};
+pub use kernel::{ItemKernel, Kernel, RowKernel};
+pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
-pub use part::PartView;
+pub use part::{Line, PartView};
 pub use part_mut::PartViewMut;
+pub use view::{DeviceElement, View};
 pub use whole::{WholeView, WholeViewMut};

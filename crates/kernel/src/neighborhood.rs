@@ -46,6 +46,44 @@ impl<const D: usize> Reach<D> {
     }
 }
 
+/// How far offsets go before they leave the buffer, for all items of a row alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits<const D: usize> {
+    below: [usize; D],
+    above: [usize; D],
+    /// How many elements the buffer has before the first item and from it on,
+    /// along the fastest dimension.
+    room: [usize; 2],
+}
+
+impl<const D: usize> Limits<D> {
+    /// Those of items that no edge of the buffer is near: constants, so that
+    /// whoever compiles a loop over such items drops clamping.
+    pub(crate) const UNREACHED: Self = {
+        let far = isize::MAX as usize;
+        Self { below: [far; D], above: [far; D], room: [far; 2] }
+    };
+
+    /// Those of the `len` items from `start` in a buffer of size `range`, which
+    /// they must be inside of.
+    #[inline]
+    pub(crate) fn of(reach: &Reach<D>, range: [usize; D], start: [usize; D], len: usize) -> Self {
+        let mut last = start;
+        if let Some(fastest) = last.last_mut() {
+            *fastest += len - 1;
+        }
+        let below = core::array::from_fn(|dim| reach.border[dim].min(start[dim]));
+        let above = core::array::from_fn(|dim| {
+            reach.border[dim].min(range[dim].wrapping_sub(1).wrapping_sub(last[dim]))
+        });
+        let room = match (start.last(), range.last()) {
+            (Some(start), Some(range)) => [*start, range.wrapping_sub(*start)],
+            _ => [0, 1],
+        };
+        Self { below, above, room }
+    }
+}
+
 /// The surroundings of a row of items: shifted slices, each as long as the row.
 #[derive(Clone, Copy, Debug)]
 pub struct NeighborhoodRow<'a, T, const D: usize> {
@@ -53,12 +91,7 @@ pub struct NeighborhoodRow<'a, T, const D: usize> {
     first: *const T,
     strides: [usize; D],
     reach: Reach<D>,
-    /// How far offsets go before they leave the buffer, for all items alike.
-    below: [usize; D],
-    above: [usize; D],
-    /// How many elements the buffer has before the first item and from it on,
-    /// along the fastest dimension.
-    room: [usize; 2],
+    limits: Limits<D>,
     len: usize,
     elements: PhantomData<&'a [T]>,
 }
@@ -93,16 +126,34 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
             *fastest += len - 1;
         }
         assert!((0..D).all(|dim| last[dim] < range[dim]), "row outside of the buffer");
-        let below = core::array::from_fn(|dim| reach.border[dim].min(start[dim]));
-        let above = core::array::from_fn(|dim| reach.border[dim].min(range[dim] - 1 - last[dim]));
-        let room = match (start.last(), range.last()) {
-            (Some(start), Some(range)) => [*start, range - start],
-            _ => [0, 1],
-        };
+        let limits = Limits::of(reach, range, start, len);
         // SAFETY: the caller vouches for the element of the first item.
-        let first = unsafe { base.add(layout.position(start)) };
-        let strides = layout.strides();
-        Self { first, strides, reach: *reach, below, above, room, len, elements: PhantomData }
+        unsafe {
+            let first = base.add(layout.position(start));
+            Self::from_parts(first, layout.strides(), *reach, limits, len)
+        }
+    }
+
+    /// The surroundings of `len` items, the first of which has its own element at
+    /// `first`.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new), and `limits` are those of the items.
+    #[inline]
+    pub(crate) unsafe fn from_parts(
+        first: *const T,
+        strides: [usize; D],
+        reach: Reach<D>,
+        limits: Limits<D>,
+        len: usize,
+    ) -> Self {
+        Self { first, strides, reach, limits, len, elements: PhantomData }
+    }
+
+    /// The surroundings of the first item.
+    #[inline]
+    pub(crate) fn first_item(&self) -> NeighborhoodItem<'_, T, D> {
+        NeighborhoodItem { row: self, at: 0 }
     }
 
     /// The number of items in the row.
@@ -124,14 +175,14 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         assert!(fits, "a row of {} items has no {len} items from {start} on", self.len);
         // SAFETY: item `start` is one of the row, so its element is in bounds.
         let first = unsafe { self.first.add(start) };
-        let room = [self.room[0] + start, self.room[1] - start];
-        let mut segment = Self { first, room, len, ..*self };
+        let room = [self.limits.room[0] + start, self.limits.room[1] - start];
+        let mut limits = Limits { room, ..self.limits };
         if let Some(fastest) = D.checked_sub(1) {
             let border = self.reach.border[fastest];
-            segment.below[fastest] = border.min(room[0]);
-            segment.above[fastest] = border.min(room[1] - len);
+            limits.below[fastest] = border.min(room[0]);
+            limits.above[fastest] = border.min(room[1] - len);
         }
-        segment
+        Self { first, limits, len, ..*self }
     }
 
     /// For each item of the row the element at `offset` from it, where a
@@ -141,6 +192,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     /// If `offset` is larger than the declared border.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn clamped(&self, offset: [isize; D]) -> &'a [T] {
         let shift = self.clamped_shift(offset);
         // SAFETY: `new`'s contract covers every clamped offset, for `len` items.
@@ -154,6 +206,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     /// If `offset` is larger than the declared border.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn get(&self, offset: [isize; D]) -> Option<&'a [T]> {
         let shift = self.shift_inside(offset)?;
         // SAFETY: `new`'s contract covers every offset that needs no clamping.
@@ -172,18 +225,22 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     }
 
     #[inline]
+    #[track_caller]
     fn clamped_shift(&self, offset: [isize; D]) -> isize {
         self.check(offset);
         self.shift(core::array::from_fn(|dim| {
-            offset[dim].clamp(-(self.below[dim] as isize), self.above[dim] as isize)
+            // Not `clamp`, which checks its limits: on devices that costs registers.
+            offset[dim].max(-(self.limits.below[dim] as isize)).min(self.limits.above[dim] as isize)
         }))
     }
 
     #[inline]
+    #[track_caller]
     fn shift_inside(&self, offset: [isize; D]) -> Option<isize> {
         self.check(offset);
         let inside = (0..D).all(|dim| {
-            -(self.below[dim] as isize) <= offset[dim] && offset[dim] <= self.above[dim] as isize
+            -(self.limits.below[dim] as isize) <= offset[dim]
+                && offset[dim] <= self.limits.above[dim] as isize
         });
         inside.then(|| self.shift(offset))
     }
@@ -194,6 +251,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     }
 
     #[inline]
+    #[track_caller]
     fn check(&self, offset: [isize; D]) {
         if !self.reach.allows(offset) {
             out_of_reach(&offset, &self.reach.border, self.reach.axes_only);
@@ -216,6 +274,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     /// If `offset` is larger than the declared border.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn clamped(&self, offset: [isize; D]) -> T {
         let shift = self.row.clamped_shift(offset);
         // SAFETY: the row's contract covers clamped offsets from each of its
@@ -229,6 +288,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     /// If `offset` is larger than the declared border.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn get(&self, offset: [isize; D]) -> Option<T> {
         let shift = self.row.shift_inside(offset)?;
         // SAFETY: as in `clamped`; the offset needs no clamping.
@@ -236,9 +296,11 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     }
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn out_of_reach(offset: &[isize], border: &[usize], axes_only: bool) -> ! {
+    stop_on_device!("an offset is larger than the access's neighborhood; declare a larger border");
     let mapper = if axes_only { "neighborhood_along_axes" } else { "neighborhood" };
     panic!(
         "offset {offset:?} is not in the access's {mapper}({border:?}); \

@@ -44,6 +44,15 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         Self { base, layout, first, rest, elements: PhantomData }
     }
 
+    /// As [`new`](Self::new), for a single box.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    #[inline]
+    pub(crate) unsafe fn of_box(base: *const T, layout: Layout<D>, part: Bounds<D>) -> Self {
+        Self { base, layout, first: part, rest: &[], elements: PhantomData }
+    }
+
     /// The declared part: disjoint boxes, the first of them possibly empty.
     #[inline]
     pub fn boxes(&self) -> impl Iterator<Item = Bounds<D>> + 'a {
@@ -67,6 +76,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     /// If nothing of the row was declared, or parts with a gap between them.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn row(&self, outer: impl OuterIndex<D>) -> &'a [T] {
         let mut parts =
             self.boxes().filter(|part| part.contains(outer.with_fastest(part.min()[D - 1])));
@@ -75,6 +85,34 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
                 self.run(outer.with_fastest(part.min()[D - 1]), part.range()[D - 1])
             }
             _ => no_such_row(&outer.with_fastest(0)[..D - 1], &self.first, self.rest),
+        }
+    }
+
+    /// The declared elements along dimension `dim` through `index`, in order: in two
+    /// dimensions `along(0, [0, x])` is column `x`. What `index` has in that
+    /// dimension does not matter. Bounds are checked here, not at each element.
+    ///
+    /// # Panics
+    /// If nothing of them was declared, or parts with a gap between them.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn along(&self, dim: usize, index: [usize; D]) -> Line<'a, T> {
+        let start = |part: &Bounds<D>| {
+            let mut start = index;
+            start[dim] = part.min()[dim];
+            start
+        };
+        let mut parts = self.boxes().filter(|part| part.contains(start(part)));
+        match (parts.next(), parts.next()) {
+            (Some(part), None) => Line {
+                // SAFETY: the part's first element along the line is declared.
+                first: unsafe { self.base.add(self.layout.position(start(&part))) },
+                stride: self.layout.strides()[dim],
+                len: part.range()[dim],
+                elements: PhantomData,
+            },
+            _ => no_such_row(&index, &self.first, self.rest),
         }
     }
 
@@ -96,6 +134,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     /// If the declared elements do not lie side by side.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn as_slice(&self) -> &'a [T] {
         match self.try_as_slice() {
             Some(elements) => elements,
@@ -114,12 +153,61 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     }
 }
 
+/// Elements along one dimension, see [`PartView::along`]: a slice with gaps.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a, T> {
+    first: *const T,
+    stride: usize,
+    len: usize,
+    elements: PhantomData<&'a [T]>,
+}
+
+impl<'a, T> Line<'a, T> {
+    /// How many elements there are.
+    #[must_use]
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The `at`-th element, or `None` behind the last.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<&'a T> {
+        // SAFETY: `PartView::along` has checked that all of them are declared.
+        (at < self.len).then(|| unsafe { &*self.first.add(at * self.stride) })
+    }
+}
+
+impl<T> Index<usize> for Line<'_, T> {
+    type Output = T;
+
+    /// # Panics
+    /// If there is no such element.
+    #[inline]
+    #[track_caller]
+    fn index(&self, at: usize) -> &T {
+        match self.get(at) {
+            Some(element) => element,
+            None => not_on_line(at, self.len),
+        }
+    }
+}
+
 impl<T, const D: usize> Index<[usize; D]> for PartView<'_, T, D> {
     type Output = T;
 
     /// # Panics
     /// If the element was not declared.
     #[inline]
+    #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
         match self.get(index) {
             Some(element) => element,
@@ -134,32 +222,47 @@ impl<T> Index<usize> for PartView<'_, T, 1> {
     /// # Panics
     /// If the element was not declared.
     #[inline]
+    #[track_caller]
     fn index(&self, index: usize) -> &T {
         &self[[index]]
     }
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn not_declared<const D: usize>(index: &[usize; D], first: &Bounds<D>, rest: &[Bounds<D>]) -> ! {
+    stop_on_device!("an index is outside of what the access declared for this chunk");
     panic!(
         "index {index:?} is outside of what the access declared for this chunk: {}",
         Declared { first, rest }
     )
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
+fn not_on_line(at: usize, len: usize) -> ! {
+    stop_on_device!("an index is behind the end of a line of elements");
+    panic!("index {at} is behind the end of a line of {len} elements")
+}
+
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn no_such_row<const D: usize>(outer: &[usize], first: &Bounds<D>, rest: &[Bounds<D>]) -> ! {
+    stop_on_device!("a row is not one run of what the access declared for this chunk");
     panic!(
         "row {outer:?} is not one run of what the access declared for this chunk: {}",
         Declared { first, rest }
     )
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn not_contiguous<const D: usize>(first: &Bounds<D>, rest: &[Bounds<D>]) -> ! {
+    stop_on_device!("the elements that the access declared do not lie side by side");
     panic!(
         "the elements that the access declared for this chunk do not lie side by side, \
          take them row by row: {}",
@@ -215,6 +318,28 @@ mod tests {
         assert_eq!(both.try_as_slice(), None);
         assert_eq!(view(&elements, &PARTS[1..]).as_slice(), &elements[10..]);
         assert!(view(&elements, &[]).as_slice().is_empty());
+    }
+
+    #[test]
+    fn columns() {
+        let elements = elements();
+        let below = view(&elements, &PARTS[1..]);
+        let column = below.along(0, [0, 4]);
+        assert_eq!((column[0], column[1], column.len()), (14, 19, 2));
+        assert_eq!(column.get(2), None);
+        assert_eq!(view(&elements, &PARTS[..1]).along(0, [0, 3])[0], 8);
+    }
+
+    #[test]
+    #[should_panic(expected = "index 1 is behind the end of a line of 1 elements")]
+    fn a_line_ends_where_its_part_does() {
+        let _ = view(&elements(), &PARTS[..1]).along(0, [0, 3])[1];
+    }
+
+    #[test]
+    #[should_panic(expected = "is not one run")]
+    fn a_column_in_two_parts_is_no_run() {
+        let _ = view(&elements(), &PARTS).along(0, [0, 3]);
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     /// If `part` is not inside of this view's box.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn narrowed(&mut self, part: Bounds<D>) -> PartViewMut<'_, T, D> {
         if !self.part.contains_all(&part) {
             not_inside(&part, &self.part);
@@ -79,6 +80,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     /// # Panics
     /// If `index` is outside of the box.
     #[inline]
+    #[track_caller]
     pub fn set(&mut self, index: [usize; D], value: T) {
         self[index] = value;
     }
@@ -89,6 +91,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     /// If the box has no such row.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> &mut [T] {
         let start = outer.with_fastest(self.part.min()[D - 1]);
         if !self.part.contains(start) {
@@ -124,6 +127,7 @@ impl<T, const D: usize> Index<[usize; D]> for PartViewMut<'_, T, D> {
     /// # Panics
     /// If `index` is outside of the box.
     #[inline]
+    #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
         match self.get(index) {
             Some(element) => element,
@@ -134,6 +138,7 @@ impl<T, const D: usize> Index<[usize; D]> for PartViewMut<'_, T, D> {
 
 impl<T, const D: usize> IndexMut<[usize; D]> for PartViewMut<'_, T, D> {
     #[inline]
+    #[track_caller]
     fn index_mut(&mut self, index: [usize; D]) -> &mut T {
         let part = self.part;
         match self.get_mut(index) {
@@ -149,6 +154,7 @@ impl<T> Index<usize> for PartViewMut<'_, T, 1> {
     /// # Panics
     /// If `index` is outside of the box.
     #[inline]
+    #[track_caller]
     fn index(&self, index: usize) -> &T {
         &self[[index]]
     }
@@ -156,14 +162,17 @@ impl<T> Index<usize> for PartViewMut<'_, T, 1> {
 
 impl<T> IndexMut<usize> for PartViewMut<'_, T, 1> {
     #[inline]
+    #[track_caller]
     fn index_mut(&mut self, index: usize) -> &mut T {
         &mut self[[index]]
     }
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn not_own<const D: usize>(index: &[usize; D], part: &Bounds<D>) -> ! {
+    stop_on_device!("an index is outside of what this item may write");
     panic!(
         "index {index:?} is outside of what this item may write: {:?} to {:?}",
         part.min(),
@@ -171,9 +180,11 @@ fn not_own<const D: usize>(index: &[usize; D], part: &Bounds<D>) -> ! {
     )
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn not_inside<const D: usize>(part: &Bounds<D>, whole: &Bounds<D>) -> ! {
+    stop_on_device!("a part is not inside of the box that it is taken from");
     panic!(
         "the part {:?} to {:?} is not inside of the box that it is taken from, {:?} to {:?}; if a \
          range mapper named both, r(A ∪ B) = r(A) ∪ r(B) must hold",

@@ -34,6 +34,12 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
         Self { elements, range }
     }
 
+    /// As [`new`](Self::new), for a length that is known to be right.
+    #[inline]
+    pub(crate) const fn from_parts(elements: &'a [T], range: [usize; D]) -> Self {
+        Self { elements, range }
+    }
+
     /// The buffer's size.
     #[must_use]
     #[inline]
@@ -61,6 +67,7 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
     /// If there is no such row.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn row(&self, outer: impl OuterIndex<D>) -> &'a [T] {
         &self.elements[row_at(outer, self.range)]
     }
@@ -87,6 +94,7 @@ impl<T, const D: usize> Index<[usize; D]> for WholeView<'_, T, D> {
     /// # Panics
     /// If `index` is outside of the buffer.
     #[inline]
+    #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
         match linear(index, self.range) {
             Some(position) => &self.elements[position],
@@ -101,6 +109,7 @@ impl<T> Index<usize> for WholeView<'_, T, 1> {
     /// # Panics
     /// If `index` is outside of the buffer.
     #[inline]
+    #[track_caller]
     fn index(&self, index: usize) -> &T {
         &self[[index]]
     }
@@ -161,6 +170,7 @@ impl<'a, T, const D: usize> WholeViewMut<'a, T, D> {
     /// # Panics
     /// If `index` is outside of the buffer.
     #[inline]
+    #[track_caller]
     pub fn set(&mut self, index: [usize; D], value: T) {
         self[index] = value;
     }
@@ -171,6 +181,7 @@ impl<'a, T, const D: usize> WholeViewMut<'a, T, D> {
     /// If there is no such row.
     #[must_use]
     #[inline]
+    #[track_caller]
     pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> &mut [T] {
         &mut self.elements[row_at(outer, self.range)]
     }
@@ -204,6 +215,7 @@ impl<T, const D: usize> Index<[usize; D]> for WholeViewMut<'_, T, D> {
     /// # Panics
     /// If `index` is outside of the buffer.
     #[inline]
+    #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
         match linear(index, self.range) {
             Some(position) => &self.elements[position],
@@ -214,6 +226,7 @@ impl<T, const D: usize> Index<[usize; D]> for WholeViewMut<'_, T, D> {
 
 impl<T, const D: usize> IndexMut<[usize; D]> for WholeViewMut<'_, T, D> {
     #[inline]
+    #[track_caller]
     fn index_mut(&mut self, index: [usize; D]) -> &mut T {
         match linear(index, self.range) {
             Some(position) => &mut self.elements[position],
@@ -228,6 +241,7 @@ impl<T> Index<usize> for WholeViewMut<'_, T, 1> {
     /// # Panics
     /// If `index` is outside of the buffer.
     #[inline]
+    #[track_caller]
     fn index(&self, index: usize) -> &T {
         &self[[index]]
     }
@@ -235,6 +249,7 @@ impl<T> Index<usize> for WholeViewMut<'_, T, 1> {
 
 impl<T> IndexMut<usize> for WholeViewMut<'_, T, 1> {
     #[inline]
+    #[track_caller]
     fn index_mut(&mut self, index: usize) -> &mut T {
         &mut self[[index]]
     }
@@ -253,6 +268,7 @@ fn linear<const D: usize>(index: [usize; D], range: [usize; D]) -> Option<usize>
 }
 
 #[inline]
+#[track_caller]
 fn row_at<const D: usize>(outer: impl OuterIndex<D>, range: [usize; D]) -> core::ops::Range<usize> {
     let first = outer.with_fastest(0);
     let len = range[D - 1];
@@ -278,9 +294,11 @@ fn check_len<const D: usize>(len: usize, range: [usize; D]) {
     );
 }
 
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[track_caller]
 fn outside(index: &[usize], range: &[usize]) -> ! {
+    stop_on_device!("an index is outside of the buffer's range");
     panic!("index {index:?} is outside of the buffer's range {range:?}")
 }
 

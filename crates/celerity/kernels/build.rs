@@ -1,0 +1,5 @@
+//! Compiles the kernels for devices.
+
+fn main() {
+    celerity_kernel_build::build();
+}

@@ -1,0 +1,9 @@
+#![no_std]
+#![doc = include_str!("../README.md")]
+
+pub mod gravity;
+pub mod hash;
+pub mod linear;
+pub mod wave;
+
+celerity_kernel::module!();

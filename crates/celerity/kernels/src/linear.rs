@@ -1,0 +1,40 @@
+//! Vectors and matrices.
+
+use core::ops::{Add, Mul};
+
+use celerity_kernel::abi::Scalar;
+use celerity_kernel::{Item, PartView, Row, kernel};
+
+/// Sets every element of a run.
+#[kernel(instances(f32, u32))]
+pub fn fill<T: Scalar>(_row: Row<1>, out: &mut [T], value: T) {
+    out.fill(value);
+}
+
+/// `y = a x + y`.
+#[kernel(instances(f32, f64))]
+pub fn saxpy<T: Scalar + Add<Output = T> + Mul<Output = T>>(
+    _row: Row<1>,
+    (y, x): (&mut [T], &[T]),
+    a: T,
+) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = a * x + *y;
+    }
+}
+
+/// An element of a matrix product, summed in order: a row of `a` times a column of
+/// `b`.
+#[kernel]
+pub fn multiply(
+    item: Item<2>,
+    (out, a, b): (&mut f32, PartView<'_, f32, 2>, PartView<'_, f32, 2>),
+) {
+    let [y, x] = item.id();
+    let (row, column) = (a.row([y]), b.along(0, [0, x]));
+    let mut sum = 0.0;
+    for k in 0..row.len().min(column.len()) {
+        sum += row[k] * column[k];
+    }
+    *out = sum;
+}

@@ -1,0 +1,93 @@
+//! What the compiler made of the kernels for devices: entry points that hosts can
+//! call, and the instructions that their speed rests on.
+//!
+//! Without a compiler for devices there is nothing to look at, which fails: the
+//! message says what to install.
+
+use celerity_example_kernels::{MODULE, gravity, hash, linear, wave};
+use celerity_kernel::Kernel;
+use celerity_kernel::abi::{Description, check_signature, entries};
+
+fn ptx() -> &'static str {
+    MODULE.ptx(u32::MAX).unwrap_or_else(|missing| panic!("{missing}"))
+}
+
+fn of<K: Kernel>() -> Description {
+    K::DESCRIPTION
+}
+
+/// All kernels of the crate.
+fn kernels() -> Vec<Description> {
+    vec![
+        of::<wave::wave_fill>(),
+        of::<wave::wave_first>(),
+        of::<wave::wave_step>(),
+        of::<wave::wave_step_row>(),
+        of::<gravity::kick>(),
+        of::<gravity::drift>(),
+        of::<linear::fill<f32>>(),
+        of::<linear::fill<u32>>(),
+        of::<linear::saxpy<f32>>(),
+        of::<linear::saxpy<f64>>(),
+        of::<linear::multiply>(),
+        of::<hash::stir>(),
+        of::<hash::stir_row>(),
+    ]
+}
+
+/// The body of an entry point.
+fn body(entry: &str) -> &'static str {
+    let (_, text) = ptx().split_once(&format!(".entry {entry}(")).expect("the entry point exists");
+    text.split_once("\n}").expect("it ends").0
+}
+
+#[test]
+fn every_entry_point_is_called_as_the_host_describes_it() {
+    for kernel in kernels() {
+        check_signature(ptx(), &kernel).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+#[test]
+fn every_entry_point_is_described() {
+    let mut described: Vec<_> = kernels().iter().map(|kernel| kernel.entry).collect();
+    let mut compiled: Vec<_> = entries(ptx()).map(|entry| entry.name).collect();
+    described.sort_unstable();
+    compiled.sort_unstable();
+    assert_eq!(compiled, described);
+}
+
+#[test]
+fn nothing_is_left_to_a_linker() {
+    assert!(!ptx().contains(".extern"), "the module refers to something outside of it");
+}
+
+#[test]
+fn rows_are_moved_as_vectors_of_sixteen_bytes() {
+    let step = body("wave_step_row");
+    assert!(step.contains("ld.global.nc.v4."), "no read-only vector loads in{step}");
+    assert!(step.contains("st.global.v4."), "no vector stores in{step}");
+    assert!(body("saxpy_f32").contains("ld.global.nc.v4."));
+}
+
+#[test]
+fn what_is_only_read_goes_through_the_read_only_cache() {
+    for entry in ["wave_step", "kick", "multiply", "saxpy_f64"] {
+        assert!(body(entry).contains("ld.global.nc."), "{entry}");
+    }
+}
+
+#[test]
+fn strict_arithmetic_is_not_contracted() {
+    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "saxpy_f32"] {
+        assert!(!body(entry).contains("fma."), "{entry} has fused what the source keeps apart");
+    }
+}
+
+#[test]
+fn checks_of_views_are_no_calls() {
+    // With a call in it, be it never made, the driver compiles a kernel worse.
+    for entry in ["wave_step", "wave_step_row", "kick", "multiply"] {
+        assert!(!body(entry).contains("call"), "{entry} calls something");
+    }
+}

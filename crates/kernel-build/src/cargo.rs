@@ -1,0 +1,194 @@
+//! Runs Cargo once more, for the device: it finds and builds what the kernels
+//! depend on, as it would for a host, and passes the compiler's words through.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+use crate::sysroot::{FLAGS, Sysroot};
+use crate::toolchain::Toolchain;
+use crate::{Script, TARGET};
+
+/// Features that generated code needs. They stay inside of this crate: a crate of
+/// kernels names none.
+const FEATURES: [&str; 2] = ["abi_ptx", "asm_experimental_arch"];
+
+/// Contraction, and divisions and roots that are off by 2 units in the last place.
+const FAST: [&str; 3] = [
+    "-Cllvm-args=--nvptx-fma-level=2",
+    "-Cllvm-args=--nvptx-prec-divf32=1",
+    "-Cllvm-args=--nvptx-prec-sqrtf32=0",
+];
+
+/// One compilation.
+pub(crate) struct Nested<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) sysroot: &'a Sysroot,
+    pub(crate) architecture: u32,
+    pub(crate) fast: bool,
+}
+
+/// What came out.
+pub(crate) struct Compiled {
+    /// The kernels, as the compiler wrote them.
+    pub(crate) ptx: String,
+    /// Folders with the data of libraries, as assembly.
+    pub(crate) libraries: Vec<PathBuf>,
+    /// Everything that was read.
+    pub(crate) sources: Vec<PathBuf>,
+}
+
+impl Nested<'_> {
+    /// # Errors
+    /// If the kernels do not compile; the compiler has said why on standard error.
+    pub(crate) fn run(&self) -> Result<Compiled, Error> {
+        let (script, architecture) = (self.script, self.architecture);
+        let target_dir = script.shared.join(format!("sm_{architecture}"));
+        let output = self
+            .command(&target_dir)
+            .output()
+            .map_err(|source| Error::Start { program: script.cargo.clone(), source })?;
+        let crate_name = script.package.replace('-', "_");
+        let messages = String::from_utf8_lossy(&output.stdout);
+        let ptx = assembly(&messages, &crate_name);
+        let (true, Some(ptx)) = (output.status.success(), ptx) else {
+            return Err(Error::Kernels { package: script.package.clone(), architecture });
+        };
+        let built = target_dir.join(TARGET).join("release");
+        Ok(Compiled {
+            ptx: fs::read_to_string(&ptx).map_err(Error::file(&ptx))?,
+            sources: sources(&built, &crate_name)?,
+            libraries: vec![self.sysroot.libraries(), built.join("deps")],
+        })
+    }
+
+    fn command(&self, target_dir: &Path) -> Command {
+        let mut command = Command::new(&self.script.cargo);
+        // The outer run's settings are for hosts.
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(is_for_hosts) {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(["rustc", "--locked", "--release", "--lib", "--target", TARGET])
+            .arg("--manifest-path")
+            .arg(self.script.manifest.join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(target_dir)
+            // The compiler's words on standard error, as they are for people.
+            .arg("--message-format=json-render-diagnostics")
+            .arg("--")
+            .args(FEATURES.map(|feature| format!("-Zcrate-attr=feature({feature})")))
+            .env("RUSTC", &self.toolchain.rustc)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_ENCODED_RUSTFLAGS", self.flags())
+            .env("CARGO_INCREMENTAL", "0")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit());
+        command
+    }
+
+    /// Flags for the kernels and all that they depend on.
+    fn flags(&self) -> String {
+        let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
+        flags.push(format!("-Ctarget-cpu=sm_{}", self.architecture));
+        flags.push(format!("--sysroot={}", self.sysroot.path.display()));
+        if self.fast {
+            flags.extend(FAST.map(str::to_owned));
+        }
+        // What Cargo separates flags by.
+        flags.join("\x1f")
+    }
+}
+
+/// Whether an environment variable would change how the device's code is built.
+fn is_for_hosts(name: &str) -> bool {
+    let set_by_cargo =
+        ["CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PROFILE_", "CARGO_TARGET_", "CARGO_BUILD_"];
+    let exact = [
+        "RUSTFLAGS",
+        "RUSTDOCFLAGS",
+        "RUSTC_WRAPPER",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_LINKER",
+        "CLIPPY_ARGS",
+        "LD_LIBRARY_PATH",
+        "OUT_DIR",
+        "TARGET",
+    ];
+    set_by_cargo.iter().any(|prefix| name.starts_with(prefix)) || exact.contains(&name)
+}
+
+/// The assembly of a library, from Cargo's messages: it lies beside the metadata.
+fn assembly(messages: &str, crate_name: &str) -> Option<PathBuf> {
+    let start = format!("lib{crate_name}-");
+    let paths = messages.split('"').filter(|text| text.ends_with(".rmeta"));
+    let metadata = paths.map(Path::new).find(|path| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&start))
+    })?;
+    let name = metadata.file_stem()?.to_str()?.strip_prefix("lib")?;
+    Some(metadata.with_file_name(format!("{name}.s")))
+}
+
+/// Everything that the compilation has read, from the list that Cargo leaves.
+fn sources(built: &Path, crate_name: &str) -> Result<Vec<PathBuf>, Error> {
+    let list = built.join(format!("lib{crate_name}.d"));
+    let text = fs::read_to_string(&list).map_err(Error::file(&list))?;
+    Ok(dependencies(&text))
+}
+
+/// The paths behind the colon of a rule as `make` reads it, where spaces in names
+/// follow a backslash.
+fn dependencies(rule: &str) -> Vec<PathBuf> {
+    let Some((_, list)) = rule.split_once(": ") else { return Vec::new() };
+    let (mut paths, mut path, mut escaped) = (Vec::new(), String::new(), false);
+    for character in list.trim_end().chars().chain([' ']) {
+        match character {
+            '\\' if !escaped => escaped = true,
+            ' ' if !escaped => {
+                if !path.is_empty() {
+                    paths.push(PathBuf::from(std::mem::take(&mut path)));
+                }
+            }
+            _ => {
+                path.push(character);
+                escaped = false;
+            }
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_a_rule_may_hold_spaces() {
+        let paths = dependencies("/t/libk.rlib: /k/src/lib.rs /k/my\\ file.rs\n");
+        assert_eq!(paths, [Path::new("/k/src/lib.rs"), Path::new("/k/my file.rs")]);
+    }
+
+    #[test]
+    fn assembly_lies_beside_the_metadata_of_the_right_crate() {
+        let messages = r#"{"filenames":["/t/deps/libm-01.rmeta"]}
+            {"filenames":["/t/libwaves.rlib","/t/deps/libwaves-23.rmeta"]}"#;
+        assert_eq!(assembly(messages, "waves"), Some("/t/deps/waves-23.s".into()));
+        assert_eq!(assembly(messages, "tides"), None);
+    }
+
+    #[test]
+    fn settings_for_hosts_do_not_reach_devices() {
+        for name in ["RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"] {
+            assert!(is_for_hosts(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "CARGO_HOME", "CARGO_MAKEFLAGS", "CARGO_NET_OFFLINE"] {
+            assert!(!is_for_hosts(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What can keep kernels from being compiled.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a crate of kernels was not compiled for devices.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// This is no build script.
+    #[error("Cargo has not set {name}: call this from a build script")]
+    NoScript {
+        /// The variable that is missing.
+        name: &'static str,
+    },
+    /// A compiler that was asked for by name cannot be used.
+    #[error("CELERITY_DEVICE_RUSTC is {}, which cannot be used: {what}", rustc.display())]
+    Unusable {
+        /// The compiler.
+        rustc: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Compiler and source of `core` do not belong together.
+    #[error(
+        "the compiler {} is version {version}, but the source of `core` in {} is version {found}: \
+         install both in one version, or point CELERITY_DEVICE_RUST_SRC at the other one",
+        rustc.display(), source_folder.display()
+    )]
+    Versions {
+        /// The compiler.
+        rustc: PathBuf,
+        /// Its version.
+        version: String,
+        /// The folder of the source.
+        source_folder: PathBuf,
+        /// The source's version.
+        found: String,
+    },
+    /// `core` did not compile.
+    #[error(
+        "`core` did not compile for devices with {}, from {}: do they belong together?\n{output}",
+        rustc.display(), source_folder.display()
+    )]
+    Core {
+        /// The compiler.
+        rustc: PathBuf,
+        /// The folder of the source.
+        source_folder: PathBuf,
+        /// What the compiler said.
+        output: String,
+    },
+    /// The kernels did not compile. The compiler has said why.
+    #[error("the kernels of `{package}` did not compile for devices (sm_{architecture})")]
+    Kernels {
+        /// The crate of kernels.
+        package: String,
+        /// The architecture.
+        architecture: u32,
+    },
+    /// A kernel needs something that devices do not have.
+    #[error(
+        "`{function}` is called on devices, but has no code there: it comes from a library that \
+         is not Rust, or from `alloc`; kernels can use neither"
+    )]
+    NoCode {
+        /// The function, as the compiler calls it.
+        function: String,
+    },
+    /// A kernel calls itself, directly or not.
+    #[error("kernels cannot be recursive, since devices have small stacks; a cycle of calls: {}", cycle.join(" -> "))]
+    Recursion {
+        /// The functions, as the compiler calls them.
+        cycle: Vec<String>,
+    },
+    /// A kernel uses a static variable whose contents were not found.
+    #[error("the contents of `{name}` were not found in any of the libraries that kernels use")]
+    NoData {
+        /// The variable, as the compiler calls it.
+        name: String,
+    },
+    /// A program could not be started.
+    #[error("cannot start {}: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file or folder could not be used.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`, with the path that could not be used.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}

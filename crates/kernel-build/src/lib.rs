@@ -1,0 +1,175 @@
+#![doc = include_str!("../README.md")]
+
+mod cargo;
+mod embed;
+mod error;
+mod link;
+mod sysroot;
+mod toolchain;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+pub use error::Error;
+
+use cargo::Nested;
+use toolchain::Toolchain;
+
+/// The target of the code that devices run.
+const TARGET: &str = "nvptx64-nvidia-cuda";
+
+/// The oldest devices that kernels are compiled for unless asked otherwise: newer
+/// ones take the same code, which their driver compiles.
+const DEFAULT_ARCHITECTURE: u32 = 80;
+
+/// Compiles the crate that the running build script belongs to, for devices, with
+/// the default settings. Everything a `build.rs` needs:
+///
+/// ```no_run
+/// celerity_kernel_build::build();
+/// ```
+///
+/// A failure ends the build with an error. A missing compiler is a warning: the
+/// program then runs on CPUs, and says what was missing when asked for more.
+pub fn build() {
+    Build::new().run();
+}
+
+/// Settings, for a build script that wants others than [`build`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is compiled before `run`"]
+pub struct Build {
+    architectures: Vec<u32>,
+    fast: bool,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Build {
+    /// The default: portable code for compute capability 8.0 and newer, strict
+    /// arithmetic.
+    pub fn new() -> Self {
+        Self { architectures: vec![DEFAULT_ARCHITECTURE], fast: false }
+    }
+
+    /// Compiles for these architectures, as in `sm_80`: 80. A device takes the
+    /// newest that is not newer than itself.
+    pub fn architectures(mut self, architectures: impl IntoIterator<Item = u32>) -> Self {
+        self.architectures = architectures.into_iter().collect();
+        self.architectures.sort_unstable();
+        self.architectures.dedup();
+        self
+    }
+
+    /// Allows contraction of products and sums into fused operations, and divisions
+    /// and square roots that are off by up to 2 units in the last place, all for
+    /// `f32`. Results then differ from those of hosts.
+    pub fn fast(mut self) -> Self {
+        self.fast = true;
+        self
+    }
+
+    /// Compiles. To be called from a build script, and once.
+    pub fn run(self) {
+        // The compilation for the device runs the same build script.
+        if env::var("TARGET").is_ok_and(|target| target == TARGET) {
+            return;
+        }
+        if let Err(error) = self.try_run() {
+            // Cargo shows what the compiler has said only if the script fails.
+            eprintln!("error: {error}");
+            std::process::exit(1);
+        }
+    }
+
+    fn try_run(&self) -> Result<(), Error> {
+        let script = Script::from_env()?;
+        for name in toolchain::VARIABLES {
+            println!("cargo::rerun-if-env-changed={name}");
+        }
+        match toolchain::find()? {
+            Some(toolchain) => self.compile(&script, &toolchain),
+            None => {
+                let remedy = toolchain::remedy();
+                println!("cargo::warning={}", one_line(&remedy));
+                // A file that is never there: look again with every build.
+                println!("cargo::rerun-if-changed={}", script.out.join("missing").display());
+                embed::missing(&script, &remedy)
+            }
+        }
+    }
+
+    fn compile(&self, script: &Script, toolchain: &Toolchain) -> Result<(), Error> {
+        let sysroot = sysroot::prepare(toolchain, &script.shared)?;
+        let mut modules = Vec::new();
+        for &architecture in &self.architectures {
+            let nested =
+                Nested { script, toolchain, sysroot: &sysroot, architecture, fast: self.fast };
+            let compiled = nested.run()?;
+            let ptx = link::complete(&compiled.ptx, &compiled.libraries)?;
+            for source in &compiled.sources {
+                println!("cargo::rerun-if-changed={}", source.display());
+            }
+            modules.push((architecture, ptx));
+        }
+        embed::modules(script, &modules)
+    }
+}
+
+/// What Cargo tells a build script.
+struct Script {
+    /// The package's name.
+    package: String,
+    /// Its folder.
+    manifest: PathBuf,
+    /// Where to put what the package includes.
+    out: PathBuf,
+    /// Where all packages of the build keep what they share.
+    shared: PathBuf,
+    /// Cargo itself.
+    cargo: PathBuf,
+}
+
+impl Script {
+    fn from_env() -> Result<Self, Error> {
+        let variable = |name| env::var_os(name).ok_or(Error::NoScript { name });
+        let out = PathBuf::from(variable("OUT_DIR")?);
+        Ok(Self {
+            package: variable("CARGO_PKG_NAME")?.to_string_lossy().into_owned(),
+            manifest: variable("CARGO_MANIFEST_DIR")?.into(),
+            shared: shared(&out),
+            out,
+            cargo: variable("CARGO")?.into(),
+        })
+    }
+}
+
+/// From `target/debug/build/PACKAGE-HASH/out` to `target/celerity-device`.
+fn shared(out: &Path) -> PathBuf {
+    out.ancestors().nth(4).unwrap_or(out).join("celerity-device")
+}
+
+/// Cargo's instructions end with the line.
+fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_a_build_share_a_folder() {
+        let out = Path::new("/p/target/debug/build/waves-0123/out");
+        assert_eq!(shared(out), Path::new("/p/target/celerity-device"));
+    }
+
+    #[test]
+    fn architectures_are_in_order() {
+        assert_eq!(Build::new().architectures([90, 80, 90]).architectures, [80, 90]);
+    }
+}

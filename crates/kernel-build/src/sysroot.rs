@@ -1,0 +1,133 @@
+//! `core` for devices, compiled once for each compiler and kept. Nothing else of
+//! the standard library: devices have no more.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::TARGET;
+use crate::error::Error;
+use crate::toolchain::Toolchain;
+
+/// Flags for everything that devices run.
+///
+/// There is no linker for devices, so a crate of kernels must hold all the code
+/// that its kernels call: every function of every crate stays available for
+/// inlining (`always-encode-mir`, `cross-crate-inline-threshold`), and a single
+/// unit of code comes out.
+pub(crate) const FLAGS: [&str; 11] = [
+    "-Cpanic=abort",
+    "-Copt-level=3",
+    "-Ccodegen-units=1",
+    "-Cdebuginfo=0",
+    "-Cdebug-assertions=no",
+    "-Coverflow-checks=no",
+    "-Cembed-bitcode=no",
+    "-Zunstable-options",
+    "-Zalways-encode-mir",
+    "-Zcross-crate-inline-threshold=always",
+    "--emit=asm",
+];
+
+/// The compiler expects a crate of this name. Devices need none of what it holds
+/// elsewhere: they divide and multiply in hardware.
+const COMPILER_BUILTINS: &str = "#![feature(compiler_builtins)]\n\
+                                 #![no_std]\n\
+                                 #![compiler_builtins]\n\
+                                 //! Nothing.\n";
+
+/// A folder that the compiler takes `core` from.
+pub(crate) struct Sysroot {
+    pub(crate) path: PathBuf,
+}
+
+impl Sysroot {
+    /// Where the crates are, and their data as assembly.
+    pub(crate) fn libraries(&self) -> PathBuf {
+        self.path.join("lib/rustlib").join(TARGET).join("lib")
+    }
+}
+
+/// The folder for `toolchain`, below `shared`; compiled if it is not there.
+///
+/// # Errors
+/// If `core` does not compile, or a file cannot be written.
+pub(crate) fn prepare(toolchain: &Toolchain, shared: &Path) -> Result<Sysroot, Error> {
+    let path = shared.join(format!("sysroot-{:016x}", key(toolchain)));
+    let finished = Sysroot { path: path.clone() };
+    if path.is_dir() {
+        return Ok(finished);
+    }
+    // Built aside and moved into place, so that nobody sees half of it.
+    let aside = Sysroot { path: shared.join(format!("sysroot-{}", std::process::id())) };
+    let libraries = aside.libraries();
+    fs::create_dir_all(&libraries).map_err(Error::file(&libraries))?;
+    compile(toolchain, &aside, "core", &toolchain.library.join("core/src/lib.rs"))?;
+    let builtins = aside.path.join("compiler_builtins.rs");
+    fs::write(&builtins, COMPILER_BUILTINS).map_err(Error::file(&builtins))?;
+    compile(toolchain, &aside, "compiler_builtins", &builtins)?;
+    match fs::rename(&aside.path, &path) {
+        Err(_) if path.is_dir() => {
+            // Somebody else was faster.
+            fs::remove_dir_all(&aside.path).map_err(Error::file(&aside.path))?;
+        }
+        moved => moved.map_err(Error::file(&path))?,
+    }
+    Ok(finished)
+}
+
+fn compile(toolchain: &Toolchain, sysroot: &Sysroot, name: &str, root: &Path) -> Result<(), Error> {
+    let mut command = Command::new(&toolchain.rustc);
+    command
+        .args(["--crate-name", name, "--crate-type", "rlib", "--edition", "2024"])
+        .args(["--target", TARGET, "--cap-lints", "allow", "-Zforce-unstable-if-unmarked"])
+        .args(FLAGS)
+        .args(["--emit=link", "-Cmetadata=celerity"])
+        .arg("--sysroot")
+        .arg(&sysroot.path)
+        .arg("--out-dir")
+        .arg(sysroot.libraries())
+        .arg(root)
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env_remove("LD_LIBRARY_PATH");
+    let output = command
+        .output()
+        .map_err(|source| Error::Start { program: toolchain.rustc.clone(), source })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::Core {
+        rustc: toolchain.rustc.clone(),
+        source_folder: toolchain.library.clone(),
+        output: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+/// What the contents of the folder depend on, as a number (FNV-1a).
+fn key(toolchain: &Toolchain) -> u64 {
+    let library = toolchain.library.to_string_lossy();
+    let parts = [toolchain.verbose_version.as_str(), &library, env!("CARGO_PKG_VERSION")];
+    let bytes = parts.into_iter().chain(FLAGS).flat_map(|part| part.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_compiler_or_source_has_a_folder_of_its_own() {
+        let toolchain = |version: &str, library: &str| Toolchain {
+            rustc: "rustc".into(),
+            library: library.into(),
+            verbose_version: version.into(),
+        };
+        let one = key(&toolchain("1.96.0", "/library"));
+        assert_eq!(one, key(&toolchain("1.96.0", "/library")));
+        assert_ne!(one, key(&toolchain("1.97.0", "/library")));
+        assert_ne!(one, key(&toolchain("1.96.0", "/other")));
+        assert_ne!(key(&toolchain("a", "b")), key(&toolchain("ab", "")));
+    }
+}

@@ -1,0 +1,136 @@
+//! Crates of kernels outside of this workspace: one that is right, and some that are not.
+//!
+//! Needs a compiler for devices. Everything is built in one folder below the target folder, so
+//! that what the crates depend on is built once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const RIGHT: &str = "\
+#[celerity_kernel::kernel]
+pub fn grow(item: Item<1>, x: &mut f32, by: f32) {
+    *x += math::exp(by) + item[0] as f32;
+}
+";
+
+/// Compiles for hosts where a method of `std` is in sight, and not for devices.
+const METHOD_OF_STD: &str = "\
+#[celerity_kernel::kernel]
+pub fn grow(_item: Item<1>, x: &mut f32, by: f32) {
+    *x += Missing::exp(by);
+}
+
+#[cfg(not(target_arch = \"nvptx64\"))]
+use math as Missing;
+";
+
+const RECURSIVE: &str = "\
+#[inline(never)]
+fn collatz(n: u32) -> u32 {
+    match n {
+        0 | 1 => 0,
+        n if n % 2 == 0 => 1 + steps(n / 2),
+        n => 1 + steps(3 * n + 1),
+    }
+}
+
+#[inline(never)]
+fn steps(n: u32) -> u32 {
+    collatz(n) ^ n
+}
+
+#[celerity_kernel::kernel]
+pub fn count(item: Item<1>, x: &mut u32) {
+    *x = steps(item[0] as u32);
+}
+";
+
+const FOREIGN: &str = "\
+#[allow(unsafe_code)]
+unsafe extern \"C\" {
+    safe fn elsewhere(x: f32) -> f32;
+}
+
+#[celerity_kernel::kernel]
+pub fn call(_item: Item<1>, x: &mut f32) {
+    *x = elsewhere(*x);
+}
+";
+
+#[test]
+fn a_crate_of_kernels_is_compiled_or_says_why_not() {
+    let project = Project::new();
+    let output = project.build(RIGHT, &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+
+    let wrong = project.build(METHOD_OF_STD, &[]);
+    let message = stderr(&wrong);
+    assert!(!wrong.status.success() && message.contains("src/lib.rs:7:"), "{message}");
+    assert!(message.contains("the kernels of `outside-kernels` did not compile"), "{message}");
+
+    let recursive = stderr(&project.build(RECURSIVE, &[]));
+    assert!(recursive.contains("kernels cannot be recursive"), "{recursive}");
+    assert!(recursive.contains("collatz") && recursive.contains("steps"), "{recursive}");
+
+    let foreign = stderr(&project.build(FOREIGN, &[]));
+    assert!(foreign.contains("`elsewhere` is called on devices"), "{foreign}");
+
+    let unusable = project.build(RIGHT, &[("CELERITY_DEVICE_RUSTC", "no-such-rustc")]);
+    let message = stderr(&unusable);
+    assert!(message.contains("CELERITY_DEVICE_RUSTC is no-such-rustc"), "{message}");
+
+    // What failed in between has left nothing behind.
+    let again = project.build(RIGHT, &[]);
+    assert!(again.status.success(), "{}", stderr(&again));
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A temporary Cargo project, removed when dropped.
+struct Project {
+    dir: PathBuf,
+}
+
+impl Project {
+    fn new() -> Self {
+        let dir = std::env::temp_dir().join(format!("celerity-kernels-{}", std::process::id()));
+        fs::create_dir_all(dir.join("src")).unwrap();
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let path = |name: &str| crates.join(name).display().to_string();
+        let manifest = format!(
+            "[package]\nname = \"outside-kernels\"\nedition = \"2024\"\n[workspace]\n\
+             [dependencies]\ncelerity-kernel = {{ path = {:?} }}\n\
+             [build-dependencies]\ncelerity-kernel-build = {{ path = {:?} }}\n",
+            path("kernel"),
+            path("kernel-build")
+        );
+        fs::write(dir.join("Cargo.toml"), manifest).unwrap();
+        fs::write(dir.join("build.rs"), "fn main() { celerity_kernel_build::build(); }").unwrap();
+        // The same versions as in the workspace: they are known to work, and already downloaded.
+        fs::copy(crates.join("../Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+        Self { dir }
+    }
+
+    /// Builds the crate with these kernels.
+    fn build(&self, kernels: &str, variables: &[(&str, &str)]) -> Output {
+        let root = "#![no_std]\nuse celerity_kernel::{Item, math};\ncelerity_kernel::module!();\n";
+        let anything = "const _: fn(f32) -> f32 = math::sqrt;\n";
+        let source = format!("{root}{anything}{kernels}");
+        fs::write(self.dir.join("src/lib.rs"), source).unwrap();
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside-kernels");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--target-dir"]).arg(target).current_dir(&self.dir);
+        cargo.envs(variables.iter().copied()).env_remove("RUSTFLAGS");
+        cargo.output().expect("Cargo starts")
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        // What is left behind in the folder for temporary files harms nobody.
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}

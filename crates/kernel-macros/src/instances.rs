@@ -1,0 +1,122 @@
+//! The attribute's arguments: which instances of a generic kernel there are.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Error, GenericArgument, GenericParam, Generics, Ident, Result, Token, parenthesized};
+
+/// `instances(f32, f64)`, or `instances((f32, 4), (f64, 8))`; empty without.
+#[derive(Default)]
+pub(crate) struct Arguments(Option<(Ident, TokenStream)>);
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if input.is_empty() {
+            return Ok(Self::default());
+        }
+        let name: Ident = input.parse()?;
+        if name != "instances" {
+            let what = "`#[kernel]` knows only `instances(...)`, the instances of a generic kernel";
+            return Err(Error::new(name.span(), what));
+        }
+        let list;
+        parenthesized!(list in input);
+        Ok(Self(Some((name, list.parse()?))))
+    }
+}
+
+/// One instance: what stands for each generic parameter.
+pub(crate) struct Instance {
+    /// `type T = f32;`, `const N: usize = 4;`
+    pub(crate) aliases: TokenStream,
+    /// What the instance's entry point has behind the kernel's name.
+    pub(crate) suffix: String,
+}
+
+/// All instances of a kernel; a single one without aliases if it is not generic.
+pub(crate) fn instances(
+    arguments: &Arguments,
+    name: &Ident,
+    generics: &Generics,
+) -> Result<Vec<Instance>> {
+    let parameters: Vec<_> = generics.params.iter().collect();
+    match (&arguments.0, parameters.is_empty()) {
+        (None, true) => Ok(vec![Instance { aliases: TokenStream::new(), suffix: String::new() }]),
+        (None, false) => Err(Error::new(
+            name.span(),
+            "a generic kernel is compiled for the instances that are listed: write \
+             `#[kernel(instances(f32, f64))]`",
+        )),
+        (Some((word, _)), true) => {
+            Err(Error::new(word.span(), "only a generic kernel has instances"))
+        }
+        (Some((_, list)), false) => {
+            let parser = |input: ParseStream<'_>| assignments(input, parameters.len());
+            let list = Parser::parse2(parser, list.clone())?;
+            list.iter().map(|values| instance(&parameters, values)).collect()
+        }
+    }
+}
+
+fn assignments(input: ParseStream<'_>, parameters: usize) -> Result<Vec<Assignment>> {
+    let mut list = Vec::new();
+    while !input.is_empty() {
+        list.push(Assignment::parse(input, parameters)?);
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+    }
+    Ok(list)
+}
+
+/// A value for each generic parameter.
+struct Assignment(Vec<GenericArgument>);
+
+impl Assignment {
+    fn parse(input: ParseStream<'_>, parameters: usize) -> Result<Self> {
+        if parameters == 1 {
+            return Ok(Self(vec![input.parse()?]));
+        }
+        let values;
+        let parentheses = parenthesized!(values in input);
+        let values = Punctuated::<GenericArgument, Token![,]>::parse_terminated(&values)?;
+        if values.len() != parameters {
+            let what = format!("the kernel has {parameters} generic parameters");
+            return Err(Error::new(parentheses.span.join(), what));
+        }
+        Ok(Self(values.into_iter().collect()))
+    }
+}
+
+fn instance(parameters: &[&GenericParam], values: &Assignment) -> Result<Instance> {
+    let (mut aliases, mut suffix) = (TokenStream::new(), String::new());
+    for (parameter, value) in parameters.iter().zip(&values.0) {
+        aliases.extend(match parameter {
+            GenericParam::Type(parameter) => {
+                let name = &parameter.ident;
+                quote!(type #name = #value;)
+            }
+            GenericParam::Const(parameter) => {
+                let (name, ty) = (&parameter.ident, &parameter.ty);
+                quote!(const #name: #ty = #value;)
+            }
+            GenericParam::Lifetime(parameter) => {
+                return Err(Error::new(parameter.span(), "a kernel has no lifetime parameters"));
+            }
+        });
+        suffix.push('_');
+        suffix.extend(quote!(#value).to_string().chars().filter_map(in_name));
+    }
+    Ok(Instance { aliases, suffix })
+}
+
+/// A character as it may stand in the name of an entry point.
+fn in_name(character: char) -> Option<char> {
+    match character {
+        ' ' => None,
+        _ if character.is_ascii_alphanumeric() => Some(character),
+        _ => Some('_'),
+    }
+}

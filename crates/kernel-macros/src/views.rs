@@ -1,0 +1,103 @@
+//! Types of views as users write them, without lifetimes, and as generated code
+//! needs them, with one.
+
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{
+    AngleBracketedGenericArguments, Error, GenericArgument, Lifetime, PathArguments, Result, Type,
+    TypePath, TypeReference,
+};
+
+use crate::signature::Form;
+
+/// The type of a view, checked.
+pub(crate) struct View(Type);
+
+const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_, T, D>`, \
+                     `WholeView<'_, T, D>`, `PartView<'_, T, D>` and `PartViewMut<'_, T, D>`, and \
+                     per row `&[T]`, `&mut [T]` and `NeighborhoodRow<'_, T, D>`";
+
+impl View {
+    pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {
+        let name = match ty {
+            Type::Reference(reference) => {
+                elided(reference.lifetime.as_ref())?;
+                reference_name(&reference.elem)
+            }
+            Type::Path(path) => path_name(path)?,
+            _ => return Err(Error::new(ty.span(), VIEWS)),
+        };
+        match (form, name.as_str()) {
+            (Form::Item, "[]") => Err(Error::new(
+                ty.span(),
+                "a kernel over items gets single elements, `&T`; take a `Row` to get slices",
+            )),
+            (Form::Item, "NeighborhoodRow") => Err(Error::new(
+                ty.span(),
+                "a kernel over items gets a `NeighborhoodItem`; take a `Row` to get rows",
+            )),
+            (Form::Row, "&") => Err(Error::new(
+                ty.span(),
+                "a kernel over rows gets slices, `&[T]`; take an `Item` to get single elements",
+            )),
+            (Form::Row, "NeighborhoodItem") => Err(Error::new(
+                ty.span(),
+                "a kernel over rows gets a `NeighborhoodRow`; take an `Item` to get single items",
+            )),
+            _ => Ok(Self(ty.clone())),
+        }
+    }
+
+    /// The type with `lifetime` wherever one was left out.
+    pub(crate) fn with_lifetime(&self, lifetime: &Lifetime) -> Type {
+        let mut ty = self.0.clone();
+        match &mut ty {
+            Type::Reference(TypeReference { lifetime: place, .. }) => {
+                *place = Some(lifetime.clone())
+            }
+            Type::Path(path) => insert(path, lifetime),
+            _ => unreachable!("`parse` lets only references and paths pass"),
+        }
+        ty
+    }
+}
+
+fn reference_name(element: &Type) -> String {
+    if let Type::Slice(_) = element { "[]".into() } else { "&".into() }
+}
+
+fn path_name(path: &TypePath) -> Result<String> {
+    let wrong = || Error::new(path.span(), VIEWS);
+    let last = path.path.segments.last().ok_or_else(wrong)?;
+    let name = last.ident.to_string();
+    let known = ["NeighborhoodItem", "NeighborhoodRow", "WholeView", "PartView", "PartViewMut"];
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Err(wrong()) };
+    if !known.contains(&name.as_str()) {
+        return Err(wrong());
+    }
+    if let Some(GenericArgument::Lifetime(lifetime)) = arguments.args.first() {
+        elided(Some(lifetime))?;
+    }
+    Ok(name)
+}
+
+fn elided(lifetime: Option<&Lifetime>) -> Result<()> {
+    match lifetime {
+        Some(lifetime) if lifetime.ident != "_" => {
+            Err(Error::new(lifetime.span(), "leave lifetimes out of views, or write `'_`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn insert(path: &mut TypePath, lifetime: &Lifetime) {
+    let last = path.path.segments.last_mut().expect("checked by `path_name`");
+    let PathArguments::AngleBracketed(AngleBracketedGenericArguments { args, .. }) =
+        &mut last.arguments
+    else {
+        unreachable!("checked by `path_name`")
+    };
+    let given = args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
+    let lifetime = GenericArgument::Lifetime(lifetime.clone());
+    *args = std::iter::once(lifetime).chain(given.cloned()).collect::<Punctuated<_, _>>();
+}

@@ -1,0 +1,34 @@
+//! How the entry points of compiled kernels are called: the one description that
+//! hosts write by and devices read by. Knows layouts and numbers, no driver, no
+//! buffer and no task. The README's "Calling convention" says it in words.
+
+mod blocks;
+mod describe;
+#[cfg(test)]
+mod emulation;
+mod geometry;
+mod parameters;
+mod place;
+mod pointer;
+mod ptx;
+pub(crate) mod record;
+
+pub(crate) use blocks::first;
+pub use blocks::{AccessBlock, LaunchBlock};
+pub use describe::{
+    Description, Form, Parameter, Scalar, ScalarParameter, ViewKind, ViewParameter,
+};
+pub use geometry::Geometry;
+pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
+pub use place::{Place, Thread, visit};
+pub use pointer::{DevicePointer, Exclusive, Shared};
+pub use ptx::{Entry, SignatureError, check_signature, entries};
+pub use record::{Failure, Record};
+
+/// How many items of a row kernel a thread takes at once where memory is aligned
+/// for it: 16 bytes of `f32`, which is what a thread can load in one instruction.
+pub const RUN: usize = 4;
+
+/// What every base address must be a multiple of, in bytes. Device allocators
+/// give 256.
+pub const ALIGNMENT: u64 = 16;

@@ -1,0 +1,211 @@
+//! Whole launches on the host: parameters are written, read back as an entry point
+//! would, and all threads run one after another. The entry point, which `#[kernel]`
+//! generates for devices, is written out by hand.
+#![allow(unsafe_code)]
+
+use std::vec::Vec;
+
+use super::pointer::host::FromAddress;
+use super::{
+    AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
+    Thread, ViewKind, visit, write_parameters,
+};
+use crate::bounds::Bounds;
+use crate::neighborhood::{NeighborhoodItem, NeighborhoodRow};
+use crate::part_mut::PartViewMut;
+use crate::view::View;
+use crate::whole::WholeView;
+
+/// Memory as a device has it: aligned to 16 bytes.
+#[repr(C, align(16))]
+struct Memory([f32; 1024]);
+
+/// What an entry point takes, read from the bytes of a launch.
+struct Taken {
+    launch: LaunchBlock,
+    accesses: Vec<(u64, AccessBlock)>,
+}
+
+impl Taken {
+    fn read(bytes: &[u8], accesses: usize) -> Self {
+        let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+        let words: Vec<u64> = words.collect();
+        let three = |at: usize| [words[at], words[at + 1], words[at + 2]];
+        let launch = LaunchBlock {
+            offset: three(0),
+            range: three(3),
+            global: three(6),
+            interior_min: three(9),
+            interior_max: three(12),
+            run: words[15],
+        };
+        let access = |at: usize| AccessBlock {
+            origin: three(at + 1),
+            strides: three(at + 4),
+            part_min: three(at + 7),
+            part_max: three(at + 10),
+            buffer: three(at + 13),
+            border: three(at + 16),
+            axes_only: words[at + 19] as u32,
+            slice_dim: (words[at + 19] >> 32) as u32,
+        };
+        let accesses = (0..accesses).map(|index| 16 + 20 * index);
+        Self { launch, accesses: accesses.map(|at| (words[at], access(at))).collect() }
+    }
+}
+
+fn threads(shape: &Geometry) -> impl Iterator<Item = Thread> {
+    let Geometry { grid, block: threads } = *shape;
+    let all = |[x, y, z]: [u32; 3]| {
+        (0..z).flat_map(move |z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])))
+    };
+    all(grid)
+        .flat_map(move |block| all(threads).map(move |thread| Thread { block, thread, threads }))
+}
+
+/// Runs a kernel with two views, the first of which it writes.
+fn launch<Out, In>(
+    form: Form,
+    items: Bounds<3>,
+    accesses: &[AccessMemory; 2],
+    mut body: impl FnMut(Place<2>, Out, In),
+) where
+    Out: View<2, Pointer: FromAddress>,
+    In: View<2, Pointer: FromAddress>,
+{
+    let views = [Out::PARAMETER, In::PARAMETER];
+    let description = Description {
+        name: "",
+        entry: "",
+        form,
+        dims: 2,
+        views: views.to_vec().leak(),
+        scalars: &[],
+    };
+    let (chunk, mut bytes) = (Chunk { items, global: accesses[0].buffer }, Vec::new());
+    let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
+    let shape = write_parameters(&description, &chunk, accesses, &mut append).unwrap();
+    let Taken { launch, accesses } = Taken::read(&bytes, 2);
+    let [(out, out_block), (input, in_block)] = accesses.try_into().unwrap();
+    let bordered = In::PARAMETER.kind == ViewKind::Neighborhood;
+    for thread in threads(&shape) {
+        visit(&launch, &thread, form == Form::Row, bordered, |place: Place<2>| {
+            // SAFETY: the addresses come from live memory, which nothing else uses
+            // meanwhile; threads run one after another.
+            unsafe {
+                let mut out_state =
+                    Out::state(&mut Out::Pointer::from_address(out), &out_block, &place);
+                let mut in_state =
+                    In::state(&mut In::Pointer::from_address(input), &in_block, &place);
+                body(place, Out::view(&mut out_state), In::view(&mut in_state));
+            }
+        });
+    }
+}
+
+fn input() -> Memory {
+    Memory(core::array::from_fn(|i| (i * i % 31) as f32))
+}
+
+/// All of a buffer of the given size, in `memory`.
+fn access(memory: &mut Memory, [rows, columns]: [usize; 2], mapping: Mapping) -> AccessMemory {
+    let buffer = [rows, columns, 1];
+    let whole = Bounds::from_range(buffer);
+    let address = memory.0.as_mut_ptr().expose_provenance() as u64;
+    AccessMemory { address, extent: whole, part: whole, buffer, mapping }
+}
+
+const AROUND: Mapping = Mapping::Neighborhood { border: [1, 1, 0], axes_only: true };
+
+/// The index space in two chunks.
+fn halves([rows, columns]: [usize; 2]) -> [Bounds<3>; 2] {
+    let middle = rows / 2;
+    [Bounds::new([0; 3], [middle, columns, 1]), Bounds::new([middle, 0, 0], [rows, columns, 1])]
+}
+
+/// A sum over the surroundings of an element, with clamped coordinates.
+fn star(u: &[f32], [rows, columns]: [usize; 2], [y, x]: [usize; 2]) -> f32 {
+    let at = |dy: isize, dx: isize| {
+        let y = (y as isize + dy).clamp(0, rows as isize - 1) as usize;
+        u[y * columns + (x as isize + dx).clamp(0, columns as isize - 1) as usize]
+    };
+    at(-1, 0) + at(1, 0) + at(0, -1) + 2.0 * at(0, 1)
+}
+
+const SHAPES: [[usize; 2]; 5] = [[6, 16], [5, 13], [2, 3], [40, 4], [3, 100]];
+
+fn check(out: &Memory, u: &Memory, range: [usize; 2]) {
+    for (y, x) in (0..range[0]).flat_map(|y| (0..range[1]).map(move |x| (y, x))) {
+        let expected = star(&u.0, range, [y, x]);
+        assert_eq!(out.0[y * range[1] + x], expected, "at {y}, {x} of {range:?}");
+    }
+}
+
+#[test]
+fn rows_of_a_stencil_agree_with_arithmetic() {
+    for range in SHAPES {
+        let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
+        let accesses = [access(&mut out, range, Mapping::OneToOne), access(&mut u, range, AROUND)];
+        let mut longest = 0;
+        for items in halves(range) {
+            launch(
+                Form::Row,
+                items,
+                &accesses,
+                |place, out: &mut [f32], u: NeighborhoodRow<'_, f32, 2>| {
+                    longest = longest.max(place.len);
+                    let (north, south) = (u.clamped([-1, 0]), u.clamped([1, 0]));
+                    let (west, east) = (u.clamped([0, -1]), u.clamped([0, 1]));
+                    for (i, out) in out.iter_mut().enumerate() {
+                        *out = north[i] + south[i] + west[i] + 2.0 * east[i];
+                    }
+                },
+            );
+        }
+        check(&out, &u, range);
+        let expected = if range == [6, 16] || range == [3, 100] { super::RUN } else { 1 };
+        assert_eq!(longest, expected, "the longest run of {range:?}");
+    }
+}
+
+#[test]
+fn items_of_a_stencil_agree_with_arithmetic() {
+    for range in SHAPES {
+        let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
+        let accesses = [access(&mut out, range, Mapping::OneToOne), access(&mut u, range, AROUND)];
+        for items in halves(range) {
+            launch(
+                Form::Item,
+                items,
+                &accesses,
+                |_, out: &mut f32, u: NeighborhoodItem<'_, f32, 2>| {
+                    let along = u.clamped([-1, 0]) + u.clamped([1, 0]);
+                    *out = along + u.clamped([0, -1]) + 2.0 * u.clamped([0, 1]);
+                },
+            );
+        }
+        check(&out, &u, range);
+    }
+}
+
+#[test]
+fn parts_and_wholes_lead_where_they_say() {
+    let range = [6, 16];
+    let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
+    let accesses =
+        [access(&mut out, range, Mapping::Slice { dim: 1 }), access(&mut u, range, Mapping::All)];
+    // One item for each row: its part is the whole row.
+    let items = Bounds::new([1, 0, 0], [5, 1, 1]);
+    launch(
+        Form::Item,
+        items,
+        &accesses,
+        |place, mut out: PartViewMut<'_, f32, 2>, u: WholeView<'_, f32, 2>| {
+            let row = place.start[0];
+            out.row_mut([row]).copy_from_slice(u.row([row]));
+            assert_eq!(out.get([row + 1, 0]), None);
+        },
+    );
+    assert_eq!(out.0[16..80], u.0[16..80]);
+    assert!(out.0[..16].iter().chain(&out.0[80..]).all(|&element| element == -1.0));
+}

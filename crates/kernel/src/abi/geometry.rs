@@ -1,0 +1,99 @@
+//! Blocks and threads for a chunk.
+
+/// The most blocks along y and z that a device takes.
+const MOST_OUTER_BLOCKS: u64 = 65_535;
+
+/// The most blocks along x.
+const MOST_BLOCKS: u64 = (1 << 31) - 1;
+
+/// Threads of a block, unless the chunk's shape asks for more, and how many of them
+/// may be rows. Measured on an H200: a product of 4096² matrices 21.7 ms, as 256 × 1
+/// 26.9; a 5-point stencil over 16384² `f32` 1.25 ms, as 256 × 1 1.22.
+const ITEM_THREADS: u64 = 256;
+const ITEM_ROWS: u64 = 8;
+
+/// The same for threads that take runs of items. The stencil: 0.757 ms, which is as
+/// fast as a copy; as 128 × 1 0.822, as 32 × 8 0.789.
+const RUN_THREADS: u64 = 128;
+const RUN_ROWS: u64 = 4;
+
+/// The most threads of a block, and of those along z.
+const MOST_THREADS: u64 = 1024;
+const MOST_DEPTH: u64 = 64;
+
+/// The shape of a launch: x, y, z; nothing is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Blocks in the grid.
+    pub grid: [u32; 3],
+    /// Threads in a block.
+    pub block: [u32; 3],
+}
+
+impl Geometry {
+    /// The launch for a chunk that needs `threads` threads along x, y and z, each
+    /// for a run of items or for one, or `None` if no grid is that large. O(1).
+    pub(super) fn covering(threads: [u64; 3], runs: bool) -> Option<Self> {
+        let [x, y, z] = threads.map(|count| count.max(1));
+        let (full, rows) = match runs {
+            true => (RUN_THREADS, RUN_ROWS),
+            false => (ITEM_THREADS, ITEM_ROWS),
+        };
+        // Blocks are deeper where there would be too many otherwise.
+        let least_y = y.div_ceil(MOST_OUTER_BLOCKS).next_power_of_two();
+        let depth = z.div_ceil(MOST_OUTER_BLOCKS).next_power_of_two();
+        if depth > MOST_DEPTH || least_y * depth > MOST_THREADS {
+            return None;
+        }
+        let rows = rows.min(y.next_power_of_two()).max(least_y);
+        let width = (full / (rows * depth)).max(1).min(x.next_power_of_two());
+        // What a narrow chunk leaves of a block goes to its rows.
+        let rows = (full / (width * depth)).min(y.next_power_of_two()).max(rows);
+        let blocks = [x.div_ceil(width), y.div_ceil(rows), z.div_ceil(depth)];
+        (blocks[0] <= MOST_BLOCKS).then(|| Self {
+            grid: blocks.map(|count| count as u32),
+            block: [width, rows, depth].map(|count| count as u32),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(threads: [u64; 3], runs: bool) -> Option<([u32; 3], [u32; 3])> {
+        Geometry::covering(threads, runs).map(|shape| (shape.grid, shape.block))
+    }
+
+    #[test]
+    fn blocks_follow_the_shape_of_the_chunk() {
+        assert_eq!(of([1, 1, 1], false), Some(([1, 1, 1], [1, 1, 1])));
+        assert_eq!(of([1000, 1, 1], false), Some(([4, 1, 1], [256, 1, 1])));
+        assert_eq!(of([33, 1000, 2], false), Some(([2, 125, 2], [32, 8, 1])));
+        assert_eq!(of([4096, 4096, 1], true), Some(([128, 1024, 1], [32, 4, 1])));
+        assert_eq!(of([4096, 1, 1], true), Some(([32, 1, 1], [128, 1, 1])));
+        assert_eq!(of([16, 64, 1], true), Some(([1, 8, 1], [16, 8, 1])));
+    }
+
+    #[test]
+    fn what_no_grid_holds_is_refused() {
+        let wide = of([4, 1_000_000, 1_000_000], false);
+        assert_eq!(wide, Some(([4, 62_500, 62_500], [1, 16, 16])));
+        assert_eq!(of([1 << 40, 1, 1], false), None);
+        assert_eq!(of([1, 1 << 30, 1], false), None);
+        assert_eq!(of([1, 1, 1 << 30], true), None);
+    }
+
+    #[test]
+    fn every_grid_covers_its_chunk_within_the_limits() {
+        for threads in [1, 3, 31, 256, 1000, 70_000, 5_000_000].map(|n| [n % 1000 + 1, n, 7]) {
+            for runs in [false, true] {
+                let (grid, block) = of(threads, runs).unwrap();
+                let size = |axis: usize| u64::from(grid[axis]) * u64::from(block[axis]);
+                assert!((0..3).all(|axis| size(axis) >= threads[axis]), "{threads:?}");
+                assert!(block.iter().product::<u32>() <= MOST_THREADS as u32, "{block:?}");
+                assert!(u64::from(grid[1].max(grid[2])) <= MOST_OUTER_BLOCKS, "{grid:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The host's side of a launch: from a chunk and the memory bound to its accesses
+//! to the parameters of the entry point.
+
+use core::fmt;
+
+use super::blocks::{AccessBlock, LaunchBlock};
+use super::describe::{Description, Form, ViewKind, ViewParameter};
+use super::{ALIGNMENT, Geometry, RUN};
+use crate::bounds::{Bounds, Layout};
+
+/// The items of a launch, in three dimensions, of which the index space has the
+/// first ones; the rest are of size 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The items to run: at least one.
+    pub items: Bounds<3>,
+    /// The size of the whole index space.
+    pub global: [usize; 3],
+}
+
+/// Memory for one access of a launch. Boxes in three dimensions, as in [`Chunk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessMemory {
+    /// Where the first element of `extent` is on the device.
+    pub address: u64,
+    /// The elements that the allocation holds, row-major.
+    pub extent: Bounds<3>,
+    /// The box that the chunk declared, or the smallest box around what it did.
+    pub part: Bounds<3>,
+    /// The buffer's size.
+    pub buffer: [usize; 3],
+    /// How the access's range mapper relates items to elements.
+    pub mapping: Mapping,
+}
+
+/// Range mappers, as far as a device must know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// An item's own element.
+    OneToOne,
+    /// What is around it.
+    Neighborhood {
+        /// Elements to either side, per dimension.
+        border: [usize; 3],
+        /// Whether diagonals are left out.
+        axes_only: bool,
+    },
+    /// The whole buffer.
+    All,
+    /// Everything along one dimension.
+    Slice {
+        /// The dimension.
+        dim: usize,
+    },
+    /// Any other box, known to the host alone.
+    Opaque,
+}
+
+/// Why a chunk cannot be launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// There is not one memory for each view.
+    AccessCount {
+        /// Views of the kernel.
+        views: usize,
+        /// Memories given.
+        given: usize,
+    },
+    /// A view cannot show what the access maps to, on a device.
+    Mapping {
+        /// The access's position.
+        access: usize,
+        /// The view.
+        view: ViewKind,
+        /// The mapping.
+        mapping: Mapping,
+    },
+    /// The allocation does not hold what the chunk touches.
+    Incomplete {
+        /// The access's position.
+        access: usize,
+    },
+    /// The allocation is not aligned to [`ALIGNMENT`].
+    Misaligned {
+        /// The access's position.
+        access: usize,
+    },
+    /// No grid is large enough.
+    TooLarge {
+        /// The chunk's size.
+        range: [usize; 3],
+    },
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AccessCount { views, given } => {
+                write!(f, "the kernel has {views} views, but {given} accesses")
+            }
+            Self::Mapping { access, view: ViewKind::OwnPart, mapping: Mapping::Opaque } => write!(
+                f,
+                "access {access} writes through a range mapper that only the host can evaluate; \
+                 on devices, write through `one_to_one` or `slice`"
+            ),
+            Self::Mapping { access, view, mapping } => {
+                write!(f, "access {access} maps {mapping:?}, which a view {view:?} cannot show")
+            }
+            Self::Incomplete { access } => {
+                write!(
+                    f,
+                    "the memory bound to access {access} does not hold what its chunk touches"
+                )
+            }
+            Self::Misaligned { access } => {
+                write!(f, "the memory bound to access {access} is not aligned to {ALIGNMENT} bytes")
+            }
+            Self::TooLarge { range } => {
+                write!(f, "no launch has room for {range:?} items: cut the index space finer")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LaunchError {}
+
+/// Writes the parameters of a launch but for what the kernel takes by value, and
+/// says how large the launch is. `sink` gets bytes and the alignment at which to
+/// append them.
+///
+/// # Errors
+/// See [`LaunchError`]; `sink` may have got some bytes then.
+pub fn write_parameters(
+    kernel: &Description,
+    chunk: &Chunk,
+    accesses: &[AccessMemory],
+    sink: &mut dyn FnMut(&[u8], usize),
+) -> Result<Geometry, LaunchError> {
+    let (views, given) = (kernel.views.len(), accesses.len());
+    if views != given {
+        return Err(LaunchError::AccessCount { views, given });
+    }
+    for (access, (view, memory)) in kernel.views.iter().zip(accesses).enumerate() {
+        check(access, view, memory, chunk)?;
+    }
+    let launch = launch_block(kernel, chunk, accesses);
+    sink(&launch.to_bytes(), align_of::<LaunchBlock>());
+    for memory in accesses {
+        sink(&memory.address.to_ne_bytes(), align_of::<u64>());
+        sink(&access_block(memory).to_bytes(), align_of::<AccessBlock>());
+    }
+    let range = chunk.items.range();
+    Geometry::covering(threads(kernel.dims, &launch), launch.run > 1)
+        .ok_or(LaunchError::TooLarge { range })
+}
+
+fn check(
+    access: usize,
+    view: &ViewParameter,
+    memory: &AccessMemory,
+    chunk: &Chunk,
+) -> Result<(), LaunchError> {
+    let Some(touched) = touched(view.kind, memory, chunk) else {
+        let (view, mapping) = (view.kind, memory.mapping);
+        return Err(LaunchError::Mapping { access, view, mapping });
+    };
+    let complete = match view.kind {
+        ViewKind::Whole => memory.extent == touched,
+        _ => memory.extent.contains_all(&touched),
+    };
+    match complete {
+        false => Err(LaunchError::Incomplete { access }),
+        true if !memory.address.is_multiple_of(ALIGNMENT) => {
+            Err(LaunchError::Misaligned { access })
+        }
+        true => Ok(()),
+    }
+}
+
+/// The box of elements that views of this kind lead to, or `None` if the mapping
+/// is not one for such views.
+fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bounds<3>> {
+    match (view, memory.mapping) {
+        (ViewKind::Own, Mapping::OneToOne) => Some(chunk.items),
+        (ViewKind::Neighborhood, Mapping::Neighborhood { border, .. }) => {
+            let (min, max) = (chunk.items.min(), chunk.items.max());
+            let least = core::array::from_fn(|dim| min[dim].saturating_sub(border[dim]));
+            let most = core::array::from_fn(|dim| {
+                max[dim].saturating_add(border[dim]).min(memory.buffer[dim])
+            });
+            Some(Bounds::new(least, most))
+        }
+        (ViewKind::Whole, Mapping::All) => Some(Bounds::from_range(memory.buffer)),
+        (ViewKind::Part, Mapping::Slice { .. } | Mapping::Opaque)
+        | (ViewKind::OwnPart, Mapping::Slice { .. }) => Some(memory.part),
+        _ => None,
+    }
+}
+
+fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> LaunchBlock {
+    let (interior_min, interior_max) = interior(kernel.dims, accesses);
+    let aligned = kernel.form == Form::Row && aligned(kernel, chunk, accesses);
+    LaunchBlock {
+        offset: words(chunk.items.min()),
+        range: words(chunk.items.range()),
+        global: words(chunk.global),
+        interior_min,
+        interior_max,
+        run: if aligned { RUN as u64 } else { 1 },
+    }
+}
+
+/// The items from which every neighbourhood stays inside of its buffer.
+fn interior(dims: usize, accesses: &[AccessMemory]) -> ([u64; 3], [u64; 3]) {
+    let (mut min, mut max) = ([0; 3], [u64::MAX; 3]);
+    for memory in accesses {
+        let Mapping::Neighborhood { border, .. } = memory.mapping else { continue };
+        for dim in 0..dims {
+            min[dim] = min[dim].max(border[dim] as u64);
+            max[dim] = max[dim].min(memory.buffer[dim].saturating_sub(border[dim]) as u64);
+        }
+    }
+    (min, max)
+}
+
+/// Whether every row that the kernel sees may be taken in runs of [`RUN`].
+fn aligned(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
+    let Some(fastest) = kernel.dims.checked_sub(1) else { return false };
+    let of_rows =
+        |view: &ViewParameter| matches!(view.kind, ViewKind::Own | ViewKind::Neighborhood);
+    let mut rows = kernel.views.iter().zip(accesses).filter(|(view, _)| of_rows(view));
+    rows.all(|(_, memory)| {
+        let start = chunk.items.min()[fastest] - memory.extent.min()[fastest];
+        let strides = Layout::row_major(&memory.extent).strides();
+        start.is_multiple_of(RUN)
+            && strides[..fastest].iter().all(|stride| stride.is_multiple_of(RUN))
+    })
+}
+
+fn access_block(memory: &AccessMemory) -> AccessBlock {
+    let (mut border, mut axes_only, mut slice_dim) = ([0; 3], 0, 0);
+    match memory.mapping {
+        Mapping::Neighborhood { border: reach, axes_only: axes } => {
+            (border, axes_only) = (reach, u32::from(axes));
+        }
+        Mapping::Slice { dim } => slice_dim = dim as u32,
+        Mapping::OneToOne | Mapping::All | Mapping::Opaque => {}
+    }
+    AccessBlock {
+        origin: words(memory.extent.min()),
+        strides: words(Layout::row_major(&memory.extent).strides()),
+        part_min: words(memory.part.min()),
+        part_max: words(memory.part.max()),
+        buffer: words(memory.buffer),
+        border: words(border),
+        axes_only,
+        slice_dim,
+    }
+}
+
+/// Threads along x, y and z for one step each.
+fn threads(dims: usize, launch: &LaunchBlock) -> [u64; 3] {
+    let size = |back: usize| dims.checked_sub(back).map_or(1, |dim| launch.range[dim]);
+    [size(1).div_ceil(launch.run), size(2), size(3)]
+}
+
+fn words(coordinates: [usize; 3]) -> [u64; 3] {
+    coordinates.map(|coordinate| coordinate as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    const fn view(kind: ViewKind, writes: bool) -> ViewParameter {
+        ViewParameter { kind, writes, dims: 2, size: 4, align: 4 }
+    }
+
+    fn kernel(form: Form, views: &'static [ViewParameter]) -> Description {
+        Description { name: "k", entry: "k", form, dims: 2, views, scalars: &[] }
+    }
+
+    const STENCIL: &[ViewParameter] =
+        &[view(ViewKind::Own, true), view(ViewKind::Neighborhood, false)];
+
+    const AROUND: Mapping = Mapping::Neighborhood { border: [1, 2, 0], axes_only: true };
+
+    fn memory(extent: Bounds<3>, mapping: Mapping) -> AccessMemory {
+        AccessMemory { address: 4096, extent, part: extent, buffer: [64, 64, 1], mapping }
+    }
+
+    /// Items 16 to 32 of rows 8 to 24.
+    const CHUNK: Chunk = Chunk { items: Bounds::new([8, 16, 0], [24, 32, 1]), global: [64, 64, 1] };
+
+    fn write(
+        kernel: &Description,
+        accesses: &[AccessMemory],
+    ) -> Result<(Geometry, Vec<u64>), LaunchError> {
+        let mut bytes = Vec::new();
+        let geometry = write_parameters(kernel, &CHUNK, accesses, &mut |piece, alignment| {
+            assert_eq!(bytes.len() % alignment, 0);
+            bytes.extend_from_slice(piece);
+        })?;
+        let words = bytes.chunks_exact(8);
+        Ok((geometry, words.map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect()))
+    }
+
+    fn whole() -> Bounds<3> {
+        Bounds::from_range([64, 64, 1])
+    }
+
+    #[test]
+    fn parameters_are_in_the_order_of_the_calling_convention() {
+        let accesses = [memory(whole(), Mapping::OneToOne), memory(whole(), AROUND)];
+        let (geometry, words) = write(&kernel(Form::Item, STENCIL), &accesses).unwrap();
+        assert_eq!(geometry, Geometry { grid: [1, 1, 1], block: [16, 16, 1] });
+        assert_eq!(words[..9], [8, 16, 0, 16, 16, 1, 64, 64, 1]);
+        assert_eq!(words[9..16], [1, 2, 0, 63, 62, u64::MAX, 1]);
+        let neighborhood = &words[16 + 20..];
+        assert_eq!(neighborhood[0], 4096);
+        assert_eq!(neighborhood[1..7], [0, 0, 0, 64, 1, 1]);
+        assert_eq!(neighborhood[7..13], [0, 0, 0, 64, 64, 1]);
+        assert_eq!(neighborhood[13..], [64, 64, 1, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn rows_are_taken_in_runs_only_where_memory_is_aligned_for_it() {
+        let run = |first: usize, second: usize, width: usize| {
+            let extent = |x| Bounds::new([7, x, 0], [40, x + width, 1]);
+            let accesses =
+                [memory(extent(first), Mapping::OneToOne), memory(extent(second), AROUND)];
+            let (geometry, words) = write(&kernel(Form::Row, STENCIL), &accesses).unwrap();
+            assert_eq!(u64::from(geometry.block[0] * geometry.grid[0]), 16 / words[15]);
+            words[15]
+        };
+        assert_eq!(run(8, 12, 32), 4);
+        // The second row begins at another place, or rows have an odd stride.
+        assert_eq!(run(8, 14, 32), 1);
+        assert_eq!(run(8, 12, 30), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_that_names_the_access() {
+        let own = memory(whole(), Mapping::OneToOne);
+        let cases = [
+            (memory(whole(), Mapping::All), "access 1 maps All"),
+            // Two columns to the left and right are declared, one is there.
+            (memory(Bounds::new([7, 15, 0], [25, 33, 1]), AROUND), "does not hold"),
+            (AccessMemory { address: 8, ..memory(whole(), AROUND) }, "aligned to 16"),
+        ];
+        for (memory, expected) in cases {
+            let error = write(&kernel(Form::Item, STENCIL), &[own, memory]).unwrap_err();
+            assert!(std::format!("{error}").contains(expected), "{error}");
+        }
+        let missing = write(&kernel(Form::Item, STENCIL), &[own]).unwrap_err();
+        assert_eq!(missing, LaunchError::AccessCount { views: 2, given: 1 });
+    }
+
+    #[test]
+    fn parts_of_items_come_from_slices_alone() {
+        const OWN_PART: &[ViewParameter] = &[view(ViewKind::OwnPart, true)];
+        let kernel = kernel(Form::Item, OWN_PART);
+        let (_, words) = write(&kernel, &[memory(whole(), Mapping::Slice { dim: 1 })]).unwrap();
+        assert_eq!(words.last(), Some(&(1 << 32)));
+        let error = write(&kernel, &[memory(whole(), Mapping::Opaque)]).unwrap_err();
+        assert!(std::format!("{error}").contains("only the host can evaluate"), "{error}");
+    }
+
+    #[test]
+    fn a_whole_view_takes_the_whole_buffer() {
+        const WHOLE: &[ViewParameter] = &[view(ViewKind::Whole, false)];
+        let kernel = kernel(Form::Item, WHOLE);
+        assert!(write(&kernel, &[memory(whole(), Mapping::All)]).is_ok());
+        let part = memory(Bounds::from_range([64, 63, 1]), Mapping::All);
+        assert_eq!(write(&kernel, &[part]), Err(LaunchError::Incomplete { access: 0 }));
+    }
+}

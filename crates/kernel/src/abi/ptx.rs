@@ -1,0 +1,185 @@
+//! Reads signatures out of compiled modules: the device's side, to compare with
+//! the host's. Knows as much of the assembly as that takes.
+
+use core::fmt;
+
+use super::describe::{Description, Parameter};
+
+/// An entry point of a compiled module, as its text has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    parameters: &'a str,
+}
+
+/// A compiled module and a kernel's description do not agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignatureError {
+    /// The module has no entry point of this name.
+    NoEntry {
+        /// The kernel.
+        kernel: &'static str,
+        /// The entry point that it should have.
+        entry: &'static str,
+    },
+    /// A parameter is not what the host would write.
+    Parameter {
+        /// The kernel.
+        kernel: &'static str,
+        /// The parameter's position.
+        position: usize,
+        /// What the host would write; nothing if it has no more parameters.
+        host: Option<Parameter>,
+        /// What the module reads; nothing if it has no more.
+        module: Option<Parameter>,
+    },
+}
+
+/// The entry points of a module, in order. O(length of the text).
+pub fn entries(ptx: &str) -> impl Iterator<Item = Entry<'_>> {
+    ptx.split(".entry ").skip(1).filter_map(|text| {
+        let (name, rest) = text.split_once('(')?;
+        let (parameters, _) = rest.split_once(')')?;
+        Some(Entry { name: name.trim(), parameters })
+    })
+}
+
+impl<'a> Entry<'a> {
+    /// Its parameters, in order.
+    pub fn parameters(&self) -> impl Iterator<Item = Parameter> + use<'a> {
+        self.parameters.split(',').filter(|text| !text.trim().is_empty()).map(parameter)
+    }
+}
+
+/// Compares a kernel's description with its entry point in a module.
+///
+/// # Errors
+/// The first difference.
+pub fn check_signature(ptx: &str, kernel: &Description) -> Result<(), SignatureError> {
+    let Description { name, entry, .. } = *kernel;
+    let Some(found) = entries(ptx).find(|found| found.name == entry) else {
+        return Err(SignatureError::NoEntry { kernel: name, entry });
+    };
+    let (mut host, mut module) = (kernel.parameters(), found.parameters());
+    for position in 0.. {
+        match (host.next(), module.next()) {
+            (None, None) => break,
+            (host, module) if host == module => {}
+            (host, module) => {
+                return Err(SignatureError::Parameter { kernel: name, position, host, module });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of `.param .u64 .ptr .align 16 name` and `.param .align 8 .b8 name[128]`: a
+/// pointer's alignment is that of what it leads to, so only arrays have one.
+fn parameter(text: &str) -> Parameter {
+    let unit = text.split_whitespace().find_map(unit).unwrap_or(0);
+    let count = |text: &str| text.split_once('[')?.1.split_once(']')?.0.parse().ok();
+    match count(text) {
+        Some(count) => Parameter { size: count, align: alignment(text).unwrap_or(unit) },
+        None => Parameter { size: unit, align: unit },
+    }
+}
+
+/// Bytes of a type, as in `.u64`.
+fn unit(word: &str) -> Option<usize> {
+    let bits = word.strip_prefix(['.'])?.strip_prefix(['u', 's', 'b', 'f'])?;
+    bits.parse::<usize>().ok().map(|bits| bits / 8)
+}
+
+fn alignment(text: &str) -> Option<usize> {
+    text.split_once(".align ")?.1.split_whitespace().next()?.parse().ok()
+}
+
+impl fmt::Display for SignatureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoEntry { kernel, entry } => write!(
+                f,
+                "the compiled module has no entry point `{entry}` for the kernel `{kernel}`: it \
+                 is older than the program; build again"
+            ),
+            Self::Parameter { kernel, position, host, module } => write!(
+                f,
+                "parameter {position} of the kernel `{kernel}` is {} on the host and {} in the \
+                 compiled module: one is older than the other; build again",
+                Shown(host),
+                Shown(module)
+            ),
+        }
+    }
+}
+
+impl core::error::Error for SignatureError {}
+
+struct Shown<'a>(&'a Option<Parameter>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(Parameter { size, align }) => write!(f, "{size} bytes aligned to {align}"),
+            None => write!(f, "absent"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::super::describe::{Form, ScalarParameter, ViewKind, ViewParameter};
+    use super::*;
+
+    const KERNEL: Description = Description {
+        name: "step",
+        entry: "step_f32",
+        form: Form::Item,
+        dims: 1,
+        views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
+        scalars: &[ScalarParameter::of::<f32>("c"), ScalarParameter::of::<[u16; 3]>("d")],
+    };
+
+    const PTX: &str = "
+.visible .entry other()
+{
+}
+.visible .entry step_f32(
+	.param .align 8 .b8 step_param_0[128],
+	.param .u64 .ptr .align 16 step_param_1,
+	.param .align 8 .b8 step_param_2[152],
+	.param .f32 step_param_3,
+	.param .align 2 .b8 step_param_4[6]
+)
+";
+
+    #[test]
+    fn the_same_signature_is_found() {
+        assert_eq!(check_signature(PTX, &KERNEL), Ok(()));
+        assert_eq!(entries(PTX).next().unwrap().parameters().count(), 0);
+    }
+
+    #[test]
+    fn every_difference_is_found() {
+        for (old, new, position) in [
+            ("step_param_0[128]", "step_param_0[120]", 0),
+            (".param .f32", ".param .f64", 3),
+            (".align 2", ".align 4", 4),
+            (",\n\t.param .align 2 .b8 step_param_4[6]", "", 4),
+            ("step_param_4[6]", "step_param_4[6],\n\t.param .u8 step_param_5", 5),
+        ] {
+            let error = check_signature(&PTX.replace(old, new), &KERNEL).unwrap_err();
+            let SignatureError::Parameter { position: found, .. } = error else { panic!() };
+            assert_eq!(found, position, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_entry_point_is_named() {
+        let error = check_signature(".visible .entry other()", &KERNEL).unwrap_err().to_string();
+        assert!(error.contains("`step_f32`") && error.contains("`step`"), "{error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Kernels as values: what `#[kernel]` makes of a function, for hosts to run or
+//! to launch. Knows neither queues nor drivers.
+
+use crate::abi::{AccessMemory, Chunk, Description, Geometry, LaunchError, write_parameters};
+use crate::item::{Item, Row};
+use crate::module::Module;
+
+/// A kernel with what it takes by value; implemented by `#[kernel]`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a compiled kernel",
+    note = "put `#[kernel]` on a function; of a generic one, list the instances: \
+            `#[kernel(instances(f32, f64))]`"
+)]
+pub trait Kernel: Copy + Send + Sync + 'static {
+    /// Its names and parameters.
+    const DESCRIPTION: Description;
+
+    /// The module that holds its code for devices.
+    fn module() -> &'static Module;
+
+    /// Hands on what it takes by value, each value in pieces with their alignment.
+    fn put_scalars(&self, sink: &mut dyn FnMut(&[u8], usize));
+
+    /// Writes all parameters of the launch of one chunk, and says how large it
+    /// is. `accesses` are in the order of the kernel's views; `sink` gets bytes
+    /// and the alignment at which to append them.
+    ///
+    /// # Errors
+    /// See [`LaunchError`].
+    fn put_launch(
+        &self,
+        chunk: &Chunk,
+        accesses: &[AccessMemory],
+        sink: &mut dyn FnMut(&[u8], usize),
+    ) -> Result<Geometry, LaunchError> {
+        let geometry = write_parameters(&Self::DESCRIPTION, chunk, accesses, sink)?;
+        self.put_scalars(sink);
+        Ok(geometry)
+    }
+}
+
+/// A kernel over `K` dimensions that is called with items. `Views` are its views,
+/// in the order of the accesses: one bare view, or a tuple.
+///
+/// ```
+/// # use celerity_kernel::{Code, Module};
+/// use celerity_kernel::{Item, ItemKernel, kernel};
+///
+/// #[kernel]
+/// fn scale(_item: Item<1>, x: &mut f32, by: f32) {
+///     *x *= by;
+/// }
+///
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn main() {
+/// let mut x = 3.0;
+/// scale { by: 2.0 }.item(Item::new([0], [1]), &mut x);
+/// assert_eq!(x, 6.0);
+/// # }
+/// ```
+///
+/// What does not fit is a compile error: views of another element type,
+///
+/// ```compile_fail,E0277
+/// # use celerity_kernel::{Code, Item, ItemKernel, Module, kernel};
+/// # #[kernel]
+/// # fn scale(_item: Item<1>, x: &mut f32, by: f32) {}
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn launch<K: for<'a> ItemKernel<1, &'a mut f64>>(kernel: K) {}
+/// # fn main() {
+/// launch(scale { by: 2.0 }); // for a buffer of `f64`
+/// # }
+/// ```
+///
+/// a neighbourhood of other dimensions than the index space,
+///
+/// ```compile_fail,E0277
+/// # use celerity_kernel::{Code, Item, Module, NeighborhoodItem, kernel};
+/// #[kernel]
+/// fn smooth(_item: Item<1>, (out, u): (&mut f32, NeighborhoodItem<'_, f32, 2>)) {
+///     *out = u.clamped([0, 0]);
+/// }
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn main() {}
+/// ```
+///
+/// a value that is no number,
+///
+/// ```compile_fail,E0277
+/// # use celerity_kernel::{Code, Item, Module, kernel};
+/// #[kernel]
+/// fn scale(_item: Item<1>, x: &mut f32, twice: bool) {}
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn main() {}
+/// ```
+///
+/// or an instance of a generic kernel that was not compiled.
+///
+/// ```compile_fail,E0277
+/// # use celerity_kernel::{Code, Item, Kernel, Module, kernel};
+/// #[kernel(instances(f32, f64))]
+/// fn copy<T: Copy + Send + Sync + 'static>(_item: Item<1>, (to, from): (&mut T, &T)) {
+///     *to = *from;
+/// }
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn launch<K: Kernel>(kernel: K) {}
+/// # fn main() {
+/// launch(copy::<u8>::new());
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the kernel `{Self}` does not take these views per item: `{Views}`",
+    note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
+            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
+)]
+pub trait ItemKernel<const K: usize, Views>: Kernel {
+    /// Runs one item on the host.
+    fn item(&self, item: Item<K>, views: Views);
+}
+
+/// A kernel over `K` dimensions that is called with rows of items. Otherwise as
+/// [`ItemKernel`].
+#[diagnostic::on_unimplemented(
+    message = "the kernel `{Self}` does not take these views per row: `{Views}`",
+    note = "views must match the accesses in number, order and element type: `&[T]` and \
+            `&mut [T]` for `one_to_one`, `NeighborhoodRow` for the neighbourhoods, `WholeView` \
+            for `all`"
+)]
+pub trait RowKernel<const K: usize, Views>: Kernel {
+    /// Runs one row on the host.
+    fn row(&self, row: Row<K>, views: Views);
+}

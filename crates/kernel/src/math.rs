@@ -1,0 +1,139 @@
+//! Mathematical functions with the same bits on host and device. No tables of
+//! the platform, no approximate instructions.
+//!
+//! | functions | accuracy |
+//! | --- | --- |
+//! | [`sqrt`], [`mul_add`], [`floor`], [`ceil`], [`trunc`], [`round`] | exact: rounded once, as IEEE 754 says |
+//! | all others | those of musl, which `libm` is a port of: as a rule below 1 unit in the last place |
+//!
+//! On devices `sqrt` and `mul_add` are instructions; the others are `libm`'s code
+//! on host and device alike. They are functions, not methods: where a program
+//! links `std`, methods of these names are `std`'s, with bits of their own.
+//!
+//! ```
+//! use celerity_kernel::math;
+//! assert_eq!(math::sqrt(2.25_f32), 1.5);
+//! assert_eq!(math::mul_add(2.0_f64, 3.0, 1.0), 7.0);
+//! ```
+
+/// `f32` and `f64`; sealed.
+pub trait Float: Copy + sealed::Sealed {}
+
+impl Float for f32 {}
+impl Float for f64 {}
+
+/// Instructions of the device, which `libm` would spell out in integers.
+#[cfg(target_arch = "nvptx64")]
+mod exact {
+    pub(super) use core::intrinsics::{fmaf32 as fmaf, fmaf64 as fma};
+    pub(super) use core::intrinsics::{sqrtf32 as sqrtf, sqrtf64 as sqrt};
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+use libm as exact;
+
+macro_rules! functions {
+    ($(
+        $(#[$docs:meta])*
+        $name:ident($($argument:ident),*) = $module:ident::{$single:ident, $double:ident};
+    )*) => {
+        $(
+            $(#[$docs])*
+            #[must_use]
+            #[inline]
+            pub fn $name<F: Float>($($argument: F),*) -> F {
+                F::$name($($argument),*)
+            }
+        )*
+
+        mod sealed {
+            use super::exact;
+
+            pub trait Sealed: Sized {
+                $(fn $name($($argument: Self),*) -> Self;)*
+            }
+
+            impl Sealed for f32 {
+                $(
+                    #[inline]
+                    fn $name($($argument: Self),*) -> Self {
+                        $module::$single($($argument),*)
+                    }
+                )*
+            }
+
+            impl Sealed for f64 {
+                $(
+                    #[inline]
+                    fn $name($($argument: Self),*) -> Self {
+                        $module::$double($($argument),*)
+                    }
+                )*
+            }
+        }
+    };
+}
+
+functions! {
+    /// The square root; NaN below 0.
+    sqrt(x) = exact::{sqrtf, sqrt};
+    /// `x * factor + term`, rounded once.
+    mul_add(x, factor, term) = exact::{fmaf, fma};
+    /// The largest integer that is not above `x`.
+    floor(x) = libm::{floorf, floor};
+    /// The smallest integer that is not below `x`.
+    ceil(x) = libm::{ceilf, ceil};
+    /// The integer from `x` towards 0.
+    trunc(x) = libm::{truncf, trunc};
+    /// The nearest integer, halves away from 0.
+    round(x) = libm::{roundf, round};
+    /// e to the power of `x`.
+    exp(x) = libm::{expf, exp};
+    /// 2 to the power of `x`.
+    exp2(x) = libm::{exp2f, exp2};
+    /// The natural logarithm.
+    ln(x) = libm::{logf, log};
+    /// The logarithm to base 2.
+    log2(x) = libm::{log2f, log2};
+    /// The logarithm to base 10.
+    log10(x) = libm::{log10f, log10};
+    /// `x` to the power of `exponent`.
+    pow(x, exponent) = libm::{powf, pow};
+    /// The sine of an angle in radians.
+    sin(x) = libm::{sinf, sin};
+    /// The cosine of an angle in radians.
+    cos(x) = libm::{cosf, cos};
+    /// The tangent of an angle in radians.
+    tan(x) = libm::{tanf, tan};
+    /// The angle of the point (`x`, `y`), in radians.
+    atan2(y, x) = libm::{atan2f, atan2};
+    /// The hyperbolic tangent.
+    tanh(x) = libm::{tanhf, tanh};
+    /// The cubic root.
+    cbrt(x) = libm::{cbrtf, cbrt};
+    /// The distance of the point (`x`, `y`) from the origin.
+    hypot(x, y) = libm::{hypotf, hypot};
+    /// The error function.
+    erf(x) = libm::{erff, erf};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_functions_round_once() {
+        assert_eq!(sqrt(2_f32).to_bits(), 0x3fb5_04f3);
+        // The product alone would be rounded to 1.
+        let tiny = 1.0 / f64::from(1 << 30);
+        assert_eq!(mul_add(1.0 + tiny, 1.0 - tiny, -1.0), -(tiny * tiny));
+        assert_eq!(round(-2.5_f32), -3.0);
+        assert_eq!(trunc(-2.5_f64), -2.0);
+    }
+
+    #[test]
+    fn arguments_are_in_order() {
+        assert_eq!(pow(2_f32, 10.0), 1024.0);
+        assert_eq!(atan2(0_f64, -1.0), core::f64::consts::PI);
+    }
+}

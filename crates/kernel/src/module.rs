@@ -1,0 +1,179 @@
+//! Compiled kernels as they are embedded in a program. Knows no compiler and no
+//! driver.
+
+use core::fmt;
+
+/// The kernels of one crate, compiled for devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// The crate's name.
+    pub name: &'static str,
+    /// Their code.
+    pub code: Code,
+}
+
+/// What a build found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Text in NVIDIA's portable assembly, one for each architecture asked for,
+    /// in increasing order.
+    Ptx(&'static [Ptx]),
+    /// There was no compiler for devices. What was missing, and how to get it.
+    Missing(&'static str),
+}
+
+/// A module for one architecture, and all that are newer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Ptx {
+    /// The compute capability, as in `sm_80`: 80.
+    pub architecture: u32,
+    /// The text.
+    pub text: &'static str,
+}
+
+/// Why a module has no code for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoCode {
+    /// The program was built without a compiler for devices.
+    Missing {
+        /// The crate of the kernels.
+        module: &'static str,
+        /// What was missing, and how to get it.
+        remedy: &'static str,
+    },
+    /// The device is older than anything that the kernels were compiled for.
+    TooOld {
+        /// The crate of the kernels.
+        module: &'static str,
+        /// The device's compute capability.
+        device: u32,
+        /// The lowest that there is code for.
+        lowest: u32,
+    },
+}
+
+impl Module {
+    /// The newest code that a device of the given compute capability (8.0 is 80)
+    /// can run. O(architectures).
+    ///
+    /// # Errors
+    /// See [`NoCode`].
+    pub fn ptx(&self, device: u32) -> Result<&'static str, NoCode> {
+        let module = self.name;
+        let texts = match self.code {
+            Code::Ptx(texts) => texts,
+            Code::Missing(remedy) => return Err(NoCode::Missing { module, remedy }),
+        };
+        match texts.iter().rev().find(|ptx| ptx.architecture <= device) {
+            Some(ptx) => Ok(ptx.text),
+            None => {
+                let lowest = texts.first().map_or(u32::MAX, |ptx| ptx.architecture);
+                Err(NoCode::TooOld { module, device, lowest })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ptx(texts) => f.debug_list().entries(*texts).finish(),
+            Self::Missing(remedy) => write!(f, "Missing({remedy:?})"),
+        }
+    }
+}
+
+impl fmt::Debug for Ptx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{} ({} bytes)", self.architecture, self.text.len())
+    }
+}
+
+impl fmt::Display for NoCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { module, remedy } => write!(
+                f,
+                "the kernels of `{module}` were not compiled for devices when the program was \
+                 built: {remedy}"
+            ),
+            Self::TooOld { module, device, lowest } => write!(
+                f,
+                "the kernels of `{module}` were compiled for sm_{lowest} and newer, the device is \
+                 an sm_{device}: ask for sm_{device} in the build script of `{module}`"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for NoCode {}
+
+/// Makes a crate of kernels: stands once, at the crate's root.
+///
+/// On hosts it embeds what the crate's build script has compiled; on devices it
+/// is the panic handler.
+///
+/// ```text
+/// #![no_std]
+/// celerity_kernel::module!();
+/// ```
+#[macro_export]
+macro_rules! module {
+    () => {
+        /// The kernels of this crate, compiled for devices.
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub static MODULE: $crate::Module =
+            include!(concat!(env!("OUT_DIR"), "/celerity_module.rs"));
+
+        #[cfg(target_arch = "nvptx64")]
+        #[allow(unsafe_code)]
+        mod celerity_device {
+            ::core::arch::global_asm!(".shared .align 16 .b8 celerity_launch[48];");
+
+            #[unsafe(no_mangle)]
+            static mut celerity_record: *mut $crate::device::Record = ::core::ptr::null_mut();
+
+            // The compiler calls it for comparisons of slices.
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, len: usize) -> i32 {
+                // SAFETY: passed on.
+                unsafe { $crate::device::compare(left, right, len) }
+            }
+
+            #[panic_handler]
+            fn panic(info: &::core::panic::PanicInfo<'_>) -> ! {
+                // SAFETY: the host sets it before the first launch, or leaves it.
+                $crate::device::fail(info, unsafe { celerity_record })
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: Module = Module {
+        name: "waves",
+        code: Code::Ptx(&[
+            Ptx { architecture: 80, text: "eighty" },
+            Ptx { architecture: 90, text: "ninety" },
+        ]),
+    };
+
+    #[test]
+    fn a_device_gets_the_newest_code_that_it_can_run() {
+        assert_eq!(MODULE.ptx(80), Ok("eighty"));
+        assert_eq!(MODULE.ptx(89), Ok("eighty"));
+        assert_eq!(MODULE.ptx(100), Ok("ninety"));
+        let error = NoCode::TooOld { module: "waves", device: 75, lowest: 80 };
+        assert_eq!(MODULE.ptx(75), Err(error));
+    }
+
+    #[test]
+    fn code_that_was_not_compiled_says_how_to_get_it() {
+        let module = Module { name: "waves", code: Code::Missing("install a compiler") };
+        let NoCode::Missing { remedy, .. } = module.ptx(90).unwrap_err() else { panic!() };
+        assert_eq!(remedy, "install a compiler");
+    }
+}

@@ -1,0 +1,286 @@
+//! Views as kernels on devices get them: for each type of view, how it is called
+//! in a signature and how it is made from the parameters of a launch.
+#![allow(unsafe_code)]
+
+use crate::abi::{AccessBlock, DevicePointer, Exclusive, Place, Shared, ViewKind, ViewParameter};
+use crate::bounds::{Bounds, Layout};
+use crate::neighborhood::{Limits, NeighborhoodItem, NeighborhoodRow, Reach};
+use crate::part::PartView;
+use crate::part_mut::PartViewMut;
+use crate::whole::WholeView;
+
+/// A type of view that a kernel over `K` dimensions can have; sealed.
+///
+/// The hidden part is between the code that `#[kernel]` generates and the views.
+#[diagnostic::on_unimplemented(
+    message = "a {K}-dimensional kernel cannot have the view `{Self}`",
+    label = "not a view that this kernel can have",
+    note = "`&T`, `&mut T`, `&[T]`, `&mut [T]` and neighbourhoods need an index space and a buffer \
+            of equal dimensionality; `WholeView` and `PartView` may differ from it"
+)]
+pub trait View<const K: usize>: sealed::Sealed {
+    /// The view in a signature.
+    const PARAMETER: ViewParameter;
+
+    /// The base address in a signature.
+    #[doc(hidden)]
+    type Pointer: DevicePointer;
+
+    /// What a view borrows from.
+    #[doc(hidden)]
+    type State;
+
+    /// # Safety
+    /// `pointer` and `block` come from [`write_parameters`], for a launch that
+    /// `place` belongs to, and the memory is there while the state lives.
+    ///
+    /// [`write_parameters`]: crate::abi::write_parameters
+    #[doc(hidden)]
+    unsafe fn state(
+        pointer: &mut Self::Pointer,
+        block: &AccessBlock,
+        place: &Place<K>,
+    ) -> Self::State;
+
+    /// # Safety
+    /// The view is gone before the state is, and there is one at a time.
+    #[doc(hidden)]
+    unsafe fn view(state: &mut Self::State) -> Self;
+}
+
+/// What elements of views on devices are.
+pub trait DeviceElement: Copy + Send + Sync + 'static {}
+
+impl<T: Copy + Send + Sync + 'static> DeviceElement for T {}
+
+const fn parameter<T>(kind: ViewKind, writes: bool, dims: usize) -> ViewParameter {
+    ViewParameter { kind, writes, dims, size: size_of::<T>(), align: align_of::<T>() }
+}
+
+/// The address of the first element that belongs to `place`.
+///
+/// # Safety
+/// As [`View::state`], for a view of elements that belong to items.
+#[inline]
+unsafe fn own<P: DevicePointer, const K: usize>(
+    pointer: &mut P,
+    block: &AccessBlock,
+    place: &Place<K>,
+) -> *mut P::Element {
+    // SAFETY: the allocation holds the element of every item of the launch.
+    unsafe { pointer.address().add(block.position(place.start, place.aligned)) }
+}
+
+impl<T: DeviceElement, const K: usize> View<K> for &T {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, false, K);
+    type Pointer = Shared<T>;
+    type State = *const T;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<K>) -> *const T {
+        // SAFETY: passed on.
+        unsafe { own(pointer, block, place) }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut *const T) -> Self {
+        // SAFETY: an element of the allocation, which the launch only reads.
+        unsafe { &**state }
+    }
+}
+
+impl<T: DeviceElement, const K: usize> View<K> for &mut T {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, true, K);
+    type Pointer = Exclusive<T>;
+    type State = *mut T;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Exclusive<T>, block: &AccessBlock, place: &Place<K>) -> *mut T {
+        // SAFETY: passed on.
+        unsafe { own(pointer, block, place) }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut *mut T) -> Self {
+        // SAFETY: the element of an item that this thread alone handles.
+        unsafe { &mut **state }
+    }
+}
+
+impl<T: DeviceElement, const K: usize> View<K> for &[T] {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, false, K);
+    type Pointer = Shared<T>;
+    type State = (*const T, usize);
+
+    #[inline]
+    unsafe fn state(
+        pointer: &mut Shared<T>,
+        block: &AccessBlock,
+        place: &Place<K>,
+    ) -> (*const T, usize) {
+        // SAFETY: passed on.
+        (unsafe { own(pointer, block, place) }, place.len)
+    }
+
+    #[inline]
+    unsafe fn view(&mut (first, len): &mut (*const T, usize)) -> Self {
+        // SAFETY: elements of the allocation, side by side, which are only read.
+        unsafe { core::slice::from_raw_parts(first, len) }
+    }
+}
+
+impl<T: DeviceElement, const K: usize> View<K> for &mut [T] {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, true, K);
+    type Pointer = Exclusive<T>;
+    type State = (*mut T, usize);
+
+    #[inline]
+    unsafe fn state(
+        pointer: &mut Exclusive<T>,
+        block: &AccessBlock,
+        place: &Place<K>,
+    ) -> (*mut T, usize) {
+        // SAFETY: passed on.
+        (unsafe { own(pointer, block, place) }, place.len)
+    }
+
+    #[inline]
+    unsafe fn view(&mut (first, len): &mut (*mut T, usize)) -> Self {
+        // SAFETY: elements of items that this thread alone handles.
+        unsafe { core::slice::from_raw_parts_mut(first, len) }
+    }
+}
+
+impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Neighborhood, false, D);
+    type Pointer = Shared<T>;
+    type State = NeighborhoodRow<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+        let border = crate::abi::first(block.border);
+        let reach = match block.axes_only {
+            0 => Reach::boxed(border),
+            _ => Reach::along_axes(border),
+        };
+        let limits = match place.interior {
+            true => Limits::UNREACHED,
+            false => Limits::of(&reach, crate::abi::first(block.buffer), place.start, place.len),
+        };
+        let strides = block.layout(place.aligned).strides();
+        // SAFETY: the allocation holds what `reach` allows from every item.
+        unsafe {
+            let first = own(pointer, block, place);
+            NeighborhoodRow::from_parts(first, strides, reach, limits, place.len)
+        }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        *state
+    }
+}
+
+impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D> {
+    const PARAMETER: ViewParameter = <NeighborhoodRow<'a, T, D> as View<D>>::PARAMETER;
+    type Pointer = Shared<T>;
+    type State = NeighborhoodRow<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+        // SAFETY: passed on.
+        unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        let row: *const NeighborhoodRow<'a, T, D> = state;
+        // SAFETY: the caller keeps the state longer than the view.
+        unsafe { (*row).first_item() }
+    }
+}
+
+impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for WholeView<'a, T, D> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Whole, false, D);
+    type Pointer = Shared<T>;
+    type State = WholeView<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
+        let range: [usize; D] = crate::abi::first(block.buffer);
+        let len = range.iter().product();
+        // SAFETY: the allocation is the whole buffer, and is only read.
+        WholeView::from_parts(unsafe { core::slice::from_raw_parts(pointer.address(), len) }, range)
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        *state
+    }
+}
+
+impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<'a, T, D> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Part, false, D);
+    type Pointer = Shared<T>;
+    type State = PartView<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
+        // SAFETY: the allocation holds the declared box, which is only read.
+        unsafe { PartView::of_box(pointer.address(), block.layout(false), declared(block)) }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        *state
+    }
+}
+
+impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::OwnPart, true, K);
+    type Pointer = Exclusive<T>;
+    type State = (*mut T, Layout<K>, Bounds<K>);
+
+    #[inline]
+    unsafe fn state(
+        pointer: &mut Exclusive<T>,
+        block: &AccessBlock,
+        place: &Place<K>,
+    ) -> Self::State {
+        let (mut min, mut max) = (place.start, place.start.map(|index| index + 1));
+        if let Some(fastest) = max.last_mut() {
+            *fastest += place.len - 1;
+        }
+        let dim = block.slice_dim as usize;
+        if dim < K {
+            (min[dim], max[dim]) = (0, block.buffer[dim] as usize);
+        }
+        (pointer.address(), block.layout(false), Bounds::new(min, max))
+    }
+
+    #[inline]
+    unsafe fn view(&mut (base, layout, part): &mut Self::State) -> Self {
+        // SAFETY: the box of items that this thread alone handles.
+        unsafe { PartViewMut::new(base, layout, part) }
+    }
+}
+
+#[inline]
+fn declared<const D: usize>(block: &AccessBlock) -> Bounds<D> {
+    Bounds::new(crate::abi::first(block.part_min), crate::abi::first(block.part_max))
+}
+
+mod sealed {
+    use super::*;
+
+    pub trait Sealed {}
+    impl<T> Sealed for &T {}
+    impl<T> Sealed for &mut T {}
+    impl<T> Sealed for &[T] {}
+    impl<T> Sealed for &mut [T] {}
+    impl<T, const D: usize> Sealed for NeighborhoodRow<'_, T, D> {}
+    impl<T, const D: usize> Sealed for NeighborhoodItem<'_, T, D> {}
+    impl<T, const D: usize> Sealed for WholeView<'_, T, D> {}
+    impl<T, const D: usize> Sealed for PartView<'_, T, D> {}
+    impl<T, const D: usize> Sealed for PartViewMut<'_, T, D> {}
+}
