@@ -1,0 +1,251 @@
+//! The backend: a node's lanes, as streams of its GPUs and lanes of the host.
+//! Decides nothing about order or coherence.
+//!
+//! Each GPU has a thread that puts jobs on its streams and sees them end, so
+//! that neither the launch of a kernel (2.4 µs) nor the wait for it costs the
+//! caller anything.
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use celerity_executor::{
+    AllocError, Backend, BasePtr, Clock, Completion, CpuBackend, CpuPool, ElementArray, Job,
+    LaneId, LaneLayout, Waker,
+};
+use celerity_idag::{DeviceId, InstructionId, MemoryId};
+use celerity_regions::Box3;
+use smallvec::SmallVec;
+
+use crate::driver::{DriverError, Event, Gpu, Place};
+use crate::gpus::{Gpus, Links};
+use crate::memory::{DeviceMemory, PinnedPool};
+use crate::transfer::{self, Array};
+
+mod lane;
+mod queue;
+mod reports;
+mod submitter;
+mod timer;
+
+use queue::{DeviceQueue, Message, Order, Work};
+use reports::Reports;
+
+/// How a backend goes about its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CudaConfig {
+    /// Bytes that may be resident in each device's memory, if limited.
+    pub device_memory_limit: Option<u64>,
+    /// Whether GPUs copy from and to each other's memory where they can. If not,
+    /// such copies have to be staged in host memory.
+    pub peer_copies: bool,
+    /// Jobs that are seen to end together, at most. With 1, the job that a fault
+    /// belongs to is always known; with more, kernels cost less.
+    pub batch: usize,
+    /// How long a GPU's thread looks for work and for ends of jobs without a
+    /// break. To wake it takes up to 200 µs on virtual machines.
+    pub spin: Duration,
+}
+
+impl Default for CudaConfig {
+    fn default() -> Self {
+        Self {
+            device_memory_limit: None,
+            peer_copies: true,
+            batch: 16,
+            spin: Duration::from_millis(1),
+        }
+    }
+}
+
+/// A node's GPUs, and its host lanes.
+//
+// Field order is drop order: jobs end before the memory goes that they use.
+pub struct CudaBackend {
+    layout: LaneLayout,
+    host: CpuBackend,
+    queues: Vec<DeviceQueue>,
+    memories: Vec<DeviceMemory>,
+    pinned: PinnedPool,
+    gpus: Arc<Gpus>,
+    devices: Vec<Gpu>,
+    links: Links,
+    /// Allocations in devices' memories.
+    owners: HashMap<BasePtr, DeviceId>,
+    /// By lane of a device, then device: the last event of its memory that the
+    /// lane has waited for.
+    seen: Vec<Vec<u64>>,
+    reports: Arc<Reports>,
+}
+
+/// The lanes of one device.
+fn lanes_per_device() -> usize {
+    LaneLayout::new(1).count() - LaneLayout::new(0).count()
+}
+
+impl CudaBackend {
+    /// A node whose `D0`, `D1`, … are the given GPUs. Host work runs on `pool`.
+    ///
+    /// # Errors
+    /// If a GPU cannot be used.
+    ///
+    /// # Panics
+    /// If there is no such GPU.
+    pub fn new(
+        gpus: &Arc<Gpus>,
+        devices: &[Gpu],
+        config: &CudaConfig,
+        pool: &Arc<CpuPool>,
+        waker: Waker,
+    ) -> Result<Self, DriverError> {
+        let reports = Arc::new(Reports::new(waker.clone()));
+        let driver = gpus.driver();
+        let queue = |&gpu: &Gpu| DeviceQueue::start(gpus, gpu, config, &reports);
+        let memory = |&gpu: &Gpu| DeviceMemory::new(driver, gpu, config.device_memory_limit);
+        let lanes = devices.len() * lanes_per_device();
+        Ok(Self {
+            layout: LaneLayout::new(devices.len()),
+            host: CpuBackend::new(0, None, pool, waker),
+            queues: devices.iter().map(queue).collect::<Result<_, _>>()?,
+            memories: devices.iter().map(memory).collect::<Result<_, _>>()?,
+            pinned: PinnedPool::new(driver),
+            links: gpus.connect(devices, config.peer_copies)?,
+            gpus: gpus.clone(),
+            devices: devices.to_vec(),
+            owners: HashMap::new(),
+            seen: vec![vec![0; devices.len()]; lanes],
+            reports,
+        })
+    }
+
+    /// Whether copies from the memory of one device to that of another are
+    /// direct. What cannot be copied directly must not be asked for.
+    #[must_use]
+    pub fn has_link(&self, from: DeviceId, to: DeviceId) -> bool {
+        self.links.has(from, to)
+    }
+
+    fn order(&mut self, instruction: InstructionId, lane: LaneId, job: Job) -> Order {
+        let device = lane.slot() / lanes_per_device();
+        let mut users = SmallVec::<[usize; 2]>::from_elem(device, 1);
+        let work = match job {
+            Job::Kernel { kernel, chunk, arguments } => Work::Kernel { kernel, chunk, arguments },
+            Job::Copy { source, target, elements, elem_size } => {
+                for array in [&source, &target] {
+                    users.extend(self.owners.get(&array.base).map(|&owner| slot(owner)));
+                }
+                Work::Copy(self.transfers(device, source, target, &elements, elem_size))
+            }
+            Job::Host { .. } => unreachable!("{instruction} is a host job on a device's lane"),
+        };
+        let after = self.memory_events(lane, &users);
+        Order { lane: lane.slot() % lanes_per_device(), instruction, work, after }
+    }
+
+    fn transfers(
+        &self,
+        device: usize,
+        source: ElementArray,
+        target: ElementArray,
+        elements: &Box3,
+        elem_size: u64,
+    ) -> transfer::Transfers {
+        let max_pitch = self.gpus.info(self.devices[device]).max_pitch;
+        let [source, target] = [source, target].map(|array| self.locate(array));
+        transfer::plan(&source, &target, elements, elem_size, max_pitch)
+    }
+
+    fn locate(&self, array: ElementArray) -> Array {
+        let owner = self.owners.get(&array.base);
+        let place = owner.map_or(Place::Host, |&owner| Place::Gpu(self.devices[slot(owner)]));
+        let address = array.base.as_ptr().expose_provenance() as u64;
+        Array { place, address, extent: array.extent }
+    }
+
+    /// What a lane has to wait for before it uses memory of these devices that
+    /// is newer than its last wait. An event that cannot be had is left out: its
+    /// GPU has failed, and so will the job.
+    fn memory_events(&mut self, lane: LaneId, devices: &[usize]) -> SmallVec<[Event; 1]> {
+        let seen = &mut self.seen[lane.slot()];
+        let mut events = SmallVec::new();
+        for &device in devices {
+            if let Ok(Some((number, event))) = self.memories[device].ready()
+                && seen[device] < number
+            {
+                seen[device] = number;
+                events.push(event);
+            }
+        }
+        events
+    }
+}
+
+impl Backend for CudaBackend {
+    fn layout(&self) -> LaneLayout {
+        self.layout
+    }
+
+    fn alloc(
+        &mut self,
+        memory: MemoryId,
+        bytes: u64,
+        alignment: u64,
+    ) -> Result<BasePtr, AllocError> {
+        let Some(device) = memory.device() else { return self.pinned.alloc(bytes, alignment) };
+        let address = self.memories[slot(device)].alloc(bytes, alignment)?;
+        let base = BasePtr::of_raw(pointer(address)).expect("memory does not start at 0");
+        self.owners.insert(base, device);
+        Ok(base)
+    }
+
+    unsafe fn free(&mut self, memory: MemoryId, base: BasePtr) {
+        let Some(device) = memory.device() else { return self.pinned.free(base) };
+        self.owners.remove(&base).expect("freed memory was allocated here");
+        // SAFETY: passed on; what used it has been reported, so it has ended.
+        unsafe { self.memories[slot(device)].free(base.as_ptr().expose_provenance() as u64) };
+    }
+
+    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
+        let device = lane.slot() / lanes_per_device();
+        let Some(host_lane) = lane.slot().checked_sub(self.seen.len()) else {
+            let order = self.order(instruction, lane, job);
+            self.reports.expect_one();
+            return self.queues[device].send(Message::Order(order));
+        };
+        let host_lane = u16::try_from(host_lane).expect("lane slots come from lane ids");
+        // SAFETY: passed on.
+        unsafe { self.host.enqueue(LaneId::from_slot(host_lane), instruction, job) };
+    }
+
+    fn poll(&mut self, out: &mut Vec<Completion>) {
+        self.reports.take(out);
+        self.host.poll(out);
+    }
+
+    fn cancel(&mut self) {
+        self.reports.cancel();
+        self.host.cancel();
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.reports.is_quiet() && self.host.is_quiet()
+    }
+
+    fn time_jobs(&mut self, clock: Clock) {
+        self.queues.iter().for_each(|queue| queue.send(Message::Time(clock.clone())));
+        self.host.time_jobs(clock);
+    }
+}
+
+fn slot(device: DeviceId) -> usize {
+    usize::try_from(device.index()).expect("device counts are small")
+}
+
+fn pointer(address: u64) -> *mut u8 {
+    let address = usize::try_from(address).expect("64-bit hosts only");
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! One lane of a GPU: what is on its stream, in batches that end with an event.
+
+use std::collections::VecDeque;
+
+use celerity_executor::{Span, Time};
+use celerity_idag::InstructionId;
+use smallvec::SmallVec;
+
+use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
+
+/// Jobs that are seen to end together.
+pub(super) type Jobs = SmallVec<[InstructionId; 16]>;
+
+pub(super) struct Lane {
+    pub(super) stream: Stream,
+    /// Whether nothing may start any more, since something has failed.
+    pub(super) halted: bool,
+    /// Jobs with no event behind them yet.
+    open: Jobs,
+    batches: VecDeque<Batch>,
+}
+
+struct Batch {
+    event: Event,
+    jobs: Jobs,
+    timing: Option<JobTiming>,
+}
+
+/// How to tell when a job has run that is timed, and in a batch of its own.
+pub(super) struct JobTiming {
+    /// Recorded before the job.
+    pub(super) start: Event,
+    /// What the events are compared with.
+    pub(super) epoch: Epoch,
+}
+
+/// An event of which it is known when it happened.
+#[derive(Clone, Copy)]
+pub(super) struct Epoch {
+    pub(super) event: Event,
+    pub(super) time: Time,
+}
+
+impl JobTiming {
+    fn span(&self, driver: &dyn Driver, end: Event) -> Option<Span> {
+        let at = |event| Some(self.epoch.time + driver.elapsed(self.epoch.event, event).ok()?);
+        let start = at(self.start)?;
+        Some(Span { start, end: at(end)?.max(start) })
+    }
+}
+
+/// A batch that has ended.
+pub(super) struct Ended {
+    pub(super) jobs: Jobs,
+    /// Of its only job, if that was timed.
+    pub(super) span: Option<Span>,
+    /// Nobody uses them any more.
+    pub(super) events: SmallVec<[Event; 2]>,
+}
+
+impl Lane {
+    pub(super) fn new(driver: &dyn Driver, gpu: Gpu) -> Result<Self, DriverError> {
+        Ok(Self {
+            stream: driver.create_stream(gpu)?,
+            halted: false,
+            open: Jobs::new(),
+            batches: VecDeque::new(),
+        })
+    }
+
+    /// Notes a job that has been put on the stream.
+    pub(super) fn started(&mut self, instruction: InstructionId) {
+        self.open.push(instruction);
+    }
+
+    /// How many jobs have no event behind them.
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Ends the batch with an event, which has been recorded on the stream.
+    pub(super) fn seal(&mut self, event: Event, timing: Option<JobTiming>) {
+        let jobs = std::mem::take(&mut self.open);
+        self.batches.push_back(Batch { event, jobs, timing });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.batches.is_empty()
+    }
+
+    /// The oldest batch, if it has ended.
+    ///
+    /// # Errors
+    /// What has failed on the GPU.
+    pub(super) fn poll(&mut self, driver: &dyn Driver) -> Result<Option<Ended>, DriverError> {
+        match self.batches.front() {
+            Some(batch) if driver.query(batch.event)? => {}
+            _ => return Ok(None),
+        }
+        Ok(self.batches.pop_front().map(|Batch { event, jobs, timing }| {
+            let span = timing.as_ref().and_then(|timing| timing.span(driver, event));
+            let start = timing.map(|timing| timing.start);
+            Ended { jobs, span, events: [event].into_iter().chain(start).collect() }
+        }))
+    }
+
+    /// Forgets everything on the lane, and returns it, oldest first.
+    pub(super) fn give_up(&mut self) -> Jobs {
+        self.halted = true;
+        let sealed = self.batches.drain(..).flat_map(|batch| batch.jobs);
+        let mut jobs: Jobs = sealed.collect();
+        jobs.append(&mut self.open);
+        jobs
+    }
+}

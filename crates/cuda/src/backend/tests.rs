@@ -1,0 +1,472 @@
+//! The backend contract, and what is this backend's own, on a driver without
+//! GPUs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use celerity_executor::{
+    Arguments, BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, HostFunction, Launch,
+    NoDeviceCode, Parameters,
+};
+use celerity_idag::{AllocationId, BoundAccess, Placement};
+use celerity_regions::Region;
+use celerity_tdag::BufferId;
+
+use super::*;
+use crate::driver::FakeDriver;
+
+/// A kernel of a fake driver: its parameters are the bases of its accesses.
+struct Coded {
+    module: Arc<CodeModule>,
+    entry: &'static str,
+}
+
+impl DeviceCode for Coded {
+    fn module(&self) -> &Arc<CodeModule> {
+        &self.module
+    }
+
+    fn entry(&self) -> &str {
+        self.entry
+    }
+
+    fn launch(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
+        let mut parameters = Parameters::default();
+        parameters.push(chunk.volume());
+        memory.iter().for_each(|memory| parameters.push_address(memory.base));
+        Ok(Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0, parameters })
+    }
+}
+
+impl DeviceKernel for Coded {
+    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
+        unreachable!("there are no CPU devices here");
+    }
+
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        Ok(self)
+    }
+}
+
+/// A kernel for CPUs only.
+struct Uncoded;
+
+impl DeviceKernel for Uncoded {
+    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+}
+
+/// `data[i] += 1`, for as many 64-bit numbers as the chunk has items.
+fn increment(launch: &crate::FakeLaunch) -> Result<(), String> {
+    let (count, base): (u64, u64) = (launch.parameter(0), launch.parameter(8));
+    for index in 0..count {
+        let element = super::pointer(base + 8 * index).cast::<u64>();
+        // SAFETY: the tests pass memory of `count` numbers.
+        unsafe { *element += 1 };
+    }
+    Ok(())
+}
+
+struct Node {
+    fake: Arc<FakeDriver>,
+    backend: CudaBackend,
+    module: Arc<CodeModule>,
+    issued: u64,
+    done: Vec<Completion>,
+}
+
+impl Node {
+    fn new(fake: FakeDriver, devices: u16, config: &CudaConfig) -> Self {
+        let fake = fake
+            .with_kernel("increment", increment)
+            .with_kernel("fault", |_| Err("an illegal address".to_owned()));
+        let fake = Arc::new(fake);
+        let gpus = Gpus::new(fake.clone(), None).unwrap();
+        let devices: Vec<_> = (0..devices).map(Gpu::from_slot).collect();
+        let pool = CpuPool::new(1).unwrap();
+        let backend = CudaBackend::new(&gpus, &devices, config, &pool, Arc::new(|| {})).unwrap();
+        let source = CodeSource::Ptx("increment fault".into());
+        let module = CodeModule::new("test", source);
+        Self { fake, backend, module, issued: 0, done: Vec::new() }
+    }
+
+    fn with_seed(seed: u64, devices: u16) -> Self {
+        let fake = FakeDriver::new(usize::from(devices), 1 << 30).with_seed(seed);
+        Self::new(fake, devices, &CudaConfig::default())
+    }
+
+    fn kernel(&self, entry: &'static str) -> Arc<Coded> {
+        Arc::new(Coded { module: self.module.clone(), entry })
+    }
+
+    fn job(&self, entry: &'static str, count: usize, base: BasePtr) -> Job {
+        let extent = Box3::from_range([count]);
+        let allocation = AllocationId::from_index(0);
+        let placement = Some(Placement { allocation, memory: device_memory(0), extent });
+        let access = BoundAccess {
+            buffer: BufferId::from_index(0),
+            placement,
+            region: Region::from(extent),
+        };
+        let arguments = Arguments::new(Box::new([access]), |_| Some(base));
+        Job::Kernel { kernel: self.kernel(entry), chunk: extent, arguments }
+    }
+
+    fn issue(&mut self, lane: u16, job: Job) -> InstructionId {
+        let instruction = InstructionId::from_index(self.issued);
+        self.issued += 1;
+        // SAFETY: the tests order what touches the same memory by lanes and by
+        // waiting, and free nothing before that.
+        unsafe { self.backend.enqueue(LaneId::from_slot(lane), instruction, job) };
+        instruction
+    }
+
+    /// Waits for everything that has been issued.
+    fn finish(&mut self) {
+        let start = Instant::now();
+        while (self.done.len() as u64) < self.issued {
+            self.backend.poll(&mut self.done);
+            assert!(start.elapsed() < Duration::from_secs(60), "only {} done", self.done.len());
+            std::thread::yield_now();
+        }
+    }
+
+    fn wait_until_quiet(&self) {
+        let start = Instant::now();
+        while !self.backend.is_quiet() {
+            assert!(start.elapsed() < Duration::from_secs(60), "lanes stay busy");
+            std::thread::yield_now();
+        }
+    }
+
+    /// The failure among what has been reported.
+    fn failure(&self) -> &Completion {
+        self.done.iter().find(|it| it.panic.is_some()).expect("something has failed")
+    }
+}
+
+const COPIES: u16 = 2;
+
+fn device_memory(device: u64) -> MemoryId {
+    MemoryId::of_device(DeviceId::from_index(device))
+}
+
+/// The host lane for copies comes last.
+fn host_task_lane(node: &Node) -> u16 {
+    u16::try_from(node.backend.seen.len()).unwrap()
+}
+
+fn copy(source: BasePtr, target: BasePtr, count: usize) -> Job {
+    let extent = Box3::from_range([count]);
+    let [source, target] = [source, target].map(|base| ElementArray { base, extent });
+    Job::Copy { source, target, elements: extent, elem_size: 8 }
+}
+
+fn numbers(base: BasePtr, count: usize) -> Vec<u64> {
+    // SAFETY: the tests hold host memory of so many numbers, and wait first.
+    unsafe { std::slice::from_raw_parts(base.as_ptr().cast::<u64>(), count) }.to_vec()
+}
+
+#[test]
+fn new_memory_is_zeroed_before_kernels_and_copies_use_it() {
+    for seed in 1..40 {
+        let mut node = Node::with_seed(seed, 1);
+        let on_device = node.backend.alloc(device_memory(0), 800, 8).unwrap();
+        let on_host = node.backend.alloc(MemoryId::HOST, 800, 8).unwrap();
+        for _ in 0..5 {
+            let job = node.job("increment", 100, on_device);
+            node.issue(0, job);
+        }
+        node.finish();
+        node.issue(COPIES, copy(on_device, on_host, 100));
+        node.finish();
+        assert_eq!(numbers(on_host, 100), [5; 100], "seed {seed}");
+    }
+}
+
+#[test]
+fn copies_go_between_devices_and_wait_for_the_targets_memory() {
+    for seed in 1..40 {
+        let mut node = Node::with_seed(seed, 2);
+        let [first, second] =
+            [0, 1].map(|device| node.backend.alloc(device_memory(device), 80, 8).unwrap());
+        let on_host = node.backend.alloc(MemoryId::HOST, 80, 8).unwrap();
+        let job = node.job("increment", 10, first);
+        node.issue(1, job);
+        node.finish();
+        // On the lane of the first; the second's memory is zeroed on a stream of
+        // another GPU.
+        node.issue(COPIES, copy(first, second, 10));
+        node.finish();
+        node.issue(3 + COPIES, copy(second, on_host, 10));
+        node.finish();
+        assert_eq!(numbers(on_host, 10), [1; 10], "seed {seed}");
+    }
+}
+
+#[test]
+fn jobs_of_a_lane_share_events() {
+    let mut node = Node::with_seed(1, 1);
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    let job = node.job("increment", 1, base);
+    node.issue(0, job);
+    node.finish();
+    node.fake.pause();
+    let before = node.fake.counts();
+    for _ in 0..160 {
+        let job = node.job("increment", 1, base);
+        node.issue(0, job);
+    }
+    node.fake.resume();
+    node.finish();
+    let after = node.fake.counts();
+    assert_eq!(after.launches - before.launches, 160);
+    assert_eq!(after.loads, 1, "a module is loaded once");
+    assert!(after.records - before.records >= 10, "batches have a bound");
+    let order: Vec<_> = node.done.iter().map(|completion| completion.instruction).collect();
+    assert!(order.is_sorted(), "one lane keeps its order");
+}
+
+#[test]
+fn a_thread_that_never_looks_twice_sees_jobs_end() {
+    let fake = FakeDriver::new(1, 1 << 20);
+    let config = CudaConfig { spin: Duration::ZERO, ..CudaConfig::default() };
+    let mut node = Node::new(fake, 1, &config);
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    for _ in 0..50 {
+        let job = node.job("increment", 1, base);
+        node.issue(0, job);
+        node.finish();
+    }
+    let on_host = node.backend.alloc(MemoryId::HOST, 8, 8).unwrap();
+    node.issue(COPIES, copy(base, on_host, 1));
+    node.finish();
+    assert_eq!(numbers(on_host, 1), [50]);
+}
+
+#[test]
+fn host_jobs_run_beside_devices() {
+    let mut node = Node::with_seed(1, 2);
+    let ran = Arc::new(AtomicUsize::new(0));
+    for lane in 0..7 {
+        let ran = ran.clone();
+        let function: HostFunction = Box::new(move |_| {
+            ran.fetch_add(1, Ordering::SeqCst);
+        });
+        let arguments = Arguments::new(Box::default(), |_| None);
+        let lane = host_task_lane(&node) + lane;
+        node.issue(lane, Job::Host { function, arguments });
+    }
+    node.finish();
+    assert_eq!(ran.load(Ordering::SeqCst), 7);
+}
+
+#[test]
+fn a_fault_is_reported_once_and_stops_the_device() {
+    let config = CudaConfig { batch: 1, ..CudaConfig::default() };
+    let mut node = Node::new(FakeDriver::new(1, 1 << 20), 1, &config);
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    node.fake.pause();
+    let job = node.job("fault", 1, base);
+    let faulty = node.issue(0, job);
+    let job = node.job("increment", 1, base);
+    node.issue(0, job);
+    node.fake.resume();
+    node.wait_until_quiet();
+    node.backend.poll(&mut node.done);
+    let Completion { instruction, panic, .. } = node.failure();
+    let text = panic.as_ref().unwrap();
+    assert!(*instruction == faulty && text.contains("an illegal address"), "{text}");
+    assert_eq!(node.done.len(), 1, "what came after it is not reported");
+}
+
+#[test]
+fn a_fault_is_not_blamed_on_what_was_started_later() {
+    let mut node = Node::with_seed(1, 1);
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    let job = node.job("fault", 1, base);
+    let faulty = node.issue(1, job);
+    let start = Instant::now();
+    // Until the failure is seen, everything that is issued fails with it.
+    while node.done.is_empty() {
+        let job = node.job("increment", 1, base);
+        node.issue(0, job);
+        node.backend.poll(&mut node.done);
+        assert!(start.elapsed() < Duration::from_secs(60), "the fault is not seen");
+    }
+    node.wait_until_quiet();
+    node.backend.poll(&mut node.done);
+    let text = node.failure().panic.clone().unwrap();
+    let named = node.failure().instruction == faulty || text.contains(&faulty.to_string());
+    assert!(named && text.contains("an illegal address"), "{text}");
+}
+
+/// Does not know how it is launched.
+struct Clueless(Arc<CodeModule>);
+
+impl DeviceCode for Clueless {
+    fn module(&self) -> &Arc<CodeModule> {
+        &self.0
+    }
+
+    fn entry(&self) -> &'static str {
+        "increment"
+    }
+
+    fn launch(
+        &self,
+        _chunk: &Box3,
+        _memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
+        panic!("no idea")
+    }
+}
+
+impl DeviceKernel for Clueless {
+    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        Ok(self)
+    }
+}
+
+#[test]
+fn a_panic_in_what_users_write_is_a_failure_of_the_job() {
+    let mut node = Node::with_seed(1, 1);
+    let kernel: Arc<dyn DeviceKernel> = Arc::new(Clueless(node.module.clone()));
+    let arguments = Arguments::new(Box::default(), |_| None);
+    node.issue(0, Job::Kernel { kernel, chunk: Box3::UNIT, arguments });
+    node.finish();
+    let text = node.failure().panic.clone().unwrap();
+    assert_eq!(text, "how to launch it cannot be told: no idea");
+}
+
+#[test]
+fn jobs_are_timed_when_that_is_asked_for() {
+    let mut node = Node::with_seed(1, 1);
+    let since = Instant::now();
+    node.backend.time_jobs(Arc::new(move || celerity_executor::Time::elapsed(since)));
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    for _ in 0..20 {
+        let job = node.job("increment", 1, base);
+        node.issue(0, job);
+    }
+    node.finish();
+    let spans: Vec<_> = node.done.iter().map(|it| it.span.expect("every job is timed")).collect();
+    assert!(spans.iter().all(|span| span.start <= span.end));
+    assert!(spans.is_sorted_by_key(|span| span.start), "one lane, one after another");
+}
+
+#[test]
+fn kernels_that_cannot_run_say_why() {
+    let mut node = Node::with_seed(1, 1);
+    let arguments = || Arguments::new(Box::default(), |_| None);
+    let chunk = Box3::from_range([1]);
+    let kernel: Arc<dyn DeviceKernel> = Arc::new(Uncoded);
+    node.issue(0, Job::Kernel { kernel, chunk, arguments: arguments() });
+    let kernel = node.kernel("absent");
+    node.issue(1, Job::Kernel { kernel, chunk, arguments: arguments() });
+    node.finish();
+    let text = |index: usize| {
+        let failed = node.done.iter().find(|it| it.instruction.index() == index as u64);
+        failed.unwrap().panic.clone().unwrap()
+    };
+    assert!(text(0).contains("no code for this device"), "{}", text(0));
+    assert!(text(1).contains("no kernel `absent`"), "{}", text(1));
+}
+
+#[test]
+fn an_access_outside_of_what_was_declared_is_reported() {
+    // Access 1 went to elements 3 to 9 of one dimension, 7 times; minima are
+    // kept as distances from the top.
+    let mut record = [0_u64; 14];
+    record[7..].copy_from_slice(&[7, !3, !0, !0, 9, 0, 0]);
+    let fake = FakeDriver::new(1, 1 << 20).with_variable("celerity_out_of_bounds", &record);
+    let mut node = Node::new(fake, 1, &CudaConfig::default());
+    let source = CodeSource::Ptx("increment celerity_out_of_bounds".into());
+    node.module = CodeModule::new("checked", source);
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    let job = node.job("increment", 1, base);
+    node.issue(0, job);
+    node.finish();
+    let text = node.failure().panic.clone().unwrap();
+    let expected = "kernel `increment` touched elements that its task does not declare: 7 times \
+                    through access 1, in [3,0,0]..[10,1,1]";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn nothing_starts_after_a_cancellation() {
+    let mut node = Node::with_seed(1, 1);
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    node.backend.cancel();
+    for _ in 0..10 {
+        let job = node.job("increment", 1, base);
+        node.issue(0, job);
+    }
+    node.wait_until_quiet();
+    assert_eq!(node.fake.counts().launches, 0);
+}
+
+#[test]
+fn waking_follows_every_report() {
+    let fake = FakeDriver::new(1, 1 << 20).with_kernel("nothing", |_| Ok(()));
+    let gpus = Gpus::new(Arc::new(fake), None).unwrap();
+    let (sender, woken) = std::sync::mpsc::channel();
+    let sender = Mutex::new(sender);
+    let waker: Waker = Arc::new(move || sender.lock().unwrap().send(()).unwrap());
+    let pool = CpuPool::new(1).unwrap();
+    let devices = [Gpu::from_slot(0)];
+    let mut backend =
+        CudaBackend::new(&gpus, &devices, &CudaConfig::default(), &pool, waker).unwrap();
+    let module = CodeModule::new("test", CodeSource::Ptx("nothing".into()));
+    let kernel = Arc::new(Coded { module, entry: "nothing" });
+    let arguments = Arguments::new(Box::default(), |_| None);
+    let job = Job::Kernel { kernel, chunk: Box3::UNIT, arguments };
+    // SAFETY: the kernel touches no memory.
+    unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job) };
+    let mut done = Vec::new();
+    while done.is_empty() {
+        woken.recv_timeout(Duration::from_secs(60)).expect("somebody wakes");
+        backend.poll(&mut done);
+    }
+    drop(backend);
+    drop(woken);
+}
+
+#[test]
+fn memory_has_a_limit_and_comes_back() {
+    let mut node = Node::new(FakeDriver::new(1, 1 << 20), 1, &CudaConfig::default());
+    let first = node.backend.alloc(device_memory(0), 1 << 19, 8).unwrap();
+    let error = node.backend.alloc(device_memory(0), 3 << 18, 8).unwrap_err();
+    assert_eq!(error, AllocError { resident: 1 << 19, free: Some(1 << 19) });
+    // SAFETY: it was allocated there, and nobody uses it.
+    unsafe { node.backend.free(device_memory(0), first) };
+    node.backend.alloc(device_memory(0), 3 << 18, 8).expect("what was freed is there again");
+}
+
+#[test]
+fn a_configured_limit_counts_before_the_gpus() {
+    let config = CudaConfig { device_memory_limit: Some(1000), ..CudaConfig::default() };
+    let mut node = Node::new(FakeDriver::new(1, 1 << 20), 1, &config);
+    node.backend.alloc(device_memory(0), 600, 8).unwrap();
+    let error = node.backend.alloc(device_memory(0), 600, 8).unwrap_err();
+    assert_eq!(error, AllocError { resident: 600, free: Some(400) });
+}
+
+#[test]
+fn links_are_what_the_driver_and_the_configuration_allow() {
+    let [first, second] = [0, 1].map(DeviceId::from_index);
+    let linked = Node::with_seed(1, 2);
+    assert!(linked.backend.has_link(first, second));
+    let fake = FakeDriver::new(2, 1 << 20).without_links();
+    let apart = Node::new(fake, 2, &CudaConfig::default());
+    assert!(!apart.backend.has_link(first, second) && apart.backend.has_link(first, first));
+    let config = CudaConfig { peer_copies: false, ..CudaConfig::default() };
+    let forbidden = Node::new(FakeDriver::new(2, 1 << 20), 2, &config);
+    assert!(!forbidden.backend.has_link(second, first));
+}

@@ -1,0 +1,283 @@
+//! From code modules to functions on GPUs: compiles each module once per
+//! architecture, loads it once per GPU, and keeps it. Launches nothing.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use celerity_executor::{BasePtr, BoundMemory, CodeModule, CodeSource, DeviceCode};
+use celerity_regions::{Box3, Region};
+use thiserror::Error;
+
+use crate::checked::Record;
+use crate::driver::{Driver, DriverError, Function, Gpu, Image, Module};
+
+/// Why a kernel's code cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CodeError {
+    /// It is CUDA C++, and there is nothing to compile it with.
+    #[error("module `{module}` is CUDA C++, but there is no compiler for it: {reason}")]
+    NoCompiler {
+        /// The module's name.
+        module: String,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// It does not compile.
+    #[error("module `{module}` does not compile:\n{log}")]
+    Compile {
+        /// The module's name.
+        module: String,
+        /// What the compiler says.
+        log: String,
+    },
+    /// The driver does not take it.
+    #[error("module `{module}` cannot be loaded on {gpu}: {error}")]
+    Load {
+        /// The module's name.
+        module: String,
+        /// Where.
+        gpu: Gpu,
+        /// What the driver says.
+        error: DriverError,
+    },
+    /// It is for newer GPUs only.
+    #[error("module `{module}` has no code for compute capability {capability}, which {gpu} has")]
+    TooNew {
+        /// The module's name.
+        module: String,
+        /// Where.
+        gpu: Gpu,
+        /// What the GPU can run.
+        capability: String,
+    },
+    /// The entry point does not exist.
+    #[error(
+        "module `{module}` has no kernel `{entry}`; in CUDA C++ it must be `extern \"C\" __global__`"
+    )]
+    MissingEntry {
+        /// The module's name.
+        module: String,
+        /// The name that it lacks.
+        entry: String,
+    },
+    /// The entry point takes other parameters.
+    #[error(
+        "kernel `{entry}` of module `{module}` takes {expected} bytes of parameters, but the task \
+         has {given}; its parameters must be those of the task, in order"
+    )]
+    Parameters {
+        /// The module's name.
+        module: String,
+        /// The entry point.
+        entry: String,
+        /// What it takes.
+        expected: u64,
+        /// What it would be given.
+        given: u64,
+    },
+}
+
+/// Compiles CUDA C++.
+pub trait Compiler: Send + Sync + 'static {
+    /// A binary for GPUs of the given compute capability. `name` is what the
+    /// source is called in messages.
+    ///
+    /// # Errors
+    /// [`CompileError`].
+    fn compile(
+        &self,
+        name: &str,
+        source: &str,
+        capability: (u32, u32),
+    ) -> Result<Arc<[u8]>, CompileError>;
+}
+
+/// Why there is no binary.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CompileError {
+    /// There is no compiler.
+    #[error("{0}")]
+    NoCompiler(String),
+    /// The compiler objects.
+    #[error("{0}")]
+    Rejected(String),
+}
+
+pub(crate) struct CodeLoader {
+    driver: Arc<dyn Driver>,
+    compiler: Option<Arc<dyn Compiler>>,
+    /// By GPU.
+    capabilities: Vec<Capability>,
+    /// By the module's address, which stays its own while it is held here.
+    units: Mutex<HashMap<usize, Arc<Unit>>>,
+}
+
+/// Major and minor.
+type Capability = (u32, u32);
+
+/// A module and what has become of it.
+struct Unit {
+    module: Arc<CodeModule>,
+    /// By architecture: what its source has been compiled to.
+    binaries: Mutex<HashMap<Capability, Arc<[u8]>>>,
+    /// By GPU.
+    loaded: Vec<OnceLock<Result<Loaded, CodeError>>>,
+}
+
+struct Loaded {
+    module: Module,
+    /// A module has few entry points: looking through them is faster than a map.
+    entries: Mutex<Vec<(Box<str>, Entry)>>,
+    /// Where its views record what goes wrong, if they check.
+    record: Option<Record>,
+}
+
+/// What there is to launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) function: Function,
+    /// Bytes of all parameters, where the driver can tell.
+    parameter_bytes: Option<u64>,
+    /// Of a module that checks its indices.
+    pub(crate) record: Option<Record>,
+}
+
+impl CodeLoader {
+    pub(crate) fn new(
+        driver: Arc<dyn Driver>,
+        compiler: Option<Arc<dyn Compiler>>,
+        capabilities: Vec<Capability>,
+    ) -> Self {
+        Self { driver, compiler, capabilities, units: Mutex::default() }
+    }
+
+    /// What to launch.
+    pub(crate) fn entry(&self, gpu: Gpu, code: &dyn DeviceCode) -> Result<Entry, CodeError> {
+        let unit = self.unit(code.module());
+        let loaded = unit.loaded[gpu.slot()].get_or_init(|| self.load(&unit, gpu));
+        let loaded = loaded.as_ref().map_err(Clone::clone)?;
+        let name = code.entry();
+        let mut entries = lock(&loaded.entries);
+        if let Some((_, known)) = entries.iter().find(|(known, _)| **known == *name) {
+            return Ok(*known);
+        }
+        let function = self.driver.function(loaded.module, name);
+        let function = function.map_err(|error| missing(&unit.module, name, gpu, error))?;
+        let parameter_bytes = self.driver.parameter_bytes(function);
+        let parameter_bytes =
+            parameter_bytes.map_err(|error| load_error(&unit.module, gpu, error))?;
+        let entry = Entry { function, parameter_bytes, record: loaded.record };
+        entries.push((name.into(), entry));
+        Ok(entry)
+    }
+
+    /// See [`Gpus::check`](crate::Gpus::check).
+    pub(crate) fn check(
+        &self,
+        gpu: Gpu,
+        code: &dyn DeviceCode,
+        accesses: usize,
+    ) -> Result<(), CodeError> {
+        let Some(expected) = self.entry(gpu, code)?.parameter_bytes else { return Ok(()) };
+        let region = Region::empty();
+        let base = BasePtr::dangling().as_ptr();
+        let nothing = BoundMemory { base, extent: Box3::EMPTY, region: &region };
+        // What cannot be launched for one item may well be for others.
+        let Ok(launch) = code.launch(&Box3::UNIT, &vec![nothing; accesses]) else { return Ok(()) };
+        let given = launch.parameters.as_bytes().len() as u64;
+        if given == expected {
+            return Ok(());
+        }
+        let (module, entry) = (code.module().name().to_owned(), code.entry().to_owned());
+        Err(CodeError::Parameters { module, entry, expected, given })
+    }
+
+    fn unit(&self, module: &Arc<CodeModule>) -> Arc<Unit> {
+        let mut units = lock(&self.units);
+        let unit = units.entry(Arc::as_ptr(module).addr()).or_insert_with(|| {
+            let loaded = self.capabilities.iter().map(|_| OnceLock::new()).collect();
+            Arc::new(Unit { module: module.clone(), binaries: Mutex::default(), loaded })
+        });
+        unit.clone()
+    }
+
+    fn load(&self, unit: &Unit, gpu: Gpu) -> Result<Loaded, CodeError> {
+        let load = |image| {
+            let loaded = self.driver.load(gpu, image);
+            loaded.map_err(|error| load_error(&unit.module, gpu, error))
+        };
+        let module = match unit.module.source() {
+            CodeSource::Ptx(text) => load(Image::Ptx(text))?,
+            CodeSource::PtxFor(texts) => load(Image::Ptx(self.newest(unit, texts, gpu)?))?,
+            CodeSource::Binary(code) => load(Image::Binary(code))?,
+            CodeSource::CudaCpp(source) => load(Image::Binary(&self.compiled(unit, source, gpu)?))?,
+            _ => unreachable!("all forms of code are handled"),
+        };
+        let record = self.driver.variable(module, Record::VARIABLE);
+        let record = record.map_err(|error| load_error(&unit.module, gpu, error))?;
+        let record = record.map(|(address, bytes)| Record::new(address, bytes));
+        Ok(Loaded { module, entries: Mutex::default(), record })
+    }
+
+    /// The newest text that the GPU can run.
+    fn newest<'a>(
+        &self,
+        unit: &Unit,
+        texts: &'a [(u32, Cow<'static, str>)],
+        gpu: Gpu,
+    ) -> Result<&'a str, CodeError> {
+        let (major, minor) = self.capabilities[gpu.slot()];
+        let known = major * 10 + minor;
+        let text = texts.iter().rev().find(|(needed, _)| *needed <= known);
+        text.map(|(_, text)| &**text).ok_or_else(|| CodeError::TooNew {
+            module: unit.module.name().to_owned(),
+            gpu,
+            capability: format!("{major}.{minor}"),
+        })
+    }
+
+    fn compiled(&self, unit: &Unit, source: &str, gpu: Gpu) -> Result<Arc<[u8]>, CodeError> {
+        let capability = self.capabilities[gpu.slot()];
+        // Held while compiling: GPUs of one architecture wait for one compiler.
+        let mut binaries = lock(&unit.binaries);
+        if let Some(known) = binaries.get(&capability) {
+            return Ok(known.clone());
+        }
+        let name = unit.module.name();
+        let outcome = match &self.compiler {
+            Some(compiler) => compiler.compile(name, source, capability),
+            None => Err(CompileError::NoCompiler("the run was started without one".to_owned())),
+        };
+        let binary = outcome.map_err(|error| match error {
+            CompileError::NoCompiler(reason) => {
+                CodeError::NoCompiler { module: name.to_owned(), reason }
+            }
+            CompileError::Rejected(log) => CodeError::Compile { module: name.to_owned(), log },
+        })?;
+        binaries.insert(capability, binary.clone());
+        Ok(binary)
+    }
+}
+
+fn load_error(module: &CodeModule, gpu: Gpu, error: DriverError) -> CodeError {
+    CodeError::Load { module: module.name().to_owned(), gpu, error }
+}
+
+fn missing(module: &CodeModule, entry: &str, gpu: Gpu, error: DriverError) -> CodeError {
+    if error.is_not_found() {
+        return CodeError::MissingEntry {
+            module: module.name().to_owned(),
+            entry: entry.to_owned(),
+        };
+    }
+    load_error(module, gpu, error)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What they protect is consistent between statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

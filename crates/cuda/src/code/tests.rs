@@ -1,0 +1,109 @@
+//! Loading, on a driver without GPUs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use celerity_executor::{Launch, Parameters};
+
+use super::*;
+use crate::driver::FakeDriver;
+
+struct Coded {
+    module: Arc<CodeModule>,
+    entry: &'static str,
+}
+
+impl Coded {
+    fn new(source: CodeSource, entry: &'static str) -> Self {
+        Self { module: CodeModule::new("sample", source), entry }
+    }
+}
+
+impl DeviceCode for Coded {
+    fn module(&self) -> &Arc<CodeModule> {
+        &self.module
+    }
+
+    fn entry(&self) -> &str {
+        self.entry
+    }
+
+    fn launch(
+        &self,
+        _chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
+        let mut parameters = Parameters::default();
+        memory.iter().for_each(|memory| parameters.push_address(memory.base));
+        Ok(Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0, parameters })
+    }
+}
+
+/// Counts its calls; its binaries are its sources.
+#[derive(Default)]
+struct Copying(AtomicUsize);
+
+impl Compiler for Copying {
+    fn compile(
+        &self,
+        _name: &str,
+        source: &str,
+        _capability: (u32, u32),
+    ) -> Result<Arc<[u8]>, CompileError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        match source {
+            "wrong" => Err(CompileError::Rejected("line 1: wrong".to_owned())),
+            source => Ok(source.as_bytes().into()),
+        }
+    }
+}
+
+fn loader(gpus: usize, compiler: Option<Arc<dyn Compiler>>) -> CodeLoader {
+    let fake = FakeDriver::new(gpus, 1 << 20).with_kernel("step", |_| Ok(()));
+    let fake = fake.with_parameter_bytes("step", 16);
+    CodeLoader::new(Arc::new(fake), compiler, vec![(9, 0); gpus])
+}
+
+fn gpu(slot: u16) -> Gpu {
+    Gpu::from_slot(slot)
+}
+
+#[test]
+fn source_is_compiled_once_per_architecture() {
+    let compiler = Arc::new(Copying::default());
+    let loader = loader(2, Some(compiler.clone()));
+    let code = Coded::new(CodeSource::CudaCpp("step".into()), "step");
+    for slot in [0, 1, 0] {
+        loader.entry(gpu(slot), &code).unwrap();
+    }
+    assert_eq!(compiler.0.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn what_is_wrong_with_code_is_told() {
+    let compiler: Arc<dyn Compiler> = Arc::new(Copying::default());
+    let loader = loader(1, Some(compiler));
+    let error =
+        |source, entry| loader.entry(gpu(0), &Coded::new(source, entry)).unwrap_err().to_string();
+    let text = error(CodeSource::CudaCpp("wrong".into()), "step");
+    assert_eq!(text, "module `sample` does not compile:\nline 1: wrong");
+    let text = error(CodeSource::Ptx("".into()), "step");
+    assert!(text.starts_with("module `sample` cannot be loaded on GPU 0: "), "{text}");
+    let text = error(CodeSource::Ptx("step".into()), "stop");
+    assert!(text.starts_with("module `sample` has no kernel `stop`"), "{text}");
+}
+
+#[test]
+fn source_without_a_compiler_is_refused() {
+    let code = Coded::new(CodeSource::CudaCpp("step".into()), "step");
+    let error = loader(1, None).entry(gpu(0), &code).unwrap_err();
+    assert!(matches!(error, CodeError::NoCompiler { .. }), "{error}");
+}
+
+#[test]
+fn parameters_are_compared_where_the_driver_knows_them() {
+    let loader = loader(1, None);
+    let code = Coded::new(CodeSource::Ptx("step".into()), "step");
+    assert_eq!(loader.check(gpu(0), &code, 2), Ok(()));
+    let error = loader.check(gpu(0), &code, 3).unwrap_err();
+    assert!(matches!(error, CodeError::Parameters { expected: 16, given: 24, .. }), "{error}");
+}

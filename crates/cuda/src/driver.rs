@@ -1,0 +1,339 @@
+//! What the backend asks of a GPU driver, and nothing more: the one place where
+//! a binding can be replaced. Knows no lanes, buffers or instructions.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::time::Duration;
+
+mod error;
+mod fake;
+#[cfg(feature = "cuda")]
+mod nvidia;
+
+pub use error::{DriverError, Failure};
+pub use fake::{FakeCounts, FakeDriver, FakeLaunch, HostedKernels};
+#[cfg(feature = "cuda")]
+pub use nvidia::NvidiaDriver;
+
+/// A GPU of this host, in the order in which the driver shows them. Which
+/// device of which node it is, is decided elsewhere. Prints as `GPU 2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Gpu(u16);
+
+impl Gpu {
+    /// The GPU at a position in the driver's list.
+    #[must_use]
+    pub const fn from_slot(slot: u16) -> Self {
+        Self(slot)
+    }
+
+    /// Its position in the driver's list.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU {}", self.0)
+    }
+}
+
+/// What a GPU is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// The vendor's name for it.
+    pub name: String,
+    /// Compute capability: major and minor.
+    pub capability: (u32, u32),
+    /// Bytes of memory.
+    pub memory: u64,
+    /// The longest row stride, in bytes, of a strided copy.
+    pub max_pitch: u64,
+}
+
+/// The name of something that the driver made on a GPU: opaque, and good until
+/// it is destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle<Kind> {
+    /// Where it lives.
+    pub gpu: Gpu,
+    raw: usize,
+    kind: std::marker::PhantomData<fn() -> Kind>,
+}
+
+impl<Kind> Handle<Kind> {
+    fn new(gpu: Gpu, raw: usize) -> Self {
+        Self { gpu, raw, kind: std::marker::PhantomData }
+    }
+}
+
+/// Tells handles of streams from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StreamKind;
+/// Tells handles of events from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EventKind;
+/// Tells handles of modules from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ModuleKind;
+/// Tells handles of functions from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FunctionKind;
+
+/// An in-order queue of a GPU; streams are independent of each other.
+pub type Stream = Handle<StreamKind>;
+/// A point in a stream that can be asked about and waited for.
+pub type Event = Handle<EventKind>;
+/// Loaded code.
+pub type Module = Handle<ModuleKind>;
+/// An entry point of a module, which lives as long as that.
+pub type Function = Handle<FunctionKind>;
+
+/// Whose memory an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The host's, pinned or not.
+    Host,
+    /// A GPU's.
+    Gpu(Gpu),
+}
+
+/// One side of a [`Transfer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Whose memory.
+    pub place: Place,
+    /// The first byte to copy.
+    pub address: u64,
+    /// Bytes from one row to the next.
+    pub pitch: u64,
+    /// Rows from one plane to the next.
+    pub rows_per_plane: u64,
+}
+
+/// Planes of rows of bytes, to be copied from one array to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// From where.
+    pub source: Side,
+    /// To where.
+    pub target: Side,
+    /// Bytes per row.
+    pub row: u64,
+    /// Rows per plane.
+    pub rows: u64,
+    /// Planes.
+    pub planes: u64,
+}
+
+/// The size of a launch, and what its threads are given.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchSize {
+    /// Blocks in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory per block.
+    pub shared_bytes: u32,
+}
+
+/// Code in a form that a driver loads.
+#[derive(Clone, Copy, Debug)]
+pub enum Image<'a> {
+    /// Portable assembly, which the driver compiles.
+    Ptx(&'a str),
+    /// Code for one architecture, or a container of several.
+    Binary(&'a [u8]),
+}
+
+/// A GPU driver.
+///
+/// Contract, for the implementation:
+/// * all of it may be called from any thread, at the same time;
+/// * what is put on a stream runs in that order, each after the one before has
+///   ended; nothing that is put on a stream is waited for by the caller, but
+///   copies from or to host memory that is not pinned may be;
+/// * an error of something that ran on a GPU comes back from every later call
+///   that names that GPU ([`query`](Self::query) above all).
+pub trait Driver: Send + Sync + 'static {
+    /// How many GPUs there are.
+    fn gpus(&self) -> usize;
+
+    /// What a GPU is.
+    ///
+    /// # Errors
+    /// [`DriverError`] as the driver gives it, here and below.
+    fn info(&self, gpu: Gpu) -> Result<GpuInfo, DriverError>;
+
+    /// Declares that the calling thread works for one GPU, which makes its calls
+    /// cheaper. Not a condition for any.
+    ///
+    /// # Errors
+    /// If the GPU cannot be used.
+    fn adopt_thread(&self, gpu: Gpu) -> Result<(), DriverError>;
+
+    /// Lets `to` read and write the memory of `from`, from now on, and returns
+    /// whether it can. Copies in both directions need both calls.
+    ///
+    /// # Errors
+    /// If it should be possible and is not.
+    fn connect(&self, from: Gpu, to: Gpu) -> Result<bool, DriverError>;
+
+    /// A new stream.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn create_stream(&self, gpu: Gpu) -> Result<Stream, DriverError>;
+
+    /// Ends a stream when it has run empty.
+    ///
+    /// # Safety
+    /// It is named in no later call.
+    unsafe fn destroy_stream(&self, stream: Stream);
+
+    /// Waits until the stream has run empty.
+    ///
+    /// # Errors
+    /// What ran on it and failed.
+    fn synchronize(&self, stream: Stream) -> Result<(), DriverError>;
+
+    /// A new event. It has happened, as long as it has not been recorded. A
+    /// `timed` one costs more.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn create_event(&self, gpu: Gpu, timed: bool) -> Result<Event, DriverError>;
+
+    /// The time from one timed event to another, both of which have happened on
+    /// one GPU, to about half a microsecond; 0 if it is negative.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn elapsed(&self, from: Event, to: Event) -> Result<Duration, DriverError>;
+
+    /// Ends an event.
+    ///
+    /// # Safety
+    /// It is named in no later call.
+    unsafe fn destroy_event(&self, event: Event);
+
+    /// Lets the event happen when everything that is on the stream now has
+    /// ended. Stream and event belong to the same GPU.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn record(&self, event: Event, stream: Stream) -> Result<(), DriverError>;
+
+    /// Whether the event, as recorded last, has happened.
+    ///
+    /// # Errors
+    /// What ran before it and failed.
+    fn query(&self, event: Event) -> Result<bool, DriverError>;
+
+    /// Lets what is put on the stream from now on wait for the event, as
+    /// recorded last. They may belong to different GPUs.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn wait(&self, stream: Stream, event: Event) -> Result<(), DriverError>;
+
+    /// Memory of the stream's GPU, for what is put on the stream from now on,
+    /// and on others that wait for an event recorded behind it. Aligned to at
+    /// least 256 bytes; its contents are arbitrary.
+    ///
+    /// # Errors
+    /// [`DriverError::is_out_of_memory`] if there is none.
+    fn alloc(&self, stream: Stream, bytes: u64) -> Result<u64, DriverError>;
+
+    /// Gives memory back when the stream has got there.
+    ///
+    /// # Safety
+    /// `address` came from [`alloc`](Self::alloc) on this GPU, and everything
+    /// that uses it has ended or is on the stream already.
+    unsafe fn free(&self, stream: Stream, address: u64);
+
+    /// Gives what is free in the pool behind [`alloc`](Self::alloc) back to the
+    /// system, and returns how many bytes the system has.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn trim(&self, gpu: Gpu) -> Result<u64, DriverError>;
+
+    /// Page-locked host memory that all GPUs reach, aligned to a page. Takes
+    /// milliseconds. Its contents are arbitrary.
+    ///
+    /// # Errors
+    /// [`DriverError::is_out_of_memory`] if there is none.
+    fn alloc_host(&self, bytes: u64) -> Result<u64, DriverError>;
+
+    /// Gives page-locked memory back.
+    ///
+    /// # Safety
+    /// `address` came from [`alloc_host`](Self::alloc_host), and nobody uses it.
+    unsafe fn free_host(&self, address: u64);
+
+    /// Sets bytes of the stream's GPU's memory to 0.
+    ///
+    /// # Safety
+    /// They are allocated, and whatever else touches them is ordered with the
+    /// stream.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn zero(&self, stream: Stream, address: u64, bytes: u64) -> Result<(), DriverError>;
+
+    /// Copies. One of the sides, or both, are the stream's GPU's. If there is
+    /// more than one row, both pitches are at least a row and at most
+    /// [`GpuInfo::max_pitch`], and both planes have at least as many rows.
+    ///
+    /// # Safety
+    /// Both sides are allocated and do not overlap; whatever else touches them
+    /// is ordered with the stream.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn copy(&self, stream: Stream, transfer: &Transfer) -> Result<(), DriverError>;
+
+    /// Loads code.
+    ///
+    /// # Errors
+    /// [`DriverError::Rejected`] with what the driver's compiler says.
+    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<Module, DriverError>;
+
+    /// An entry point of a module.
+    ///
+    /// # Errors
+    /// [`DriverError::is_not_found`] if it has none of that name.
+    fn function(&self, module: Module, name: &str) -> Result<Function, DriverError>;
+
+    /// Address and size in bytes of a module's variable, if it has it.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError>;
+
+    /// Bytes of all parameters of a function, where the driver can tell.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn parameter_bytes(&self, function: Function) -> Result<Option<u64>, DriverError>;
+
+    /// Launches a function; `parameters` is copied.
+    ///
+    /// # Safety
+    /// `parameters` is what the function expects, byte for byte; the memory
+    /// that it touches is allocated, and whatever else touches that is ordered
+    /// with the stream.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn launch(
+        &self,
+        stream: Stream,
+        function: Function,
+        size: LaunchSize,
+        parameters: &[u8],
+    ) -> Result<(), DriverError>;
+}

@@ -1,0 +1,127 @@
+//! The memories of a fake driver's GPUs, and the host's pinned memory.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use super::{DriverError, Failure, Place, Transfer};
+use crate::driver::Side;
+
+pub(super) struct Memory {
+    /// Bytes that each GPU has.
+    limit: u64,
+    /// By address.
+    live: BTreeMap<u64, Block>,
+}
+
+struct Block {
+    place: Place,
+    bytes: u64,
+    /// At least so many bytes, and at most two alignments more.
+    words: Vec<u64>,
+}
+
+/// What new memory is full of.
+const RUBBISH: u64 = 0xcdcd_cdcd_cdcd_cdcd;
+/// The longest row stride.
+pub(super) const MAX_PITCH: u64 = 1 << 20;
+/// Alignment of allocations.
+const ALIGNMENT: u64 = 4096;
+
+impl Memory {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, live: BTreeMap::new() }
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(super) fn free_bytes(&self, place: Place) -> u64 {
+        let used = self.live.values().filter(|block| block.place == place);
+        self.limit - used.map(|block| block.bytes).sum::<u64>().min(self.limit)
+    }
+
+    pub(super) fn alloc(&mut self, place: Place, bytes: u64) -> Result<u64, DriverError> {
+        if place != Place::Host && self.free_bytes(place) < bytes {
+            let (code, meaning) = ("FAKE_OUT_OF_MEMORY".to_owned(), "no memory".to_owned());
+            let failure = Failure::OutOfMemory;
+            return Err(DriverError::Failed { call: "alloc", code, meaning, failure });
+        }
+        let length = usize::try_from((bytes + ALIGNMENT) / 8 + 1).expect("test sizes");
+        let mut words = vec![RUBBISH; length];
+        let start = words.as_mut_ptr().expose_provenance() as u64;
+        let address = start.next_multiple_of(ALIGNMENT);
+        self.live.insert(address, Block { place, bytes, words });
+        Ok(address)
+    }
+
+    pub(super) fn alloc_words(&mut self, place: Place, words: &[u64]) -> Result<u64, DriverError> {
+        let address = self.alloc(place, 8 * words.len() as u64)?;
+        // SAFETY: it was just allocated, and is aligned for more than words.
+        unsafe { pointer(address).cast::<u64>().copy_from(words.as_ptr(), words.len()) };
+        Ok(address)
+    }
+
+    pub(super) fn free(&mut self, address: u64) {
+        let block = self.live.remove(&address).expect("freed memory was allocated");
+        drop(block.words);
+    }
+
+    pub(super) fn zero(&self, place: Place, address: u64, bytes: u64) -> Result<(), String> {
+        self.expect(place, address, bytes)?;
+        // SAFETY: a block has these bytes, as was just checked, and whoever puts
+        // operations on streams orders those that touch the same bytes.
+        unsafe { pointer(address).write_bytes(0, size(bytes)) };
+        Ok(())
+    }
+
+    pub(super) fn copy(&self, transfer: &Transfer) -> Result<(), String> {
+        for plane in 0..transfer.planes {
+            for row in 0..transfer.rows {
+                let from = address_of(&transfer.source, plane, row);
+                let to = address_of(&transfer.target, plane, row);
+                self.expect(transfer.source.place, from, transfer.row)?;
+                self.expect(transfer.target.place, to, transfer.row)?;
+                // SAFETY: as above; host memory that is not known here is the
+                // caller's promise.
+                unsafe { pointer(from).copy_to_nonoverlapping(pointer(to), size(transfer.row)) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that bytes are where they are said to be. Host memory may be
+    /// anybody's, but no GPU's.
+    fn expect(&self, place: Place, address: u64, bytes: u64) -> Result<(), String> {
+        let before = self.live.range(..=address).next_back();
+        let block = before.filter(|(start, block)| address < **start + block.bytes);
+        let fits = match block {
+            Some((start, block)) => block.place == place && address + bytes <= start + block.bytes,
+            None => place == Place::Host,
+        };
+        fits.then_some(()).ok_or_else(|| format!("{bytes} bytes at {address:#x} are not {place:?}"))
+    }
+}
+
+/// Whether a driver would take it: rows must fit between rows, and planes
+/// between planes.
+pub(super) fn is_valid(transfer: &Transfer) -> bool {
+    let fits = |side: &Side| {
+        side.pitch >= transfer.row
+            && side.pitch <= MAX_PITCH
+            && side.rows_per_plane >= transfer.rows
+    };
+    transfer.rows * transfer.planes == 1 || fits(&transfer.source) && fits(&transfer.target)
+}
+
+fn address_of(side: &Side, plane: u64, row: u64) -> u64 {
+    side.address + (plane * side.rows_per_plane + row) * side.pitch
+}
+
+fn pointer(address: u64) -> *mut u8 {
+    std::ptr::with_exposed_provenance_mut(size(address))
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("64-bit hosts only")
+}

@@ -1,0 +1,98 @@
+//! The GPUs that a process uses: one driver, and the code that has been loaded.
+//! Shared by the nodes of a process, and by whoever wants to know early whether
+//! a kernel will run.
+
+use std::sync::Arc;
+
+use celerity_executor::DeviceCode;
+use celerity_idag::DeviceId;
+
+use crate::code::{CodeError, CodeLoader, Compiler};
+use crate::driver::{Driver, DriverError, Gpu, GpuInfo};
+
+/// See the [crate documentation](crate).
+pub struct Gpus {
+    driver: Arc<dyn Driver>,
+    infos: Vec<GpuInfo>,
+    code: CodeLoader,
+}
+
+/// Between which devices of a node memory is copied directly: by device, then
+/// device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Links(Vec<Vec<bool>>);
+
+impl Links {
+    pub(crate) fn has(&self, from: DeviceId, to: DeviceId) -> bool {
+        let slot = |device: DeviceId| usize::try_from(device.index()).expect("few devices");
+        self.0[slot(from)][slot(to)]
+    }
+}
+
+impl Gpus {
+    /// All GPUs of a driver. `compiler` is for kernels in CUDA C++; without one,
+    /// each of these is an error.
+    ///
+    /// # Errors
+    /// What the driver says of its GPUs; [`DriverError::Missing`] if it has none.
+    pub fn new(
+        driver: Arc<dyn Driver>,
+        compiler: Option<Arc<dyn Compiler>>,
+    ) -> Result<Arc<Self>, DriverError> {
+        let slots = u16::try_from(driver.gpus()).expect("a host has few GPUs");
+        if slots == 0 {
+            let reason = "the driver sees no GPU".to_owned();
+            return Err(DriverError::Missing { reason });
+        }
+        let infos = (0..slots).map(|slot| driver.info(Gpu::from_slot(slot)));
+        let infos: Vec<_> = infos.collect::<Result<_, _>>()?;
+        let capabilities = infos.iter().map(|info| info.capability).collect();
+        let code = CodeLoader::new(driver.clone(), compiler, capabilities);
+        Ok(Arc::new(Self { driver, infos, code }))
+    }
+
+    /// What they are, in the driver's order.
+    #[must_use]
+    pub fn infos(&self) -> &[GpuInfo] {
+        &self.infos
+    }
+
+    /// Compiles and loads a kernel's code for some GPUs, and compares what it
+    /// takes with what it will be given for a task of so many accesses. Takes
+    /// long the first time and nearly nothing later; meant for when a task is
+    /// submitted.
+    ///
+    /// # Errors
+    /// [`CodeError`] names the module and what is wrong.
+    pub fn check(
+        &self,
+        gpus: &[Gpu],
+        code: &dyn DeviceCode,
+        accesses: usize,
+    ) -> Result<(), CodeError> {
+        gpus.iter().try_for_each(|&gpu| self.code.check(gpu, code, accesses))
+    }
+
+    /// Opens paths between devices' memories, where that is wanted and possible.
+    pub(crate) fn connect(&self, devices: &[Gpu], wanted: bool) -> Result<Links, DriverError> {
+        let link = |from: Gpu, to: Gpu| match wanted && from != to {
+            // A copy needs one side to reach the other; kernels reach neither.
+            true => Ok(self.driver.connect(from, to)? && self.driver.connect(to, from)?),
+            false => Ok(from == to),
+        };
+        let row = |&from: &Gpu| devices.iter().map(|&to| link(from, to)).collect();
+        devices.iter().map(row).collect::<Result<_, _>>().map(Links)
+    }
+
+    pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    pub(crate) fn code(&self) -> &CodeLoader {
+        &self.code
+    }
+
+    pub(crate) fn info(&self, gpu: Gpu) -> &GpuInfo {
+        &self.infos[gpu.slot()]
+    }
+}

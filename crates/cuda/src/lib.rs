@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+
+mod backend;
+mod checked;
+mod code;
+mod devices;
+mod driver;
+mod gpus;
+mod kernel;
+mod memory;
+#[cfg(feature = "cuda")]
+mod nvrtc;
+mod transfer;
+
+pub use backend::{CudaBackend, CudaConfig};
+pub use code::{CodeError, CompileError, Compiler};
+pub use devices::{CudaDevices, DealError};
+#[cfg(feature = "cuda")]
+pub use driver::NvidiaDriver;
+pub use driver::{
+    Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver, FakeLaunch, Function,
+    FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize, Module, ModuleKind,
+    Place, Side, Stream, StreamKind, Transfer,
+};
+pub use gpus::Gpus;
+pub use kernel::{CudaKernel, HEADER};
+#[cfg(feature = "cuda")]
+pub use nvrtc::{LazyNvrtc, Nvrtc, NvrtcConfig};

@@ -1,0 +1,134 @@
+//! One GPU's memory, allocated, zeroed and given back in the order of a stream
+//! of its own.
+//!
+//! Nobody waits for that stream on the host. Whoever uses new memory on another
+//! stream waits, on the GPU, for the event that [`DeviceMemory::ready`] gives.
+#![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use celerity_executor::AllocError;
+
+use super::padding;
+use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
+
+/// What the driver promises.
+const ALIGNMENT: u64 = 256;
+
+pub(crate) struct DeviceMemory {
+    driver: Arc<dyn Driver>,
+    stream: Stream,
+    /// Recorded behind the last allocation that somebody has asked after.
+    ready: Event,
+    /// How often `ready` has been recorded.
+    recorded: u64,
+    /// Whether there is an allocation behind `ready`.
+    stale: bool,
+    limit: Option<u64>,
+    resident: u64,
+    /// By the address that was given out: bytes asked for, and where the
+    /// allocation starts.
+    live: HashMap<u64, (u64, u64)>,
+}
+
+impl DeviceMemory {
+    pub(crate) fn new(
+        driver: &Arc<dyn Driver>,
+        gpu: Gpu,
+        limit: Option<u64>,
+    ) -> Result<Self, DriverError> {
+        let (stream, ready) = (driver.create_stream(gpu)?, driver.create_event(gpu, false)?);
+        Ok(Self {
+            driver: driver.clone(),
+            stream,
+            ready,
+            recorded: 0,
+            stale: false,
+            limit,
+            resident: 0,
+            live: HashMap::new(),
+        })
+    }
+
+    /// The address of new memory, which will have been zeroed when the event of
+    /// [`ready`](Self::ready) has happened.
+    pub(crate) fn alloc(&mut self, bytes: u64, alignment: u64) -> Result<u64, AllocError> {
+        let left = self.limit.map(|limit| limit.saturating_sub(self.resident));
+        if left.is_some_and(|left| left < bytes) {
+            return Err(AllocError { resident: self.resident, free: left });
+        }
+        let padded = bytes.saturating_add(padding(alignment, ALIGNMENT));
+        let start = self.alloc_zeroed(padded).map_err(|_| self.no_room())?;
+        let address = start.next_multiple_of(alignment.max(1));
+        self.stale = true;
+        self.resident += bytes;
+        self.live.insert(address, (bytes, start));
+        Ok(address)
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// `address` came from [`alloc`](Self::alloc), and everything that uses it
+    /// has ended.
+    pub(crate) unsafe fn free(&mut self, address: u64) {
+        let (bytes, start) = self.live.remove(&address).expect("freed memory was allocated here");
+        self.resident -= bytes;
+        // SAFETY: passed on.
+        unsafe { self.driver.free(self.stream, start) };
+    }
+
+    /// The event behind all allocations so far, and how many such events there
+    /// have been: whoever has waited for a number has waited for smaller ones.
+    /// `None` if nothing has been allocated.
+    pub(crate) fn ready(&mut self) -> Result<Option<(u64, Event)>, DriverError> {
+        if self.stale {
+            self.driver.record(self.ready, self.stream)?;
+            self.stale = false;
+            self.recorded += 1;
+        }
+        Ok((self.recorded > 0).then_some((self.recorded, self.ready)))
+    }
+
+    fn alloc_zeroed(&self, bytes: u64) -> Result<u64, DriverError> {
+        let address = match self.driver.alloc(self.stream, bytes) {
+            Err(error) if error.is_out_of_memory() => {
+                // What has been freed may only be on its way, and what the pool
+                // holds may be in pieces.
+                self.driver.synchronize(self.stream)?;
+                self.driver.trim(self.stream.gpu)?;
+                self.driver.alloc(self.stream, bytes)?
+            }
+            outcome => outcome?,
+        };
+        // SAFETY: it was just allocated on this stream, and nobody else has it.
+        let zeroed = unsafe { self.driver.zero(self.stream, address, bytes) };
+        zeroed.map(|()| address).inspect_err(|_| {
+            // SAFETY: as above.
+            unsafe { self.driver.free(self.stream, address) };
+        })
+    }
+
+    fn no_room(&self) -> AllocError {
+        let free = self.driver.trim(self.stream.gpu).ok();
+        AllocError { resident: self.resident, free }
+    }
+}
+
+impl Drop for DeviceMemory {
+    /// Everything that uses the memory has ended.
+    fn drop(&mut self) {
+        for (_, start) in self.live.values() {
+            // SAFETY: it is allocated, and nobody uses it any more.
+            unsafe { self.driver.free(self.stream, *start) };
+        }
+        // If something has failed on the GPU, it has been reported.
+        drop(self.driver.synchronize(self.stream));
+        // SAFETY: both were made here, and this is their last use.
+        unsafe {
+            self.driver.destroy_event(self.ready);
+            self.driver.destroy_stream(self.stream);
+        }
+    }
+}

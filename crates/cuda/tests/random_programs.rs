@@ -1,0 +1,52 @@
+//! Random programs on nodes with GPUs, on a driver without GPUs whose streams
+//! take turns in random orders, against the sequential twin. Kernels hash all
+//! that they read, so a single stale element changes the result.
+
+use std::sync::Arc;
+
+use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus};
+use celerity_executor::{ClusterConfig, InProcess, Run};
+use celerity_testkit::check::{Configuration, any_configuration};
+use celerity_testkit::program::{Program, Sizes, any_program};
+use celerity_testkit::run::run_on;
+use celerity_testkit::twin::interpret;
+use proptest::prelude::*;
+
+/// Runs the program on fake GPUs; what is wrong with it.
+fn check(
+    program: &Program,
+    configuration: &Configuration,
+    linked: bool,
+    seed: u64,
+) -> Result<(), String> {
+    let (nodes, per_node) = (configuration.nodes, configuration.devices);
+    let fake = FakeDriver::new(nodes * per_node, 1 << 30).with_seed(seed);
+    let (fake, kernels) = fake.hosting_kernels();
+    let fake = if linked { fake } else { fake.without_links() };
+    let gpus = Gpus::new(Arc::new(fake), None).unwrap();
+    let place = |config: &ClusterConfig| {
+        let count = u16::try_from(nodes * per_node).unwrap();
+        let all: Vec<_> = (0..count).map(Gpu::from_slot).collect();
+        let devices = CudaDevices::deal(&gpus, &all, 0..nodes, false, &CudaConfig::default());
+        Run::new(config).on(InProcess { nodes }).with_devices(devices.unwrap())
+    };
+    let found = run_on(program, configuration, place, |kernel| kernels.wrap(kernel));
+    let (found, expected) = (found.map_err(|error| error.to_string())?, interpret(program));
+    match found.iter().position(|observation| *observation != expected) {
+        None => Ok(()),
+        Some(node) => Err(format!("N{node} has observed something else")),
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_programs_compute_what_the_twin_computes(
+        program in any_program(Sizes::default()),
+        configuration in any_configuration(),
+        linked: bool,
+        seed in 1_u64..,
+    ) {
+        let outcome = check(&program, &configuration, linked, seed);
+        prop_assert!(outcome.is_ok(), "{}", outcome.unwrap_err());
+    }
+}
