@@ -6,6 +6,8 @@
 
 mod bench;
 mod error;
+mod kernels;
+mod mpi;
 mod runner;
 mod tally;
 mod test;
@@ -63,6 +65,15 @@ enum Command {
     /// Print the task, command or instruction graph of a program as text or as a picture.
     #[command(disable_help_flag = true)]
     Graph(Options),
+    /// Compile all kernels for devices, list them, and check them against their hosts' side.
+    ///
+    /// Needs a compiler for devices; without one, says how to install it.
+    Kernels,
+    /// Run what needs MPI under each MPI that is installed: checks on 1, 2 and 4 nodes, over TCP and
+    /// shared memory, nodes that die, and a ping-pong beside a plain one.
+    ///
+    /// Looks for Open MPI and MPICH, side by side as Debian names them, or for plain `mpirun`.
+    Mpi,
     /// Print what the schedules of well-known programs cost per step: a table for docs.
     Quality,
 }
@@ -92,6 +103,8 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Test => test::run(&workspace),
         Command::Bench { groups, quick } => bench::run(&workspace, &groups, quick),
         Command::Tidy => tidy::run(&workspace),
+        Command::Mpi => mpi::run(&workspace),
+        Command::Kernels => kernels::run(&workspace),
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),
         Command::Check(given) => testkit::run(&workspace, Program::Check, &given.options),
         Command::Graph(given) => testkit::run(&workspace, Program::Graph, &given.options),

@@ -3,11 +3,15 @@
 
 mod env;
 
-use celerity_executor::{CheckLevel, ClusterConfig, Lookahead, run_cluster, run_cluster_observed};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use celerity_executor::{CheckLevel, ClusterConfig, Lookahead, WarningSink};
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
 use crate::log::LogLevel;
+use crate::place::{Platform, place};
 use crate::queue::Queue;
 use crate::recorder::Recorder;
 
@@ -24,15 +28,29 @@ pub use env::ConfigError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     cluster: ClusterConfig,
-    log_level: LogLevel,
+    pub(crate) platform: Platform,
+    /// If that was said.
+    devices: Option<usize>,
+    share_gpus: bool,
+    pub(crate) peer_timeout: Duration,
+    interruptible: bool,
+    pub(crate) log_level: LogLevel,
     print_graphs: bool,
 }
 
 impl Default for Config {
     /// One node with one device; nothing from the environment.
     fn default() -> Self {
-        let (cluster, log_level) = (ClusterConfig::default(), LogLevel::default());
-        Self { cluster, log_level, print_graphs: false }
+        Self {
+            cluster: ClusterConfig::default(),
+            platform: Platform::default(),
+            devices: None,
+            share_gpus: false,
+            peer_timeout: Duration::from_secs(10),
+            interruptible: false,
+            log_level: LogLevel::default(),
+            print_graphs: false,
+        }
     }
 }
 
@@ -44,11 +62,59 @@ impl Config {
         self
     }
 
-    /// Sets the number of devices per node.
+    /// Sets the number of devices per node. By default, there is one made of CPU
+    /// threads, or as many GPUs as there are for each node.
     #[must_use]
     pub fn devices(mut self, devices: usize) -> Self {
         self.cluster.devices = devices;
+        self.devices = Some(devices);
         self
+    }
+
+    /// Sets what kernels run on.
+    #[must_use]
+    pub fn platform(mut self, platform: Platform) -> Self {
+        self.platform = platform;
+        self
+    }
+
+    /// Sets whether nodes may share GPUs if there are fewer GPUs than nodes on a
+    /// host.
+    #[must_use]
+    pub fn share_gpus(mut self, share: bool) -> Self {
+        self.share_gpus = share;
+        self
+    }
+
+    /// Sets after how much silence another process counts as dead, where nodes are
+    /// processes.
+    #[must_use]
+    pub fn peer_timeout(mut self, timeout: Duration) -> Self {
+        self.peer_timeout = timeout;
+        self
+    }
+
+    /// Sets whether SIGINT (Ctrl-C) and SIGTERM end the run on all nodes with
+    /// [`RunError::Interrupted`](crate::RunError::Interrupted), once what is running
+    /// has ended; a second one ends the process. [`from_env`](Self::from_env) sets
+    /// it: it is for programs, not for libraries, to decide on signals.
+    #[must_use]
+    pub fn interruptible(mut self, interruptible: bool) -> Self {
+        self.interruptible = interruptible;
+        self
+    }
+
+    pub(crate) fn nodes_in_process(&self) -> usize {
+        self.cluster.nodes
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn gpus(&self) -> crate::cuda::Wish {
+        crate::cuda::Wish {
+            per_node: self.devices,
+            shared: self.share_gpus,
+            memory_limit: self.cluster.device_memory_limit,
+        }
     }
 
     /// Sets after how many tasks in a row the runtime forgets older ones (002
@@ -107,6 +173,24 @@ impl Config {
         self
     }
 
+    /// Writes a trace of the run to a file, for Perfetto or `chrome://tracing`: what
+    /// every thread, lane and device did and when, what was sent and received, and
+    /// how much memory was in use. Each run replaces the file.
+    #[must_use]
+    pub fn trace(mut self, path: impl Into<PathBuf>) -> Self {
+        self.cluster.trace = Some(path.into());
+        self
+    }
+
+    /// Sets how long a node that waits for something may make no progress before
+    /// what it waits for is logged as a warning, and again at doubling intervals;
+    /// 0: for ever.
+    #[must_use]
+    pub fn watchdog(mut self, period: Duration) -> Self {
+        self.cluster.watchdog = period;
+        self
+    }
+
     /// Sets how much to print to standard error.
     #[must_use]
     pub fn log_level(mut self, level: LogLevel) -> Self {
@@ -126,16 +210,19 @@ impl Config {
     ///
     /// [`RunError::Start`]: crate::RunError::Start
     pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
-        let ClusterConfig { nodes, devices, .. } = self.cluster;
-        self.log_level
-            .print(LogLevel::Debug, || format!("run on {nodes} nodes x {devices} devices"));
         let body = |frontend: &_| program(&Queue::new(frontend, self.log_level));
+        let level = self.log_level;
+        let warnings =
+            WarningSink::new(move |warning| level.print(LogLevel::Warn, || warning.to_string()));
+        let cluster = ClusterConfig { warnings, ..self.cluster.clone() };
+        let run = place(self, &cluster)?.interruptible(self.interruptible);
+        self.log_level.print(LogLevel::Debug, || run.to_string());
         if !self.print_graphs {
-            return run_cluster(&self.cluster, body);
+            return run.execute(body);
         }
         // Printed when dropped: also if the program panics.
         let recorder = PrintedRecorder(Recorder::default());
-        run_cluster_observed(&self.cluster, |node| recorder.0.observer(node), body)
+        run.observed(|node| recorder.0.observer(node)).execute(body)
     }
 }
 

@@ -23,6 +23,10 @@ pub enum Error {
     /// leaves a buffer, …
     #[error(transparent)]
     Declare(Box<DeclareError>),
+    /// The devices cannot run a task's kernel: it has no code for them, its
+    /// parameters do not fit the accesses, … The text names the task and what to do.
+    #[error("{0}")]
+    Kernel(String),
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -150,6 +154,7 @@ impl From<SubmitError> for Error {
         match error {
             SubmitError::Declare(error) => error.into(),
             SubmitError::Run(error) => error.into(),
+            error @ SubmitError::Kernel { .. } => Self::Kernel(error.to_string()),
         }
     }
 }

@@ -17,6 +17,10 @@ use celerity_tdag::{Mapper, MapperInput};
 use crate::access::{KernelAccesses, rows_of};
 use crate::range::bounds;
 
+mod compiled;
+
+pub(crate) use compiled::CompiledKernel;
+
 /// Pieces per thread: enough to balance uneven items and busy threads.
 const PIECES_PER_THREAD: usize = 8;
 

@@ -3,12 +3,15 @@
 mod access;
 mod buffer;
 mod config;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod error;
 mod fence;
 mod host;
 mod launch;
 mod log;
 mod mapper;
+mod place;
 pub mod prelude;
 mod queue;
 mod range;
@@ -17,9 +20,14 @@ mod recorder;
 pub use access::{HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, WriteAccess};
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{CheckLevel, Lookahead, RunError};
+/// What `#[kernel]` functions are made into; for those who load or inspect them.
+pub mod kernels {
+    pub use celerity_kernel::{Code, ItemKernel, Kernel, Module, NoCode, Ptx, RowKernel, abi};
+}
+
 pub use celerity_kernel::{
     Bounds, Item, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut, Row, WholeView,
-    WholeViewMut,
+    WholeViewMut, kernel,
 };
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};
@@ -31,6 +39,7 @@ pub use mapper::{
     All, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapperFor, Neighborhood, OneToOne, Slice,
     all, disjoint_mapper, fixed, mapper, neighborhood, neighborhood_along_axes, one_to_one, slice,
 };
+pub use place::Platform;
 pub use queue::{Hint, HostTaskBuilder, Queue, TaskBuilder};
 pub use range::IntoRange;
 

@@ -16,7 +16,7 @@ use crate::buffer::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::host::call_with_views;
-use crate::launch::{ItemKernel, Launch, RowKernel};
+use crate::launch::{CompiledKernel, ItemKernel, Launch, RowKernel};
 use crate::log::LogLevel;
 use crate::range::{IntoRange, to_box, volume};
 
@@ -166,7 +166,7 @@ impl Queue {
 
     /// Waits until everything that was submitted so far is done, on all nodes.
     /// Every node must call it, at the same point of the program: one that waits
-    /// alone waits forever, or ends the run with an error.
+    /// alone ends the run with an error.
     ///
     /// # Errors
     /// The run's first error, if it has failed.
@@ -178,8 +178,8 @@ impl Queue {
     ///
     /// Only what stays on this node may depend on the answer. Tasks, fences and
     /// barriers are the whole cluster's: every node must submit the same ones in
-    /// the same order, so a fence or a barrier in a branch that only node 0 takes
-    /// hangs the run or ends it with an error.
+    /// the same order. A fence or a barrier in a branch that only node 0 takes ends
+    /// the run with [`RunError::Diverged`](crate::RunError::Diverged).
     ///
     /// ```
     /// use celerity::prelude::*;
@@ -263,6 +263,28 @@ impl LoweredTask<'_> {
     }
 }
 
+/// A compiled kernel as the closure that CPUs call.
+fn by_item<A, W, const K: usize>(
+    kernel: W,
+) -> impl for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static
+where
+    A: KernelAccesses<K>,
+    W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
+{
+    move |item, views| kernel.item(item, views)
+}
+
+/// As [`by_item`], for rows.
+fn by_row<A, W, const K: usize>(
+    kernel: W,
+) -> impl for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static
+where
+    A: KernelAccesses<K>,
+    W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
+{
+    move |row, views| kernel.row(row, views)
+}
+
 /// A kernel task before its kernel is known.
 #[derive(Debug)]
 #[must_use = "a task is submitted by `parallel_for` or `parallel_for_rows`"]
@@ -339,6 +361,66 @@ impl<'q> TaskBuilder<'q> {
     {
         let (task, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
         task.submit(Payload::Kernel(kernel))
+    }
+
+    /// Submits a kernel that `#[kernel]` has made of a function over items: as
+    /// [`parallel_for`](Self::parallel_for), but for all kinds of devices.
+    ///
+    /// # Errors
+    /// As [`parallel_for`](Self::parallel_for), and [`Error::Kernel`] if the
+    /// devices cannot run the kernel.
+    pub fn launch<A, W, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: W,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
+    {
+        let (task, launch) = self.lower(range.into_range(), accesses)?;
+        let (global, mappers) = (Box3::from_range(launch.global), launch.mappers.clone());
+        let host = ItemKernel { launch, kernel: by_item::<A, W, K>(kernel) };
+        let compiled = CompiledKernel::new(host, kernel, global, mappers);
+        task.submit(Payload::Kernel(Arc::new(compiled)))
+    }
+
+    /// Submits a kernel that `#[kernel]` has made of a function over rows: as
+    /// [`parallel_for_rows`](Self::parallel_for_rows), but for all kinds of devices.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    /// use celerity_example_kernels::linear::saxpy; // from a crate of kernels
+    ///
+    /// let sums = celerity::run(|queue| {
+    ///     let x = queue.buffer_from(4, vec![1.0_f32, 2.0, 3.0, 4.0])?;
+    ///     let y = queue.buffer_from(4, vec![1.0_f32; 4])?;
+    ///     let accesses = (y.read_write(one_to_one()), x.read(one_to_one()));
+    ///     queue.task("saxpy").launch_rows(4, accesses, saxpy::<f32>::new(2.0))?;
+    ///     Ok(queue.fence(&y)?.wait()?.as_slice().to_vec())
+    /// })?;
+    /// assert_eq!(sums, [3.0, 5.0, 7.0, 9.0]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_rows<A, W, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: W,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
+    {
+        let (task, launch) = self.lower(range.into_range(), accesses)?;
+        let (global, mappers) = (Box3::from_range(launch.global), launch.mappers.clone());
+        let host = RowKernel { launch, kernel: by_row::<A, W, K>(kernel) };
+        let compiled = CompiledKernel::new(host, kernel, global, mappers);
+        task.submit(Payload::Kernel(Arc::new(compiled)))
     }
 
     /// What [`parallel_for`](Self::parallel_for) would submit, for a benchmark to

@@ -40,6 +40,19 @@ fn lookahead_and_checks_change_no_result() {
     }
 }
 
+#[test]
+fn a_trace_names_tasks_buffers_and_memories_and_changes_no_result() {
+    let path = std::env::temp_dir().join(format!("celerity-trace-{}.json", std::process::id()));
+    let config = Config::default().nodes(2).devices(2);
+    let traced = config.clone().trace(&path).run(growing).unwrap();
+    assert_eq!(traced, config.run(growing).unwrap());
+    let trace = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    for name in ["sum", "copy table", "fence on sums", "M1 (host)", "barriers"] {
+        assert!(trace.contains(&format!("\"name\":\"{name}\"")), "{name} is not in the trace");
+    }
+}
+
 /// A long program that never waits must not pile up behind the lookahead.
 #[test]
 fn a_program_without_a_fence_is_not_held_back_for_ever() {

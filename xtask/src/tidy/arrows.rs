@@ -6,7 +6,7 @@ use super::Violation;
 use crate::workspace::Package;
 
 /// The layers, lowest first: a crate may depend on those before it.
-const LAYERS: [&str; 9] = [
+const LAYERS: [&str; 11] = [
     "celerity-regions",
     "celerity-tdag",
     "celerity-cpd",
@@ -15,14 +15,23 @@ const LAYERS: [&str; 9] = [
     "celerity-views",
     "celerity-checker",
     "celerity-executor",
+    "celerity-mpi",
+    "celerity-cuda",
     "celerity",
 ];
 
 /// What a kernel sees: beside the layers, depends on none of ours.
 const KERNEL: &str = "celerity-kernel";
 
+/// What turns functions into kernels: the attribute, and the compilation for devices. They run when
+/// a program is built and depend on none of ours.
+const KERNEL_TOOLS: [&str; 2] = ["celerity-kernel-macros", "celerity-kernel-build"];
+
+/// Crates of kernels: they depend on [`KERNEL`] and [`KERNEL_TOOLS`] alone.
+const KERNEL_CRATES: [&str; 1] = ["celerity-example-kernels"];
+
 /// Beside the layers too: any of ours may depend on these, and they on none of ours.
-const FOUNDATIONS: [&str; 2] = ["celerity-codec", "celerity-mutants"];
+const FOUNDATIONS: [&str; 3] = ["celerity-codec", "celerity-mutants", "celerity-trace"];
 
 /// The layers that run kernels and therefore may depend on [`KERNEL`].
 const KERNEL_USERS: [&str; 2] = ["celerity-executor", "celerity"];
@@ -54,6 +63,8 @@ fn check_package(package: &Package) -> Vec<Violation> {
 
 fn is_ours(name: &str) -> bool {
     name == KERNEL
+        || KERNEL_TOOLS.contains(&name)
+        || KERNEL_CRATES.contains(&name)
         || FOUNDATIONS.contains(&name)
         || LAYERS.contains(&name)
         || DEVELOPMENT.contains(&name)
@@ -67,8 +78,11 @@ fn may_depend(from: &str, to: &str) -> bool {
     if FOUNDATIONS.contains(&to) {
         return !FOUNDATIONS.contains(&from) && from != KERNEL;
     }
+    if KERNEL_TOOLS.contains(&to) {
+        return from == KERNEL || KERNEL_CRATES.contains(&from);
+    }
     if to == KERNEL {
-        return KERNEL_USERS.contains(&from);
+        return KERNEL_USERS.contains(&from) || KERNEL_CRATES.contains(&from);
     }
     match (position(&LAYERS, from), position(&LAYERS, to)) {
         (Some(from), Some(to)) => to < from,
@@ -103,6 +117,9 @@ mod tests {
             ("celerity-regions", "celerity-codec"),
             ("celerity", "celerity-cdag"),
             ("celerity-executor", "celerity-kernel"),
+            ("celerity-kernel", "celerity-kernel-macros"),
+            ("celerity-example-kernels", "celerity-kernel"),
+            ("celerity-example-kernels", "celerity-kernel-build"),
             ("celerity-testkit", "celerity-executor"),
             ("celerity-benches", "celerity-testkit"),
         ] {
@@ -117,6 +134,8 @@ mod tests {
             ("celerity-idag", "celerity-executor"),
             ("celerity-cdag", "celerity-cdag"),
             ("celerity-kernel", "celerity-regions"),
+            ("celerity-kernel-macros", "celerity-kernel"),
+            ("celerity-example-kernels", "celerity-regions"),
             ("celerity-codec", "celerity-mutants"),
             ("celerity-idag", "celerity-kernel"),
             ("celerity", "celerity-testkit"),

@@ -18,10 +18,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use celerity::prelude::*;
+use celerity_example_kernels::wave::{wave_fill, wave_first, wave_step, wave_step_row};
 use clap::{Parser, ValueEnum};
 
 use film::Film;
-use physics::Star;
+use physics::COURANT_SQUARED;
 use support::{OutputError, progress_bar};
 
 /// Simulates the 2-D wave equation and writes a picture of the field.
@@ -127,14 +128,13 @@ fn simulate(
 
     let bar = progress_bar(options.steps, queue.is_root());
     let mut frame = 0;
-    for step in 0..options.steps {
-        match (step, options.kernel) {
-            (0, _) => first_step(queue, &other, &current, size)?,
-            (_, Kernel::Item) => item_step(queue, &other, &current, size)?,
-            (_, Kernel::Row) => row_step(queue, &other, &current, size)?,
+    for number in 0..options.steps {
+        match number {
+            0 => first_step(queue, &other, &current, size)?,
+            _ => step(queue, options.kernel, &other, &current, size)?,
         }
         std::mem::swap(&mut current, &mut other);
-        if is_frame_due(step + 1, frame, options) && step + 1 < options.steps {
+        if is_frame_due(number + 1, frame, options) && number + 1 < options.steps {
             shoot(queue, &current, film, frame)?;
             frame += 1;
         }
@@ -147,9 +147,8 @@ fn simulate(
 }
 
 fn fill(queue: &Queue, u: &Buffer<f32, 2>, size: usize) -> celerity::Result<()> {
-    queue.task("fill").parallel_for([size, size], u.write(one_to_one()), move |item, u| {
-        *u = physics::initial(item.id(), size);
-    })?;
+    let fill = wave_fill { size };
+    queue.task("fill").launch([size, size], u.write(one_to_one()), fill)?;
     Ok(())
 }
 
@@ -159,47 +158,25 @@ fn first_step(
     u: &Buffer<f32, 2>,
     size: usize,
 ) -> celerity::Result<()> {
-    queue.task("first_step").parallel_for(
-        [size, size],
-        (up.write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
-        |_, (up, u)| {
-            *up = physics::first(Star::around(|offset| u.clamped(offset)));
-        },
-    )?;
+    let accesses = (up.write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
+    let first = wave_first { c: COURANT_SQUARED };
+    queue.task("first_step").launch([size, size], accesses, first)?;
     Ok(())
 }
 
-fn item_step(
+fn step(
     queue: &Queue,
+    kernel: Kernel,
     up: &Buffer<f32, 2>,
     u: &Buffer<f32, 2>,
     size: usize,
 ) -> celerity::Result<()> {
-    queue.task("step").parallel_for(
-        [size, size],
-        (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
-        |_, (up, u)| {
-            let star = Star::around(|offset| u.clamped(offset));
-            *up = physics::next(*up, star);
-        },
-    )?;
-    Ok(())
-}
-
-fn row_step(
-    queue: &Queue,
-    up: &Buffer<f32, 2>,
-    u: &Buffer<f32, 2>,
-    size: usize,
-) -> celerity::Result<()> {
-    queue.task("step").parallel_for_rows(
-        [size, size],
-        (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1]))),
-        |_, (up, u)| {
-            let star = Star::around(|offset| u.clamped(offset));
-            physics::next_row(up, star);
-        },
-    )?;
+    let accesses = (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
+    let (range, c) = ([size, size], COURANT_SQUARED);
+    match kernel {
+        Kernel::Item => queue.task("step").launch(range, accesses, wave_step { c })?,
+        Kernel::Row => queue.task("step").launch_rows(range, accesses, wave_step_row { c })?,
+    };
     Ok(())
 }
 

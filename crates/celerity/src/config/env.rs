@@ -2,12 +2,14 @@
 //! values. The names and meanings are the C++ original's where it has them.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use celerity_executor::{CheckLevel, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use super::Config;
 use crate::log::LogLevel;
+use crate::place::Platform;
 
 /// What is wrong with the environment variables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +33,15 @@ pub enum ConfigError {
         /// What is valid.
         expected: &'static str,
     },
+    /// Nodes in one process were asked for, but a launcher makes processes.
+    #[error(
+        "several nodes per process were asked for (CELERITY_NODES or `Config::nodes`), but a \
+         launcher has set {variable}: each process is one node; let the launcher start more"
+    )]
+    NodesUnderLauncher {
+        /// By which variable the launcher is known.
+        variable: &'static str,
+    },
 }
 
 /// A variable: its name, what its values are, and what a value does. The setter
@@ -43,7 +54,7 @@ struct Variable {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 9] = [
+const VARIABLES: [Variable; 14] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -85,6 +96,34 @@ const VARIABLES: [Variable; 9] = [
         set: |config, value| Some(config.print_graphs(switch(value)?)),
     },
     Variable {
+        name: "CELERITY_TRACE",
+        expected: "the path of a file",
+        set: |config, value| (!value.is_empty()).then(|| config.trace(value)),
+    },
+    Variable {
+        name: "CELERITY_WATCHDOG",
+        expected: "a number of seconds, or 0 for never",
+        set: |config, value| Some(config.watchdog(seconds(value)?)),
+    },
+    Variable {
+        name: "CELERITY_PLATFORM",
+        expected: "auto, cpu or cuda",
+        set: |config, value| Some(config.platform(platform(value)?)),
+    },
+    Variable {
+        name: "CELERITY_SHARE_GPUS",
+        expected: "on or off",
+        set: |config, value| Some(config.share_gpus(switch(value)?)),
+    },
+    Variable {
+        name: "CELERITY_PEER_TIMEOUT",
+        expected: "a number of seconds above 0",
+        set: |config, value| {
+            let timeout = seconds(value)?;
+            (!timeout.is_zero()).then(|| config.peer_timeout(timeout))
+        },
+    },
+    Variable {
         name: "CELERITY_LOG_LEVEL",
         expected: "trace, debug, info, warn, error, critical or off",
         set: |config, value| Some(config.log_level(log_level(value)?)),
@@ -104,6 +143,11 @@ impl Config {
     /// | `CELERITY_LOOKAHEAD` | `none`, `auto` (default) or `infinite` |
     /// | `CELERITY_CHECK` | `off`, `cheap` (default in debug builds) or `on` |
     /// | `CELERITY_PRINT_GRAPHS` | `on` or `off` (default) |
+    /// | `CELERITY_TRACE` | the file to write a trace to, none by default |
+    /// | `CELERITY_WATCHDOG` | seconds without progress until a warning, default 30; 0: never |
+    /// | `CELERITY_PLATFORM` | `auto` (default), `cpu` or `cuda` |
+    /// | `CELERITY_SHARE_GPUS` | `on` or `off` (default) |
+    /// | `CELERITY_PEER_TIMEOUT` | seconds of silence after which a process counts as dead, default 10 |
     /// | `CELERITY_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error`, … `off` |
     ///
     /// # Errors
@@ -111,7 +155,8 @@ impl Config {
     /// value.
     pub fn from_env() -> Result<Self, ConfigError> {
         let text = |text: OsString| text.to_string_lossy().into_owned();
-        Self::from_variables(std::env::vars_os().map(|(name, value)| (text(name), text(value))))
+        let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+        Ok(Self::from_variables(variables)?.interruptible(true))
     }
 
     /// As [`from_env`](Self::from_env), from any names and values. Names that do
@@ -158,6 +203,12 @@ fn count(value: &str) -> Option<usize> {
     value.parse().ok().filter(|&count| count > 0)
 }
 
+/// Seconds, also parts of one, up to some thousand years.
+fn seconds(value: &str) -> Option<Duration> {
+    let seconds: f64 = value.parse().ok()?;
+    (0.0..1e11).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
 fn uninitialized_read(value: &str) -> Option<UninitializedRead> {
     match value {
         "error" => Some(UninitializedRead::Error),
@@ -188,6 +239,15 @@ fn switch(value: &str) -> Option<bool> {
     match value {
         "on" | "1" | "true" => Some(true),
         "off" | "0" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn platform(value: &str) -> Option<Platform> {
+    match value {
+        "auto" => Some(Platform::Auto),
+        "cpu" => Some(Platform::Cpu),
+        "cuda" => Some(Platform::Cuda),
         _ => None,
     }
 }
@@ -243,6 +303,11 @@ mod tests {
             ("CELERITY_HORIZON_STEP", "5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
             ("CELERITY_UNINITIALIZED_READ", "warn"),
+            ("CELERITY_TRACE", "out/trace.json"),
+            ("CELERITY_WATCHDOG", "0.5"),
+            ("CELERITY_PLATFORM", "cpu"),
+            ("CELERITY_SHARE_GPUS", "on"),
+            ("CELERITY_PEER_TIMEOUT", "3"),
             ("CELERITY_LOG_LEVEL", "off"),
         ]);
         let expected = Config::default()
@@ -251,6 +316,11 @@ mod tests {
             .horizon_step(5)
             .horizon_max_parallelism(7)
             .uninitialized_read(UninitializedRead::Warn)
+            .trace("out/trace.json")
+            .watchdog(Duration::from_millis(500))
+            .platform(Platform::Cpu)
+            .share_gpus(true)
+            .peer_timeout(Duration::from_secs(3))
             .log_level(LogLevel::Off);
         assert_eq!(config, Ok(expected));
     }
@@ -265,6 +335,9 @@ mod tests {
             ("CELERITY_HORIZON_STEP", "1.5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "99999999999999999999999"),
             ("CELERITY_UNINITIALIZED_READ", "ignore"),
+            ("CELERITY_TRACE", ""),
+            ("CELERITY_WATCHDOG", "-1"),
+            ("CELERITY_WATCHDOG", "inf"),
             ("CELERITY_LOG_LEVEL", "loud"),
         ] {
             let message = parse(name, value).unwrap_err().to_string();

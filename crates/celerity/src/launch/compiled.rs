@@ -1,0 +1,186 @@
+//! Kernels that `#[kernel]` has made of functions: CPUs call them, as they would
+//! call a closure; other devices launch what was compiled for them. Knows no
+//! driver.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use celerity_executor::{
+    BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
+};
+use celerity_kernel::abi::{AccessMemory, Chunk, Description, Mapping, check_signature};
+use celerity_kernel::{Code, Kernel, Module};
+use celerity_regions::Box3;
+use celerity_tdag::{Mapper, NeighborhoodShape};
+
+use crate::range::bounds;
+
+/// A compiled kernel beside the same kernel for CPUs.
+pub(crate) struct CompiledKernel<H, W> {
+    host: H,
+    code: Result<LaunchableCode<W>, NoDeviceCode>,
+}
+
+/// How devices launch a compiled kernel.
+struct LaunchableCode<W> {
+    kernel: W,
+    module: Arc<CodeModule>,
+    /// The size of the whole index space.
+    global: Box3,
+    /// Each access's mapper and buffer.
+    mappers: Vec<(Mapper, Box3)>,
+}
+
+impl<H: DeviceKernel, W: Kernel> CompiledKernel<H, W> {
+    pub(crate) fn new(host: H, kernel: W, global: Box3, mappers: Vec<(Mapper, Box3)>) -> Self {
+        let code = module_of(W::module(), &W::DESCRIPTION);
+        let code = code.map(|module| LaunchableCode { kernel, module, global, mappers });
+        Self { host, code }
+    }
+}
+
+impl<H: DeviceKernel, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
+    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        self.host.run(chunk, memory);
+    }
+
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        match &self.code {
+            Ok(code) => Ok(code),
+            Err(reason) => Err(reason.clone()),
+        }
+    }
+}
+
+impl<W: Kernel> DeviceCode for LaunchableCode<W> {
+    fn module(&self) -> &Arc<CodeModule> {
+        &self.module
+    }
+
+    fn entry(&self) -> &str {
+        W::DESCRIPTION.entry
+    }
+
+    fn launch(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
+        let chunk = Chunk { items: bounds(chunk), global: bounds::<3>(&self.global).range() };
+        let accesses = self.mappers.iter().zip(memory).map(access_memory);
+        let accesses: Vec<_> = accesses.collect();
+        let mut parameters = Parameters::default();
+        let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
+        let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
+        Ok(Launch { grid: shape.grid, block: shape.block, shared_bytes: 0, parameters })
+    }
+}
+
+fn access_memory(((mapper, buffer), memory): (&(Mapper, Box3), &BoundMemory<'_>)) -> AccessMemory {
+    AccessMemory {
+        address: memory.base as u64,
+        extent: bounds(&memory.extent),
+        part: bounds(&memory.region.bounding_box()),
+        buffer: bounds::<3>(buffer).range(),
+        mapping: mapping(mapper),
+    }
+}
+
+fn mapping(mapper: &Mapper) -> Mapping {
+    let index = |coordinate: u64| usize::try_from(coordinate).unwrap_or(usize::MAX);
+    match mapper {
+        Mapper::OneToOne => Mapping::OneToOne,
+        Mapper::All => Mapping::All,
+        Mapper::Slice { dim } => Mapping::Slice { dim: usize::from(*dim) },
+        Mapper::Neighborhood { border, shape } => Mapping::Neighborhood {
+            border: border.map(index),
+            axes_only: *shape == NeighborhoodShape::AlongAxes,
+        },
+        Mapper::Fixed(_) | Mapper::User(_) => Mapping::Opaque,
+    }
+}
+
+/// A module that has been looked at.
+struct Known {
+    module: &'static Module,
+    loadable: Arc<CodeModule>,
+    /// The entry points that are called as hosts describe them.
+    sound: Vec<&'static str>,
+}
+
+/// The module as backends know it: always the same `Arc` for the same crate of
+/// kernels, since they load by address. Its entry point for the kernel has been
+/// compared with what the host passes.
+fn module_of(
+    module: &'static Module,
+    kernel: &Description,
+) -> Result<Arc<CodeModule>, NoDeviceCode> {
+    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    let texts = match module.code {
+        Code::Ptx(texts) => texts,
+        Code::Missing(remedy) => {
+            let reason = format!("`{}` was built without a compiler for it: {remedy}", module.name);
+            return Err(NoDeviceCode { reason: reason.into() });
+        }
+    };
+    // Whoever panicked in here has left the list as it was.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let index = known.iter().position(|other| std::ptr::eq(other.module, module));
+    let index = index.unwrap_or_else(|| {
+        let loadable = texts.iter().map(|ptx| (ptx.architecture, Cow::Borrowed(ptx.text)));
+        let loadable = CodeModule::new(module.name, CodeSource::PtxFor(loadable.collect()));
+        known.push(Known { module, loadable, sound: Vec::new() });
+        known.len() - 1
+    });
+    let known = &mut known[index];
+    if !known.sound.contains(&kernel.entry) {
+        for ptx in texts {
+            check_signature(ptx.text, kernel)
+                .map_err(|error| NoDeviceCode { reason: error.to_string().into() })?;
+        }
+        known.sound.push(kernel.entry);
+    }
+    Ok(known.loadable.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_kernel::Ptx;
+    use celerity_kernel::abi::Form;
+
+    use super::*;
+
+    const KERNEL: Description = Description {
+        name: "step",
+        entry: "step",
+        form: Form::Item,
+        dims: 1,
+        views: &[],
+        scalars: &[],
+    };
+    const STALE: Ptx = Ptx { architecture: 80, text: ".visible .entry other(\n)\n{\n}" };
+
+    static MODULE: Module = Module { name: "waves", code: Code::Ptx(&[]) };
+    static OLD: Module = Module { name: "waves", code: Code::Ptx(&[STALE]) };
+    static MISSING: Module = Module { name: "waves", code: Code::Missing("install it") };
+
+    #[test]
+    fn a_module_is_the_same_every_time() {
+        let module = || module_of(&MODULE, &KERNEL).unwrap();
+        let (first, second) = (module(), module());
+        assert!(Arc::ptr_eq(&first, &second));
+    }
+
+    #[test]
+    fn code_that_was_not_built_says_how_to_get_it() {
+        let error = module_of(&MISSING, &KERNEL).unwrap_err().to_string();
+        assert!(error.contains("`waves`") && error.ends_with("install it"), "{error}");
+    }
+
+    #[test]
+    fn stale_code_is_not_launched() {
+        let error = module_of(&OLD, &KERNEL).unwrap_err().to_string();
+        assert!(error.contains("step"), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a run takes place: the network and the devices that features, launcher
+//! and configuration call for. Runs nothing.
+
+use celerity_executor::{ClusterConfig, Run, RunError};
+
+use crate::config::Config;
+use crate::error::Result;
+
+/// What kernels run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Platform {
+    /// GPUs, if the program was built with feature `cuda` and there are some; CPUs
+    /// otherwise.
+    #[default]
+    Auto,
+    /// CPUs.
+    Cpu,
+    /// NVIDIA GPUs, or an error.
+    Cuda,
+}
+
+/// The nodes of this host, as far as devices are dealt to them.
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are shared by all"))]
+struct Host {
+    /// The index in the cluster of this process's first node.
+    first: usize,
+    /// Nodes in this process.
+    here: usize,
+    /// Nodes of this host that other processes have, before this one's.
+    before: usize,
+    /// All nodes on this host.
+    all: usize,
+}
+
+/// The run that `config` describes, on the network and devices that there are.
+pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
+    let (run, host) = connect(config, Run::new(cluster))?;
+    devices(config, run, &host)
+}
+
+#[cfg(any(feature = "mpi", not(feature = "cuda")))]
+fn start_error(what: impl ToString) -> RunError {
+    RunError::Start { what: what.to_string() }
+}
+
+#[cfg(feature = "mpi")]
+fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
+    use celerity_executor::Network as _;
+    use celerity_mpi::{MpiNetwork, MpiOptions, launcher_variable};
+
+    let Some(variable) = launcher_variable() else {
+        return Ok((run, in_process(config)));
+    };
+    if config.nodes_in_process() > 1 {
+        return Err(crate::ConfigError::NodesUnderLauncher { variable }.into());
+    }
+    let options = MpiOptions { peer_timeout: config.peer_timeout, ..MpiOptions::default() };
+    let network = MpiNetwork::join(options).map_err(start_error)?;
+    let (before, all) = network.place_on_host();
+    let host = Host { first: network.local().start, here: 1, before, all };
+    Ok((run.on(network), host))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
+    Ok((run, in_process(config)))
+}
+
+fn in_process(config: &Config) -> Host {
+    let nodes = config.nodes_in_process();
+    Host { first: 0, here: nodes, before: 0, all: nodes }
+}
+
+#[cfg(feature = "cuda")]
+fn devices<'r>(config: &Config, run: Run<'r>, host: &Host) -> Result<Run<'r>> {
+    use crate::cuda;
+
+    let found = match config.platform {
+        Platform::Cpu => return Ok(run),
+        Platform::Cuda => Some(cuda::gpus()?),
+        Platform::Auto => cuda::gpus().map_err(|error| say_why_cpu(config, &error)).ok(),
+    };
+    match found {
+        Some(gpus) => {
+            let here = host.first..host.first + host.here;
+            let nodes = cuda::Nodes { here, before: host.before, all: host.all };
+            Ok(run.with_devices(cuda::deal(&gpus, &nodes, config.gpus())?))
+        }
+        None => Ok(run),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn say_why_cpu(config: &Config, error: &RunError) {
+    config.log_level.print(crate::LogLevel::Info, || format!("running on CPUs: {error}"));
+}
+
+#[cfg(not(feature = "cuda"))]
+fn devices<'r>(config: &Config, run: Run<'r>, _: &Host) -> Result<Run<'r>> {
+    match config.platform {
+        Platform::Auto | Platform::Cpu => Ok(run),
+        Platform::Cuda => {
+            let what = "GPUs were asked for, but the program was built without feature `cuda`";
+            Err(start_error(what).into())
+        }
+    }
+}
