@@ -216,7 +216,7 @@ impl Config {
             WarningSink::new(move |warning| level.print(LogLevel::Warn, || warning.to_string()));
         let cluster = ClusterConfig { warnings, ..self.cluster.clone() };
         let run = place(self, &cluster)?.interruptible(self.interruptible);
-        self.log_level.print(LogLevel::Debug, || run.to_string());
+        self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
         if !self.print_graphs {
             return run.execute(body);
         }
