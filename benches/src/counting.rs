@@ -2,7 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+thread_local! {
+    /// Allocations of this thread.
+    static HERE: Cell<u64> = const { Cell::new(0) };
+}
 
 /// The system's allocator, with a count of its allocations and of their bytes.
 #[derive(Debug, Default)]
@@ -42,8 +48,18 @@ impl CountingAllocator {
         (result, self.allocations() - before)
     }
 
+    /// As [`count`](Self::count), but counts this thread alone: threads that start
+    /// or end meanwhile do not disturb it.
+    pub fn count_here<T>(&self, work: impl FnOnce() -> T) -> (T, u64) {
+        let before = HERE.get();
+        let result = work();
+        (result, HERE.get() - before)
+    }
+
     fn note(&self, allocated: usize, freed: usize) {
         self.allocations.fetch_add(1, Ordering::Relaxed);
+        // A thread that ends may allocate when its counter is gone.
+        let _ = HERE.try_with(|count| count.set(count.get() + 1));
         self.allocated.fetch_add(allocated as u64, Ordering::Relaxed);
         self.freed.fetch_add(freed as u64, Ordering::Relaxed);
     }

@@ -20,7 +20,6 @@ use celerity_tdag::{
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
 
-/// All in one test, since the allocator counts for the whole process.
 #[test]
 fn the_steady_state_allocates_nothing() {
     assert_eq!(of_the_engine(), 0, "in the engine");
@@ -48,7 +47,7 @@ fn of_the_engine() -> u64 {
         }
     };
     steps(0..1_000);
-    ALLOCATOR.count(|| steps(1_000..100_000)).1
+    ALLOCATOR.count_here(|| steps(1_000..100_000)).1
 }
 
 struct Nothing;
@@ -149,7 +148,7 @@ fn of_a_chain_of_kernels() -> u64 {
     };
     let mut orders = orders.into_iter();
     execute(&mut orders.by_ref().take(WARM_UP));
-    let ((), allocations) = ALLOCATOR.count(|| execute(&mut orders));
+    let ((), allocations) = ALLOCATOR.count_here(|| execute(&mut orders));
     assert!(executor.waiting().is_empty());
     allocations
 }
