@@ -27,7 +27,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn test(workspace: &Workspace) -> Result<Tally, Error> {
+fn test(workspace: &Workspace) -> Result<Tally, Error> {
     let mut total = Tally::default();
     let mut table = String::new();
     for mpi in installed() {
