@@ -3,55 +3,25 @@
 //! the program means is known only to who has seen the program, too.
 
 mod memory;
-mod shape;
 mod transfers;
 
 use celerity_cdag::TransferId;
+use celerity_tdag::{BrokenEdge, Lineage, Point};
 
 use crate::instruction::{
     AllocationId, Instruction, InstructionId, InstructionKind, MemoryId, MessageId, Pilot,
 };
 
 use memory::Allocations;
-use shape::Shape;
 use transfers::Transfers;
 
 /// A promise that is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Broken {
-    /// Ids are not dense.
-    #[error("{found} comes where {expected} is due")]
-    Id {
-        /// The id that was due.
-        expected: InstructionId,
-        /// The id that came.
-        found: InstructionId,
-    },
-    /// An edge that must not be.
-    #[error("{later} waits for {on}, {why}")]
-    Edge {
-        /// The instruction that waits.
-        later: InstructionId,
-        /// For what.
-        on: InstructionId,
-        /// What is wrong with that.
-        why: &'static str,
-    },
-    /// An instruction that could start before the program does.
-    #[error("{instruction} waits for nothing")]
-    Orphan {
-        /// The instruction.
-        instruction: InstructionId,
-    },
-    /// A horizon or epoch that does not wait for all that is older.
-    #[error("{point} does not wait for {missed}, neither directly nor through others")]
-    NotReached {
-        /// The horizon or epoch.
-        point: InstructionId,
-        /// What it does not wait for.
-        missed: InstructionId,
-    },
+    /// Of ids and edges.
+    #[error(transparent)]
+    Edge(#[from] BrokenEdge<InstructionId>),
     /// An allocation is not what an instruction takes it for.
     #[error("{instruction}: {memory}.{allocation} {why}")]
     Memory {
@@ -89,11 +59,7 @@ pub enum Broken {
 /// Checks the contract of one node's instructions and pilots, all that its
 /// graph has made since the program's start, in that order.
 ///
-/// **Shape.** Ids are dense and start at 0. Instructions wait for older ones, for
-/// none twice, and for none that is older than the *synchronisation point*: the
-/// last epoch or the last horizon but one, whichever is newer. All but the first wait for
-/// something, so they wait for the last epoch. A horizon or epoch waits for everything that is
-/// older, directly or not.
+/// **Edges.** As [`Lineage`] says.
 ///
 /// **Memory.** Ids of allocations are used once, and nothing is allocated in
 /// `M0`. Who touches memory says of an allocation that lives what all others
@@ -116,10 +82,12 @@ pub enum Broken {
 /// All promises that are broken, in the order of the instructions.
 pub fn verify(instructions: &[Instruction], pilots: &[Pilot]) -> Result<(), Vec<Broken>> {
     let mut broken = Vec::new();
-    let (mut shape, mut allocations) = (Shape::default(), Allocations::default());
+    let (mut lineage, mut allocations) = (Lineage::default(), Allocations::default());
     let mut transfers = Transfers::new(pilots);
     for instruction in instructions {
-        shape.check(instruction, &mut broken);
+        let on = instruction.dependencies.iter().copied();
+        let edges = lineage.check(instruction.id, on, point_of(&instruction.kind));
+        broken.extend(edges.into_iter().map(Broken::Edge));
         allocations.check(instruction, &mut broken);
         transfers.check(instruction, &mut broken);
     }
@@ -128,6 +96,10 @@ pub fn verify(instructions: &[Instruction], pilots: &[Pilot]) -> Result<(), Vec<
 }
 
 /// Whether later instructions may rely on it instead of what is older.
-fn synchronizes(kind: &InstructionKind) -> bool {
-    matches!(kind, InstructionKind::Horizon { .. } | InstructionKind::Epoch { .. })
+fn point_of(kind: &InstructionKind) -> Point {
+    match kind {
+        InstructionKind::Horizon { .. } => Point::Horizon,
+        InstructionKind::Epoch { .. } => Point::Epoch,
+        _ => Point::None,
+    }
 }

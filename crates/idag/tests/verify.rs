@@ -6,6 +6,7 @@ use celerity_idag::{
     verify,
 };
 use celerity_regions::Box3;
+use celerity_tdag::BrokenEdge;
 use celerity_testkit::check::{Configuration, any_configuration};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{Program, Sizes, any_program};
@@ -110,7 +111,7 @@ fn horizons_wait_for_all_that_is_older() {
         let is_horizon = |kind: &_| matches!(kind, InstructionKind::Horizon { .. });
         first(instructions, is_horizon).dependencies.pop();
     });
-    assert!(matches!(found[0], Broken::NotReached { .. }), "{found:?}");
+    assert!(matches!(found[0], Broken::Edge(BrokenEdge::NotReached { .. })), "{found:?}");
 }
 
 #[test]
