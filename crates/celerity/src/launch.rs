@@ -38,6 +38,19 @@ pub(crate) struct Launch<A: KernelAccesses<K>, const K: usize> {
     pub(crate) accesses: PhantomData<fn() -> A>,
 }
 
+/// What a kernel was launched over.
+pub(crate) struct Space<'l> {
+    /// The whole index space.
+    pub(crate) global: Box3,
+    /// Each access's mapper and buffer.
+    pub(crate) mappers: &'l [(Mapper, Box3)],
+}
+
+/// A kernel for CPUs that knows what it was launched over.
+pub(crate) trait Launched: DeviceKernel {
+    fn space(&self) -> Space<'_>;
+}
+
 /// A kernel that is called with single items.
 pub(crate) struct ItemKernel<A: KernelAccesses<K>, F, const K: usize> {
     pub(crate) launch: Launch<A, K>,
@@ -76,7 +89,31 @@ where
     }
 }
 
+impl<A, F, const K: usize> Launched for ItemKernel<A, F, K>
+where
+    A: KernelAccesses<K> + 'static,
+    Self: DeviceKernel,
+{
+    fn space(&self) -> Space<'_> {
+        self.launch.space()
+    }
+}
+
+impl<A, F, const K: usize> Launched for RowKernel<A, F, K>
+where
+    A: KernelAccesses<K> + 'static,
+    Self: DeviceKernel,
+{
+    fn space(&self) -> Space<'_> {
+        self.launch.space()
+    }
+}
+
 impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
+    fn space(&self) -> Space<'_> {
+        Space { global: Box3::from_range(self.global), mappers: &self.mappers }
+    }
+
     /// Calls `call` once for each of the rows that `chunk` is cut into.
     fn run(
         &self,
@@ -101,8 +138,8 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     /// checked against the bound region when they are used.
     fn check(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         assert_eq!(memory.len(), self.mappers.len(), "the executor binds one memory per access");
-        let global = Box3::from_range(self.global);
-        for ((mapper, buffer), bound) in self.mappers.iter().zip(memory) {
+        let Space { global, mappers } = self.space();
+        for ((mapper, buffer), bound) in mappers.iter().zip(memory) {
             let input = MapperInput { chunk: *chunk, global, buffer: *buffer };
             let complete = matches!(mapper, Mapper::User(_))
                 || bound.region.contains(&mapper.map_unclamped(&input));

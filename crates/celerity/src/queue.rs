@@ -16,7 +16,7 @@ use crate::buffer::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::host::call_with_views;
-use crate::launch::{CompiledKernel, ItemKernel, Launch, RowKernel};
+use crate::launch::{CompiledKernel, ItemKernel, Launch, Launched, RowKernel};
 use crate::log::LogLevel;
 use crate::range::{IntoRange, to_box, volume};
 
@@ -379,11 +379,10 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
     {
-        let (task, launch) = self.lower(range.into_range(), accesses)?;
-        let (global, mappers) = (Box3::from_range(launch.global), launch.mappers.clone());
-        let host = ItemKernel { launch, kernel: by_item::<A, W, K>(kernel) };
-        let compiled = CompiledKernel::new(host, kernel, global, mappers);
-        task.submit(Payload::Kernel(Arc::new(compiled)))
+        self.submit_compiled(range.into_range(), accesses, kernel, |launch| ItemKernel {
+            launch,
+            kernel: by_item::<A, W, K>(kernel),
+        })
     }
 
     /// Submits a kernel that `#[kernel]` has made of a function over rows: as
@@ -416,11 +415,10 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
     {
-        let (task, launch) = self.lower(range.into_range(), accesses)?;
-        let (global, mappers) = (Box3::from_range(launch.global), launch.mappers.clone());
-        let host = RowKernel { launch, kernel: by_row::<A, W, K>(kernel) };
-        let compiled = CompiledKernel::new(host, kernel, global, mappers);
-        task.submit(Payload::Kernel(Arc::new(compiled)))
+        self.submit_compiled(range.into_range(), accesses, kernel, |launch| RowKernel {
+            launch,
+            kernel: by_row::<A, W, K>(kernel),
+        })
     }
 
     /// What [`parallel_for`](Self::parallel_for) would submit, for a benchmark to
@@ -483,6 +481,23 @@ impl<'q> TaskBuilder<'q> {
     {
         let (task, launch) = self.lower(global, accesses)?;
         Ok((task, Arc::new(RowKernel { launch, kernel })))
+    }
+
+    fn submit_compiled<A, W, H, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: W,
+        on_host: impl FnOnce(Launch<A, K>) -> H,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K>,
+        W: celerity_kernel::Kernel,
+        H: Launched + 'static,
+    {
+        let (task, launch) = self.lower(global, accesses)?;
+        let compiled = CompiledKernel::new(on_host(launch), kernel);
+        task.submit(Payload::Kernel(Arc::new(compiled)))
     }
 
     fn lower<A: KernelAccesses<K>, const K: usize>(

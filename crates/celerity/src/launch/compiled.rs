@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use celerity_executor::{
     BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
@@ -14,48 +14,41 @@ use celerity_kernel::{Code, Kernel, Module};
 use celerity_regions::Box3;
 use celerity_tdag::{Mapper, NeighborhoodShape};
 
+use super::{Launched, Space};
 use crate::range::bounds;
 
-/// A compiled kernel beside the same kernel for CPUs.
+/// A compiled kernel beside the same kernel for CPUs. The compiled one is looked
+/// for when a device first asks for it: CPUs never do.
 pub(crate) struct CompiledKernel<H, W> {
     host: H,
-    code: Result<LaunchableCode<W>, NoDeviceCode>,
-}
-
-/// How devices launch a compiled kernel.
-struct LaunchableCode<W> {
     kernel: W,
-    module: Arc<CodeModule>,
-    /// The size of the whole index space.
-    global: Box3,
-    /// Each access's mapper and buffer.
-    mappers: Vec<(Mapper, Box3)>,
+    module: OnceLock<Result<Arc<CodeModule>, NoDeviceCode>>,
 }
 
-impl<H: DeviceKernel, W: Kernel> CompiledKernel<H, W> {
-    pub(crate) fn new(host: H, kernel: W, global: Box3, mappers: Vec<(Mapper, Box3)>) -> Self {
-        let code = module_of(W::module(), &W::DESCRIPTION);
-        let code = code.map(|module| LaunchableCode { kernel, module, global, mappers });
-        Self { host, code }
+impl<H, W: Kernel> CompiledKernel<H, W> {
+    pub(crate) fn new(host: H, kernel: W) -> Self {
+        Self { host, kernel, module: OnceLock::new() }
+    }
+
+    fn module(&self) -> Result<&Arc<CodeModule>, &NoDeviceCode> {
+        self.module.get_or_init(|| module_of(W::module(), &W::DESCRIPTION)).as_ref()
     }
 }
 
-impl<H: DeviceKernel, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
+impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
     fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         self.host.run(chunk, memory);
     }
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        match &self.code {
-            Ok(code) => Ok(code),
-            Err(reason) => Err(reason.clone()),
-        }
+        self.module().map_err(Clone::clone)?;
+        Ok(self)
     }
 }
 
-impl<W: Kernel> DeviceCode for LaunchableCode<W> {
+impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     fn module(&self) -> &Arc<CodeModule> {
-        &self.module
+        self.module().expect("`device_code` gives this out if there is a module")
     }
 
     fn entry(&self) -> &str {
@@ -67,9 +60,9 @@ impl<W: Kernel> DeviceCode for LaunchableCode<W> {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
-        let chunk = Chunk { items: bounds(chunk), global: bounds::<3>(&self.global).range() };
-        let accesses = self.mappers.iter().zip(memory).map(access_memory);
-        let accesses: Vec<_> = accesses.collect();
+        let Space { global, mappers } = self.host.space();
+        let chunk = Chunk { items: bounds(chunk), global: bounds::<3>(&global).range() };
+        let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
         let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
