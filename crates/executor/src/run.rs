@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
 
+use crate::backend::Waker;
 use crate::check::ScheduleCheck;
 use crate::config::ClusterConfig;
 use crate::error::{RunError, panic_message};
@@ -261,11 +262,7 @@ impl<'r> Run<'r> {
     }
 
     /// The two halves of each node of this process.
-    fn open(
-        &self,
-        means: Means<'_>,
-        waker: impl Fn() -> crate::backend::Waker,
-    ) -> Result<Vec<Node>, RunError> {
+    fn open(&self, means: Means<'_>, waker: impl Fn() -> Waker) -> Result<Vec<Node>, RunError> {
         let local = self.network.local();
         let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
         let mut checks = ScheduleCheck::of_all(&self.config, local.clone()).into_iter();

@@ -34,8 +34,8 @@ const MOST_EARLY: usize = 1024;
 /// task with another hash: it sends its own name for it back, and the two names
 /// make the error.
 ///
-/// Cost: a hash of some tens of nanoseconds per task, and a note of up to 520
-/// bytes per horizon. With one node there is none.
+/// Cost: one hash per task, and a note of up to 520 bytes per horizon. With one
+/// node there is none.
 pub(super) struct TaskStream {
     local: NodeId,
     nodes: usize,
