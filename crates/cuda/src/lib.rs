@@ -3,6 +3,8 @@
 mod backend;
 mod checked;
 mod code;
+#[cfg(test)]
+mod coded;
 mod devices;
 mod driver;
 mod gpus;

@@ -17,6 +17,7 @@ use celerity_idag::Lookahead;
 use crate::check::{Configuration, Failure, check_run, check_schedule};
 use crate::model::{self, Truth};
 use crate::program::{Program, Sizes, seeded};
+use crate::random::Random;
 use crate::shrink::shrink;
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
 use crate::violation::Violation;
@@ -68,7 +69,7 @@ impl Campaign {
     /// The program and the configuration that belong to a seed: the same on every machine.
     #[must_use]
     pub fn case(&self, seed: u64) -> (Program, Configuration) {
-        let mut draws = Draws(seed);
+        let mut draws = Draws(Random::new(seed));
         let nodes = draws.usize_in(&self.nodes);
         let devices = draws.usize_in(&self.devices);
         let configuration = Configuration {
@@ -234,20 +235,12 @@ impl AddAssign for Counts {
     }
 }
 
-/// Random numbers: splitmix64, so that neighbouring seeds differ at once.
-struct Draws(u64);
+/// What a seed decides of a configuration.
+struct Draws(Random);
 
 impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
     fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.next() % end
     }
 
     fn lookahead(&mut self) -> Lookahead {
@@ -256,7 +249,7 @@ impl Draws {
 
     /// All devices linked, or any pairs of them.
     fn links(&mut self) -> u64 {
-        if self.below(3) > 0 { u64::MAX } else { self.next() }
+        if self.below(3) > 0 { u64::MAX } else { self.0.next() }
     }
 
     /// Nothing, or rows of up to a dozen elements.

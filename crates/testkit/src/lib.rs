@@ -13,6 +13,7 @@ pub mod model;
 pub mod picture;
 pub mod program;
 pub mod quality;
+mod random;
 pub mod recording;
 pub mod run;
 pub mod shrink;

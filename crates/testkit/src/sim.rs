@@ -39,7 +39,6 @@ mod execution;
 mod log;
 mod memory;
 mod network;
-mod random;
 mod scenario;
 mod user;
 mod world;

@@ -7,51 +7,15 @@ use std::time::Instant;
 
 use celerity_executor::{
     Arguments, BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, HostFunction, Launch,
-    NoDeviceCode, Parameters,
+    NoDeviceCode,
 };
 use celerity_idag::{AllocationId, BoundAccess, Placement};
 use celerity_regions::Region;
 use celerity_tdag::BufferId;
 
 use super::*;
+use crate::coded::Coded;
 use crate::driver::FakeDriver;
-
-/// A kernel of a fake driver: its parameters are the bases of its accesses.
-struct Coded {
-    module: Arc<CodeModule>,
-    entry: &'static str,
-}
-
-impl DeviceCode for Coded {
-    fn module(&self) -> &Arc<CodeModule> {
-        &self.module
-    }
-
-    fn entry(&self) -> &str {
-        self.entry
-    }
-
-    fn launch(
-        &self,
-        chunk: &Box3,
-        memory: &[BoundMemory<'_>],
-    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
-        let mut parameters = Parameters::default();
-        parameters.push(chunk.volume());
-        memory.iter().for_each(|memory| parameters.push_address(memory.base));
-        Ok(Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0, parameters })
-    }
-}
-
-impl DeviceKernel for Coded {
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
-        unreachable!("there are no CPU devices here");
-    }
-
-    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        Ok(self)
-    }
-}
 
 /// A kernel for CPUs only.
 struct Uncoded;

@@ -2,40 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use celerity_executor::{Launch, Parameters};
-
 use super::*;
+use crate::coded::Coded;
 use crate::driver::FakeDriver;
 
-struct Coded {
-    module: Arc<CodeModule>,
-    entry: &'static str,
-}
-
-impl Coded {
-    fn new(source: CodeSource, entry: &'static str) -> Self {
-        Self { module: CodeModule::new("sample", source), entry }
-    }
-}
-
-impl DeviceCode for Coded {
-    fn module(&self) -> &Arc<CodeModule> {
-        &self.module
-    }
-
-    fn entry(&self) -> &str {
-        self.entry
-    }
-
-    fn launch(
-        &self,
-        _chunk: &Box3,
-        memory: &[BoundMemory<'_>],
-    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
-        let mut parameters = Parameters::default();
-        memory.iter().for_each(|memory| parameters.push_address(memory.base));
-        Ok(Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0, parameters })
-    }
+fn coded(source: CodeSource, entry: &'static str) -> Coded {
+    Coded { module: CodeModule::new("sample", source), entry }
 }
 
 /// Counts its calls; its binaries are its sources.
@@ -59,7 +31,7 @@ impl Compiler for Copying {
 
 fn loader(gpus: usize, compiler: Option<Arc<dyn Compiler>>) -> CodeLoader {
     let fake = FakeDriver::new(gpus, 1 << 20).with_kernel("step", |_| Ok(()));
-    let fake = fake.with_parameter_bytes("step", 16);
+    let fake = fake.with_parameter_bytes("step", 24);
     CodeLoader::new(Arc::new(fake), compiler, vec![(9, 0); gpus])
 }
 
@@ -71,7 +43,7 @@ fn gpu(slot: u16) -> Gpu {
 fn source_is_compiled_once_per_architecture() {
     let compiler = Arc::new(Copying::default());
     let loader = loader(2, Some(compiler.clone()));
-    let code = Coded::new(CodeSource::CudaCpp("step".into()), "step");
+    let code = coded(CodeSource::CudaCpp("step".into()), "step");
     for slot in [0, 1, 0] {
         loader.entry(gpu(slot), &code).unwrap();
     }
@@ -83,7 +55,7 @@ fn what_is_wrong_with_code_is_told() {
     let compiler: Arc<dyn Compiler> = Arc::new(Copying::default());
     let loader = loader(1, Some(compiler));
     let error =
-        |source, entry| loader.entry(gpu(0), &Coded::new(source, entry)).unwrap_err().to_string();
+        |source, entry| loader.entry(gpu(0), &coded(source, entry)).unwrap_err().to_string();
     let text = error(CodeSource::CudaCpp("wrong".into()), "step");
     assert_eq!(text, "module `sample` does not compile:\nline 1: wrong");
     let text = error(CodeSource::Ptx("".into()), "step");
@@ -94,7 +66,7 @@ fn what_is_wrong_with_code_is_told() {
 
 #[test]
 fn source_without_a_compiler_is_refused() {
-    let code = Coded::new(CodeSource::CudaCpp("step".into()), "step");
+    let code = coded(CodeSource::CudaCpp("step".into()), "step");
     let error = loader(1, None).entry(gpu(0), &code).unwrap_err();
     assert!(matches!(error, CodeError::NoCompiler { .. }), "{error}");
 }
@@ -102,8 +74,8 @@ fn source_without_a_compiler_is_refused() {
 #[test]
 fn parameters_are_compared_where_the_driver_knows_them() {
     let loader = loader(1, None);
-    let code = Coded::new(CodeSource::Ptx("step".into()), "step");
+    let code = coded(CodeSource::Ptx("step".into()), "step");
     assert_eq!(loader.check(gpu(0), &code, 2), Ok(()));
     let error = loader.check(gpu(0), &code, 3).unwrap_err();
-    assert!(matches!(error, CodeError::Parameters { expected: 16, given: 24, .. }), "{error}");
+    assert!(matches!(error, CodeError::Parameters { expected: 24, given: 32, .. }), "{error}");
 }

@@ -14,11 +14,11 @@ use super::communicator::SimCommunicator;
 use super::conditions::{Conditions, Fault};
 use super::execution::{FAULT, panic_text};
 use super::log::{Log, What};
-use super::random::Random;
 use super::user::{GIVES_UP, User};
 use super::world::{Event, Shared, World, node_id};
 use super::{SimBackend, Simulation};
 use crate::check::compare;
+use crate::random::Random;
 use crate::twin::{Observation, interpret};
 
 /// Runs that take more events than this are taken for endless; ordinary ones

@@ -78,9 +78,9 @@ mod tests {
 
     use super::*;
     use crate::check::Configuration;
+    use crate::random::Random;
     use crate::sim::conditions::Conditions;
     use crate::sim::log::Log;
-    use crate::sim::random::Random;
     use crate::sim::world::{Event, World};
 
     /// An end that lets time pass whenever somebody listens.

@@ -3,8 +3,8 @@
 
 use celerity_executor::LaneLayout;
 
-use super::random::{Random, Span};
 use crate::check::Configuration;
+use crate::random::{Random, Span};
 
 /// The circumstances of one run.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::fmt;
 
 use celerity_idag::Lookahead;
 
-use super::random::Random;
 use super::{Failure, Report, simulate};
 use crate::check::Configuration;
 use crate::program::{Program, Sizes, seeded};
+use crate::random::Random;
 use crate::shrink::shrink;
 
 /// A program, what it runs on, and the seed that decides all else.

@@ -14,7 +14,7 @@ use super::devices::Devices;
 use super::log::{Entry, Log, What};
 use super::memory::Memory;
 use super::network::{Delivery, Network};
-use super::random::Random;
+use crate::random::Random;
 
 /// The world, as all ends of networks and all backends hold it. The lock is for
 /// the types' sake: a simulation has one thread.

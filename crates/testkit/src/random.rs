@@ -1,18 +1,17 @@
-//! The one source of chance in a simulation: the same seed gives the same
-//! numbers on every machine.
+//! Chance: the same seed gives the same numbers on every machine.
 
 use std::time::Duration;
 
 /// A stream of random numbers (splitmix64).
 #[derive(Clone, Debug)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,22 +20,22 @@ impl Random {
     }
 
     /// A number below `bound`, which is not 0.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("smaller than a usize")
     }
 
     /// A number from `least` to `most`, both possible.
-    pub(super) fn between(&mut self, least: usize, most: usize) -> usize {
+    pub(crate) fn between(&mut self, least: usize, most: usize) -> usize {
         least + self.below(most - least + 1)
     }
 
     /// True once in so many times, on average.
-    pub(super) fn once_in(&mut self, times: usize) -> bool {
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
     /// How long something takes.
-    pub(super) fn delay(&mut self, span: Span) -> Duration {
+    pub(crate) fn delay(&mut self, span: Span) -> Duration {
         let magnitude = 1_u64 << self.below(span.magnitude as usize + 1);
         Duration::from_nanos(magnitude + self.next() % magnitude)
     }
@@ -45,19 +44,19 @@ impl Random {
 /// A range of durations. All orders of magnitude are equally likely, so that
 /// things are now simultaneous, now far apart.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// The longest is below 2^(magnitude + 1) nanoseconds.
     magnitude: u32,
 }
 
 impl Span {
     /// Durations of up to 2^`magnitude` nanoseconds, or twice that.
-    pub(super) fn up_to(magnitude: usize) -> Self {
+    pub(crate) fn up_to(magnitude: usize) -> Self {
         Self { magnitude: u32::try_from(magnitude).expect("spans are short") }
     }
 
     /// No delay of this span is longer.
-    pub(super) fn longest(self) -> Duration {
+    pub(crate) fn longest(self) -> Duration {
         Duration::from_nanos(2 << self.magnitude)
     }
 }
