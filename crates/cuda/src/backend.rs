@@ -242,7 +242,7 @@ fn slot(device: DeviceId) -> usize {
     usize::try_from(device.index()).expect("device counts are small")
 }
 
-fn pointer(address: u64) -> *mut u8 {
+pub(crate) fn pointer(address: u64) -> *mut u8 {
     let address = usize::try_from(address).expect("64-bit hosts only");
     std::ptr::with_exposed_provenance_mut(address)
 }

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::checked::Record;
 use crate::driver::{Driver, DriverError, Function, Gpu, Image, Module};
+use crate::panics::PanicRecord;
 
 /// Why a kernel's code cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -131,16 +132,20 @@ struct Loaded {
     entries: Mutex<Vec<(Box<str>, Entry)>>,
     /// Where its views record what goes wrong, if they check.
     record: Option<Record>,
+    /// Where its kernels record that they panicked, if they can.
+    panics: Option<Arc<PanicRecord>>,
 }
 
 /// What there is to launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) function: Function,
     /// Bytes of all parameters, where the driver can tell.
     parameter_bytes: Option<u64>,
     /// Of a module that checks its indices.
     pub(crate) record: Option<Record>,
+    /// Of a module whose kernels can panic.
+    pub(crate) panics: Option<Arc<PanicRecord>>,
 }
 
 impl CodeLoader {
@@ -160,15 +165,16 @@ impl CodeLoader {
         let name = code.entry();
         let mut entries = lock(&loaded.entries);
         if let Some((_, known)) = entries.iter().find(|(known, _)| **known == *name) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
         let function = self.driver.function(loaded.module, name);
         let function = function.map_err(|error| missing(&unit.module, name, gpu, error))?;
         let parameter_bytes = self.driver.parameter_bytes(function);
         let parameter_bytes =
             parameter_bytes.map_err(|error| load_error(&unit.module, gpu, error))?;
-        let entry = Entry { function, parameter_bytes, record: loaded.record };
-        entries.push((name.into(), entry));
+        let (record, panics) = (loaded.record, loaded.panics.clone());
+        let entry = Entry { function, parameter_bytes, record, panics };
+        entries.push((name.into(), entry.clone()));
         Ok(entry)
     }
 
@@ -214,10 +220,11 @@ impl CodeLoader {
             CodeSource::CudaCpp(source) => load(Image::Binary(&self.compiled(unit, source, gpu)?))?,
             _ => unreachable!("all forms of code are handled"),
         };
-        let record = self.driver.variable(module, Record::VARIABLE);
-        let record = record.map_err(|error| load_error(&unit.module, gpu, error))?;
+        let failed = |error| load_error(&unit.module, gpu, error);
+        let record = self.driver.variable(module, Record::VARIABLE).map_err(failed)?;
         let record = record.map(|(address, bytes)| Record::new(address, bytes));
-        Ok(Loaded { module, entries: Mutex::default(), record })
+        let panics = PanicRecord::install(&self.driver, module).map_err(failed)?;
+        Ok(Loaded { module, entries: Mutex::default(), record, panics })
     }
 
     /// The newest text that the GPU can run.

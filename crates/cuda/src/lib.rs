@@ -12,6 +12,7 @@ mod kernel;
 mod memory;
 #[cfg(feature = "cuda")]
 mod nvrtc;
+mod panics;
 mod transfer;
 
 pub use backend::{CudaBackend, CudaConfig};

@@ -34,7 +34,7 @@ const KERNEL_CRATES: [&str; 1] = ["celerity-example-kernels"];
 const FOUNDATIONS: [&str; 3] = ["celerity-codec", "celerity-mutants", "celerity-trace"];
 
 /// The layers that run kernels and therefore may depend on [`KERNEL`].
-const KERNEL_USERS: [&str; 2] = ["celerity-executor", "celerity"];
+const KERNEL_USERS: [&str; 3] = ["celerity-executor", "celerity-cuda", "celerity"];
 
 /// Never part of a user's program. Each may depend on everything above and on those before it
 /// here; nothing else may depend on them.

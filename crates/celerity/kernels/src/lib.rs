@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 
+pub mod faults;
 pub mod gravity;
 pub mod hash;
 pub mod linear;

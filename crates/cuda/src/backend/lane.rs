@@ -1,15 +1,24 @@
 //! One lane of a GPU: what is on its stream, in batches that end with an event.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use celerity_executor::{Span, Time};
 use celerity_idag::InstructionId;
 use smallvec::SmallVec;
 
 use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
+use crate::panics::PanicRecord;
+
+/// A job on a stream.
+pub(super) struct Job {
+    pub(super) instruction: InstructionId,
+    /// Where it records that it panicked, if it can.
+    pub(super) panics: Option<Arc<PanicRecord>>,
+}
 
 /// Jobs that are seen to end together.
-pub(super) type Jobs = SmallVec<[InstructionId; 16]>;
+pub(super) type Jobs = SmallVec<[Job; 16]>;
 
 pub(super) struct Lane {
     pub(super) stream: Stream,
@@ -69,8 +78,8 @@ impl Lane {
     }
 
     /// Notes a job that has been put on the stream.
-    pub(super) fn started(&mut self, instruction: InstructionId) {
-        self.open.push(instruction);
+    pub(super) fn started(&mut self, job: Job) {
+        self.open.push(job);
     }
 
     /// How many jobs have no event behind them.

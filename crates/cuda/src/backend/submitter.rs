@@ -21,13 +21,14 @@ use celerity_idag::InstructionId;
 use celerity_regions::Box3;
 use crossbeam::channel::Receiver;
 
-use super::lane::{Ended, JobTiming, Jobs, Lane};
+use super::lane::{Ended, Job, JobTiming, Jobs, Lane};
 use super::queue::{Message, Order, Work};
 use super::reports::Reports;
 use super::timer::Timer;
 use super::{CudaConfig, lanes_per_device};
 use crate::driver::{Driver, DriverError, Event, Gpu, LaunchSize, Stream, Transfer};
 use crate::gpus::Gpus;
+use crate::panics::PanicRecord;
 
 /// A nap takes this part of the wait so far.
 const NAPS: u32 = 64;
@@ -131,8 +132,8 @@ impl Submitter {
                 .unwrap_or_else(|panic| Err(panic_text(&*panic)))
         });
         match outcome {
-            Ok(()) => {
-                self.lanes[lane].started(instruction);
+            Ok(panics) => {
+                self.lanes[lane].started(Job { instruction, panics });
                 if timing.is_some() {
                     self.seal(lane, timing);
                 }
@@ -141,12 +142,13 @@ impl Submitter {
         }
     }
 
-    fn perform(&self, stream: Stream, work: Work) -> Result<(), String> {
+    /// Puts a job on a stream, and tells where it records its panics.
+    fn perform(&self, stream: Stream, work: Work) -> Result<Option<Arc<PanicRecord>>, String> {
         match work {
             Work::Kernel { kernel, chunk, arguments } => {
                 self.launch(stream, &*kernel, &chunk, &arguments.bind())
             }
-            Work::Copy(transfers) => self.copy(stream, &transfers),
+            Work::Copy(transfers) => self.copy(stream, &transfers).map(|()| None),
         }
     }
 
@@ -156,7 +158,7 @@ impl Submitter {
         kernel: &dyn DeviceKernel,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
-    ) -> Result<(), String> {
+    ) -> Result<Option<Arc<PanicRecord>>, String> {
         let code = kernel.device_code().map_err(|error| error.to_string())?;
         let entry = self.gpus.code().entry(self.gpu, code).map_err(|error| error.to_string())?;
         let launch = code
@@ -174,9 +176,11 @@ impl Submitter {
             unsafe { self.driver().launch(stream, entry.function, size, parameters.as_bytes()) };
         let in_kernel = |error: DriverError| format!("kernel `{}`: {error}", code.entry());
         launched.map_err(in_kernel)?;
-        let Some(record) = entry.record else { return Ok(()) };
-        let astray = record.take(self.driver(), stream).map_err(in_kernel)?;
-        astray.map_or(Ok(()), |astray| Err(format!("kernel `{}` {astray}", code.entry())))
+        let Some(record) = entry.record else { return Ok(entry.panics) };
+        match record.take(self.driver(), stream).map_err(in_kernel)? {
+            Some(astray) => Err(format!("kernel `{}` {astray}", code.entry())),
+            None => Ok(entry.panics),
+        }
     }
 
     /// Waits until nothing runs: kernels that record where they went astray run
@@ -231,11 +235,7 @@ impl Submitter {
         for lane in 0..self.lanes.len() {
             loop {
                 match self.lanes[lane].poll(&**self.gpus.driver()) {
-                    Ok(Some(Ended { jobs, span, events })) => {
-                        self.events.extend(events);
-                        let done = |instruction| Completion { instruction, panic: None, span };
-                        self.reports.completed(jobs.into_iter().map(done));
-                    }
+                    Ok(Some(ended)) => self.ended(ended),
                     Ok(None) => break,
                     Err(error) => self.give_up(&error),
                 }
@@ -243,6 +243,30 @@ impl Submitter {
             }
         }
         any
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        let Ended { jobs, span, events } = ended;
+        self.events.extend(events);
+        let record = jobs.iter().find_map(|job| job.panics.as_ref().filter(|it| it.is_set()));
+        if let Some(record) = record.cloned() {
+            return self.panicked(&record, jobs);
+        }
+        let done = |job: Job| Completion { instruction: job.instruction, panic: None, span };
+        self.reports.completed(jobs.into_iter().map(done));
+    }
+
+    /// Ends all lanes, since a kernel has panicked: one of those that have just
+    /// ended, or of those behind it, and of the module that the record belongs to.
+    fn panicked(&mut self, record: &Arc<PanicRecord>, ended: Jobs) {
+        self.drain();
+        let jobs = ended.into_iter().chain(self.lanes.iter_mut().flat_map(Lane::give_up));
+        let is_suspect =
+            |job: &Job| job.panics.as_ref().is_some_and(|panics| Arc::ptr_eq(panics, record));
+        let (suspects, others): (Jobs, Jobs) = jobs.partition(is_suspect);
+        let what = record.take().unwrap_or_else(|| "a kernel, which left no message".to_owned());
+        self.blame(&suspects, format!("panicked on {}: {what}", self.gpu));
+        self.reports.dropped(others.len());
     }
 
     /// Reports a job that could not be started. Its lane runs nothing more.
@@ -257,7 +281,7 @@ impl Submitter {
                 self.reports.completed([Completion { instruction, panic: Some(text), span: None }]);
             }
             Err(error) => {
-                self.lanes[lane].started(instruction);
+                self.lanes[lane].started(Job { instruction, panics: None });
                 self.give_up(&error);
             }
         }
@@ -267,10 +291,15 @@ impl Submitter {
     /// oldest kernel is reported, or else the oldest copy; the others are named.
     fn give_up(&mut self, error: &DriverError) {
         let jobs: Jobs = self.lanes.iter_mut().flat_map(Lane::give_up).collect();
-        let Some((&instruction, others)) = jobs.split_first() else { return };
-        let mut text = format!("{} failed: {error}", self.gpu);
+        self.blame(&jobs, format!("{} failed: {error}", self.gpu));
+    }
+
+    /// Reports that one of several jobs has failed. The first is held to be it.
+    fn blame(&self, suspects: &[Job], mut text: String) {
+        let Some((first, others)) = suspects.split_first() else { return };
+        let instruction = first.instruction;
         if !others.is_empty() {
-            let others: Vec<_> = others.iter().map(ToString::to_string).collect();
+            let others: Vec<_> = others.iter().map(|job| job.instruction.to_string()).collect();
             text += &format!("; it was in this one or in {}", others.join(", "));
         }
         self.reports.completed([Completion { instruction, panic: Some(text), span: None }]);

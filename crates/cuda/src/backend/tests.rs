@@ -16,6 +16,7 @@ use celerity_tdag::BufferId;
 use super::*;
 use crate::coded::Coded;
 use crate::driver::FakeDriver;
+use crate::panics::tests::{PANICKING, panicking};
 
 /// A kernel for CPUs only.
 struct Uncoded;
@@ -361,6 +362,31 @@ fn an_access_outside_of_what_was_declared_is_reported() {
     let expected = "kernel `increment` touched elements that its task does not declare: 7 times \
                     through access 1, in [3,0,0]..[10,1,1]";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn a_panic_in_a_kernel_ends_its_job_with_what_it_said() {
+    let mut node = Node::new(panicking(), 1, &CudaConfig::default());
+    node.module = CodeModule::new("steps", CodeSource::Ptx(PANICKING.into()));
+    let base = node.backend.alloc(device_memory(0), 8 * 64, 8).unwrap();
+    for items in [1, 2, 3] {
+        let job = node.job("step", items, base);
+        node.issue(0, job);
+    }
+    node.finish();
+    assert!(node.done.iter().all(|it| it.panic.is_none()));
+    let job = node.job("step", 13, base);
+    let culprit = node.issue(0, job);
+    let job = node.job("step", 1, base);
+    node.issue(0, job);
+    node.wait_until_quiet();
+    node.backend.poll(&mut node.done);
+    let failure = node.failure();
+    let text = failure.panic.clone().unwrap();
+    let expected = "panicked on GPU 0: kernel `step`, item [5], at lib.rs:7:9: no fuel";
+    assert!(text.starts_with(expected), "{text}");
+    let named = text.contains(&culprit.to_string());
+    assert!(failure.instruction == culprit || named, "{culprit}: {text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! long things take.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub struct FakeLaunch {
     pub block: [u32; 3],
     /// The block of parameters.
     pub parameters: Vec<u8>,
+    /// Where the variables of its module are.
+    pub variables: BTreeMap<String, u64>,
 }
 
 impl FakeLaunch {
@@ -335,9 +338,9 @@ impl Driver for FakeDriver {
         }
         let mut state = self.shared.lock();
         state.counts.launches += 1;
-        let kernel = state.kernel(function.raw).run.clone();
+        let (kernel, variables) = state.launchable(function.raw);
         drop(state);
-        let launch = FakeLaunch { grid, block, parameters: parameters.to_owned() };
+        let launch = FakeLaunch { grid, block, parameters: parameters.to_owned(), variables };
         self.push(stream, Operation::Launch { kernel, launch })
     }
 }

@@ -67,9 +67,15 @@ pub(super) struct State {
     pub(super) variables: BTreeMap<String, Vec<u64>>,
     gpu_of_stream: Vec<Gpu>,
     events: Vec<EventState>,
-    /// By module: its words.
-    modules: Vec<Vec<String>>,
-    functions: Vec<String>,
+    modules: Vec<Module>,
+    /// By function: its module and name.
+    functions: Vec<(usize, String)>,
+}
+
+struct Module {
+    words: Vec<String>,
+    /// Where the variables are that have been asked for.
+    variables: BTreeMap<String, u64>,
 }
 
 impl State {
@@ -134,40 +140,48 @@ impl State {
         if words.is_empty() {
             return Err("there is nothing in it".to_owned());
         }
-        self.modules.push(words);
+        self.modules.push(Module { words, variables: BTreeMap::new() });
         Ok(self.modules.len() - 1)
     }
 
     pub(super) fn function(&mut self, module: usize, name: &str) -> Option<usize> {
         let exists = self.kernels.contains_key(name) && self.has_word(module, name);
         exists.then(|| {
-            self.functions.push(name.to_owned());
+            self.functions.push((module, name.to_owned()));
             self.functions.len() - 1
         })
     }
 
-    /// Address and size of a new instance of a variable.
+    /// Address and size of a module's own instance of a variable.
     pub(super) fn variable(
         &mut self,
         module: usize,
         name: &str,
         place: Place,
     ) -> Result<Option<(u64, u64)>, DriverError> {
-        match self.variables.get(name) {
-            Some(words) if self.has_word(module, name) => {
-                let address = self.memory.alloc_words(place, words)?;
-                Ok(Some((address, 8 * words.len() as u64)))
-            }
-            _ => Ok(None),
-        }
+        let exists = self.has_word(module, name);
+        let Some(words) = self.variables.get(name).filter(|_| exists) else { return Ok(None) };
+        let known = &mut self.modules[module].variables;
+        let address = match known.get(name) {
+            Some(&address) => address,
+            None => self.memory.alloc_words(place, words)?,
+        };
+        known.insert(name.to_owned(), address);
+        Ok(Some((address, 8 * words.len() as u64)))
     }
 
     fn has_word(&self, module: usize, name: &str) -> bool {
-        self.modules[module].iter().any(|word| word == name)
+        self.modules[module].words.iter().any(|word| word == name)
     }
 
     pub(super) fn kernel(&self, function: usize) -> &Kernel {
-        &self.kernels[&self.functions[function]]
+        &self.kernels[&self.functions[function].1]
+    }
+
+    /// A function, and where the variables of its module are.
+    pub(super) fn launchable(&self, function: usize) -> (Arc<Function>, BTreeMap<String, u64>) {
+        let variables = &self.modules[self.functions[function].0].variables;
+        (self.kernel(function).run.clone(), variables.clone())
     }
 
     /// The next operation of some stream that can go on. Streams of a GPU that

@@ -1,0 +1,105 @@
+//! Where kernels that `#[kernel]` has made leave word of a panic: a record for
+//! each module and GPU, in host memory that the GPU writes to. So a look at it
+//! costs a load, and the GPU nothing.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use celerity_kernel::abi::{Failure, Record};
+
+use crate::backend::pointer;
+use crate::driver::{Driver, DriverError, Module, Place, Side, Transfer};
+
+/// The variable of a module that points to its record.
+const VARIABLE: &str = "celerity_record";
+
+/// The record of a module on one GPU.
+pub(crate) struct PanicRecord {
+    driver: Arc<dyn Driver>,
+    /// Of the record, and behind it of the pointer that the module was given.
+    address: u64,
+}
+
+impl PanicRecord {
+    /// A record for a module, if its kernels can panic; no kernel of it runs yet.
+    pub(crate) fn install(
+        driver: &Arc<dyn Driver>,
+        module: Module,
+    ) -> Result<Option<Arc<Self>>, DriverError> {
+        let Some((variable, POINTER_BYTES)) = driver.variable(module, VARIABLE)? else {
+            return Ok(None);
+        };
+        let address = driver.alloc_host(RECORD_BYTES + POINTER_BYTES)?;
+        let record = Self { driver: driver.clone(), address };
+        // SAFETY: so many bytes were just allocated, aligned to a page.
+        unsafe {
+            pointer(address).write_bytes(0, Record::SIZE);
+            pointer(address + RECORD_BYTES).cast::<u64>().write(address);
+        }
+        record.point(module, variable)?;
+        Ok(Some(Arc::new(record)))
+    }
+
+    /// Lets the module's variable point here.
+    fn point(&self, module: Module, variable: u64) -> Result<(), DriverError> {
+        let side =
+            |place, address| Side { place, address, pitch: POINTER_BYTES, rows_per_plane: 1 };
+        let transfer = Transfer {
+            source: side(Place::Host, self.address + RECORD_BYTES),
+            target: side(Place::Gpu(module.gpu), variable),
+            row: POINTER_BYTES,
+            rows: 1,
+            planes: 1,
+        };
+        let stream = self.driver.create_stream(module.gpu)?;
+        // SAFETY: the variable has these bytes, and nothing runs that reads it;
+        // the source lives longer than the stream.
+        let copied = unsafe { self.driver.copy(stream, &transfer) };
+        let copied = copied.and_then(|()| self.driver.synchronize(stream));
+        // SAFETY: it was made here, and this is its last use.
+        unsafe { self.driver.destroy_stream(stream) };
+        copied
+    }
+
+    /// Whether a kernel that has ended has panicked.
+    pub(crate) fn is_set(&self) -> bool {
+        self.state().load(Ordering::Acquire) != 0
+    }
+
+    /// The panic, which is forgotten. No kernel of the module runs.
+    pub(crate) fn take(&self) -> Option<String> {
+        // SAFETY: the record is there, and nobody writes it.
+        let bytes = unsafe { pointer(self.address).cast::<[u8; Record::SIZE]>().read() };
+        self.state().store(0, Ordering::Relaxed);
+        Record::read(&bytes).as_ref().map(Failure::to_string)
+    }
+
+    /// What a kernel that panics writes first and last.
+    fn state(&self) -> &AtomicU32 {
+        // SAFETY: the record begins with it, is aligned to a page, and lives as
+        // long as `self`.
+        unsafe { AtomicU32::from_ptr(pointer(self.address).cast()) }
+    }
+}
+
+impl fmt::Debug for PanicRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PanicRecord").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for PanicRecord {
+    fn drop(&mut self) {
+        // SAFETY: it came from there. Jobs that may panic hold on to the record,
+        // and whoever else does launches nothing any more.
+        unsafe { self.driver.free_host(self.address) };
+    }
+}
+
+const RECORD_BYTES: u64 = Record::SIZE.next_multiple_of(8) as u64;
+const POINTER_BYTES: u64 = 8;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,58 @@
+//! Panics on a GPU without a GPU.
+
+use super::*;
+use crate::driver::{FakeDriver, Gpu, Image, LaunchSize};
+
+/// A module of which [`panicking`] knows the kernel.
+pub(crate) const PANICKING: &str = "step celerity_record";
+
+/// A GPU whose kernel `step` panics at item 5 when its first parameter is 13.
+pub(crate) fn panicking() -> FakeDriver {
+    let fake = FakeDriver::new(1, 1 << 20).with_variable("celerity_record", &[0]);
+    fake.with_kernel("step", |launch| {
+        if launch.parameter::<u64>(0) == 13 {
+            let variable = pointer(launch.variables["celerity_record"]).cast::<*mut u8>();
+            // SAFETY: the backend has made it point to a record, and no other
+            // kernel runs.
+            unsafe { record_panic(*variable) };
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// There is a record, and nobody else writes it.
+unsafe fn record_panic(record: *mut u8) {
+    let texts = [(0, "step"), (1, "lib.rs"), (2, "no fuel")];
+    // SAFETY: inside of a record, as the caller says.
+    let put = |at: usize, bytes: &[u8]| unsafe {
+        record.add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+    };
+    for (word, value) in [(1, 7_u32), (2, 9), (3, 1), (10, 5), (13, 1)] {
+        put(4 * word, &value.to_ne_bytes());
+    }
+    for (which, text) in texts {
+        put(56 + 16 * which + 8, &text.len().to_ne_bytes());
+        put(104 + 256 * which, text.as_bytes());
+    }
+    put(0, &2_u32.to_ne_bytes());
+}
+
+#[test]
+fn a_panic_is_not_found_a_second_time() {
+    let fake: Arc<dyn Driver> = Arc::new(panicking());
+    let gpu = Gpu::from_slot(0);
+    let loaded = fake.load(gpu, Image::Ptx(PANICKING)).unwrap();
+    let record = PanicRecord::install(&fake, loaded).unwrap().unwrap();
+    assert!(!record.is_set());
+    let function = fake.function(loaded, "step").unwrap();
+    let stream = fake.create_stream(gpu).unwrap();
+    let size = LaunchSize { grid: [1; 3], block: [1; 3], shared_bytes: 0 };
+    // SAFETY: it takes one number and touches the record.
+    unsafe { fake.launch(stream, function, size, &13_u64.to_ne_bytes()).unwrap() };
+    fake.synchronize(stream).unwrap();
+    assert!(record.is_set());
+    assert!(record.take().unwrap().contains("no fuel"));
+    assert!(!record.is_set());
+    assert_eq!(record.take(), None);
+}
