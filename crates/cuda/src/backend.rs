@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use celerity_executor::{
     AllocError, Backend, BasePtr, Clock, Completion, CpuBackend, CpuPool, ElementArray, Job,
-    LaneId, LaneLayout, Waker,
+    LaneGroup, LaneId, LaneJob, LaneLayout, Waker,
 };
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 use celerity_regions::Box3;
@@ -29,7 +29,8 @@ mod reports;
 mod submitter;
 mod timer;
 
-use queue::{DeviceQueue, Message, Order, Work};
+use lane::Lanes;
+use queue::{DeviceQueue, Message, Order, Setup, Work};
 use reports::Reports;
 
 /// How a backend goes about its work.
@@ -40,6 +41,9 @@ pub struct CudaConfig {
     /// Whether GPUs copy from and to each other's memory where they can. If not,
     /// such copies have to be staged in host memory.
     pub peer_copies: bool,
+    /// Whether lanes wait for each other on the GPUs. If not, the node waits before
+    /// it starts a job on one lane that depends on one of another.
+    pub lane_waits: bool,
     /// Jobs that are seen to end together, at most. With 1, the job that a fault
     /// belongs to is always known; with more, kernels cost less.
     pub batch: usize,
@@ -53,6 +57,7 @@ impl Default for CudaConfig {
         Self {
             device_memory_limit: None,
             peer_copies: true,
+            lane_waits: true,
             batch: 16,
             spin: Duration::from_millis(1),
         }
@@ -77,6 +82,7 @@ pub struct CudaBackend {
     /// lane has waited for.
     seen: Vec<Vec<u64>>,
     reports: Arc<Reports>,
+    lane_waits: bool,
 }
 
 /// The lanes of one device.
@@ -101,21 +107,23 @@ impl CudaBackend {
     ) -> Result<Self, DriverError> {
         let reports = Arc::new(Reports::new(waker.clone()));
         let driver = gpus.driver();
-        let queue = |&gpu: &Gpu| DeviceQueue::start(gpus, gpu, config, &reports);
+        let lanes = Arc::new(Lanes::new(&**driver, devices)?);
+        let setup = Setup { gpus, devices, config, lanes: &lanes, reports: &reports };
+        let queue = |device| DeviceQueue::start(&setup, device);
         let memory = |&gpu: &Gpu| DeviceMemory::new(driver, gpu, config.device_memory_limit);
-        let lanes = devices.len() * lanes_per_device();
         Ok(Self {
             layout: LaneLayout::new(devices.len()),
             host: CpuBackend::new(0, None, pool, waker),
-            queues: devices.iter().map(queue).collect::<Result<_, _>>()?,
+            queues: (0..devices.len()).map(queue).collect::<Result<_, _>>()?,
             memories: devices.iter().map(memory).collect::<Result<_, _>>()?,
             pinned: PinnedPool::new(driver),
             links: gpus.connect(devices, config.peer_copies)?,
             gpus: gpus.clone(),
             devices: devices.to_vec(),
             owners: HashMap::new(),
-            seen: vec![vec![0; devices.len()]; lanes],
+            seen: vec![vec![0; devices.len()]; devices.len() * lanes_per_device()],
             reports,
+            lane_waits: config.lane_waits,
         })
     }
 
@@ -126,7 +134,13 @@ impl CudaBackend {
         self.links.has(from, to)
     }
 
-    fn order(&mut self, instruction: InstructionId, lane: LaneId, job: Job) -> Order {
+    fn order(
+        &mut self,
+        instruction: InstructionId,
+        lane: LaneId,
+        job: Job,
+        after: &[LaneJob],
+    ) -> Order {
         let device = lane.slot() / lanes_per_device();
         let mut users = SmallVec::<[usize; 2]>::from_elem(device, 1);
         let work = match job {
@@ -139,8 +153,8 @@ impl CudaBackend {
             }
             Job::Host { .. } => unreachable!("{instruction} is a host job on a device's lane"),
         };
-        let after = self.memory_events(lane, &users);
-        Order { lane: lane.slot() % lanes_per_device(), instruction, work, after }
+        let memory = self.memory_events(lane, &users);
+        Order { lane: lane.slot(), instruction, work, memory, after: after.into() }
     }
 
     fn transfers(
@@ -186,6 +200,10 @@ impl Backend for CudaBackend {
         self.layout
     }
 
+    fn joins(&self) -> Option<LaneGroup> {
+        self.layout.of_devices().filter(|_| self.lane_waits)
+    }
+
     fn alloc(
         &mut self,
         memory: MemoryId,
@@ -206,16 +224,22 @@ impl Backend for CudaBackend {
         unsafe { self.memories[slot(device)].free(base.as_ptr().expose_provenance() as u64) };
     }
 
-    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
+    unsafe fn enqueue(
+        &mut self,
+        lane: LaneId,
+        instruction: InstructionId,
+        job: Job,
+        after: &[LaneJob],
+    ) {
         let device = lane.slot() / lanes_per_device();
         let Some(host_lane) = lane.slot().checked_sub(self.seen.len()) else {
-            let order = self.order(instruction, lane, job);
+            let order = self.order(instruction, lane, job, after);
             self.reports.expect_one();
             return self.queues[device].send(Message::Order(order));
         };
         let host_lane = u16::try_from(host_lane).expect("lane slots come from lane ids");
         // SAFETY: passed on.
-        unsafe { self.host.enqueue(LaneId::from_slot(host_lane), instruction, job) };
+        unsafe { self.host.enqueue(LaneId::from_slot(host_lane), instruction, job, after) };
     }
 
     fn poll(&mut self, out: &mut Vec<Completion>) {

@@ -9,7 +9,7 @@ use celerity_regions::Box3;
 use smallvec::SmallVec;
 
 use crate::copy::ElementArray;
-use crate::engine::LaneId;
+use crate::engine::{LaneGroup, LaneId, LaneJob};
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
 use crate::time::{Clock, Span};
@@ -31,7 +31,8 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 /// * each job that has run is reported once by `poll`, and the waker is called
 ///   after it can be polled;
 /// * a job that panics is reported as such, and its lane runs nothing more:
-///   what was queued behind it may depend on it;
+///   what was queued behind it may depend on it; nor does what waits for it on
+///   other lanes, and what is queued behind that;
 /// * dropping the backend waits for running jobs before memory is given back.
 ///
 /// A failed check inside a backend is a defect of the node that drives it, and
@@ -39,6 +40,12 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 pub trait Backend: Send {
     /// The lanes that exist.
     fn layout(&self) -> LaneLayout;
+
+    /// Lanes that can wait for jobs of each other, if there are any. The same at
+    /// every call.
+    fn joins(&self) -> Option<LaneGroup> {
+        None
+    }
 
     /// Zeroed memory of `bytes` bytes at the given alignment.
     ///
@@ -58,14 +65,22 @@ pub trait Backend: Send {
     /// and no job that has not been reported uses it.
     unsafe fn free(&mut self, memory: MemoryId, base: BasePtr);
 
-    /// Appends a job to a lane.
+    /// Appends a job to a lane. It starts when those of `after` have ended, which
+    /// were enqueued before, and whose lanes the lane [can wait for](Self::joins).
+    /// Jobs of a lane are numbered as they are enqueued, from 0.
     ///
     /// # Safety
     /// Until the job has been reported by [`poll`](Self::poll), or dropped by
     /// [`cancel`](Self::cancel): all memory that it names stays allocated, what
-    /// it writes is not touched by anybody but jobs before and after it on its
-    /// lane, and what it reads is not written by anybody but those.
-    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job);
+    /// it writes is not touched by anybody but jobs before and after it, on its
+    /// lane or by waiting, and what it reads is not written by anybody but those.
+    unsafe fn enqueue(
+        &mut self,
+        lane: LaneId,
+        instruction: InstructionId,
+        job: Job,
+        after: &[LaneJob],
+    );
 
     /// Appends what has completed since the last call.
     fn poll(&mut self, out: &mut Vec<Completion>);

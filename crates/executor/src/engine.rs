@@ -24,9 +24,11 @@
 //! assert_eq!(first.lane, second.lane);
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use celerity_idag::InstructionId;
+use smallvec::SmallVec;
 
 mod edges;
 mod slot;
@@ -99,15 +101,26 @@ pub enum Target {
     Lanes(LaneGroup),
 }
 
+/// One of the instructions that a lane has been assigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneJob {
+    /// The lane.
+    pub lane: LaneId,
+    /// How many it was assigned before.
+    pub number: u64,
+}
+
 /// An instruction that must be started now. Between assignments to the same
 /// lane, order matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "the engine will not hand the instruction out again"]
 pub struct Assignment {
     /// What to start.
     pub instruction: InstructionId,
     /// Where; `None` for the node itself.
     pub lane: Option<LaneId>,
+    /// What its lane has to wait for before, at most one job of each other lane.
+    pub after: SmallVec<[LaneJob; 2]>,
 }
 
 /// What a transition of the engine asks of its driver.
@@ -129,6 +142,11 @@ pub enum Step {
 /// * *eager* assignment: all its incomplete dependencies have been assigned to
 ///   one and the same lane, which belongs to its group; it gets that lane, whose
 ///   order stands in for the dependencies;
+/// * *joined* assignment: all its incomplete dependencies have been assigned to
+///   lanes that [can wait for each other](Self::with_joins), as those of its group
+///   can; it gets the lane of its group that most of them are on, or else the
+///   least loaded one, and is told what to wait for on the others. Of two joined
+///   instructions, the later may be reported first: it is over when both are;
 /// * instructions for the node itself go first: they are short, and they are
 ///   what starts communication; otherwise first ready, first assigned.
 ///
@@ -145,6 +163,12 @@ pub struct Engine {
     ready_for_lanes: VecDeque<u64>,
     /// Assigned and incomplete instructions per lane.
     load: Vec<u32>,
+    /// Instructions that each lane has been assigned so far.
+    assigned: Vec<u64>,
+    /// Lanes that can wait for each other.
+    joins: Option<LaneGroup>,
+    /// Those that are over, but for what follows from that.
+    over: Vec<u64>,
     incomplete: usize,
 }
 
@@ -159,8 +183,20 @@ impl Engine {
             ready_for_node: VecDeque::new(),
             ready_for_lanes: VecDeque::new(),
             load: vec![0; lanes],
+            assigned: vec![0; lanes],
+            joins: None,
+            over: Vec::new(),
             incomplete: 0,
         }
+    }
+
+    /// With lanes that can wait for jobs of each other, if there are any: what runs
+    /// there is assigned as soon as all that it depends on has been. Every group of
+    /// lanes lies inside or outside of them.
+    #[must_use]
+    pub fn with_joins(mut self, joins: Option<LaneGroup>) -> Self {
+        self.joins = joins;
+        self
     }
 
     /// Adds an instruction. Dependencies that are not in the window any more
@@ -195,12 +231,14 @@ impl Engine {
     pub fn next_assignment(&mut self) -> Option<Assignment> {
         if let Some(index) = self.ready_for_node.pop_front() {
             self.slot_mut(index).state = State::Assigned;
-            return Some(Assignment { instruction: InstructionId::from_index(index), lane: None });
+            let instruction = InstructionId::from_index(index);
+            return Some(Assignment { instruction, lane: None, after: SmallVec::new() });
         }
         let index = self.ready_for_lanes.pop_front()?;
         let lane = self.choose_lane(index);
         self.assign_to_lane(index, lane);
-        Some(Assignment { instruction: InstructionId::from_index(index), lane: Some(lane) })
+        let (instruction, after) = (InstructionId::from_index(index), self.jobs_before(index));
+        Some(Assignment { instruction, lane: Some(lane), after })
     }
 
     /// Retires an assigned instruction and releases what waited for it.
@@ -211,21 +249,14 @@ impl Engine {
         let index = instruction.index();
         assert!(self.is_assigned(instruction), "{instruction} completes, but is not running");
         let slot = self.slot_mut(index);
-        slot.state = State::Complete;
-        let (lane, mut edge) = (slot.lane, slot.take_successors());
-        if let Some(lane) = lane {
+        slot.state = State::Ended;
+        if let Some(lane) = slot.lane {
             self.load[lane.slot()] -= 1;
         }
-        while let Some((successor, next)) = self.edges.pop(edge) {
-            self.slot_mut(successor).dependency_completed(lane);
-            self.enqueue_if_ready(successor);
-            #[cfg(feature = "mutants")]
-            if celerity_mutants::Mutant::CompletionLost.is_active() {
-                break;
-            }
-            edge = next;
+        self.finish_if_free(index);
+        while let Some(index) = self.over.pop() {
+            self.release_successors(index);
         }
-        self.incomplete -= 1;
         self.slide();
         self.step()
     }
@@ -273,6 +304,32 @@ impl Engine {
         }
     }
 
+    /// Ends what has been reported, if all dependencies are over.
+    fn finish_if_free(&mut self, index: u64) {
+        let slot = self.slot_mut(index);
+        if slot.state == State::Ended && slot.is_free() {
+            slot.state = State::Complete;
+            self.over.push(index);
+            self.incomplete -= 1;
+        }
+    }
+
+    fn release_successors(&mut self, index: u64) {
+        let joins = self.joins;
+        let slot = self.slot_mut(index);
+        let (lane, mut edge) = (slot.lane, slot.take_successors());
+        while let Some((successor, next)) = self.edges.pop(edge) {
+            self.slot_mut(successor).dependency_completed(lane, joins);
+            self.enqueue_if_ready(successor);
+            self.finish_if_free(successor);
+            #[cfg(feature = "mutants")]
+            if celerity_mutants::Mutant::CompletionLost.is_active() {
+                break;
+            }
+            edge = next;
+        }
+    }
+
     /// Counts `dependency` into the new `slot`, if it is incomplete.
     fn connect(&mut self, dependency: u64, index: u64, slot: &mut Slot) {
         if dependency < self.base {
@@ -283,12 +340,16 @@ impl Engine {
             return;
         }
         self.edges.append(&mut predecessor.successors, index);
-        slot.dependency_added(predecessor.lane);
+        slot.dependency_added(predecessor.lane, self.joins);
+        if self.joins.is_some() {
+            self.edges.append(&mut slot.predecessors, dependency);
+        }
     }
 
     fn enqueue_if_ready(&mut self, index: u64) {
+        let joins = self.joins;
         let slot = self.slot_mut(index);
-        if slot.state != State::Waiting || !slot.may_start() {
+        if slot.state != State::Waiting || !slot.may_start(joins) {
             return;
         }
         slot.state = State::Ready;
@@ -298,30 +359,75 @@ impl Engine {
         }
     }
 
-    /// The lane of the incomplete dependencies, or else the least loaded one.
-    fn choose_lane(&mut self, index: u64) -> LaneId {
+    /// The lane of the group that most incomplete dependencies are on, or else the
+    /// least loaded one.
+    fn choose_lane(&self, index: u64) -> LaneId {
         let slot = &self.slots[offset(self.base, index)];
         let Target::Lanes(group) = slot.target else {
             unreachable!("only instructions for lanes are queued for lanes")
         };
-        slot.common_lane().unwrap_or_else(|| {
-            let load = &self.load;
-            let least = group.slots().min_by_key(|&lane| load[lane]).expect("a group has lanes");
-            LaneId(u16::try_from(least).expect("lane slots come from lane ids"))
-        })
+        if let Some(lane) = slot.common_lane().filter(|&lane| group.contains(lane)) {
+            return lane;
+        }
+        let lanes = group.slots().map(|lane| {
+            let before = self.jobs_on(index).filter(|job| job.lane.slot() == lane).count();
+            (Reverse(before), self.load[lane], lane)
+        });
+        let (_, _, lane) = lanes.min().expect("a group has lanes");
+        LaneId(u16::try_from(lane).expect("lane slots come from lane ids"))
     }
 
     fn assign_to_lane(&mut self, index: u64, lane: LaneId) {
+        let joins = self.joins;
+        let number = self.assigned[lane.slot()];
+        self.assigned[lane.slot()] += 1;
         self.load[lane.slot()] += 1;
         let slot = self.slot_mut(index);
         slot.state = State::Assigned;
-        slot.lane = Some(lane);
+        (slot.lane, slot.number) = (Some(lane), number);
         let mut edge = slot.successors.first();
         while let Some((successor, next)) = self.edges.get(edge) {
-            self.slot_mut(successor).dependency_assigned(lane);
+            self.slot_mut(successor).dependency_assigned(lane, joins);
             self.enqueue_if_ready(successor);
             edge = next;
         }
+    }
+
+    /// The dependencies that are running, as far as they have been kept.
+    fn jobs_on(&self, index: u64) -> impl Iterator<Item = LaneJob> {
+        let mut edge = self.slots[offset(self.base, index)].predecessors.first();
+        let predecessors = std::iter::from_fn(move || {
+            let (predecessor, next) = self.edges.get(edge)?;
+            edge = next;
+            Some(predecessor)
+        });
+        predecessors.filter(|&predecessor| predecessor >= self.base).filter_map(|predecessor| {
+            let slot = &self.slots[offset(self.base, predecessor)];
+            let lane = slot.lane.filter(|_| slot.state == State::Assigned)?;
+            Some(LaneJob { lane, number: slot.number })
+        })
+    }
+
+    /// What the lane of an instruction that has just been assigned has to wait for
+    /// on other lanes: the last of its dependencies there.
+    fn jobs_before(&mut self, index: u64) -> SmallVec<[LaneJob; 2]> {
+        let own = self.slots[offset(self.base, index)].lane;
+        let mut jobs = SmallVec::<[LaneJob; 2]>::new();
+        for job in self.jobs_on(index).filter(|job| Some(job.lane) != own) {
+            match jobs.iter_mut().find(|known| known.lane == job.lane) {
+                Some(known) => known.number = known.number.max(job.number),
+                None => jobs.push(job),
+            }
+        }
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::JoinForgotten.is_active() {
+            jobs.clear();
+        }
+        let mut edge = self.slot_mut(index).take_predecessors();
+        while let Some((_, next)) = self.edges.pop(edge) {
+            edge = next;
+        }
+        jobs
     }
 
     fn slide(&mut self) {

@@ -101,6 +101,12 @@ impl LaneLayout {
         }
     }
 
+    /// The lanes of all devices, if there are any.
+    #[must_use]
+    pub fn of_devices(self) -> Option<LaneGroup> {
+        (self.devices > 0).then(|| group(0, self.devices * DEVICE_LANES))
+    }
+
     /// Number of devices.
     #[must_use]
     pub fn devices(self) -> usize {

@@ -143,7 +143,7 @@ impl Executor {
             now: Time::START,
             inbox: VecDeque::new(),
             closed: false,
-            engine: Engine::new(lanes.count()),
+            engine: Engine::new(lanes.count()).with_joins(backend.joins()),
             lanes,
             arbiter: Arbiter::new(local),
             communicator,

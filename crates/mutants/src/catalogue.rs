@@ -199,6 +199,8 @@ catalogue! {
         StartsBeforeLast,
         /// Engine: an eager assignment takes the lane of any dependency, not of all.
         EagerOnAnyLane,
+        /// Engine: a lane is not told which others to wait for.
+        JoinForgotten,
         /// Arbiter: a pilot is matched by its buffer, whatever the consumer.
         PilotMatchedByBuffer,
         /// Arbiter: a pilot without a receive is forgotten.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    AllocError, Backend, BasePtr, CommEvent, Communicator, Completion, ElementArray, Job, LaneId,
-    LaneLayout, RunError, Stall, WaitsFor, WirePayload, copy_elements,
+    AllocError, Backend, BasePtr, CommEvent, Communicator, Completion, ElementArray, Job,
+    LaneGroup, LaneId, LaneJob, LaneLayout, RunError, Stall, WaitsFor, WirePayload, copy_elements,
 };
 use celerity_idag::{InstructionId, MemoryId, MessageId, Pilot};
 use celerity_tdag::TaskId;
@@ -29,6 +29,8 @@ enum Defect {
     PilotLost,
     /// Jobs that are queued on one lane change places.
     LaneReordered,
+    /// Lanes do not wait for each other when they should.
+    WaitsIgnored,
     /// The fifth job of each node is never reported.
     CompletionLost,
     /// Jobs are reported when they have been queued.
@@ -115,6 +117,12 @@ fn a_lost_pilot_is_reported_by_the_watchdog() {
 #[test]
 fn lanes_out_of_order_are_found() {
     let breaches = breaches(Defect::LaneReordered);
+    assert!(breaches.iter().any(is_wrong_data), "{breaches:?}");
+}
+
+#[test]
+fn lanes_that_do_not_wait_for_others_are_found() {
+    let breaches = breaches(Defect::WaitsIgnored);
     assert!(breaches.iter().any(is_wrong_data), "{breaches:?}");
 }
 
@@ -266,7 +274,7 @@ struct DefectiveBackend {
     completions: usize,
     /// For [`Defect::LaneReordered`]: held back until another job of the lane has
     /// been queued, or until the next poll.
-    held: Vec<(LaneId, InstructionId, Job)>,
+    held: Vec<(LaneId, InstructionId, Job, Vec<LaneJob>)>,
     /// For [`Defect::CompletedTooEarly`]: queued and not reported.
     queued: Vec<InstructionId>,
 }
@@ -281,9 +289,9 @@ impl DefectiveBackend {
             .into_iter()
             .partition(|held| lane.is_none_or(|lane| held.0 == lane));
         self.held = kept;
-        for (lane, instruction, job) in passed {
+        for (lane, instruction, job, after) in passed {
             // SAFETY: passed on, but for the order, which is the defect.
-            unsafe { self.inner.enqueue(lane, instruction, job) };
+            unsafe { self.inner.enqueue(lane, instruction, job, &after) };
         }
     }
 }
@@ -291,6 +299,10 @@ impl DefectiveBackend {
 impl Backend for DefectiveBackend {
     fn layout(&self) -> LaneLayout {
         self.inner.layout()
+    }
+
+    fn joins(&self) -> Option<LaneGroup> {
+        self.inner.joins()
     }
 
     fn alloc(
@@ -307,15 +319,22 @@ impl Backend for DefectiveBackend {
         unsafe { self.inner.free(memory, base) }
     }
 
-    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
+    unsafe fn enqueue(
+        &mut self,
+        lane: LaneId,
+        instruction: InstructionId,
+        job: Job,
+        after: &[LaneJob],
+    ) {
         if self.defect == Defect::LaneReordered && self.held.iter().all(|held| held.0 != lane) {
-            return self.held.push((lane, instruction, job));
+            return self.held.push((lane, instruction, job, after.to_vec()));
         }
+        let after = if self.defect == Defect::WaitsIgnored { &[] } else { after };
         if self.defect == Defect::CompletedTooEarly {
             self.queued.push(instruction);
         }
         // SAFETY: passed on.
-        unsafe { self.inner.enqueue(lane, instruction, job) };
+        unsafe { self.inner.enqueue(lane, instruction, job, after) };
         self.release(Some(lane));
     }
 

@@ -70,7 +70,7 @@ impl Node {
         self.issued += 1;
         // SAFETY: cases keep memory until they have waited, and order what
         // touches the same memory by lanes and by waiting.
-        unsafe { self.backend.enqueue(LaneId::from_slot(lane), instruction, job) };
+        unsafe { self.backend.enqueue(LaneId::from_slot(lane), instruction, job, &[]) };
     }
 
     /// Waits for everything that was issued; the first failure.

@@ -1,12 +1,14 @@
-//! One lane of a GPU: what is on its stream, in batches that end with an event.
+//! One lane of a GPU: what is on its stream, in batches that end with an event;
+//! and the lanes of all GPUs of a node, whose threads wait for each other's jobs.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celerity_executor::{Span, Time};
 use celerity_idag::InstructionId;
 use smallvec::SmallVec;
 
+use super::lanes_per_device;
 use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
 use crate::panics::PanicRecord;
 
@@ -27,6 +29,37 @@ pub(super) struct Lane {
     /// Jobs with no event behind them yet.
     open: Jobs,
     batches: VecDeque<Batch>,
+    /// Jobs that have been seen to end: the number of the oldest that has not.
+    ended: u64,
+}
+
+/// The lanes of all devices of a node, by slot. Each belongs to the thread of its
+/// GPU; others look for events behind its jobs.
+pub(super) struct Lanes(Vec<Mutex<Lane>>);
+
+impl Lanes {
+    pub(super) fn new(driver: &dyn Driver, devices: &[Gpu]) -> Result<Self, DriverError> {
+        let gpus = devices.iter().flat_map(|&gpu| std::iter::repeat_n(gpu, lanes_per_device()));
+        gpus.map(|gpu| Lane::new(driver, gpu).map(Mutex::new)).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub(super) fn lock(&self, lane: usize) -> MutexGuard<'_, Lane> {
+        // What panics in here has not begun to change the lane.
+        self.0[lane].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a stream can wait for, to be behind a job.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Behind {
+    /// The job has ended.
+    Nothing,
+    /// This.
+    Event(Event),
+    /// The job has not got an event yet.
+    Later,
+    /// It never will: something on its lane has failed.
+    Never,
 }
 
 struct Batch {
@@ -74,7 +107,27 @@ impl Lane {
             halted: false,
             open: Jobs::new(),
             batches: VecDeque::new(),
+            ended: 0,
         })
+    }
+
+    /// What there is to wait for behind the job of that number. An event is good
+    /// for as long as the lane is locked.
+    pub(super) fn behind(&self, number: u64) -> Behind {
+        if number < self.ended {
+            return Behind::Nothing;
+        }
+        if self.halted {
+            return Behind::Never;
+        }
+        let mut end = self.ended;
+        for batch in &self.batches {
+            end += batch.jobs.len() as u64;
+            if number < end {
+                return Behind::Event(batch.event);
+            }
+        }
+        Behind::Later
     }
 
     /// Notes a job that has been put on the stream.
@@ -107,6 +160,7 @@ impl Lane {
             _ => return Ok(None),
         }
         Ok(self.batches.pop_front().map(|Batch { event, jobs, timing }| {
+            self.ended += jobs.len() as u64;
             let span = timing.as_ref().and_then(|timing| timing.span(driver, event));
             let start = timing.map(|timing| timing.start);
             Ended { jobs, span, events: [event].into_iter().chain(start).collect() }

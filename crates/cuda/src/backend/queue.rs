@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use celerity_executor::{Arguments, Clock, DeviceKernel};
+use celerity_executor::{Arguments, Clock, DeviceKernel, LaneJob};
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
 use crossbeam::channel::{Sender, unbounded};
 use smallvec::SmallVec;
 
 use super::CudaConfig;
+use super::lane::Lanes;
 use super::reports::Reports;
 use super::submitter::Submitter;
 use crate::driver::{DriverError, Event, Gpu};
@@ -28,17 +29,28 @@ pub(super) enum Message {
 
 /// A job for one of a device's lanes.
 pub(super) struct Order {
-    /// Which of the device's lanes.
+    /// Which of the node's lanes.
     pub(super) lane: usize,
     pub(super) instruction: InstructionId,
     pub(super) work: Work,
     /// Events of memory that has to be ready.
-    pub(super) after: SmallVec<[Event; 1]>,
+    pub(super) memory: SmallVec<[Event; 1]>,
+    /// Jobs of other lanes that have to end before.
+    pub(super) after: SmallVec<[LaneJob; 2]>,
 }
 
 pub(super) enum Work {
     Kernel { kernel: Arc<dyn DeviceKernel>, chunk: Box3, arguments: Arguments },
     Copy(Transfers),
+}
+
+/// What the threads of a node's GPUs share.
+pub(super) struct Setup<'s> {
+    pub(super) gpus: &'s Arc<Gpus>,
+    pub(super) devices: &'s [Gpu],
+    pub(super) config: &'s CudaConfig,
+    pub(super) lanes: &'s Arc<Lanes>,
+    pub(super) reports: &'s Arc<Reports>,
 }
 
 /// A GPU's thread, which ends when this is dropped: after everything that is on
@@ -49,14 +61,10 @@ pub(super) struct DeviceQueue {
 }
 
 impl DeviceQueue {
-    pub(super) fn start(
-        gpus: &Arc<Gpus>,
-        gpu: Gpu,
-        config: &CudaConfig,
-        reports: &Arc<Reports>,
-    ) -> Result<Self, DriverError> {
+    pub(super) fn start(setup: &Setup<'_>, device: usize) -> Result<Self, DriverError> {
         let (inbox, messages) = unbounded();
-        let submitter = Submitter::new(gpus, gpu, config, reports, messages)?;
+        let submitter = Submitter::new(setup, device, messages);
+        let gpu = setup.devices[device];
         let thread = std::thread::Builder::new()
             .name(format!("celerity-gpu-{}", gpu.slot()))
             .spawn(move || submitter.run())

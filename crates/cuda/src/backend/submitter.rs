@@ -12,20 +12,21 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use celerity_executor::{BoundMemory, Completion, DeviceKernel, Launch};
+use celerity_executor::{BoundMemory, Completion, DeviceKernel, LaneJob, Launch};
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
 use crossbeam::channel::Receiver;
 
-use super::lane::{Ended, Job, JobTiming, Jobs, Lane};
-use super::queue::{Message, Order, Work};
+use super::lane::{Behind, Ended, Job, JobTiming, Jobs, Lane, Lanes};
+use super::lanes_per_device;
+use super::queue::{Message, Order, Setup, Work};
 use super::reports::Reports;
 use super::timer::Timer;
-use super::{CudaConfig, lanes_per_device};
 use crate::driver::{Driver, DriverError, Event, Gpu, LaunchSize, Stream, Transfer};
 use crate::gpus::Gpus;
 use crate::panics::PanicRecord;
@@ -34,13 +35,31 @@ use crate::panics::PanicRecord;
 const NAPS: u32 = 64;
 /// But no longer than this.
 const LONGEST_NAP: Duration = Duration::from_millis(1);
+/// Between two looks at what another GPU's thread has not started yet.
+const SHORT_NAP: Duration = Duration::from_micros(20);
+
+/// Whether a stream has been made to wait for what an order comes after.
+enum Joined {
+    Now,
+    /// Not for all of it: some has not been started.
+    Later,
+    /// Some of it has failed, or will not be started.
+    Never,
+    Failed(DriverError),
+}
 
 pub(super) struct Submitter {
     gpus: Arc<Gpus>,
     gpu: Gpu,
     batch: usize,
     spin: Duration,
-    lanes: Vec<Lane>,
+    /// Of all GPUs of the node.
+    lanes: Arc<Lanes>,
+    /// Those of this GPU.
+    own: Range<usize>,
+    /// An order that waits for what another GPU's thread has not started yet. Later
+    /// ones wait behind it.
+    held: Option<Order>,
     /// Events that nobody uses.
     events: Vec<Event>,
     reports: Arc<Reports>,
@@ -53,33 +72,30 @@ pub(super) struct Submitter {
 }
 
 impl Submitter {
-    pub(super) fn new(
-        gpus: &Arc<Gpus>,
-        gpu: Gpu,
-        config: &CudaConfig,
-        reports: &Arc<Reports>,
-        messages: Receiver<Message>,
-    ) -> Result<Self, DriverError> {
-        let lanes = (0..lanes_per_device()).map(|_| Lane::new(&**gpus.driver(), gpu));
-        Ok(Self {
-            gpus: gpus.clone(),
-            gpu,
+    pub(super) fn new(setup: &Setup<'_>, device: usize, messages: Receiver<Message>) -> Self {
+        let Setup { gpus, devices, config, lanes, reports } = setup;
+        let first = device * lanes_per_device();
+        Self {
+            gpus: (*gpus).clone(),
+            gpu: devices[device],
             batch: config.batch.max(1),
             spin: config.spin,
-            lanes: lanes.collect::<Result<_, _>>()?,
+            lanes: (*lanes).clone(),
+            own: first..first + lanes_per_device(),
+            held: None,
             events: Vec::new(),
-            reports: reports.clone(),
+            reports: (*reports).clone(),
             messages,
             stopping: false,
             timer: None,
             stirred: Instant::now(),
-        })
+        }
     }
 
     pub(super) fn run(mut self) {
         // If it fails, so will every job.
         drop(self.driver().adopt_thread(self.gpu));
-        while !(self.stopping && self.lanes.iter().all(Lane::is_empty)) {
+        while !(self.stopping && self.held.is_none() && self.is_empty()) {
             let taken = self.take_messages();
             let ended = self.collect();
             if taken || ended {
@@ -97,15 +113,32 @@ impl Submitter {
         &**self.gpus.driver()
     }
 
+    fn lane(&self, lane: usize) -> MutexGuard<'_, Lane> {
+        self.lanes.lock(lane)
+    }
+
+    /// Whether nothing is on this GPU.
+    fn is_empty(&self) -> bool {
+        self.own.clone().all(|lane| self.lane(lane).is_empty())
+    }
+
     /// Takes what is there, up to a batch, and puts events behind it.
     fn take_messages(&mut self) -> bool {
+        let held = self.held.take();
         let mut any = false;
+        if let Some(order) = held {
+            self.start(order);
+            any = self.held.is_none();
+        }
         for _ in 0..self.batch {
+            if self.held.is_some() {
+                break;
+            }
             let Ok(message) = self.messages.try_recv() else { break };
             any = true;
             self.take(message);
         }
-        (0..self.lanes.len()).for_each(|lane| self.seal(lane, None));
+        self.own.clone().for_each(|lane| self.seal(lane, None));
         any
     }
 
@@ -117,15 +150,26 @@ impl Submitter {
         }
     }
 
-    fn start(&mut self, order: Order) {
-        let Order { lane, instruction, work, after } = order;
-        if self.lanes[lane].halted || self.reports.is_cancelled() {
-            drop(work);
+    fn start(&mut self, mut order: Order) {
+        let (stream, halted) = self.target(order.lane);
+        if halted || self.reports.is_cancelled() {
+            drop(order);
             return self.reports.dropped(1);
         }
-        let stream = self.lanes[lane].stream;
+        let ready = match self.join(stream, &mut order) {
+            Joined::Now => Ok(()),
+            Joined::Later => return self.held = Some(order),
+            Joined::Never => {
+                self.lane(order.lane).halted = true;
+                drop(order);
+                return self.reports.dropped(1);
+            }
+            Joined::Failed(error) => Err(error),
+        };
+        let Order { lane, instruction, work, memory, after: _ } = order;
+        let wait = |&event: &Event| self.driver().wait(stream, event);
+        let ready = ready.and_then(|()| memory.iter().try_for_each(wait));
         let timing = self.begin_timing(stream);
-        let ready = after.iter().try_for_each(|&event| self.driver().wait(stream, event));
         let outcome = ready.map_err(|error| error.to_string()).and_then(|()| {
             // What says how to launch a kernel may be written by users.
             catch_unwind(AssertUnwindSafe(|| self.perform(stream, work)))
@@ -133,13 +177,44 @@ impl Submitter {
         });
         match outcome {
             Ok(panics) => {
-                self.lanes[lane].started(Job { instruction, panics });
+                self.lane(lane).started(Job { instruction, panics });
                 if timing.is_some() {
                     self.seal(lane, timing);
                 }
             }
             Err(text) => self.fail(lane, instruction, text),
         }
+    }
+
+    fn target(&self, lane: usize) -> (Stream, bool) {
+        let lane = self.lane(lane);
+        (lane.stream, lane.halted)
+    }
+
+    /// Lets the stream wait for the jobs of other lanes that an order comes after,
+    /// as far as they have been started; takes these off its list.
+    fn join(&mut self, stream: Stream, order: &mut Order) -> Joined {
+        while let Some(&LaneJob { lane, number }) = order.after.last() {
+            let lane = lane.slot();
+            if self.own.contains(&lane) && self.lane(lane).behind(number) == Behind::Later {
+                self.seal(lane, None);
+            }
+            let other = self.lane(lane);
+            match other.behind(number) {
+                Behind::Nothing => {}
+                // While the lane is locked, the event is not used for anything else.
+                Behind::Event(event) => {
+                    if let Err(error) = self.driver().wait(stream, event) {
+                        return Joined::Failed(error);
+                    }
+                }
+                Behind::Later => return Joined::Later,
+                Behind::Never => return Joined::Never,
+            }
+            drop(other);
+            order.after.pop();
+        }
+        Joined::Now
     }
 
     /// Puts a job on a stream, and tells where it records its panics.
@@ -186,9 +261,10 @@ impl Submitter {
     /// Waits until nothing runs: kernels that record where they went astray run
     /// alone, so that it is known whose record it is.
     fn drain(&self) {
-        for lane in &self.lanes {
+        for lane in self.own.clone() {
+            let (stream, _) = self.target(lane);
             // What failed is found by its event.
-            drop(self.driver().synchronize(lane.stream));
+            drop(self.driver().synchronize(stream));
         }
     }
 
@@ -202,11 +278,12 @@ impl Submitter {
 
     /// Puts an event behind what has been started on a lane.
     fn seal(&mut self, lane: usize, timing: Option<JobTiming>) {
-        if self.lanes[lane].open() == 0 {
+        if self.lane(lane).open() == 0 {
             return;
         }
-        match self.event_behind(self.lanes[lane].stream) {
-            Ok(event) => self.lanes[lane].seal(event, timing),
+        let (stream, _) = self.target(lane);
+        match self.event_behind(stream) {
+            Ok(event) => self.lane(lane).seal(event, timing),
             Err(error) => self.give_up(&error),
         }
     }
@@ -232,9 +309,10 @@ impl Submitter {
     /// Reports what has ended.
     fn collect(&mut self) -> bool {
         let mut any = false;
-        for lane in 0..self.lanes.len() {
+        for lane in self.own.clone() {
             loop {
-                match self.lanes[lane].poll(&**self.gpus.driver()) {
+                let polled = self.lane(lane).poll(self.driver());
+                match polled {
                     Ok(Some(ended)) => self.ended(ended),
                     Ok(None) => break,
                     Err(error) => self.give_up(&error),
@@ -260,7 +338,7 @@ impl Submitter {
     /// ended, or of those behind it, and of the module that the record belongs to.
     fn panicked(&mut self, record: &Arc<PanicRecord>, ended: Jobs) {
         self.drain();
-        let jobs = ended.into_iter().chain(self.lanes.iter_mut().flat_map(Lane::give_up));
+        let jobs = ended.into_iter().chain(self.empty_lanes());
         let is_suspect =
             |job: &Job| job.panics.as_ref().is_some_and(|panics| Arc::ptr_eq(panics, record));
         let (suspects, others): (Jobs, Jobs) = jobs.partition(is_suspect);
@@ -274,14 +352,15 @@ impl Submitter {
     /// If the reason is that something on the GPU has failed before, that is
     /// what is reported instead.
     fn fail(&mut self, lane: usize, instruction: InstructionId, text: String) {
-        match self.event_behind(self.lanes[lane].stream) {
+        let (stream, _) = self.target(lane);
+        match self.event_behind(stream) {
             Ok(event) => {
                 self.events.push(event);
-                self.lanes[lane].halted = true;
+                self.lane(lane).halted = true;
                 self.reports.completed([Completion { instruction, panic: Some(text), span: None }]);
             }
             Err(error) => {
-                self.lanes[lane].started(Job { instruction, panics: None });
+                self.lane(lane).started(Job { instruction, panics: None });
                 self.give_up(&error);
             }
         }
@@ -290,8 +369,13 @@ impl Submitter {
     /// Ends all lanes, since one of the jobs on them has failed on the GPU. The
     /// oldest kernel is reported, or else the oldest copy; the others are named.
     fn give_up(&mut self, error: &DriverError) {
-        let jobs: Jobs = self.lanes.iter_mut().flat_map(Lane::give_up).collect();
+        let jobs = self.empty_lanes();
         self.blame(&jobs, format!("{} failed: {error}", self.gpu));
+    }
+
+    /// Ends all lanes of this GPU; returns what was on them.
+    fn empty_lanes(&self) -> Jobs {
+        self.own.clone().flat_map(|lane| self.lane(lane).give_up()).collect()
     }
 
     /// Reports that one of several jobs has failed. The first is held to be it.
@@ -309,7 +393,10 @@ impl Submitter {
     /// Waits for a message and takes it; if there is something to look for, not
     /// for long.
     fn rest(&mut self) {
-        let message = if self.lanes.iter().all(Lane::is_empty) {
+        if self.held.is_some() {
+            return std::thread::sleep(SHORT_NAP);
+        }
+        let message = if self.is_empty() {
             // There is a sender until it has said that it stops.
             self.messages.recv().ok()
         } else {
@@ -332,11 +419,12 @@ fn panic_text(payload: &(dyn Any + Send)) -> String {
 
 impl Drop for Submitter {
     fn drop(&mut self) {
-        for lane in &self.lanes {
+        for lane in self.own.clone() {
+            let (stream, _) = self.target(lane);
             // What failed has been reported.
-            drop(self.driver().synchronize(lane.stream));
-            // SAFETY: it was made here, is empty, and this is its last use.
-            unsafe { self.driver().destroy_stream(lane.stream) };
+            drop(self.driver().synchronize(stream));
+            // SAFETY: it is this GPU's, is empty, and this is its last use.
+            unsafe { self.driver().destroy_stream(stream) };
         }
         let of_timer = self.timer.iter().flat_map(Timer::events);
         for event in self.events.iter().copied().chain(of_timer) {

@@ -18,6 +18,8 @@ use crate::coded::Coded;
 use crate::driver::FakeDriver;
 use crate::panics::tests::{PANICKING, panicking};
 
+mod joins;
+
 /// A kernel for CPUs only.
 struct Uncoded;
 
@@ -82,11 +84,15 @@ impl Node {
     }
 
     fn issue(&mut self, lane: u16, job: Job) -> InstructionId {
+        self.issue_after(lane, job, &[])
+    }
+
+    fn issue_after(&mut self, lane: u16, job: Job, after: &[LaneJob]) -> InstructionId {
         let instruction = InstructionId::from_index(self.issued);
         self.issued += 1;
         // SAFETY: the tests order what touches the same memory by lanes and by
         // waiting, and free nothing before that.
-        unsafe { self.backend.enqueue(LaneId::from_slot(lane), instruction, job) };
+        unsafe { self.backend.enqueue(LaneId::from_slot(lane), instruction, job, after) };
         instruction
     }
 
@@ -418,7 +424,7 @@ fn waking_follows_every_report() {
     let arguments = Arguments::new(Box::default(), |_| None);
     let job = Job::Kernel { kernel, chunk: Box3::UNIT, arguments };
     // SAFETY: the kernel touches no memory.
-    unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job) };
+    unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job, &[]) };
     let mut done = Vec::new();
     while done.is_empty() {
         woken.recv_timeout(Duration::from_secs(60)).expect("somebody wakes");

@@ -229,7 +229,7 @@ impl Driver for FakeDriver {
     fn create_event(&self, gpu: Gpu, _timed: bool) -> Result<Event, DriverError> {
         let mut state = self.shared.lock();
         state.healthy(gpu)?;
-        Ok(Handle::new(gpu, state.new_event()))
+        Ok(Handle::new(gpu, state.new_event(gpu)))
     }
 
     fn elapsed(&self, from: Event, to: Event) -> Result<Duration, DriverError> {

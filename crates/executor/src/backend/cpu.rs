@@ -9,7 +9,7 @@ use std::sync::Arc;
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 
 use super::{AllocError, Backend, Completion, Job, Waker};
-use crate::engine::LaneId;
+use crate::engine::{LaneId, LaneJob};
 use crate::lanes::LaneLayout;
 use crate::memory::{BasePtr, ZeroedMemory};
 use crate::pool::CpuPool;
@@ -99,7 +99,14 @@ impl Backend for CpuBackend {
         drop(block);
     }
 
-    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
+    unsafe fn enqueue(
+        &mut self,
+        lane: LaneId,
+        instruction: InstructionId,
+        job: Job,
+        after: &[LaneJob],
+    ) {
+        debug_assert!(after.is_empty(), "lanes of CPUs do not wait for each other");
         self.inboxes[lane.slot()].expect(instruction);
         self.lanes[lane.slot()].push(job);
     }

@@ -1,4 +1,4 @@
-//! Successor lists of all instructions in one arena with a free list, so that
+//! Lists of successors and predecessors of all instructions in one arena with a free list, so that
 //! edges cost no heap allocation in steady state.
 
 /// An edge of the pool, or the end of a list.
@@ -28,7 +28,7 @@ impl Default for EdgeList {
 
 #[derive(Debug)]
 struct Edge {
-    successor: u64,
+    other: u64,
     next: EdgeRef,
 }
 
@@ -45,8 +45,8 @@ impl Default for EdgePool {
 }
 
 impl EdgePool {
-    pub(super) fn append(&mut self, list: &mut EdgeList, successor: u64) {
-        let edge = self.allocate(successor);
+    pub(super) fn append(&mut self, list: &mut EdgeList, other: u64) {
+        let edge = self.allocate(other);
         match list.last {
             END => list.first = edge,
             EdgeRef(last) => self.edges[last as usize].next = edge,
@@ -54,13 +54,13 @@ impl EdgePool {
         list.last = edge;
     }
 
-    /// The successor that `edge` leads to, and the next edge.
+    /// The instruction that `edge` leads to, and the next edge.
     pub(super) fn get(&self, edge: EdgeRef) -> Option<(u64, EdgeRef)> {
         if edge == END {
             return None;
         }
-        let Edge { successor, next } = self.edges[edge.0 as usize];
-        Some((successor, next))
+        let Edge { other, next } = self.edges[edge.0 as usize];
+        Some((other, next))
     }
 
     /// Like [`get`](Self::get), and gives the edge back.
@@ -71,8 +71,8 @@ impl EdgePool {
         Some(found)
     }
 
-    fn allocate(&mut self, successor: u64) -> EdgeRef {
-        let fresh = Edge { successor, next: END };
+    fn allocate(&mut self, other: u64) -> EdgeRef {
+        let fresh = Edge { other, next: END };
         match self.free {
             END => {
                 let index = u32::try_from(self.edges.len()).expect("fewer than 2^32 live edges");
@@ -97,11 +97,11 @@ mod tests {
         let mut pool = EdgePool::default();
         for round in 0..10 {
             let mut list = EdgeList::default();
-            (0..5).for_each(|successor| pool.append(&mut list, successor + round));
+            (0..5).for_each(|other| pool.append(&mut list, other + round));
             let mut edge = list.first();
             let mut seen = Vec::new();
-            while let Some((successor, next)) = pool.pop(edge) {
-                seen.push(successor);
+            while let Some((other, next)) = pool.pop(edge) {
+                seen.push(other);
                 edge = next;
             }
             assert_eq!(seen, (round..round + 5).collect::<Vec<_>>());

@@ -11,6 +11,8 @@ use super::*;
 #[derive(Clone, Debug)]
 struct Case {
     lanes: u16,
+    /// So many of them, from the first on, can wait for each other.
+    joined: u16,
     instructions: Vec<(Vec<u64>, Target)>,
     /// Picks among what can happen next, over and over.
     choices: Vec<Index>,
@@ -18,20 +20,31 @@ struct Case {
 
 /// All that the engine's laws say, without any bookkeeping to get wrong.
 struct Twin {
+    joins: Option<LaneGroup>,
     instructions: Vec<(Vec<u64>, Target)>,
     submitted: usize,
     assigned: HashMap<u64, Option<LaneId>>,
+    /// By lane: everything that it was ever assigned.
+    history: Vec<Vec<u64>>,
+    reported: BTreeSet<u64>,
     complete: BTreeSet<u64>,
     on_lanes: Vec<VecDeque<u64>>,
     on_node: Vec<u64>,
 }
 
+fn joins(case: &Case) -> Option<LaneGroup> {
+    (case.joined > 0).then(|| LaneGroup::new(LaneId::from_slot(0), case.joined))
+}
+
 impl Twin {
     fn new(case: &Case) -> Self {
         Self {
+            joins: joins(case),
             instructions: case.instructions.clone(),
             submitted: 0,
             assigned: HashMap::new(),
+            history: vec![Vec::new(); usize::from(case.lanes)],
+            reported: BTreeSet::new(),
             complete: BTreeSet::new(),
             on_lanes: vec![VecDeque::new(); usize::from(case.lanes)],
             on_node: Vec::new(),
@@ -54,11 +67,32 @@ impl Twin {
 
     fn may_start(&self, index: u64) -> bool {
         let (_, target) = &self.instructions[usize::try_from(index).unwrap()];
-        let eager = match (target, self.eager_lane(index)) {
-            (Target::Lanes(group), Some(lane)) => group.contains(lane),
-            _ => false,
+        let Target::Lanes(group) = target else {
+            return self.incomplete_dependencies(index).next().is_none();
         };
-        self.incomplete_dependencies(index).next().is_none() || eager
+        let joins = |lane| self.joins.is_some_and(|joins| joins.contains(lane));
+        let on_joined =
+            |dependency| self.assigned.get(&dependency).copied().flatten().is_some_and(joins);
+        let joined = joins(group.first()) && self.incomplete_dependencies(index).all(on_joined);
+        let eager = self.eager_lane(index).is_some_and(|lane| group.contains(lane));
+        self.incomplete_dependencies(index).next().is_none() || eager || joined
+    }
+
+    /// Its dependencies that have been assigned to a lane and not been reported.
+    fn running(&self, index: u64, lane: usize) -> impl Iterator<Item = u64> + '_ {
+        let here = move |dependency: &u64| self.on_lanes[lane].contains(dependency);
+        self.incomplete_dependencies(index).filter(here)
+    }
+
+    /// What a lane must wait for before it runs an instruction.
+    fn jobs_before(&self, index: u64, own: LaneId) -> BTreeSet<LaneJob> {
+        let others = (0..self.on_lanes.len()).filter(|&lane| lane != own.slot());
+        let last = |lane: usize| {
+            let number = |job| self.history[lane].iter().position(|&other| other == job).unwrap();
+            let number = self.running(index, lane).map(number).max()? as u64;
+            Some(LaneJob { lane: LaneId::from_slot(u16::try_from(lane).unwrap()), number })
+        };
+        others.filter_map(last).collect()
     }
 
     fn check_and_start(&mut self, assignment: Assignment) {
@@ -70,22 +104,28 @@ impl Twin {
             (Target::Node, None) => self.on_node.push(index),
             (Target::Lanes(group), Some(lane)) => {
                 assert!(group.contains(lane), "I{index} is on a foreign lane");
-                let eager = self.eager_lane(index);
-                assert!(eager.is_none_or(|eager| eager == lane), "I{index} leaves its lane");
-                let load = |slot: usize| self.on_lanes[slot].len();
-                if eager.is_none() {
-                    let least = group.slots().map(load).min().unwrap();
-                    assert_eq!(
-                        load(lane.slot()),
-                        least,
-                        "I{index} is not on the least loaded lane"
-                    );
-                }
+                self.check_lane(index, *group, lane);
+                let after: BTreeSet<_> = assignment.after.iter().copied().collect();
+                assert_eq!(after.len(), assignment.after.len(), "a lane is waited for once");
+                assert_eq!(after, self.jobs_before(index, lane), "I{index} waits for others");
                 self.on_lanes[lane.slot()].push_back(index);
+                self.history[lane.slot()].push(index);
             }
             (target, lane) => panic!("I{index} for {target:?} is on {lane:?}"),
         }
         self.assigned.insert(index, assignment.lane);
+    }
+
+    fn check_lane(&self, index: u64, group: LaneGroup, lane: LaneId) {
+        if let Some(eager) = self.eager_lane(index).filter(|&lane| group.contains(lane)) {
+            return assert_eq!(eager, lane, "I{index} leaves its lane");
+        }
+        let rank = |slot: usize| {
+            let before = self.running(index, slot).count();
+            (std::cmp::Reverse(before), self.on_lanes[slot].len())
+        };
+        let best = group.slots().map(rank).min().unwrap();
+        assert_eq!(rank(lane.slot()), best, "I{index} is on neither its lane nor a free one");
     }
 
     fn nothing_is_held_back(&self) {
@@ -102,18 +142,27 @@ impl Twin {
     }
 
     fn complete(&mut self, index: u64) {
-        assert!(self.incomplete_dependencies(index).next().is_none(), "lanes keep dependencies");
+        let joined = self.joins.is_some();
+        let over = |index| self.incomplete_dependencies(index).next().is_none();
+        assert!(joined || over(index), "lanes keep dependencies");
         self.on_lanes.iter_mut().for_each(|lane| lane.retain(|&other| other != index));
         self.on_node.retain(|&other| other != index);
-        self.complete.insert(index);
+        self.reported.insert(index);
+        // Dependencies are older, so one pass finds all.
+        for index in self.reported.clone() {
+            if self.incomplete_dependencies(index).next().is_none() {
+                self.complete.insert(index);
+            }
+        }
     }
 }
 
 fn any_case() -> impl Strategy<Value = Case> {
-    let lanes = 1..5_u16;
-    lanes.prop_flat_map(|lanes| {
+    let lanes = (1..5_u16).prop_flat_map(|lanes| (Just(lanes), 0..=lanes));
+    lanes.prop_flat_map(|(lanes, joined)| {
         let group = (0..lanes).prop_flat_map(move |first| {
-            (1..=lanes - first).prop_map(move |count| {
+            let end = if first < joined { joined } else { lanes };
+            (1..=end - first).prop_map(move |count| {
                 Target::Lanes(LaneGroup::new(LaneId::from_slot(first), count))
             })
         });
@@ -123,6 +172,7 @@ fn any_case() -> impl Strategy<Value = Case> {
         let choices = prop::collection::vec(any::<Index>(), 128);
         (instructions, choices).prop_map(move |(instructions, choices)| Case {
             lanes,
+            joined,
             instructions: instructions.into_iter().enumerate().map(absolute).collect(),
             choices,
         })
@@ -135,7 +185,7 @@ fn absolute((index, (distances, target)): (usize, (BTreeSet<u64>, Target))) -> (
 }
 
 fn check(case: &Case) {
-    let mut engine = Engine::new(usize::from(case.lanes));
+    let mut engine = Engine::new(usize::from(case.lanes)).with_joins(joins(case));
     let mut twin = Twin::new(case);
     for choice in case.choices.iter().cycle() {
         while let Some(assignment) = engine.next_assignment() {
@@ -208,6 +258,24 @@ fn other_lanes_are_no_substitute_for_completion() {
     assert_eq!(engine.next_assignment(), None);
     assert_eq!(engine.complete(kernel), Step::Issue);
     assert_eq!(engine.next_assignment().unwrap().instruction, copy);
+}
+
+#[test]
+fn lanes_that_wait_for_each_other_start_at_once_and_end_in_any_order() {
+    let [first, second, copy, epoch] = ids();
+    let mut engine = Engine::new(3).with_joins(Some(LaneGroup::new(LaneId::from_slot(0), 3)));
+    let _ = engine.submit(first, &[], KERNELS);
+    let _ = engine.submit(second, &[first], KERNELS);
+    let _ = engine.submit(copy, &[first, second], COPIES);
+    let _ = engine.submit(epoch, &[copy], Target::Node);
+    let kernels = [(); 2].map(|()| engine.next_assignment().unwrap());
+    let after = engine.next_assignment().unwrap().after;
+    let last = LaneJob { lane: kernels[1].lane.unwrap(), number: 1 };
+    assert_eq!(after.as_slice(), [last]);
+    assert_eq!(engine.complete(copy), Step::Wait, "its kernels have not been reported");
+    assert_eq!(engine.complete(first), Step::Wait);
+    assert_eq!(engine.complete(second), Step::Issue);
+    assert_eq!(engine.next_assignment().unwrap().instruction, epoch);
 }
 
 #[test]

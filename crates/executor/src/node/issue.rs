@@ -13,7 +13,7 @@ use super::{Executor, Phase, RunningTask};
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Arguments, Job};
 use crate::communicator::Payload as WirePayload;
-use crate::engine::{Assignment, LaneId};
+use crate::engine::{Assignment, LaneId, LaneJob};
 use crate::error::RunError;
 use crate::work::Payload;
 
@@ -21,18 +21,24 @@ impl Executor {
     /// Starts everything that can start.
     pub(super) fn issue_all(&mut self) {
         while self.phase == Phase::Running
-            && let Some(Assignment { instruction, lane }) = self.engine.next_assignment()
+            && let Some(Assignment { instruction, lane, after }) = self.engine.next_assignment()
         {
             let kind = self.open.issue(instruction, lane, self.now);
             self.record_issue(instruction, lane, &kind);
             match lane {
-                Some(lane) => self.issue_on_lane(instruction, lane, kind),
+                Some(lane) => self.issue_on_lane(instruction, lane, kind, &after),
                 None => self.issue_here(instruction, kind),
             }
         }
     }
 
-    fn issue_on_lane(&mut self, instruction: InstructionId, lane: LaneId, kind: InstructionKind) {
+    fn issue_on_lane(
+        &mut self,
+        instruction: InstructionId,
+        lane: LaneId,
+        kind: InstructionKind,
+        after: &[LaneJob],
+    ) {
         let job = match kind {
             InstructionKind::Kernel { task, chunk, accesses, .. } => {
                 self.kernel(task, chunk, accesses)
@@ -46,9 +52,9 @@ impl Executor {
         // SAFETY: allocations stay in the store until a *free* is issued, which
         // the graph orders behind all users; after a failure nothing is freed
         // before the backend is quiet. Conflicting accesses are ordered by the
-        // graph's dependencies, which the engine keeps by completion or by the
-        // order of one lane.
-        unsafe { self.backend.enqueue(lane, instruction, job) };
+        // graph's dependencies, which the engine keeps by completion, by the
+        // order of one lane, or by letting lanes wait.
+        unsafe { self.backend.enqueue(lane, instruction, job, after) };
     }
 
     fn issue_here(&mut self, instruction: InstructionId, kind: InstructionKind) {

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 
 use celerity_executor::{
-    AllocError, Backend, BasePtr, Completion, HostData, Job, LaneId, LaneLayout,
+    AllocError, Backend, BasePtr, Completion, HostData, Job, LaneGroup, LaneId, LaneJob, LaneLayout,
 };
 use celerity_idag::{InstructionId, MemoryId};
 
+use super::devices::Queued;
 use super::world::Shared;
 
 /// One node's simulated devices.
@@ -26,6 +27,10 @@ impl Backend for SimBackend {
         self.layout
     }
 
+    fn joins(&self) -> Option<LaneGroup> {
+        self.layout.of_devices().filter(|_| self.world.lock().conditions.joins)
+    }
+
     fn alloc(
         &mut self,
         memory: MemoryId,
@@ -39,8 +44,15 @@ impl Backend for SimBackend {
         self.world.lock().free(self.node, memory, base);
     }
 
-    unsafe fn enqueue(&mut self, lane: LaneId, instruction: InstructionId, job: Job) {
-        self.world.lock().enqueue(self.node, lane, instruction, job);
+    unsafe fn enqueue(
+        &mut self,
+        lane: LaneId,
+        instruction: InstructionId,
+        job: Job,
+        after: &[LaneJob],
+    ) {
+        let job = Queued { instruction, job, after: after.to_vec() };
+        self.world.lock().enqueue(self.node, lane, job);
     }
 
     fn poll(&mut self, out: &mut Vec<Completion>) {

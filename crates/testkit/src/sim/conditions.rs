@@ -27,6 +27,8 @@ pub(super) struct Conditions {
     pub(super) parts: usize,
     /// One in so many polls finds less than there is.
     pub(super) stutter: usize,
+    /// Whether lanes of devices wait for each other by themselves.
+    pub(super) joins: bool,
     /// Horizons that may be outstanding before a program waits.
     pub(super) run_ahead: u64,
     /// What goes wrong, if it comes to it.
@@ -65,6 +67,7 @@ impl Conditions {
             notice: span(),
             parts: random.between(1, 4),
             stutter: random.between(2, 8),
+            joins: random.once_in(2),
             run_ahead: random.between(1, 8) as u64,
             faults: Fault::draw(random, nodes, ops),
         }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use celerity_executor::{AllocError, BasePtr, Completion, Job, LaneId};
+use celerity_executor::{AllocError, BasePtr, Completion, Job, LaneId, LaneJob};
 use celerity_idag::{InstructionId, MemoryId};
 
 use super::conditions::Fault;
@@ -15,7 +15,7 @@ use super::world::{Event, World};
 /// One node's lanes, and what they have completed.
 pub(super) struct Devices {
     lanes: Vec<Lane>,
-    reports: VecDeque<Completion>,
+    reports: Vec<(LaneId, Completion)>,
     /// Jobs that have been started, and allocations asked for: by these numbers
     /// faults are planned.
     started: usize,
@@ -24,9 +24,19 @@ pub(super) struct Devices {
 
 #[derive(Default)]
 struct Lane {
-    queue: VecDeque<(InstructionId, Job)>,
+    queue: VecDeque<Queued>,
     turn: Turn,
     halted: bool,
+    /// Jobs that have ended, and did not panic.
+    ended: u64,
+}
+
+/// A job that has not started.
+pub(super) struct Queued {
+    pub(super) instruction: InstructionId,
+    pub(super) job: Job,
+    /// Jobs of other lanes that have to end before.
+    pub(super) after: Vec<LaneJob>,
 }
 
 /// What a lane's next event is.
@@ -45,7 +55,7 @@ impl Devices {
     pub(super) fn new(lanes: usize) -> Self {
         Self {
             lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
-            reports: VecDeque::new(),
+            reports: Vec::new(),
             started: 0,
             allocations: 0,
         }
@@ -53,12 +63,20 @@ impl Devices {
 
     /// Nothing starts any more. Returns what has not, to be dropped without the
     /// world's lock.
-    pub(super) fn halt(&mut self) -> Vec<VecDeque<(InstructionId, Job)>> {
+    pub(super) fn halt(&mut self) -> Vec<VecDeque<Queued>> {
         let halt = |lane: &mut Lane| {
             lane.halted = true;
             std::mem::take(&mut lane.queue)
         };
         self.lanes.iter_mut().map(halt).collect()
+    }
+
+    /// Whether a lane's next job may start.
+    fn is_due(&self, lane: LaneId) -> bool {
+        let Lane { queue, turn, halted, .. } = &self.lanes[lane.slot()];
+        let has_ended = |job: &LaneJob| job.number < self.lanes[job.lane.slot()].ended;
+        let next = queue.front().filter(|_| matches!(turn, Turn::Idle) && !halted);
+        next.is_some_and(|next| next.after.iter().all(has_ended))
     }
 
     /// Whether no job is running.
@@ -93,29 +111,25 @@ impl World {
         }
     }
 
-    pub(super) fn enqueue(
-        &mut self,
-        node: usize,
-        lane: LaneId,
-        instruction: InstructionId,
-        job: Job,
-    ) {
-        self.note(node, What::Enqueued { instruction, lane });
-        self.devices[node].lanes[lane.slot()].queue.push_back((instruction, job));
+    pub(super) fn enqueue(&mut self, node: usize, lane: LaneId, job: Queued) {
+        self.note(node, What::Enqueued { instruction: job.instruction, lane });
+        self.devices[node].lanes[lane.slot()].queue.push_back(job);
         self.take_turn(node, lane);
     }
 
-    /// Hands out what has completed; by chance not all of it, and wakes the node
-    /// again.
+    /// Hands out what has completed, that of each lane in order; by chance not all
+    /// of it, and wakes the node again.
     pub(super) fn report(&mut self, node: usize, out: &mut Vec<Completion>) {
         let there = self.devices[node].reports.len();
         if there == 0 {
             return;
         }
         let stutters = self.random.once_in(self.conditions.stutter);
-        let count = if stutters { self.random.between(1, there) } else { there };
-        out.extend(self.devices[node].reports.drain(..count));
-        if count < there {
+        let late = stutters.then(|| self.devices[node].reports[self.random.below(there)].0);
+        let now = |(lane, _): &mut (LaneId, Completion)| Some(*lane) != late;
+        let reports = self.devices[node].reports.extract_if(.., now);
+        out.extend(reports.map(|(_, completion)| completion));
+        if late.is_some() {
             self.wake(node);
         }
     }
@@ -127,15 +141,16 @@ impl World {
             Turn::Starting => self.start_job(node, lane),
             Turn::Running(instruction, execution) => {
                 self.end_job(node, lane, instruction, execution);
-                self.take_turn(node, lane);
+                // Others may have waited for the job.
+                let lanes = 0..u16::try_from(self.devices[node].lanes.len()).expect("few lanes");
+                lanes.for_each(|lane| self.take_turn(node, LaneId::from_slot(lane)));
             }
         }
     }
 
     fn take_turn(&mut self, node: usize, lane: LaneId) {
-        let state = &mut self.devices[node].lanes[lane.slot()];
-        if matches!(state.turn, Turn::Idle) && !state.halted && !state.queue.is_empty() {
-            state.turn = Turn::Starting;
+        if self.devices[node].is_due(lane) {
+            self.devices[node].lanes[lane.slot()].turn = Turn::Starting;
             let delay = self.random.delay(self.conditions.start);
             self.after(delay, Event::Lane(node, lane));
         }
@@ -144,7 +159,7 @@ impl World {
     fn start_job(&mut self, node: usize, lane: LaneId) {
         let next = self.devices[node].lanes[lane.slot()].queue.pop_front();
         // The lane may have been halted meanwhile.
-        let Some((instruction, job)) = next else { return };
+        let Some(Queued { instruction, job, .. }) = next else { return };
         self.note(node, What::Started { instruction, lane });
         let style = self.style(node);
         match Execution::start(job, style, &self.memory) {
@@ -172,7 +187,8 @@ impl World {
         self.note(node, What::Ended { instruction, panicked: panic.is_some() });
         let devices = &mut self.devices[node];
         devices.lanes[lane.slot()].halted |= panic.is_some();
-        devices.reports.push_back(Completion { instruction, panic, span: None });
+        devices.lanes[lane.slot()].ended += u64::from(panic.is_none());
+        devices.reports.push((lane, Completion { instruction, panic, span: None }));
         self.wake(node);
     }
 

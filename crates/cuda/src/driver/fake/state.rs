@@ -44,6 +44,7 @@ pub(super) enum Operation {
 
 /// How often an event was recorded, and which of these have happened.
 struct EventState {
+    gpu: Gpu,
     recorded: u64,
     happened: u64,
     /// When the last of these has.
@@ -109,8 +110,8 @@ impl State {
         self.streams.len() - 1
     }
 
-    pub(super) fn new_event(&mut self) -> usize {
-        self.events.push(EventState { recorded: 0, happened: 0, when: Instant::now() });
+    pub(super) fn new_event(&mut self, gpu: Gpu) -> usize {
+        self.events.push(EventState { gpu, recorded: 0, happened: 0, when: Instant::now() });
         self.events.len() - 1
     }
 
@@ -207,7 +208,11 @@ impl State {
 
     fn can_go_on(&self, stream: usize) -> bool {
         match self.streams[stream].front() {
-            Some(Operation::Wait { event, ticket }) => self.has_happened(*event, *ticket),
+            Some(Operation::Wait { event, ticket }) => {
+                // Nobody waits for what a failed GPU would have done.
+                let failed = &self.failed[self.events[*event].gpu.slot()];
+                failed.is_some() || self.has_happened(*event, *ticket)
+            }
             front => front.is_some(),
         }
     }

@@ -30,7 +30,7 @@ fn count(counter: &Arc<AtomicUsize>) -> Job {
 fn enqueue(backend: &mut CpuBackend, lane: u16, instruction: u64, job: Job) {
     let instruction = InstructionId::from_index(instruction);
     // SAFETY: host functions of these tests are given no memory.
-    unsafe { backend.enqueue(LaneId::from_slot(lane), instruction, job) };
+    unsafe { backend.enqueue(LaneId::from_slot(lane), instruction, job, &[]) };
 }
 
 fn completions(backend: &mut CpuBackend, count: usize) -> Vec<Completion> {
@@ -269,7 +269,7 @@ fn kernels_get_the_memory_that_they_are_bound_to() {
     assert_eq!(group, LaneGroup::new(LaneId::from_slot(0), 2));
     let job = Job::Kernel { kernel: Arc::new(Fill), chunk, arguments };
     // SAFETY: the memory lives until the end of the test.
-    unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job) };
+    unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job, &[]) };
     assert_eq!(completions(&mut backend, 1)[0].panic, None);
     // SAFETY: eight bytes, and the kernel has completed.
     let contents = unsafe { std::slice::from_raw_parts(base.as_ptr(), 8) };
