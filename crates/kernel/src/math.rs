@@ -6,8 +6,8 @@
 //! | [`sqrt`], [`mul_add`], [`floor`], [`ceil`], [`trunc`], [`round`] | exact: rounded once, as IEEE 754 says |
 //! | all others | those of musl, which `libm` is a port of: as a rule below 1 unit in the last place |
 //!
-//! On devices `sqrt` and `mul_add` are instructions; the others are `libm`'s code
-//! on host and device alike. They are functions, not methods: where a program
+//! `sqrt` is an instruction everywhere, `mul_add` one on devices; the others are
+//! `libm`'s code on host and device alike. They are functions, not methods: where a program
 //! links `std`, methods of these names are `std`'s, with bits of their own.
 //!
 //! ```
@@ -29,8 +29,22 @@ mod exact {
     pub(super) use core::intrinsics::{sqrtf32 as sqrtf, sqrtf64 as sqrt};
 }
 
+/// The compiler's own square root: `libm` has inline assembly for it, around which
+/// no loop is vectorised.
 #[cfg(not(target_arch = "nvptx64"))]
-use libm as exact;
+mod exact {
+    pub(super) use libm::{fma, fmaf};
+
+    #[inline]
+    pub(super) fn sqrtf(x: f32) -> f32 {
+        std::primitive::f32::sqrt(x)
+    }
+
+    #[inline]
+    pub(super) fn sqrt(x: f64) -> f64 {
+        std::primitive::f64::sqrt(x)
+    }
+}
 
 macro_rules! functions {
     ($(

@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use celerity::prelude::*;
+use celerity_example_kernels::gravity::{Place, Velocity, drift, energies, kick};
 use clap::Parser;
 
 use catalogue::{Body, CatalogueError, G};
-use gravity::{Place, Velocity};
 use orbits::Orbits;
 use support::{OutputError, check_writable, progress_bar};
 use verify::{Mismatch, SIDEREAL_YEAR};
@@ -212,48 +212,35 @@ fn simulate(
 
 impl System {
     fn kick(&self, queue: &Queue, dt: f64) -> celerity::Result<()> {
-        let softening = self.softening;
-        queue.task("kick").parallel_for_rows(
-            [self.count],
-            (
-                self.velocities.read_write(one_to_one()),
-                self.places.read(one_to_one()),
-                self.places.read(all()),
-            ),
-            move |_, (velocities, own, places)| {
-                gravity::kick(velocities, own, places.as_slice(), softening, dt);
-            },
-        )?;
+        let accesses = (
+            self.velocities.read_write(one_to_one()),
+            self.places.read(one_to_one()),
+            self.places.read(all()),
+        );
+        let kick = kick { softening: self.softening, dt };
+        queue.task("kick").launch_rows([self.count], accesses, kick)?;
         Ok(())
     }
 
     fn drift(&self, queue: &Queue, dt: f64) -> celerity::Result<()> {
-        queue.task("drift").parallel_for_rows(
-            [self.count],
-            (self.places.read_write(one_to_one()), self.velocities.read(one_to_one())),
-            move |_, (places, velocities)| gravity::drift(places, velocities, dt),
-        )?;
+        let accesses = (self.places.read_write(one_to_one()), self.velocities.read(one_to_one()));
+        queue.task("drift").launch_rows([self.count], accesses, drift { dt })?;
         Ok(())
     }
 
     /// Adds the system's energy to what is gathered.
     fn measure_energy(&self, queue: &Queue, observer: &Arc<Observer>) -> celerity::Result<()> {
-        let energies = queue.buffer::<f64, 1>([self.count]).named("energies");
-        let softening = self.softening;
-        queue.task("energies").parallel_for_rows(
-            [self.count],
-            (
-                energies.write(one_to_one()),
-                self.places.read(one_to_one()),
-                self.velocities.read(one_to_one()),
-                self.places.read(all()),
-            ),
-            move |_, (energies, own, velocities, places)| {
-                gravity::energies(energies, own, velocities, places.as_slice(), softening);
-            },
-        )?;
+        let contributions = queue.buffer::<f64, 1>([self.count]).named("energies");
+        let accesses = (
+            contributions.write(one_to_one()),
+            self.places.read(one_to_one()),
+            self.velocities.read(one_to_one()),
+            self.places.read(all()),
+        );
+        let energies = energies { softening: self.softening };
+        queue.task("energies").launch_rows([self.count], accesses, energies)?;
         let observer = Arc::clone(observer);
-        queue.host_task("sum_energies").once(energies.read(all()), move |energies| {
+        queue.host_task("sum_energies").once(contributions.read(all()), move |energies| {
             let energy = energies.as_slice().iter().sum::<f64>() / G;
             observer.gathered.lock().expect("no host task panics").energies.push(energy);
         })?;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use celerity_example_kernels::gravity::Place;
 use image::{ImageFormat, Rgb, RgbImage};
 
-use crate::gravity::Place;
 use crate::support::OutputError;
 
 /// Pixels along each side.

@@ -1,7 +1,8 @@
 //! What `--verify` checks of a finished run. Knows nothing of the runtime.
 
+use celerity_example_kernels::gravity::{Place, Velocity};
+
 use crate::catalogue::Body;
-use crate::gravity::{Place, Velocity};
 
 /// A sidereal year in seconds: 365.25636 days.
 pub(crate) const SIDEREAL_YEAR: f64 = 365.256_36 * 86_400.0;

@@ -25,6 +25,7 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_step_row>(),
         of::<gravity::kick>(),
         of::<gravity::drift>(),
+        of::<gravity::energies>(),
         of::<linear::fill<f32>>(),
         of::<linear::fill<u32>>(),
         of::<linear::saxpy<f32>>(),
