@@ -1,6 +1,7 @@
 //! Everything that can go wrong between `run` and its result.
 
 use celerity_executor::{RunError, SubmitError};
+use celerity_kernel::abi::GroupError;
 use celerity_tdag::DeclareError;
 
 use crate::config::ConfigError;
@@ -81,6 +82,23 @@ pub enum Error {
         granularity: Vec<usize>,
         /// The index space's dimensions.
         dims: usize,
+    },
+    /// Groups that the index space does not consist of, or that no device can run.
+    #[error(
+        "task \"{task}\" cannot run kernel `{kernel}` over {range:?} items in groups of {group:?}: \
+         {error}"
+    )]
+    Groups {
+        /// The task's name.
+        task: String,
+        /// The kernel's name.
+        kernel: &'static str,
+        /// The index space's size.
+        range: Vec<usize>,
+        /// The group's size.
+        group: Vec<usize>,
+        /// What is wrong with it.
+        error: GroupError,
     },
     /// A split along a dimension that the index space does not have.
     #[error(

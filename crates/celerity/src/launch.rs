@@ -18,8 +18,11 @@ use crate::access::{KernelAccesses, rows_of};
 use crate::range::bounds;
 
 mod compiled;
+mod crew;
+mod groups;
 
 pub(crate) use compiled::CompiledKernel;
+pub(crate) use groups::GroupKernel;
 
 /// Pieces per thread: enough to balance uneven items and busy threads.
 const PIECES_PER_THREAD: usize = 8;
@@ -44,6 +47,8 @@ pub(crate) struct Space<'l> {
     pub(crate) global: Box3,
     /// Each access's mapper and buffer.
     pub(crate) mappers: &'l [(Mapper, Box3)],
+    /// Items of a group; all 1 without.
+    pub(crate) group: [usize; 3],
 }
 
 /// A kernel for CPUs that knows what it was launched over.
@@ -111,7 +116,7 @@ where
 
 impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     fn space(&self) -> Space<'_> {
-        Space { global: Box3::from_range(self.global), mappers: &self.mappers }
+        Space { global: Box3::from_range(self.global), mappers: &self.mappers, group: [1; 3] }
     }
 
     /// Calls `call` once for each of the rows that `chunk` is cut into.
@@ -121,10 +126,7 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
     ) {
-        self.check(chunk, memory);
-        // SAFETY: `check` has compared the memory with the mappers' images.
-        let bound = unsafe { A::bind(&self.plan, memory) };
-        let interior = A::interior(&bound);
+        let (bound, interior) = self.bind(chunk, memory);
         let chunk = bounds(chunk);
         spread(chunk, piece_size(&chunk), &|piece| {
             rows_of(&piece, |start, len| {
@@ -133,12 +135,26 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
         });
     }
 
+    /// The accesses with the memory of a chunk, and the items along the fastest
+    /// dimension that may share a row with others.
+    fn bind<'m>(
+        &'m self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'m>],
+    ) -> (A::Bound<'m>, Range<usize>) {
+        self.check(chunk, memory);
+        // SAFETY: `check` has compared the memory with the mappers' images.
+        let bound = unsafe { A::bind(&self.plan, memory) };
+        let interior = A::interior(&bound);
+        (bound, interior)
+    }
+
     /// Both sides of the boundary to the executor: views rely on the memory
     /// holding what the built-in mappers say. Parts named by user mappers are
     /// checked against the bound region when they are used.
     fn check(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         assert_eq!(memory.len(), self.mappers.len(), "the executor binds one memory per access");
-        let Space { global, mappers } = self.space();
+        let Space { global, mappers, .. } = self.space();
         for ((mapper, buffer), bound) in mappers.iter().zip(memory) {
             let input = MapperInput { chunk: *chunk, global, buffer: *buffer };
             let complete = matches!(mapper, Mapper::User(_))

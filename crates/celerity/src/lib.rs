@@ -22,12 +22,14 @@ pub use buffer::{Buffer, Element};
 pub use celerity_executor::{CheckLevel, Lookahead, RunError};
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {
-    pub use celerity_kernel::{Code, ItemKernel, Kernel, Module, NoCode, Ptx, RowKernel, abi};
+    pub use celerity_kernel::{
+        Code, GroupKernel, ItemKernel, Kernel, Module, NoCode, Ptx, RowKernel, abi,
+    };
 }
 
 pub use celerity_kernel::{
-    Bounds, Item, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut, Row, WholeView,
-    WholeViewMut, kernel,
+    Bounds, Group, Item, Local, NdItem, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut,
+    Row, WholeView, WholeViewMut, kernel,
 };
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};

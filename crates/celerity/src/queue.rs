@@ -20,6 +20,8 @@ use crate::launch::{CompiledKernel, ItemKernel, Launch, Launched, RowKernel};
 use crate::log::LogLevel;
 use crate::range::{IntoRange, to_box, volume};
 
+mod groups;
+
 /// One node's way to submit work; [`run`](crate::run) hands it to the program.
 ///
 /// Every node runs the same program and must submit the same tasks in the same

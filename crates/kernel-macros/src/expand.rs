@@ -7,7 +7,8 @@ use syn::{Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
 use crate::forbid;
 use crate::instances::{Arguments, Instance, instances};
-use crate::signature::{Form, Kernel};
+use crate::signature::{Form, Kernel, Parameter};
+use crate::views::with_lifetime;
 
 /// Expands `#[kernel(attribute)] function`.
 ///
@@ -28,11 +29,10 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
 /// The value that is launched, with the function in it. Documentation stays with
 /// the value, other attributes with the function.
 fn value(kernel: &Kernel) -> TokenStream {
-    let Kernel { attributes, visibility, name, generics, scalars, function, .. } = kernel;
+    let Kernel { attributes, visibility, name, generics, function, .. } = kernel;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let attributes = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
-    let names: Vec<_> = scalars.iter().map(|scalar| &scalar.name).collect();
-    let types: Vec<_> = scalars.iter().map(|scalar| &scalar.ty).collect();
+    let (names, types) = names_and_types(kernel);
     let docs: Vec<_> =
         names.iter().map(|scalar| format!("`{scalar}` of the kernel [`{name}`].")).collect();
     let marker = marker(generics);
@@ -82,7 +82,7 @@ fn marker(generics: &Generics) -> Option<Type> {
 
 /// How hosts run it, for all instances at once.
 fn host(kernel: &Kernel) -> TokenStream {
-    let Kernel { name, generics, dims, scalars, .. } = kernel;
+    let Kernel { name, generics, dims, .. } = kernel;
     let lifetime = Lifetime::new("'views", Span::call_site());
     let views = views_with(kernel, &lifetime);
     let (_, type_generics, _) = generics.split_for_impl();
@@ -93,24 +93,52 @@ fn host(kernel: &Kernel) -> TokenStream {
         bounds.predicates.push(parse_quote!(#name #type_generics: ::celerity_kernel::Kernel));
     }
     let (impl_generics, _, where_clause) = extended.split_for_impl();
-    let (kernel_trait, method, at) = match kernel.form {
-        Form::Item => ("ItemKernel", "item", "Item"),
-        Form::Row => ("RowKernel", "row", "Row"),
+    let (kernel_trait, method, at, local) = match kernel.form {
+        Form::Item => (quote!(ItemKernel), quote!(item), quote!(Item<{ #dims }>), None),
+        Form::Row => (quote!(RowKernel), quote!(row), quote!(Row<{ #dims }>), None),
+        Form::Group => {
+            let local = quote!(local: ::celerity_kernel::LocalMemory<'_>);
+            (quote!(GroupKernel), quote!(item), quote!(NdItem<'_, { #dims }>), Some(local))
+        }
     };
-    let [kernel_trait, method, at] =
-        [kernel_trait, method, at].map(|name| Ident::new(name, Span::call_site()));
-    let scalars = scalars.iter().map(|scalar| &scalar.name);
+    let described = quote!(<Self as ::celerity_kernel::Kernel>::DESCRIPTION.local);
+    let rest = arguments(
+        kernel,
+        |scalar| quote!(self.#scalar),
+        |index| quote!(local.array(::celerity_kernel::abi::local_offset(#described, #index))),
+    );
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         impl #impl_generics ::celerity_kernel::#kernel_trait<{ #dims }, #views>
             for #name #type_generics #where_clause
         {
             #[inline]
-            fn #method(&self, at: ::celerity_kernel::#at<{ #dims }>, views: #views) {
-                Self::call(at, views, #(self.#scalars),*);
+            #[allow(unused_variables)]
+            fn #method(&self, at: ::celerity_kernel::#at, views: #views, #local) {
+                Self::call(at, views, #(#rest),*);
             }
         }
     }
+}
+
+/// What a kernel takes behind its views, in order: values by their names, and local
+/// memory by its position among all of it.
+fn arguments(
+    kernel: &Kernel,
+    scalar: impl Fn(&Ident) -> TokenStream,
+    local: impl Fn(usize) -> TokenStream,
+) -> Vec<TokenStream> {
+    let mut locals = 0..;
+    let argument = |parameter: &Parameter| match parameter.is_local {
+        true => locals.next().map(&local),
+        false => Some(scalar(&parameter.name)),
+    };
+    kernel.rest.iter().filter_map(argument).collect()
+}
+
+/// Names and types of what a kernel takes by value.
+fn names_and_types(kernel: &Kernel) -> (Vec<&Ident>, Vec<&Type>) {
+    kernel.scalars().map(|scalar| (&scalar.name, &scalar.ty)).unzip()
 }
 
 /// What there is once for each instance: its description, and its entry point.
@@ -129,12 +157,16 @@ fn compiled(kernel: &Kernel, instance: &Instance) -> TokenStream {
 }
 
 fn description(kernel: &Kernel, entry: &str) -> TokenStream {
-    let Kernel { name, generics, dims, scalars, form, .. } = kernel;
+    let Kernel { name, generics, dims, form, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
     let views = static_views(kernel);
-    let form = Ident::new(if *form == Form::Item { "Item" } else { "Row" }, Span::call_site());
-    let names: Vec<_> = scalars.iter().map(|scalar| &scalar.name).collect();
-    let types = scalars.iter().map(|scalar| &scalar.ty);
+    let form = match form {
+        Form::Item => quote!(Item),
+        Form::Row => quote!(Row),
+        Form::Group => quote!(Group),
+    };
+    let (names, types) = names_and_types(kernel);
+    let local = local_parameters(kernel);
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         impl ::celerity_kernel::Kernel for #name #type_generics {
@@ -148,6 +180,7 @@ fn description(kernel: &Kernel, entry: &str) -> TokenStream {
                     scalars: &[
                         #(::celerity_kernel::abi::ScalarParameter::of::<#types>(stringify!(#names))),*
                     ],
+                    local: #local,
                 };
 
             fn module() -> &'static ::celerity_kernel::Module {
@@ -162,10 +195,23 @@ fn description(kernel: &Kernel, entry: &str) -> TokenStream {
     }
 }
 
+/// The local memory of a kernel, described.
+fn local_parameters(kernel: &Kernel) -> TokenStream {
+    let lifetime = Lifetime::new("'static", Span::call_site());
+    let names = kernel.locals().map(|local| &local.name);
+    let types = kernel.locals().map(|local| with_lifetime(&local.ty, &lifetime));
+    quote! {
+        &[#(::celerity_kernel::abi::LocalParameter {
+            name: stringify!(#names),
+            bytes: <#types as ::celerity_kernel::LocalArray>::BYTES,
+        }),*]
+    }
+}
+
 /// The function that a device starts with: parameters in the order of the
 /// calling convention, base addresses as references.
 fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
-    let Kernel { name, generics, dims, scalars, form, .. } = kernel;
+    let Kernel { name, generics, dims, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
     let turbofish = type_generics.as_turbofish();
     let views = static_views(kernel);
@@ -179,17 +225,39 @@ fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
         (false, 1) => quote!((#made,)),
         (false, _) => quote!((#made)),
     };
-    let (rows, at) = match form {
-        Form::Item => (false, quote!(::celerity_kernel::Item::new(place.start, place.global))),
-        Form::Row => {
-            (true, quote!(::celerity_kernel::Row::new(place.start, place.len, place.global)))
-        }
-    };
-    let names: Vec<_> = scalars.iter().map(|scalar| &scalar.name).collect();
-    let types = scalars.iter().map(|scalar| &scalar.ty);
+    let (names, types) = names_and_types(kernel);
+    let local = local_parameters(kernel);
+    let rest = arguments(
+        kernel,
+        |scalar| quote!(#scalar),
+        |index| {
+            quote!(::celerity_kernel::Local::at(
+                const { ::celerity_kernel::abi::local_offset(LOCAL, #index) }
+            ))
+        },
+    );
+    let run = run(kernel, |at| {
+        quote!({
+            #(
+                // SAFETY: hosts start this by its calling convention.
+                let mut #states = unsafe {
+                    <#views as ::celerity_kernel::View<{ #dims }>>::state(
+                        &mut #pointers, &#blocks, &place,
+                    )
+                };
+            )*
+            // SAFETY: one view of each state, and none outlives the call.
+            let views = unsafe { #made };
+            // SAFETY: launches have the local memory that the description says.
+            unsafe { #name #turbofish::call(#at, views, #(#rest),*) };
+        })
+    });
     quote! {
         #[cfg(target_arch = "nvptx64")]
-        #[allow(unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe)]
+        #[allow(
+            unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
+            dead_code
+        )]
         #[unsafe(export_name = #entry_name)]
         pub unsafe extern "ptx-kernel" fn entry(
             launch: ::celerity_kernel::abi::LaunchBlock,
@@ -203,22 +271,31 @@ fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
                 <#views as ::celerity_kernel::View<{ #dims }>>::PARAMETER.kind,
                 ::celerity_kernel::abi::ViewKind::Neighborhood
             ))*;
-            ::celerity_kernel::device::run::<{ #dims }>(
-                stringify!(#name), &launch, #rows, BORDERED,
-                |place| {
-                    #(
-                        // SAFETY: hosts start this by its calling convention.
-                        let mut #states = unsafe {
-                            <#views as ::celerity_kernel::View<{ #dims }>>::state(
-                                &mut #pointers, &#blocks, &place,
-                            )
-                        };
-                    )*
-                    // SAFETY: one view of each state, and none outlives the call.
-                    let views = unsafe { #made };
-                    #name #turbofish::call(#at, views, #(#names),*);
-                },
-            );
+            const LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
+            #run
+        }
+    }
+}
+
+/// How a device runs `body` wherever the kernel stands, and what the kernel is called
+/// with there.
+fn run(kernel: &Kernel, body: impl FnOnce(TokenStream) -> TokenStream) -> TokenStream {
+    let Kernel { name, dims, .. } = kernel;
+    let run = quote!(::celerity_kernel::device::run::<{ #dims }>);
+    match kernel.form {
+        Form::Item => {
+            let body = body(quote!(::celerity_kernel::Item::new(place.start, place.global)));
+            quote!(#run(stringify!(#name), &launch, false, BORDERED, |place| #body);)
+        }
+        Form::Row => {
+            let at = quote!(::celerity_kernel::Row::new(place.start, place.len, place.global));
+            let body = body(at);
+            quote!(#run(stringify!(#name), &launch, true, BORDERED, |place| #body);)
+        }
+        Form::Group => {
+            let run = quote!(::celerity_kernel::device::run_groups::<{ #dims }>);
+            let body = body(quote!(item));
+            quote!(#run(stringify!(#name), &launch, |place, item| #body);)
         }
     }
 }
@@ -296,6 +373,24 @@ mod tests {
                     fn k(row: Row<1>, a: NeighborhoodItem<f32, 1>) {}
                 ),
                 "`NeighborhoodRow`",
+            ),
+            (
+                quote!(
+                    fn k(item: NdItem<'static, 1>, a: &f32) {}
+                ),
+                "`item: NdItem<'_, 2>`",
+            ),
+            (
+                quote!(
+                    fn k(item: NdItem<'_, 1>, a: &[f32]) {}
+                ),
+                "take a `Row`",
+            ),
+            (
+                quote!(
+                    fn k(item: Item<1>, a: &f32, tile: Local<'_, f32, 64>) {}
+                ),
+                "take an `NdItem<'_, K>` first",
             ),
             (
                 quote!(

@@ -1,5 +1,5 @@
-//! What the function says, taken apart and checked: an item or a row, views, and
-//! values. Generates nothing.
+//! What the function says, taken apart and checked: an item or a row, views,
+//! values and local memory. Generates nothing.
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -9,7 +9,7 @@ use syn::{
     ReturnType, Safety, Signature, Type, Visibility,
 };
 
-use crate::views::View;
+use crate::views::{View, is_local};
 
 /// A kernel, understood.
 pub(crate) struct Kernel {
@@ -21,15 +21,18 @@ pub(crate) struct Kernel {
     /// The number of dimensions, as written.
     pub(crate) dims: TokenStream,
     pub(crate) views: Views,
-    pub(crate) scalars: Vec<Scalar>,
+    /// What comes behind the views, in order.
+    pub(crate) rest: Vec<Parameter>,
     pub(crate) function: ItemFn,
 }
 
-/// Whether a kernel is called with items or with rows.
+/// What a kernel is called with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Item,
     Row,
+    /// Items in groups.
+    Group,
 }
 
 /// The second parameter.
@@ -39,19 +42,30 @@ pub(crate) struct Views {
     pub(crate) bare: bool,
 }
 
-/// A parameter that is taken by value.
-pub(crate) struct Scalar {
+/// A parameter behind the views.
+pub(crate) struct Parameter {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
+    pub(crate) is_local: bool,
 }
 
 impl Kernel {
+    /// What it takes by value.
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = &Parameter> {
+        self.rest.iter().filter(|parameter| !parameter.is_local)
+    }
+
+    /// The local memory that it takes.
+    pub(crate) fn locals(&self) -> impl Iterator<Item = &Parameter> {
+        self.rest.iter().filter(|parameter| parameter.is_local)
+    }
+
     pub(crate) fn parse(function: ItemFn) -> Result<Self> {
         plain(&function.sig)?;
         let mut inputs = function.sig.inputs.iter();
         let (form, dims) = item(inputs.next(), &function.sig)?;
         let views = views(inputs.next(), form, &function.sig)?;
-        let scalars = inputs.map(scalar).collect::<Result<_>>()?;
+        let rest = inputs.map(|input| parameter(input, form)).collect::<Result<_>>()?;
         Ok(Self {
             attributes: function.attrs.clone(),
             visibility: function.vis.clone(),
@@ -60,7 +74,7 @@ impl Kernel {
             form,
             dims,
             views,
-            scalars,
+            rest,
             function,
         })
     }
@@ -101,8 +115,9 @@ fn plain(signature: &Signature) -> Result<()> {
     }
 }
 
-const FIRST: &str = "the first parameter is where the kernel stands: `item: Item<2>`, or \
-                     `row: Row<2>` for a kernel over runs of items";
+const FIRST: &str = "the first parameter is where the kernel stands: `item: Item<2>`, \
+                     `row: Row<2>` for a kernel over runs of items, or `item: NdItem<'_, 2>` for \
+                     one over items in groups";
 
 fn item(input: Option<&FnArg>, signature: &Signature) -> Result<(Form, TokenStream)> {
     let Some(input) = input else {
@@ -115,11 +130,17 @@ fn item(input: Option<&FnArg>, signature: &Signature) -> Result<(Form, TokenStre
     let form = match last.ident.to_string().as_str() {
         "Item" => Form::Item,
         "Row" => Form::Row,
+        "NdItem" => Form::Group,
         _ => return Err(wrong()),
     };
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Err(wrong()) };
-    match (arguments.args.first(), arguments.args.len()) {
-        (Some(dims @ (GenericArgument::Const(_) | GenericArgument::Type(_))), 1) => {
+    let is_elided = |argument: &&GenericArgument| {
+        form == Form::Group
+            && matches!(argument, GenericArgument::Lifetime(lifetime) if lifetime.ident == "_")
+    };
+    let given: Vec<_> = arguments.args.iter().skip_while(is_elided).collect();
+    match given[..] {
+        [dims @ (GenericArgument::Const(_) | GenericArgument::Type(_))] => {
             Ok((form, dims.to_token_stream()))
         }
         _ => Err(wrong()),
@@ -142,7 +163,7 @@ fn views(input: Option<&FnArg>, form: Form, signature: &Signature) -> Result<Vie
     Ok(Views { list, bare: false })
 }
 
-fn scalar(input: &FnArg) -> Result<Scalar> {
+fn parameter(input: &FnArg, form: Form) -> Result<Parameter> {
     let FnArg::Typed(input) = input else {
         return Err(Error::new(input.span(), "a kernel is no method: it has no `self`"));
     };
@@ -155,5 +176,10 @@ fn scalar(input: &FnArg) -> Result<Scalar> {
                     the data into a buffer and add a view of it to the second parameter";
         return Err(Error::new(input.ty.span(), what));
     }
-    Ok(Scalar { name: pattern.ident.clone(), ty: (*input.ty).clone() })
+    let is_local = is_local(&input.ty)?;
+    if is_local && form != Form::Group {
+        let what = "only items in groups have local memory: take an `NdItem<'_, K>` first";
+        return Err(Error::new(input.ty.span(), what));
+    }
+    Ok(Parameter { name: pattern.ident.clone(), ty: (*input.ty).clone(), is_local })
 }

@@ -1,4 +1,4 @@
-//! Types of views as users write them, without lifetimes, and as generated code
+//! Types of views and of local memory as users write them, without lifetimes, and as generated code
 //! needs them, with one.
 
 use syn::punctuated::Punctuated;
@@ -28,11 +28,11 @@ impl View {
             _ => return Err(Error::new(ty.span(), VIEWS)),
         };
         match (form, name.as_str()) {
-            (Form::Item, "[]") => Err(Error::new(
+            (Form::Item | Form::Group, "[]") => Err(Error::new(
                 ty.span(),
                 "a kernel over items gets single elements, `&T`; take a `Row` to get slices",
             )),
-            (Form::Item, "NeighborhoodRow") => Err(Error::new(
+            (Form::Item | Form::Group, "NeighborhoodRow") => Err(Error::new(
                 ty.span(),
                 "a kernel over items gets a `NeighborhoodItem`; take a `Row` to get rows",
             )),
@@ -50,16 +50,36 @@ impl View {
 
     /// The type with `lifetime` wherever one was left out.
     pub(crate) fn with_lifetime(&self, lifetime: &Lifetime) -> Type {
-        let mut ty = self.0.clone();
-        match &mut ty {
-            Type::Reference(TypeReference { lifetime: place, .. }) => {
-                *place = Some(lifetime.clone())
-            }
-            Type::Path(path) => insert(path, lifetime),
-            _ => unreachable!("`parse` lets only references and paths pass"),
-        }
-        ty
+        with_lifetime(&self.0, lifetime)
     }
+}
+
+/// Whether a type is `Local<'_, T, N>`, local memory.
+///
+/// # Errors
+/// If it has a lifetime of its own.
+pub(crate) fn is_local(ty: &Type) -> Result<bool> {
+    let Type::Path(path) = ty else { return Ok(false) };
+    let Some(last) = path.path.segments.last() else { return Ok(false) };
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Ok(false) };
+    if last.ident != "Local" {
+        return Ok(false);
+    }
+    if let Some(GenericArgument::Lifetime(lifetime)) = arguments.args.first() {
+        elided(Some(lifetime))?;
+    }
+    Ok(true)
+}
+
+/// The type of a view or of local memory with `lifetime` where one was left out.
+pub(crate) fn with_lifetime(ty: &Type, lifetime: &Lifetime) -> Type {
+    let mut ty = ty.clone();
+    match &mut ty {
+        Type::Reference(TypeReference { lifetime: place, .. }) => *place = Some(lifetime.clone()),
+        Type::Path(path) => insert(path, lifetime),
+        _ => unreachable!("`parse` lets only references and paths pass"),
+    }
+    ty
 }
 
 fn reference_name(element: &Type) -> String {
@@ -91,11 +111,11 @@ fn elided(lifetime: Option<&Lifetime>) -> Result<()> {
 }
 
 fn insert(path: &mut TypePath, lifetime: &Lifetime) {
-    let last = path.path.segments.last_mut().expect("checked by `path_name`");
+    let last = path.path.segments.last_mut().expect("checked when it was parsed");
     let PathArguments::AngleBracketed(AngleBracketedGenericArguments { args, .. }) =
         &mut last.arguments
     else {
-        unreachable!("checked by `path_name`")
+        unreachable!("checked when it was parsed")
     };
     let given = args.iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_)));
     let lifetime = GenericArgument::Lifetime(lifetime.clone());

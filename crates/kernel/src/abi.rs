@@ -7,6 +7,7 @@ mod describe;
 #[cfg(test)]
 mod emulation;
 mod geometry;
+pub(crate) mod local;
 mod parameters;
 mod place;
 mod pointer;
@@ -18,7 +19,8 @@ pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, Form, Parameter, Scalar, ScalarParameter, ViewKind, ViewParameter,
 };
-pub use geometry::Geometry;
+pub use geometry::{Geometry, GroupError, check_groups};
+pub use local::{LocalParameter, local_offset};
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
 pub use place::{Place, Thread, visit};
 pub use pointer::{DevicePointer, Exclusive, Shared};

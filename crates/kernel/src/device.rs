@@ -7,18 +7,18 @@ use core::panic::{Location, PanicInfo};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::record::{CLAIMED, COMPLETE, EMPTY, FILE, KERNEL, MESSAGE, Source, TEXT_BYTES};
-use crate::abi::{LaunchBlock, Place, Thread, visit};
+use crate::abi::{LaunchBlock, Place, Thread, first, visit};
+use crate::group::NdItem;
+use crate::item::Item;
 
 pub use crate::abi::Record;
+
+pub(crate) mod shared;
 
 /// Stands for a message that would have to be formatted.
 const NUMBERS: &str = "a check failed; its message holds numbers, see the line in the source";
 
 /// Calls `call` for all runs of items that this thread takes.
-///
-/// The name, the chunk and the shape of the launch are left in the block's shared
-/// memory for [`fail`]: every thread writes the same, so none has to wait. That
-/// is three stores a thread, and nothing that a panic-free path looks at.
 #[inline(always)]
 pub fn run<const K: usize>(
     kernel: &'static str,
@@ -27,7 +27,47 @@ pub fn run<const K: usize>(
     bordered: bool,
     call: impl FnMut(Place<K>),
 ) {
-    let step = if rows { launch.run } else { 1 };
+    leave_whereabouts(kernel, launch, if rows { launch.run } else { 1 }, K);
+    visit(launch, &thread(), rows, bordered, call);
+}
+
+/// Calls `call` for the one item that this thread takes of a launch whose blocks are
+/// groups. Every thread has one, and all go the same way: nothing here may branch,
+/// since threads must reach a barrier together.
+#[inline(always)]
+pub fn run_groups<const K: usize>(
+    kernel: &'static str,
+    launch: &LaunchBlock,
+    call: impl FnOnce(Place<K>, NdItem<'static, K>),
+) {
+    leave_whereabouts(kernel, launch, 1, K);
+    let Thread { block, thread, threads } = thread();
+    let offset: [usize; K] = first(launch.offset);
+    let along =
+        |axes: [u32; 3]| -> [usize; K] { core::array::from_fn(|dim| axes[K - 1 - dim] as usize) };
+    let (block, local, size) = (along(block), along(thread), along(threads));
+    let start = core::array::from_fn(|dim| offset[dim] + block[dim] * size[dim] + local[dim]);
+    let group = core::array::from_fn(|dim| offset[dim] / size[dim] + block[dim]);
+    let global = first(launch.global);
+    // Neighbourhoods check where they end, everywhere.
+    let place = Place { start, len: 1, global, interior: false, aligned: false };
+    call(place, NdItem::from_parts(Item::new(start, global), local, group, size));
+}
+
+/// Waits for all threads of the block, and makes what they wrote to shared memory
+/// visible to all of them.
+#[inline(always)]
+pub fn barrier() {
+    // SAFETY: the caller's contract is the hardware's; threads that have ended are
+    // not waited for.
+    unsafe { nvptx::_syncthreads() }
+}
+
+/// Leaves the name, the chunk and the shape of the launch in the block's shared
+/// memory for [`fail`]: every thread writes the same, so none has to wait. That
+/// is three stores a thread, and nothing that a panic-free path looks at.
+#[inline(always)]
+fn leave_whereabouts(kernel: &'static str, launch: &LaunchBlock, step: u64, dims: usize) {
     let [z, y, x] = launch.offset;
     // SAFETY: writes 48 bytes of shared memory that the module has set aside,
     // and that no Rust code looks at.
@@ -41,11 +81,10 @@ pub fn run<const K: usize>(
             z = in(reg64) z,
             y = in(reg64) y,
             x = in(reg64) x,
-            shape = in(reg64) step | (K as u64) << 32,
+            shape = in(reg64) step | (dims as u64) << 32,
             options(nostack, nomem, preserves_flags),
         );
     }
-    visit(launch, &thread(), rows, bordered, call);
 }
 
 /// Where this thread stands.
@@ -169,12 +208,12 @@ unsafe fn fill(record: *mut Record, location: &Location<'_>, message: &str) {
     }
 }
 
-/// What [`run`] has left: the kernel's name, the chunk's first item, and items per
+/// What [`leave_whereabouts`] has left: the kernel's name, the chunk's first item, and items per
 /// thread (low half) and dimensions (high half).
 #[inline(always)]
 fn whereabouts() -> (Source, [u64; 3], u64) {
     let (address, len, z, y, x, shape): (u64, u64, u64, u64, u64, u64);
-    // SAFETY: reads what `run` has written before anything could panic.
+    // SAFETY: reads what `leave_whereabouts` has written before anything could panic.
     unsafe {
         asm!(
             "ld.shared.v2.u64 {{{address}, {len}}}, [celerity_launch];",

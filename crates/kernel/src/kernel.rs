@@ -2,7 +2,9 @@
 //! to launch. Knows neither queues nor drivers.
 
 use crate::abi::{AccessMemory, Chunk, Description, Geometry, LaunchError, write_parameters};
+use crate::group::NdItem;
 use crate::item::{Item, Row};
+use crate::local::LocalMemory;
 use crate::module::Module;
 
 /// A kernel with what it takes by value; implemented by `#[kernel]`.
@@ -129,4 +131,18 @@ pub trait ItemKernel<const K: usize, Views>: Kernel {
 pub trait RowKernel<const K: usize, Views>: Kernel {
     /// Runs one row on the host.
     fn row(&self, row: Row<K>, views: Views);
+}
+
+/// A kernel over `K` dimensions that is called with items in groups. Otherwise as
+/// [`ItemKernel`].
+#[diagnostic::on_unimplemented(
+    message = "the kernel `{Self}` does not take these views per item of a group: `{Views}`",
+    note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
+            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`",
+    note = "a kernel is launched in groups if its first parameter is an `NdItem`"
+)]
+pub trait GroupKernel<const K: usize, Views>: Kernel {
+    /// Runs one item on the host. `local` is the memory of its group, with
+    /// [`Description::local_bytes`] bytes.
+    fn item(&self, item: NdItem<'_, K>, views: Views, local: LocalMemory<'_>);
 }

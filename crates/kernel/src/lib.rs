@@ -24,8 +24,10 @@ pub mod abi;
 mod bounds;
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
+mod group;
 mod item;
 mod kernel;
+mod local;
 pub mod math;
 mod module;
 mod neighborhood;
@@ -37,8 +39,10 @@ mod whole;
 pub use celerity_kernel_macros::kernel;
 
 pub use bounds::{Bounds, Layout, OuterIndex};
+pub use group::{Group, Meeting, NdItem};
 pub use item::{Item, Row};
-pub use kernel::{ItemKernel, Kernel, RowKernel};
+pub use kernel::{GroupKernel, ItemKernel, Kernel, RowKernel};
+pub use local::{Local, LocalArray, LocalMemory};
 pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::{Line, PartView};

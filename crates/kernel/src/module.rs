@@ -128,7 +128,10 @@ macro_rules! module {
         #[cfg(target_arch = "nvptx64")]
         #[allow(unsafe_code)]
         mod celerity_device {
-            ::core::arch::global_asm!(".shared .align 16 .b8 celerity_launch[48];");
+            ::core::arch::global_asm!(
+                ".shared .align 16 .b8 celerity_launch[48];",
+                ".extern .shared .align 16 .b8 celerity_local[];",
+            );
 
             #[unsafe(no_mangle)]
             static mut celerity_record: *mut $crate::device::Record = ::core::ptr::null_mut();

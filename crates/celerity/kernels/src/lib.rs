@@ -3,6 +3,7 @@
 
 pub mod faults;
 pub mod gravity;
+pub mod groups;
 pub mod hash;
 pub mod linear;
 pub mod wave;

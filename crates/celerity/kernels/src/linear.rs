@@ -5,6 +5,8 @@ use core::ops::{Add, Mul};
 use celerity_kernel::abi::Scalar;
 use celerity_kernel::{Item, PartView, Row, kernel};
 
+use crate::hash::mix;
+
 /// Sets every element of a run.
 #[kernel(instances(f32, u32))]
 pub fn fill<T: Scalar>(_row: Row<1>, out: &mut [T], value: T) {
@@ -21,6 +23,23 @@ pub fn saxpy<T: Scalar + Add<Output = T> + Mul<Output = T>>(
     for (y, &x) in y.iter_mut().zip(x) {
         *y = a * x + *y;
     }
+}
+
+/// An element of a matrix whose elements look random, between -`scale` and `scale`;
+/// other seeds give other matrices.
+#[inline]
+#[must_use]
+pub fn element([row, column]: [usize; 2], seed: u64, scale: f32) -> f32 {
+    let bits = mix((row as u64) << 32 | column as u64) ^ mix(seed);
+    // 24 bits: as many as fit, so nothing is rounded here.
+    let unit = (mix(bits) >> 40) as f32 / (1 << 24) as f32;
+    (2.0 * unit - 1.0) * scale
+}
+
+/// The matrix of [`element`]s.
+#[kernel]
+pub fn matrix_fill(item: Item<2>, out: &mut f32, seed: u64, scale: f32) {
+    *out = element(item.id(), seed, scale);
 }
 
 /// An element of a matrix product, summed in order: a row of `a` times a column of

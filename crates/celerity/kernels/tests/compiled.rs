@@ -4,7 +4,7 @@
 //! Without a compiler for devices there is nothing to look at, which fails: the
 //! message says what to install.
 
-use celerity_example_kernels::{MODULE, gravity, hash, linear, wave};
+use celerity_example_kernels::{MODULE, gravity, groups, hash, linear, wave};
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
 
@@ -26,10 +26,13 @@ fn kernels() -> Vec<Description> {
         of::<gravity::kick>(),
         of::<gravity::drift>(),
         of::<gravity::energies>(),
+        of::<groups::matmul>(),
+        of::<groups::group_sum>(),
         of::<linear::fill<f32>>(),
         of::<linear::fill<u32>>(),
         of::<linear::saxpy<f32>>(),
         of::<linear::saxpy<f64>>(),
+        of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
@@ -60,7 +63,9 @@ fn every_entry_point_is_described() {
 
 #[test]
 fn nothing_is_left_to_a_linker() {
-    assert!(!ptx().contains(".extern"), "the module refers to something outside of it");
+    // The memory of groups comes with each launch.
+    let mut foreign = ptx().lines().filter(|line| line.starts_with(".extern"));
+    assert!(foreign.all(|line| line.starts_with(".extern .shared ")), "left to a linker");
 }
 
 #[test]
@@ -79,8 +84,16 @@ fn what_is_only_read_goes_through_the_read_only_cache() {
 }
 
 #[test]
+fn groups_share_memory_and_wait() {
+    for (entry, load) in [("matmul", "ld.shared.b32"), ("group_sum", "ld.shared.b64")] {
+        let body = body(entry);
+        assert!(body.contains("bar.sync") && body.contains(load), "{entry}: {body}");
+    }
+}
+
+#[test]
 fn strict_arithmetic_is_not_contracted() {
-    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "saxpy_f32"] {
+    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul", "saxpy_f32"] {
         assert!(!body(entry).contains("fma."), "{entry} has fused what the source keeps apart");
     }
 }
@@ -88,7 +101,7 @@ fn strict_arithmetic_is_not_contracted() {
 #[test]
 fn checks_of_views_are_no_calls() {
     // With a call in it, be it never made, the driver compiles a kernel worse.
-    for entry in ["wave_step", "wave_step_row", "kick", "multiply"] {
+    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul"] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
     }
 }

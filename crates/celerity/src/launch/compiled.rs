@@ -60,13 +60,15 @@ impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
-        let Space { global, mappers } = self.host.space();
-        let chunk = Chunk { items: bounds(chunk), global: bounds::<3>(&global).range() };
+        let Space { global, mappers, group } = self.host.space();
+        let global = bounds::<3>(&global).range();
+        let chunk = Chunk { items: bounds(chunk), global, group };
         let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
         let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
-        Ok(Launch { grid: shape.grid, block: shape.block, shared_bytes: 0, parameters })
+        let shared_bytes = u32::try_from(W::DESCRIPTION.local_bytes())?;
+        Ok(Launch { grid: shape.grid, block: shape.block, shared_bytes, parameters })
     }
 }
 
@@ -151,6 +153,7 @@ mod tests {
         dims: 1,
         views: &[],
         scalars: &[],
+        local: &[],
     };
     const STALE: Ptx = Ptx { architecture: 80, text: ".visible .entry other(\n)\n{\n}" };
 

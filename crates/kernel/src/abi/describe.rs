@@ -2,6 +2,7 @@
 //! signature, and the types that may stand in it.
 
 use super::blocks::{AccessBlock, LaunchBlock};
+use super::local::{LocalParameter, local_offset};
 
 /// A kernel as a host knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Description {
     pub name: &'static str,
     /// The entry point's name in the compiled module.
     pub entry: &'static str,
-    /// Whether it is called with items or with rows.
+    /// What it is called with.
     pub form: Form,
     /// Dimensions of its index space.
     pub dims: usize,
@@ -18,6 +19,8 @@ pub struct Description {
     pub views: &'static [ViewParameter],
     /// What else it takes, by value, in order.
     pub scalars: &'static [ScalarParameter],
+    /// The arrays of local memory that it takes, in order.
+    pub local: &'static [LocalParameter],
 }
 
 /// How a kernel is called.
@@ -27,6 +30,8 @@ pub enum Form {
     Item,
     /// For runs of items along the fastest dimension.
     Row,
+    /// For each item, beside the others of its group.
+    Group,
 }
 
 /// The view that a kernel gets for an access.
@@ -94,6 +99,12 @@ impl Parameter {
 }
 
 impl Description {
+    /// Bytes of local memory that each group needs. O(arrays).
+    #[must_use]
+    pub const fn local_bytes(&self) -> usize {
+        local_offset(self.local, self.local.len())
+    }
+
     /// The entry point's parameters, in order.
     pub fn parameters(&self) -> impl Iterator<Item = Parameter> {
         let access = [Parameter::of::<u64>(), Parameter::of::<AccessBlock>()];

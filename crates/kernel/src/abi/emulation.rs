@@ -81,8 +81,10 @@ fn launch<Out, In>(
         dims: 2,
         views: views.to_vec().leak(),
         scalars: &[],
+        local: &[],
     };
-    let (chunk, mut bytes) = (Chunk { items, global: accesses[0].buffer }, Vec::new());
+    let (chunk, mut bytes) =
+        (Chunk { items, global: accesses[0].buffer, group: [1; 3] }, Vec::new());
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let shape = write_parameters(&description, &chunk, accesses, &mut append).unwrap();
     let Taken { launch, accesses } = Taken::read(&bytes, 2);

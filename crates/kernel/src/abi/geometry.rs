@@ -1,5 +1,7 @@
 //! Blocks and threads for a chunk.
 
+use core::fmt;
+
 /// The most blocks along y and z that a device takes.
 const MOST_OUTER_BLOCKS: u64 = 65_535;
 
@@ -30,7 +32,67 @@ pub struct Geometry {
     pub block: [u32; 3],
 }
 
+/// Why there are no groups of the size asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupError {
+    /// A size is 0, or there are more items than a device runs side by side.
+    Size,
+    /// The items that are to run are not a whole number of groups.
+    Remainder {
+        /// The dimension.
+        dim: usize,
+    },
+}
+
+impl fmt::Display for GroupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size => write!(
+                f,
+                "a group has 1 to {MOST_THREADS} items, and of three dimensions the slowest at \
+                 most {MOST_DEPTH}"
+            ),
+            Self::Remainder { dim } => write!(
+                f,
+                "the size in dimension {dim} is no multiple of the group's: round it up, and let \
+                 the kernel do nothing beyond the end"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for GroupError {}
+
+/// Whether `items` of an index space of `dims` dimensions can run in groups of
+/// `group` items. O(1).
+///
+/// # Errors
+/// See [`GroupError`].
+pub fn check_groups(dims: usize, items: [usize; 3], group: [usize; 3]) -> Result<(), GroupError> {
+    let volume = group.iter().try_fold(1, |volume: usize, size| volume.checked_mul(*size));
+    let most = MOST_THREADS as usize;
+    let deep = dims == 3 && group[0] > MOST_DEPTH as usize;
+    if !volume.is_some_and(|volume| (1..=most).contains(&volume)) || deep {
+        return Err(GroupError::Size);
+    }
+    match (0..3).find(|&dim| !items[dim].is_multiple_of(group[dim])) {
+        Some(dim) => Err(GroupError::Remainder { dim }),
+        None => Ok(()),
+    }
+}
+
 impl Geometry {
+    /// The launch of `threads` threads along x, y and z in blocks of exactly `block`
+    /// threads, or `None` if no grid is that large. O(1).
+    pub(super) fn in_blocks(threads: [u64; 3], block: [u64; 3]) -> Option<Self> {
+        let [x, y, z] = core::array::from_fn(|axis| threads[axis] / block[axis]);
+        let fits = x <= MOST_BLOCKS && y.max(z) <= MOST_OUTER_BLOCKS;
+        fits.then(|| Self {
+            grid: [x, y, z].map(|count| count as u32),
+            block: block.map(|count| count as u32),
+        })
+    }
+
     /// The launch for a chunk that needs `threads` threads along x, y and z, each
     /// for a run of items or for one, or `None` if no grid is that large. O(1).
     pub(super) fn covering(threads: [u64; 3], runs: bool) -> Option<Self> {
@@ -73,6 +135,24 @@ mod tests {
         assert_eq!(of([4096, 4096, 1], true), Some(([128, 1024, 1], [32, 4, 1])));
         assert_eq!(of([4096, 1, 1], true), Some(([32, 1, 1], [128, 1, 1])));
         assert_eq!(of([16, 64, 1], true), Some(([1, 8, 1], [16, 8, 1])));
+    }
+
+    #[test]
+    fn groups_are_blocks() {
+        let shape = Geometry::in_blocks([64, 32, 8], [16, 8, 2]).unwrap();
+        assert_eq!((shape.grid, shape.block), ([4, 4, 4], [16, 8, 2]));
+        assert_eq!(Geometry::in_blocks([1 << 40, 1, 1], [256, 1, 1]), None);
+    }
+
+    #[test]
+    fn groups_that_no_device_runs_are_refused() {
+        assert_eq!(check_groups(2, [64, 32, 1], [32, 32, 1]), Ok(()));
+        assert_eq!(check_groups(2, [64, 64, 1], [64, 32, 1]), Err(GroupError::Size));
+        assert_eq!(check_groups(1, [64, 1, 1], [0, 1, 1]), Err(GroupError::Size));
+        assert_eq!(check_groups(1, [1024, 1, 1], [1024, 1, 1]), Ok(()));
+        assert_eq!(check_groups(3, [128, 1, 1], [128, 1, 1]), Err(GroupError::Size));
+        let remainder = Err(GroupError::Remainder { dim: 1 });
+        assert_eq!(check_groups(2, [64, 33, 1], [8, 8, 1]), remainder);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, Form, ViewKind, ViewParameter};
-use super::{ALIGNMENT, Geometry, RUN};
+use super::{ALIGNMENT, Geometry, GroupError, RUN, check_groups};
 use crate::bounds::{Bounds, Layout};
 
 /// The items of a launch, in three dimensions, of which the index space has the
@@ -16,6 +16,8 @@ pub struct Chunk {
     pub items: Bounds<3>,
     /// The size of the whole index space.
     pub global: [usize; 3],
+    /// Items of a group; all 1 for kernels without.
+    pub group: [usize; 3],
 }
 
 /// Memory for one access of a launch. Boxes in three dimensions, as in [`Chunk`].
@@ -86,6 +88,13 @@ pub enum LaunchError {
         /// The access's position.
         access: usize,
     },
+    /// The chunk cannot run in groups of the size asked for.
+    Groups {
+        /// The group's size.
+        group: [usize; 3],
+        /// Why not.
+        error: GroupError,
+    },
     /// No grid is large enough.
     TooLarge {
         /// The chunk's size.
@@ -116,6 +125,7 @@ impl fmt::Display for LaunchError {
             Self::Misaligned { access } => {
                 write!(f, "the memory bound to access {access} is not aligned to {ALIGNMENT} bytes")
             }
+            Self::Groups { group, error } => write!(f, "groups of {group:?} items: {error}"),
             Self::TooLarge { range } => {
                 write!(f, "no launch has room for {range:?} items: cut the index space finer")
             }
@@ -150,9 +160,25 @@ pub fn write_parameters(
         sink(&memory.address.to_ne_bytes(), align_of::<u64>());
         sink(&access_block(memory).to_bytes(), align_of::<AccessBlock>());
     }
-    let range = chunk.items.range();
-    Geometry::covering(threads(kernel.dims, &launch), launch.run > 1)
-        .ok_or(LaunchError::TooLarge { range })
+    geometry(kernel, chunk, &launch)
+}
+
+fn geometry(
+    kernel: &Description,
+    chunk: &Chunk,
+    launch: &LaunchBlock,
+) -> Result<Geometry, LaunchError> {
+    let (range, group) = (chunk.items.range(), chunk.group);
+    let threads = along_axes(kernel.dims, launch.range.map(|size| size.max(1)));
+    let shape = if kernel.form == Form::Group {
+        check_groups(kernel.dims, range, group)
+            .map_err(|error| LaunchError::Groups { group, error })?;
+        Geometry::in_blocks(threads, along_axes(kernel.dims, words(group)))
+    } else {
+        let [x, y, z] = threads;
+        Geometry::covering([x.div_ceil(launch.run), y, z], launch.run > 1)
+    };
+    shape.ok_or(LaunchError::TooLarge { range })
 }
 
 fn check(
@@ -259,10 +285,9 @@ fn access_block(memory: &AccessMemory) -> AccessBlock {
     }
 }
 
-/// Threads along x, y and z for one step each.
-fn threads(dims: usize, launch: &LaunchBlock) -> [u64; 3] {
-    let size = |back: usize| dims.checked_sub(back).map_or(1, |dim| launch.range[dim]);
-    [size(1).div_ceil(launch.run), size(2), size(3)]
+/// Sizes along x, y and z of those in the order of the dimensions.
+fn along_axes(dims: usize, sizes: [u64; 3]) -> [u64; 3] {
+    [1, 2, 3].map(|back| dims.checked_sub(back).map_or(1, |dim| sizes[dim]))
 }
 
 fn words(coordinates: [usize; 3]) -> [u64; 3] {
@@ -280,7 +305,7 @@ mod tests {
     }
 
     fn kernel(form: Form, views: &'static [ViewParameter]) -> Description {
-        Description { name: "k", entry: "k", form, dims: 2, views, scalars: &[] }
+        Description { name: "k", entry: "k", form, dims: 2, views, scalars: &[], local: &[] }
     }
 
     const STENCIL: &[ViewParameter] =
@@ -293,7 +318,11 @@ mod tests {
     }
 
     /// Items 16 to 32 of rows 8 to 24.
-    const CHUNK: Chunk = Chunk { items: Bounds::new([8, 16, 0], [24, 32, 1]), global: [64, 64, 1] };
+    const CHUNK: Chunk = Chunk {
+        items: Bounds::new([8, 16, 0], [24, 32, 1]),
+        global: [64, 64, 1],
+        group: [4, 8, 1],
+    };
 
     fn write(
         kernel: &Description,
@@ -324,6 +353,18 @@ mod tests {
         assert_eq!(neighborhood[1..7], [0, 0, 0, 64, 1, 1]);
         assert_eq!(neighborhood[7..13], [0, 0, 0, 64, 64, 1]);
         assert_eq!(neighborhood[13..], [64, 64, 1, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn groups_are_the_blocks_of_a_launch() {
+        const OWN: &[ViewParameter] = &[view(ViewKind::Own, true)];
+        let (kernel, accesses) = (kernel(Form::Group, OWN), [memory(whole(), Mapping::OneToOne)]);
+        let (geometry, _) = write(&kernel, &accesses).unwrap();
+        assert_eq!(geometry, Geometry { grid: [2, 4, 1], block: [8, 4, 1] });
+        let odd = Chunk { group: [4, 5, 1], ..CHUNK };
+        let error = write_parameters(&kernel, &odd, &accesses, &mut |_, _| ()).unwrap_err();
+        let expected = GroupError::Remainder { dim: 1 };
+        assert_eq!(error, LaunchError::Groups { group: [4, 5, 1], error: expected });
     }
 
     #[test]

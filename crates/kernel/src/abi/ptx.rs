@@ -141,6 +141,7 @@ mod tests {
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
         scalars: &[ScalarParameter::of::<f32>("c"), ScalarParameter::of::<[u16; 3]>("d")],
+        local: &[],
     };
 
     const PTX: &str = "

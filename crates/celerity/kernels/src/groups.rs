@@ -1,0 +1,58 @@
+//! Items in groups, which share memory and wait for each other.
+
+use celerity_kernel::{Local, NdItem, PartView, kernel};
+
+/// Items along each side of a group of [`matmul`].
+pub const TILE: usize = 16;
+
+/// How many items a group of [`group_sum`] has.
+pub const SUMMANDS: usize = 128;
+
+/// An element of a matrix product, `c = a b`, in groups of [`TILE`] × [`TILE`] items.
+/// A group goes along its rows of `a` and down its columns of `b` tile by tile: each
+/// item brings an element of both, and all items use all of them. `shared`, the size
+/// that `a` and `b` have in common, need not be a multiple of a tile.
+///
+/// Sums are in order of the index that both share.
+#[kernel]
+pub fn matmul(
+    item: NdItem<'_, 2>,
+    (c, a, b): (&mut f32, PartView<'_, f32, 2>, PartView<'_, f32, 2>),
+    tile_a: Local<'_, f32, { TILE * TILE }>,
+    tile_b: Local<'_, f32, { TILE * TILE }>,
+    shared: usize,
+) {
+    let ([row, column], [y, x]) = (item.id(), item.local_id());
+    let mut sum = 0.0;
+    for first in (0..shared).step_by(TILE) {
+        tile_a.set(y * TILE + x, a.get([row, first + x]).copied().unwrap_or(0.0));
+        tile_b.set(y * TILE + x, b.get([first + y, column]).copied().unwrap_or(0.0));
+        item.group().barrier();
+        for k in 0..TILE {
+            sum += tile_a.get(y * TILE + k) * tile_b.get(k * TILE + x);
+        }
+        item.group().barrier();
+    }
+    *c = sum;
+}
+
+/// For each item the sum over its group, of [`SUMMANDS`] items, pair by pair.
+#[kernel]
+pub fn group_sum(
+    item: NdItem<'_, 1>,
+    (sum, value): (&mut f64, &f64),
+    partial: Local<'_, f64, { SUMMANDS }>,
+) {
+    let [at] = item.local_id();
+    partial.set(at, *value);
+    let mut half = SUMMANDS / 2;
+    while half > 0 {
+        item.group().barrier();
+        if at < half {
+            partial.set(at, partial.get(at) + partial.get(at + half));
+        }
+        half /= 2;
+    }
+    item.group().barrier();
+    *sum = partial.get(0);
+}

@@ -1,0 +1,194 @@
+//! Functions that run side by side on one thread, each on a stack of its own, and
+//! wait for each other. Knows nothing of kernels.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::panic::Location;
+
+use celerity_kernel::Meeting;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+
+/// Bytes of a stack. Only what is used takes memory: as a rule one page.
+const STACK: usize = 256 << 10;
+
+/// The most stacks that a thread keeps for later.
+const KEPT: usize = 1024;
+
+thread_local! {
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Where a member of a crew waits.
+type Place = &'static Location<'static>;
+
+type Member = Coroutine<(), Place, (), DefaultStack>;
+
+/// The members of a crew have not all come to the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Split {
+    /// Some wait, others have ended.
+    #[error(
+        "{waiting} of its {members} items wait at the barrier at {place}, the others have ended"
+    )]
+    Ended { waiting: usize, members: usize, place: Place },
+    /// They wait at different places.
+    #[error(
+        "of its {members} items, some wait at the barrier at {one}, others at the one at {other}"
+    )]
+    Apart { members: usize, one: Place, other: Place },
+}
+
+/// Calls `body` for each number below `members`, side by side: where one waits, the
+/// others go on. All must wait equally often, and in the same places. On each switch,
+/// O(1).
+///
+/// # Errors
+/// If they do not. Those that wait are unwound from there.
+///
+/// # Panics
+/// With what `body` panics with, after the others have been unwound; and if the
+/// system has no memory for a stack.
+pub(crate) fn side_by_side(
+    members: usize,
+    body: &dyn Fn(usize, &dyn Meeting),
+) -> Result<(), Split> {
+    // SAFETY: members borrow it, and none outlives this call: they are dropped, and
+    // thereby unwound, before it returns or unwinds.
+    let body: &'static dyn Fn(usize, &dyn Meeting) = unsafe { std::mem::transmute(body) };
+    let mut waiting = meet(members, (0..members).map(|number| recruit(number, body)))?;
+    while !waiting.is_empty() {
+        waiting = meet(members, waiting.into_iter())?;
+    }
+    Ok(())
+}
+
+/// Lets each of a crew run until it waits or ends, and returns those that wait: all
+/// or none.
+fn meet(members: usize, crew: impl Iterator<Item = Member>) -> Result<Vec<Member>, Split> {
+    let (mut waiting, mut place) = (Vec::new(), None);
+    for mut member in crew {
+        match member.resume(()) {
+            CoroutineResult::Return(()) => keep(member.into_stack()),
+            CoroutineResult::Yield(other) => {
+                waiting.push(member);
+                let one: Place = *place.get_or_insert(other);
+                if one != other {
+                    return Err(Split::Apart { members, one, other });
+                }
+            }
+        }
+    }
+    match place {
+        Some(place) if waiting.len() < members => {
+            Err(Split::Ended { waiting: waiting.len(), members, place })
+        }
+        _ => Ok(waiting),
+    }
+}
+
+fn recruit(number: usize, body: &'static dyn Fn(usize, &dyn Meeting)) -> Member {
+    Coroutine::with_stack(stack(), move |yielder: &Yielder<(), Place>, ()| {
+        body(number, &Break(yielder));
+    })
+}
+
+/// The way of a member back to its crew.
+struct Break<'y>(&'y Yielder<(), Place>);
+
+impl Meeting for Break<'_> {
+    fn wait(&self, at: Place) {
+        self.0.suspend(at);
+    }
+}
+
+fn stack() -> DefaultStack {
+    let kept = STACKS.with_borrow_mut(Vec::pop);
+    kept.unwrap_or_else(|| {
+        DefaultStack::new(STACK).unwrap_or_else(|error| {
+            panic!("no stack for an item of a group: {error}; take smaller groups")
+        })
+    })
+}
+
+fn keep(stack: DefaultStack) {
+    STACKS.with_borrow_mut(|kept| {
+        if kept.len() < KEPT {
+            kept.push(stack);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Where a test waits, however often it is called.
+    #[track_caller]
+    fn wait(meeting: &dyn Meeting) {
+        meeting.wait(Location::caller());
+    }
+
+    #[test]
+    fn nobody_goes_on_before_all_are_there() {
+        let log = RefCell::new(Vec::new());
+        let walk = |number: usize, meeting: &dyn Meeting| {
+            for step in 0..3 {
+                log.borrow_mut().push((step, number));
+                wait(meeting);
+            }
+        };
+        side_by_side(4, &walk).unwrap();
+        let expected: Vec<_> =
+            (0..3).flat_map(|step| (0..4).map(move |number| (step, number))).collect();
+        assert_eq!(log.into_inner(), expected);
+    }
+
+    #[test]
+    fn those_who_end_early_are_missed() {
+        let error = side_by_side(5, &|number, meeting| {
+            if number != 2 {
+                wait(meeting);
+            }
+        });
+        let Err(Split::Ended { waiting: 4, members: 5, place }) = error else {
+            panic!("{error:?}")
+        };
+        assert!(place.file().ends_with("crew.rs"));
+    }
+
+    #[test]
+    fn two_places_are_not_one() {
+        let error = side_by_side(2, &|number, meeting| match number {
+            0 => wait(meeting),
+            _ => wait(meeting),
+        });
+        let Err(Split::Apart { members: 2, one, other }) = error else { panic!("{error:?}") };
+        assert_eq!(one.line() + 1, other.line());
+    }
+
+    #[test]
+    fn a_panic_unwinds_those_who_wait() {
+        struct Unwound<'c>(&'c Cell<usize>);
+        impl Drop for Unwound<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() + 1);
+            }
+        }
+        let unwound = Cell::new(0);
+        let panicking = || {
+            side_by_side(6, &|number, meeting| {
+                let _guard = Unwound(&unwound);
+                wait(meeting);
+                assert!(number != 3, "three is wrong");
+                wait(meeting);
+            })
+        };
+        let payload = catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
+        assert_eq!(payload.downcast_ref(), Some(&"three is wrong"));
+        assert_eq!(unwound.get(), 6);
+    }
+}

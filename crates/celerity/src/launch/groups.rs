@@ -1,0 +1,148 @@
+//! Kernels whose items run in groups, on CPUs: groups are spread over the thread
+//! pool, and the items of one group run side by side on one thread. Knows nothing of
+//! queues.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use celerity_executor::{BoundMemory, DeviceKernel};
+use celerity_kernel::{Bounds, LocalMemory, Meeting, NdItem, Row};
+use celerity_regions::Box3;
+
+use super::crew::{Split, side_by_side};
+use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread};
+use crate::access::{KernelAccesses, rows_of};
+use crate::range::bounds;
+
+/// Items of groups that are under way at the same time, at most, if groups are not
+/// larger: each has a stack, and a process has room for some 30,000.
+const MOST_ITEMS: usize = 8192;
+
+/// A kernel that is called with items in groups.
+pub(crate) struct GroupKernel<A: KernelAccesses<K>, W, const K: usize> {
+    pub(crate) launch: Launch<A, K>,
+    /// Items of a group; divides the index space.
+    pub(crate) group: [usize; K],
+    pub(crate) kernel: W,
+}
+
+impl<A, W, const K: usize> DeviceKernel for GroupKernel<A, W, K>
+where
+    A: KernelAccesses<K> + 'static,
+    W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
+{
+    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        let (bound, interior) = self.launch.bind(chunk, memory);
+        let groups = self.groups_of(&bounds(chunk));
+        spread(groups, self.piece_size(&groups), &|piece| {
+            // Aligned for every array, and not a number wherever nothing is written.
+            let mut local = vec![u128::MAX; W::DESCRIPTION.local_bytes().div_ceil(16)];
+            rows_of(&piece, |start, len| {
+                for group in Row::new(start, len, piece.range()).items() {
+                    local.fill(u128::MAX);
+                    self.run_group(group.id(), &bound, &interior, &mut local);
+                }
+            });
+        });
+    }
+}
+
+impl<A, W, const K: usize> Launched for GroupKernel<A, W, K>
+where
+    A: KernelAccesses<K> + 'static,
+    Self: DeviceKernel,
+{
+    fn space(&self) -> Space<'_> {
+        let mut group = [1; 3];
+        group[..K].copy_from_slice(&self.group);
+        Space { group, ..self.launch.space() }
+    }
+}
+
+impl<A, W, const K: usize> GroupKernel<A, W, K>
+where
+    A: KernelAccesses<K> + 'static,
+    W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
+{
+    /// The indices of the groups whose items are in `chunk`.
+    fn groups_of(&self, chunk: &Bounds<K>) -> Bounds<K> {
+        let index = |at: [usize; K]| {
+            std::array::from_fn(|dim| {
+                assert!(at[dim].is_multiple_of(self.group[dim]), "{chunk:?} cuts groups");
+                at[dim] / self.group[dim]
+            })
+        };
+        Bounds::new(index(chunk.min()), index(chunk.max()))
+    }
+
+    fn piece_size(&self, groups: &Bounds<K>) -> usize {
+        let most = MOST_ITEMS / self.group.iter().product::<usize>();
+        let pieces = (rayon::current_num_threads() * PIECES_PER_THREAD).min(most);
+        groups.volume().div_ceil(pieces.max(1))
+    }
+
+    fn run_group(
+        &self,
+        group: [usize; K],
+        bound: &A::Bound<'_>,
+        interior: &Range<usize>,
+        local: &mut [u128],
+    ) {
+        const { assert!(align_of::<u128>() >= 16) };
+        // SAFETY: aligned and initialised, and this group's alone until it has ended,
+        // on this thread.
+        let local = unsafe { LocalMemory::new(local.as_mut_ptr().cast(), size_of_val(local)) };
+        let size = self.group;
+        let body = |number: usize, meeting: &dyn Meeting| {
+            let inside = delinearize(number, size);
+            let at = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
+            let row = Row::new(at, 1, self.launch.global);
+            // SAFETY: a row of one item that no other row of the chunk holds.
+            unsafe {
+                A::run_items(bound, row, interior, &|item, views| {
+                    self.kernel.item(NdItem::new(item, size, meeting), views, local);
+                });
+            }
+        };
+        if let Err(split) = side_by_side(size.iter().product(), &body) {
+            self.refuse(group, split);
+        }
+    }
+
+    /// Ends the task: the kernel is wrong.
+    fn refuse(&self, group: [usize; K], split: Split) -> ! {
+        panic!(
+            "kernel `{}`, over {:?} items in groups of {:?}: not all items of group {group:?} come \
+             to the same barriers: {split}; keep barriers out of branches that only some take",
+            W::DESCRIPTION.name,
+            self.launch.global,
+            self.group,
+        )
+    }
+}
+
+/// The index at a row-major position of a box of the given size.
+fn delinearize<const K: usize>(mut position: usize, size: [usize; K]) -> [usize; K] {
+    let mut index = [0; K];
+    for dim in (0..K).rev() {
+        index[dim] = position % size[dim];
+        position /= size[dim];
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_kernel::Item;
+
+    use super::*;
+
+    #[test]
+    fn positions_and_indices_belong_together() {
+        for position in 0..24 {
+            let index = delinearize(position, [2, 3, 4]);
+            assert_eq!(Item::new(index, [2, 3, 4]).linear_id(), position);
+        }
+        assert_eq!(delinearize::<0>(0, []), []);
+    }
+}
