@@ -219,6 +219,32 @@ fn nbody_rejects_bad_options() {
 }
 
 #[test]
+fn matmul_equals_its_sequential_twin_on_every_cluster() {
+    for kernel in ["group", "item"] {
+        for (nodes, devices) in CLUSTERS {
+            let mut run = on_cluster("matmul", nodes, devices);
+            run.args(["--size", "80", "--steps", "2", "--verify", "--kernel", kernel]);
+            let output = succeed(&mut run);
+            assert!(output.contains("bit for bit"), "{output}");
+            assert!(output.contains(&format!("{nodes} nodes × {devices} devices")), "{output}");
+        }
+    }
+}
+
+#[test]
+fn matmul_rejects_bad_input() {
+    let cases: [(&[&str], &str); 3] = [
+        (&["--size", "0"], "--size"),
+        (&["--kernel", "magic"], "--kernel"),
+        (&["--size", "100"], "[100, 100] items in groups of [16, 16]"),
+    ];
+    for (arguments, expected) in cases {
+        let message = fail(on_cluster("matmul", 1, 1).args(arguments));
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
 fn both_examples_explain_themselves() {
     for example in ["wave_sim", "nbody"] {
         let help = succeed(on_cluster(example, 1, 1).arg("--help"));

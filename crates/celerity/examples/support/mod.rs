@@ -1,4 +1,4 @@
-//! What both example programs need around their computation: output paths that
+//! What example programs need around their computation: output paths that
 //! are tried before any work is done, and a progress bar. Knows nothing of
 //! what is computed.
 

@@ -1,0 +1,205 @@
+//! Products of square matrices on every node and device there is: `x ← a x`, again
+//! and again.
+//!
+//! ```text
+//! cargo run --release --example matmul -- --size 512 --verify
+//! CELERITY_NODES=2 CELERITY_DEVICES=2 cargo run --release --example matmul -- --steps 4
+//! ```
+//!
+//! The result is the same, bit for bit, however the work is split.
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use celerity::prelude::*;
+use celerity_example_kernels::groups::{TILE, matmul};
+use celerity_example_kernels::linear::{element, matrix_fill, multiply};
+use clap::{Parser, ValueEnum};
+
+/// Which matrices.
+const SEED_A: u64 = 1;
+const SEED_X: u64 = 2;
+
+/// Multiplies a square matrix by another one, and by each result again.
+///
+/// CELERITY_NODES and CELERITY_DEVICES choose how many nodes and devices share
+/// the work; the result does not depend on them.
+#[derive(Parser, Debug)]
+struct Options {
+    /// Rows and columns of the matrices: a multiple of 16 in groups.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    size: u32,
+    /// Products.
+    #[arg(long, default_value_t = 1)]
+    steps: u32,
+    /// How the kernel is written: for one element, or for a group of them.
+    #[arg(long, value_enum, default_value_t = Kernel::Group)]
+    kernel: Kernel,
+    /// Compares the result with that of a sequential program.
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Called for each element.
+    Item,
+    /// Called for groups of elements, which share tiles of both factors.
+    Group,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Runtime(#[from] celerity::Error),
+    #[error(
+        "verification failed: {count} of {elements} elements differ from the sequential program, \
+         first at row {row}, column {column}: {actual:e} instead of {expected:e}"
+    )]
+    Mismatch {
+        count: usize,
+        elements: usize,
+        row: usize,
+        column: usize,
+        actual: f32,
+        expected: f32,
+    },
+}
+
+struct Outcome {
+    nodes: usize,
+    devices: usize,
+    elapsed: Duration,
+}
+
+/// The final matrix, on the node that gathers it.
+type Gathered = Arc<Mutex<Vec<f32>>>;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("matmul: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let result = Gathered::default();
+    let outcome = celerity::run(|queue| simulate(queue, options, &result))?;
+    report(options, &outcome);
+    if options.verify {
+        let result = result.lock().expect("no host task panicked");
+        compare(&result, &reference(options), options.size as usize)?;
+        println!("verified: every element equals that of the sequential program, bit for bit");
+    }
+    Ok(())
+}
+
+/// The program that every node runs.
+fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Result<Outcome> {
+    let range = [options.size as usize; 2];
+    let a = queue.buffer::<f32, 2>(range).named("a");
+    let mut x = queue.buffer::<f32, 2>(range).named("x");
+    let mut next = queue.buffer::<f32, 2>(range).named("next");
+    fill(queue, &a, SEED_A, scale(options))?;
+    fill(queue, &x, SEED_X, 1.0)?;
+    queue.barrier()?;
+
+    let started = Instant::now();
+    for _ in 0..options.steps {
+        product(queue, options.kernel, &next, &a, &x)?;
+        std::mem::swap(&mut x, &mut next);
+    }
+    queue.barrier()?;
+    let elapsed = started.elapsed();
+    if options.verify {
+        let result = Arc::clone(result);
+        queue.host_task("gather").once(x.read(all()), move |x| {
+            *result.lock().expect("nobody panics with the lock held") = x.as_slice().to_vec();
+        })?;
+        queue.barrier()?;
+    }
+    Ok(Outcome { nodes: queue.nodes(), devices: queue.devices(), elapsed })
+}
+
+fn fill(queue: &Queue, matrix: &Buffer<f32, 2>, seed: u64, scale: f32) -> celerity::Result<()> {
+    let fill = matrix_fill { seed, scale };
+    queue.task("fill").launch(matrix.range(), matrix.write(one_to_one()), fill)?;
+    Ok(())
+}
+
+/// `next = a x`: a row of `next` needs a row of `a`, and all of `x`.
+fn product(
+    queue: &Queue,
+    kernel: Kernel,
+    next: &Buffer<f32, 2>,
+    a: &Buffer<f32, 2>,
+    x: &Buffer<f32, 2>,
+) -> celerity::Result<()> {
+    let accesses = (next.write(one_to_one()), a.read(slice(1)), x.read(slice(0)));
+    let (task, range) = (queue.task("product"), next.range());
+    match kernel {
+        Kernel::Item => task.launch(range, accesses, multiply)?,
+        Kernel::Group => {
+            task.launch_groups(range, [TILE, TILE], accesses, matmul { shared: range[0] })?
+        }
+    };
+    Ok(())
+}
+
+/// Keeps products from growing.
+fn scale(options: &Options) -> f32 {
+    1.0 / (options.size as f32).sqrt()
+}
+
+/// The same by plain loops. O(size³ · steps).
+fn reference(options: &Options) -> Vec<f32> {
+    let size = options.size as usize;
+    let matrix = |seed, scale| -> Vec<f32> {
+        (0..size * size).map(|at| element([at / size, at % size], seed, scale)).collect()
+    };
+    let (a, mut x) = (matrix(SEED_A, scale(options)), matrix(SEED_X, 1.0));
+    for _ in 0..options.steps {
+        let mut next = vec![0.0; size * size];
+        for (next, a) in next.chunks_exact_mut(size).zip(a.chunks_exact(size)) {
+            for (x, factor) in x.chunks_exact(size).zip(a) {
+                next.iter_mut().zip(x).for_each(|(sum, x)| *sum += factor * x);
+            }
+        }
+        x = next;
+    }
+    x
+}
+
+fn compare(actual: &[f32], expected: &[f32], size: usize) -> Result<(), Failure> {
+    let differs = |at: &usize| actual[*at].to_bits() != expected[*at].to_bits();
+    let mut different = (0..expected.len()).filter(differs);
+    match different.next() {
+        None => Ok(()),
+        Some(first) => Err(Failure::Mismatch {
+            count: 1 + different.count(),
+            elements: expected.len(),
+            row: first / size,
+            column: first % size,
+            actual: actual[first],
+            expected: expected[first],
+        }),
+    }
+}
+
+fn report(options: &Options, outcome: &Outcome) {
+    let seconds = outcome.elapsed.as_secs_f64();
+    let operations = 2.0 * f64::from(options.size).powi(3) * f64::from(options.steps);
+    println!(
+        "matmul: {size}×{size}, {steps} products, {nodes} nodes × {devices} devices, \
+         {seconds:.3} s, {rate:.2} GFLOP/s",
+        size = options.size,
+        steps = options.steps,
+        nodes = outcome.nodes,
+        devices = outcome.devices,
+        rate = operations / seconds / 1e9,
+    );
+}
