@@ -2,40 +2,19 @@
 
 use celerity_cdag::{CommandGraph, CommandGraphConfig, Diagnostic, NodeId};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{
-    Access, AccessMode, IndexSpace, Mapper, MapperInput, NewBuffer, TaskGraph, TaskGraphConfig,
-    TaskSpec, UserMapper, Work,
-};
+use celerity_tdag::MapperInput;
+use celerity_testkit::on_trust;
 
 /// The diagnostics of each of two nodes for a task over `[0..8]` that writes a
 /// buffer of 8 elements through `mapper`, which claims to be disjoint.
 fn diagnose(mapper: fn(&MapperInput) -> Region) -> [Vec<Diagnostic>; 2] {
-    let extent = Box3::from_range([8]);
-    let mut tasks = TaskGraph::new(TaskGraphConfig::default());
-    let mut stream = vec![tasks.start()];
-    let buffer = tasks.create_buffer(NewBuffer {
-        name: Some("b".into()),
-        dims: 1,
-        extent,
-        elem_size: 4,
-        elem_align: 4,
-        host_initialized: false,
-    });
-    let mapper = Mapper::User(UserMapper::disjoint(mapper));
-    let spec = TaskSpec {
-        name: "t".into(),
-        work: Work::Device(IndexSpace::new(1, extent)),
-        accesses: vec![Access { buffer: buffer.id, mode: AccessMode::Write, mapper }],
-        location: None,
-    };
-    let declared = tasks.declare(spec).expect("nothing is wrong with the whole index space");
-    tasks.commit(declared, &mut stream);
+    let (buffer, tasks) = on_trust::write(mapper);
     [0, 1].map(|node| {
         let local = NodeId::from_index(node);
         let mut graph = CommandGraph::new(CommandGraphConfig { nodes: 2, local });
         graph.register_buffer(&buffer);
         let (mut commands, mut diagnostics) = (vec![], vec![]);
-        stream.iter().for_each(|task| graph.schedule(task, &mut commands, &mut diagnostics));
+        tasks.iter().for_each(|task| graph.schedule(task, &mut commands, &mut diagnostics));
         diagnostics
     })
 }

@@ -4,41 +4,20 @@
 use celerity_cdag::{CommandGraph, CommandGraphConfig, NodeId};
 use celerity_idag::{Diagnostic, InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{
-    Access, AccessMode, IndexSpace, Mapper, MapperInput, NewBuffer, TaskGraph, TaskGraphConfig,
-    TaskSpec, UserMapper, Work,
-};
+use celerity_tdag::MapperInput;
+use celerity_testkit::on_trust;
 
 /// The diagnostics of one node with two devices for a task over `[0..8]` that
 /// writes a buffer of 8 elements through `mapper`, which claims to be disjoint.
 fn diagnose(mapper: fn(&MapperInput) -> Region) -> Vec<Diagnostic> {
-    let extent = Box3::from_range([8]);
-    let mut tasks = TaskGraph::new(TaskGraphConfig::default());
-    let mut stream = vec![tasks.start()];
-    let buffer = tasks.create_buffer(NewBuffer {
-        name: Some("b".into()),
-        dims: 1,
-        extent,
-        elem_size: 4,
-        elem_align: 4,
-        host_initialized: false,
-    });
-    let mapper = Mapper::User(UserMapper::disjoint(mapper));
-    let spec = TaskSpec {
-        name: "t".into(),
-        work: Work::Device(IndexSpace::new(1, extent)),
-        accesses: vec![Access { buffer: buffer.id, mode: AccessMode::Write, mapper }],
-        location: None,
-    };
-    let declared = tasks.declare(spec).expect("nothing is wrong with the whole index space");
-    tasks.commit(declared, &mut stream);
+    let (buffer, tasks) = on_trust::write(mapper);
     let local = NodeId::from_index(0);
     let mut commands = CommandGraph::new(CommandGraphConfig { nodes: 1, local });
     let mut graph = InstructionGraph::new(InstructionGraphConfig { devices: 2 });
     commands.register_buffer(&buffer);
     assert_eq!(graph.register_buffer(&buffer), None);
     let (mut schedule, mut diagnostics) = (Schedule::default(), vec![]);
-    for task in &stream {
+    for task in &tasks {
         let mut batch = vec![];
         commands.schedule(task, &mut batch, &mut vec![]);
         for command in &batch {

@@ -8,7 +8,7 @@ use celerity_tdag::{IndexSpace, Split};
 use celerity_testkit::check::{Configuration, check_corpus, check_idag, check_schedule};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{MapperSpec, Program, ProgramBuilder};
-use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use celerity_testkit::trace::InstructionTrace;
 
 /// Columns are short rows, half a tile is none: elements have 8 bytes.
 const ROWS_BELOW: u64 = 24;
@@ -18,9 +18,7 @@ fn linearized(configuration: Configuration) -> Configuration {
 }
 
 fn instructions(program: &Program, configuration: &Configuration) -> Vec<Instruction> {
-    let tasks = TaskTrace::of(program, configuration.task_graph()).unwrap();
-    let commands = CommandTrace::of_all(&tasks, configuration.nodes).unwrap();
-    let nodes = InstructionTrace::on(&tasks, &commands, configuration).unwrap();
+    let nodes = InstructionTrace::of_program(program, configuration).unwrap();
     nodes.into_iter().flat_map(|node| node.instructions).collect()
 }
 

@@ -8,14 +8,8 @@ use celerity_idag::{InstructionKind, Lookahead, MemoryId};
 use celerity_tdag::BufferId;
 use celerity_testkit::check::{Configuration, check_idag};
 use celerity_testkit::corpus;
-use celerity_testkit::program::{Op, Program, TaskKind};
-use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
-
-fn generate(program: &Program, configuration: &Configuration) -> Vec<InstructionTrace> {
-    let tasks = TaskTrace::of(program, configuration.task_graph()).unwrap();
-    let commands = CommandTrace::of_all(&tasks, configuration.nodes).unwrap();
-    InstructionTrace::on(&tasks, &commands, configuration).unwrap()
-}
+use celerity_testkit::program::{Op, TaskKind};
+use celerity_testkit::trace::InstructionTrace;
 
 /// Allocations for one buffer in one memory of one node, of the largest count.
 fn most_allocations(nodes: &[InstructionTrace]) -> usize {
@@ -56,7 +50,7 @@ fn a_growing_pattern_allocates_once_per_memory() {
     for (nodes, devices) in [(1, 1), (1, 2), (2, 2)] {
         let most = |lookahead| {
             let configuration = Configuration { lookahead, ..Configuration::new(nodes, devices) };
-            most_allocations(&generate(&program, &configuration))
+            most_allocations(&InstructionTrace::of_program(&program, &configuration).unwrap())
         };
         assert!(most(Lookahead::None) > 10, "the pattern resizes without lookahead");
         assert_eq!(most(Lookahead::Auto), 1, "{nodes} nodes, {devices} devices");
@@ -72,7 +66,7 @@ fn a_growing_pattern_is_staged_in_one_allocation() {
     program.ops.retain(|op| !is_fence(op));
     let on_host = |lookahead| {
         let configuration = Configuration { lookahead, links: 0, ..Configuration::new(1, 2) };
-        let nodes = generate(&program, &configuration);
+        let nodes = InstructionTrace::of_program(&program, &configuration).unwrap();
         let allocs = nodes[0].instructions.iter().filter(|one| {
             matches!(one.kind, InstructionKind::Alloc { memory: MemoryId::HOST, .. })
         });

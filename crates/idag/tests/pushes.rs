@@ -8,15 +8,13 @@ use celerity_tdag::{IndexSpace, NeighborhoodShape};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::program::{MapperSpec, Op, Program, ProgramBuilder, TaskKind};
-use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use celerity_testkit::trace::InstructionTrace;
 
 /// One node's instructions, without the fences at the end, which copy to the host, too.
 fn instructions(mut program: Program, nodes: usize, node: usize) -> Vec<Instruction> {
     program.ops.retain(|op| !matches!(op, Op::Task(task) if task.kind == TaskKind::Fence));
     let configuration = Configuration::new(nodes, 2);
-    let tasks = TaskTrace::of(&program, configuration.task_graph()).unwrap();
-    let commands = CommandTrace::of_all(&tasks, nodes).unwrap();
-    InstructionTrace::on(&tasks, &commands, &configuration).unwrap().remove(node).instructions
+    InstructionTrace::of_program(&program, &configuration).unwrap().remove(node).instructions
 }
 
 /// Elements copied from devices to the host, and elements sent.

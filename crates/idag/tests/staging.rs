@@ -5,15 +5,9 @@
 use celerity_idag::InstructionKind;
 use celerity_testkit::check::{Configuration, any_configuration};
 use celerity_testkit::corpus;
-use celerity_testkit::program::{Program, Sizes, any_program};
-use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use celerity_testkit::program::{Sizes, any_program};
+use celerity_testkit::trace::InstructionTrace;
 use proptest::prelude::*;
-
-fn generate(program: &Program, configuration: &Configuration) -> Vec<InstructionTrace> {
-    let tasks = TaskTrace::of(program, configuration.task_graph()).unwrap();
-    let commands = CommandTrace::of_all(&tasks, configuration.nodes).unwrap();
-    InstructionTrace::on(&tasks, &commands, configuration).unwrap()
-}
 
 /// The copies from one device to another, and whether these are linked.
 fn peer_copies(
@@ -36,7 +30,7 @@ proptest! {
         links in any::<u64>(),
     ) {
         let configuration = Configuration { links, ..configuration };
-        let nodes = generate(&program, &configuration);
+        let nodes = InstructionTrace::of_program(&program, &configuration).unwrap();
         prop_assert!(peer_copies(&nodes, configuration).all(|linked| linked));
     }
 }
@@ -46,7 +40,7 @@ fn an_all_gather_goes_through_the_host_once() {
     let program = corpus::nbody(16, 3);
     let copies = |links| {
         let configuration = Configuration { links, ..Configuration::new(1, 4) };
-        let nodes = generate(&program, &configuration);
+        let nodes = InstructionTrace::of_program(&program, &configuration).unwrap();
         let (mut to_host, mut to_device) = (0, 0);
         for instruction in &nodes[0].instructions {
             if let InstructionKind::Copy { source, target, .. } = &instruction.kind {

@@ -10,6 +10,7 @@ pub mod hash;
 pub mod hash_kernel;
 pub mod lawful;
 pub mod model;
+pub mod on_trust;
 pub mod picture;
 pub mod program;
 pub mod quality;

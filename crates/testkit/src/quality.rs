@@ -10,7 +10,7 @@ use celerity_idag::{Instruction, InstructionKind, Lookahead, MemoryId};
 use crate::check::Configuration;
 use crate::corpus;
 use crate::program::{Op, Program, TaskKind};
-use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use crate::trace::InstructionTrace;
 use crate::violation::Violation;
 
 /// A program by its number of steps.
@@ -106,9 +106,7 @@ impl Sum for Cost {
 /// # Errors
 /// If a generator refuses the program.
 pub fn cost(program: &Program, configuration: &Configuration) -> Result<Cost, Violation> {
-    let tasks = TaskTrace::of(program, configuration.task_graph())?;
-    let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
-    let nodes = InstructionTrace::on(&tasks, &commands, configuration)?;
+    let nodes = InstructionTrace::of_program(program, configuration)?;
     Ok(nodes.iter().map(|node| Cost::of(&node.instructions)).sum())
 }
 

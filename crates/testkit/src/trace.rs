@@ -224,6 +224,19 @@ impl InstructionTrace {
         commands.iter().map(|commands| Self::with(tasks, commands, queue())).collect()
     }
 
+    /// Generates the instructions of all nodes for a whole program.
+    ///
+    /// # Errors
+    /// If any of the three generators finds fault with the program.
+    pub fn of_program(
+        program: &Program,
+        configuration: &Configuration,
+    ) -> Result<Vec<Self>, Violation> {
+        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
+        Self::on(&tasks, &commands, configuration)
+    }
+
     /// Generates the instructions of all nodes, without lookahead.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use celerity_testkit::check::Configuration;
 use celerity_testkit::element;
 use celerity_testkit::hash::Mixer;
 use celerity_testkit::program::Program;
-use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use celerity_testkit::trace::InstructionTrace;
 
 /// What went wrong.
 type Outcome = Result<(), String>;
@@ -27,9 +27,7 @@ type Outcome = Result<(), String>;
 /// An instruction that starts too early, ends without its data, or never does.
 pub(crate) fn check(program: &Program, configuration: &Configuration) -> Outcome {
     let text = |violation: celerity_testkit::violation::Violation| violation.to_string();
-    let tasks = TaskTrace::of(program, configuration.task_graph()).map_err(text)?;
-    let commands = CommandTrace::of_all(&tasks, configuration.nodes).map_err(text)?;
-    let traces = InstructionTrace::on(&tasks, &commands, configuration).map_err(text)?;
+    let traces = InstructionTrace::of_program(program, configuration).map_err(text)?;
     let mut cluster = Cluster::new(&traces, configuration.devices);
     let mut random = Mixer::for_item(1, [configuration.seed, 0, 0]);
     while let Some(step) = cluster.choose(&mut random) {

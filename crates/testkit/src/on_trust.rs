@@ -1,0 +1,41 @@
+//! A task that only a user's word stands for: what generators must find fault
+//! with where the word is broken. Owns the program; what is found is the
+//! business of the graph crates' tests.
+
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{
+    Access, AccessMode, BufferInfo, IndexSpace, Mapper, MapperInput, NewBuffer, Task, TaskGraph,
+    TaskGraphConfig, TaskSpec, UserMapper, Work,
+};
+
+/// A buffer of 8 elements, and the init epoch and a task over `[0..8]` that
+/// writes it through `mapper`, which claims to be disjoint.
+///
+/// # Panics
+/// If the mapper leaves an element unwritten even for the whole index space:
+/// the task graph refuses that.
+#[must_use]
+pub fn write(mapper: fn(&MapperInput) -> Region) -> (Arc<BufferInfo>, Vec<Arc<Task>>) {
+    let extent = Box3::from_range([8]);
+    let mut graph = TaskGraph::new(TaskGraphConfig::default());
+    let mut tasks = vec![graph.start()];
+    let buffer = graph.create_buffer(NewBuffer {
+        name: Some("b".into()),
+        dims: 1,
+        extent,
+        elem_size: 4,
+        elem_align: 4,
+        host_initialized: false,
+    });
+    let mapper = Mapper::User(UserMapper::disjoint(mapper));
+    let spec = TaskSpec {
+        name: "t".into(),
+        work: Work::Device(IndexSpace::new(1, extent)),
+        accesses: vec![Access { buffer: buffer.id, mode: AccessMode::Write, mapper }],
+        location: None,
+    };
+    graph.submit(spec, &mut tasks).expect("nothing is wrong with the whole index space");
+    (buffer, tasks)
+}
