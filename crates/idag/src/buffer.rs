@@ -218,13 +218,13 @@ impl BufferState {
         self.awaited.push(Awaited { transfer, region: region.clone() });
     }
 
-    /// Notes that `memory` has received a copy of `part`.
-    pub(crate) fn note_copy(&mut self, part: &Box3, memory: MemoryId) {
+    /// Notes that `memory` has received copies of what it lacked of `region`.
+    pub(crate) fn note_current(&mut self, region: &Region, memory: MemoryId) {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::CopyRepeated.is_active() {
             return;
         }
-        self.versions.modify(&Region::from(*part), |version| version.also_in(memory));
+        self.versions.modify(region, |version| version.also_in(memory));
     }
 
     /// Notes that `producer` has written a new version of `region` to `memory`.

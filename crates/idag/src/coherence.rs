@@ -22,10 +22,14 @@ pub(crate) fn make_coherent(
     memory: MemoryId,
     region: &Region,
 ) {
-    for (part, (source, _)) in &missing(buffer, links, memory, region) {
-        copy_between(stream, out, buffer, links, (*source, memory), *part);
-        buffer.note_copy(part, memory);
+    let missing = missing(buffer, links, memory, region);
+    if missing.is_empty() {
+        return;
     }
+    for (part, (source, _)) in &missing {
+        copy_between(stream, out, buffer, links, (*source, memory), *part);
+    }
+    buffer.note_current(region, memory);
 }
 
 /// What `memory` lacks of `region`: boxes with the memory to copy them from, and

@@ -50,7 +50,9 @@ impl Stream {
     }
 
     /// Appends an instruction; one that waits for nothing else waits for the
-    /// synchronisation point.
+    /// synchronisation point. Inlined, so that instructions are put together
+    /// where they stay.
+    #[inline]
     pub(crate) fn emit(
         &mut self,
         out: &mut Schedule,

@@ -56,8 +56,10 @@ impl MemoryId {
     }
 }
 
-/// Ids of the instructions to wait for; no id twice.
-pub type InstructionDependencies = SmallVec<[InstructionId; 4]>;
+/// Ids of the instructions to wait for; no id twice. Up to six are stored without
+/// a heap allocation: as many as a copy waits for that refills what went to three
+/// nodes.
+pub type InstructionDependencies = SmallVec<[InstructionId; 6]>;
 
 /// A node of the instruction graph.
 #[derive(Clone, Debug)]

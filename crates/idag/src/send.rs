@@ -28,11 +28,13 @@ pub(crate) fn push(
     let needs = Needs { boxes, discarded: Region::empty() };
     allocate(stream, out, buffer, MemoryId::HOST, &needs);
     let elem_size = buffer.elem_size;
-    for (to, region) in targets {
-        for (part, (_, origin)) in by_producer(buffer, region) {
-            let parcel = Parcel { to: *to, transfer, elements: part, elem_size };
-            let backing = provide(stream, out, buffer, links, (part, origin));
-            send(stream, out, backing, parcel);
+    // What an all-gather sends is the same for all targets.
+    for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
+        for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
+            let backing = provide(stream, out, buffer, links, (elements, origin));
+            for &(to, _) in same {
+                send(stream, out, backing, Parcel { to, transfer, elements, elem_size });
+            }
         }
     }
 }

@@ -157,8 +157,14 @@ impl Box3 {
     /// Whether every point of `other` is in `self`. The empty box is in every box.
     #[inline]
     pub fn contains(&self, other: &Box3) -> bool {
+        // As in `intersects`, without a branch.
         other.is_empty()
-            || (0..3).all(|d| self.min[d] <= other.min[d] && other.max[d] <= self.max[d])
+            | ((self.min[0] <= other.min[0])
+                & (other.max[0] <= self.max[0])
+                & (self.min[1] <= other.min[1])
+                & (other.max[1] <= self.max[1])
+                & (self.min[2] <= other.min[2])
+                & (other.max[2] <= self.max[2]))
     }
 
     /// Whether `point` is in the box.
@@ -298,6 +304,19 @@ impl Box3 {
         self.min[dim] = lo;
         self.max[dim] = hi;
         self
+    }
+
+    /// Visits the parts of `self` that are not in `other`: up to six disjoint boxes, and
+    /// none if `other` holds all of `self`. O(1).
+    #[inline]
+    pub fn for_each_without(&self, other: &Box3, mut visit: impl FnMut(Box3)) {
+        if other.contains(self) {
+            return;
+        }
+        match self.intersection(other) {
+            hole if hole.is_empty() => visit(*self),
+            hole => self.for_each_outside(&hole, visit),
+        }
     }
 
     /// Visits the parts of `self` outside `hole`, in row-major order and with runs as long

@@ -200,12 +200,23 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     fn modify_box(&mut self, within: &Box3, mut change: impl FnMut(&V) -> V) {
+        if within.is_empty() {
+            return;
+        }
         if *within == self.extent {
             return self.modify_all(change);
         }
-        if let Store::Flat(flat) = &mut self.store {
-            flat.modify(within, change);
-            return self.adapt();
+        match &mut self.store {
+            Store::Flat(flat) => {
+                flat.modify(within, change);
+                return self.adapt();
+            }
+            Store::Slices(slices) => {
+                if slices.turn_to(&self.extent, within) {
+                    return slices.modify(&self.extent, within, change);
+                }
+            }
+            Store::Tree(_) => {}
         }
         let mut changed = SmallVec::<[(Box3, V); 4]>::new();
         self.for_each_in(within, |part, value| {

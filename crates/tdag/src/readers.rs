@@ -2,6 +2,7 @@
 //! anti-dependencies, in every graph layer.
 
 use celerity_regions::{Box3, Region};
+use smallvec::SmallVec;
 
 use crate::id::GraphId;
 #[cfg(feature = "mutants")]
@@ -23,74 +24,132 @@ use crate::mistakes;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Readers<I> {
-    entries: Vec<Reader<I>>,
+    /// Boxes, not regions: most are overwritten as a whole, and what is left of
+    /// the others needs no canonical form.
+    reads: Vec<Read<I>>,
+    /// Longer lists are compacted.
+    most: usize,
 }
 
-#[derive(Clone, Debug)]
-struct Reader<I> {
+#[derive(Clone, Copy, Debug)]
+struct Read<I> {
     id: I,
-    region: Region,
+    part: Box3,
 }
 
-/// Above so many entries, those that one synchronisation point stands in for
-/// are merged when it is applied.
+/// Lists of up to so many reads are never compacted.
 const COMPACT_ABOVE: usize = 8;
 
 impl<I> Default for Readers<I> {
     fn default() -> Self {
-        Self { entries: Vec::new() }
+        Self { reads: Vec::new(), most: COMPACT_ABOVE }
     }
 }
 
 impl<I: GraphId> Readers<I> {
     /// Notes that `id`, the newest node, reads `region`.
     pub fn add(&mut self, id: I, region: &Region) {
-        if region.is_empty() {
-            return;
+        #[cfg(feature = "mutants")]
+        if mistakes::replaces_read() {
+            self.reads.retain(|read| read.id != id);
         }
-        match self.entries.last_mut() {
-            #[cfg(feature = "mutants")]
-            Some(last) if mistakes::replaces_read() && last.id == id => {
-                last.region = region.clone();
-            }
-            Some(last) if last.id == id => last.region.union_with(region),
-            _ => self.entries.push(Reader { id, region: region.clone() }),
-        }
+        self.reads.extend(region.boxes().iter().map(|&part| Read { id, part }));
     }
 
     /// Calls `each` for every reader of a part of `region`, and forgets those
-    /// parts: whoever writes next waits for the writer instead. O(entries).
+    /// parts: whoever writes next waits for the writer instead. A reader may be
+    /// named more than once. O(reads · boxes of the region).
     pub fn overwrite(&mut self, region: &Region, mut each: impl FnMut(I)) {
-        self.entries.retain_mut(|reader| {
-            if !reader.region.intersects(region) {
-                return true;
-            }
-            each(reader.id);
-            reader.region = reader.region.difference(region);
-            !reader.region.is_empty()
-        });
-    }
-
-    /// Calls `each` for every reader of a part of `part`, keeping all. O(entries).
-    pub fn for_each_in(&self, part: &Box3, mut each: impl FnMut(I)) {
-        for reader in &self.entries {
-            if reader.region.intersects_box(part) {
-                each(reader.id);
-            }
+        for written in region.boxes() {
+            self.overwrite_box(written, &mut each);
         }
     }
 
-    /// Merges the entries that `point` stands in for, so that their number
-    /// stays within that of the nodes since the synchronisation point.
-    pub fn compact(&mut self, point: I) {
-        if self.entries.len() <= COMPACT_ABOVE {
+    fn overwrite_box(&mut self, written: &Box3, mut each: impl FnMut(I)) {
+        let is_hit = |read: &Read<I>| read.part.intersects(written);
+        if !self.reads.iter().any(is_hit) {
             return;
         }
-        let older = self.entries.iter().filter(|reader| reader.id <= point);
-        let merged = Region::from_boxes(older.flat_map(|reader| reader.region.boxes()).copied());
-        self.entries.retain(|reader| reader.id > point);
-        if !merged.is_empty() {
-            self.entries.insert(0, Reader { id: point, region: merged });
+        let mut rests = SmallVec::<[Read<I>; 4]>::new();
+        self.reads.retain_mut(|read| {
+            if !is_hit(read) {
+                return true;
+            }
+            each(read.id);
+            // What is left stays in its place as far as it can, since users add
+            // dependencies fastest in ascending order.
+            let (whole, mut is_left) = (read.part, false);
+            whole.for_each_without(written, |part| {
+                match is_left {
+                    false => read.part = part,
+                    true => rests.push(Read { part, ..*read }),
+                }
+                is_left = true;
+            });
+            is_left
+        });
+        self.reads.extend(rests);
+    }
+
+    /// Calls `each` for every reader of a part of `part`, keeping all. A reader
+    /// may be named more than once. O(reads).
+    pub fn for_each_in(&self, part: &Box3, mut each: impl FnMut(I)) {
+        for read in &self.reads {
+            if read.part.intersects(part) {
+                each(read.id);
+            }
         }
+    }
+
+    /// Merges the reads that `point` stands in for, once there are twice as many
+    /// as the last time left: O(reads · log reads), and so O(log reads) for each
+    /// read that has been added since.
+    pub fn compact(&mut self, point: I) {
+        if self.reads.len() <= self.most {
+            return;
+        }
+        let older = self.reads.iter().filter(|read| read.id <= point);
+        let merged = Region::from_boxes(older.map(|read| read.part));
+        let newer = self.reads.iter().filter(|read| read.id > point);
+        let merged = merged.boxes().iter().map(|&part| Read { id: point, part });
+        self.reads = merged.chain(newer.copied()).collect();
+        self.most = COMPACT_ABOVE.max(2 * self.reads.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::TaskId;
+
+    fn columns(min: usize, len: usize) -> Region {
+        Box3::from_offset_range([0, min], [8, len]).into()
+    }
+
+    fn readers_of(readers: &mut Readers<TaskId>, region: &Region) -> Vec<u64> {
+        let mut seen = Vec::new();
+        readers.overwrite(region, |id| seen.push(id.index()));
+        seen
+    }
+
+    #[test]
+    fn what_a_write_leaves_of_a_read_is_still_read() {
+        let mut readers = Readers::default();
+        readers.add(TaskId::from_index(1), &columns(0, 8));
+        readers.add(TaskId::from_index(2), &columns(4, 4));
+        assert_eq!(readers_of(&mut readers, &columns(3, 2)), [1, 2]);
+        assert_eq!(readers_of(&mut readers, &columns(3, 2)), []);
+        assert_eq!(readers_of(&mut readers, &columns(0, 3)), [1]);
+        assert_eq!(readers_of(&mut readers, &columns(0, 8)), [2, 1]);
+        assert_eq!(readers_of(&mut readers, &columns(0, 8)), []);
+    }
+
+    #[test]
+    fn one_read_stands_in_for_many_old_ones() {
+        let mut readers = Readers::default();
+        (1..=20).for_each(|id| readers.add(TaskId::from_index(id), &columns(id as usize, 1)));
+        readers.compact(TaskId::from_index(18));
+        assert_eq!(readers.reads.len(), 3);
+        assert_eq!(readers_of(&mut readers, &columns(0, 30)), [18, 19, 20]);
     }
 }

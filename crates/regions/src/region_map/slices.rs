@@ -142,6 +142,43 @@ impl<V: Clone + PartialEq> Slices<V> {
         (i > 0 && holds(&self.list[i - 1])) || self.list.get(i + 1).is_some_and(holds)
     }
 
+    /// Replaces the values in the box, which can become a [slice](Self::turn_to).
+    pub(super) fn modify(&mut self, extent: &Box3, at: &Box3, mut change: impl FnMut(&V) -> V) {
+        let first = self.cut(at.min()[self.axis], extent);
+        let end = self.cut(at.max()[self.axis], extent);
+        for slice in &mut self.list[first..end] {
+            slice.value = change(&slice.value);
+        }
+        self.join(first.saturating_sub(1), self.list.len().min(end + 1));
+    }
+
+    /// The index of the slice that begins at `at`, where one is cut in two if need be; the
+    /// number of slices if the extent ends there.
+    fn cut(&mut self, at: u64, extent: &Box3) -> usize {
+        if at == extent.max()[self.axis] {
+            return self.list.len();
+        }
+        let holder = self.find(at);
+        if self.list[holder].start == at {
+            return holder;
+        }
+        let value = self.list[holder].value.clone();
+        self.list.insert(holder + 1, Slice { start: at, value });
+        holder + 1
+    }
+
+    /// Joins neighbours of equal value among the slices `from..to`, of which there is one.
+    fn join(&mut self, from: usize, to: usize) {
+        let mut kept = from;
+        for next in from + 1..to {
+            if self.list[next].value != self.list[kept].value {
+                kept += 1;
+                self.list.swap(kept, next);
+            }
+        }
+        self.list.drain(kept + 1..to);
+    }
+
     pub(super) fn modify_all(&mut self, mut change: impl FnMut(&V) -> V) {
         for slice in &mut self.list {
             slice.value = change(&slice.value);
