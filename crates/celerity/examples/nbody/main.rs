@@ -109,6 +109,8 @@ struct Observer {
 }
 
 struct Outcome {
+    /// Whether the host tasks of this process have gathered anything.
+    is_root: bool,
     nodes: usize,
     devices: usize,
     elapsed: Duration,
@@ -139,6 +141,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     let observer = Arc::new(Observer { gathered: Mutex::default(), orbits });
 
     let outcome = celerity::run(|queue| simulate(queue, &problem, &observer))?;
+    if !outcome.is_root {
+        return Ok(());
+    }
 
     let gathered = observer.gathered.lock().expect("no host task panicked");
     if let Some(path) = &options.out {
@@ -207,7 +212,12 @@ fn simulate(
     system.gather(queue, observer)?;
     queue.barrier()?;
     bar.finish_and_clear();
-    Ok(Outcome { nodes: queue.nodes(), devices: queue.devices(), elapsed: started.elapsed() })
+    Ok(Outcome {
+        is_root: queue.is_root(),
+        nodes: queue.nodes(),
+        devices: queue.devices(),
+        elapsed: started.elapsed(),
+    })
 }
 
 impl System {

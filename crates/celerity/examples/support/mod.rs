@@ -33,7 +33,11 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), OutputError> {
     let attempt = OpenOptions::new().append(true).create(true).open(path);
     let outcome = match attempt {
         Ok(_) if existed => Ok(()),
-        Ok(_) => fs::remove_file(path),
+        Ok(_) => fs::remove_file(path).or_else(|error| match error.kind() {
+            // Another node tries the same path, and was faster.
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        }),
         Err(error) => Err(error),
     };
     outcome.map_err(|source| OutputError::new(path, source))

@@ -76,6 +76,8 @@ enum Failure {
 
 /// What a node knows after the run.
 struct Outcome {
+    /// Whether the host tasks of this process have gathered anything.
+    is_root: bool,
     nodes: usize,
     devices: usize,
     elapsed: Duration,
@@ -103,6 +105,9 @@ fn run(options: &Options) -> Result<(), Failure> {
     film.check_writable()?;
     let field = FinalField::default();
     let outcome = celerity::run(|queue| simulate(queue, options, &film, &field))?;
+    if !outcome.is_root {
+        return Ok(());
+    }
     film.finish()?;
     if options.verify {
         let field = field.lock().expect("no host task panicked");
@@ -143,7 +148,12 @@ fn simulate(
     shoot_last(queue, &current, film, frame, field)?;
     queue.barrier()?;
     bar.finish_and_clear();
-    Ok(Outcome { nodes: queue.nodes(), devices: queue.devices(), elapsed: started.elapsed() })
+    Ok(Outcome {
+        is_root: queue.is_root(),
+        nodes: queue.nodes(),
+        devices: queue.devices(),
+        elapsed: started.elapsed(),
+    })
 }
 
 fn fill(queue: &Queue, u: &Buffer<f32, 2>, size: usize) -> celerity::Result<()> {
