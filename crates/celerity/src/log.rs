@@ -25,7 +25,9 @@ impl LogLevel {
     /// Prints a message of the given level, if that is not above this one.
     pub(crate) fn print(self, level: Self, message: impl FnOnce() -> String) {
         if level <= self {
-            eprintln!("celerity: {}", message());
+            // Written at once: under a launcher, processes share the stream.
+            let line = format!("celerity: {}\n", message());
+            eprint!("{line}");
         }
     }
 }
