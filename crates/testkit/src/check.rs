@@ -3,6 +3,7 @@
 
 use celerity_cdag::NodeId;
 use celerity_checker::{Depth, NodeCheckerConfig};
+use celerity_executor::{ClusterConfig, Run};
 use celerity_idag::{
     DeviceId, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
 };
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{self, Truth};
 use crate::program::Program;
-use crate::run::run;
+use crate::run::{run, run_on};
 use crate::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
 use crate::twin::{Observation, Snapshot, interpret};
 use crate::violation::Violation;
@@ -246,6 +247,23 @@ pub fn check_run(program: &Program, configuration: &Configuration) -> Verdict {
         nodes.into_iter().try_for_each(|(node, observation)| {
             compare(NodeId::from_index(node as u64), observation, &expected)
         })
+    })
+}
+
+/// Runs the program where each node is a process, `place` says how, and compares what this
+/// process's `node` observes with the sequential twin. All processes must call it.
+///
+/// # Errors
+/// As [`check_run`].
+pub fn check_process(
+    program: &Program,
+    configuration: &Configuration,
+    node: NodeId,
+    place: impl FnOnce(&ClusterConfig) -> Run<'static>,
+) -> Verdict {
+    judge(program, configuration, || {
+        let found = run_on(program, configuration, place, |kernel| kernel)?;
+        compare(node, &found[node.slot()], &interpret(program))
     })
 }
 

@@ -1,11 +1,14 @@
 //! Checks of a cluster of processes: run by a launcher, each process is a node.
 //!
-//! `mpirun -n 4 cluster`; without a launcher, a cluster of one. `N0` prints a
-//! summary as Rust's own test runner does.
+//! `mpirun -n 4 cluster`; without a launcher, a cluster of one. `CLUSTER_ROLE` selects
+//! something else than the checks: `programs`, `large`, or a fault, `kill` or `stop`.
+//! `N0` prints a summary as Rust's own test runner does.
 #![allow(unsafe_code)]
 
 mod faults;
+mod large;
 mod messages;
+mod programs;
 mod world;
 
 use celerity_executor::conformance;
@@ -15,9 +18,15 @@ use world::World;
 
 fn main() {
     let world = World::new();
-    if let Some(role) = std::env::var_os("CLUSTER_FAULT") {
-        return faults::run(&world, &role.to_string_lossy());
+    match std::env::var("CLUSTER_ROLE").as_deref() {
+        Err(_) => check(&world),
+        Ok("programs") => programs::run(&world),
+        Ok("large") => large::run(&world),
+        Ok(fault) => faults::run(&world, fault),
     }
+}
+
+fn check(world: &World) {
     let mut passed = Vec::new();
     conformance::check_node(
         || world.connect(&MpiOptions::default()),
@@ -25,7 +34,7 @@ fn main() {
         |name| passed.push(name.to_owned()),
     );
     for (name, check) in messages::CHECKS {
-        check(&world);
+        check(world);
         world.meet();
         passed.push((*name).to_owned());
     }

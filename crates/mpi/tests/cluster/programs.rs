@@ -1,0 +1,56 @@
+//! Whole programs with nodes as processes, against the sequential twin: the corpus
+//! and random ones. What a program is, and what it computes, is the testkit's.
+
+use std::env;
+
+use celerity_cdag::NodeId;
+use celerity_executor::{Network, Run};
+use celerity_mpi::{MpiNetwork, MpiOptions};
+use celerity_testkit::campaign::Campaign;
+use celerity_testkit::check::{Configuration, check_process};
+use celerity_testkit::corpus;
+use celerity_testkit::program::Program;
+
+use crate::world::World;
+
+/// Steps of the corpus's loops.
+const STEPS: usize = 6;
+
+/// Every program of the corpus on one to three devices per node, then
+/// `CLUSTER_PROGRAMS` random ones (200 by default) from the seed `CLUSTER_SEED`.
+pub(crate) fn run(world: &World) {
+    let network = MpiNetwork::join(MpiOptions::default()).expect("a cluster comes up");
+    let (programs, seed) = (number("CLUSTER_PROGRAMS", 200), number("CLUSTER_SEED", 1));
+    let mut passed = 0;
+    for (name, program) in corpus::all(STEPS) {
+        for devices in 1..=3 {
+            check(name, &program, &Configuration::new(world.size, devices), &network);
+            passed += 1;
+        }
+    }
+    let nodes = world.size..=world.size;
+    let campaign = Campaign { programs, seed, nodes, devices: 1..=3, run_every: 1 };
+    for seed in seed..seed + programs {
+        let (program, configuration) = campaign.case(seed);
+        check(&format!("CLUSTER_SEED={seed}"), &program, &configuration, &network);
+        passed += 1;
+    }
+    if world.rank == 0 {
+        println!("{programs} random programs from seed {seed}");
+    }
+    world.count(passed);
+}
+
+fn check(name: &str, program: &Program, configuration: &Configuration, network: &MpiNetwork) {
+    let node = NodeId::from_index(network.local().start as u64);
+    let on_network = network.clone();
+    let verdict =
+        check_process(program, configuration, node, |config| Run::new(config).on(on_network));
+    if let Err(failure) = verdict {
+        panic!("{name}: {failure}");
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    env::var(variable).map_or(default, |text| text.parse().expect(variable))
+}
