@@ -5,6 +5,7 @@
 //! workspace does: it depends on none of them, so that it builds first and builds fast.
 
 mod bench;
+mod bundle;
 mod error;
 mod kernels;
 mod mpi;
@@ -74,6 +75,15 @@ enum Command {
     ///
     /// Looks for Open MPI and MPICH, side by side as Debian names them, or for plain `mpirun`.
     Mpi,
+    /// Build examples and tests into one folder for a machine that has GPUs and no Rust.
+    ///
+    /// The folder is `bundle` in the target directory, of at most 60 MiB; its `run.sh` runs all of it
+    /// there and counts what passed.
+    Bundle {
+        /// With nodes as MPI processes, of the MPI that is installed here
+        #[arg(long)]
+        mpi: bool,
+    },
     /// Print what the schedules of well-known programs cost per step: a table for docs.
     Quality,
 }
@@ -104,6 +114,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Bench { groups, quick } => bench::run(&workspace, &groups, quick),
         Command::Tidy => tidy::run(&workspace),
         Command::Mpi => mpi::run(&workspace),
+        Command::Bundle { mpi } => bundle::run(&workspace, mpi),
         Command::Kernels => kernels::run(&workspace),
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),
         Command::Check(given) => testkit::run(&workspace, Program::Check, &given.options),

@@ -1,13 +1,16 @@
 //! Kernels that `#[kernel]` has made, on whatever devices there are: on a machine
-//! with GPUs and a facade that has them, the same tests run there.
+//! with GPUs and a facade that has them, the same tests run there
+//! (`CELERITY_PLATFORM=cuda` makes sure of it).
 
 use celerity::prelude::*;
 use celerity::{Error, Result, RunError, Subrange};
+use celerity_example_kernels::groups::{SUMMANDS, group_sum};
 use celerity_example_kernels::{faults, linear};
 
 /// One node, and two that share a GPU if need be.
 fn clusters() -> impl Iterator<Item = Config> {
-    [1, 2].map(|nodes| Config::default().nodes(nodes).devices(1).share_gpus(true)).into_iter()
+    let config = Config::from_env().unwrap().devices(1).share_gpus(true);
+    [1, 2].map(|nodes| config.clone().nodes(nodes)).into_iter()
 }
 
 /// What the failure of a kernel says, on every cluster.
@@ -38,6 +41,23 @@ fn a_panic_names_task_kernel_and_message_and_devices_stay_usable() {
     }
     for cluster in clusters() {
         assert_eq!(cluster.run(|queue| numbers(queue, 5000)).unwrap(), [2; 5000]);
+    }
+}
+
+#[test]
+fn groups_share_memory_and_meet() {
+    let values: Vec<f64> = (0..40 * SUMMANDS).map(|i| (i * i % 101) as f64).collect();
+    let sums = values.chunks(SUMMANDS).map(|group| group.iter().sum::<f64>());
+    let expected: Vec<f64> = sums.flat_map(|sum| [sum; SUMMANDS]).collect();
+    for cluster in clusters() {
+        let found = cluster.run(|queue| {
+            let values = queue.buffer_from(values.len(), values.clone())?;
+            let sums = queue.buffer::<f64, 1>(values.range());
+            let accesses = (sums.write(one_to_one()), values.read(one_to_one()));
+            queue.task("sum").launch_groups(values.range(), SUMMANDS, accesses, group_sum)?;
+            Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
+        });
+        assert_eq!(found.unwrap(), expected, "{cluster:?}");
     }
 }
 

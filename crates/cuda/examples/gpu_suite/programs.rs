@@ -109,12 +109,12 @@ pub(crate) fn halos(suite: &Suite) -> Outcome {
     let expected = sequential();
     for gpus in [&suite.gpus, &suite.checked] {
         for nodes in [1, 2] {
-            for peer_copies in [true, false] {
-                let config = CudaConfig { peer_copies, ..CudaConfig::default() };
+            for [peer_copies, lane_waits] in [[true, true], [true, false], [false, true]] {
+                let config = CudaConfig { peer_copies, lane_waits, ..CudaConfig::default() };
                 let module = module();
                 let found = run(gpus, nodes, &config, |node| stencil(node, &module))?;
                 expect_equal(&found, &expected)
-                    .map_err(|what| format!("{nodes} nodes, direct: {peer_copies}: {what}"))?;
+                    .map_err(|what| format!("{nodes} nodes, {config:?}: {what}"))?;
             }
         }
     }

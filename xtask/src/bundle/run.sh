@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Runs what was built elsewhere on the GPUs of this machine, which needs NVIDIA's driver and
+# nothing else; with libnvrtc, kernels in CUDA C++ as well. Exits non-zero if anything failed.
+#
+#   ./run.sh            everything that has a right answer, on 1, 2, 4 ... GPUs
+#   ./run.sh timings    how long things take
+set -uo pipefail
+
+bin="$(cd "$(dirname "$0")" && pwd)/bin"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0
+failed=0
+
+# Runs a command with a name; shows what it prints only if it fails, or if `show` is set.
+check() {
+    local name=$1 start=$EPOCHREALTIME result=ok
+    shift
+    if timeout 300 "$@" >"$scratch/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        result=FAILED
+    fi
+    awk -v name="$name" -v start="${start/,/.}" -v end="${EPOCHREALTIME/,/.}" -v result="$result" \
+        'BEGIN { printf "%-44s%8.1f s  %s\n", name, end - start, result }'
+    if [[ $result == FAILED || -n ${show-} ]]; then sed 's/^/    /' "$scratch/log"; fi
+}
+
+# The counts of GPUs to try: powers of two up to what is there.
+counts() {
+    local all count=1
+    all=$(nvidia-smi --list-gpus | wc -l)
+    while ((count <= all)); do
+        echo "$count"
+        count=$((2 * count))
+    done
+}
+
+# On `$1` nodes of `$2` GPUs.
+on() {
+    local nodes=$1 devices=$2
+    shift 2
+    env CELERITY_PLATFORM=cuda CELERITY_NODES="$nodes" CELERITY_DEVICES="$devices" "$@"
+}
+
+verify() {
+    local what="$1 nodes x $2 GPUs"
+    check "wave_sim, $what" on "$1" "$2" "$bin/wave_sim" --size 509 --steps 60 --verify --out "$scratch/wave.png"
+    check "wave_sim per item, $what" on "$1" "$2" "$bin/wave_sim" --size 253 --steps 60 --verify --kernel item --out "$scratch/wave.png"
+    check "nbody, $what" on "$1" "$2" "$bin/nbody" --verify
+    check "matmul, $what" on "$1" "$2" "$bin/matmul" --size 512 --steps 2 --verify
+}
+
+tests() {
+    local count
+    check "backend" "$bin/gpu_suite" copies kernels memory errors/code errors/out programs
+    check "kernels of one source" on 1 1 "$bin/single_source"
+    for count in $(counts); do
+        verify 1 "$count"
+        if ((count > 1)); then verify 2 $((count / 2)); fi
+    done
+}
+
+timings() {
+    local count
+    show=yes
+    check "backend" "$bin/gpu_suite" timing
+    for count in $(counts); do
+        check "wave_sim of 128 x 128, $count GPUs" on 1 "$count" "$bin/wave_sim" --size 128 --steps 20000 --out "$scratch/wave.png"
+        check "wave_sim of 16384 x 16384, $count GPUs" on 1 "$count" "$bin/wave_sim" --size 16384 --steps 500 --out "$scratch/wave.png"
+        check "matmul of 8192 x 8192, $count GPUs" on 1 "$count" "$bin/matmul" --size 8192 --steps 4
+    done
+}
+
+case ${1-tests} in
+    tests) tests ;;
+    timings) timings ;;
+    *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+echo "$passed passed, $failed failed"
+((failed == 0))
