@@ -1,13 +1,15 @@
 //! What several nodes want of a node is copied to its host memory once, whoever asks first and
-//! whatever their parts have in common.
+//! whatever their parts have in common; and how a node cuts its own work is nobody else's business.
+
+use std::collections::BTreeMap;
 
 use celerity_idag::{Instruction, InstructionKind, MemoryId};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::AccessMode::{Read, Write};
 use celerity_tdag::{IndexSpace, NeighborhoodShape};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
-use celerity_testkit::program::{MapperSpec, Op, Program, ProgramBuilder, TaskKind};
+use celerity_testkit::program::{MapperSpec, Op, Program, ProgramBuilder, TaskKind, TaskOp};
 use celerity_testkit::trace::InstructionTrace;
 
 /// One node's instructions, without the fences at the end, which copy to the host, too.
@@ -74,4 +76,31 @@ fn borders_of_a_tile_are_packed_one_by_one() {
     assert_eq!(on_host.sum::<u64>(), 2 * (2 + 2) * 8 * side as u64);
     let (to_host, sent) = to_host_and_sent(&made);
     assert_eq!(to_host, sent);
+}
+
+/// What every node announces to every other one: for each transfer, all of its elements.
+fn announced(program: &Program) -> Vec<BTreeMap<String, Region>> {
+    let nodes = InstructionTrace::of_program(program, &Configuration::new(4, 2)).unwrap();
+    let of_node = |node: InstructionTrace| {
+        let mut regions = BTreeMap::<String, Region>::new();
+        for pilot in node.pilots {
+            let what = format!("{:?} to {}", pilot.transfer, pilot.to);
+            regions.entry(what).or_default().union_box(&pilot.elements);
+        }
+        regions
+    };
+    nodes.into_iter().map(of_node).collect()
+}
+
+#[test]
+fn oversubscription_is_not_seen_from_outside() {
+    for (name, program) in corpus::all(4) {
+        let mut finer = program.clone();
+        for op in &mut finer.ops {
+            if let Op::Task(TaskOp { kind: TaskKind::Device(space), .. }) = op {
+                space.oversubscription = 3;
+            }
+        }
+        assert_eq!(announced(&finer), announced(&program), "{name}");
+    }
 }

@@ -186,7 +186,7 @@ impl Region {
         }
         let mut parts = Parts::new();
         join::for_each_pair(&self.boxes, &other.boxes, |l, r| parts.push(l.overlap(r)));
-        Region::stitched(parts)
+        Region::stitched(&mut parts)
     }
 
     /// The points of both the region and the box. O(n), and as for
@@ -196,7 +196,8 @@ impl Region {
             return Region::from(single.intersection(other));
         }
         let near = self.near(other).filter(|item| item.intersects(other));
-        Region::stitched(near.map(|item| item.overlap(other)).collect())
+        let mut parts: Parts = near.map(|item| item.overlap(other)).collect();
+        Region::stitched(&mut parts)
     }
 
     /// The region without what lies outside the box: as
@@ -244,11 +245,11 @@ impl Region {
     }
 
     /// The canonical form of the parts that two regions have in common.
-    fn stitched(mut parts: Parts) -> Region {
+    fn stitched(parts: &mut [Box3]) -> Region {
         parts.sort_unstable_by(row_major);
-        match stitch::stitch(&mut parts) {
+        match stitch::stitch(parts) {
             Some(kept) => Region { boxes: Boxes::from_slice(&parts[..kept]) },
-            None => Region::normalized(&mut parts),
+            None => Region::normalized(parts),
         }
     }
 
