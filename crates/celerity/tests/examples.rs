@@ -245,6 +245,21 @@ fn matmul_rejects_bad_input() {
 }
 
 #[test]
+fn black_scholes_equals_its_sequential_twin_on_every_cluster() {
+    for (nodes, devices) in CLUSTERS {
+        let mut run = on_cluster("black_scholes", nodes, devices);
+        let output = succeed(run.args(["--options", "5003", "--steps", "90", "--verify"]));
+        for what in ["bit for bit", "double precision"] {
+            assert!(output.contains(what), "{output}");
+        }
+    }
+    for (option, value) in [("--options", "0"), ("--steps", "91")] {
+        let message = fail(on_cluster("black_scholes", 1, 1).args([option, value]));
+        assert!(message.contains(option), "{message}");
+    }
+}
+
+#[test]
 fn both_examples_explain_themselves() {
     for example in ["wave_sim", "nbody"] {
         let help = succeed(on_cluster(example, 1, 1).arg("--help"));

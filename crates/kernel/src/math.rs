@@ -129,6 +129,8 @@ functions! {
     hypot(x, y) = libm::{hypotf, hypot};
     /// The error function.
     erf(x) = libm::{erff, erf};
+    /// 1 less the error function, accurate also where that is close to 1.
+    erfc(x) = libm::{erfcf, erfc};
 }
 
 #[cfg(test)]

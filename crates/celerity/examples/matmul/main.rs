@@ -68,6 +68,8 @@ enum Failure {
 }
 
 struct Outcome {
+    /// Whether the host tasks of this process have gathered anything.
+    is_root: bool,
     nodes: usize,
     devices: usize,
     elapsed: Duration,
@@ -89,6 +91,9 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), Failure> {
     let result = Gathered::default();
     let outcome = celerity::run(|queue| simulate(queue, options, &result))?;
+    if !outcome.is_root {
+        return Ok(());
+    }
     report(options, &outcome);
     if options.verify {
         let result = result.lock().expect("no host task panicked");
@@ -122,7 +127,8 @@ fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Re
         })?;
         queue.barrier()?;
     }
-    Ok(Outcome { nodes: queue.nodes(), devices: queue.devices(), elapsed })
+    let (nodes, devices) = (queue.nodes(), queue.devices());
+    Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
 fn fill(queue: &Queue, matrix: &Buffer<f32, 2>, seed: u64, scale: f32) -> celerity::Result<()> {

@@ -11,6 +11,13 @@ pub(crate) const fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// A number from 0 to below 1 that looks random; others for other words. Of 24 bits, as
+/// many as fit, so nothing is rounded.
+#[inline]
+pub(crate) fn unit(word: u64) -> f32 {
+    (mix(word) >> 40) as f32 / (1 << 24) as f32
+}
+
 /// What an element held, the item that it belongs to and `salt`, mixed: any item
 /// that is missed, or taken twice, leaves a trace.
 #[kernel]

@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod faults;
+pub mod finance;
 pub mod gravity;
 pub mod groups;
 pub mod hash;

@@ -5,7 +5,7 @@ use core::ops::{Add, Mul};
 use celerity_kernel::abi::Scalar;
 use celerity_kernel::{Item, PartView, Row, kernel};
 
-use crate::hash::mix;
+use crate::hash::{mix, unit};
 
 /// Sets every element of a run.
 #[kernel(instances(f32, u32))]
@@ -30,10 +30,8 @@ pub fn saxpy<T: Scalar + Add<Output = T> + Mul<Output = T>>(
 #[inline]
 #[must_use]
 pub fn element([row, column]: [usize; 2], seed: u64, scale: f32) -> f32 {
-    let bits = mix((row as u64) << 32 | column as u64) ^ mix(seed);
-    // 24 bits: as many as fit, so nothing is rounded here.
-    let unit = (mix(bits) >> 40) as f32 / (1 << 24) as f32;
-    (2.0 * unit - 1.0) * scale
+    let random = unit(mix((row as u64) << 32 | column as u64) ^ mix(seed));
+    (2.0 * random - 1.0) * scale
 }
 
 /// The matrix of [`element`]s.

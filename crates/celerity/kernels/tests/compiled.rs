@@ -4,7 +4,7 @@
 //! Without a compiler for devices there is nothing to look at, which fails: the
 //! message says what to install.
 
-use celerity_example_kernels::{MODULE, gravity, groups, hash, linear, wave};
+use celerity_example_kernels::{MODULE, faults, finance, gravity, groups, hash, linear, wave};
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
 
@@ -23,6 +23,10 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_first>(),
         of::<wave::wave_step>(),
         of::<wave::wave_step_row>(),
+        of::<faults::number>(),
+        of::<faults::look>(),
+        of::<finance::draw_contracts>(),
+        of::<finance::black_scholes>(),
         of::<gravity::kick>(),
         of::<gravity::drift>(),
         of::<gravity::energies>(),
