@@ -99,6 +99,8 @@ impl<T: Element, const D: usize, M> WriteAccess<T, D, M> {
 pub struct Lowering<'q> {
     queue: &'q Queue,
     task: &'q str,
+    /// Where the index space begins.
+    offset: [usize; 3],
     lowered: Lowered,
 }
 
@@ -108,7 +110,17 @@ pub(crate) struct Lowered(Vec<(Access, Box3)>);
 
 impl<'q> Lowering<'q> {
     pub(crate) fn new(queue: &'q Queue, task: &'q str) -> Self {
-        Self { queue, task, lowered: Lowered::default() }
+        Self { queue, task, offset: [0; 3], lowered: Lowered::default() }
+    }
+
+    /// The same for an index space that begins elsewhere than at the origin.
+    pub(crate) fn beginning_at<const K: usize>(mut self, offset: [usize; K]) -> Self {
+        self.offset[..K].copy_from_slice(&offset);
+        self
+    }
+
+    fn offset(&self) -> [usize; 3] {
+        self.offset
     }
 
     pub(crate) fn finish(self) -> Lowered {

@@ -83,6 +83,19 @@ pub enum Error {
         /// The index space's dimensions.
         dims: usize,
     },
+    /// An index space that cannot begin where it should.
+    #[error(
+        "task \"{task}\" cannot begin its index space of {range:?} items at {offset:?}: give one \
+         index for each dimension, such that the last item's fit 64 bits"
+    )]
+    Offset {
+        /// The task's name.
+        task: String,
+        /// Where it should begin.
+        offset: Vec<usize>,
+        /// The index space's size.
+        range: Vec<usize>,
+    },
     /// Groups that the index space does not consist of, or that no device can run.
     #[error(
         "task \"{task}\" cannot run kernel `{kernel}` over {range:?} items in groups of {group:?}: \

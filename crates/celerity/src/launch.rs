@@ -11,11 +11,11 @@ use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, Item, Row};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput};
 
 use crate::access::{KernelAccesses, rows_of};
-use crate::range::bounds;
+use crate::range::{bounds, to_box};
 
 mod compiled;
 mod crew;
@@ -34,6 +34,8 @@ const MIN_PIECE: usize = 64;
 /// What both forms of kernel share: accesses and the index space.
 pub(crate) struct Launch<A: KernelAccesses<K>, const K: usize> {
     pub(crate) plan: A::Plan,
+    /// Where the index space begins.
+    pub(crate) offset: [usize; K],
     /// The size of the whole index space.
     pub(crate) global: [usize; K],
     /// Each access's mapper and buffer, to check what the executor binds.
@@ -116,7 +118,8 @@ where
 
 impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     fn space(&self) -> Space<'_> {
-        Space { global: Box3::from_range(self.global), mappers: &self.mappers, group: [1; 3] }
+        let global = to_box(Subrange { offset: self.offset, range: self.global });
+        Space { global, mappers: &self.mappers, group: [1; 3] }
     }
 
     /// Calls `call` once for each of the rows that `chunk` is cut into.

@@ -194,9 +194,9 @@ pub trait MapperFor<const K: usize, const D: usize>: sealed::Sealed {
 )]
 pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
     /// The part of a buffer of size `buffer` that belongs to `part` of the index
-    /// space of size `global`.
+    /// space `global`.
     #[doc(hidden)]
-    fn part(&self, part: Subrange<K>, global: [usize; K], buffer: [usize; D]) -> Bounds<D>;
+    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D>;
 }
 
 /// `slice` along a dimension that there is not.
@@ -252,7 +252,7 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
 }
 
 impl<const N: usize> ItemMapper<N, N> for Slice {
-    fn part(&self, part: Subrange<N>, _global: [usize; N], buffer: [usize; N]) -> Bounds<N> {
+    fn part(&self, part: Subrange<N>, _global: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
         let own = bounds::<N>(&to_box(part));
         let (mut min, mut max) = (own.min(), own.max());
         (min[self.dim], max[self.dim]) = (0, buffer[self.dim]);
@@ -261,9 +261,8 @@ impl<const N: usize> ItemMapper<N, N> for Slice {
 }
 
 impl<const K: usize, const D: usize> ItemMapper<K, D> for DisjointMapper<K, D> {
-    fn part(&self, part: Subrange<K>, global: [usize; K], buffer: [usize; D]) -> Bounds<D> {
-        let chunk = Chunk::new(part, Subrange::whole(global));
-        bounds(&to_box((self.0.function)(chunk, buffer)))
+    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        bounds(&to_box((self.0.function)(Chunk::new(part, global), buffer)))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use celerity_executor::{DeviceKernel, Lookahead, NodeFrontend, Payload};
 use celerity_kernel::{Item, Row};
-use celerity_regions::{Box3, Subrange};
+use celerity_regions::Subrange;
 use celerity_tdag::{IndexSpace, Mapper, SourceLocation, Split, TaskId, TaskSpec, Work};
 
 use crate::access::{HostAccesses, KernelAccesses, Lowered, Lowering};
@@ -89,6 +89,7 @@ impl Queue {
             impossible_dim: None,
             oversubscription: 1,
             granularity: Vec::new(),
+            offset: Vec::new(),
         }
     }
 
@@ -297,6 +298,8 @@ pub struct TaskBuilder<'q> {
     impossible_dim: Option<usize>,
     oversubscription: usize,
     granularity: Vec<usize>,
+    /// Where the index space begins; empty for the origin.
+    offset: Vec<usize>,
 }
 
 impl<'q> TaskBuilder<'q> {
@@ -315,6 +318,27 @@ impl<'q> TaskBuilder<'q> {
     /// Cuts the index space only at multiples of this size in each dimension.
     pub fn granularity<const G: usize>(mut self, granularity: impl IntoRange<G>) -> Self {
         self.granularity = granularity.into_range().to_vec();
+        self
+    }
+
+    /// Lets the index space begin at this index instead of the origin: the items of
+    /// `range` have indices from `offset` on, for range mappers, too.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// let rows = celerity::run(|queue| {
+    ///     let rows = queue.buffer_from([3, 2], vec![0; 6])?;
+    ///     // The last row alone.
+    ///     let task = queue.task("last").offset([2, 0]);
+    ///     task.parallel_for([1, 2], rows.write(one_to_one()), |item, x| *x = item[0])?;
+    ///     Ok(queue.fence(&rows)?.wait()?.as_slice().to_vec())
+    /// })?;
+    /// assert_eq!(rows, [0, 0, 0, 0, 2, 2]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    pub fn offset<const G: usize>(mut self, offset: impl IntoRange<G>) -> Self {
+        self.offset = offset.into_range().to_vec();
         self
     }
 
@@ -507,16 +531,37 @@ impl<'q> TaskBuilder<'q> {
         global: [usize; K],
         accesses: A,
     ) -> Result<(LoweredTask<'q>, Launch<A, K>)> {
-        let work = Work::Device(self.index_space(global)?);
-        let mut lowering = Lowering::new(self.origin.queue, &self.origin.name);
+        let offset = self.beginning(global)?;
+        let work = Work::Device(self.index_space(offset, global)?);
+        let lowering = Lowering::new(self.origin.queue, &self.origin.name);
+        let mut lowering = lowering.beginning_at(offset);
         let plan = accesses.lower(&mut lowering)?;
         let accesses = lowering.finish();
         let mappers = accesses.mappers();
-        let launch = Launch { plan, global, mappers, accesses: PhantomData };
+        let launch = Launch { plan, offset, global, mappers, accesses: PhantomData };
         Ok((LoweredTask { origin: self.origin, work, accesses }, launch))
     }
 
-    fn index_space<const K: usize>(&self, global: [usize; K]) -> Result<IndexSpace> {
+    /// Where the index space begins, if all of it can be counted from there.
+    fn beginning<const K: usize>(&self, range: [usize; K]) -> Result<[usize; K]> {
+        if self.offset.is_empty() {
+            return Ok([0; K]);
+        }
+        let fits =
+            |offset: &[usize; K]| (0..K).all(|dim| offset[dim].checked_add(range[dim]).is_some());
+        let offset = self.offset.as_slice().try_into().ok().filter(fits);
+        offset.ok_or_else(|| Error::Offset {
+            task: self.origin.name.to_string(),
+            offset: self.offset.clone(),
+            range: range.to_vec(),
+        })
+    }
+
+    fn index_space<const K: usize>(
+        &self,
+        offset: [usize; K],
+        global: [usize; K],
+    ) -> Result<IndexSpace> {
         if volume(global).is_none() {
             let task = self.origin.name.to_string();
             return Err(Error::IndexSpaceVolume { task, range: global.to_vec() });
@@ -528,7 +573,7 @@ impl<'q> TaskBuilder<'q> {
             return Err(Error::Granularity { task, granularity: given.clone(), dims: K });
         }
         granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
-        let (extent, split) = (Box3::from_range(global), self.split);
+        let (extent, split) = (to_box(Subrange { offset, range: global }), self.split);
         let oversubscription = self.check_hints(K)?;
         Ok(IndexSpace { dims: K as u8, extent, granularity, split, oversubscription })
     }

@@ -164,6 +164,20 @@ fn groups_that_cannot_be_are_refused_at_submission() {
 }
 
 #[test]
+fn groups_begin_where_the_index_space_does() {
+    let marks = |offset: usize| {
+        on_cluster((2, 1), |queue| {
+            let marks = queue.buffer_from(48, vec![0; 48])?;
+            let task = queue.task("mark").offset(offset);
+            task.launch_groups(32, 8, marks.write(one_to_one()), mark)?;
+            Ok(queue.fence(&marks)?.wait()?.as_slice().to_vec())
+        })
+    };
+    assert_eq!(marks(16).unwrap(), [vec![0; 16], vec![1; 32]].concat());
+    assert_says(&marks(4).unwrap_err(), &["`mark`", "where the items begin in dimension 0"]);
+}
+
+#[test]
 fn chunks_end_where_groups_do() {
     // Thirds of 80 items, or multiples of 6, would cut groups, which is noticed.
     for granularity in [1, 6] {

@@ -37,7 +37,8 @@ impl<const K: usize> Item<K> {
         self.range
     }
 
-    /// The point's row-major position in the whole index space. O(K).
+    /// The point's row-major position in the whole index space, if that begins at the
+    /// origin. O(K).
     #[must_use]
     #[inline]
     pub fn linear_id(&self) -> usize {

@@ -60,12 +60,13 @@ impl TaskBuilder<'_> {
         range: [usize; K],
         group: [usize; K],
     ) -> Result<()> {
-        let wide = |sizes: [usize; K]| {
-            let mut wide = [1; 3];
+        let wide = |sizes: [usize; K], missing| {
+            let mut wide = [missing; 3];
             wide[..K].copy_from_slice(&sizes);
             wide
         };
-        check_groups(K, wide(range), wide(group)).map_err(|error| Error::Groups {
+        let offset = wide(self.beginning(range)?, 0);
+        check_groups(K, offset, wide(range, 1), wide(group, 1)).map_err(|error| Error::Groups {
             task: self.origin.name.to_string(),
             kernel: W::DESCRIPTION.name,
             range: range.to_vec(),

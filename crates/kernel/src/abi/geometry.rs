@@ -42,6 +42,11 @@ pub enum GroupError {
         /// The dimension.
         dim: usize,
     },
+    /// They do not begin with a group.
+    Beginning {
+        /// The dimension.
+        dim: usize,
+    },
 }
 
 impl fmt::Display for GroupError {
@@ -57,27 +62,39 @@ impl fmt::Display for GroupError {
                 "the size in dimension {dim} is no multiple of the group's: round it up, and let \
                  the kernel do nothing beyond the end"
             ),
+            Self::Beginning { dim } => write!(
+                f,
+                "where the items begin in dimension {dim} is no multiple of the group's size: \
+                 begin further ahead, and let the kernel do nothing there"
+            ),
         }
     }
 }
 
 impl core::error::Error for GroupError {}
 
-/// Whether `items` of an index space of `dims` dimensions can run in groups of
-/// `group` items. O(1).
+/// Whether items of an index space of `dims` dimensions, `range` from `offset` on, can
+/// run in groups of `group` items. O(1).
 ///
 /// # Errors
 /// See [`GroupError`].
-pub fn check_groups(dims: usize, items: [usize; 3], group: [usize; 3]) -> Result<(), GroupError> {
+pub fn check_groups(
+    dims: usize,
+    offset: [usize; 3],
+    range: [usize; 3],
+    group: [usize; 3],
+) -> Result<(), GroupError> {
     let volume = group.iter().try_fold(1, |volume: usize, size| volume.checked_mul(*size));
     let most = MOST_THREADS as usize;
     let deep = dims == 3 && group[0] > MOST_DEPTH as usize;
     if !volume.is_some_and(|volume| (1..=most).contains(&volume)) || deep {
         return Err(GroupError::Size);
     }
-    match (0..3).find(|&dim| !items[dim].is_multiple_of(group[dim])) {
-        Some(dim) => Err(GroupError::Remainder { dim }),
-        None => Ok(()),
+    let cut = |sizes: [usize; 3]| (0..3).find(|&dim| !sizes[dim].is_multiple_of(group[dim]));
+    match (cut(range), cut(offset)) {
+        (Some(dim), _) => Err(GroupError::Remainder { dim }),
+        (None, Some(dim)) => Err(GroupError::Beginning { dim }),
+        (None, None) => Ok(()),
     }
 }
 
@@ -146,13 +163,16 @@ mod tests {
 
     #[test]
     fn groups_that_no_device_runs_are_refused() {
-        assert_eq!(check_groups(2, [64, 32, 1], [32, 32, 1]), Ok(()));
-        assert_eq!(check_groups(2, [64, 64, 1], [64, 32, 1]), Err(GroupError::Size));
-        assert_eq!(check_groups(1, [64, 1, 1], [0, 1, 1]), Err(GroupError::Size));
-        assert_eq!(check_groups(1, [1024, 1, 1], [1024, 1, 1]), Ok(()));
-        assert_eq!(check_groups(3, [128, 1, 1], [128, 1, 1]), Err(GroupError::Size));
+        let check = |dims, range, group| check_groups(dims, [0; 3], range, group);
+        assert_eq!(check(2, [64, 32, 1], [32, 32, 1]), Ok(()));
+        assert_eq!(check(2, [64, 64, 1], [64, 32, 1]), Err(GroupError::Size));
+        assert_eq!(check(1, [64, 1, 1], [0, 1, 1]), Err(GroupError::Size));
+        assert_eq!(check(1, [1024, 1, 1], [1024, 1, 1]), Ok(()));
+        assert_eq!(check(3, [128, 1, 1], [128, 1, 1]), Err(GroupError::Size));
         let remainder = Err(GroupError::Remainder { dim: 1 });
-        assert_eq!(check_groups(2, [64, 33, 1], [8, 8, 1]), remainder);
+        assert_eq!(check(2, [64, 33, 1], [8, 8, 1]), remainder);
+        let beginning = Err(GroupError::Beginning { dim: 0 });
+        assert_eq!(check_groups(1, [4, 0, 0], [64, 1, 1], [8, 1, 1]), beginning);
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn geometry(
     let (range, group) = (chunk.items.range(), chunk.group);
     let threads = along_axes(kernel.dims, launch.range.map(|size| size.max(1)));
     let shape = if kernel.form == Form::Group {
-        check_groups(kernel.dims, range, group)
+        check_groups(kernel.dims, chunk.items.min(), range, group)
             .map_err(|error| LaunchError::Groups { group, error })?;
         Geometry::in_blocks(threads, along_axes(kernel.dims, words(group)))
     } else {

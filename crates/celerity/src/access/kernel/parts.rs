@@ -119,6 +119,8 @@ pub struct OwnPartPlan<M, const D: usize> {
     mapper: M,
     /// The buffer's size.
     range: [usize; D],
+    /// Where the index space begins.
+    offset: [usize; 3],
 }
 
 #[doc(hidden)]
@@ -144,6 +146,8 @@ impl<M, const D: usize> OwnPartPlan<M, D> {
         if let Some(fastest) = range.last_mut() {
             *fastest = len;
         }
+        let offset = std::array::from_fn(|dim| self.offset[dim]);
+        let global = Subrange { offset, range: global };
         self.mapper.part(Subrange { offset: start, range }, global, self.range)
     }
 }
@@ -159,7 +163,8 @@ macro_rules! write_part {
             type Cursor<'r> = OwnPart<'r, T, $mapper, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
-                let plan = OwnPartPlan { mapper: self.mapper.clone(), range: self.buffer.range() };
+                let (mapper, range) = (self.mapper.clone(), self.buffer.range());
+                let plan = OwnPartPlan { mapper, range, offset: lowering.offset() };
                 self.lower_to::<$k>(lowering)?;
                 Ok(plan)
             }
