@@ -260,6 +260,25 @@ fn black_scholes_equals_its_sequential_twin_on_every_cluster() {
 }
 
 #[test]
+fn rsim_equals_its_sequential_twin_on_every_cluster() {
+    let folder = Folder::new("rsim_clusters");
+    let mut pictures = Vec::new();
+    for (nodes, devices) in CLUSTERS {
+        let picture = folder.path(&format!("{nodes}_{devices}.png"));
+        let mut run = on_cluster("rsim", nodes, devices);
+        run.args(["--edge", "5", "--steps", "30", "--verify"]);
+        let output = succeed(run.arg("--out").arg(&picture));
+        assert!(output.contains("bit for bit"), "{output}");
+        pictures.push(fs::read(picture).unwrap());
+    }
+    assert!(pictures.windows(2).all(|pair| pair[0] == pair[1]), "pictures differ");
+    for (option, value) in [("--edge", "0"), ("--steps", "0"), ("--out", "missing/out.png")] {
+        let message = fail(on_cluster("rsim", 1, 1).args([option, value]));
+        assert!(message.contains(option) || message.contains("cannot write"), "{message}");
+    }
+}
+
+#[test]
 fn both_examples_explain_themselves() {
     for example in ["wave_sim", "nbody"] {
         let help = succeed(on_cluster(example, 1, 1).arg("--help"));

@@ -7,6 +7,7 @@ pub mod gravity;
 pub mod groups;
 pub mod hash;
 pub mod linear;
+pub mod radiosity;
 pub mod wave;
 
 celerity_kernel::module!();

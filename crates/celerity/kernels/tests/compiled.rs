@@ -4,7 +4,9 @@
 //! Without a compiler for devices there is nothing to look at, which fails: the
 //! message says what to install.
 
-use celerity_example_kernels::{MODULE, faults, finance, gravity, groups, hash, linear, wave};
+use celerity_example_kernels::{
+    MODULE, faults, finance, gravity, groups, hash, linear, radiosity, wave,
+};
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
 
@@ -38,6 +40,10 @@ fn kernels() -> Vec<Description> {
         of::<linear::saxpy<f64>>(),
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
+        of::<radiosity::build_room>(),
+        of::<radiosity::send_flash>(),
+        of::<radiosity::radiosity>(),
+        of::<radiosity::append>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
     ]
