@@ -70,11 +70,15 @@ enum Command {
     ///
     /// Needs a compiler for devices; without one, says how to install it.
     Kernels,
-    /// Run what needs MPI under each MPI that is installed: checks on 1, 2 and 4 nodes, over TCP and
-    /// shared memory, nodes that die, and a ping-pong beside a plain one.
+    /// Run what needs MPI under each MPI that is installed: checks and random programs on 1, 2 and 4
+    /// nodes, all examples, nodes that die, and a ping-pong beside a plain one.
     ///
     /// Looks for Open MPI and MPICH, side by side as Debian names them, or for plain `mpirun`.
-    Mpi,
+    Mpi {
+        /// Launch programs only in stages whose names contain this
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        only: String,
+    },
     /// Build examples and tests into one folder for a machine that has GPUs and no Rust.
     ///
     /// The folder is `bundle` in the target directory, of at most 60 MiB; its `run.sh` runs all of it
@@ -113,7 +117,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Test => test::run(&workspace),
         Command::Bench { groups, quick } => bench::run(&workspace, &groups, quick),
         Command::Tidy => tidy::run(&workspace),
-        Command::Mpi => mpi::run(&workspace),
+        Command::Mpi { only } => mpi::run(&workspace, &only),
         Command::Bundle { mpi } => bundle::run(&workspace, mpi),
         Command::Kernels => kernels::run(&workspace),
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),

@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::runner;
 use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
+use crate::{mpi, runner};
 
 /// Runs all stages and prints their times, what was skipped, and the closing line.
 /// Returns whether everything passed.
@@ -28,8 +28,19 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
             break;
         }
     }
+    if outcomes.iter().all(|outcome| outcome.succeeded) {
+        outcomes.push(under_mpi(workspace)?);
+    }
     print!("{}", report(&outcomes));
     Ok(outcomes.iter().all(|outcome| outcome.succeeded))
+}
+
+/// Nodes as processes, under each MPI that is installed. Takes minutes to build, so it comes last
+/// and only if the rest is well.
+fn under_mpi(workspace: &Workspace) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let tally = mpi::test(workspace, "")?;
+    Ok(Outcome::new("MPI", start.elapsed(), tally, true))
 }
 
 const BUILD: &str = "build";

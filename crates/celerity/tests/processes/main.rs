@@ -1,0 +1,29 @@
+//! A program whose nodes are processes, undisturbed and disturbed: one is killed, stands
+//! still, computes something else, or is interrupted. Each process is a node and looks
+//! at what it is told itself; what a launcher makes of it is up to whoever starts it.
+//!
+//! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
+
+mod faults;
+mod program;
+mod trace;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match std::env::var("PROCESSES_ROLE").as_deref() {
+        Err(_) => program::undisturbed(),
+        Ok("traced") => trace::run(),
+        Ok("killed") => return faults::killed(),
+        Ok("interrupted") => return faults::interrupted(),
+        Ok("diverging") => faults::diverging(),
+        Ok("stuck") => faults::stuck(),
+        Ok(other) => panic!("there is no role {other}"),
+    }
+    ExitCode::SUCCESS
+}
+
+/// The last line of a check, as Rust's own test runner has it; for node 0 to print.
+fn passed() {
+    println!("\ntest result: ok. 1 passed; 0 failed; 0 ignored");
+}

@@ -1,0 +1,113 @@
+//! Builds all programs that are launched, with the bindings of one MPI.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{Expected, Log, Mpi};
+use crate::error::Error;
+use crate::runner;
+use crate::workspace::{Workspace, cargo};
+
+/// A program that Cargo has built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    pub(super) name: String,
+    /// Whether it is an example of the facade.
+    pub(super) is_example: bool,
+    pub(super) path: PathBuf,
+}
+
+/// Always the same packages and features, so that nothing is built twice.
+const OURS: [&str; 6] = [
+    "--package",
+    "celerity-mpi",
+    "--package",
+    "celerity",
+    "--features",
+    "celerity-mpi/mpi,celerity/mpi",
+];
+
+/// All that is launched.
+const LAUNCHED: [&str; 5] = ["--examples", "--test", "cluster", "--test", "processes"];
+
+/// The test programs and all examples; none if they do not compile. What depends on no particular
+/// MPI is done with the first one only.
+pub(super) fn programs(
+    mpi: &Mpi,
+    workspace: &Workspace,
+    first: bool,
+    log: &mut Log,
+) -> Result<Option<Vec<Program>>, Error> {
+    // Bindings are made from the headers of one MPI, and nothing tells Cargo when that changes.
+    let clean = ["clean", "--package", "mpi-sys"];
+    log.run(mpi, "older bindings", command(mpi, workspace, &[&clean]), &Expected::Success)?;
+    if first {
+        let lints = ["--all-targets", "--", "-D", "warnings"];
+        let clippy = command(mpi, workspace, &[&["clippy"], &OURS, &lints]);
+        log.run(mpi, "lints", clippy, &Expected::Success)?;
+        let tests = command(mpi, workspace, &[&["test"], &OURS, &["--lib"]]);
+        log.run(mpi, "unit tests", tests, &Expected::Checks)?;
+    }
+    let build = command(mpi, workspace, &[&["build"], &OURS, &LAUNCHED]);
+    match log.run(mpi, "build", build, &Expected::Success)? {
+        true => built(mpi, workspace).map(Some),
+        false => Ok(None),
+    }
+}
+
+fn command(mpi: &Mpi, workspace: &Workspace, arguments: &[&[&str]]) -> Command {
+    let mut command = cargo();
+    command.current_dir(&workspace.root).env("CARGO_TERM_COLOR", "never");
+    command.env("MPICC", mpi.compiler).args(arguments.concat());
+    command
+}
+
+/// Asks Cargo where the programs are.
+fn built(mpi: &Mpi, workspace: &Workspace) -> Result<Vec<Program>, Error> {
+    let json = ["--quiet", "--message-format", "json"];
+    let mut build = command(mpi, workspace, &[&["build"], &OURS, &LAUNCHED, &json]);
+    let program = runner::describe(&build);
+    let output = build.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|source| Error::Start { program, source })?;
+    let messages = String::from_utf8_lossy(&output.stdout);
+    Ok(messages.lines().filter_map(Program::parse).collect())
+}
+
+impl Program {
+    /// Reads one of Cargo's messages; none unless it tells of a program.
+    fn parse(message: &str) -> Option<Self> {
+        let message: Value = serde_json::from_str(message).ok()?;
+        let (target, path) = (&message["target"], message["executable"].as_str()?);
+        let source = target["src_path"].as_str()?;
+        Some(Self {
+            name: target["name"].as_str()?.to_owned(),
+            is_example: source.contains("/celerity/examples/"),
+            path: path.into(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Program;
+
+    #[test]
+    fn messages_of_cargo_tell_where_programs_are() {
+        let text = |source: &str, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","executable":{executable},
+                "target":{{"name":"wave","kind":["example"],"src_path":"{source}"}}}}"#
+            )
+        };
+        let parse = |source, executable| Program::parse(&text(source, executable));
+        let program = parse("crates/celerity/examples/wave.rs", "\"target/wave\"").unwrap();
+        let expected =
+            Program { name: "wave".to_owned(), is_example: true, path: "target/wave".into() };
+        assert_eq!(program, expected);
+        assert!(!parse("crates/mpi/examples/wave.rs", "\"target/wave\"").unwrap().is_example);
+        assert_eq!(parse("crates/celerity/src/lib.rs", "null"), None);
+        assert_eq!(Program::parse("Finished"), None);
+    }
+}

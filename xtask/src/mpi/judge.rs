@@ -1,0 +1,97 @@
+//! What a stage must lead to, and whether it did.
+
+use crate::tally::Tally;
+
+/// What is expected of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// Success, as for any command.
+    Success,
+    /// A summary of checks, all passed.
+    Checks,
+    /// Lines that contain these, no panic, and a certain end.
+    Told(&'static [&'static str], End),
+}
+
+/// How a launcher ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// With success.
+    Well,
+    /// With an exit status that says that something was wrong.
+    Badly,
+    /// As it likes.
+    Somehow,
+}
+
+impl Expected {
+    /// Judges by the exit status and all that was printed.
+    pub(super) fn judge(self, succeeded: bool, lines: &[String]) -> Tally {
+        let passed = match self {
+            Self::Success => succeeded,
+            Self::Checks => return checks(succeeded, lines),
+            Self::Told(wanted, end) => {
+                let has = |text: &&str| lines.iter().any(|line| line.contains(text));
+                wanted.iter().all(has) && !has(&"panicked at") && end.is(succeeded)
+            }
+        };
+        Tally { passed: u64::from(passed), failed: u64::from(!passed), skipped: 0 }
+    }
+}
+
+/// Checks that did not run are a failure.
+fn checks(succeeded: bool, lines: &[String]) -> Tally {
+    let mut tally = Tally::default();
+    lines.iter().filter_map(|line| Tally::parse(line)).for_each(|counted| tally += counted);
+    if !succeeded || tally.passed == 0 {
+        tally.failed = tally.failed.max(1);
+    }
+    tally
+}
+
+impl End {
+    fn is(self, succeeded: bool) -> bool {
+        match self {
+            Self::Well => succeeded,
+            Self::Badly => !succeeded,
+            Self::Somehow => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{End, Expected};
+
+    fn failed(expected: Expected, succeeded: bool, lines: &[&str]) -> u64 {
+        let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+        expected.judge(succeeded, &lines).failed
+    }
+
+    #[test]
+    fn checks_that_did_not_run_are_a_failure() {
+        let summary = "test result: ok. 3 passed; 0 failed; 0 ignored";
+        assert_eq!(failed(Expected::Checks, true, &[summary]), 0);
+        assert_eq!(failed(Expected::Checks, true, &[]), 1);
+        assert_eq!(failed(Expected::Checks, false, &[summary]), 1);
+    }
+
+    #[test]
+    fn a_death_has_to_be_seen() {
+        let silent = Expected::Told(&[], End::Badly);
+        assert_eq!(failed(silent, false, &[]), 0);
+        assert_eq!(failed(silent, true, &[]), 1);
+        assert_eq!(failed(silent, false, &["thread 'main' panicked at"]), 1);
+        let told = Expected::Told(&["N0: N2 has died", "N1: N2 has died"], End::Somehow);
+        let lines = ["N1: N2 has died: silent", "N0: N2 has died: silent"];
+        assert_eq!(failed(told, true, &lines), 0);
+        assert_eq!(failed(told, true, &lines[1..]), 1);
+    }
+
+    #[test]
+    fn a_good_end_has_to_be_good() {
+        let verified = Expected::Told(&["verified"], End::Well);
+        assert_eq!(failed(verified, true, &["verified: all"]), 0);
+        assert_eq!(failed(verified, false, &["verified: all"]), 1);
+    }
+}

@@ -1,0 +1,226 @@
+//! Which programs are launched, how, and what must come of it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Mpi;
+use super::build::Program;
+use super::installed::Kind;
+use super::judge::{End, Expected};
+
+/// A program under a launcher.
+pub(super) struct Stage<'a> {
+    pub(super) name: String,
+    program: &'a Program,
+    arguments: Vec<String>,
+    launch: Vec<&'static str>,
+    variables: Vec<(&'static str, String)>,
+    pub(super) expected: Expected,
+}
+
+/// What examples are told so that they do not take long; others just verify.
+const EXAMPLES: [(&str, &[&str]); 2] = [
+    ("wave_sim", &["--size", "61", "--steps", "40"]),
+    ("nbody", &["--steps", "24", "--dt", "14400"]),
+];
+
+/// Random programs per number of nodes. No run before has seen them; a failure names its seed.
+const PROGRAMS: &str = "500";
+
+/// Clusters that examples run on: nodes and devices.
+const CLUSTERS: [(&str, &str); 4] = [("1", "1"), ("2", "1"), ("2", "3"), ("4", "1")];
+
+/// Free memory that two times two GiB need, in KiB.
+const MEMORY_FOR_LARGE: u64 = 6 << 20;
+
+const SURVIVORS: &[&str] = &["N0: N2 has died", "N1: N2 has died"];
+const INTERRUPTED: &[&str] = &["N0: interrupted", "N1: interrupted", "N2: interrupted"];
+/// Who waits, for what, of which buffer, from whom.
+const STUCK: &[&str] = &[
+    "N0 has made no progress",
+    "receive of \"slow\" for T131 \"see\"",
+    "waits for elements {[2..3]}, announced by N2",
+    "test result: ok. 1 passed",
+];
+
+/// All of them, for one MPI.
+pub(super) fn all<'a>(mpi: &Mpi, programs: &'a [Program], scratch: &Path) -> Vec<Stage<'a>> {
+    let find = |name: &str| programs.iter().find(|program| program.name == name);
+    let (cluster, processes) = (find("cluster"), find("processes"));
+    let mut stages = Vec::new();
+    stages.extend(cluster.iter().flat_map(|program| communicator(mpi, program)));
+    stages.extend(programs.iter().filter(|program| program.is_example).flat_map(example));
+    stages.extend(processes.iter().flat_map(|program| facade(mpi, program, scratch)));
+    stages.extend(find("ping_pong").map(|program| Stage {
+        arguments: vec!["3".to_owned()],
+        ..Stage::new("ping-pong", program, &["-n", "2"], Expected::Success)
+    }));
+    stages
+}
+
+/// The communicator, and whole programs on it.
+fn communicator<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
+    let mut stages = Vec::new();
+    for nodes in ["1", "2", "4"] {
+        let launch = ["-n", nodes];
+        let name = format!("checks of {nodes} nodes");
+        stages.push(Stage::new(name, program, &launch, Expected::Checks));
+        let name = format!("random programs on {nodes} nodes");
+        let random = Stage::new(name, program, &launch, Expected::Checks).role("programs");
+        stages.push(random.with("CLUSTER_PROGRAMS", PROGRAMS).with("CLUSTER_SEED", &seed()));
+    }
+    if mpi.kind == Kind::Open {
+        for (name, wires) in [("TCP", "tcp,self"), ("shared memory", "vader,self")] {
+            let launch = ["-n", "2", "--mca", "btl", wires];
+            let name = format!("checks of 2 nodes over {name}");
+            stages.push(Stage::new(name, program, &launch, Expected::Checks));
+        }
+    }
+    match free_memory() {
+        Some(free) if free < MEMORY_FOR_LARGE => {
+            println!("SKIPPED mpi-large: {free} KiB are free, {MEMORY_FOR_LARGE} are needed");
+        }
+        _ => {
+            let name = "a message of 2.06 GiB";
+            let large = Stage::new(name, program, &["-n", "2"], Expected::Checks);
+            stages.push(large.role("large"));
+        }
+    }
+    let unkept = Expected::Told(&[], End::Badly);
+    for fault in ["kill", "stop"] {
+        let name = format!("a node dies: {fault}");
+        stages.push(Stage::new(name, program, &["-n", "3"], unkept).role(fault));
+    }
+    let kept = Expected::Told(SURVIVORS, End::Somehow);
+    let name = "survivors of a node that dies: kill";
+    stages.push(Stage::new(name, program, mpi.three_with_survivors(), kept).role("kill"));
+    stages
+}
+
+/// An example, which compares what it has computed with a sequential program.
+fn example(program: &Program) -> Vec<Stage<'_>> {
+    let known = EXAMPLES.iter().find(|(name, _)| *name == program.name);
+    let arguments = known.map_or(&[][..], |(_, arguments)| arguments).iter().chain(&["--verify"]);
+    let arguments: Vec<_> = arguments.map(|&argument| argument.to_owned()).collect();
+    let stage = |(nodes, devices)| {
+        let name = format!("{} on {nodes} nodes of {devices} devices", program.name);
+        let expected = Expected::Told(&["verified"], End::Well);
+        let stage = Stage::new(name, program, &["-n", nodes], expected);
+        let stage = stage.with("CELERITY_DEVICES", devices).with("CELERITY_CHECK", "on");
+        Stage { arguments: arguments.clone(), ..stage }
+    };
+    CLUSTERS.into_iter().map(stage).collect()
+}
+
+/// A program of the facade to which things happen.
+fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
+    let stage = |name: &str, role, expected| {
+        Stage::new(format!("facade: {name}"), program, &["-n", "3"], expected).role(role)
+    };
+    let survivors = Expected::Told(SURVIVORS, End::Somehow);
+    let trace = scratch.join("trace.json").display().to_string();
+    vec![
+        stage("one trace of all nodes", "traced", Expected::Checks).with("CELERITY_TRACE", &trace),
+        stage("different programs", "diverging", Expected::Checks),
+        stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),
+        stage("Ctrl-C", "interrupted", Expected::Told(INTERRUPTED, End::Badly)),
+        stage("a killed node", "killed", Expected::Told(&[], End::Badly)),
+        Stage {
+            launch: mpi.three_with_survivors().to_vec(),
+            ..stage("survivors of a killed node", "killed", survivors)
+        },
+    ]
+}
+
+impl<'a> Stage<'a> {
+    fn new(
+        name: impl Into<String>,
+        program: &'a Program,
+        launch: &[&'static str],
+        expected: Expected,
+    ) -> Self {
+        let (arguments, variables) = (Vec::new(), Vec::new());
+        Self { name: name.into(), program, arguments, launch: launch.to_vec(), variables, expected }
+    }
+
+    /// What the program is to do instead of what it does by default.
+    fn role(self, role: &str) -> Self {
+        let variable =
+            if self.program.name == "cluster" { "CLUSTER_ROLE" } else { "PROCESSES_ROLE" };
+        self.with(variable, role)
+    }
+
+    fn with(mut self, variable: &'static str, value: &str) -> Self {
+        self.variables.push((variable, value.to_owned()));
+        self
+    }
+
+    /// The whole command; what the program writes goes to `scratch`.
+    pub(super) fn command(&self, mpi: &Mpi, scratch: &Path) -> Command {
+        let mut command = mpi.launch(&self.launch);
+        command.arg(&self.program.path).args(&self.arguments).current_dir(scratch);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("CELERITY_") {
+                command.env_remove(name);
+            }
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+fn seed() -> String {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string()
+}
+
+/// KiB, where the system tells.
+fn free_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::installed::{MPICH, OPEN};
+    use super::{CLUSTERS, all};
+    use crate::mpi::build::Program;
+    use crate::mpi::judge::Expected;
+
+    fn programs() -> Vec<Program> {
+        let program = |(name, is_example): (&str, bool)| {
+            let (name, path) = (name.to_owned(), name.into());
+            Program { name, is_example, path }
+        };
+        let names =
+            [("cluster", false), ("processes", false), ("ping_pong", false), ("new_one", true)];
+        names.map(program).to_vec()
+    }
+
+    #[test]
+    fn each_number_of_nodes_is_checked() {
+        let programs = programs();
+        for mpi in [OPEN, MPICH] {
+            let stages = all(&mpi, &programs, Path::new("."));
+            for nodes in ["1", "2", "4"] {
+                let checked = stages.iter().filter(|stage| {
+                    stage.launch == ["-n", nodes] && stage.expected == Expected::Checks
+                });
+                assert!(checked.count() >= 2, "{nodes} nodes of {}", mpi.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_example_that_nobody_has_listed_verifies() {
+        let programs = programs();
+        let stages = all(&OPEN, &programs, Path::new("."));
+        let of_new: Vec<_> = stages.iter().filter(|stage| stage.program.is_example).collect();
+        assert_eq!(of_new.len(), CLUSTERS.len());
+        assert!(of_new.iter().all(|stage| stage.arguments == ["--verify"]));
+    }
+}
