@@ -37,25 +37,25 @@ counts() {
     done
 }
 
-# On `$1` nodes of `$2` GPUs.
+# What makes a program run on `$1` nodes of `$2` GPUs.
 on() {
-    local nodes=$1 devices=$2
-    shift 2
-    env CELERITY_PLATFORM=cuda CELERITY_NODES="$nodes" CELERITY_DEVICES="$devices" "$@"
+    gpus=(env CELERITY_PLATFORM=cuda "CELERITY_NODES=$1" "CELERITY_DEVICES=$2")
 }
 
 verify() {
-    local what="$1 nodes x $2 GPUs"
-    check "wave_sim, $what" on "$1" "$2" "$bin/wave_sim" --size 509 --steps 60 --verify --out "$scratch/wave.png"
-    check "wave_sim per item, $what" on "$1" "$2" "$bin/wave_sim" --size 253 --steps 60 --verify --kernel item --out "$scratch/wave.png"
-    check "nbody, $what" on "$1" "$2" "$bin/nbody" --verify
-    check "matmul, $what" on "$1" "$2" "$bin/matmul" --size 512 --steps 2 --verify
+    local what="$1 nodes x $2 GPUs" picture="$scratch/wave.png"
+    on "$1" "$2"
+    check "wave_sim, $what" "${gpus[@]}" "$bin/wave_sim" --size 509 --steps 60 --verify --out "$picture"
+    check "wave_sim per item, $what" "${gpus[@]}" "$bin/wave_sim" --size 253 --steps 60 --verify --kernel item --out "$picture"
+    check "nbody, $what" "${gpus[@]}" "$bin/nbody" --verify
+    check "matmul, $what" "${gpus[@]}" "$bin/matmul" --size 512 --steps 2 --verify
 }
 
 tests() {
     local count
     check "backend" "$bin/gpu_suite" copies kernels memory errors/code errors/out programs
-    check "kernels of one source" on 1 1 "$bin/single_source"
+    on 1 1
+    check "kernels of one source" "${gpus[@]}" "$bin/single_source"
     for count in $(counts); do
         verify 1 "$count"
         if ((count > 1)); then verify 2 $((count / 2)); fi
@@ -67,9 +67,10 @@ timings() {
     show=yes
     check "backend" "$bin/gpu_suite" timing
     for count in $(counts); do
-        check "wave_sim of 128 x 128, $count GPUs" on 1 "$count" "$bin/wave_sim" --size 128 --steps 20000 --out "$scratch/wave.png"
-        check "wave_sim of 16384 x 16384, $count GPUs" on 1 "$count" "$bin/wave_sim" --size 16384 --steps 500 --out "$scratch/wave.png"
-        check "matmul of 8192 x 8192, $count GPUs" on 1 "$count" "$bin/matmul" --size 8192 --steps 4
+        on 1 "$count"
+        check "wave_sim of 128 x 128, $count GPUs" "${gpus[@]}" "$bin/wave_sim" --size 128 --steps 20000 --out "$scratch/wave.png"
+        check "wave_sim of 16384 x 16384, $count GPUs" "${gpus[@]}" "$bin/wave_sim" --size 16384 --steps 500 --out "$scratch/wave.png"
+        check "matmul of 8192 x 8192, $count GPUs" "${gpus[@]}" "$bin/matmul" --size 8192 --steps 4
     done
 }
 
