@@ -39,7 +39,10 @@ fn visit(folder: &Path, prefix: &str, files: &mut Vec<SourceFile>) -> Result<(),
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type().map_err(unreadable)?;
         let path = format!("{prefix}{name}");
-        if kind.is_dir() && !(prefix.is_empty() && is_generated(&name)) {
+        if prefix.is_empty() && is_generated(&name) {
+            continue;
+        }
+        if kind.is_dir() {
             visit(&entry.path(), &format!("{path}/"), files)?;
         } else if kind.is_file() {
             let bytes = fs::read(entry.path())
@@ -51,8 +54,9 @@ fn visit(folder: &Path, prefix: &str, files: &mut Vec<SourceFile>) -> Result<(),
     Ok(())
 }
 
-fn is_generated(folder: &str) -> bool {
-    folder == ".git" || folder.starts_with("target")
+/// Whether no person writes what bears this name. In a second working tree, `.git` is a file.
+fn is_generated(name: &str) -> bool {
+    name == ".git" || name.starts_with("target")
 }
 
 /// Every module opens with what it owns.
