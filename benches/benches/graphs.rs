@@ -11,9 +11,11 @@ use celerity_benches::graph_cases::{Case, SteadyCase};
 use criterion::{Criterion, Throughput};
 
 fn main() {
+    // There are nearly 200 cases. With `--quick`, none goes on for longer than it is measured
+    // otherwise: together less than three minutes, even if others use the machine.
     let mut criterion = Criterion::default()
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1))
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(500))
         .sample_size(20)
         .configure_from_args();
     DependencyCase::all().iter().for_each(|case| dependencies(&mut criterion, case));

@@ -29,9 +29,10 @@ enum Instructions {
     Ahead(LookaheadQueue),
 }
 
-/// Room for as many commands as small programs have, so that their samples do
-/// not measure how the list of results is moved as it grows.
+/// Room for as many commands and instructions as small programs have, so that
+/// their samples do not measure how the lists of results are moved as they grow.
 const ROOM: usize = 256;
+const ROOM_FOR_INSTRUCTIONS: usize = 8 * ROOM;
 
 impl Layers {
     pub(crate) fn new(shape: Shape) -> Self {
@@ -42,11 +43,15 @@ impl Layers {
             let graph = InstructionGraph::new(InstructionGraphConfig { devices: shape.devices });
             if shape.direct { graph } else { graph.with_direct_copies(|_, _| false) }
         };
+        let mut schedule = Schedule::default();
+        if reaches(Depth::Instructions) {
+            schedule.instructions.reserve(ROOM_FOR_INSTRUCTIONS);
+        }
         Self {
             command_graph: reaches(Depth::Commands).then(|| CommandGraph::new(commands)),
             instructions: reaches(Depth::Instructions).then(|| Instructions::Immediate(graph())),
             commands: Vec::with_capacity(ROOM),
-            schedule: Schedule::default(),
+            schedule,
         }
     }
 

@@ -23,6 +23,7 @@ use report::Comparison;
 
 const PACKAGE: &str = "celerity-benches";
 const REFERENCE: &str = "benches/reference/celerity-cpp-baseline.csv";
+const DEVICE_KERNELS: &str = "benches/reference/celerity-cpp-device-kernels.csv";
 const RESULTS: &str = "bench-results.json";
 
 /// The benchmark whose cases [`COUNTS`] counts the heap allocations of.
@@ -42,7 +43,7 @@ const FIGURE: &str = "docs/figures/scheduling-scaling.svg";
 /// An unknown group, or files that cannot be read or written.
 pub(crate) fn run(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, Error> {
     let selected = with_counts(select(known_benches(workspace), groups)?);
-    let reference = Reference::load(&workspace.root.join(REFERENCE))?;
+    let reference = load_reference(workspace)?;
     let start = SystemTime::now();
     if !run_criterion(workspace, &selected, quick)? {
         return Ok(false);
@@ -56,6 +57,11 @@ pub(crate) fn run(workspace: &Workspace, groups: &[String], quick: bool) -> Resu
         .map_err(|source| Error::Write { path: path.clone(), source })?;
     println!("written to {}", path.display());
     if groups.iter().any(|group| group == DRAWN) { draw(workspace, &path) } else { Ok(true) }
+}
+
+fn load_reference(workspace: &Workspace) -> Result<Reference, Error> {
+    let [own, device_kernels] = [REFERENCE, DEVICE_KERNELS].map(|path| workspace.root.join(path));
+    Reference::load(&own, &device_kernels)
 }
 
 fn known_benches(workspace: &Workspace) -> Vec<String> {
@@ -121,7 +127,7 @@ fn finish(mut command: Command) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{REFERENCE, Reference, select, with_counts};
+    use super::{load_reference, select, with_counts};
     use crate::error::Error;
     use crate::workspace::Workspace;
 
@@ -150,8 +156,10 @@ mod tests {
     #[test]
     fn the_committed_reference_can_be_read() {
         let workspace = Workspace::load().unwrap();
-        let reference = Reference::load(&workspace.root.join(REFERENCE)).unwrap();
+        let reference = load_reference(&workspace).unwrap();
         let soup = reference.best_ns("generating large task graphs", "soup topology");
         assert!(soup.is_some_and(|ns| ns > 0.0));
+        let jacobi = reference.best_ns("idag_device_kernel/4/4", "jacobi");
+        assert!(jacobi.is_some_and(|ns| ns > 0.0));
     }
 }

@@ -1,6 +1,6 @@
-//! The C++ original's figures: nanoseconds per case, from a CSV file in the repository.
+//! The C++ original's figures: nanoseconds per case, from CSV files in the repository.
 //!
-//! Owns the file's columns and its quoting. The fair baseline of a case is the *best* of the
+//! Owns the files' columns and their quoting. The fair baseline of a case is the *best* of the
 //! original's builds, so that is the only figure handed out.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// The columns that hold a build's median, in nanoseconds.
+/// In the file of its own benchmarks, the columns that hold a build's median, in nanoseconds.
 const BUILDS: [&str; 3] =
     ["best_median_of_runs_ns", "clang19_median_ns", "clang19_thinlto_native_median_ns"];
 
@@ -33,14 +33,28 @@ struct Figures {
 }
 
 impl Reference {
-    /// Reads the CSV file at `path`.
+    /// Reads the CSV files of the original's own benchmarks and of what was measured of its code
+    /// with kernels on devices.
     ///
     /// # Errors
-    /// If it cannot be read, lacks a column, or has a row of another length than its header.
-    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
+    /// If one cannot be read, lacks a column, or has a row of another length than its header.
+    pub(crate) fn load(own: &Path, device_kernels: &Path) -> Result<Self, Error> {
+        let mut reference = Self { cases: HashMap::new() };
+        reference.add(own, Self::parse)?;
+        reference.add(device_kernels, Self::parse_device_kernels)?;
+        Ok(reference)
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        parse: impl Fn(&str) -> Result<Self, String>,
+    ) -> Result<(), Error> {
         let text = fs::read_to_string(path)
             .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-        Self::parse(&text).map_err(|what| Error::Malformed { path: path.to_owned(), what })
+        let more = parse(&text).map_err(|what| Error::Malformed { path: path.to_owned(), what })?;
+        self.cases.extend(more.cases);
+        Ok(())
     }
 
     /// The median of the original's fastest build for a case, in nanoseconds; `None` if it has no
@@ -60,21 +74,13 @@ impl Reference {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let mut rows = text.lines().map(fields);
-        let header = rows.next().ok_or("it is empty")?;
-        let column = |name: &str| {
-            header.iter().position(|field| field == name).ok_or(format!("no column `{name}`"))
-        };
-        let (test_case, benchmark) = (column("test_case")?, column("benchmark")?);
-        let tasks = column(TASKS)?;
-        let builds = BUILDS.iter().map(|name| column(name)).collect::<Result<Vec<_>, _>>()?;
+        let table = Table::parse(text)?;
+        let (test_case, benchmark) = (table.column("test_case")?, table.column("benchmark")?);
+        let tasks = table.column(TASKS)?;
+        let builds = BUILDS.iter().map(|name| table.column(name)).collect::<Result<Vec<_>, _>>()?;
 
         let mut cases = HashMap::new();
-        for (index, row) in rows.enumerate() {
-            if row.len() != header.len() {
-                let (line, have, want) = (index + 2, row.len(), header.len());
-                return Err(format!("line {line} has {have} fields, the header has {want}"));
-            }
+        for row in table.rows {
             // A build that did not run the case leaves its field empty.
             let medians = builds.iter().filter_map(|&build| row[build].parse::<f64>().ok());
             if let Some(best_ns) = medians.reduce(f64::min) {
@@ -84,6 +90,50 @@ impl Reference {
             }
         }
         Ok(Self { cases })
+    }
+
+    /// One row per case and build.
+    fn parse_device_kernels(text: &str) -> Result<Self, String> {
+        let table = Table::parse(text)?;
+        let [variant, nodes, devices] =
+            [table.column("variant")?, table.column("num_nodes")?, table.column("devices")?];
+        let (topology, median) = (table.column("topology")?, table.column("median_ns")?);
+
+        let mut cases = HashMap::<_, Figures>::new();
+        for row in table.rows {
+            // Remarks have the form of rows, without a median.
+            let Ok(median_ns) = row[median].parse::<f64>() else { continue };
+            let group = format!("{}/{}/{}", row[variant], row[nodes], row[devices]);
+            let figures = Figures { best_ns: median_ns, waited_ns: 0.0 };
+            let best = cases.entry((group, row[topology].clone())).or_insert(figures);
+            best.best_ns = best.best_ns.min(median_ns);
+        }
+        Ok(Self { cases })
+    }
+}
+
+/// A CSV file: the names of its columns, and rows with as many fields.
+struct Table {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines().map(fields);
+        let header = lines.next().ok_or("it is empty")?;
+        let rows: Vec<_> = lines.collect();
+        match rows.iter().position(|row| row.len() != header.len()) {
+            None => Ok(Self { header, rows }),
+            Some(index) => {
+                let (line, have, want) = (index + 2, rows[index].len(), header.len());
+                Err(format!("line {line} has {have} fields, the header has {want}"))
+            }
+        }
+    }
+
+    fn column(&self, name: &str) -> Result<usize, String> {
+        self.header.iter().position(|field| field == name).ok_or(format!("no column `{name}`"))
     }
 }
 
@@ -135,6 +185,17 @@ mod tests {
         let reference = Reference::parse(&text).unwrap();
         assert_eq!(reference.waited_ns("a > throttled", "chain"), 290_000.0);
         assert_eq!(reference.waited_ns("a", "chain"), 0.0);
+    }
+
+    #[test]
+    fn device_kernels_have_a_row_per_build() {
+        let text = "variant,num_nodes,devices,topology,tasks,compiler,median_ns,ns_per_task\n\
+                    kernel,4,2,soup,100,g++12,300,3\n\
+                    # of which, something else: 7,,,,g++12,,\n\
+                    kernel,4,2,soup,100,clang19,200,2\n";
+        let reference = Reference::parse_device_kernels(text).unwrap();
+        assert_eq!(reference.best_ns("kernel/4/2", "soup"), Some(200.0));
+        assert_eq!(reference.best_ns("kernel/4/4", "soup"), None);
     }
 
     #[test]
