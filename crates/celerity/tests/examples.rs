@@ -144,6 +144,15 @@ fn nbody_runs_random_stars() {
 }
 
 #[test]
+fn nbody_computes_the_same_in_groups() {
+    let mut run = on_cluster("nbody", 2, 2);
+    run.args(["--random", "384", "--steps", "3", "--kernel", "group", "--verify"]);
+    assert!(succeed(&mut run).contains("bit for bit"));
+    let message = fail(on_cluster("nbody", 1, 1).args(["--kernel", "group"]));
+    assert!(message.contains("[27] items in groups of [128]"), "{message}");
+}
+
+#[test]
 fn nbody_continues_from_what_it_wrote_and_draws() {
     let folder = Folder::new("nbody_files");
     let (state, picture) = (folder.path("state.csv"), folder.path("orbits.png"));

@@ -22,8 +22,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use celerity::prelude::*;
-use celerity_example_kernels::gravity::{Place, Velocity, drift, energies, kick};
-use clap::Parser;
+use celerity_example_kernels::gravity::{
+    CREW, Place, Velocity, drift, energies, kick, kick_in_groups,
+};
+use clap::{Parser, ValueEnum};
 
 use catalogue::{Body, CatalogueError, G};
 use orbits::Orbits;
@@ -57,6 +59,10 @@ struct Options {
     /// the time in which random stars cross their cluster].
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     dt: Option<f64>,
+    /// How the pull is computed: for runs of bodies, or for groups of 128, of which
+    /// there must be a whole number.
+    #[arg(long, value_enum, default_value_t = Kernel::Row)]
+    kernel: Kernel,
     /// Checks the result: against a sequential program, and whether the Earth is
     /// back at its place if a sidereal year has passed.
     #[arg(long)]
@@ -67,6 +73,14 @@ struct Options {
     /// Where to draw the orbits.
     #[arg(long, value_name = "FILE.png")]
     plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Called for each run of bodies; vectorises.
+    Row,
+    /// Called for groups of bodies, which share those that attract them.
+    Group,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +136,7 @@ struct System {
     velocities: Buffer<Velocity, 1>,
     count: usize,
     softening: f64,
+    kernel: Kernel,
 }
 
 fn main() -> ExitCode {
@@ -140,7 +155,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let orbits = options.plot.is_some().then(|| Orbits::new(problem.bodies.len(), problem.steps));
     let observer = Arc::new(Observer { gathered: Mutex::default(), orbits });
 
-    let outcome = celerity::run(|queue| simulate(queue, &problem, &observer))?;
+    let outcome = celerity::run(|queue| simulate(queue, &problem, options.kernel, &observer))?;
     if !outcome.is_root {
         return Ok(());
     }
@@ -187,6 +202,7 @@ fn pose(options: &Options) -> Result<Problem, Failure> {
 fn simulate(
     queue: &Queue,
     problem: &Problem,
+    kernel: Kernel,
     observer: &Arc<Observer>,
 ) -> celerity::Result<Outcome> {
     let started = Instant::now();
@@ -196,6 +212,7 @@ fn simulate(
         places: queue.buffer_from([places.len()], places)?.named("places"),
         velocities: queue.buffer_from([velocities.len()], velocities)?.named("velocities"),
         softening: problem.softening,
+        kernel,
     };
     system.measure_energy(queue, observer)?;
     let bar = progress_bar(problem.steps, queue.is_root());
@@ -222,13 +239,18 @@ fn simulate(
 
 impl System {
     fn kick(&self, queue: &Queue, dt: f64) -> celerity::Result<()> {
-        let accesses = (
-            self.velocities.read_write(one_to_one()),
-            self.places.read(one_to_one()),
-            self.places.read(all()),
-        );
-        let kick = kick { softening: self.softening, dt };
-        queue.task("kick").launch_rows([self.count], accesses, kick)?;
+        let (task, softening) = (queue.task("kick"), self.softening);
+        let (own, all) = (self.places.read(one_to_one()), self.places.read(all()));
+        let velocities = self.velocities.read_write(one_to_one());
+        match self.kernel {
+            Kernel::Row => {
+                task.launch_rows(self.count, (velocities, own, all), kick { softening, dt })?
+            }
+            Kernel::Group => {
+                let kick = kick_in_groups { softening, dt };
+                task.launch_groups(self.count, CREW, (velocities, all), kick)?
+            }
+        };
         Ok(())
     }
 

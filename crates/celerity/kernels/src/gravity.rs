@@ -1,7 +1,7 @@
 //! Many bodies that attract each other, in SI units: Newton's law, and the kick
 //! and the drift of a leapfrog step.
 
-use celerity_kernel::{Row, WholeView, kernel, math};
+use celerity_kernel::{Local, NdItem, Row, WholeView, kernel, math};
 
 /// Where a body is (metre), and its mass times G (m³ s⁻²): together, since both
 /// are needed of every body that attracts another.
@@ -14,6 +14,9 @@ pub type Velocity = [f64; 3];
 /// keeps its order, so that results do not depend on how the work is split; the
 /// loop over these lanes is what CPUs vectorise, and what GPUs take per thread.
 const LANES: usize = celerity_kernel::abi::RUN;
+
+/// Bodies of a group of [`kick_in_groups`].
+pub const CREW: usize = 128;
 
 /// The change of velocities in a time `dt` (second). `own` are the places of the
 /// bodies whose velocities change, `all` those of all bodies; `softening` (metre)
@@ -34,6 +37,29 @@ pub fn kick(
     for (velocities, own) in velocities.iter_mut().zip(own) {
         accelerate(velocities, &pull_on(own, all.as_slice(), softening), dt);
     }
+}
+
+/// As [`kick`], for one body, in groups of [`CREW`]: each body of a group brings one of
+/// those that attract, and all use all of them. There must be whole groups of bodies.
+#[kernel]
+pub fn kick_in_groups(
+    item: NdItem<'_, 1>,
+    (velocity, all): (&mut Velocity, WholeView<'_, Place, 1>),
+    near: Local<'_, Place, { CREW }>,
+    softening: f64,
+    dt: f64,
+) {
+    let ([at], own) = (item.local_id(), [all[item.id()]]);
+    let mut pull = [[0.0; 1]; 3];
+    for first in (0..all.range()[0]).step_by(CREW) {
+        near.set(at, all[[first + at]]);
+        item.group().barrier();
+        for i in 0..CREW {
+            add_pull(&mut pull, &own, near.get(i), softening);
+        }
+        item.group().barrier();
+    }
+    accelerate(core::array::from_mut(velocity), &pull, dt);
 }
 
 /// The change of places in a time `dt` (second).
@@ -79,27 +105,34 @@ fn potential_at(place: &Place, all: &[Place], softening: f64) -> f64 {
 #[inline]
 #[allow(clippy::needless_range_loop)]
 fn pull_on<const N: usize>(own: &[Place; N], all: &[Place], softening: f64) -> [[f64; N]; 3] {
-    let along = |axis: usize| core::array::from_fn(|lane| own[lane][axis]);
-    let [x, y, z]: [[f64; N]; 3] = [along(0), along(1), along(2)];
-    let softening2 = softening * softening;
-    let [mut pull_x, mut pull_y, mut pull_z] = [[0.0; N]; 3];
+    let mut pull = [[0.0; N]; 3];
     // By index: devices then know that each place is aligned to 16 bytes.
     for i in 0..all.len() {
-        let [other_x, other_y, other_z, gm] = all[i];
-        for lane in 0..N {
-            let (dx, dy, dz) = (other_x - x[lane], other_y - y[lane], other_z - z[lane]);
-            let distance2 = dx * dx + dy * dy + dz * dz;
-            let softened2 = distance2 + softening2;
-            // A body does not pull itself. Selecting afterwards, instead of
-            // skipping, keeps the loop free of branches.
-            let strength = gm / (softened2 * math::sqrt(softened2));
-            let strength = if distance2 > 0.0 { strength } else { 0.0 };
-            pull_x[lane] += strength * dx;
-            pull_y[lane] += strength * dy;
-            pull_z[lane] += strength * dz;
-        }
+        add_pull(&mut pull, own, all[i], softening);
     }
-    [pull_x, pull_y, pull_z]
+    pull
+}
+
+/// Adds the pull of one body on `N` others.
+#[inline]
+fn add_pull<const N: usize>(
+    pull: &mut [[f64; N]; 3],
+    own: &[Place; N],
+    other: Place,
+    softening: f64,
+) {
+    for lane in 0..N {
+        let [dx, dy, dz]: [f64; 3] = core::array::from_fn(|axis| other[axis] - own[lane][axis]);
+        let distance2 = dx * dx + dy * dy + dz * dz;
+        let softened2 = distance2 + softening * softening;
+        // A body does not pull itself. Selecting afterwards, instead of skipping,
+        // keeps the loop free of branches.
+        let strength = other[3] / (softened2 * math::sqrt(softened2));
+        let strength = if distance2 > 0.0 { strength } else { 0.0 };
+        pull[0][lane] += strength * dx;
+        pull[1][lane] += strength * dy;
+        pull[2][lane] += strength * dz;
+    }
 }
 
 #[inline]

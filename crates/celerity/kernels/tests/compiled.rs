@@ -30,6 +30,7 @@ fn kernels() -> Vec<Description> {
         of::<finance::draw_contracts>(),
         of::<finance::black_scholes>(),
         of::<gravity::kick>(),
+        of::<gravity::kick_in_groups>(),
         of::<gravity::drift>(),
         of::<gravity::energies>(),
         of::<groups::matmul>(),
