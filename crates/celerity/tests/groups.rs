@@ -3,7 +3,7 @@
 
 use celerity::prelude::*;
 use celerity::{Error, Group, Local, NdItem, NeighborhoodItem, kernel, kernels};
-use celerity_example_kernels::groups::{SUMMANDS, TILE, group_sum, matmul};
+use celerity_example_kernels::groups::{BINS, SUMMANDS, TILE, group_sum, histogram, matmul};
 
 /// The kernels of this file are for CPUs.
 static MODULE: kernels::Module =
@@ -64,6 +64,25 @@ fn a_tiled_product_equals_the_naive_one() {
             Ok(queue.fence(&c)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(product.unwrap(), expected, "{cluster:?}");
+    }
+}
+
+#[test]
+fn items_of_a_group_count_together() {
+    let values: Vec<u32> = (0..4 * BINS as u32).map(|i| i * i % 100).collect();
+    let mut expected = vec![0; values.len()];
+    for (at, value) in values.iter().enumerate() {
+        expected[at / BINS * BINS + *value as usize % BINS] += 1;
+    }
+    for cluster in CLUSTERS {
+        let counts = on_cluster(cluster, |queue| {
+            let values = queue.buffer_from(values.len(), values.clone())?;
+            let counts = queue.buffer::<u32, 1>(values.range());
+            let accesses = (counts.write(one_to_one()), values.read(one_to_one()));
+            queue.task("count").launch_groups(values.range(), BINS, accesses, histogram)?;
+            Ok(queue.fence(&counts)?.wait()?.as_slice().to_vec())
+        });
+        assert_eq!(counts.unwrap(), expected, "{cluster:?}");
     }
 }
 

@@ -113,7 +113,9 @@ pub trait Kernel: Copy + Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
-            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
+            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`",
+    note = "a kernel over an `Item` is launched by `launch`, over a `Row` by `launch_rows`, over an \
+            `NdItem` by `launch_groups`"
 )]
 pub trait ItemKernel<const K: usize, Views>: Kernel {
     /// Runs one item on the host.
@@ -126,7 +128,9 @@ pub trait ItemKernel<const K: usize, Views>: Kernel {
     message = "the kernel `{Self}` does not take these views per row: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&[T]` and \
             `&mut [T]` for `one_to_one`, `NeighborhoodRow` for the neighbourhoods, `WholeView` \
-            for `all`"
+            for `all`",
+    note = "a kernel over an `Item` is launched by `launch`, over a `Row` by `launch_rows`, over an \
+            `NdItem` by `launch_groups`"
 )]
 pub trait RowKernel<const K: usize, Views>: Kernel {
     /// Runs one row on the host.
@@ -139,7 +143,8 @@ pub trait RowKernel<const K: usize, Views>: Kernel {
     message = "the kernel `{Self}` does not take these views per item of a group: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
             for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`",
-    note = "a kernel is launched in groups if its first parameter is an `NdItem`"
+    note = "a kernel over an `Item` is launched by `launch`, over a `Row` by `launch_rows`, over an \
+            `NdItem` by `launch_groups`"
 )]
 pub trait GroupKernel<const K: usize, Views>: Kernel {
     /// Runs one item on the host. `local` is the memory of its group, with

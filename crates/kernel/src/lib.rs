@@ -42,7 +42,7 @@ pub use bounds::{Bounds, Layout, OuterIndex};
 pub use group::{Group, Meeting, NdItem};
 pub use item::{Item, Row};
 pub use kernel::{GroupKernel, ItemKernel, Kernel, RowKernel};
-pub use local::{Local, LocalArray, LocalMemory};
+pub use local::{Integer, Local, LocalArray, LocalMemory};
 pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::{Line, PartView};

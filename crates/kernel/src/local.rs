@@ -52,6 +52,26 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     }
 }
 
+impl<T: Integer, const N: usize> Local<'_, T, N> {
+    /// Adds to the value at `index`, as one step that no other item comes between, and
+    /// returns what it was. Wraps around where `T` ends.
+    ///
+    /// # Panics
+    /// If there is no such value.
+    #[inline]
+    #[track_caller]
+    pub fn fetch_add(&self, index: usize, value: T) -> T {
+        check::<N>(index);
+        self.add(index, value)
+    }
+}
+
+/// Integers that items of a group may count with: of 32 and 64 bits; sealed. Of floats
+/// the sum would depend on the order.
+pub trait Integer: Scalar + sealed::Wrapping {}
+
+impl<T: Scalar + sealed::Wrapping> Integer for T {}
+
 #[inline]
 #[track_caller]
 fn check<const N: usize>(index: usize) {
@@ -71,6 +91,17 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline]
     fn store(&self, index: usize, value: T) {
         self.cells[index].set(value);
+    }
+
+    /// All items of a group are on one thread, so nobody comes between.
+    #[inline]
+    fn add(&self, index: usize, value: T) -> T
+    where
+        T: Integer,
+    {
+        let before = self.load(index);
+        self.store(index, before.plus(value));
+        before
     }
 }
 
@@ -98,6 +129,15 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
             crate::device::shared::store(self.address + (index * size_of::<T>()) as u32, value);
         }
     }
+
+    #[inline(always)]
+    fn add(&self, index: usize, value: T) -> T
+    where
+        T: Integer,
+    {
+        // SAFETY: `check` has found the index inside, and `T` is an integer.
+        unsafe { crate::device::shared::add(self.address + (index * size_of::<T>()) as u32, value) }
+    }
 }
 
 impl<T, const N: usize> fmt::Debug for Local<'_, T, N> {
@@ -122,6 +162,24 @@ impl<T: Scalar, const N: usize> LocalArray for Local<'_, T, N> {
 mod sealed {
     pub trait Sealed {}
     impl<T, const N: usize> Sealed for super::Local<'_, T, N> {}
+
+    pub trait Wrapping {
+        #[must_use]
+        fn plus(self, other: Self) -> Self;
+    }
+
+    macro_rules! wrapping {
+        ($($integer:ty)*) => {$(
+            impl Wrapping for $integer {
+                #[inline]
+                fn plus(self, other: Self) -> Self {
+                    self.wrapping_add(other)
+                }
+            }
+        )*};
+    }
+
+    wrapping!(u32 i32 u64 i64 usize isize);
 }
 
 /// The memory of one group on a host, from which a kernel takes its arrays.
@@ -180,6 +238,15 @@ mod tests {
         ones.set(3, 1.0);
         others.set(1, [2.0, 3.0]);
         assert_eq!((memory.array::<f32, 4>(0).get(3), others.get(1)), (1.0, [2.0, 3.0]));
+    }
+
+    #[test]
+    fn sums_wrap_around() {
+        let mut memory = Aligned([0xff; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        let count: Local<'_, u32, 2> = memory.array(0);
+        assert_eq!((count.fetch_add(1, 3), count.get(1)), (u32::MAX, 2));
     }
 
     #[test]

@@ -56,3 +56,22 @@ pub fn group_sum(
     item.group().barrier();
     *sum = partial.get(0);
 }
+
+/// How many items a group of [`histogram`] has, and kinds of values.
+pub const BINS: usize = 64;
+
+/// For each group of [`BINS`] values how often each kind, modulo `BINS`, is among them:
+/// the `i`-th item of a group gets the count of kind `i`.
+#[kernel]
+pub fn histogram(
+    item: NdItem<'_, 1>,
+    (count, value): (&mut u32, &u32),
+    counts: Local<'_, u32, { BINS }>,
+) {
+    let [at] = item.local_id();
+    counts.set(at, 0);
+    item.group().barrier();
+    counts.fetch_add(*value as usize % BINS, 1);
+    item.group().barrier();
+    *count = counts.get(at);
+}

@@ -35,6 +35,7 @@ fn kernels() -> Vec<Description> {
         of::<gravity::energies>(),
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
+        of::<groups::histogram>(),
         of::<linear::fill<f32>>(),
         of::<linear::fill<u32>>(),
         of::<linear::saxpy<f32>>(),
@@ -100,6 +101,7 @@ fn groups_share_memory_and_wait() {
         let body = body(entry);
         assert!(body.contains("bar.sync") && body.contains(load), "{entry}: {body}");
     }
+    assert!(body("histogram").contains("atom.shared.add.u32"));
 }
 
 #[test]

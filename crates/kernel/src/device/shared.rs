@@ -3,7 +3,7 @@
 //! N-body kernel an eighth of its speed.
 
 use core::arch::asm;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, transmute_copy};
 
 /// Where the launch's dynamic shared memory begins.
 #[inline(always)]
@@ -60,6 +60,34 @@ pub(crate) unsafe fn store<T: Copy>(address: u32, value: T) {
     for at in (0..size_of::<T>()).step_by(piece) {
         // SAFETY: the pieces make up the value.
         unsafe { store_piece(address + at as u32, from.add(at), piece) };
+    }
+}
+
+/// Adds to the integer at `address`, as one step, and returns what it was.
+///
+/// # Safety
+/// As [`load`], and `T` is an integer of 32 or 64 bits.
+#[inline(always)]
+pub(crate) unsafe fn add<T: Copy>(address: u32, value: T) -> T {
+    macro_rules! add {
+        ($instruction:literal, $class:ident, $bits:ty) => {
+            // SAFETY: passed on; signed integers are added as unsigned ones are.
+            unsafe {
+                let before: $bits;
+                asm!(
+                    concat!($instruction, " {before}, [{address}], {value};"),
+                    before = out($class) before,
+                    address = in(reg32) address,
+                    value = in($class) transmute_copy::<T, $bits>(&value),
+                    options(nostack, preserves_flags),
+                );
+                transmute_copy(&before)
+            }
+        };
+    }
+    match size_of::<T>() {
+        8 => add!("atom.shared.add.u64", reg64, u64),
+        _ => add!("atom.shared.add.u32", reg32, u32),
     }
 }
 
