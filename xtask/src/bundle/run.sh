@@ -37,18 +37,33 @@ counts() {
     done
 }
 
-# What makes a program run on `$1` nodes of `$2` GPUs.
+# What makes a program run on `$1` nodes of `$2` GPUs, in one process.
 on() {
     gpus=(env CELERITY_PLATFORM=cuda "CELERITY_NODES=$1" "CELERITY_DEVICES=$2")
 }
 
+# The same, with a process for each node.
+launch() {
+    gpus=(mpirun -n "$1" "${as_root[@]}" --oversubscribe env CELERITY_PLATFORM=cuda "CELERITY_DEVICES=$2")
+}
+as_root=()
+if ((EUID == 0)); then as_root=(--allow-run-as-root); fi
+
+# Whether the programs were built for nodes as processes.
+knows_mpi() {
+    ldd "$bin/wave_sim" | grep -q libmpi
+}
+
+# Every example, with its result compared, by the prefix in `gpus`.
 verify() {
-    local what="$1 nodes x $2 GPUs" picture="$scratch/wave.png"
-    on "$1" "$2"
+    local what=$1 picture="$scratch/picture.png"
     check "wave_sim, $what" "${gpus[@]}" "$bin/wave_sim" --size 509 --steps 60 --verify --out "$picture"
     check "wave_sim per item, $what" "${gpus[@]}" "$bin/wave_sim" --size 253 --steps 60 --verify --kernel item --out "$picture"
     check "nbody, $what" "${gpus[@]}" "$bin/nbody" --verify
     check "matmul, $what" "${gpus[@]}" "$bin/matmul" --size 512 --steps 2 --verify
+    check "rsim, $what" "${gpus[@]}" "$bin/rsim" --verify --out "$picture"
+    check "rsim without lookahead, $what" "${gpus[@]}" env CELERITY_LOOKAHEAD=none "$bin/rsim" --verify --out "$picture"
+    check "black_scholes, $what" "${gpus[@]}" "$bin/black_scholes" --verify
 }
 
 tests() {
@@ -57,8 +72,12 @@ tests() {
     on 1 1
     check "kernels of one source" "${gpus[@]}" "$bin/single_source"
     for count in $(counts); do
-        verify 1 "$count"
-        if ((count > 1)); then verify 2 $((count / 2)); fi
+        on 1 "$count" && verify "$count GPUs"
+        if ((count < 2)); then continue; fi
+        on 2 $((count / 2)) && verify "2 nodes x $((count / 2)) GPUs"
+        if knows_mpi; then
+            launch 2 $((count / 2)) && verify "2 processes x $((count / 2)) GPUs"
+        fi
     done
 }
 

@@ -21,7 +21,10 @@ pub(super) struct Stage<'a> {
 }
 
 /// What examples are told so that they do not take long; others just verify.
-const EXAMPLES: [(&str, &[&str]); 2] = [
+const EXAMPLES: [(&str, &[&str]); 5] = [
+    ("black_scholes", &["--options", "20000", "--steps", "3"]),
+    ("matmul", &["--size", "128", "--steps", "2"]),
+    ("rsim", &["--edge", "5", "--steps", "20"]),
     ("wave_sim", &["--size", "61", "--steps", "40"]),
     ("nbody", &["--steps", "24", "--dt", "14400"]),
 ];
