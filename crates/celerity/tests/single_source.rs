@@ -74,3 +74,20 @@ fn an_element_outside_of_the_declared_part_is_not_read() {
         assert!(text.contains("\"outside\"") && text.contains("declared"), "{text}");
     }
 }
+
+#[test]
+fn a_panic_beside_a_barrier_ends_the_task_and_devices_stay_usable() {
+    let turned = |queue: &Queue, fragile: usize| {
+        let cells = queue.buffer_from(3200, (0..3200).collect::<Vec<u32>>())?;
+        let (accesses, turn) = (cells.read_write(one_to_one()), faults::turn { fragile });
+        queue.task("turn").launch_groups(3200, 32, accesses, turn)?;
+        Ok(queue.fence(&cells)?.wait()?.as_slice().to_vec())
+    };
+    for text in failures(|queue| turned(queue, 1234).map(drop)) {
+        assert!(text.contains("\"turn\"") && text.contains("glass among others"), "{text}");
+    }
+    let expected: Vec<u32> = (0..3200).map(|at| at / 32 * 32 + 31 - at % 32).collect();
+    for cluster in clusters() {
+        assert_eq!(cluster.run(|queue| turned(queue, 3200)).unwrap(), expected);
+    }
+}

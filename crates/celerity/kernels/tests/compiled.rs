@@ -27,6 +27,7 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_step_row>(),
         of::<faults::number>(),
         of::<faults::look>(),
+        of::<faults::turn>(),
         of::<finance::draw_contracts>(),
         of::<finance::black_scholes>(),
         of::<gravity::kick>(),
