@@ -120,9 +120,9 @@ impl<const K: usize> Group<'_, K> {
     /// Waits until every item of the group is here. What any of them has written to
     /// [`Local`](crate::Local) memory before, all of them read after.
     ///
-    /// All items of a group must come to the same barriers, equally often: a barrier
-    /// in a branch or loop that only some items take is an error on CPUs, and
-    /// undefined waiting on GPUs.
+    /// All items of a group must come to the same barriers, equally often. A barrier in
+    /// a branch or loop that only some items take is an error on CPUs; GPUs cannot
+    /// tell, and go on too early or never. An item that has panicked is not waited for.
     #[inline]
     #[track_caller]
     pub fn barrier(&self) {
