@@ -50,9 +50,7 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
         check::<N>(index);
         self.store(index, value);
     }
-}
 
-impl<T: Integer, const N: usize> Local<'_, T, N> {
     /// Adds to the value at `index`, as one step that no other item comes between, and
     /// returns what it was. Wraps around where `T` ends.
     ///
@@ -60,17 +58,23 @@ impl<T: Integer, const N: usize> Local<'_, T, N> {
     /// If there is no such value.
     #[inline]
     #[track_caller]
-    pub fn fetch_add(&self, index: usize, value: T) -> T {
+    pub fn fetch_add(&self, index: usize, value: T) -> T
+    where
+        T: Integer,
+    {
         check::<N>(index);
         self.add(index, value)
     }
 }
 
-/// Integers that items of a group may count with: of 32 and 64 bits; sealed. Of floats
-/// the sum would depend on the order.
+/// Integers that items of a group may count with: of 32 and 64 bits; sealed.
+#[diagnostic::on_unimplemented(
+    message = "items of a group cannot add to a `{Self}`",
+    label = "no integer of 32 or 64 bits",
+    note = "of floats the sum would depend on who comes first: let each item write a value of its \
+            own, wait at a barrier, and add them in order"
+)]
 pub trait Integer: Scalar + sealed::Wrapping {}
-
-impl<T: Scalar + sealed::Wrapping> Integer for T {}
 
 #[inline]
 #[track_caller]
@@ -170,6 +174,7 @@ mod sealed {
 
     macro_rules! wrapping {
         ($($integer:ty)*) => {$(
+            impl super::Integer for $integer {}
             impl Wrapping for $integer {
                 #[inline]
                 fn plus(self, other: Self) -> Self {
