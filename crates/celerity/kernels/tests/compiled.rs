@@ -106,6 +106,16 @@ fn groups_share_memory_and_wait() {
 }
 
 #[test]
+#[cfg(feature = "fast")]
+fn fast_arithmetic_is_contracted_and_approximate() {
+    for entry in ["wave_step", "kick", "multiply", "matmul", "saxpy_f32"] {
+        assert!(body(entry).contains("fma."), "{entry} has nothing fused");
+    }
+    assert!(body("black_scholes").contains(".approx."), "nothing is approximate");
+}
+
+#[test]
+#[cfg(not(feature = "fast"))]
 fn strict_arithmetic_is_not_contracted() {
     for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul", "saxpy_f32"] {
         assert!(!body(entry).contains("fma."), "{entry} has fused what the source keeps apart");
