@@ -22,7 +22,7 @@ pub use describe::{
 pub use geometry::{Geometry, GroupError, check_groups};
 pub use local::{LocalParameter, local_offset};
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
-pub use place::{Place, Thread, visit};
+pub use place::{Place, Seat, Thread, seat, visit};
 pub use pointer::{DevicePointer, Exclusive, Shared};
 pub use ptx::{Entry, SignatureError, check_signature, entries};
 pub use record::{Failure, Record};

@@ -7,7 +7,7 @@ use core::panic::{Location, PanicInfo};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::record::{CLAIMED, COMPLETE, EMPTY, FILE, KERNEL, MESSAGE, Source, TEXT_BYTES};
-use crate::abi::{LaunchBlock, Place, Thread, first, visit};
+use crate::abi::{LaunchBlock, Place, Seat, Thread, seat, visit};
 use crate::group::NdItem;
 use crate::item::Item;
 
@@ -41,17 +41,8 @@ pub fn run_groups<const K: usize>(
     call: impl FnOnce(Place<K>, NdItem<'static, K>),
 ) {
     leave_whereabouts(kernel, launch, 1, K);
-    let Thread { block, thread, threads } = thread();
-    let offset: [usize; K] = first(launch.offset);
-    let along =
-        |axes: [u32; 3]| -> [usize; K] { core::array::from_fn(|dim| axes[K - 1 - dim] as usize) };
-    let (block, local, size) = (along(block), along(thread), along(threads));
-    let start = core::array::from_fn(|dim| offset[dim] + block[dim] * size[dim] + local[dim]);
-    let group = core::array::from_fn(|dim| offset[dim] / size[dim] + block[dim]);
-    let global = first(launch.global);
-    // Neighbourhoods check where they end, everywhere.
-    let place = Place { start, len: 1, global, interior: false, aligned: false };
-    call(place, NdItem::from_parts(Item::new(start, global), local, group, size));
+    let Seat { place, local, group, size } = seat(launch, &thread());
+    call(place, NdItem::from_parts(Item::new(place.start, place.global), local, group, size));
 }
 
 /// Waits for all threads of the block, and makes what they wrote to shared memory

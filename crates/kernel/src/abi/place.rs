@@ -30,6 +30,35 @@ pub struct Place<const K: usize> {
     pub aligned: bool,
 }
 
+/// The one item that a thread takes of a launch whose blocks are groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat<const K: usize> {
+    /// The item.
+    pub place: Place<K>,
+    /// Its index in its group.
+    pub local: [usize; K],
+    /// The group's index in the whole index space.
+    pub group: [usize; K],
+    /// The group's size.
+    pub size: [usize; K],
+}
+
+/// The item that `thread` takes of a launch over `K` dimensions whose blocks are groups.
+/// No thread is beyond the chunk, and no path depends on the thread: groups can meet.
+#[inline]
+#[must_use]
+pub fn seat<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> Seat<K> {
+    let along =
+        |axes: [u32; 3]| -> [usize; K] { core::array::from_fn(|dim| axes[K - 1 - dim] as usize) };
+    let (block, local, size) = (along(thread.block), along(thread.thread), along(thread.threads));
+    let (offset, global): ([usize; K], [usize; K]) = (first(launch.offset), first(launch.global));
+    let start = core::array::from_fn(|dim| offset[dim] + block[dim] * size[dim] + local[dim]);
+    let group = core::array::from_fn(|dim| offset[dim] / size[dim] + block[dim]);
+    // Neighbourhoods look where their buffer ends, everywhere.
+    let place = Place { start, len: 1, global, interior: false, aligned: false };
+    Seat { place, local, group, size }
+}
+
 impl Thread {
     /// The thread's position along one axis of the launch.
     #[inline]
@@ -215,6 +244,23 @@ mod tests {
                 visit.2 == ((5..7).contains(&y) && (9..20).contains(&x))
             })
         );
+    }
+
+    #[test]
+    fn every_item_has_one_seat_in_its_group() {
+        let shape = Geometry::in_blocks([6, 4, 4], [3, 2, 2]).unwrap();
+        let block = LaunchBlock { offset: [2, 4, 9], ..launch([4, 4, 6], 1) };
+        let seats: BTreeMap<_, _> = threads(&shape)
+            .map(|thread| seat::<3>(&block, &thread))
+            .map(|seat| (seat.place.start, seat))
+            .collect();
+        let all = (2..6).flat_map(|z| (4..8).flat_map(move |y| (9..15).map(move |x| [z, y, x])));
+        assert!(seats.keys().copied().eq(all));
+        for (item, Seat { local, group, size, .. }) in seats {
+            assert_eq!(size, [2, 2, 3]);
+            assert_eq!(item, [0, 1, 2].map(|dim| group[dim] * size[dim] + local[dim]));
+            assert!((0..3).all(|dim| local[dim] < size[dim]), "{item:?}");
+        }
     }
 
     #[test]
