@@ -19,6 +19,10 @@ use crate::threads;
 /// many short jobs does not keep a thread from the others.
 const BURST: usize = 16;
 
+/// Copies of at most so many bytes are made by whoever puts them on an idle lane: to wake
+/// another thread for them takes longer.
+const SHORT: u64 = 16 << 10;
+
 /// Where a lane's jobs run.
 pub(super) enum Place {
     /// On the pool that all lanes share, while there are jobs.
@@ -52,8 +56,14 @@ impl Lane {
         Self { place, state: Mutex::default(), changed: Condvar::new(), outbox }
     }
 
+    /// Appends a job. One caller at a time.
     pub(super) fn push(self: &Arc<Self>, job: Job) {
         let mut state = lock(&self.state);
+        if is_short(&job) && !state.running && !state.halted {
+            state.running = true;
+            drop(state);
+            return self.run_here(job);
+        }
         state.queue.push_back(job);
         if state.running || state.halted {
             return;
@@ -64,6 +74,13 @@ impl Lane {
             Place::Pool(pool) => self.take_turn(pool),
             Place::OwnThread => self.wake_thread(),
         }
+    }
+
+    /// Runs a job on an idle lane that has been marked as running.
+    fn run_here(&self, job: Job) {
+        self.report(|| run(job));
+        let next = self.take_next();
+        debug_assert!(next.is_none(), "who pushes is here");
     }
 
     /// Stops after the running job; returns what has not started, to be
@@ -168,6 +185,15 @@ impl Lane {
             self.outbox.bell().wake();
         }
         None
+    }
+}
+
+fn is_short(job: &Job) -> bool {
+    match job {
+        Job::Copy { elements, elem_size, .. } => {
+            elements.volume().saturating_mul(*elem_size) <= SHORT
+        }
+        Job::Kernel { .. } | Job::Host { .. } => false,
     }
 }
 

@@ -4,8 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};
 
+use celerity_regions::Box3;
+
 use super::*;
 use crate::backend::Arguments;
+use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, Target};
 use crate::sync::lock;
 use crate::work::HostFunction;
@@ -274,4 +277,38 @@ fn kernels_get_the_memory_that_they_are_bound_to() {
     // SAFETY: eight bytes, and the kernel has completed.
     let contents = unsafe { std::slice::from_raw_parts(base.as_ptr(), 8) };
     assert_eq!(contents, [0, 0, 1, 1, 1, 0, 0, 0]);
+}
+
+/// Copies the first `len` bytes.
+fn copy(from: &mut [u8], to: &mut [u8], len: usize) -> Job {
+    let array = |bytes: &mut [u8]| {
+        let extent = Box3::from_range([bytes.len()]);
+        ElementArray { base: BasePtr::of_mut_slice(bytes), extent }
+    };
+    let (source, target) = (array(from), array(to));
+    Job::Copy { source, target, elements: Box3::from_range([len]), elem_size: 1 }
+}
+
+#[test]
+fn short_copies_on_idle_lanes_are_made_at_once() {
+    // A pool whose only thread is busy.
+    let mut backend = backend(1, None);
+    let (gate, opened) = std::sync::mpsc::channel::<()>();
+    enqueue(&mut backend, 0, 0, host(move || assert!(opened.recv().is_err())));
+    let (mut from, mut to) = (vec![7; 1 << 20], vec![0; 1 << 20]);
+    for (lane, instruction, len) in [(1, 1, 100), (1, 2, 1 << 20), (0, 3, 100)] {
+        let job = copy(&mut from, &mut to, len);
+        // SAFETY: the memory outlives the reports, awaited below. The pool's only thread
+        // makes one copy after the other, behind the one that is made here.
+        unsafe {
+            backend.enqueue(LaneId::from_slot(lane), InstructionId::from_index(instruction), job)
+        };
+    }
+    let mut done = Vec::new();
+    backend.poll(&mut done);
+    let told: Vec<_> = done.iter().map(|completion| completion.instruction.index()).collect();
+    assert_eq!(told, [1], "one is long, one is behind another job");
+    drop(gate);
+    completions(&mut backend, 3);
+    assert_eq!(to, from);
 }
