@@ -174,11 +174,10 @@ impl NodeFrontend {
         if spec.work.extent().is_empty() {
             return Ok(program.newest);
         }
-        let declared = program.graph.declare(spec)?;
         let Program { graph, batch, warnings, .. } = &mut *program;
+        let (task, found) = graph.submit(spec, batch)?;
         let room = MOST_WARNINGS.saturating_sub(warnings.len());
-        warnings.extend(declared.warnings().iter().take(room).cloned());
-        let task = graph.commit(declared, batch);
+        warnings.extend(found.into_iter().take(room));
         self.send_tasks(&mut program, Some(payload));
         Ok(task)
     }
