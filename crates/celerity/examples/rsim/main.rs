@@ -150,9 +150,12 @@ impl Room {
         let accesses =
             (self.row.write(one_to_one()), self.patches.read(all()), self.history.read(earlier));
         let radiosity = radiosity { step, edge: self.edge };
-        queue.task("radiosity").launch([1, width], accesses, radiosity)?;
+        // The space is one row: its columns are what devices share.
+        let columns = Hint::SplitAlong(1);
+        queue.task("radiosity").hint(columns).launch([1, width], accesses, radiosity)?;
         let accesses = (self.history.write(one_to_one()), self.row.read(slice(0)));
-        queue.task("append").offset([step, 0]).launch([1, width], accesses, append)?;
+        let append_row = queue.task("append").hint(columns).offset([step, 0]);
+        append_row.launch([1, width], accesses, append)?;
         Ok(())
     }
 }

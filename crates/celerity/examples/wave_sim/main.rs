@@ -80,6 +80,7 @@ struct Outcome {
     is_root: bool,
     nodes: usize,
     devices: usize,
+    /// Of all steps, without the last picture.
     elapsed: Duration,
 }
 
@@ -145,15 +146,13 @@ fn simulate(
         }
         bar.inc(1);
     }
+    queue.barrier()?;
+    let elapsed = started.elapsed();
     shoot_last(queue, &current, film, frame, field)?;
     queue.barrier()?;
     bar.finish_and_clear();
-    Ok(Outcome {
-        is_root: queue.is_root(),
-        nodes: queue.nodes(),
-        devices: queue.devices(),
-        elapsed: started.elapsed(),
-    })
+    let (nodes, devices) = (queue.nodes(), queue.devices());
+    Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
 fn fill(queue: &Queue, u: &Buffer<f32, 2>, size: usize) -> celerity::Result<()> {
