@@ -110,8 +110,9 @@ pub(super) fn parameter_bytes(
     Ok(Some(end as u64))
 }
 
-/// More dynamic shared memory than this has to be asked for.
-const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
+/// More dynamic shared memory than this has to be asked for. The limit is 48 KiB
+/// together with what a module has of its own, which is some bytes.
+const SHARED_WITHOUT_ASKING: u32 = 47 << 10;
 
 /// Launches.
 ///
