@@ -8,8 +8,8 @@ use celerity_benches::counting::CountingAllocator;
 use celerity_cdag::{CommandGraphConfig, NodeId};
 use celerity_executor::{
     Activity, AllocError, Backend, BasePtr, BoundMemory, Completion, CpuPool, DeviceKernel, Engine,
-    Executor, Job, LaneGroup, LaneId, LaneLayout, Order, Payload, Scheduler, Submission, Target,
-    Time, Waker, local_cluster,
+    Executor, Job, LaneGroup, LaneId, LaneJob, LaneLayout, Order, Payload, Scheduler, Submission,
+    Target, Time, Waker, local_cluster,
 };
 use celerity_idag::{InstructionGraph, InstructionGraphConfig, InstructionId, MemoryId};
 use celerity_regions::Box3;
@@ -75,7 +75,7 @@ impl Backend for Instant {
 
     unsafe fn free(&mut self, _: MemoryId, _: BasePtr) {}
 
-    unsafe fn enqueue(&mut self, _: LaneId, instruction: InstructionId, job: Job) {
+    unsafe fn enqueue(&mut self, _: LaneId, instruction: InstructionId, job: Job, _: &[LaneJob]) {
         drop(job);
         self.done.push(Completion { instruction, panic: None, span: None });
     }
