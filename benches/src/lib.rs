@@ -4,13 +4,14 @@
 //! [`topologies`] and [`endless`] programs, the graph layers as a [`pipeline`]
 //! without an executor, on one thread or [`threaded`], a [`central`] scheduler
 //! to compare them with, the lists of [`graph_cases`], [`dependency_cases`] and
-//! [`region_cases`], and what counts memory: a [`counting`] allocator and the
-//! process's [`resident`] size.
+//! [`region_cases`], what counts memory: a [`counting`] allocator and the
+//! process's [`resident`] size; and curves as a [`figure`].
 
 pub mod central;
 pub mod counting;
 pub mod dependency_cases;
 pub mod endless;
+pub mod figure;
 pub mod graph_cases;
 mod layers;
 pub mod pipeline;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
+use celerity_benches::figure::{self, Axes, COLORS, RGBColor};
 use clap::Parser;
 use plotters::drawing::DrawingAreaErrorKind;
-use plotters::prelude::*;
 use serde_json::Value;
 
 /// Draws what scheduling costs on 1 to 1024 nodes.
@@ -45,8 +45,8 @@ struct Curve {
     filled: bool,
 }
 
-const RED: RGBColor = RGBColor(0xb2, 0x18, 0x2b);
-const BLUE: RGBColor = RGBColor(0x21, 0x66, 0xac);
+const RED: RGBColor = COLORS[0];
+const BLUE: RGBColor = COLORS[1];
 
 const CURVES: [Curve; 4] = [
     Curve {
@@ -98,8 +98,7 @@ fn run(options: &Options) -> Result<(), Error> {
     for curve in &CURVES {
         curves.push((curve, points(&results, curve)?));
     }
-    let mut picture = String::new();
-    draw(&curves, &mut picture)?;
+    let picture = draw(curves)?;
     let path = &options.figure;
     let written = path.parent().map_or(Ok(()), fs::create_dir_all);
     written
@@ -129,70 +128,14 @@ fn points(results: &Value, curve: &Curve) -> Result<Vec<Point>, Error> {
     Ok(points)
 }
 
-const SIZE: (u32, u32) = (800, 520);
-
-fn draw(curves: &[(&Curve, Vec<Point>)], picture: &mut String) -> Result<(), Error> {
-    let area = SVGBackend::with_string(picture, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
-    let nodes: Vec<f64> = (0..=10).map(|doublings| f64::from(1 << doublings)).collect();
-    let durations: Vec<f64> = (0..=6).map(|decades| 10f64.powi(decades)).collect();
-    let mut chart = ChartBuilder::on(&area)
-        .margin(16)
-        .x_label_area_size(48)
-        .y_label_area_size(76)
-        .build_cartesian_2d(
-            (0.9..1150.0).log_scale().with_key_points(nodes),
-            (0.5..1_000_000.0).log_scale().with_key_points(durations),
-        )?;
-    let text = ("sans-serif", 16).into_font().color(&BLACK);
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(BLACK.mix(0.12))
-        .x_labels(16)
-        .y_labels(16)
-        .x_label_formatter(&|nodes| format!("{nodes}"))
-        .y_label_formatter(&|micros| duration(*micros))
-        .x_desc("nodes")
-        .y_desc("scheduling time per task")
-        .label_style(text.clone())
-        .axis_desc_style(text.clone())
-        .draw()?;
-    for (curve, points) in curves {
-        let line = curve.color.stroke_width(2);
-        let disc = || Circle::new((0, 0), 4, curve.color.filled());
-        // A disc without an inside is a ring.
-        let inside = || Circle::new((0, 0), if curve.filled { 0 } else { 2 }, WHITE.filled());
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), line))?
-            .label(curve.label)
-            .legend(move |(x, y)| {
-                let sample = PathElement::new([(-12, 0), (12, 0)], line);
-                EmptyElement::at((x + 12, y)) + sample + disc() + inside()
-            });
-        let marks = points.iter().map(|&point| EmptyElement::at(point) + disc() + inside());
-        chart.draw_series(marks)?;
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .margin(12)
-        .legend_area_size(32)
-        .background_style(WHITE)
-        .border_style(BLACK.mix(0.3))
-        .label_font(text)
-        .draw()?;
-    area.present()?;
-    Ok(())
-}
-
-/// Microseconds in a readable unit.
-fn duration(micros: f64) -> String {
-    match micros {
-        1e6.. => format!("{} s", micros / 1e6),
-        1e3.. => format!("{} ms", micros / 1e3),
-        _ => format!("{micros} µs"),
-    }
+fn draw(curves: Vec<(&Curve, Vec<Point>)>) -> Result<String, Error> {
+    let curve = |(curve, points): (&Curve, _)| {
+        let Curve { label, color, filled, .. } = *curve;
+        figure::Curve { label, color, filled, points }
+    };
+    let curves: Vec<_> = curves.into_iter().map(curve).collect();
+    let axes = Axes { nodes: 1024, micros: 0.5..1e6, title: "scheduling time per task" };
+    Ok(figure::draw(&axes, &curves)?)
 }
 
 #[cfg(test)]
@@ -223,15 +166,11 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_says_what_its_curves_and_axes_are() {
+    fn the_picture_names_all_curves() {
         let results = results();
         let curves: Vec<_> =
             CURVES.iter().map(|curve| (curve, points(&results, curve).unwrap())).collect();
-        let mut picture = String::new();
-        draw(&curves, &mut picture).unwrap();
-        let words = CURVES.map(|curve| curve.label);
-        for word in words.into_iter().chain(["nodes", "1024", "1 µs", "100 ms"]) {
-            assert!(picture.contains(word), "{word}");
-        }
+        let picture = draw(curves).unwrap();
+        assert!(CURVES.iter().all(|curve| picture.contains(curve.label)), "{picture}");
     }
 }

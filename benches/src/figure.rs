@@ -1,0 +1,144 @@
+//! Curves over a number of nodes, as SVG pictures. Knows nothing of what they stand for.
+
+use std::io;
+use std::ops::Range;
+
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::prelude::*;
+
+pub use plotters::style::RGBColor;
+
+/// A line with a mark at each point.
+#[derive(Clone, Debug)]
+pub struct Curve<'a> {
+    /// What it shows.
+    pub label: &'a str,
+    /// Its colour.
+    pub color: RGBColor,
+    /// Whether points are drawn as discs, not as rings.
+    pub filled: bool,
+    /// Nodes and microseconds, in order.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Both axes are logarithmic.
+#[derive(Clone, Debug)]
+pub struct Axes<'a> {
+    /// The most nodes, a power of two.
+    pub nodes: u32,
+    /// The ends of the vertical axis, in microseconds.
+    pub micros: Range<f64>,
+    /// What the vertical axis shows.
+    pub title: &'a str,
+}
+
+/// Colours that go together.
+pub const COLORS: [RGBColor; 4] = [
+    RGBColor(0xb2, 0x18, 0x2b),
+    RGBColor(0x21, 0x66, 0xac),
+    RGBColor(0x1b, 0x78, 0x37),
+    RGBColor(0x76, 0x2a, 0x83),
+];
+
+const SIZE: (u32, u32) = (800, 520);
+
+/// The picture, as text.
+///
+/// # Errors
+/// If the drawing library refuses something, such as an empty range.
+pub fn draw(
+    axes: &Axes<'_>,
+    curves: &[Curve<'_>],
+) -> Result<String, DrawingAreaErrorKind<io::Error>> {
+    let mut picture = String::new();
+    draw_on(&SVGBackend::with_string(&mut picture, SIZE).into_drawing_area(), axes, curves)?;
+    Ok(picture)
+}
+
+fn draw_on(
+    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
+    axes: &Axes<'_>,
+    curves: &[Curve<'_>],
+) -> Result<(), DrawingAreaErrorKind<io::Error>> {
+    area.fill(&WHITE)?;
+    let doublings = 0..=axes.nodes.ilog2();
+    let nodes: Vec<f64> = doublings.map(|doublings| f64::from(1 << doublings)).collect();
+    let durations: Vec<f64> = (-1..=6).map(|decades| 10f64.powi(decades)).collect();
+    let mut chart = ChartBuilder::on(area)
+        .margin(16)
+        .x_label_area_size(48)
+        .y_label_area_size(76)
+        .build_cartesian_2d(
+        (0.9..1.12 * f64::from(axes.nodes)).log_scale().with_key_points(nodes),
+        axes.micros.clone().log_scale().with_key_points(durations),
+    )?;
+    let text = ("sans-serif", 16).into_font().color(&BLACK);
+    chart
+        .configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.12))
+        .x_labels(16)
+        .y_labels(16)
+        .x_label_formatter(&|nodes| format!("{nodes}"))
+        .y_label_formatter(&|micros| duration(*micros))
+        .x_desc("nodes")
+        .y_desc(axes.title)
+        .label_style(text.clone())
+        .axis_desc_style(text.clone())
+        .draw()?;
+    for curve in curves {
+        let line = curve.color.stroke_width(2);
+        let disc = || Circle::new((0, 0), 4, curve.color.filled());
+        // A disc without an inside is a ring.
+        let inside = || Circle::new((0, 0), if curve.filled { 0 } else { 2 }, WHITE.filled());
+        chart
+            .draw_series(LineSeries::new(curve.points.iter().copied(), line))?
+            .label(curve.label)
+            .legend(move |(x, y)| {
+                let sample = PathElement::new([(-12, 0), (12, 0)], line);
+                EmptyElement::at((x + 12, y)) + sample + disc() + inside()
+            });
+        let marks = curve.points.iter().map(|&point| EmptyElement::at(point) + disc() + inside());
+        chart.draw_series(marks)?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .margin(12)
+        .legend_area_size(32)
+        .background_style(WHITE)
+        .border_style(BLACK.mix(0.3))
+        .label_font(text)
+        .draw()?;
+    area.present()
+}
+
+/// Microseconds in a readable unit.
+fn duration(micros: f64) -> String {
+    match micros {
+        1e6.. => format!("{} s", micros / 1e6),
+        1e3.. => format!("{} ms", micros / 1e3),
+        _ => format!("{micros} µs"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picture_says_what_its_curves_and_axes_are() {
+        let curve = |label, color, filled| Curve {
+            label,
+            color,
+            filled,
+            points: vec![(1.0, 3.0), (1024.0, 2e5)],
+        };
+        let curves = [curve("one", COLORS[0], true), curve("other", COLORS[1], false)];
+        let axes = Axes { nodes: 1024, micros: 0.5..1e6, title: "time" };
+        let picture = draw(&axes, &curves).unwrap();
+        for word in ["one", "other", "time", "nodes", "1024", "1 µs", "100 ms"] {
+            assert!(picture.contains(word), "{word}");
+        }
+    }
+}
