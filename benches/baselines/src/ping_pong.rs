@@ -1,0 +1,84 @@
+//! A row of bytes back and forth between two processes.
+
+use std::time::Duration;
+
+use celerity::prelude::*;
+use mpi::topology::{Communicator, SimpleCommunicator};
+use mpi::traits::{CommunicatorCollectives, Destination, Source};
+
+use crate::{WINDOWS, is_root, least, micros, shortest};
+
+const SIZES: [usize; 8] = [8, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
+
+/// A table of half round trips.
+pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
+    if is_root(world) {
+        println!("| bytes | MPI [µs] | Celerity [µs] | ratio |\n| --- | --- | --- | --- |");
+    }
+    for size in SIZES {
+        let messages = ((4 << 20) / size.max(64 << 10)).clamp(10, 40);
+        let hand = || (by_hand(world, size, messages), ());
+        let ours = || Ok((ours(size, messages)?, ()));
+        let [(hand, ()), (ours, ())] = least(repetitions.div_ceil(WINDOWS), hand, ours)?;
+        let [hand, ours] = [hand, ours].map(|time| micros(time) / messages as f64);
+        if is_root(world) {
+            println!("| {size} | {hand:.2} | {ours:.2} | {:.2} |", ours / hand);
+        }
+    }
+    Ok(())
+}
+
+/// So many messages, each the answer to the one before; the least of some measures.
+fn by_hand(world: &SimpleCommunicator, size: usize, messages: usize) -> Duration {
+    let mut data = vec![0_u8; size];
+    let peer = world.process_at_rank(1 - world.rank());
+    let time = shortest(|| {
+        for message in 0..messages {
+            match message % 2 == usize::from(is_root(world)) {
+                true => drop(peer.receive_into(&mut data[..])),
+                false => peer.send(&data[..]),
+            }
+        }
+        world.barrier();
+        Ok(())
+    });
+    time.expect("nothing is refused")
+}
+
+/// The same: in each task, one node reads what the other has written in the one before.
+/// What is sent has to be written first, so each task writes an element of its row.
+fn ours(size: usize, messages: usize) -> celerity::Result<Duration> {
+    celerity::run(|queue| {
+        let rows = ["even", "odd"].map(|name| queue.buffer::<u8, 2>([2, size]).named(name));
+        queue.task("begin").parallel_for([2, size], rows[1].write(one_to_one()), |_, byte| {
+            *byte = 0;
+        })?;
+        exchange(queue, &rows, size, 4)?;
+        queue.barrier()?;
+        shortest(|| {
+            exchange(queue, &rows, size, messages)?;
+            queue.barrier()
+        })
+    })
+}
+
+fn exchange(
+    queue: &Queue,
+    rows: &[Buffer<u8, 2>; 2],
+    size: usize,
+    messages: usize,
+) -> celerity::Result<()> {
+    for message in 0..messages {
+        let (reader, from, to) = (1 - message % 2, &rows[1 - message % 2], &rows[message % 2]);
+        let other = mapper("the other's row", move |chunk: Chunk<2>, _: [usize; 2]| {
+            let reads = (chunk.offset[0]..chunk.offset[0] + chunk.range[0]).contains(&reader);
+            Subrange { offset: [1 - reader, 0], range: [usize::from(reads), size] }
+        });
+        let accesses = (to.write(slice(1)), from.read(other));
+        queue.task("answer").parallel_for([2, 1], accesses, |item, (mut row, other)| {
+            let number = other.get([1 - item.id()[0], 0]).copied().unwrap_or_default();
+            row.set([item.id()[0], 0], number.wrapping_add(1));
+        })?;
+    }
+    Ok(())
+}

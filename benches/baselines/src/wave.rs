@@ -1,0 +1,164 @@
+//! The 2-D wave equation: rows over processes, with a row exchanged at each border in each
+//! step.
+
+use std::time::Duration;
+
+use celerity::prelude::*;
+use celerity_example_kernels::wave::{
+    Star, first, initial, next, wave_fill, wave_first, wave_step_row,
+};
+use mpi::point_to_point::send_receive_into;
+use mpi::topology::{Communicator, SimpleCommunicator};
+use mpi::traits::{CommunicatorCollectives, Root};
+
+use crate::{is_root, least, place, shortest};
+
+const SIZE: usize = 2048;
+
+/// In each measure.
+const STEPS: usize = 10;
+
+/// The square of the Courant number.
+const C: f32 = 0.25;
+
+/// A row of a table: the number of processes, and how many cells both ways update.
+pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
+    let [(hand, expected), (ours, field)] = least(repetitions, || by_hand(world), ours)?;
+    let same = field.iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits());
+    if is_root(world) {
+        assert!(same && field.len() == SIZE * SIZE, "the fields differ");
+        let rate = |time: Duration| (SIZE * SIZE * STEPS) as f64 / time.as_secs_f64() / 1e6;
+        println!("\n| program | processes | MPI by hand | Celerity | ratio |");
+        println!("| --- | --- | --- | --- | --- |");
+        println!(
+            "| wave_sim, {SIZE}×{SIZE} [Mcell/s] | {} | {:.0} | {:.0} | {:.3} |",
+            place(world).1,
+            rate(hand),
+            rate(ours),
+            hand.as_secs_f64() / ours.as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+/// The rows of one process, with one more above and below.
+struct Band {
+    first: usize,
+    rows: usize,
+    /// Heights after the last step, and after the one before.
+    now: Vec<f32>,
+    before: Vec<f32>,
+}
+
+fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<f32>) {
+    let (rank, nodes) = place(world);
+    assert_eq!(SIZE % nodes, 0, "equal bands");
+    let rows = SIZE / nodes;
+    let blank = || vec![0.0; (rows + 2) * SIZE];
+    let mut band = Band { first: rank * rows, rows, now: blank(), before: blank() };
+    for (at, height) in band.now[SIZE..(rows + 1) * SIZE].iter_mut().enumerate() {
+        *height = initial([band.first + at / SIZE, at % SIZE], SIZE);
+    }
+    band.step(world, true);
+    let time = shortest(|| {
+        (0..STEPS).for_each(|_| band.step(world, false));
+        world.barrier();
+        Ok(())
+    });
+    let time = time.expect("nothing is refused");
+    let own = &band.now[SIZE..(rows + 1) * SIZE];
+    let mut field = vec![0.0; if rank == 0 { SIZE * SIZE } else { 0 }];
+    match rank {
+        0 => world.this_process().gather_into_root(own, &mut field[..]),
+        _ => world.process_at_rank(0).gather_into(own),
+    }
+    (time, field)
+}
+
+impl Band {
+    fn step(&mut self, world: &SimpleCommunicator, is_first: bool) {
+        self.exchange(world);
+        (1..=self.rows).for_each(|row| self.update(row, is_first));
+        std::mem::swap(&mut self.now, &mut self.before);
+    }
+
+    /// Gets the rows next to this band; at the edge of the field, its own last row.
+    fn exchange(&mut self, world: &SimpleCommunicator) {
+        let last = self.rows * SIZE;
+        let (rank, nodes) = place(world);
+        let at_rank = |rank: usize| world.process_at_rank(i32::try_from(rank).expect("small"));
+        let (head, tail) = self.now.split_at_mut(SIZE);
+        // Up, then down; even processes begin at the other side, so that nobody waits in a row.
+        for side in [rank % 2, 1 - rank % 2] {
+            match side {
+                0 if rank > 0 => {
+                    send_receive_into(&tail[..SIZE], &at_rank(rank - 1), head, &at_rank(rank - 1));
+                }
+                1 if rank + 1 < nodes => {
+                    let (own, below) = tail.split_at_mut(last);
+                    let peer = at_rank(rank + 1);
+                    send_receive_into(&own[last - SIZE..], &peer, below, &peer);
+                }
+                0 => head.copy_from_slice(&tail[..SIZE]),
+                _ => tail.copy_within(last - SIZE..last, last),
+            }
+        }
+    }
+
+    /// The next heights of a row, in place of those before the last.
+    fn update(&mut self, row: usize, is_first: bool) {
+        let line = |row: usize| row * SIZE..(row + 1) * SIZE;
+        let (north, south) = (&self.now[line(row - 1)], &self.now[line(row + 1)]);
+        let (centre, up) = (&self.now[line(row)], &mut self.before[line(row)]);
+        let star = |column: usize, west: usize, east: usize| Star {
+            centre: centre[column],
+            north: north[column],
+            south: south[column],
+            west: centre[west],
+            east: centre[east],
+        };
+        let new = |before: f32, star| if is_first { first(star, C) } else { next(before, star, C) };
+        up[0] = new(up[0], star(0, 0, 1));
+        up[SIZE - 1] = new(up[SIZE - 1], star(SIZE - 1, SIZE - 2, SIZE - 1));
+        if is_first {
+            return (1..SIZE - 1).for_each(|x| up[x] = first(star(x, x - 1, x + 1), C));
+        }
+        // Slices of one length each, for the compiler to vectorise.
+        let inner = 1..SIZE - 1;
+        let (north, south, up) = (&north[inner.clone()], &south[inner.clone()], &mut up[inner]);
+        let (west, middle, east) = (&centre[..SIZE - 2], &centre[1..SIZE - 1], &centre[2..]);
+        for x in 0..SIZE - 2 {
+            let star = Star {
+                centre: middle[x],
+                north: north[x],
+                south: south[x],
+                west: west[x],
+                east: east[x],
+            };
+            up[x] = next(up[x], star, C);
+        }
+    }
+}
+
+fn ours() -> celerity::Result<(Duration, Vec<f32>)> {
+    celerity::run(|queue| {
+        let range = [SIZE, SIZE];
+        let mut now = queue.buffer::<f32, 2>(range).named("now");
+        let mut before = queue.buffer::<f32, 2>(range).named("before");
+        queue.task("fill").launch(range, now.write(one_to_one()), wave_fill { size: SIZE })?;
+        let star = || neighborhood_along_axes([1, 1]);
+        let accesses = (before.write(one_to_one()), now.read(star()));
+        queue.task("first").launch(range, accesses, wave_first { c: C })?;
+        std::mem::swap(&mut now, &mut before);
+        let time = shortest(|| {
+            for _ in 0..STEPS {
+                let accesses = (before.read_write(one_to_one()), now.read(star()));
+                queue.task("step").launch_rows(range, accesses, wave_step_row { c: C })?;
+                std::mem::swap(&mut now, &mut before);
+            }
+            queue.barrier()
+        })?;
+        let field = queue.fence(&now)?.wait()?;
+        Ok((time, if queue.is_root() { field.as_slice().to_vec() } else { Vec::new() }))
+    })
+}
