@@ -156,6 +156,10 @@ impl Submitter {
             drop(order);
             return self.reports.dropped(1);
         }
+        if !order.after.is_empty() {
+            // Who waits for what is on the lane already must not wait for this, too.
+            self.seal(order.lane, None);
+        }
         let ready = match self.join(stream, &mut order) {
             Joined::Now => Ok(()),
             Joined::Later => return self.held = Some(order),

@@ -53,6 +53,52 @@ fn jobs_wait_for_those_of_other_lanes_and_gpus() {
     }
 }
 
+/// The order in which these jobs run: `x` on one GPU; `a` on the other, and behind it
+/// `b`, which waits for `x`; and `y` on the first GPU, which waits for `a`.
+fn order_of(seed: u64) -> Vec<&'static str> {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let fake = FakeDriver::new(2, 1 << 20).with_seed(seed);
+    let fake = ["x", "a", "b", "y"].into_iter().fold(fake, |fake, name| {
+        let log = log.clone();
+        fake.with_kernel(name, move |_| {
+            log.lock().unwrap().push(name);
+            Ok(())
+        })
+    });
+    let mut node = Node::new(fake, 2, &CudaConfig::default());
+    node.module = CodeModule::new("logging", CodeSource::Ptx("x a b y".into()));
+    let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+    node.fake.pause();
+    let first = |lane| [LaneJob { lane: LaneId::from_slot(lane), number: 0 }];
+    for (name, lane, after) in
+        [("x", 0, None), ("a", 3, None), ("b", 3, Some(first(0))), ("y", 1, Some(first(3)))]
+    {
+        let job = node.job(name, 1, base);
+        node.issue_after(lane, job, after.as_ref().map_or(&[], |after| after.as_slice()));
+    }
+    let start = Instant::now();
+    while node.fake.counts().launches < 4 {
+        assert!(start.elapsed() < Duration::from_secs(60), "jobs are put on streams at once");
+        std::thread::yield_now();
+    }
+    node.fake.resume();
+    node.finish();
+    log.lock().unwrap().clone()
+}
+
+#[test]
+fn who_waits_for_a_job_does_not_wait_for_what_is_behind_it() {
+    let before = |order: &[&str], one, other| {
+        let place = |name| order.iter().position(|&job| job == name).unwrap();
+        place(one) < place(other)
+    };
+    let orders: Vec<_> = (1..60).map(order_of).collect();
+    for order in &orders {
+        assert!(before(order, "x", "b") && before(order, "a", "y"), "{order:?}");
+    }
+    assert!(orders.iter().any(|order| before(order, "y", "x")), "`y` has never passed `x`");
+}
+
 #[test]
 fn what_waits_for_a_failed_job_does_not_run() {
     for seed in 1..10 {

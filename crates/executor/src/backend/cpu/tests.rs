@@ -301,7 +301,12 @@ fn short_copies_on_idle_lanes_are_made_at_once() {
         // SAFETY: the memory outlives the reports, awaited below. The pool's only thread
         // makes one copy after the other, behind the one that is made here.
         unsafe {
-            backend.enqueue(LaneId::from_slot(lane), InstructionId::from_index(instruction), job)
+            backend.enqueue(
+                LaneId::from_slot(lane),
+                InstructionId::from_index(instruction),
+                job,
+                &[],
+            )
         };
     }
     let mut done = Vec::new();
