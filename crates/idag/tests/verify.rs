@@ -10,13 +10,11 @@ use celerity_tdag::BrokenEdge;
 use celerity_testkit::check::{Configuration, any_configuration};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{Program, Sizes, any_program};
-use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use celerity_testkit::trace::InstructionTrace;
 use proptest::prelude::*;
 
 fn generate(program: &Program, configuration: &Configuration) -> Vec<InstructionTrace> {
-    let tasks = TaskTrace::of(program, configuration.task_graph()).unwrap();
-    let commands = CommandTrace::of_all(&tasks, configuration.nodes).unwrap();
-    InstructionTrace::on(&tasks, &commands, configuration).unwrap()
+    InstructionTrace::of_program(program, configuration).unwrap()
 }
 
 proptest! {
