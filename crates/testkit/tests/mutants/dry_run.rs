@@ -136,7 +136,7 @@ impl<'a> Cluster<'a> {
     fn issue(&mut self, node: usize) -> Outcome {
         self.nodes[node].may_issue = false;
         while let Some(assignment) = self.nodes[node].engine.next_assignment() {
-            self.nodes[node].start(assignment)?;
+            self.nodes[node].start(&assignment)?;
             if assignment.lane.is_none() {
                 self.run_here(node, assignment.instruction)?;
             }
@@ -267,7 +267,7 @@ impl<'a> Node<'a> {
     }
 
     /// Every dependency has ended, or comes earlier on the same lane.
-    fn start(&mut self, Assignment { instruction, lane }: Assignment) -> Outcome {
+    fn start(&mut self, &Assignment { instruction, lane, .. }: &Assignment) -> Outcome {
         let before = &self.instructions[slot(instruction)].dependencies;
         let kept = |on: &&InstructionId| {
             let same_lane = lane.is_some() && self.started[slot(**on)] == Some(lane);
