@@ -152,7 +152,8 @@ pub enum Step {
 ///
 /// Cost: O(dependencies) per instruction, without hashing; memory is that of
 /// the widest window from the oldest incomplete instruction to the newest, and
-/// nothing is allocated once that width has been reached.
+/// nothing is allocated once that width has been reached, but for instructions
+/// that wait for more than two other lanes.
 #[derive(Debug)]
 pub struct Engine {
     /// Index of the oldest instruction that is still in the window.
