@@ -4,12 +4,11 @@
 //! is in `bundle/run.sh`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-
-use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 use crate::error::Error;
+use crate::messages::{self, Program};
 use crate::runner::describe;
 use crate::workspace::{Workspace, cargo};
 
@@ -39,8 +38,8 @@ pub(crate) fn run(workspace: &Workspace, mpi: bool) -> Result<bool, Error> {
         // The backend alone has no part of MPI.
         let features = if build.contains(&"celerity-cuda") { "cuda" } else { features };
         let Some(programs) = programs(build, features)? else { return Ok(false) };
-        for (name, program) in programs {
-            strip(&program, &folder.join("bin").join(name))?;
+        for Program { name, path, .. } in programs {
+            strip(&path, &folder.join("bin").join(name))?;
         }
     }
     write_script(&folder.join("run.sh"))?;
@@ -55,30 +54,16 @@ fn empty(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(&bin).map_err(|source| write_error(&bin, source))
 }
 
-/// The names and places of what a build makes; `None` if it fails.
-fn programs(build: &[&str], features: &str) -> Result<Option<Vec<(String, PathBuf)>>, Error> {
+/// What a build makes; `None` if it fails.
+fn programs(build: &[&str], features: &str) -> Result<Option<Vec<Program>>, Error> {
     let mut command = cargo();
     command.args(build).args(["--release", "--features", features]);
-    command.args(["--message-format", "json-render-diagnostics"]);
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program: describe(&command), source })?;
-    let messages = String::from_utf8_lossy(&output.stdout);
-    Ok(output.status.success().then(|| executables(&messages)))
-}
-
-/// What Cargo says that it has linked, but for libraries' unit tests.
-fn executables(messages: &str) -> Vec<(String, PathBuf)> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let programs = messages.filter_map(|message| {
-        let name = message["target"]["name"].as_str()?.to_owned();
-        Some((name, PathBuf::from(message["executable"].as_str()?)))
-    });
-    programs.collect()
+    Ok(messages::of_build(&mut command)?.map(|text| messages::programs(&text)))
 }
 
 /// Copies a program without what debuggers need, which is most of it.
 fn strip(program: &Path, to: &Path) -> Result<(), Error> {
-    let mut command = std::process::Command::new("strip");
+    let mut command = Command::new("strip");
     command.arg("-o").arg(to).arg(program);
     let status = command.status();
     let status = status.map_err(|source| Error::Start { program: describe(&command), source })?;
@@ -123,15 +108,6 @@ fn write_error(path: &Path, source: std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn programs_are_what_cargo_has_linked() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"a"},"executable":null}
-not json
-{"reason":"compiler-artifact","target":{"name":"wave"},"executable":"/t/wave-1f"}
-{"reason":"build-finished","success":true}"#;
-        assert_eq!(executables(messages), [("wave".to_owned(), PathBuf::from("/t/wave-1f"))]);
-    }
 
     #[test]
     fn the_script_runs_only_what_is_built() {

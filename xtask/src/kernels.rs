@@ -5,11 +5,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::messages;
 use crate::runner::describe;
 use crate::workspace::{Package, Workspace, cargo};
 
@@ -59,17 +59,14 @@ fn check(package: &str) -> Result<bool, Error> {
 /// Builds a package, and says where its build script has put things; `None` if it does not build.
 fn compile(package: &str) -> Result<Option<PathBuf>, Error> {
     let mut build = cargo();
-    build.args(["build", "--package", package, "--message-format", "json-render-diagnostics"]);
-    let output = build.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program: describe(&build), source })?;
-    let messages = String::from_utf8_lossy(&output.stdout);
-    Ok(out_dir(&messages, package).filter(|_| output.status.success()))
+    build.args(["build", "--package", package]);
+    Ok(messages::of_build(&mut build)?.and_then(|text| out_dir(&text, package)))
 }
 
 /// Cargo's word for a build script's folder, from a run's messages.
-fn out_dir(messages: &str, package: &str) -> Option<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut of_scripts = messages.filter(|message| message["reason"] == "build-script-executed");
+fn out_dir(text: &str, package: &str) -> Option<PathBuf> {
+    let of_script = |message: &Value| message["reason"] == "build-script-executed";
+    let mut of_scripts = messages::read(text).filter(of_script);
     of_scripts
         .find(|message| message["package_id"].as_str().is_some_and(|id| names(id, package)))
         .and_then(|message| message["out_dir"].as_str().map(PathBuf::from))

@@ -8,6 +8,7 @@ mod bench;
 mod bundle;
 mod error;
 mod kernels;
+mod messages;
 mod mpi;
 mod runner;
 mod tally;

@@ -1,13 +1,11 @@
 //! Builds all programs that are launched, with the bindings of one MPI.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-
-use serde_json::Value;
+use std::process::Command;
 
 use super::{Expected, Log, Mpi};
 use crate::error::Error;
-use crate::runner;
+use crate::messages;
 use crate::workspace::{Workspace, cargo};
 
 /// A program that Cargo has built.
@@ -52,7 +50,7 @@ pub(super) fn programs(
     }
     let build = command(mpi, workspace, &[&["build"], &OURS, &LAUNCHED]);
     match log.run(mpi, "build", build, &Expected::Success)? {
-        true => built(mpi, workspace).map(Some),
+        true => built(mpi, workspace),
         false => Ok(None),
     }
 }
@@ -65,49 +63,37 @@ fn command(mpi: &Mpi, workspace: &Workspace, arguments: &[&[&str]]) -> Command {
 }
 
 /// Asks Cargo where the programs are.
-fn built(mpi: &Mpi, workspace: &Workspace) -> Result<Vec<Program>, Error> {
-    let json = ["--quiet", "--message-format", "json"];
-    let mut build = command(mpi, workspace, &[&["build"], &OURS, &LAUNCHED, &json]);
-    let program = runner::describe(&build);
-    let output = build.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program, source })?;
-    let messages = String::from_utf8_lossy(&output.stdout);
-    Ok(messages.lines().filter_map(Program::parse).collect())
+fn built(mpi: &Mpi, workspace: &Workspace) -> Result<Option<Vec<Program>>, Error> {
+    let mut build = command(mpi, workspace, &[&["build"], &OURS, &LAUNCHED, &["--quiet"]]);
+    Ok(messages::of_build(&mut build)?.map(|text| of_messages(&text)))
 }
 
-impl Program {
-    /// Reads one of Cargo's messages; none unless it tells of a program.
-    fn parse(message: &str) -> Option<Self> {
-        let message: Value = serde_json::from_str(message).ok()?;
-        let (target, path) = (&message["target"], message["executable"].as_str()?);
-        let source = target["src_path"].as_str()?;
-        Some(Self {
-            name: target["name"].as_str()?.to_owned(),
-            is_example: source.contains("/celerity/examples/"),
-            path: path.into(),
-        })
-    }
+fn of_messages(text: &str) -> Vec<Program> {
+    let program = |messages::Program { name, source, path }| {
+        let is_example = source.to_string_lossy().contains("/celerity/examples/");
+        Program { name, is_example, path }
+    };
+    messages::programs(text).into_iter().map(program).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Program;
+    use super::{Program, of_messages};
 
     #[test]
     fn messages_of_cargo_tell_where_programs_are() {
         let text = |source: &str, executable: &str| {
             format!(
-                r#"{{"reason":"compiler-artifact","executable":{executable},
-                "target":{{"name":"wave","kind":["example"],"src_path":"{source}"}}}}"#
+                r#"{{"reason":"compiler-artifact","executable":{executable},"target":{{"name":"wave","kind":["example"],"src_path":"{source}"}}}}"#
             )
         };
-        let parse = |source, executable| Program::parse(&text(source, executable));
+        let parse = |source, executable| of_messages(&text(source, executable)).pop();
         let program = parse("crates/celerity/examples/wave.rs", "\"target/wave\"").unwrap();
         let expected =
             Program { name: "wave".to_owned(), is_example: true, path: "target/wave".into() };
         assert_eq!(program, expected);
         assert!(!parse("crates/mpi/examples/wave.rs", "\"target/wave\"").unwrap().is_example);
         assert_eq!(parse("crates/celerity/src/lib.rs", "null"), None);
-        assert_eq!(Program::parse("Finished"), None);
+        assert_eq!(of_messages("Finished"), []);
     }
 }
