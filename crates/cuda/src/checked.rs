@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::driver::{Driver, DriverError, Place, Side, Stream, Transfer};
+use crate::driver::{Driver, DriverError, Place, Stream, Transfer};
 
 /// A record on a GPU.
 #[derive(Clone, Copy, Debug)]
@@ -34,14 +34,9 @@ impl Record {
         stream: Stream,
     ) -> Result<Option<Astray>, DriverError> {
         let mut words = vec![0_u64; usize::try_from(self.bytes / 8).expect("a small variable")];
-        let side = |place, address| Side { place, address, pitch: self.bytes, rows_per_plane: 1 };
-        let transfer = Transfer {
-            source: side(Place::Gpu(stream.gpu), self.address),
-            target: side(Place::Host, words.as_mut_ptr().expose_provenance() as u64),
-            row: self.bytes,
-            rows: 1,
-            planes: 1,
-        };
+        let source = (Place::Gpu(stream.gpu), self.address);
+        let target = (Place::Host, words.as_mut_ptr().expose_provenance() as u64);
+        let transfer = Transfer::flat(source, target, self.bytes);
         // SAFETY: the module's variable is there as long as the module; `words`
         // is as large, and lives until the stream has run empty.
         let copied = unsafe { driver.copy(stream, &transfer) };

@@ -128,6 +128,15 @@ pub struct Transfer {
     pub planes: u64,
 }
 
+impl Transfer {
+    /// So many bytes in a row, from one address to another.
+    #[must_use]
+    pub fn flat(source: (Place, u64), target: (Place, u64), bytes: u64) -> Self {
+        let side = |(place, address)| Side { place, address, pitch: bytes, rows_per_plane: 1 };
+        Self { source: side(source), target: side(target), row: bytes, rows: 1, planes: 1 }
+    }
+}
+
 /// The size of a launch, and what its threads are given.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchSize {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use celerity_kernel::abi::{Failure, Record};
 
 use crate::backend::pointer;
-use crate::driver::{Driver, DriverError, Module, Place, Side, Transfer};
+use crate::driver::{Driver, DriverError, Module, Place, Transfer};
 
 /// The variable of a module that points to its record.
 const VARIABLE: &str = "celerity_record";
@@ -44,15 +44,9 @@ impl PanicRecord {
 
     /// Lets the module's variable point here.
     fn point(&self, module: Module, variable: u64) -> Result<(), DriverError> {
-        let side =
-            |place, address| Side { place, address, pitch: POINTER_BYTES, rows_per_plane: 1 };
-        let transfer = Transfer {
-            source: side(Place::Host, self.address + RECORD_BYTES),
-            target: side(Place::Gpu(module.gpu), variable),
-            row: POINTER_BYTES,
-            rows: 1,
-            planes: 1,
-        };
+        let pointer = (Place::Host, self.address + RECORD_BYTES);
+        let variable = (Place::Gpu(module.gpu), variable);
+        let transfer = Transfer::flat(pointer, variable, POINTER_BYTES);
         let stream = self.driver.create_stream(module.gpu)?;
         // SAFETY: the variable has these bytes, and nothing runs that reads it;
         // the source lives longer than the stream.
