@@ -324,126 +324,31 @@ mod tests {
 
     #[test]
     fn what_a_kernel_cannot_be_says_what_to_write() {
-        let nothing = TokenStream::new;
         for (function, expected) in [
+            ("fn k() {}", "item: Item<2>"),
+            ("fn k(i: usize, a: &f32) {}", "item: Item<2>"),
+            ("fn k(item: Item<1>) {}", "second parameter holds the views"),
+            ("fn k(item: Item<1>, a: f32) {}", "not a view"),
+            ("fn k(item: Item<1>, a: &[f32]) {}", "take a `Row`"),
+            ("fn k(row: Row<1>, a: &f32) {}", "slices, `&[T]`"),
+            ("fn k(item: Item<1>, a: NeighborhoodRow<f32, 1>) {}", "`NeighborhoodItem`"),
+            ("fn k(row: Row<1>, a: NeighborhoodItem<f32, 1>) {}", "`NeighborhoodRow`"),
+            ("fn k(item: NdItem<'static, 1>, a: &f32) {}", "`item: NdItem<'_, 2>`"),
+            ("fn k(item: NdItem<'_, 1>, a: &[f32]) {}", "take a `Row`"),
             (
-                quote!(
-                    fn k() {}
-                ),
-                "item: Item<2>",
-            ),
-            (
-                quote!(
-                    fn k(i: usize, a: &f32) {}
-                ),
-                "item: Item<2>",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>) {}
-                ),
-                "second parameter holds the views",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: f32) {}
-                ),
-                "not a view",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: &[f32]) {}
-                ),
-                "take a `Row`",
-            ),
-            (
-                quote!(
-                    fn k(row: Row<1>, a: &f32) {}
-                ),
-                "slices, `&[T]`",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: NeighborhoodRow<f32, 1>) {}
-                ),
-                "`NeighborhoodItem`",
-            ),
-            (
-                quote!(
-                    fn k(row: Row<1>, a: NeighborhoodItem<f32, 1>) {}
-                ),
-                "`NeighborhoodRow`",
-            ),
-            (
-                quote!(
-                    fn k(item: NdItem<'static, 1>, a: &f32) {}
-                ),
-                "`item: NdItem<'_, 2>`",
-            ),
-            (
-                quote!(
-                    fn k(item: NdItem<'_, 1>, a: &[f32]) {}
-                ),
-                "take a `Row`",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: &f32, tile: Local<'_, f32, 64>) {}
-                ),
+                "fn k(item: Item<1>, a: &f32, tile: Local<'_, f32, 64>) {}",
                 "take an `NdItem<'_, K>` first",
             ),
-            (
-                quote!(
-                    fn k<'a>(item: Item<1>, a: &'a f32) {}
-                ),
-                "no lifetime parameters",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: &'static f32) {}
-                ),
-                "leave lifetimes out",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: &f32, b: &f32) {}
-                ),
-                "put the data into a buffer",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: &f32, (x, y): [f32; 2]) {}
-                ),
-                "needs a name",
-            ),
-            (
-                quote!(
-                    fn k(item: Item<1>, a: &f32) -> f32 {
-                        1.0
-                    }
-                ),
-                "returns nothing",
-            ),
-            (
-                quote!(
-                    async fn k(item: Item<1>, a: &f32) {}
-                ),
-                "plain function",
-            ),
-            (
-                quote!(
-                    unsafe fn k(item: Item<1>, a: &f32) {}
-                ),
-                "plain function",
-            ),
-            (
-                quote!(
-                    fn k<T>(item: Item<1>, a: &T) {}
-                ),
-                "instances(f32, f64)",
-            ),
+            ("fn k<'a>(item: Item<1>, a: &'a f32) {}", "no lifetime parameters"),
+            ("fn k(item: Item<1>, a: &'static f32) {}", "leave lifetimes out"),
+            ("fn k(item: Item<1>, a: &f32, b: &f32) {}", "put the data into a buffer"),
+            ("fn k(item: Item<1>, a: &f32, (x, y): [f32; 2]) {}", "needs a name"),
+            ("fn k(item: Item<1>, a: &f32) -> f32 { 1.0 }", "returns nothing"),
+            ("async fn k(item: Item<1>, a: &f32) {}", "plain function"),
+            ("unsafe fn k(item: Item<1>, a: &f32) {}", "plain function"),
+            ("fn k<T>(item: Item<1>, a: &T) {}", "instances(f32, f64)"),
         ] {
-            let message = error(nothing(), function.clone());
+            let message = error(TokenStream::new(), function.parse().expect("a function"));
             assert!(message.contains(expected), "{function}: {message}");
         }
     }
