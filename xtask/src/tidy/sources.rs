@@ -95,16 +95,24 @@ pub(super) fn short_enough(files: &[SourceFile]) -> Vec<Violation> {
         .collect()
 }
 
-/// No Rust file contains code that is missing or a test that does not run.
+/// No Rust file contains code that is missing, or a test that does not run; nor does a page, whose
+/// examples may be tests as well.
 pub(super) fn nothing_unfinished(files: &[SourceFile]) -> Vec<Violation> {
-    let words = [
-        concat!("to", "do!"),
-        concat!("unimpl", "emented!"),
-        concat!("#[ig", "nore"),
-        concat!("``", "`ignore"),
-    ];
-    let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
-    lines_with(rust, |line| words.into_iter().find(|word| line.contains(word)))
+    let words = [concat!("to", "do!"), concat!("unimpl", "emented!"), concat!("#[ig", "nore")];
+    let written = |ends: &'static [&str]| {
+        files.iter().filter(move |file| ends.iter().any(|end| file.path.ends_with(end)))
+    };
+    let mut violations =
+        lines_with(written(&[".rs"]), |line| words.into_iter().find(|word| line.contains(word)));
+    violations.extend(lines_with(written(&[".rs", ".md"]), ignored_example));
+    violations
+}
+
+/// The word in the head of an example that keeps it from being compiled.
+fn ignored_example(line: &str) -> Option<&'static str> {
+    let word = concat!("ig", "nore");
+    let head = line.trim_start_matches([' ', '/', '!', '*']).strip_prefix("```")?;
+    head.split(',').any(|part| part.trim() == word).then_some(word)
 }
 
 /// No file names a package registry's host (where packages come from is the user's configuration)
@@ -234,6 +242,14 @@ mod tests {
         for word in [concat!("to", "do!()"), concat!("#[ig", "nore = \"slow\"]")] {
             assert_eq!(places(nothing_unfinished, "a.rs", &format!("a\n{word}\n")), ["a.rs:2"]);
         }
+    }
+
+    #[test]
+    fn an_example_that_is_not_compiled_is_noticed() {
+        let head = concat!("``", "`rust,ig", "nore");
+        assert_eq!(places(nothing_unfinished, "a.md", head), ["a.md:1"]);
+        assert_eq!(places(nothing_unfinished, "a.rs", &format!("    /// {head}")), ["a.rs:1"]);
+        assert_eq!(places(nothing_unfinished, "a.md", "```rust,no_run").len(), 0);
     }
 
     #[test]
