@@ -1,15 +1,19 @@
 //! The life of allocations: made once, placed consistently, used while they
 //! live, freed once by somebody who waits for all users, no larger than needed.
 
+use std::convert::Infallible;
+use std::ops::Range;
+
 use celerity_idag::{AllocationId, MemoryId, Placement};
 use celerity_regions::Box3;
 use celerity_tdag::BufferId;
 
 use crate::batch::Batch;
 use crate::buffers::{Buffer, Buffers};
-use crate::geometry::{bytes as size_of, holds};
+use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
-use crate::ledger::{Clash, Ledger};
+use crate::ledger::{Clash, Ledger, Versions};
+use crate::tiles::Tiles;
 use crate::violation::{Check, Hazard, Version, Vertex, Violation};
 
 /// An allocation that lives.
@@ -20,8 +24,18 @@ pub(crate) struct Allocation {
     /// The alloc; none for users' data.
     pub(crate) made_by: Option<u64>,
     bytes: u64,
+    /// Where there is memory, if there were only addresses at first.
+    provided: Option<Tiles<bool>>,
     /// What it holds: known from the first placement in it.
     contents: Option<Contents>,
+}
+
+/// What an instruction asks for.
+pub(crate) struct Asked {
+    pub(crate) bytes: u64,
+    pub(crate) alignment: u64,
+    /// Whether there are only addresses at first.
+    pub(crate) grows: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +59,27 @@ impl Allocation {
         self.contents.as_ref().map(|contents| contents.extent)
     }
 
+    /// Whether there is memory for all of `part`.
+    fn has_memory(&self, part: &Box3) -> bool {
+        self.provided.as_ref().is_none_or(|provided| {
+            let there = |_: Box3, there: &bool| if *there { Ok(()) } else { Err(()) };
+            provided.visit(part, there).is_ok()
+        })
+    }
+
+    /// The bounds of what there is memory for.
+    fn bounds(&self) -> Option<Box3> {
+        let Some(provided) = &self.provided else { return self.extent() };
+        let mut bounds: Option<Box3> = None;
+        let Ok(()) = provided.visit_all(|part, there| {
+            if *there {
+                bounds = Some(bounds.map_or(part, |bounds| bounds.bounding(&part)));
+            }
+            Ok::<(), Infallible>(())
+        });
+        bounds
+    }
+
     /// Number of tiles in its ledger.
     pub(crate) fn len(&self) -> usize {
         self.contents.as_ref().map_or(0, |contents| contents.ledger.len())
@@ -60,6 +95,7 @@ impl Instructions {
             buffer,
             made_by: None,
             bytes: 0,
+            provided: None,
             contents: Some(Contents { extent, ledger }),
         };
         self.next_allocation = self.next_allocation.max(id.index() + 1);
@@ -73,7 +109,7 @@ impl Instructions {
         me: u64,
         (id, memory): (AllocationId, MemoryId),
         buffer: BufferId,
-        (bytes, alignment): (u64, u64),
+        Asked { bytes, alignment, grows }: Asked,
     ) -> Check {
         let vertex = self.window.vertex(me);
         let described = buffers.get(vertex, buffer)?;
@@ -94,10 +130,58 @@ impl Instructions {
             return bad("it is aligned for other elements");
         }
         self.next_allocation = id.index() + 1;
-        let allocation = Allocation { memory, buffer, made_by: Some(me), bytes, contents: None };
+        let extent = described.info.extent;
+        if grows && bytes != size_of(&extent, described.info.elem_size) {
+            return bad("not all of the buffer's addresses are reserved");
+        }
+        let ledger = || Ledger::new(extent, Version::Undefined, Some(me));
+        let allocation = Allocation {
+            memory,
+            buffer,
+            made_by: Some(me),
+            bytes,
+            provided: grows.then(|| Tiles::new(extent, false)),
+            contents: grows.then(|| Contents { extent, ledger: ledger() }),
+        };
         self.allocations.insert(id, allocation);
         batch.made.push(id);
         Ok(())
+    }
+
+    /// Provides memory for a part of a reserved allocation.
+    pub(crate) fn grow(
+        &mut self,
+        buffer: &mut Buffer,
+        me: u64,
+        (id, memory): (AllocationId, MemoryId),
+        elements: &Box3,
+        bytes: &Range<u64>,
+    ) -> Check {
+        let vertex = self.window.vertex(me);
+        let extent = buffer.info.extent;
+        let expected = contiguous_bytes(elements, &extent, buffer.info.elem_size);
+        self.place(buffer, vertex, &Placement { allocation: id, memory, extent }, &[])?;
+        let Some(allocation) = self.allocations.get_mut(&id) else { return Ok(()) };
+        let Some(provided) = &mut allocation.provided else {
+            let (place, why) = (buffer.place_in(*elements, memory, id), "it has all its memory");
+            return Err(Violation::BadPlacement { vertex, place, why }.into());
+        };
+        if expected.as_ref() != Some(bytes) {
+            let (place, why) = (buffer.place_in(*elements, memory, id), "they lie elsewhere");
+            return Err(Violation::BadPlacement { vertex, place, why }.into());
+        }
+        let mut new = Versions::new();
+        let Ok(()) = provided.visit(elements, |part, there| {
+            new.extend((!there).then_some((part, Version::Undefined)));
+            Ok::<(), Infallible>(())
+        });
+        provided.set(elements, true);
+        // Whoever uses new memory waits for this, and this for the addresses.
+        let Some(order) = self.window.order() else { return Ok(()) };
+        let Some(ledger) = allocation.ledger_mut() else { return Ok(()) };
+        let checked = new.iter().try_for_each(|(part, _)| ledger.check_write(order, me, part));
+        new.iter().for_each(|(part, version)| ledger.write(me, part, *version));
+        checked.map_err(|clash| self.unordered(buffer, me, (memory, id), clash))
     }
 
     /// Ends an allocation. `batch` is absent when a buffer is dropped.
@@ -191,6 +275,10 @@ impl Instructions {
             ledger: Ledger::new(extent, Version::Undefined, made_by),
         });
         for part in elements {
+            if !allocation.has_memory(part) {
+                let (place, why) = (buffer.place_in(*part, memory, id), "there is no memory yet");
+                return Err(Violation::BadPlacement { vertex, place, why }.into());
+            }
             if !holds(&extent, part) {
                 let (place, why) = (buffer.place_in(*part, memory, id), "it does not hold all");
                 return Err(Violation::BadPlacement { vertex, place, why }.into());
@@ -224,7 +312,7 @@ impl Instructions {
     ) -> Check {
         let Some(made_by) = allocation.made_by else { return Ok(()) };
         let vertex = self.window.vertex(made_by);
-        let Some(extent) = allocation.extent() else {
+        let Some(extent) = allocation.bounds() else {
             return Violation::Unused { vertex, allocation: id }.note(&self.waste);
         };
         let accessed = buffer.accessed(allocation.memory);

@@ -2,6 +2,8 @@
 //! checked, so of [`Box3`] only its corners are used, and of a region only its
 //! list of boxes. Knows lists of boxes, not what they stand for.
 
+use std::ops::Range;
+
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
@@ -43,6 +45,22 @@ pub(crate) fn bounds(a: &Box3, b: &Box3) -> Box3 {
 pub(crate) fn bytes(extent: &Box3, elem_size: u64) -> u64 {
     let side = |dim: usize| extent.max()[dim] - extent.min()[dim];
     [side(0), side(1), side(2), elem_size].into_iter().fold(1, u64::saturating_mul)
+}
+
+/// The bytes of a part of a dense, row-major array, if they lie side by side.
+pub(crate) fn contiguous_bytes(part: &Box3, extent: &Box3, elem_size: u64) -> Option<Range<u64>> {
+    if part.is_empty() || !holds(extent, part) {
+        return None;
+    }
+    let position = |point: [u64; 3]| {
+        (0..3).fold(0u64, |at, dim| {
+            let side = extent.max()[dim] - extent.min()[dim];
+            at.saturating_mul(side).saturating_add(point[dim] - extent.min()[dim])
+        })
+    };
+    let (first, last) = (position(part.min()), position(part.max().map(|end| end - 1)));
+    let dense = last - first + 1 == bytes(part, 1);
+    dense.then(|| first.saturating_mul(elem_size)..(last + 1).saturating_mul(elem_size))
 }
 
 /// Calls `each` with boxes that are disjoint and together `whole` without
@@ -186,6 +204,16 @@ mod tests {
             prop_assert_eq!(complete, points(&[hole]).iter().all(|at| had.contains(at)));
             prop_assert!(points(&rest).iter().all(|at| !points(&[hole]).contains(at)));
         }
+    }
+
+    #[test]
+    fn rows_lie_side_by_side_and_columns_do_not() {
+        let whole = Box3::new([1, 0, 0], [5, 6, 1]);
+        let bytes = |min, max| contiguous_bytes(&Box3::new(min, max), &whole, 2);
+        assert_eq!(bytes([2, 0, 0], [4, 6, 1]), Some(12..36));
+        assert_eq!(bytes([4, 2, 0], [5, 5, 1]), Some(40..46));
+        assert_eq!(bytes([2, 0, 0], [4, 5, 1]), None);
+        assert_eq!(bytes([0, 0, 0], [4, 6, 1]), None, "it begins before the whole");
     }
 
     #[test]

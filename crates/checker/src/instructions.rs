@@ -10,7 +10,7 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId, Work};
 use smallvec::SmallVec;
 
-use crate::allocations::Allocation;
+use crate::allocations::{Allocation, Asked};
 use crate::batch::{Batch, Promise};
 use crate::buffers::Buffers;
 use crate::violation::{Check, Vertex, Violation, Waste};
@@ -37,6 +37,8 @@ pub(crate) struct Instructions {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InstructionLabel {
     Alloc { allocation: AllocationId, memory: MemoryId, buffer: BufferId },
+    Reserve { allocation: AllocationId, memory: MemoryId, buffer: BufferId },
+    Grow { allocation: AllocationId, memory: MemoryId, elements: Box3 },
     Free { allocation: AllocationId, memory: MemoryId },
     Copy { source: (MemoryId, AllocationId), target: (MemoryId, AllocationId), elements: Box3 },
     Send { to: NodeId, transfer: TransferId, elements: Box3 },
@@ -54,6 +56,12 @@ impl InstructionLabel {
         match kind {
             InstructionKind::Alloc { allocation, memory, buffer, .. } => {
                 Self::Alloc { allocation: *allocation, memory: *memory, buffer: *buffer }
+            }
+            InstructionKind::Reserve { allocation, memory, buffer, .. } => {
+                Self::Reserve { allocation: *allocation, memory: *memory, buffer: *buffer }
+            }
+            InstructionKind::Grow { allocation, memory, elements, .. } => {
+                Self::Grow { allocation: *allocation, memory: *memory, elements: *elements }
             }
             InstructionKind::Free { allocation, memory } => {
                 Self::Free { allocation: *allocation, memory: *memory }
@@ -84,6 +92,12 @@ impl fmt::Display for InstructionLabel {
         match self {
             Self::Alloc { allocation, memory, buffer } => {
                 write!(f, "alloc {memory}.{allocation} for {buffer}")
+            }
+            Self::Reserve { allocation, memory, buffer } => {
+                write!(f, "reserve {memory}.{allocation} for {buffer}")
+            }
+            Self::Grow { allocation, memory, elements } => {
+                write!(f, "grow {memory}.{allocation} by {elements}")
             }
             Self::Free { allocation, memory } => write!(f, "free {memory}.{allocation}"),
             Self::Copy { source, target, elements } => {
@@ -130,8 +144,16 @@ impl Instructions {
         let vertex = self.window.vertex(me);
         match &instruction.kind {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, alignment } => {
-                let asked = (*bytes, *alignment);
+                let asked = Asked { bytes: *bytes, alignment: *alignment, grows: false };
                 self.alloc(buffers, batch, me, (*allocation, *memory), *buffer, asked)
+            }
+            InstructionKind::Reserve { allocation, memory, buffer, bytes, alignment } => {
+                let asked = Asked { bytes: *bytes, alignment: *alignment, grows: true };
+                self.alloc(buffers, batch, me, (*allocation, *memory), *buffer, asked)
+            }
+            InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
+                let buffer = buffers.get_mut(vertex, *buffer)?;
+                self.grow(buffer, me, (*allocation, *memory), elements, bytes)
             }
             InstructionKind::Free { allocation, memory } => {
                 self.free(buffers, Some(batch), me, *allocation, *memory)

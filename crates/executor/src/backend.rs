@@ -2,6 +2,7 @@
 //! order. Backends are thin: they decide nothing about order or coherence.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use celerity_idag::{BoundAccess, InstructionId, MemoryId};
@@ -58,11 +59,46 @@ pub trait Backend: Send {
         alignment: u64,
     ) -> Result<BasePtr, AllocError>;
 
+    /// Addresses for `bytes` bytes at the given alignment, behind which
+    /// [`provide`](Self::provide) puts memory. Asked for only where the node's
+    /// [instruction graph](celerity_idag::InstructionGraph::with_reservations) makes
+    /// reservations; without this method, all of the memory is allocated at once.
+    ///
+    /// # Errors
+    /// [`AllocError`] if there is no room.
+    fn reserve(
+        &mut self,
+        memory: MemoryId,
+        bytes: u64,
+        alignment: u64,
+    ) -> Result<BasePtr, AllocError> {
+        self.alloc(memory, bytes, alignment)
+    }
+
+    /// Puts zeroed memory behind a part of reserved addresses, where there is none.
+    /// What is there already may be in use, and stays as it is.
+    ///
+    /// # Safety
+    /// `base` came from [`reserve`](Self::reserve) in `memory` for at least
+    /// `bytes.end` bytes, and has not been freed.
+    ///
+    /// # Errors
+    /// [`AllocError`] if the memory has no room.
+    unsafe fn provide(
+        &mut self,
+        memory: MemoryId,
+        base: BasePtr,
+        bytes: Range<u64>,
+    ) -> Result<(), AllocError> {
+        let _ = (memory, base, bytes);
+        Ok(())
+    }
+
     /// Gives memory back.
     ///
     /// # Safety
-    /// `base` came from [`alloc`](Self::alloc) in `memory`, has not been freed,
-    /// and no job that has not been reported uses it.
+    /// `base` came from [`alloc`](Self::alloc) or [`reserve`](Self::reserve) in
+    /// `memory`, has not been freed, and no job that has not been reported uses it.
     unsafe fn free(&mut self, memory: MemoryId, base: BasePtr);
 
     /// Appends a job to a lane. It starts when those of `after` have ended, which

@@ -131,6 +131,8 @@ impl LaneLayout {
             }
             InstructionKind::HostTask { .. } => Target::Lanes(self.host_tasks()),
             InstructionKind::Alloc { .. }
+            | InstructionKind::Reserve { .. }
+            | InstructionKind::Grow { .. }
             | InstructionKind::Free { .. }
             | InstructionKind::Send { .. }
             | InstructionKind::Receive(_)

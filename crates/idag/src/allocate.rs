@@ -1,6 +1,7 @@
 //! Pass: every box that an access, send or receive needs in one piece gets a
 //! single allocation (002 §3.2, fig. 3). Existing allocations that overlap are
-//! merged into the new one: *alloc*, *copy* of what is current, *free*.
+//! merged into the new one: *alloc*, *copy* of what is current, *free*. Those
+//! that can grow where they are do that instead (see [`growth`](crate::growth)).
 //! Nothing is ever made smaller, and nothing that no access covers allocated.
 
 use celerity_regions::{Box3, Region};
@@ -10,6 +11,7 @@ use crate::backing::Backing;
 use crate::buffer::{BufferState, Identity};
 use crate::coherence::copy;
 use crate::emit::{Schedule, Stream};
+use crate::growth::{Reservations, grow, is_contiguous, reserve};
 use crate::instruction::{InstructionKind, MemoryId, Placement};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
@@ -32,11 +34,16 @@ pub(crate) fn allocate(
     buffer: &mut BufferState,
     memory: MemoryId,
     needs: &Needs,
+    reservations: &Reservations,
 ) {
     for extent in plan(buffer, memory, &needs.boxes) {
         buffer.fulfil(memory, &extent);
-        let merged = take_overlapping(buffer, memory, &extent);
-        let mut backing = create(stream, out, buffer.identity(), memory, extent);
+        let grows = reservations.take(buffer, memory, &extent);
+        let mut merged = take_overlapping(buffer, memory, &extent, grows);
+        let mut backing = match grows {
+            true => grown_to(stream, out, buffer, memory, &extent, &mut merged),
+            false => create(stream, out, buffer.identity(), memory, extent),
+        };
         for mut old in merged {
             #[cfg(feature = "mutants")]
             if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
@@ -45,10 +52,33 @@ pub(crate) fn allocate(
                 continue;
             }
             preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
-            free(stream, out, &old);
+            old.give_up(&extent);
+            if old.held().is_empty() || !old.grows() {
+                free(stream, out, &old);
+            } else {
+                buffer.backings_mut(memory).push(old);
+            }
         }
         buffer.backings_mut(memory).push(backing);
     }
+}
+
+/// The allocation of the buffer that grows, taken out of the others, or a new
+/// one, with memory for `extent`.
+fn grown_to(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &mut BufferState,
+    memory: MemoryId,
+    extent: &Box3,
+    merged: &mut SmallVec<[Backing; 2]>,
+) -> Backing {
+    let mut backing = match merged.iter().position(Backing::grows) {
+        Some(position) => merged.swap_remove(position),
+        None => reserve(stream, out, buffer, memory),
+    };
+    grow(stream, out, buffer.identity(), &mut backing, extent);
+    backing
 }
 
 /// Notes that `boxes` will be needed in one piece each, by a command that is
@@ -94,8 +124,14 @@ fn grown(
     loop {
         let before = extent;
         for backing in buffer.backings(memory) {
-            if backing.placement.extent.intersects(&extent) {
-                extent = extent.bounding(&backing.placement.extent);
+            // What grows need not be taken in where it can grow.
+            if backing.grows() && is_contiguous(&extent, &backing.placement.extent) {
+                continue;
+            }
+            for held in backing.held() {
+                if held.intersects(&extent) {
+                    extent = extent.bounding(&held);
+                }
             }
         }
         for future in buffer.anticipated(memory) {
@@ -130,16 +166,20 @@ fn are_halves(a: &Box3, b: &Box3) -> bool {
         && slowest.is_some_and(|dim| a.min()[dim] != b.min()[dim])
 }
 
+/// Takes the allocations out of the buffer that hold some of `extent`; one that
+/// grows also if the extent is to become a part of it.
 fn take_overlapping(
     buffer: &mut BufferState,
     memory: MemoryId,
     extent: &Box3,
+    grows: bool,
 ) -> SmallVec<[Backing; 2]> {
     let mut taken = SmallVec::new();
     let backings = buffer.backings_mut(memory);
     let mut position = 0;
     while position < backings.len() {
-        if backings[position].placement.extent.intersects(extent) {
+        let old = &backings[position];
+        if grows && old.grows() || !old.held_in(extent).is_empty() {
             taken.push(backings.remove(position));
         } else {
             position += 1;
@@ -185,11 +225,13 @@ fn preserve(
         return;
     }
     let memory = old.placement.memory;
-    let current = buffer.versions.region_where(&old.placement.extent, |version| {
-        version.holders.contains(memory) && !version.is_void()
-    });
-    for part in current.difference(discarded).boxes() {
-        copy(stream, out, buffer.identity(), (old, new), *part);
+    for held in old.held_in(&new.placement.extent) {
+        let current = buffer
+            .versions
+            .region_where(&held, |version| version.holders.contains(memory) && !version.is_void());
+        for part in current.difference(discarded).boxes() {
+            copy(stream, out, buffer.identity(), (old, new), *part);
+        }
     }
 }
 

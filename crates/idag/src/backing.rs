@@ -1,16 +1,27 @@
 //! One allocation that backs a part of a buffer, and who uses it: the source
 //! of all dependencies between instructions that touch memory.
 
-use celerity_regions::{Region, RegionMap};
+use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::Readers;
 
 use crate::emit::Waits;
 use crate::instruction::{InstructionId, Placement};
+use crate::pieces::Boxes;
+
+/// What of an allocation that grows is there already.
+#[derive(Debug)]
+struct Growth {
+    /// What the buffer has here and in no other allocation of this memory.
+    held: Region,
+    /// What there is memory for: `held`, and what has moved elsewhere since.
+    provided: Region,
+}
 
 /// An allocation with its last writers and the readers since.
 #[derive(Debug)]
 pub(crate) struct Backing {
     pub(crate) placement: Placement,
+    growth: Option<Box<Growth>>,
     writers: RegionMap<InstructionId>,
     readers: Readers<InstructionId>,
 }
@@ -20,8 +31,72 @@ impl Backing {
     pub(crate) fn new(placement: Placement, alloc: InstructionId) -> Self {
         Self {
             placement,
+            growth: None,
             writers: RegionMap::new(placement.extent, alloc),
             readers: Readers::default(),
+        }
+    }
+
+    /// A backing that holds nothing yet, of addresses that `reserve` provides.
+    pub(crate) fn growing(placement: Placement, reserve: InstructionId) -> Self {
+        let (held, provided) = (Region::empty(), Region::empty());
+        let growth = Growth { held, provided };
+        Self { growth: Some(Box::new(growth)), ..Self::new(placement, reserve) }
+    }
+
+    /// Whether more of its extent can be made available.
+    pub(crate) fn grows(&self) -> bool {
+        self.growth.is_some()
+    }
+
+    /// Whether it holds all of `part`.
+    #[inline]
+    pub(crate) fn holds(&self, part: &Box3) -> bool {
+        match &self.growth {
+            None => self.placement.extent.contains(part),
+            Some(growth) => growth.held.contains_box(part),
+        }
+    }
+
+    /// What it holds of `part`.
+    #[inline]
+    pub(crate) fn held_in(&self, part: &Box3) -> Boxes {
+        let common = self.placement.extent.intersection(part);
+        match &self.growth {
+            _ if common.is_empty() => Boxes::new(),
+            None => Boxes::from_iter([common]),
+            Some(growth) => growth.held.intersection_box(part).boxes().into(),
+        }
+    }
+
+    /// Everything that it holds.
+    pub(crate) fn held(&self) -> Boxes {
+        self.held_in(&self.placement.extent)
+    }
+
+    /// Holds all of `part` from now on; returns what there is no memory for yet.
+    pub(crate) fn hold(&mut self, part: &Box3) -> Region {
+        let Some(growth) = &mut self.growth else { return Region::empty() };
+        growth.held.union_box(part);
+        Region::from(*part).difference(&growth.provided)
+    }
+
+    /// Notes that `provider` has made `region` available, too.
+    pub(crate) fn provide(&mut self, region: &Region, provider: InstructionId) {
+        if let Some(growth) = &mut self.growth {
+            growth.provided.union_with(region);
+        }
+        self.writers.update(region, provider);
+    }
+
+    /// Notes that `part` has moved to another allocation.
+    pub(crate) fn give_up(&mut self, part: &Box3) {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::MovedStaysHeld.is_active() {
+            return;
+        }
+        if let Some(growth) = &mut self.growth {
+            growth.held.subtract(&Region::from(*part));
         }
     }
 

@@ -195,7 +195,7 @@ impl BufferState {
 
     /// The position of the allocation that holds all of `part`.
     pub(crate) fn backing_of(&self, memory: MemoryId, part: &Box3) -> Option<usize> {
-        self.backings(memory).iter().position(|backing| backing.placement.extent.contains(part))
+        self.backings(memory).iter().position(|backing| backing.holds(part))
     }
 
     /// The allocation that holds all of `part`, which must have been allocated.

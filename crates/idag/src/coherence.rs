@@ -65,17 +65,16 @@ fn copy_between(
     let (sources, targets, stages) = buffer.two_memories(from, to);
     let mut copied = 0;
     for source in sources {
-        let there = source.placement.extent.intersection(&part);
-        if there.is_empty() {
-            continue;
-        }
-        // There are as many allocations as a program makes: most hold nothing of this.
-        for target in targets.iter_mut().filter(|one| one.placement.extent.intersects(&there)) {
-            let elements = target.placement.extent.intersection(&there);
-            copied += elements.volume();
-            let ends = (&source.placement, &target.placement);
-            let stops = links.stops(ends, &elements, identity.elem_size);
-            stages.copy_through(stream, out, identity, &stops, (&mut *source, target), elements);
+        for there in source.held_in(&part) {
+            for target in &mut *targets {
+                for elements in target.held_in(&there) {
+                    copied += elements.volume();
+                    let ends = (&source.placement, &target.placement);
+                    let stops = links.stops(ends, &elements, identity.elem_size);
+                    let ends = (&mut *source, &mut *target);
+                    stages.copy_through(stream, out, identity, &stops, ends, elements);
+                }
+            }
         }
     }
     debug_assert_eq!(copied, part.volume(), "{part} of {} is allocated in {to}", identity.buffer);

@@ -1,6 +1,8 @@
 //! The instruction generator: per command, a pipeline of passes
 //! `plan → allocate → receive → stage → coherence → launch`, or `send` for pushes.
 
+use std::ops::Range;
+
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
@@ -13,6 +15,7 @@ use crate::coherence::make_coherent;
 use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
 use crate::forecast::Forecast;
+use crate::growth::Reservations;
 use crate::instruction::{AllocationId, DeviceId, InstructionId, InstructionKind, MemoryId};
 use crate::launch::launch;
 use crate::pieces::{compact_boxes, contiguous_boxes};
@@ -42,6 +45,7 @@ pub struct InstructionGraph {
     buffers: Buffers,
     links: Links,
     forecast: Forecast,
+    reservations: Reservations,
     pending_horizon: Option<InstructionId>,
 }
 
@@ -75,6 +79,7 @@ impl InstructionGraph {
             buffers: Buffers::default(),
             links: Links::default(),
             forecast: Forecast::default(),
+            reservations: Reservations::default(),
             pending_horizon: None,
         }
     }
@@ -94,6 +99,16 @@ impl InstructionGraph {
     #[must_use]
     pub fn with_linearized_copies(mut self, bytes: u64) -> Self {
         self.links.linearize(bytes);
+        self
+    }
+
+    /// Says which buffers' allocations on devices grow where they are, as far as
+    /// what is accessed lies in one piece in them, by size in bytes: smaller ones
+    /// are moved faster than memory is provided, larger ones have no room among
+    /// addresses. Without this call, none grow.
+    #[must_use]
+    pub fn with_reservations(mut self, sizes: Range<u64>) -> Self {
+        self.reservations = Reservations::new(sizes);
         self
     }
 
@@ -221,11 +236,12 @@ impl InstructionGraph {
                 if is_host {
                     needs.boxes.extend(on_host.drain(..));
                 }
-                allocate(&mut self.stream, out, buffer, memory, &needs);
+                allocate(&mut self.stream, out, buffer, memory, &needs, &self.reservations);
             }
             if !on_host.is_empty() {
                 let needs = Needs { boxes: on_host, discarded: Region::empty() };
-                allocate(&mut self.stream, out, buffer, MemoryId::HOST, &needs);
+                let memory = MemoryId::HOST;
+                allocate(&mut self.stream, out, buffer, memory, &needs, &self.reservations);
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Plain data: instructions, the micro-operations of one node (002 §3,
 //! Table 1). Ids only: never a pointer, a stream or a communicator.
 
+use std::ops::Range;
+
 use celerity_cdag::{NodeId, TransferId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, EpochAction, TaskId, define_id};
@@ -115,6 +117,34 @@ pub enum InstructionKind {
         bytes: u64,
         /// Alignment in bytes.
         alignment: u64,
+    },
+    /// Reserves addresses for an allocation that grows where it is. There is no
+    /// memory behind them until a *grow* says so.
+    Reserve {
+        /// The new allocation.
+        allocation: AllocationId,
+        /// Where.
+        memory: MemoryId,
+        /// Whose elements it will hold, all of them.
+        buffer: BufferId,
+        /// Size in bytes, not 0.
+        bytes: u64,
+        /// Alignment in bytes.
+        alignment: u64,
+    },
+    /// Provides memory for a part of a reserved allocation: zeroed, where there
+    /// was none. What is there already stays as it is, and may be in use.
+    Grow {
+        /// The allocation.
+        allocation: AllocationId,
+        /// Where it is.
+        memory: MemoryId,
+        /// Whose elements it holds.
+        buffer: BufferId,
+        /// The elements: in one piece in the allocation.
+        elements: Box3,
+        /// Where they lie in the allocation.
+        bytes: Range<u64>,
     },
     /// Gives an allocation back.
     Free {

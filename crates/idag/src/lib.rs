@@ -9,6 +9,7 @@ mod diagnostic;
 mod emit;
 mod forecast;
 mod graph;
+mod growth;
 mod instruction;
 mod launch;
 mod linearize;

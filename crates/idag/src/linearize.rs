@@ -10,6 +10,7 @@
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
+use crate::growth::elements_per_row;
 use crate::instruction::{MemoryId, Placement};
 
 /// The memories in which a copy stops on its way.
@@ -38,19 +39,6 @@ pub(crate) fn stops(
     sides
         .map(|side| if side.memory == MemoryId::USER { MemoryId::HOST } else { side.memory })
         .collect()
-}
-
-/// Elements of `part` that lie side by side in a dense allocation of `extent`.
-fn elements_per_row(part: &Box3, extent: &Box3) -> u64 {
-    let side = |of: &Box3, dim: usize| of.max()[dim] - of.min()[dim];
-    let mut row = 1;
-    for dim in (0..3).rev() {
-        row *= side(part, dim);
-        if side(part, dim) < side(extent, dim) {
-            break;
-        }
-    }
-    row
 }
 
 #[cfg(test)]
@@ -99,14 +87,5 @@ mod tests {
         let tall = 1 + (MOST_STAGED / 4) as usize;
         let (tile, column) = (Box3::from_range([tall, 2]), Box3::from_range([tall, 1]));
         assert_eq!(route((DEVICE, tile), (MemoryId::HOST, column), column), []);
-    }
-
-    #[test]
-    fn a_row_goes_on_where_it_is_as_wide_as_its_allocation() {
-        let cube = Box3::from_range([4, 4, 4]);
-        assert_eq!(elements_per_row(&Box3::from_range([2, 3, 4]), &cube), 12);
-        assert_eq!(elements_per_row(&Box3::from_range([2, 4, 4]), &cube), 32);
-        assert_eq!(elements_per_row(&Box3::from_range([4, 4, 1]), &cube), 1);
-        assert_eq!(elements_per_row(&Box3::from_range([3]), &Box3::from_range([8])), 3);
     }
 }

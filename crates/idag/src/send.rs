@@ -11,6 +11,7 @@ use crate::backing::Backing;
 use crate::buffer::{BufferState, Version};
 use crate::coherence::make_coherent;
 use crate::emit::{Schedule, Stream};
+use crate::growth::Reservations;
 use crate::instruction::{InstructionId, InstructionKind, MemoryId, Pilot};
 use crate::pieces::{Parts, departure_boxes, join};
 use crate::staging::Links;
@@ -26,7 +27,7 @@ pub(crate) fn push(
 ) {
     let boxes = departure_boxes(targets.iter().map(|(_, region)| region));
     let needs = Needs { boxes, discarded: Region::empty() };
-    allocate(stream, out, buffer, MemoryId::HOST, &needs);
+    allocate(stream, out, buffer, MemoryId::HOST, &needs, &Reservations::default());
     let elem_size = buffer.elem_size;
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {

@@ -51,10 +51,17 @@ fn check_instruction(instruction: &Instruction) -> Result<(), String> {
 
 fn check_kind(kind: &InstructionKind) -> Result<(), String> {
     match kind {
-        InstructionKind::Alloc { allocation, bytes, alignment, .. } => {
+        InstructionKind::Alloc { allocation, bytes, alignment, .. }
+        | InstructionKind::Reserve { allocation, bytes, alignment, .. } => {
             match *bytes > 0 && alignment.is_power_of_two() {
                 true => Ok(()),
                 false => Err(format!("{allocation} has {bytes} bytes aligned to {alignment}")),
+            }
+        }
+        InstructionKind::Grow { allocation, elements, bytes, .. } => {
+            match !elements.is_empty() && bytes.start < bytes.end {
+                true => Ok(()),
+                false => Err(format!("{allocation} grows by {elements} in bytes {bytes:?}")),
             }
         }
         InstructionKind::Copy { source, target, elements, elem_size, .. } => {

@@ -15,6 +15,7 @@ use crate::instruction::{MemoryId, Placement};
 use crate::linearize::Stops;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
+use crate::pieces::Boxes;
 use crate::staging::Links;
 
 /// A stage that nobody has used at so many synchronisations in a row is given
@@ -78,11 +79,13 @@ impl Stages {
         let mut stage = self.take(stream, out, identity, MemoryId::HOST, elements);
         let missing = stage.missing();
         for source in sources {
-            for part in missing.intersection_box(&source.placement.extent).boxes() {
+            let held: Boxes =
+                missing.boxes().iter().flat_map(|part| source.held_in(part)).collect();
+            for part in held {
                 let ends = (&source.placement, &stage.backing.placement);
-                let stops = links.stops(ends, part, identity.elem_size);
+                let stops = links.stops(ends, &part, identity.elem_size);
                 let ends = (&mut *source, &mut stage.backing);
-                self.copy_through(stream, out, identity, &stops, ends, *part);
+                self.copy_through(stream, out, identity, &stops, ends, part);
             }
         }
         stage.current = elements.into();

@@ -149,6 +149,10 @@ catalogue! {
         ResizeForgetsContents,
         /// Allocate: the predecessor is freed before its contents are copied.
         FreedBeforePreserved,
+        /// Growth: memory is provided for all but the last element.
+        GrowsShort,
+        /// Growth: what has moved to another allocation is taken to be in the old one, too.
+        MovedStaysHeld,
         /// Free: does not wait for readers.
         FreedWhileRead,
         /// Drop: one allocation of the buffer is never freed.

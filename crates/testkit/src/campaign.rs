@@ -78,6 +78,7 @@ impl Campaign {
             lookahead: draws.lookahead(),
             links: draws.links(),
             linearize_below: draws.linearize_below(),
+            grow_from: draws.grow_from(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -255,6 +256,11 @@ impl Draws {
     /// Nothing, or rows of up to a dozen elements.
     fn linearize_below(&mut self) -> u64 {
         if self.below(2) > 0 { 0 } else { 8 + self.below(92) }
+    }
+
+    /// None, or all from a size that separates small buffers from smaller ones.
+    fn grow_from(&mut self) -> u64 {
+        if self.below(3) > 0 { 0 } else { 1 + self.below(500) }
     }
 
     fn usize_in(&mut self, range: &RangeInclusive<usize>) -> usize {

@@ -1,6 +1,8 @@
 //! One check per layer: a program and a configuration in, a verdict out. What
 //! all property tests, the corpus and the bug tests call.
 
+use std::ops::Range;
+
 use celerity_cdag::NodeId;
 use celerity_checker::{Depth, NodeCheckerConfig};
 use celerity_executor::{ClusterConfig, Run};
@@ -17,6 +19,10 @@ use crate::run::{run, run_on};
 use crate::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
 use crate::twin::{Observation, Snapshot, interpret};
 use crate::violation::Violation;
+
+/// Bytes of the largest buffer that addresses are reserved for: programs also have
+/// buffers that no memory could hold.
+const LARGEST_RESERVATION: u64 = 1 << 20;
 
 /// What a program is run or scheduled on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +43,9 @@ pub struct Configuration {
     /// Rows of less bytes are not copied one by one between devices and the host;
     /// 0: all are. See [`InstructionGraph::with_linearized_copies`].
     pub linearize_below: u64,
+    /// Bytes of the smallest buffers whose allocations on devices grow where they
+    /// are; 0: none do. See [`InstructionGraph::with_reservations`].
+    pub grow_from: u64,
     /// Chooses the order in which the models execute what may run in any order.
     pub seed: u64,
 }
@@ -55,6 +64,7 @@ impl Configuration {
             lookahead: Lookahead::None,
             links: u64::MAX,
             linearize_below: 0,
+            grow_from: 0,
             seed: 0,
         }
     }
@@ -71,8 +81,18 @@ impl Configuration {
         let config = InstructionGraphConfig { devices: self.devices };
         let graph = InstructionGraph::new(config)
             .with_direct_copies(|from, to| self.are_linked(from, to))
-            .with_linearized_copies(self.linearize_below);
+            .with_linearized_copies(self.linearize_below)
+            .with_reservations(self.growing());
         LookaheadQueue::new(graph, self.lookahead)
+    }
+
+    /// Sizes in bytes of buffers whose allocations on devices grow where they are.
+    #[must_use]
+    pub fn growing(&self) -> Range<u64> {
+        match self.grow_from {
+            0 => 0..0,
+            least => least..LARGEST_RESERVATION,
+        }
     }
 
     /// What the task graph is told.
@@ -98,22 +118,18 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let linearize_below = prop_oneof![2 => Just(0), 1 => 8..100u64];
     let cluster =
         (1..5usize, 1..4usize).prop_map(|(nodes, devices)| Configuration::new(nodes, devices));
-    (cluster, 1..6u64, 2..10u64, lookahead, links, linearize_below, 0..1000u64).prop_map(
-        |(
-            cluster,
-            horizon_step,
-            horizon_max_parallelism,
-            lookahead,
-            links,
-            linearize_below,
-            seed,
-        )| {
+    let grow_from = prop_oneof![2 => Just(0), 1 => 1..500u64];
+    let memory = (links, linearize_below, grow_from);
+    (cluster, 1..6u64, 2..10u64, lookahead, memory, 0..1000u64).prop_map(
+        |(cluster, horizon_step, horizon_max_parallelism, lookahead, memory, seed)| {
+            let (links, linearize_below, grow_from) = memory;
             Configuration {
                 horizon_step,
                 horizon_max_parallelism,
                 lookahead,
                 links,
                 linearize_below,
+                grow_from,
                 seed,
                 ..cluster
             }

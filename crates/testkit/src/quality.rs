@@ -54,6 +54,14 @@ impl Cost {
                 InstructionKind::Alloc { allocation, memory, bytes, .. } => {
                     alive.insert(allocation, (memory, bytes));
                 }
+                InstructionKind::Reserve { allocation, memory, .. } => {
+                    alive.insert(allocation, (memory, 0));
+                }
+                InstructionKind::Grow { allocation, ref bytes, .. } => {
+                    if let Some((_, held)) = alive.get_mut(&allocation) {
+                        *held += bytes.end - bytes.start;
+                    }
+                }
                 InstructionKind::Free { allocation, .. } => drop(alive.remove(&allocation)),
                 _ => {}
             }
@@ -70,6 +78,7 @@ impl Cost {
         self.instructions += 1;
         match &instruction.kind {
             InstructionKind::Alloc { bytes, .. } => self.allocated += bytes,
+            InstructionKind::Grow { bytes, .. } => self.allocated += bytes.end - bytes.start,
             InstructionKind::Copy { elements, elem_size, .. } => {
                 self.copied += elements.volume() * elem_size;
             }

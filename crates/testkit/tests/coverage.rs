@@ -129,6 +129,8 @@ fn command_name(kind: &CommandKind) -> &'static str {
 fn instruction_name(kind: &InstructionKind) -> &'static str {
     match kind {
         InstructionKind::Alloc { .. } => "alloc",
+        InstructionKind::Reserve { .. } => "reserve",
+        InstructionKind::Grow { .. } => "grow",
         InstructionKind::Free { .. } => "free",
         InstructionKind::Copy { source, target, .. } if source.memory == target.memory => "resize",
         InstructionKind::Copy { .. } => "copy",

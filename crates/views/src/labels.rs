@@ -58,6 +58,13 @@ impl Display for InstructionLabel<'_> {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
                 write!(f, "alloc {memory}.{allocation} for {buffer}, {bytes} bytes")
             }
+            InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
+                write!(f, "reserve {memory}.{allocation} for {buffer}, {bytes} bytes")
+            }
+            InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
+                let bytes = bytes.end - bytes.start;
+                write!(f, "grow {memory}.{allocation} by {buffer} {elements}, {bytes} bytes")
+            }
             InstructionKind::Free { allocation, memory } => {
                 write!(f, "free {memory}.{allocation}")
             }

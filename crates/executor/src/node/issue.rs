@@ -2,6 +2,8 @@
 //! communicator and backend.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 use celerity_idag::{
     AllocationId, BoundAccess, DeviceId, Inbound, InstructionId, InstructionKind, MemoryId,
     Placement,
@@ -60,7 +62,22 @@ impl Executor {
     fn issue_here(&mut self, instruction: InstructionId, kind: InstructionKind) {
         match kind {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, alignment } => {
-                self.alloc(allocation, memory, buffer, bytes, alignment);
+                let base = self.backend.alloc(memory, bytes, alignment);
+                if let Some(base) = self.with_room(memory, buffer, bytes, base) {
+                    self.store.add(allocation, memory, base, bytes, bytes);
+                    self.record_alloc(memory, bytes);
+                }
+                self.retire(instruction);
+            }
+            InstructionKind::Reserve { allocation, memory, buffer, bytes, alignment } => {
+                let base = self.backend.reserve(memory, bytes, alignment);
+                if let Some(base) = self.with_room(memory, buffer, bytes, base) {
+                    self.store.add(allocation, memory, base, bytes, 0);
+                }
+                self.retire(instruction);
+            }
+            InstructionKind::Grow { allocation, buffer, bytes, .. } => {
+                self.grow(allocation, buffer, bytes);
                 self.retire(instruction);
             }
             InstructionKind::Free { allocation, .. } => {
@@ -140,25 +157,32 @@ impl Executor {
         self.tasks.get_mut(task.index()).expect("tasks outlive their instructions")
     }
 
-    fn alloc(
+    fn grow(&mut self, allocation: AllocationId, buffer: BufferId, bytes: Range<u64>) {
+        let more = bytes.end - bytes.start;
+        let (memory, base) = self.store.grow(allocation, more);
+        // SAFETY: the allocation is in the store, and `bytes` within what was
+        // reserved for it.
+        let provided = unsafe { self.backend.provide(memory, base, bytes) };
+        if self.with_room(memory, buffer, more, provided).is_some() {
+            self.record_alloc(memory, more);
+        }
+    }
+
+    /// What a memory has given for `bytes` bytes of a buffer; fails the run if
+    /// that is nothing.
+    fn with_room<T>(
         &mut self,
-        allocation: AllocationId,
         memory: MemoryId,
         buffer: BufferId,
         bytes: u64,
-        alignment: u64,
-    ) {
-        match self.backend.alloc(memory, bytes, alignment) {
-            Ok(base) => {
-                self.store.add(allocation, memory, base, bytes);
-                self.record_alloc(memory, bytes);
-            }
-            Err(AllocError { resident, free }) => {
-                let buffer = self.store.buffer_name(buffer);
-                let (node, memory) = (self.id(), describe(memory));
-                self.fail(RunError::OutOfMemory { node, memory, buffer, bytes, resident, free });
-            }
-        }
+        given: Result<T, AllocError>,
+    ) -> Option<T> {
+        let report = |AllocError { resident, free }| {
+            let buffer = self.store.buffer_name(buffer);
+            let (node, memory) = (self.id(), describe(memory));
+            self.fail(RunError::OutOfMemory { node, memory, buffer, bytes, resident, free });
+        };
+        given.map_err(report).ok()
     }
 
     fn receive(&mut self, instruction: InstructionId, inbound: &Inbound) {

@@ -99,7 +99,9 @@ impl OpenInstructions {
 impl Summary {
     pub(super) fn of(kind: &InstructionKind) -> Self {
         match *kind {
-            InstructionKind::Alloc { allocation, memory, buffer, .. } => {
+            InstructionKind::Alloc { allocation, memory, buffer, .. }
+            | InstructionKind::Reserve { allocation, memory, buffer, .. }
+            | InstructionKind::Grow { allocation, memory, buffer, .. } => {
                 Self::Alloc { allocation, memory, buffer }
             }
             InstructionKind::Free { allocation, memory } => Self::Free { allocation, memory },

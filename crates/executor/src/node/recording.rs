@@ -91,7 +91,10 @@ impl Executor {
             InstructionKind::Kernel { task, .. } | InstructionKind::HostTask { task, .. } => {
                 return self.task_name(*task);
             }
-            InstructionKind::Alloc { buffer, .. } | InstructionKind::Copy { buffer, .. } => *buffer,
+            InstructionKind::Alloc { buffer, .. }
+            | InstructionKind::Reserve { buffer, .. }
+            | InstructionKind::Grow { buffer, .. }
+            | InstructionKind::Copy { buffer, .. } => *buffer,
             InstructionKind::Send { transfer, .. }
             | InstructionKind::Receive(Inbound { transfer, .. })
             | InstructionKind::SplitReceive(Inbound { transfer, .. })

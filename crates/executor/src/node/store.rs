@@ -23,6 +23,8 @@ struct Allocation {
     memory: MemoryId,
     base: BasePtr,
     bytes: u64,
+    /// How many of them there is memory for.
+    resident: u64,
     /// In `M0`: whose memory it is.
     owner: Option<Arc<dyn HostData>>,
 }
@@ -40,7 +42,8 @@ impl Store {
             let (base, bytes) = (BasePtr::of_slice(contents), contents.len() as u64);
             check_length(&info, bytes)?;
             let owner = Some(owner);
-            let user = Allocation { memory: MemoryId::USER, base, bytes, owner };
+            let (memory, resident) = (MemoryId::USER, bytes);
+            let user = Allocation { memory, base, bytes, resident, owner };
             self.allocations.insert(allocation, user);
         }
         self.buffers.insert(info.id, info);
@@ -67,16 +70,27 @@ impl Store {
         known.map_or_else(|| buffer.to_string(), |info| format!("\"{}\"", info.name))
     }
 
+    /// Keeps an allocation of `bytes` addresses, with memory behind so many of them.
     pub(super) fn add(
         &mut self,
         allocation: AllocationId,
         memory: MemoryId,
         base: BasePtr,
         bytes: u64,
+        resident: u64,
     ) {
-        let new = Allocation { memory, base, bytes, owner: None };
+        let new = Allocation { memory, base, bytes, resident, owner: None };
         let known = self.allocations.insert(allocation, new);
         debug_assert!(known.is_none(), "{allocation} is allocated twice");
+    }
+
+    /// Notes more memory behind the addresses of an allocation; returns where it is.
+    pub(super) fn grow(&mut self, allocation: AllocationId, bytes: u64) -> (MemoryId, BasePtr) {
+        let Some(known) = self.allocations.get_mut(&allocation) else {
+            unreachable!("{allocation} grows, but is not allocated");
+        };
+        known.resident += bytes;
+        (known.memory, known.base)
     }
 
     /// Forgets an allocation, and gives its memory back: so many bytes of it.
@@ -86,17 +100,17 @@ impl Store {
         allocation: AllocationId,
         backend: &mut dyn Backend,
     ) -> (MemoryId, u64) {
-        let Some(Allocation { memory, base, bytes, owner }) = self.allocations.remove(&allocation)
-        else {
+        let Some(freed) = self.allocations.remove(&allocation) else {
             unreachable!("{allocation} is freed, but not allocated");
         };
+        let Allocation { memory, base, resident, owner, .. } = freed;
         if owner.is_none() {
             // SAFETY: it came from this backend, and leaves the table with this
             // call. A *free* is issued when all users of the allocation have
             // completed, which the instruction graph promises.
             unsafe { backend.free(memory, base) };
         }
-        (memory, bytes)
+        (memory, resident)
     }
 
     /// The memory behind a placement.

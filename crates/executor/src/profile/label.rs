@@ -58,6 +58,16 @@ impl Label {
                 let details = vec![("bytes", Value::Number(*bytes)), shown("memory", *memory)];
                 Self::of(phrase("alloc"), "memory", details).and(shown("allocation", *allocation))
             }
+            InstructionKind::Reserve { allocation, memory, bytes, .. } => {
+                let details = vec![("bytes", Value::Number(*bytes)), shown("memory", *memory)];
+                let label = Self::of(phrase("reserve"), "memory", details);
+                label.and(shown("allocation", *allocation))
+            }
+            InstructionKind::Grow { allocation, memory, bytes, .. } => {
+                let bytes = Value::Number(bytes.end - bytes.start);
+                let details = vec![("bytes", bytes), shown("memory", *memory)];
+                Self::of(phrase("grow"), "memory", details).and(shown("allocation", *allocation))
+            }
             InstructionKind::Free { allocation, memory } => {
                 let details = vec![shown("memory", *memory), shown("allocation", *allocation)];
                 Self::of("free".into(), "memory", details)

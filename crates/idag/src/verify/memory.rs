@@ -1,8 +1,9 @@
 //! Allocations: what instructions say of them, from the first to the last.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use super::Broken;
@@ -15,7 +16,7 @@ use crate::instruction::{
 pub(super) struct Allocations(BTreeMap<AllocationId, Allocation>);
 
 /// What is known of one allocation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Allocation {
     memory: MemoryId,
     buffer: BufferId,
@@ -23,6 +24,8 @@ struct Allocation {
     bytes: Option<u64>,
     /// Told by the first instruction that touches it.
     extent: Option<Box3>,
+    /// Where there is memory, if there are only addresses at first.
+    provided: Option<Region>,
     alive: bool,
 }
 
@@ -45,7 +48,16 @@ impl Allocations {
         };
         match &instruction.kind {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
-                let why = self.make(*allocation, *memory, *buffer, *bytes);
+                let why = self.make(*allocation, *memory, *buffer, *bytes, None);
+                note((*memory, *allocation), why);
+            }
+            InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
+                let nothing = Some(Region::empty());
+                let why = self.make(*allocation, *memory, *buffer, *bytes, nothing);
+                note((*memory, *allocation), why);
+            }
+            InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
+                let why = self.grow((*memory, *allocation), *buffer, elements, bytes);
                 note((*memory, *allocation), why);
             }
             InstructionKind::Free { allocation, memory } => {
@@ -73,15 +85,40 @@ impl Allocations {
         memory: MemoryId,
         buffer: BufferId,
         bytes: u64,
+        provided: Option<Region>,
     ) -> Option<&'static str> {
         let bytes = Some(bytes);
-        let made = Allocation { memory, buffer, bytes, extent: None, alive: true };
+        let made = Allocation { memory, buffer, bytes, extent: None, provided, alive: true };
         let known = self.0.insert(id, made).is_some();
         match memory {
             _ if known => Some("is allocated a second time"),
             _ if bytes == Some(0) => Some("has no bytes"),
             MemoryId::USER => Some("is allocated in memory that is the user's"),
             _ => None,
+        }
+    }
+
+    fn grow(
+        &mut self,
+        (memory, id): (MemoryId, AllocationId),
+        buffer: BufferId,
+        elements: &Box3,
+        bytes: &Range<u64>,
+    ) -> Option<&'static str> {
+        let Some(known) = self.0.get_mut(&id) else { return Some("was never allocated") };
+        let fits = known.bytes.is_some_and(|reserved| bytes.end <= reserved);
+        let whole = (bytes.end.saturating_sub(bytes.start)).is_multiple_of(elements.volume());
+        match &mut known.provided {
+            _ if !known.alive => Some("grows after it was freed"),
+            _ if (known.memory, known.buffer) != (memory, buffer) => Some("is another's and grows"),
+            None => Some("grows and has all of its memory"),
+            Some(_) if elements.is_empty() || !fits || !whole => {
+                Some("grows by what are not its elements")
+            }
+            Some(provided) => {
+                provided.union_box(elements);
+                None
+            }
         }
     }
 
@@ -102,7 +139,8 @@ impl Allocations {
         let of_user = memory == MemoryId::USER;
         if of_user {
             let Use { buffer, .. } = *used;
-            let users = Allocation { memory, buffer, bytes: None, extent: None, alive: true };
+            let (bytes, extent, provided, alive) = (None, None, None, true);
+            let users = Allocation { memory, buffer, bytes, extent, provided, alive };
             self.0.entry(id).or_insert(users);
         }
         let Some(known) = self.0.get_mut(&id) else { return Some("was never allocated") };
@@ -115,6 +153,13 @@ impl Allocations {
             () if told != extent => Some("has another extent"),
             () if !fits => Some("has not the size of its elements"),
             () if !extent.contains(&used.bounds) => Some("does not hold all that is touched"),
+            () if known
+                .provided
+                .as_ref()
+                .is_some_and(|there| !there.contains_box(&used.bounds)) =>
+            {
+                Some("has no memory yet for all that is touched")
+            }
             () if of_user && used.writes => Some("is the user's and written to"),
             () => None,
         }

@@ -49,6 +49,7 @@ fn case(seed: u64) -> Case {
         lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][draw(4, 3)],
         links: if draw(5, 3) > 0 { u64::MAX } else { draw(6, usize::MAX) as u64 },
         linearize_below: if draw(7, 2) > 0 { 0 } else { 8 + draw(8, 92) as u64 },
+        grow_from: if draw(9, 3) > 0 { 0 } else { 1 + draw(10, 500) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };

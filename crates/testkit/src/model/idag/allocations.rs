@@ -1,7 +1,7 @@
 //! The life of allocations: there while used, freed once, no larger than
 //! needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celerity_idag::{AllocationId, MemoryId};
 use celerity_regions::Box3;
@@ -33,8 +33,11 @@ fn check_lifetimes(
     let reach = dag.reachability();
     for (position, of_instruction) in touches.touches.iter().enumerate() {
         for touch in of_instruction {
-            let Allocation { made_by, freed_by, .. } = &touches.allocations[&touch.allocation];
-            let early = made_by.iter().find(|&&made| !reach.waits_for(position, made));
+            let allocation = &touches.allocations[&touch.allocation];
+            let Allocation { made_by, freed_by, .. } = allocation;
+            let makers: BTreeSet<usize> =
+                made_by.iter().copied().chain(allocation.providers_of(touch)).collect();
+            let early = makers.iter().find(|&&made| !reach.waits_for(position, made));
             let late = freed_by.iter().find(|&&freed| !reach.waits_for(freed, position));
             if let Some(&owner) = early.or(late) {
                 return Err(Violation::Lifetime {
@@ -57,9 +60,9 @@ fn check_frees(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
     };
     for (&id, allocation) in &touches.allocations {
         let times = allocation.freed_by.len();
-        let ordered = allocation.made_by.is_none_or(|made| {
-            allocation.freed_by.iter().all(|&freed| reach.waits_for(freed, made))
-        });
+        let mut makers = allocation.made_by.into_iter().chain(allocation.grown_by());
+        let ordered = makers
+            .all(|made| allocation.freed_by.iter().all(|&freed| reach.waits_for(freed, made)));
         if times > 1 || (times == 0 && dropped(allocation.buffer)) || !ordered {
             let (allocation, buffer) = (touches.name(id), allocation.buffer);
             return Err(Violation::Freed { allocation, buffer, times });
@@ -84,11 +87,16 @@ fn check_sizes(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Res
     for (&id, allocation) in &touches.allocations {
         let Some(made_by) = allocation.made_by else { continue };
         let name = format!("{} {}", cluster.nodes[node].node, touches.name(id));
-        let Some(extent) = allocation.extent else {
+        let provided = allocation
+            .growth
+            .as_ref()
+            .map(|growth| bounds(touches, id, growth.providers.keys().copied()));
+        let Some(extent) = provided.or(allocation.extent) else {
             return Err(Violation::Unused { allocation: name });
         };
         let known = accessed.get(&(allocation.memory, allocation.buffer));
-        let made = origins[made_by].event;
+        let made = allocation.grown_by().last().unwrap_or(made_by);
+        let made = origins[made].event;
         let served = |&&(event, _): &&(usize, Box3)| *looks_ahead || event <= made;
         let until = known.into_iter().flatten().filter(served);
         let bounds = until.fold(Box3::EMPTY, |all, (_, bounds)| all.bounding(bounds));

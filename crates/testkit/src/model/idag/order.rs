@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use celerity_idag::{AllocationId, InstructionKind};
 use celerity_tdag::DependencyKind;
 
-use super::touches::{NodeTouches, Touch, Use};
+use super::touches::{Allocation, NodeTouches, Touch, Use};
 use super::{Cluster, synchronizes};
 use crate::element;
 use crate::queries::{Dag, Reachability};
@@ -201,17 +201,25 @@ impl Checker<'_> {
         }
     }
 
-    /// Users may wait for the alloc, the free for its users.
+    /// Users may wait for the alloc and for more memory, the free for its users, and
+    /// what provides memory for what has reserved the addresses.
     fn add_lifetime_reasons(&mut self, position: usize) {
         let NodeTouches { touches, allocations } = self.touches;
         for touch in &touches[position] {
-            self.reasons.extend(allocations[&touch.allocation].made_by);
+            let allocation = &allocations[&touch.allocation];
+            self.reasons.extend(allocation.made_by);
+            self.reasons.extend(allocation.providers_of(touch));
+        }
+        let grown = |one: &&Allocation| one.grown_by().any(|grown| grown == position);
+        for grown in allocations.values().filter(grown) {
+            self.reasons.extend(grown.made_by);
         }
         for (id, freed) in allocations.iter().filter(|(_, a)| a.freed_by.contains(&position)) {
             let users = touches.iter().enumerate().filter(|(_, of_instruction)| {
                 of_instruction.iter().any(|touch| touch.allocation == *id)
             });
-            self.reasons.extend(users.map(|(user, _)| user).chain(freed.made_by));
+            let makers = freed.made_by.into_iter().chain(freed.grown_by());
+            self.reasons.extend(users.map(|(user, _)| user).chain(makers));
         }
     }
 

@@ -203,6 +203,8 @@ impl Machine for Simulation<'_> {
                 self.run_chunk(node, step, *task)
             }
             InstructionKind::Alloc { .. }
+            | InstructionKind::Reserve { .. }
+            | InstructionKind::Grow { .. }
             | InstructionKind::Free { .. }
             | InstructionKind::SplitReceive(_)
             | InstructionKind::Horizon { .. }

@@ -2,6 +2,7 @@
 //! each allocation is. Everything else in this model is derived from this.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use celerity_cdag::TransferId;
 use celerity_idag::{AllocationId, BoundAccess, Inbound, InstructionKind, MemoryId, Placement};
@@ -40,9 +41,32 @@ pub(super) struct Allocation {
     /// Known from the first placement that names it.
     pub(super) extent: Option<Box3>,
     bytes: Option<u64>,
-    /// The alloc instruction; none for users' data.
+    /// The alloc or reserve instruction; none for users' data.
     pub(super) made_by: Option<usize>,
+    pub(super) growth: Option<Growth>,
     pub(super) freed_by: Vec<usize>,
+}
+
+impl Allocation {
+    /// The instructions that have made it larger, in order.
+    pub(super) fn grown_by(&self) -> impl Iterator<Item = usize> {
+        self.growth.iter().flat_map(|growth| growth.grown_by.iter().copied())
+    }
+
+    /// The instructions that have provided memory for what is touched.
+    pub(super) fn providers_of(&self, touch: &Touch) -> impl Iterator<Item = usize> {
+        let growth = self.growth.as_ref();
+        touch.slots.iter().filter_map(move |slot| growth?.providers.get(slot).copied())
+    }
+}
+
+/// How a reserved allocation has grown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Growth {
+    /// By slot: the first grow instruction that has provided memory for it.
+    pub(super) providers: BTreeMap<usize, usize>,
+    /// All grow instructions.
+    pub(super) grown_by: Vec<usize>,
 }
 
 /// All uses by one node's instructions.
@@ -100,6 +124,7 @@ impl<'a> Collector<'a> {
                 extent: Some(cluster.truth.buffer(buffer).extent),
                 bytes: None,
                 made_by: None,
+                growth: None,
                 freed_by: Vec::new(),
             };
             (id, allocation)
@@ -112,6 +137,12 @@ impl<'a> Collector<'a> {
         match kind {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
                 self.make(position, *allocation, *memory, *buffer, *bytes)
+            }
+            InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
+                self.reserve(position, *allocation, *memory, *buffer, *bytes)
+            }
+            InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
+                self.grow(position, (*memory, *allocation), *buffer, elements, bytes)
             }
             InstructionKind::Free { allocation, memory } => {
                 self.free(position, *allocation, *memory)
@@ -164,12 +195,66 @@ impl<'a> Collector<'a> {
             extent: None,
             bytes: Some(bytes),
             made_by: Some(position),
+            growth: None,
             freed_by: Vec::new(),
         };
         match self.result.allocations.insert(id, allocation) {
             None => Ok(Vec::new()),
             Some(_) => Err(format!("{id} exists already")),
         }
+    }
+
+    /// An allocation for the whole buffer, with no memory yet.
+    fn reserve(
+        &mut self,
+        position: usize,
+        id: AllocationId,
+        memory: MemoryId,
+        buffer: BufferId,
+        bytes: u64,
+    ) -> Result<Vec<Touch>, String> {
+        if memory == MemoryId::HOST {
+            return Err(format!("{memory}.{id} cannot grow"));
+        }
+        let made = self.make(position, id, memory, buffer, bytes)?;
+        let whole = self.cluster.truth.buffer(buffer).extent;
+        if let Some(allocation) = self.result.allocations.get_mut(&id) {
+            (allocation.extent, allocation.growth) = (Some(whole), Some(Growth::default()));
+        }
+        Ok(made)
+    }
+
+    fn grow(
+        &mut self,
+        position: usize,
+        (memory, id): (MemoryId, AllocationId),
+        buffer: BufferId,
+        elements: &Box3,
+        bytes: &Range<u64>,
+    ) -> Result<Vec<Touch>, String> {
+        let elem_size = 8 * self.cluster.truth.buffer(buffer).words;
+        let whole = self.cluster.truth.buffer(buffer).extent;
+        let allocation = self.result.allocations.get_mut(&id);
+        let known = allocation.filter(|known| (known.memory, known.buffer) == (memory, buffer));
+        let Some(Growth { providers, grown_by }) = known.and_then(|one| one.growth.as_mut()) else {
+            return Err(format!("{memory}.{id} of {buffer} cannot grow"));
+        };
+        if elements.is_empty() || !whole.contains(elements) {
+            return Err(format!("{elements} is not in {whole}"));
+        }
+        let slots: BTreeSet<usize> = element::box_slots(&whole, elements).collect();
+        let all_of = |bytes: &Range<u64>| {
+            let slot = |byte: u64| usize::try_from(byte).map(|byte| byte / elem_size);
+            Some(slot(bytes.start).ok()?..slot(bytes.end).ok()?)
+        };
+        if !all_of(bytes).is_some_and(|range| range.eq(slots.iter().copied())) {
+            return Err(format!("{elements} do not lie in bytes {bytes:?}"));
+        }
+        for slot in slots {
+            providers.entry(slot).or_insert(position);
+        }
+        grown_by.push(position);
+        Ok(Vec::new())
     }
 
     fn free(
@@ -265,9 +350,14 @@ impl<'a> Collector<'a> {
         if allocation.bytes.is_some_and(|bytes| bytes != extent.volume() * elem_size) {
             return Err(format!("{memory}.{id} is not sized for {extent}"));
         }
-        match elements.boxes().iter().find(|part| !extent.contains(part)) {
-            Some(part) => Err(format!("{memory}.{id} holds {extent}, without {part}")),
-            None => Ok(Touch { allocation: id, how, slots: element::slots(&extent, elements) }),
+        if let Some(part) = elements.boxes().iter().find(|part| !extent.contains(part)) {
+            return Err(format!("{memory}.{id} holds {extent}, without {part}"));
+        }
+        let slots = element::slots(&extent, elements);
+        let growth = allocation.growth.as_ref();
+        match growth.is_some_and(|it| !slots.iter().all(|slot| it.providers.contains_key(slot))) {
+            true => Err(format!("{memory}.{id} has no memory for all of {elements}")),
+            false => Ok(Touch { allocation: id, how, slots }),
         }
     }
 
