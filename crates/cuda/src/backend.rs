@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,11 @@ pub struct CudaConfig {
     /// Whether lanes wait for each other on the GPUs. If not, the node waits before
     /// it starts a job on one lane that depends on one of another.
     pub lane_waits: bool,
+    /// Sizes in bytes of buffers whose allocations on GPUs grow where they are, as
+    /// far as what is accessed lies in one piece: addresses are reserved for all of
+    /// the buffer, of which there are 2⁴⁷. Smaller ones are copied when they grow,
+    /// which is faster than to put memory behind addresses, 2 MiB at a time.
+    pub growing: Range<u64>,
     /// Jobs that are seen to end together, at most. With 1, the job that a fault
     /// belongs to is always known; with more, kernels cost less.
     pub batch: usize,
@@ -58,6 +64,7 @@ impl Default for CudaConfig {
             device_memory_limit: None,
             peer_copies: true,
             lane_waits: true,
+            growing: 8 << 20..1 << 40,
             batch: 16,
             spin: Duration::from_millis(1),
         }
@@ -110,14 +117,18 @@ impl CudaBackend {
         let lanes = Arc::new(Lanes::new(&**driver, devices)?);
         let setup = Setup { gpus, devices, config, lanes: &lanes, reports: &reports };
         let queue = |device| DeviceQueue::start(&setup, device);
-        let memory = |&gpu: &Gpu| DeviceMemory::new(driver, gpu, config.device_memory_limit);
+        let links = gpus.connect(devices, config.peer_copies)?;
+        let memory = |(slot, &gpu): (usize, &Gpu)| {
+            let users = links.users_of(slot, devices);
+            DeviceMemory::new(driver, gpu, config.device_memory_limit, users)
+        };
         Ok(Self {
             layout: LaneLayout::new(devices.len()),
             host: CpuBackend::new(0, None, pool, waker),
             queues: (0..devices.len()).map(queue).collect::<Result<_, _>>()?,
-            memories: devices.iter().map(memory).collect::<Result<_, _>>()?,
+            memories: devices.iter().enumerate().map(memory).collect::<Result<_, _>>()?,
             pinned: PinnedPool::new(driver),
-            links: gpus.connect(devices, config.peer_copies)?,
+            links,
             gpus: gpus.clone(),
             devices: devices.to_vec(),
             owners: HashMap::new(),
@@ -132,6 +143,13 @@ impl CudaBackend {
     #[must_use]
     pub fn has_link(&self, from: DeviceId, to: DeviceId) -> bool {
         self.links.has(from, to)
+    }
+
+    /// Notes whose memory an address is in.
+    fn owned(&mut self, device: DeviceId, address: u64) -> BasePtr {
+        let base = BasePtr::of_raw(pointer(address)).expect("memory does not start at 0");
+        self.owners.insert(base, device);
+        base
     }
 
     fn order(
@@ -212,9 +230,30 @@ impl Backend for CudaBackend {
     ) -> Result<BasePtr, AllocError> {
         let Some(device) = memory.device() else { return self.pinned.alloc(bytes, alignment) };
         let address = self.memories[slot(device)].alloc(bytes, alignment)?;
-        let base = BasePtr::of_raw(pointer(address)).expect("memory does not start at 0");
-        self.owners.insert(base, device);
-        Ok(base)
+        Ok(self.owned(device, address))
+    }
+
+    fn reserve(
+        &mut self,
+        memory: MemoryId,
+        bytes: u64,
+        alignment: u64,
+    ) -> Result<BasePtr, AllocError> {
+        let Some(device) = memory.device() else { return self.pinned.alloc(bytes, alignment) };
+        let address = self.memories[slot(device)].reserve(bytes, alignment)?;
+        Ok(self.owned(device, address))
+    }
+
+    unsafe fn provide(
+        &mut self,
+        memory: MemoryId,
+        base: BasePtr,
+        bytes: Range<u64>,
+    ) -> Result<(), AllocError> {
+        let Some(device) = memory.device() else { return Ok(()) };
+        let address = base.as_ptr().expose_provenance() as u64;
+        // SAFETY: passed on.
+        unsafe { self.memories[slot(device)].provide(address, &bytes) }
     }
 
     unsafe fn free(&mut self, memory: MemoryId, base: BasePtr) {

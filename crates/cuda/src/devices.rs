@@ -70,7 +70,11 @@ impl CudaDevices {
         let dealt = hands(selected, nodes.len(), shared)?;
         let links = dealt.iter().map(|hand| gpus.connect(hand, config.peer_copies));
         let links = links.collect::<Result<_, _>>()?;
-        Ok(Self { gpus: gpus.clone(), config: config.clone(), nodes, dealt, links })
+        let mut config = config.clone();
+        if !gpus.can_reserve(&dealt.concat()) {
+            config.growing = 0..0;
+        }
+        Ok(Self { gpus: gpus.clone(), config, nodes, dealt, links })
     }
 
     /// The GPUs of a node of this process, in the order of its devices.
@@ -114,11 +118,12 @@ impl Devices for CudaDevices {
     }
 
     /// Copies are direct where they are on all nodes, and have rows of 64 bytes or
-    /// more.
+    /// more. Allocations grow where all GPUs can reserve addresses.
     fn instruction_graph(&self) -> InstructionGraph {
         InstructionGraph::new(InstructionGraphConfig { devices: self.per_node() })
             .with_direct_copies(|from, to| self.links.iter().all(|links| links.has(from, to)))
             .with_linearized_copies(SLOW_ROWS)
+            .with_reservations(self.config.growing.clone())
     }
 }
 

@@ -263,6 +263,49 @@ pub trait Driver: Send + Sync + 'static {
     /// that uses it has ended or is on the stream already.
     unsafe fn free(&self, stream: Stream, address: u64);
 
+    /// Bytes in whose multiples a GPU's memory is put behind reserved addresses.
+    ///
+    /// # Errors
+    /// As all calls; above all if it cannot reserve any.
+    fn piece(&self, gpu: Gpu) -> Result<u64, DriverError>;
+
+    /// Addresses for a number of [pieces](Self::piece) of a GPU's memory, with
+    /// nothing behind them. They start at a multiple of a piece.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn reserve(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError>;
+
+    /// Puts memory of a GPU behind reserved addresses, which it and `users` reach.
+    /// Its contents are arbitrary.
+    ///
+    /// # Safety
+    /// `address` and `bytes` are whole pieces of a range that was
+    /// [reserved](Self::reserve) for this GPU, and nothing is behind them.
+    ///
+    /// # Errors
+    /// [`DriverError::is_out_of_memory`] if there is none.
+    unsafe fn map(
+        &self,
+        gpu: Gpu,
+        address: u64,
+        bytes: u64,
+        users: &[Gpu],
+    ) -> Result<(), DriverError>;
+
+    /// Takes memory from behind addresses.
+    ///
+    /// # Safety
+    /// They are those of one [`map`](Self::map), and everything that uses them
+    /// has ended.
+    unsafe fn unmap(&self, gpu: Gpu, address: u64, bytes: u64);
+
+    /// Gives addresses back.
+    ///
+    /// # Safety
+    /// They are those of one [`reserve`](Self::reserve), with nothing behind them.
+    unsafe fn release(&self, gpu: Gpu, address: u64, bytes: u64);
+
     /// Gives what is free in the pool behind [`alloc`](Self::alloc) back to the
     /// system, and returns how many bytes the system has.
     ///

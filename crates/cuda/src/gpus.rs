@@ -23,6 +23,17 @@ pub struct Gpus {
 pub(crate) struct Links(Vec<Vec<bool>>);
 
 impl Links {
+    /// The GPUs that reach the memory of a device, but for its own.
+    pub(crate) fn users_of(&self, device: usize, devices: &[Gpu]) -> Vec<Gpu> {
+        let others = devices.iter().zip(&self.0[device]);
+        let own = devices[device];
+        let mut users: Vec<Gpu> =
+            others.filter(|&(&gpu, linked)| *linked && gpu != own).map(|(&gpu, _)| gpu).collect();
+        users.sort_unstable();
+        users.dedup();
+        users
+    }
+
     pub(crate) fn has(&self, from: DeviceId, to: DeviceId) -> bool {
         let slot = |device: DeviceId| usize::try_from(device.index()).expect("few devices");
         self.0[slot(from)][slot(to)]
@@ -82,6 +93,11 @@ impl Gpus {
         };
         let row = |&from: &Gpu| devices.iter().map(|&to| link(from, to)).collect();
         devices.iter().map(row).collect::<Result<_, _>>().map(Links)
+    }
+
+    /// Whether memory can be put behind addresses on all of these.
+    pub(crate) fn can_reserve(&self, gpus: &[Gpu]) -> bool {
+        gpus.iter().all(|&gpu| self.driver.piece(gpu).is_ok())
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {

@@ -3,6 +3,7 @@
 
 mod device;
 mod pinned;
+mod reserved;
 
 pub(crate) use device::DeviceMemory;
 pub(crate) use pinned::PinnedPool;

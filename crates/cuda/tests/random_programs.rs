@@ -27,7 +27,12 @@ fn check(
     let place = |config: &ClusterConfig| {
         let count = u16::try_from(nodes * per_node).unwrap();
         let all: Vec<_> = (0..count).map(Gpu::from_slot).collect();
-        let cuda = CudaConfig { lane_waits: !seed.is_multiple_of(4), ..CudaConfig::default() };
+        let cuda = CudaConfig {
+            lane_waits: !seed.is_multiple_of(4),
+            // The models' sizes: a fake driver has no addresses without memory.
+            growing: configuration.growing(),
+            ..CudaConfig::default()
+        };
         let devices = CudaDevices::deal(&gpus, &all, 0..nodes, false, &cuda);
         Run::new(config).on(InProcess { nodes }).with_devices(devices.unwrap())
     };

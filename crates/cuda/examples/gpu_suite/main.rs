@@ -13,6 +13,7 @@ use celerity_cuda::{Gpus, NvidiaDriver, Nvrtc, NvrtcConfig};
 
 mod copies;
 mod errors;
+mod growth;
 mod kernels;
 mod node;
 mod programs;
@@ -31,7 +32,7 @@ struct Suite {
 type Case = (&'static str, fn(&Suite) -> Outcome);
 
 /// In this order: the last leaves a GPU behind that cannot be used any more.
-const CASES: [Case; 21] = [
+const CASES: [Case; 23] = [
     ("copies/host_and_device", copies::host_and_device),
     ("copies/within_a_device", copies::within_a_device),
     ("copies/between_devices", copies::between_devices),
@@ -43,6 +44,8 @@ const CASES: [Case; 21] = [
     ("kernels/groups", kernels::groups),
     ("kernels/lanes_keep_order", kernels::lanes_keep_order),
     ("memory/zeroed_again", kernels::memory_is_zeroed_again),
+    ("memory/grows_in_place", growth::in_place),
+    ("memory/grows_between_devices", growth::between_devices),
     ("errors/code", errors::code),
     ("errors/out_of_memory", errors::out_of_memory),
     ("errors/out_of_bounds", errors::out_of_bounds),

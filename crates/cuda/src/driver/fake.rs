@@ -269,6 +269,37 @@ impl Driver for FakeDriver {
         drop(self.push(stream, Operation::Free(address)));
     }
 
+    fn piece(&self, gpu: Gpu) -> Result<u64, DriverError> {
+        self.shared.lock().healthy(gpu).map(|()| memory::PIECE)
+    }
+
+    fn reserve(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError> {
+        let mut state = self.shared.lock();
+        state.healthy(gpu)?;
+        state.counts.reservations += 1;
+        Ok(state.memory.reserve(bytes))
+    }
+
+    unsafe fn map(
+        &self,
+        gpu: Gpu,
+        address: u64,
+        bytes: u64,
+        _users: &[Gpu],
+    ) -> Result<(), DriverError> {
+        let mut state = self.shared.lock();
+        state.healthy(gpu)?;
+        state.memory.map(Place::Gpu(gpu), address, bytes)
+    }
+
+    unsafe fn unmap(&self, _gpu: Gpu, address: u64, bytes: u64) {
+        self.shared.lock().memory.unmap(address, bytes);
+    }
+
+    unsafe fn release(&self, _gpu: Gpu, address: u64, _bytes: u64) {
+        self.shared.lock().memory.release(address);
+    }
+
     fn trim(&self, gpu: Gpu) -> Result<u64, DriverError> {
         let state = self.shared.lock();
         state.healthy(gpu)?;

@@ -20,6 +20,7 @@ mod code;
 mod copy;
 mod gpu;
 mod result;
+mod virtual_memory;
 
 use gpu::{NvidiaGpu, Opened};
 use result::check;
@@ -237,6 +238,42 @@ impl Driver for NvidiaDriver {
         // SAFETY: the caller's promise. An error would be that of something that
         // ran, and has been reported.
         let _: sys::CUresult = unsafe { sys::cuMemFreeAsync(address, stream_of(stream)) };
+    }
+
+    fn piece(&self, gpu: Gpu) -> Result<u64, DriverError> {
+        let _entered = self.enter(gpu)?;
+        virtual_memory::piece(self.gpus[gpu.slot()].device)
+    }
+
+    fn reserve(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError> {
+        let _entered = self.enter(gpu)?;
+        virtual_memory::reserve(bytes)
+    }
+
+    unsafe fn map(
+        &self,
+        gpu: Gpu,
+        address: u64,
+        bytes: u64,
+        users: &[Gpu],
+    ) -> Result<(), DriverError> {
+        let _entered = self.enter(gpu)?;
+        let device = |gpu: Gpu| self.gpus[gpu.slot()].device;
+        let users: Vec<_> = std::iter::once(gpu).chain(users.iter().copied()).map(device).collect();
+        // SAFETY: the caller's promise.
+        unsafe { virtual_memory::map(device(gpu), address, bytes, &users) }
+    }
+
+    unsafe fn unmap(&self, gpu: Gpu, address: u64, bytes: u64) {
+        let Ok(_entered) = self.enter(gpu) else { return };
+        // SAFETY: the caller's promise.
+        unsafe { virtual_memory::unmap(address, bytes) };
+    }
+
+    unsafe fn release(&self, gpu: Gpu, address: u64, bytes: u64) {
+        let Ok(_entered) = self.enter(gpu) else { return };
+        // SAFETY: the caller's promise.
+        unsafe { virtual_memory::release(address, bytes) };
     }
 
     fn trim(&self, gpu: Gpu) -> Result<u64, DriverError> {

@@ -6,11 +6,13 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use celerity_executor::AllocError;
 
 use super::padding;
+use super::reserved::Reserved;
 use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
 
 /// What the driver promises.
@@ -30,6 +32,10 @@ pub(crate) struct DeviceMemory {
     /// By the address that was given out: bytes asked for, and where the
     /// allocation starts.
     live: HashMap<u64, (u64, u64)>,
+    /// Allocations that grow, by their first address.
+    reserved: HashMap<u64, Reserved>,
+    /// The GPUs that reach this one's memory.
+    users: Vec<Gpu>,
 }
 
 impl DeviceMemory {
@@ -37,6 +43,7 @@ impl DeviceMemory {
         driver: &Arc<dyn Driver>,
         gpu: Gpu,
         limit: Option<u64>,
+        users: Vec<Gpu>,
     ) -> Result<Self, DriverError> {
         let (stream, ready) = (driver.create_stream(gpu)?, driver.create_event(gpu, false)?);
         Ok(Self {
@@ -48,16 +55,15 @@ impl DeviceMemory {
             limit,
             resident: 0,
             live: HashMap::new(),
+            reserved: HashMap::new(),
+            users,
         })
     }
 
     /// The address of new memory, which will have been zeroed when the event of
     /// [`ready`](Self::ready) has happened.
     pub(crate) fn alloc(&mut self, bytes: u64, alignment: u64) -> Result<u64, AllocError> {
-        let left = self.limit.map(|limit| limit.saturating_sub(self.resident));
-        if left.is_some_and(|left| left < bytes) {
-            return Err(AllocError { resident: self.resident, free: left });
-        }
+        self.check_limit(bytes)?;
         let padded = bytes.saturating_add(padding(alignment, ALIGNMENT));
         let start = self.alloc_zeroed(padded).map_err(|_| self.no_room())?;
         let address = start.next_multiple_of(alignment.max(1));
@@ -67,12 +73,95 @@ impl DeviceMemory {
         Ok(address)
     }
 
+    /// Addresses for memory that [`provide`](Self::provide) puts there.
+    pub(crate) fn reserve(&mut self, bytes: u64, alignment: u64) -> Result<u64, AllocError> {
+        let gpu = self.stream.gpu;
+        let reserve = || {
+            let piece = self.driver.piece(gpu)?;
+            let bytes = bytes.next_multiple_of(piece);
+            Ok::<_, DriverError>(Reserved::new(self.driver.reserve(gpu, bytes)?, bytes, piece))
+        };
+        let reserved = reserve().map_err(|_| self.no_room())?;
+        let start = reserved.start;
+        assert!(start.is_multiple_of(alignment.max(1)), "elements are smaller than pieces");
+        self.reserved.insert(start, reserved);
+        Ok(start)
+    }
+
+    /// Puts zeroed memory behind a part of reserved addresses, where there is
+    /// none; it will have been zeroed when the event of [`ready`](Self::ready) has
+    /// happened.
+    ///
+    /// # Safety
+    /// `address` came from [`reserve`](Self::reserve) for at least `bytes.end`
+    /// bytes and has not been freed.
+    pub(crate) unsafe fn provide(
+        &mut self,
+        address: u64,
+        bytes: &Range<u64>,
+    ) -> Result<(), AllocError> {
+        let missing = self.reserved_at(address).missing(bytes);
+        for run in missing {
+            let (from, bytes) = (address + run.start, run.end - run.start);
+            self.check_limit(bytes)?;
+            // SAFETY: whole pieces of what was reserved, with nothing behind them.
+            unsafe { self.map_zeroed(from, bytes) }.map_err(|_| self.no_room())?;
+            self.stale = true;
+            self.resident += bytes;
+            self.reserved_at(address).note(run);
+        }
+        Ok(())
+    }
+
+    fn reserved_at(&mut self, address: u64) -> &mut Reserved {
+        self.reserved.get_mut(&address).expect("what grows was reserved here")
+    }
+
+    /// # Safety
+    /// They are whole pieces of what was reserved, with nothing behind them.
+    unsafe fn map_zeroed(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
+        let gpu = self.stream.gpu;
+        // SAFETY: passed on.
+        let map = || unsafe { self.driver.map(gpu, address, bytes, &self.users) };
+        match map() {
+            Err(error) if error.is_out_of_memory() => {
+                self.driver.synchronize(self.stream)?;
+                self.driver.trim(gpu)?;
+                map()?;
+            }
+            outcome => outcome?,
+        }
+        // SAFETY: it was just mapped, and nobody else has it.
+        let zeroed = unsafe { self.driver.zero(self.stream, address, bytes) };
+        zeroed.inspect_err(|_| {
+            // SAFETY: as above.
+            unsafe { self.driver.unmap(gpu, address, bytes) };
+        })
+    }
+
+    /// Whether the limit, if there is one, leaves room for more.
+    fn check_limit(&self, bytes: u64) -> Result<(), AllocError> {
+        let left = self.limit.map(|limit| limit.saturating_sub(self.resident));
+        match left.is_some_and(|left| left < bytes) {
+            true => Err(AllocError { resident: self.resident, free: left }),
+            false => Ok(()),
+        }
+    }
+
     /// Gives memory back.
     ///
     /// # Safety
-    /// `address` came from [`alloc`](Self::alloc), and everything that uses it
-    /// has ended.
+    /// `address` came from [`alloc`](Self::alloc) or [`reserve`](Self::reserve),
+    /// and everything that uses it has ended.
     pub(crate) unsafe fn free(&mut self, address: u64) {
+        if let Some(reserved) = self.reserved.remove(&address) {
+            self.resident -= reserved.resident();
+            // Nobody may have used it, so it may still be about to be zeroed. If
+            // something has failed on the GPU, that is reported elsewhere.
+            drop(self.driver.synchronize(self.stream));
+            // SAFETY: passed on, and the stream is empty.
+            return unsafe { self.give_back(&reserved) };
+        }
         let (bytes, start) = self.live.remove(&address).expect("freed memory was allocated here");
         self.resident -= bytes;
         // SAFETY: passed on.
@@ -89,6 +178,19 @@ impl DeviceMemory {
             self.recorded += 1;
         }
         Ok((self.recorded > 0).then_some((self.recorded, self.ready)))
+    }
+
+    /// # Safety
+    /// Everything that uses what was reserved has ended, and nobody knows of it.
+    unsafe fn give_back(&self, reserved: &Reserved) {
+        let (gpu, Reserved { start, bytes, .. }) = (self.stream.gpu, reserved);
+        // SAFETY: each run was mapped at once, and then nothing is left.
+        unsafe {
+            for run in reserved.mapped() {
+                self.driver.unmap(gpu, start + run.start, run.end - run.start);
+            }
+            self.driver.release(gpu, *start, *bytes);
+        }
     }
 
     fn alloc_zeroed(&self, bytes: u64) -> Result<u64, DriverError> {
@@ -125,6 +227,10 @@ impl Drop for DeviceMemory {
         }
         // If something has failed on the GPU, it has been reported.
         drop(self.driver.synchronize(self.stream));
+        for reserved in self.reserved.values() {
+            // SAFETY: nobody uses it any more, and the stream is empty.
+            unsafe { self.give_back(reserved) };
+        }
         // SAFETY: both were made here, and this is their last use.
         unsafe {
             self.driver.destroy_event(self.ready);

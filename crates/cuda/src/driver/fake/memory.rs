@@ -11,12 +11,16 @@ pub(super) struct Memory {
     limit: u64,
     /// By address.
     live: BTreeMap<u64, Block>,
+    /// How many addresses are reserved, and what lies behind them, by the first.
+    /// Which parts of it are there is told by blocks without words.
+    reserved: BTreeMap<u64, (u64, Vec<u64>)>,
 }
 
 struct Block {
     place: Place,
     bytes: u64,
-    /// At least so many bytes, and at most two alignments more.
+    /// At least so many bytes, and at most two alignments more; none behind
+    /// reserved addresses.
     words: Vec<u64>,
 }
 
@@ -26,10 +30,25 @@ const RUBBISH: u64 = 0xcdcd_cdcd_cdcd_cdcd;
 pub(super) const MAX_PITCH: u64 = 1 << 20;
 /// Alignment of allocations.
 const ALIGNMENT: u64 = 4096;
+/// Bytes in whose multiples memory is put behind reserved addresses: few, so that
+/// small programs need several.
+pub(super) const PIECE: u64 = 64;
+
+/// Words full of rubbish, and the first aligned address in them.
+fn rubbish(bytes: u64) -> (u64, Vec<u64>) {
+    let length = usize::try_from((bytes + ALIGNMENT) / 8 + 1).expect("test sizes");
+    let mut words = vec![RUBBISH; length];
+    let start = words.as_mut_ptr().expose_provenance() as u64;
+    (start.next_multiple_of(ALIGNMENT), words)
+}
+
+fn pieces(address: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    (0..bytes / PIECE).map(move |piece| address + piece * PIECE)
+}
 
 impl Memory {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, live: BTreeMap::new() }
+        Self { limit, live: BTreeMap::new(), reserved: BTreeMap::new() }
     }
 
     pub(super) fn limit(&self) -> u64 {
@@ -42,17 +61,58 @@ impl Memory {
     }
 
     pub(super) fn alloc(&mut self, place: Place, bytes: u64) -> Result<u64, DriverError> {
-        if place != Place::Host && self.free_bytes(place) < bytes {
-            let (code, meaning) = ("FAKE_OUT_OF_MEMORY".to_owned(), "no memory".to_owned());
-            let failure = Failure::OutOfMemory;
-            return Err(DriverError::Failed { call: "alloc", code, meaning, failure });
-        }
-        let length = usize::try_from((bytes + ALIGNMENT) / 8 + 1).expect("test sizes");
-        let mut words = vec![RUBBISH; length];
-        let start = words.as_mut_ptr().expose_provenance() as u64;
-        let address = start.next_multiple_of(ALIGNMENT);
+        self.check_room(place, bytes)?;
+        let (address, words) = rubbish(bytes);
         self.live.insert(address, Block { place, bytes, words });
         Ok(address)
+    }
+
+    pub(super) fn reserve(&mut self, bytes: u64) -> u64 {
+        assert!(bytes.is_multiple_of(PIECE), "whole pieces are reserved");
+        let (address, words) = rubbish(bytes);
+        self.reserved.insert(address, (bytes, words));
+        address
+    }
+
+    pub(super) fn map(
+        &mut self,
+        place: Place,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), DriverError> {
+        self.check_room(place, bytes)?;
+        let reserved = self.reserved.range(..=address).next_back();
+        let (start, (reserved, _)) = reserved.expect("what is mapped was reserved");
+        let offset = address - start;
+        assert!(offset.is_multiple_of(PIECE) && bytes.is_multiple_of(PIECE), "whole pieces");
+        assert!(bytes > 0 && offset + bytes <= *reserved, "what is mapped was reserved");
+        for piece in pieces(address, bytes) {
+            let block = Block { place, bytes: PIECE, words: Vec::new() };
+            assert!(self.live.insert(piece, block).is_none(), "nothing is mapped twice");
+        }
+        Ok(())
+    }
+
+    pub(super) fn unmap(&mut self, address: u64, bytes: u64) {
+        for piece in pieces(address, bytes) {
+            self.live.remove(&piece).expect("what is unmapped was mapped");
+        }
+    }
+
+    pub(super) fn release(&mut self, address: u64) {
+        let released = self.reserved.remove(&address);
+        let (bytes, words) = released.expect("released addresses were reserved");
+        assert_eq!(self.live.range(address..address + bytes).count(), 0, "still mapped");
+        drop(words);
+    }
+
+    fn check_room(&self, place: Place, bytes: u64) -> Result<(), DriverError> {
+        if place == Place::Host || self.free_bytes(place) >= bytes {
+            return Ok(());
+        }
+        let (code, meaning) = ("FAKE_OUT_OF_MEMORY".to_owned(), "no memory".to_owned());
+        let failure = Failure::OutOfMemory;
+        Err(DriverError::Failed { call: "alloc", code, meaning, failure })
     }
 
     pub(super) fn alloc_words(&mut self, place: Place, words: &[u64]) -> Result<u64, DriverError> {
@@ -93,13 +153,24 @@ impl Memory {
     /// Checks that bytes are where they are said to be. Host memory may be
     /// anybody's, but no GPU's.
     fn expect(&self, place: Place, address: u64, bytes: u64) -> Result<(), String> {
-        let before = self.live.range(..=address).next_back();
-        let block = before.filter(|(start, block)| address < **start + block.bytes);
-        let fits = match block {
-            Some((start, block)) => block.place == place && address + bytes <= start + block.bytes,
-            None => place == Place::Host,
-        };
-        fits.then_some(()).ok_or_else(|| format!("{bytes} bytes at {address:#x} are not {place:?}"))
+        let (mut from, end) = (address, address + bytes);
+        loop {
+            let before = self.live.range(..=from).next_back();
+            let block = before.filter(|(start, block)| from < **start + block.bytes);
+            from = match block {
+                Some((start, block)) if block.place == place => start + block.bytes,
+                None if place == Place::Host && from == address => end,
+                _ => return Err(format!("{bytes} bytes at {address:#x} are not {place:?}")),
+            };
+            // Only pieces behind reserved addresses go on in the next one.
+            let goes_on = block.is_none_or(|(_, block)| block.words.is_empty());
+            if from >= end {
+                return Ok(());
+            }
+            if !goes_on {
+                return Err(format!("{bytes} bytes at {address:#x} reach too far"));
+            }
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub struct FakeCounts {
     pub records: usize,
     /// Allocations of GPU memory.
     pub allocations: usize,
+    /// Ranges of addresses of GPU memory.
+    pub reservations: usize,
     /// Allocations of pinned host memory.
     pub host_allocations: usize,
     /// Modules.

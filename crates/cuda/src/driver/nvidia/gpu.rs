@@ -11,7 +11,7 @@ use super::result::check;
 use super::{DriverError, Entered, GpuInfo};
 
 pub(super) struct NvidiaGpu {
-    device: sys::CUdevice,
+    pub(super) device: sys::CUdevice,
     opened: OnceLock<Result<Opened, DriverError>>,
 }
 
@@ -145,6 +145,6 @@ fn new_pool(device: sys::CUdevice) -> Result<sys::CUmemoryPool, DriverError> {
     Ok(pool)
 }
 
-fn location(device: sys::CUdevice) -> sys::CUmemLocation {
+pub(super) fn location(device: sys::CUdevice) -> sys::CUmemLocation {
     sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device }
 }
