@@ -6,7 +6,7 @@ mod env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, ClusterConfig, Lookahead, WarningSink};
+use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, Lookahead, WarningSink};
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
@@ -68,6 +68,15 @@ impl Config {
     pub fn devices(mut self, devices: usize) -> Self {
         self.cluster.devices = devices;
         self.devices = Some(devices);
+        self
+    }
+
+    /// Sets which memory CPU devices work in. By default, one device works in the
+    /// host's, so that nothing is copied between them; several have each their own,
+    /// as GPUs do. GPUs always have their own.
+    #[must_use]
+    pub fn device_memory(mut self, memory: DeviceMemory) -> Self {
+        self.cluster.device_memory = Some(memory);
         self
     }
 

@@ -19,7 +19,7 @@ mod recorder;
 
 pub use access::{HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, WriteAccess};
 pub use buffer::{Buffer, Element};
-pub use celerity_executor::{CheckLevel, CommunicationError, Lookahead, RunError};
+pub use celerity_executor::{CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError};
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {
     pub use celerity_kernel::{

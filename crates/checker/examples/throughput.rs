@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use celerity_cdag::NodeId;
 use celerity_checker::{Depth, NodeCheckerConfig, check_schedule};
+use celerity_idag::DeviceMemory;
 use celerity_testkit::check::{Configuration, events};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{Program, Sizes, seeded};
@@ -35,6 +36,7 @@ impl Sums {
                 nodes,
                 local: NodeId::from_index(0),
                 devices,
+                device_memory: DeviceMemory::Own,
                 depth,
                 eager_allocation: false,
             };

@@ -123,7 +123,7 @@ impl Instructions {
         if memory == MemoryId::USER {
             return bad("M0 is the user's");
         }
-        if memory.index() >= self.devices as u64 + 2 {
+        if memory.slot() >= self.device_memory.count(self.devices) {
             return bad("there is no such memory");
         }
         if alignment != described.info.elem_align {

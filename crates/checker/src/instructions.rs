@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{AllocationId, DeviceId, Instruction, InstructionKind, MemoryId};
+use celerity_idag::{AllocationId, DeviceId, DeviceMemory, Instruction, InstructionKind, MemoryId};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId, Work};
 use smallvec::SmallVec;
@@ -22,6 +22,8 @@ pub(crate) struct Instructions {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
     pub(crate) devices: usize,
+    /// What kernels are bound to.
+    pub(crate) device_memory: DeviceMemory,
     /// Whether allocations may be made before they are needed.
     pub(crate) eager: bool,
     pub(crate) window: Window<InstructionLabel>,

@@ -38,7 +38,7 @@ impl Instructions {
         if !subtract(&mut batch.unlaunched, &chunk) {
             return Err(Violation::ItemsTwice { vertex, task, part: chunk }.into());
         }
-        self.launch(buffers, batch, me, MemoryId::of_device(device), chunk, bindings)
+        self.launch(buffers, batch, me, self.device_memory.of(device), chunk, bindings)
     }
 
     pub(crate) fn host_task(

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use celerity_cdag::{Command, NodeId};
-use celerity_idag::{AllocationId, Instruction, InstructionKind, Pilot};
+use celerity_idag::{AllocationId, DeviceMemory, Instruction, InstructionKind, Pilot};
 use celerity_tdag::{BufferId, BufferInfo, StreamHash, Task};
 
 use crate::allocations::Allocation;
@@ -39,6 +39,8 @@ pub struct NodeCheckerConfig {
     pub local: NodeId,
     /// Devices of that node, at least 1.
     pub devices: usize,
+    /// The memory that its kernels work in.
+    pub device_memory: DeviceMemory,
     /// How much is checked.
     pub depth: Depth,
     /// Whether allocations may be made before they are needed. Then their size
@@ -74,7 +76,8 @@ impl NodeChecker {
     /// If there are no nodes or devices, or the local node is not among them.
     #[must_use]
     pub fn new(config: NodeCheckerConfig) -> Self {
-        let NodeCheckerConfig { nodes, local, devices, depth, eager_allocation } = config;
+        let NodeCheckerConfig { nodes, local, devices, device_memory, .. } = config;
+        let NodeCheckerConfig { depth, eager_allocation, .. } = config;
         assert!(local.index() < nodes as u64, "{local} is not in the cluster");
         assert!(devices > 0, "a node has at least one device");
         let tracks = depth == Depth::Full;
@@ -82,6 +85,7 @@ impl NodeChecker {
             node: local,
             nodes,
             devices,
+            device_memory,
             eager: eager_allocation,
             window: Window::new(Layer::Instructions(local), tracks),
             allocations: Default::default(),

@@ -2,7 +2,7 @@
 
 use celerity_cdag::{CommandGraph, CommandGraphConfig, NodeId};
 use celerity_checker::{Depth, NodeChecker, NodeCheckerConfig};
-use celerity_idag::{InstructionGraph, InstructionGraphConfig, Schedule};
+use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig, Schedule};
 use celerity_regions::Box3;
 use celerity_tdag::{
     Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskGraph, TaskGraphConfig,
@@ -26,6 +26,7 @@ impl Node {
             nodes: NODES,
             local,
             devices: 2,
+            device_memory: DeviceMemory::Own,
             depth: Depth::Full,
             eager_allocation: false,
         };

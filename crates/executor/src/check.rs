@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use celerity_cdag::{Command, NodeId};
 use celerity_checker::{ClusterChecker, Depth, Finding, NodeChecker, NodeCheckerConfig};
-use celerity_idag::{AllocationId, Instruction, Pilot};
+use celerity_idag::{AllocationId, DeviceMemory, Instruction, Pilot};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
 use crate::config::ClusterConfig;
@@ -44,7 +44,11 @@ pub(crate) struct ScheduleCheck {
 impl ScheduleCheck {
     /// The checkers of the nodes of this process; none if nothing is to be
     /// checked. What holds between nodes is checked if all are here.
-    pub(crate) fn of_all(config: &ClusterConfig, local: Range<usize>) -> Vec<Self> {
+    pub(crate) fn of_all(
+        config: &ClusterConfig,
+        device_memory: DeviceMemory,
+        local: Range<usize>,
+    ) -> Vec<Self> {
         let depth = match config.check {
             CheckLevel::Off => return Vec::new(),
             CheckLevel::Cheap => Depth::Cheap,
@@ -57,7 +61,8 @@ impl ScheduleCheck {
             let local = NodeId::from_index(index as u64);
             // Queues may change the lookahead.
             let eager_allocation = true;
-            let config = NodeCheckerConfig { nodes, local, devices, depth, eager_allocation };
+            let config =
+                NodeCheckerConfig { nodes, local, devices, device_memory, depth, eager_allocation };
             Self { node: NodeChecker::new(config), local, cluster: shared.clone() }
         };
         local.map(of_node).collect()

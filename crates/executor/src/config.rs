@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_idag::Lookahead;
+use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
 use crate::check::CheckLevel;
@@ -21,8 +21,11 @@ use crate::warning::WarningSink;
 pub struct ClusterConfig {
     /// Nodes, each with its own user thread; at least 1.
     pub nodes: usize,
-    /// Devices per node, each with its own memory; 1 to 61.
+    /// Devices per node, 1 to 61.
     pub devices: usize,
+    /// Which memory CPU devices work in; see
+    /// [`memory_of_devices`](Self::memory_of_devices).
+    pub device_memory: Option<DeviceMemory>,
     /// Critical-path length after which a horizon is inserted (002 §3.5).
     pub horizon_step: u64,
     /// Number of parallel tasks after which a horizon is inserted.
@@ -38,7 +41,7 @@ pub struct ClusterConfig {
     pub lookahead: Lookahead,
     /// How much of every schedule is checked before it runs.
     pub check: CheckLevel,
-    /// Bytes that may be resident in each device's memory, if limited.
+    /// Bytes that may be resident in each device's own memory, if limited.
     pub device_memory_limit: Option<u64>,
     /// How long a node that waits for something may make no progress before it
     /// [warns](crate::Warning::Stalled); 0: for ever.
@@ -58,6 +61,7 @@ impl Default for ClusterConfig {
         Self {
             nodes: 1,
             devices: 1,
+            device_memory: None,
             horizon_step: 4,
             horizon_max_parallelism: 64,
             uninitialized_read: UninitializedRead::Error,
@@ -73,10 +77,22 @@ impl Default for ClusterConfig {
 }
 
 impl ClusterConfig {
+    /// Which memory CPU devices work in: what `device_memory` says. Without that,
+    /// the host's if a node has one device: that is what it is made of, and copies
+    /// would cost more than kernels and messages. But if there are several, or
+    /// their memory has a limit, they stand for GPUs, and each has its own.
+    #[must_use]
+    pub fn memory_of_devices(&self) -> DeviceMemory {
+        let is_host = self.devices == 1 && self.device_memory_limit.is_none();
+        let usual = if is_host { DeviceMemory::Host } else { DeviceMemory::Own };
+        self.device_memory.unwrap_or(usual)
+    }
+
     /// Rejects what no cluster can be made of.
     ///
     /// # Errors
-    /// [`RunError::Start`] if a count is 0, or there are too many devices.
+    /// [`RunError::Start`] if a count is 0, there are too many devices, or a limit
+    /// on memory is given that no device has.
     pub fn validate(&self) -> Result<(), RunError> {
         let counts = [
             ("nodes", self.nodes as u64),
@@ -90,9 +106,18 @@ impl ClusterConfig {
             None if self.devices > MOST_DEVICES => {
                 format!("{} devices per node, but at most {MOST_DEVICES} can be", self.devices)
             }
+            None if self.limits_host_memory() => {
+                "devices have a limit on memory, but work in the host's, which has none; \
+                 give them memory of their own, or no limit"
+                    .to_owned()
+            }
             None => return Ok(()),
         };
         Err(RunError::Start { what })
+    }
+
+    fn limits_host_memory(&self) -> bool {
+        self.device_memory_limit.is_some() && self.memory_of_devices() == DeviceMemory::Host
     }
 
     pub(crate) fn task_graph(&self) -> TaskGraphConfig {
@@ -114,5 +139,19 @@ mod tests {
         let error = config.validate().unwrap_err();
         assert!(error.to_string().contains("`devices` is 0"), "{error}");
         assert_eq!(ClusterConfig::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn one_device_works_in_the_memory_of_the_host_unless_told_otherwise() {
+        let usual = ClusterConfig::default();
+        assert_eq!(usual.memory_of_devices(), DeviceMemory::Host);
+        let several = ClusterConfig { devices: 2, ..usual.clone() };
+        assert_eq!(several.memory_of_devices(), DeviceMemory::Own);
+        let limited = ClusterConfig { device_memory_limit: Some(1), ..usual.clone() };
+        assert_eq!(limited.memory_of_devices(), DeviceMemory::Own);
+        assert_eq!(limited.validate(), Ok(()));
+        let told = ClusterConfig { device_memory: Some(DeviceMemory::Host), ..limited };
+        let error = told.validate().unwrap_err();
+        assert!(error.to_string().contains("no limit"), "{error}");
     }
 }

@@ -31,7 +31,7 @@ mod work;
 
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
 pub use backend::{AllocError, Arguments, Backend, Completion, CpuBackend, Job, Waker};
-pub use celerity_idag::Lookahead;
+pub use celerity_idag::{DeviceMemory, Lookahead};
 pub use check::CheckLevel;
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use communicator::{

@@ -76,11 +76,12 @@ impl<'r> Run<'r> {
     /// devices each.
     #[must_use]
     pub fn new(config: &ClusterConfig) -> Self {
-        let ClusterConfig { nodes, devices, device_memory_limit, .. } = *config;
+        let ClusterConfig { nodes, devices: per_node, device_memory_limit, .. } = *config;
+        let memory = config.memory_of_devices();
         Self {
             config: config.clone(),
             network: Box::new(InProcess { nodes }),
-            devices: Box::new(CpuDevices { per_node: devices, memory_limit: device_memory_limit }),
+            devices: Box::new(CpuDevices { per_node, memory, memory_limit: device_memory_limit }),
             observer: Box::new(|_| None),
             interruptible: false,
         }
@@ -95,8 +96,8 @@ impl<'r> Run<'r> {
         self
     }
 
-    /// Runs on other devices; the configuration's number and memory limit do not
-    /// count.
+    /// Runs on other devices; the configuration's number, memory and memory limit
+    /// do not count.
     #[must_use]
     pub fn with_devices(mut self, devices: impl Devices + 'r) -> Self {
         self.config.devices = devices.per_node();
@@ -265,7 +266,8 @@ impl<'r> Run<'r> {
     fn open(&self, means: Means<'_>, waker: impl Fn() -> Waker) -> Result<Vec<Node>, RunError> {
         let local = self.network.local();
         let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
-        let mut checks = ScheduleCheck::of_all(&self.config, local.clone()).into_iter();
+        let memory = self.devices.memory();
+        let mut checks = ScheduleCheck::of_all(&self.config, memory, local.clone()).into_iter();
         let pairs = local.zip(ends);
         let node = |(index, end): (usize, _)| {
             let id = NodeId::from_index(index as u64);

@@ -16,7 +16,9 @@ use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
 use crate::forecast::Forecast;
 use crate::growth::Reservations;
-use crate::instruction::{AllocationId, DeviceId, InstructionId, InstructionKind, MemoryId};
+use crate::instruction::{
+    AllocationId, DeviceId, DeviceMemory, InstructionId, InstructionKind, MemoryId,
+};
 use crate::launch::launch;
 use crate::pieces::{compact_boxes, contiguous_boxes};
 use crate::plan::{Launch, Launches, PlannedAccess, Planner, buffers_of, reading};
@@ -27,7 +29,7 @@ use crate::staging::{Links, staged};
 /// Parameters of an [`InstructionGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionGraphConfig {
-    /// Devices of the node, 1 to 61, each with a memory of its own.
+    /// Devices of the node, 1 to 61.
     pub devices: usize,
 }
 
@@ -82,6 +84,13 @@ impl InstructionGraph {
             reservations: Reservations::default(),
             pending_horizon: None,
         }
+    }
+
+    /// Says which memory the devices work in; without this call, each in its own.
+    #[must_use]
+    pub fn with_device_memory(mut self, memory: DeviceMemory) -> Self {
+        self.planner.set_memory(memory);
+        self
     }
 
     /// Says between which devices of the node copies go directly; without this

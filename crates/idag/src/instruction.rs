@@ -36,13 +36,14 @@ impl MemoryId {
     /// `M1`: host memory that devices and network can reach directly.
     pub const HOST: Self = Self::from_index(1);
 
-    /// The native memory of a device: `D0` has `M2`, and so on.
+    /// The memory of a device that has one of its own: `D0` has `M2`, and so on.
+    /// [`DeviceMemory`] tells whether it does.
     #[must_use]
     pub const fn of_device(device: DeviceId) -> Self {
         Self::from_index(device.index() + 2)
     }
 
-    /// The device whose native memory this is.
+    /// The device that has this memory for its own.
     #[must_use]
     pub const fn device(self) -> Option<DeviceId> {
         match self.index() {
@@ -55,6 +56,39 @@ impl MemoryId {
     #[must_use]
     pub fn slot(self) -> usize {
         usize::try_from(self.index()).expect("memory counts fit in memory")
+    }
+}
+
+/// Which memory a node's devices work in: what is native to their kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum DeviceMemory {
+    /// Each in a memory of its own, as GPUs do.
+    #[default]
+    Own,
+    /// All in the host's, `M1`: what a kernel has written can be sent from where
+    /// it lies, and what arrives can be read there.
+    Host,
+}
+
+impl DeviceMemory {
+    /// The native memory of a device.
+    #[must_use]
+    pub const fn of(self, device: DeviceId) -> MemoryId {
+        match self {
+            Self::Own => MemoryId::of_device(device),
+            Self::Host => MemoryId::HOST,
+        }
+    }
+
+    /// How many memories a node with so many devices has, the user's and the
+    /// host's among them.
+    #[must_use]
+    pub const fn count(self, devices: usize) -> usize {
+        match self {
+            Self::Own => devices + 2,
+            Self::Host => 2,
+        }
     }
 }
 

@@ -31,8 +31,8 @@ pub use diagnostic::Diagnostic;
 pub use emit::Schedule;
 pub use graph::{InstructionGraph, InstructionGraphConfig};
 pub use instruction::{
-    AllocationId, BoundAccess, DeviceId, Inbound, Instruction, InstructionDependencies,
-    InstructionId, InstructionKind, MemoryId, MessageId, Pilot, Placement,
+    AllocationId, BoundAccess, DeviceId, DeviceMemory, Inbound, Instruction,
+    InstructionDependencies, InstructionId, InstructionKind, MemoryId, MessageId, Pilot, Placement,
 };
 pub use lookahead::{Lookahead, LookaheadQueue, Released};
 pub use verify::{Broken, verify};

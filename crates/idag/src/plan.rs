@@ -5,7 +5,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{AccessMode, BufferId, IndexSpace, MapperInput, Task, Work};
 use smallvec::SmallVec;
 
-use crate::instruction::{DeviceId, MemoryId};
+use crate::instruction::{DeviceId, DeviceMemory, MemoryId};
 
 /// One kernel or host task to launch.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ pub(crate) type Launches = SmallVec<[Launch; 1]>;
 #[derive(Debug)]
 pub(crate) struct Planner {
     devices: usize,
+    memory: DeviceMemory,
     /// The most recent split; programs repeat few index spaces, mostly one.
     last: Option<(IndexSpace, Box3, DeviceChunks)>,
 }
@@ -45,7 +46,12 @@ type DeviceChunks = Vec<(DeviceId, Box3)>;
 
 impl Planner {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { devices, last: None }
+        Self { devices, memory: DeviceMemory::Own, last: None }
+    }
+
+    /// Says which memory devices work in.
+    pub(crate) fn set_memory(&mut self, memory: DeviceMemory) {
+        self.memory = memory;
     }
 
     /// The launches for one node's chunk of a task (002 §3.1), device by device.
@@ -61,13 +67,14 @@ impl Planner {
                 .into_iter()
                 .collect();
         };
+        let native = self.memory;
         let chunks = self.split(space, chunk);
         let on_devices = chunks.iter().map(|&(device, chunk)| {
             let accesses = map_accesses(task, chunk, &extent_of);
-            let memory = MemoryId::of_device(device);
+            let memory = native.of(device);
             #[cfg(feature = "mutants")]
             let memory = celerity_mutants::Mutant::MemoryOfFirstDevice
-                .alter(memory, |_| MemoryId::of_device(DeviceId::from_index(0)));
+                .alter(memory, |_| native.of(DeviceId::from_index(0)));
             Launch { device: Some(device), memory, chunk, accesses }
         });
         on_devices.collect()

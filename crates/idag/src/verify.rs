@@ -9,7 +9,8 @@ use celerity_cdag::TransferId;
 use celerity_tdag::{BrokenEdge, Lineage, Point};
 
 use crate::instruction::{
-    AllocationId, Instruction, InstructionId, InstructionKind, MemoryId, MessageId, Pilot,
+    AllocationId, DeviceMemory, Instruction, InstructionId, InstructionKind, MemoryId, MessageId,
+    Pilot,
 };
 
 use memory::Allocations;
@@ -57,15 +58,16 @@ pub enum Broken {
 }
 
 /// Checks the contract of one node's instructions and pilots, all that its
-/// graph has made since the program's start, in that order.
+/// graph has made since the program's start, in that order. `memory` is what the
+/// graph was [told](crate::InstructionGraph::with_device_memory).
 ///
 /// **Edges.** As [`Lineage`] says.
 ///
 /// **Memory.** Ids of allocations are used once, and nothing is allocated in
 /// `M0`. Who touches memory says of an allocation that lives what all others
 /// say: its memory, its buffer, its extent, and a size that is that of its
-/// elements. What is touched lies inside. Kernels are bound to the memory of
-/// their device, host tasks, sends and receives to `M1`, and nothing writes to
+/// elements. What is touched lies inside. Kernels are bound to the memory that
+/// their device works in, host tasks, sends and receives to `M1`, and nothing writes to
 /// `M0`. A copy has two allocations. A free is the last to name its allocation.
 ///
 /// **Transfers.** Messages are numbered in the order of their sends, from 0, and
@@ -80,9 +82,13 @@ pub enum Broken {
 ///
 /// # Errors
 /// All promises that are broken, in the order of the instructions.
-pub fn verify(instructions: &[Instruction], pilots: &[Pilot]) -> Result<(), Vec<Broken>> {
+pub fn verify(
+    instructions: &[Instruction],
+    pilots: &[Pilot],
+    memory: DeviceMemory,
+) -> Result<(), Vec<Broken>> {
     let mut broken = Vec::new();
-    let (mut lineage, mut allocations) = (Lineage::default(), Allocations::default());
+    let (mut lineage, mut allocations) = (Lineage::default(), Allocations::new(memory));
     let mut transfers = Transfers::new(pilots);
     for instruction in instructions {
         let on = instruction.dependencies.iter().copied();

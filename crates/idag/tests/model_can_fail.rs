@@ -33,7 +33,8 @@ impl Case {
     }
 
     fn verdict(&self) -> Result<(), Violation> {
-        idag::check(&Truth::of(&self.program), &self.tasks, &self.nodes, DEVICES, 7)
+        let configuration = Configuration { seed: 7, ..Configuration::new(NODES, DEVICES) };
+        idag::check(&Truth::of(&self.program), &self.tasks, &self.nodes, &configuration)
     }
 
     /// Changes the first instruction of a node that `change` wants to change.

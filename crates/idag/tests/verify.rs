@@ -2,8 +2,8 @@
 //! of its clauses can be seen to fail.
 
 use celerity_idag::{
-    AllocationId, Broken, Instruction, InstructionId, InstructionKind, MemoryId, MessageId, Pilot,
-    verify,
+    AllocationId, Broken, DeviceMemory, Instruction, InstructionId, InstructionKind, MemoryId,
+    MessageId, Pilot, verify,
 };
 use celerity_regions::Box3;
 use celerity_tdag::BrokenEdge;
@@ -24,7 +24,7 @@ proptest! {
         configuration in any_configuration(),
     ) {
         for node in generate(&program, &configuration) {
-            prop_assert_eq!(verify(&node.instructions, &node.pilots), Ok(()));
+            prop_assert_eq!(verify(&node.instructions, &node.pilots, configuration.device_memory), Ok(()));
         }
     }
 }
@@ -33,8 +33,12 @@ proptest! {
 fn the_corpus_keeps_the_contract() {
     for (name, program) in corpus::all(6) {
         for (nodes, devices) in [(1, 1), (1, 3), (2, 2), (4, 1)] {
-            for node in generate(&program, &Configuration::new(nodes, devices)) {
-                assert_eq!(verify(&node.instructions, &node.pilots), Ok(()), "{name}");
+            for device_memory in [DeviceMemory::Own, DeviceMemory::Host] {
+                let cluster = Configuration::new(nodes, devices);
+                for node in generate(&program, &Configuration { device_memory, ..cluster }) {
+                    let kept = verify(&node.instructions, &node.pilots, device_memory);
+                    assert_eq!(kept, Ok(()), "{name}");
+                }
             }
         }
     }
@@ -45,9 +49,9 @@ fn broken(change: impl FnOnce(&mut Vec<Instruction>, &mut Vec<Pilot>)) -> Vec<Br
     let configuration = Configuration { horizon_step: 2, ..Configuration::new(2, 2) };
     let node = generate(&corpus::jacobi([12, 8], 6), &configuration).remove(0);
     let (mut instructions, mut pilots) = (node.instructions, node.pilots);
-    assert_eq!(verify(&instructions, &pilots), Ok(()));
+    assert_eq!(verify(&instructions, &pilots, DeviceMemory::Own), Ok(()));
     change(&mut instructions, &mut pilots);
-    verify(&instructions, &pilots).expect_err("something has been broken")
+    verify(&instructions, &pilots, DeviceMemory::Own).expect_err("something has been broken")
 }
 
 fn first(
@@ -219,7 +223,7 @@ fn what_arrives_is_awaited() {
         unreachable!("it has just been found")
     };
     transfer.consumer = transfer.consumer.next();
-    let found = verify(&instructions, &node.pilots).unwrap_err();
+    let found = verify(&instructions, &node.pilots, DeviceMemory::Own).unwrap_err();
     assert!(says(&found, "no split receive has begun"), "{found:?}");
     assert!(says(&found, "nobody awaits all of it"), "{found:?}");
 }

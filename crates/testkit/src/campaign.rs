@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use celerity_idag::Lookahead;
+use celerity_idag::{DeviceMemory, Lookahead};
 
 use crate::check::{Configuration, Failure, check_run, check_schedule};
 use crate::model::{self, Truth};
@@ -79,6 +79,7 @@ impl Campaign {
             links: draws.links(),
             linearize_below: draws.linearize_below(),
             grow_from: draws.grow_from(),
+            device_memory: draws.device_memory(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -167,7 +168,7 @@ fn models(program: &Program, configuration: &Configuration) -> Result<Counts, Vi
     let commands = CommandTrace::of_all(&tasks, nodes)?;
     model::cdag::check(&truth, &tasks, &commands, seed)?;
     let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
-    model::idag::check(&truth, &tasks, &instructions, devices, seed)?;
+    model::idag::check(&truth, &tasks, &instructions, configuration)?;
     Ok(Counts {
         programs: 1,
         runs: 0,
@@ -261,6 +262,10 @@ impl Draws {
     /// None, or all from a size that separates small buffers from smaller ones.
     fn grow_from(&mut self) -> u64 {
         if self.below(3) > 0 { 0 } else { 1 + self.below(500) }
+    }
+
+    fn device_memory(&mut self) -> DeviceMemory {
+        if self.below(3) > 0 { DeviceMemory::Own } else { DeviceMemory::Host }
     }
 
     fn usize_in(&mut self, range: &RangeInclusive<usize>) -> usize {

@@ -7,7 +7,7 @@ use celerity_cdag::NodeId;
 use celerity_checker::{Depth, NodeCheckerConfig};
 use celerity_executor::{ClusterConfig, Run};
 use celerity_idag::{
-    DeviceId, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
+    DeviceId, DeviceMemory, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
 };
 use celerity_tdag::TaskGraphConfig;
 use proptest::prelude::*;
@@ -37,6 +37,8 @@ pub struct Configuration {
     pub horizon_max_parallelism: u64,
     /// How long commands that will allocate are held back.
     pub lookahead: Lookahead,
+    /// Which memory devices work in.
+    pub device_memory: DeviceMemory,
     /// Which pairs of devices can copy directly: bit `5 · from + to`, modulo 64.
     /// With all bits set, all can.
     pub links: u64,
@@ -62,6 +64,7 @@ impl Configuration {
             horizon_step,
             horizon_max_parallelism,
             lookahead: Lookahead::None,
+            device_memory: DeviceMemory::Own,
             links: u64::MAX,
             linearize_below: 0,
             grow_from: 0,
@@ -80,6 +83,7 @@ impl Configuration {
     pub fn instruction_graph(&self) -> LookaheadQueue {
         let config = InstructionGraphConfig { devices: self.devices };
         let graph = InstructionGraph::new(config)
+            .with_device_memory(self.device_memory)
             .with_direct_copies(|from, to| self.are_linked(from, to))
             .with_linearized_copies(self.linearize_below)
             .with_reservations(self.growing());
@@ -107,7 +111,7 @@ impl Configuration {
 }
 
 /// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes,
-/// any lookahead, any links and any idea of a short row.
+/// any lookahead, memories and links, and any idea of a short row.
 pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let lookahead = prop_oneof![
         2 => Just(Lookahead::None),
@@ -116,8 +120,11 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     ];
     let links = prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()];
     let linearize_below = prop_oneof![2 => Just(0), 1 => 8..100u64];
+    let device_memory = prop_oneof![2 => Just(DeviceMemory::Own), 1 => Just(DeviceMemory::Host)];
     let cluster =
-        (1..5usize, 1..4usize).prop_map(|(nodes, devices)| Configuration::new(nodes, devices));
+        (1..5usize, 1..4usize, device_memory).prop_map(|(nodes, devices, device_memory)| {
+            Configuration { device_memory, ..Configuration::new(nodes, devices) }
+        });
     let grow_from = prop_oneof![2 => Just(0), 1 => 1..500u64];
     let memory = (links, linearize_below, grow_from);
     (cluster, 1..6u64, 2..10u64, lookahead, memory, 0..1000u64).prop_map(
@@ -180,12 +187,11 @@ pub fn check_cdag(program: &Program, configuration: &Configuration) -> Verdict {
 /// # Errors
 /// The first broken promise.
 pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
-    let Configuration { nodes, devices, seed, .. } = *configuration;
     judge(program, configuration, || {
         let tasks = TaskTrace::of(program, configuration.task_graph())?;
-        let commands = CommandTrace::of_all(&tasks, nodes)?;
+        let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
         let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
-        model::idag::check(&Truth::of(program), &tasks, &instructions, devices, seed)
+        model::idag::check(&Truth::of(program), &tasks, &instructions, configuration)
     })
 }
 
@@ -194,7 +200,7 @@ pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
 /// # Errors
 /// The first broken rule, waste included.
 pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdict {
-    let Configuration { nodes, devices, .. } = *configuration;
+    let Configuration { nodes, devices, device_memory, .. } = *configuration;
     judge(program, configuration, || {
         let tasks = TaskTrace::of(program, configuration.task_graph())?;
         let commands = CommandTrace::of_all(&tasks, nodes)?;
@@ -203,6 +209,7 @@ pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdi
             nodes,
             local: NodeId::from_index(0),
             devices,
+            device_memory,
             depth: Depth::Full,
             eager_allocation: configuration.lookahead != Lookahead::None,
         };

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use celerity_cdag::{Command, NodeId};
 use celerity_codec::{Kind, decode, encode, seal};
 use celerity_executor::RunError;
-use celerity_idag::{Instruction, Lookahead, Pilot, wire};
+use celerity_idag::{DeviceMemory, Instruction, Lookahead, Pilot, wire};
 use celerity_tdag::{BufferInfo, Task};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +52,7 @@ fn translated(data: &[u8]) -> (Program, Configuration) {
         horizon_step: 1 + step % 6,
         horizon_max_parallelism: 2 + parallelism % 9,
         lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][high as usize % 3],
+        device_memory: if devices < 128 { DeviceMemory::Own } else { DeviceMemory::Host },
         seed: low,
         ..Configuration::new(1 + nodes as usize % 8, 1 + devices as usize % 4)
     };

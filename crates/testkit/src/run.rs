@@ -43,6 +43,7 @@ pub fn run_on(
     let config = ClusterConfig {
         nodes: configuration.nodes,
         devices: configuration.devices,
+        device_memory: Some(configuration.device_memory),
         horizon_step: configuration.horizon_step,
         horizon_max_parallelism: configuration.horizon_max_parallelism,
         lookahead: configuration.lookahead,

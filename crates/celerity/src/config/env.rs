@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, Lookahead};
+use celerity_executor::{CheckLevel, DeviceMemory, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use super::Config;
@@ -54,7 +54,7 @@ struct Variable {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 14] = [
+const VARIABLES: [Variable; 15] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -74,6 +74,11 @@ const VARIABLES: [Variable; 14] = [
         name: "CELERITY_HORIZON_MAX_PARALLELISM",
         expected: COUNT,
         set: |config, value| Some(config.horizon_max_parallelism(count(value)? as u64)),
+    },
+    Variable {
+        name: "CELERITY_DEVICE_MEMORY",
+        expected: "own or host",
+        set: |config, value| Some(config.device_memory(device_memory(value)?)),
     },
     Variable {
         name: "CELERITY_UNINITIALIZED_READ",
@@ -139,6 +144,7 @@ impl Config {
     /// | `CELERITY_DEVICES` | devices per node, at least 1 (default) |
     /// | `CELERITY_HORIZON_STEP` | at least 1, default 4 |
     /// | `CELERITY_HORIZON_MAX_PARALLELISM` | at least 1, default 64 |
+    /// | `CELERITY_DEVICE_MEMORY` | `own` or `host`: what CPU devices work in; by default `host` for one, `own` for several |
     /// | `CELERITY_UNINITIALIZED_READ` | `error` (default) or `warn` |
     /// | `CELERITY_LOOKAHEAD` | `none`, `auto` (default) or `infinite` |
     /// | `CELERITY_CHECK` | `off`, `cheap` (default in debug builds) or `on` |
@@ -226,6 +232,14 @@ fn lookahead(value: &str) -> Option<Lookahead> {
     }
 }
 
+fn device_memory(value: &str) -> Option<DeviceMemory> {
+    match value {
+        "own" => Some(DeviceMemory::Own),
+        "host" => Some(DeviceMemory::Host),
+        _ => None,
+    }
+}
+
 fn check(value: &str) -> Option<CheckLevel> {
     match value {
         "off" => Some(CheckLevel::Off),
@@ -300,6 +314,7 @@ mod tests {
         let config = Config::from_variables([
             ("CELERITY_NODES", "2"),
             ("CELERITY_DEVICES", " 3 "),
+            ("CELERITY_DEVICE_MEMORY", "host"),
             ("CELERITY_HORIZON_STEP", "5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
             ("CELERITY_UNINITIALIZED_READ", "warn"),
@@ -313,6 +328,7 @@ mod tests {
         let expected = Config::default()
             .nodes(2)
             .devices(3)
+            .device_memory(DeviceMemory::Host)
             .horizon_step(5)
             .horizon_max_parallelism(7)
             .uninitialized_read(UninitializedRead::Warn)
@@ -332,6 +348,7 @@ mod tests {
             ("CELERITY_NODES", "-1"),
             ("CELERITY_DEVICES", "two"),
             ("CELERITY_DEVICES", ""),
+            ("CELERITY_DEVICE_MEMORY", "shared"),
             ("CELERITY_HORIZON_STEP", "1.5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "99999999999999999999999"),
             ("CELERITY_UNINITIALIZED_READ", "ignore"),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind, NodeId};
 use celerity_checker::{Depth, Finding, NodeCheckerConfig, check_schedule};
-use celerity_idag::{Instruction, InstructionDependencies, InstructionId, InstructionKind};
+use celerity_idag::{
+    DeviceMemory, Instruction, InstructionDependencies, InstructionId, InstructionKind,
+};
 use celerity_tdag::{Dependencies, GraphId, Task};
 use celerity_testkit::check::{Configuration, events};
 use celerity_testkit::model::{Truth, cdag, idag, tdag};
@@ -52,6 +54,7 @@ impl Case {
             nodes: self.commands.len(),
             local: NodeId::from_index(0),
             devices: self.devices,
+            device_memory: DeviceMemory::Own,
             depth,
             eager_allocation,
         };
@@ -64,7 +67,9 @@ impl Case {
         let truth = Truth::of(&self.program);
         tdag::check(&truth, &self.tasks)?;
         cdag::check(&truth, &self.tasks, &self.commands, 7)?;
-        idag::check(&truth, &self.tasks, &self.instructions, self.devices, 7)
+        let cluster = Configuration::new(self.commands.len(), self.devices);
+        let configuration = Configuration { seed: 7, ..cluster };
+        idag::check(&truth, &self.tasks, &self.instructions, &configuration)
     }
 
     /// The position of the first instruction of a node that `is_wanted`.

@@ -21,7 +21,9 @@ use celerity_cdag::{CommandKind, NodeId};
 use celerity_checker::{
     ClusterChecker, Depth, Event, Hazard, Level, NodeChecker, NodeCheckerConfig, Outline, Violation,
 };
-use celerity_idag::{AllocationId, DeviceId, InstructionKind, MemoryId, MessageId, Placement};
+use celerity_idag::{
+    AllocationId, DeviceId, DeviceMemory, InstructionKind, MemoryId, MessageId, Placement,
+};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{AccessMode, BufferId, IndexSpace, Mapper, TaskId};
 use celerity_testkit::check::{Configuration, events};
@@ -633,6 +635,7 @@ fn outline(program: celerity_testkit::program::Program) -> Outline {
         nodes: 2,
         local: NodeId::from_index(0),
         devices: 1,
+        device_memory: DeviceMemory::Own,
         depth: Depth::Cheap,
         eager_allocation: false,
     });

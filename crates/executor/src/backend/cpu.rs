@@ -1,4 +1,5 @@
-//! Devices made of CPU threads: every device has a memory of its own. The lanes
+//! Devices made of CPU threads. All memory is the host's, but those of devices
+//! are counted apart, so that they may stand for others' own. The lanes
 //! of all nodes share one pool, but for those whose jobs may block: each of
 //! these has a thread of its own.
 #![allow(unsafe_code)]

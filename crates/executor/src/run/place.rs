@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use celerity_cdag::NodeId;
-use celerity_idag::{InstructionGraph, InstructionGraphConfig};
+use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig};
 
 use crate::backend::{Backend, CpuBackend, Waker};
 use crate::communicator::{Communicator, local_cluster};
@@ -41,6 +41,11 @@ pub trait Devices: Sync {
     /// Devices of each node; at least one.
     fn per_node(&self) -> usize;
 
+    /// Which memory their kernels work in.
+    fn memory(&self) -> DeviceMemory {
+        DeviceMemory::Own
+    }
+
     /// Whether kernels may be so short that a node's thread should do nothing but
     /// feed the devices.
     fn are_fast(&self) -> bool {
@@ -69,6 +74,7 @@ pub trait Devices: Sync {
     /// which copies are slow.
     fn instruction_graph(&self) -> InstructionGraph {
         InstructionGraph::new(InstructionGraphConfig { devices: self.per_node() })
+            .with_device_memory(self.memory())
     }
 }
 
@@ -103,13 +109,19 @@ impl Network for InProcess {
 pub struct CpuDevices {
     /// Devices of each node.
     pub per_node: usize,
-    /// Bytes that may be resident in each device's memory, if limited.
+    /// Which memory their kernels work in.
+    pub memory: DeviceMemory,
+    /// Bytes that may be resident in each device's own memory, if limited.
     pub memory_limit: Option<u64>,
 }
 
 impl Devices for CpuDevices {
     fn per_node(&self) -> usize {
         self.per_node
+    }
+
+    fn memory(&self) -> DeviceMemory {
+        self.memory
     }
 
     fn open(

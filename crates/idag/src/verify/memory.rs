@@ -8,12 +8,17 @@ use celerity_tdag::BufferId;
 
 use super::Broken;
 use crate::instruction::{
-    AllocationId, BoundAccess, Inbound, Instruction, InstructionKind, MemoryId, Placement,
+    AllocationId, BoundAccess, DeviceMemory, Inbound, Instruction, InstructionKind, MemoryId,
+    Placement,
 };
 
 /// Everything that has been allocated.
-#[derive(Debug, Default)]
-pub(super) struct Allocations(BTreeMap<AllocationId, Allocation>);
+#[derive(Debug)]
+pub(super) struct Allocations {
+    all: BTreeMap<AllocationId, Allocation>,
+    /// What kernels are bound to.
+    native: DeviceMemory,
+}
 
 /// What is known of one allocation.
 #[derive(Clone, Debug)]
@@ -41,6 +46,10 @@ struct Use<'a> {
 }
 
 impl Allocations {
+    pub(super) fn new(native: DeviceMemory) -> Self {
+        Self { all: BTreeMap::new(), native }
+    }
+
     pub(super) fn check(&mut self, instruction: &Instruction, broken: &mut Vec<Broken>) {
         let mut note = |(memory, allocation), why: Option<&'static str>| {
             let instruction = instruction.id;
@@ -64,7 +73,7 @@ impl Allocations {
                 note((*memory, *allocation), self.free(*allocation, *memory));
             }
             kind => {
-                for (used, expected) in uses(kind) {
+                for (used, expected) in uses(kind, self.native) {
                     let place = (used.placement.memory, used.placement.allocation);
                     let elsewhere = expected.is_some_and(|memory| memory != place.0);
                     note(place, elsewhere.then_some("lies in a memory that is out of reach"));
@@ -89,7 +98,7 @@ impl Allocations {
     ) -> Option<&'static str> {
         let bytes = Some(bytes);
         let made = Allocation { memory, buffer, bytes, extent: None, provided, alive: true };
-        let known = self.0.insert(id, made).is_some();
+        let known = self.all.insert(id, made).is_some();
         match memory {
             _ if known => Some("is allocated a second time"),
             _ if bytes == Some(0) => Some("has no bytes"),
@@ -105,7 +114,7 @@ impl Allocations {
         elements: &Box3,
         bytes: &Range<u64>,
     ) -> Option<&'static str> {
-        let Some(known) = self.0.get_mut(&id) else { return Some("was never allocated") };
+        let Some(known) = self.all.get_mut(&id) else { return Some("was never allocated") };
         let fits = known.bytes.is_some_and(|reserved| bytes.end <= reserved);
         let whole = (bytes.end.saturating_sub(bytes.start)).is_multiple_of(elements.volume());
         match &mut known.provided {
@@ -124,7 +133,7 @@ impl Allocations {
 
     fn free(&mut self, id: AllocationId, memory: MemoryId) -> Option<&'static str> {
         // Users' data may go untouched.
-        let Some(allocation) = self.0.get_mut(&id) else {
+        let Some(allocation) = self.all.get_mut(&id) else {
             return (memory != MemoryId::USER).then_some("is freed and was never allocated");
         };
         match std::mem::replace(&mut allocation.alive, false) {
@@ -141,9 +150,9 @@ impl Allocations {
             let Use { buffer, .. } = *used;
             let (bytes, extent, provided, alive) = (None, None, None, true);
             let users = Allocation { memory, buffer, bytes, extent, provided, alive };
-            self.0.entry(id).or_insert(users);
+            self.all.entry(id).or_insert(users);
         }
-        let Some(known) = self.0.get_mut(&id) else { return Some("was never allocated") };
+        let Some(known) = self.all.get_mut(&id) else { return Some("was never allocated") };
         let told = *known.extent.get_or_insert(extent);
         let fits = known.bytes.is_none_or(|bytes| has_size(bytes, &extent, used.elem_size));
         match () {
@@ -175,7 +184,7 @@ fn has_size(bytes: u64, extent: &Box3, elem_size: Option<u64>) -> bool {
 }
 
 /// What an instruction touches, and the memory that it can reach, if only one.
-fn uses(kind: &InstructionKind) -> Vec<(Use<'_>, Option<MemoryId>)> {
+fn uses(kind: &InstructionKind, native: DeviceMemory) -> Vec<(Use<'_>, Option<MemoryId>)> {
     match kind {
         InstructionKind::Copy { buffer, source, target, elements, elem_size } => {
             let one = |placement, writes| {
@@ -194,9 +203,7 @@ fn uses(kind: &InstructionKind) -> Vec<(Use<'_>, Option<MemoryId>)> {
         InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
             vec![(arrival(inbound), Some(MemoryId::HOST))]
         }
-        InstructionKind::Kernel { device, accesses, .. } => {
-            bound(accesses, MemoryId::of_device(*device))
-        }
+        InstructionKind::Kernel { device, accesses, .. } => bound(accesses, native.of(*device)),
         InstructionKind::HostTask { accesses, .. } => bound(accesses, MemoryId::HOST),
         _ => Vec::new(),
     }

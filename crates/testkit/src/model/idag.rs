@@ -17,10 +17,11 @@ mod order;
 mod simulation;
 mod touches;
 
-use celerity_idag::InstructionKind;
+use celerity_idag::{DeviceMemory, InstructionKind};
 
 use super::machine::execute_all;
 use super::{Truth, check_shape, check_synchronization};
+use crate::check::Configuration;
 use crate::queries::Dag;
 use crate::trace::{InstructionTrace, TaskTrace};
 use crate::violation::Violation;
@@ -35,10 +36,11 @@ struct Cluster<'a> {
     nodes: &'a [InstructionTrace],
     dags: &'a [Dag],
     devices: usize,
+    device_memory: DeviceMemory,
 }
 
 /// Checks the instructions of all nodes against the program, executing them in
-/// an order chosen by `seed`.
+/// an order chosen by the configuration's seed.
 ///
 /// # Errors
 /// The first broken promise.
@@ -46,14 +48,14 @@ pub fn check(
     truth: &Truth<'_>,
     tasks: &TaskTrace,
     nodes: &[InstructionTrace],
-    devices: usize,
-    seed: u64,
+    configuration: &Configuration,
 ) -> Result<(), Violation> {
     let dags: Vec<Dag> = nodes
         .iter()
         .map(|node| Dag::of_instructions(&node.node.to_string(), &node.instructions))
         .collect();
-    let cluster = Cluster { truth, tasks, nodes, dags: &dags, devices };
+    let Configuration { devices, device_memory, seed, .. } = *configuration;
+    let cluster = Cluster { truth, tasks, nodes, dags: &dags, devices, device_memory };
     for (trace, dag) in nodes.iter().zip(&dags) {
         check_shape(dag, trace.instructions.iter().map(|instruction| instruction.id))?;
     }

@@ -5,9 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use celerity_cdag::CommandGraphConfig;
 use celerity_executor::{
-    Activity, LaneLayout, NodeMachine, Progress, RunError, Stall, Time, Warning, WarningSink,
+    Activity, Executor, LaneLayout, NodeMachine, Progress, RunError, Scheduler, Stall, Time,
+    Warning, WarningSink,
 };
+use celerity_idag::{InstructionGraph, InstructionGraphConfig};
 
 use super::breach::{Breach, Stuck};
 use super::communicator::SimCommunicator;
@@ -196,7 +199,13 @@ impl<'a> Node<'a> {
         let backend = SimBackend::new(index, configuration.devices, world.clone());
         let (end, backend) = (simulation.doubles)(end, backend);
         let stall = Arc::<Mutex<_>>::default();
-        let machine = NodeMachine::new(configuration.devices, end, backend, progress.clone())
+        let commands = CommandGraphConfig { nodes: end.nodes(), local: end.node() };
+        let devices = InstructionGraphConfig { devices: configuration.devices };
+        let instructions =
+            InstructionGraph::new(devices).with_device_memory(configuration.device_memory);
+        let scheduler = Scheduler::new(commands, instructions);
+        let executor = Executor::new(end, backend, progress.clone());
+        let machine = NodeMachine::of(scheduler, executor)
             .with_lookahead(configuration.lookahead)
             .with_watchdog(WATCHDOG)
             .with_warnings(listen(&stall));

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use celerity_idag::Lookahead;
+use celerity_idag::{DeviceMemory, Lookahead};
 
 use super::{Failure, Report, simulate};
 use crate::check::Configuration;
@@ -36,7 +36,11 @@ impl Scenario {
                 [random.between(0, 2)],
             ..Configuration::new(random.between(1, 8), random.between(1, 4))
         };
-        Self { program: seeded(sizes, random.next()), configuration, seed }
+        let program = seeded(sizes, random.next());
+        let device_memory =
+            [DeviceMemory::Own, DeviceMemory::Own, DeviceMemory::Host][random.between(0, 2)];
+        let configuration = Configuration { device_memory, ..configuration };
+        Self { program, configuration, seed }
     }
 
     /// Runs it.
@@ -66,7 +70,8 @@ const SHRINK_ATTEMPTS: usize = 2000;
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Configuration { nodes, devices, .. } = self.configuration;
-        write!(f, "seed {}: {nodes} nodes × {devices} devices", self.seed)
+        let Configuration { nodes, devices, device_memory, .. } = self.configuration;
+        write!(f, "seed {}: {nodes} nodes × {devices} devices", self.seed)?;
+        if device_memory == DeviceMemory::Host { f.write_str(" in host memory") } else { Ok(()) }
     }
 }

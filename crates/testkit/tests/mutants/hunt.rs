@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use celerity_idag::Lookahead;
+use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_mutants::{Layer, Mutant};
 use celerity_testkit::check::{self, Configuration, Verdict};
 use celerity_testkit::hash::Mixer;
@@ -49,7 +49,8 @@ fn case(seed: u64) -> Case {
         lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][draw(4, 3)],
         links: if draw(5, 3) > 0 { u64::MAX } else { draw(6, usize::MAX) as u64 },
         linearize_below: if draw(7, 2) > 0 { 0 } else { 8 + draw(8, 92) as u64 },
-        grow_from: if draw(9, 3) > 0 { 0 } else { 1 + draw(10, 500) as u64 },
+        device_memory: if draw(9, 3) > 0 { DeviceMemory::Own } else { DeviceMemory::Host },
+        grow_from: if draw(10, 3) > 0 { 0 } else { 1 + draw(11, 500) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };

@@ -169,7 +169,7 @@ impl<'a> Collector<'a> {
             }
             InstructionKind::AwaitReceive { transfer, region } => self.arrive(*transfer, region),
             InstructionKind::Kernel { device, task, accesses, .. } => {
-                self.bindings(*task, accesses, MemoryId::of_device(*device))
+                self.bindings(*task, accesses, self.cluster.device_memory.of(*device))
             }
             InstructionKind::HostTask { task, accesses } => {
                 self.bindings(*task, accesses, MemoryId::HOST)
@@ -186,7 +186,8 @@ impl<'a> Collector<'a> {
         buffer: BufferId,
         bytes: u64,
     ) -> Result<Vec<Touch>, String> {
-        if memory == MemoryId::USER || memory.slot() >= self.cluster.devices + 2 {
+        let Cluster { devices, device_memory, .. } = self.cluster;
+        if memory == MemoryId::USER || memory.slot() >= device_memory.count(devices) {
             return Err(format!("nothing can be allocated in {memory}"));
         }
         let allocation = Allocation {
