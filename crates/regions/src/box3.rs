@@ -285,6 +285,22 @@ impl Box3 {
         touching
     }
 
+    /// Grows the box by one that begins where it ends along the slowest dimension, or later,
+    /// if the two together are a box; whether that was so.
+    #[inline]
+    pub(crate) fn continue_by(&mut self, later: &Box3) -> bool {
+        debug_assert!(self.max[0] <= later.min[0]);
+        let continues = (self.max[0] == later.min[0])
+            & (self.min[1] == later.min[1])
+            & (self.max[1] == later.max[1])
+            & (self.min[2] == later.min[2])
+            & (self.max[2] == later.max[2]);
+        if continues {
+            self.max[0] = later.max[0];
+        }
+        continues
+    }
+
     /// The smallest `d` such that all dimensions from `d` on are `[0, 1)`; 0 for the empty
     /// box, which fits a space of any dimensionality.
     pub fn effective_dims(&self) -> usize {

@@ -53,11 +53,16 @@ impl Region {
     /// O(n log n + s·w) in up to two dimensions, O(n log n + s·w·w) in three; linear if the
     /// boxes merge in the order given, as tiles in row- or column-major order do.
     pub fn from_boxes(boxes: impl IntoIterator<Item = Box3>) -> Region {
-        let mut builder = RegionBuilder::default();
-        for item in boxes {
-            builder.push(item);
+        let mut boxes = boxes.into_iter().filter(|item| !item.is_empty());
+        let Some(mut single) = boxes.next() else { return Region::empty() };
+        // While they are one box, it stays in registers: read back from a builder just after
+        // it was written there, it would stall the processor for longer than a join takes.
+        while let Some(item) = boxes.next() {
+            if !single.join(&item) {
+                return RegionBuilder::of_two(single, item).collect(boxes);
+            }
         }
-        builder.finish()
+        Region::from(single)
     }
 
     /// The disjoint boxes, in the canonical order.
@@ -293,6 +298,17 @@ pub(crate) struct RegionBuilder {
 }
 
 impl RegionBuilder {
+    /// Boxes, none of them empty, that are not one together.
+    fn of_two(first: Box3, second: Box3) -> RegionBuilder {
+        RegionBuilder { top: second, below: smallvec![first] }
+    }
+
+    /// The union of all boxes pushed, and `more`.
+    fn collect(mut self, more: impl Iterator<Item = Box3>) -> Region {
+        more.for_each(|item| self.push(item));
+        self.finish()
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, item: Box3) {
         if item.is_empty() {

@@ -21,21 +21,24 @@ pub(super) fn stitch(parts: &mut [Box3]) -> Option<usize> {
     // The boxes `near..kept` may still reach the current position.
     let (mut near, mut kept) = (0, 0);
     for i in 0..parts.len() {
-        let part = parts[i];
-        let earlier = &mut parts[..i];
+        let (earlier, later) = parts.split_at_mut(i);
+        let part = &later[0];
         while near < kept && earlier[near].max()[0] < part.min()[0] {
             near += 1;
         }
         let mut grown = false;
         for other in &mut earlier[near..kept] {
             if other.max()[0] <= part.min()[0] {
-                grown |= other.join(&part);
-            } else if meet_in_plane(other, &part) {
+                grown |= other.continue_by(part);
+            } else if meet_in_plane(other, part) {
                 return None;
             }
         }
         if !grown {
-            parts[kept] = part;
+            // Most parts are where they belong already.
+            if kept < i {
+                earlier[kept] = *part;
+            }
             kept += 1;
         }
     }
