@@ -20,6 +20,7 @@ use crate::range::{bounds, to_box};
 mod compiled;
 mod crew;
 mod groups;
+pub(crate) mod whereabouts;
 
 pub(crate) use compiled::CompiledKernel;
 pub(crate) use groups::GroupKernel;
@@ -132,8 +133,10 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
         let (bound, interior) = self.bind(chunk, memory);
         let chunk = bounds(chunk);
         spread(chunk, piece_size(&chunk), &|piece| {
-            rows_of(&piece, |start, len| {
-                call(&bound, Row::new(start, len, self.global), &interior);
+            whereabouts::named(|| {
+                rows_of(&piece, |start, len| {
+                    call(&bound, Row::new(start, len, self.global), &interior);
+                });
             });
         });
     }

@@ -297,7 +297,7 @@ fn a_panicking_kernel_ends_the_run_with_its_name() {
     });
     let Error::Run(run) = &error else { panic!("{error:?}") };
     assert!(matches!(**run, RunError::TaskPanicked { .. }), "{error:?}");
-    assert_says(&error, &["fragile", "item 777 is cursed"]);
+    assert_says(&error, &["fragile", "item [777]: item 777 is cursed"]);
 }
 
 #[test]

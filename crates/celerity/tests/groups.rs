@@ -254,7 +254,7 @@ fn one_panics(item: NdItem<'_, 1>, out: &mut u32) {
 
 #[test]
 fn a_panic_beside_a_barrier_ends_the_task_with_an_error() {
-    assert_says(&error_of(64, 8, one_panics), &["\"step\"", "panicked", "thirteen"]);
+    assert_says(&error_of(64, 8, one_panics), &["\"step\"", "panicked", "item [13]: thirteen"]);
 }
 
 /// Asks for more than the group has.

@@ -38,6 +38,7 @@ fn numbers(queue: &Queue, fragile: usize) -> Result<Vec<u32>> {
 fn a_panic_names_task_kernel_and_message_and_devices_stay_usable() {
     for text in failures(|queue| numbers(queue, 3210).map(drop)) {
         assert!(text.contains("\"count\"") && text.contains("an item of glass"), "{text}");
+        assert!(text.contains("item [3210]"), "{text}");
     }
     for cluster in clusters() {
         assert_eq!(cluster.run(|queue| numbers(queue, 5000)).unwrap(), [2; 5000]);
@@ -85,6 +86,7 @@ fn a_panic_beside_a_barrier_ends_the_task_and_devices_stay_usable() {
     };
     for text in failures(|queue| turned(queue, 1234).map(drop)) {
         assert!(text.contains("\"turn\"") && text.contains("glass among others"), "{text}");
+        assert!(text.contains("item [1234]"), "{text}");
     }
     let expected: Vec<u32> = (0..3200).map(|at| at / 32 * 32 + 31 - at % 32).collect();
     for cluster in clusters() {

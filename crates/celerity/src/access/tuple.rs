@@ -10,6 +10,7 @@ use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::error::Result;
+use crate::launch::whereabouts;
 
 /// The accesses of a kernel over `K` dimensions: one access, or a tuple of up
 /// to eight; sealed. The kernel gets the views in the same order.
@@ -140,7 +141,8 @@ macro_rules! tuple_accesses {
                         $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
                         for i in 0..segment.len() {
                             let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
-                            kernel(segment.item(i), views);
+                            let item = segment.segment(i, 1);
+                            whereabouts::at(&item, || kernel(segment.item(i), views));
                         }
                         start += segment.len();
                     }
@@ -179,7 +181,8 @@ macro_rules! tuple_accesses {
                     while start < row.len() {
                         let segment = segment(&row, start, interior);
                         $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
-                        kernel(segment, ($($access::row_view($cursor),)*));
+                        let views = ($($access::row_view($cursor),)*);
+                        whereabouts::at(&segment, || kernel(segment, views));
                         start += segment.len();
                     }
                 }

@@ -10,7 +10,7 @@ use celerity_kernel::{Bounds, LocalMemory, Meeting, NdItem, Row};
 use celerity_regions::Box3;
 
 use super::crew::{Split, side_by_side};
-use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread};
+use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread, whereabouts};
 use crate::access::{KernelAccesses, rows_of};
 use crate::range::bounds;
 
@@ -37,11 +37,13 @@ where
         spread(groups, self.piece_size(&groups), &|piece| {
             // Aligned for every array, and not a number wherever nothing is written.
             let mut local = vec![u128::MAX; W::DESCRIPTION.local_bytes().div_ceil(16)];
-            rows_of(&piece, |start, len| {
-                for group in Row::new(start, len, piece.range()).items() {
-                    local.fill(u128::MAX);
-                    self.run_group(group.id(), &bound, &interior, &mut local);
-                }
+            whereabouts::named(|| {
+                rows_of(&piece, |start, len| {
+                    for group in Row::new(start, len, piece.range()).items() {
+                        local.fill(u128::MAX);
+                        self.run_group(group.id(), &bound, &interior, &mut local);
+                    }
+                });
             });
         });
     }
@@ -111,6 +113,8 @@ where
 
     /// Ends the task: the kernel is wrong.
     fn refuse(&self, group: [usize; K], split: Split) -> ! {
+        // Those who waited have been unwound, which is not their fault.
+        whereabouts::forget();
         panic!(
             "kernel `{}`, over {:?} items in groups of {:?}: not all items of group {group:?} come \
              to the same barriers: {split}; keep barriers out of branches that only some take",
