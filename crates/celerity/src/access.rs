@@ -8,14 +8,16 @@
 mod elements;
 mod host;
 mod kernel;
+mod together;
 mod tuple;
 
+use celerity_kernel::Atomic;
 use celerity_regions::Box3;
-use celerity_tdag::{Access, AccessMode, Mapper};
+use celerity_tdag::{Access, AccessMode, IndexSpace, Mapper};
 
 use crate::buffer::{Buffer, Element};
 use crate::error::{Error, Result};
-use crate::mapper::{MapperFor, NoSuchDimension};
+use crate::mapper::{ChunkMapper, MapperFor, NoSuchDimension};
 use crate::queue::Queue;
 
 pub(crate) use elements::{Elements, rows_of};
@@ -59,6 +61,19 @@ pub struct WriteAccess<T, const D: usize, M> {
     mapper: M,
 }
 
+/// An access to elements that many items update; what [`Buffer::update`] returns.
+///
+/// Whatever the range mapper, a kernel gets an [`AtomicView`] of what its chunk
+/// declares.
+///
+/// [`AtomicView`]: celerity_kernel::AtomicView
+#[derive(Debug)]
+#[must_use = "an access does nothing until a task is submitted with it"]
+pub struct UpdateAccess<T, const D: usize, M> {
+    buffer: Buffer<T, D>,
+    mapper: M,
+}
+
 impl<T: Element, const D: usize> Buffer<T, D> {
     /// Reads the part that `mapper` names.
     pub fn read<M>(&self, mapper: M) -> ReadAccess<T, D, M> {
@@ -74,6 +89,38 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     /// Reads and writes the part that `mapper` names.
     pub fn read_write<M>(&self, mapper: M) -> WriteAccess<T, D, M> {
         WriteAccess { buffer: self.clone(), mode: AccessMode::ReadWrite, mapper }
+    }
+
+    /// Updates elements of the part that `mapper` names, each in single steps: items of
+    /// one chunk may meet at the same element.
+    ///
+    /// Items of different chunks may not, since chunks are computed in different
+    /// memories. So the mapper must give chunks different elements: `slice(d)` in a task
+    /// that is not cut along dimension `d`, `all` and `fixed` in one that is not cut at
+    /// all ([`granularity`](crate::TaskBuilder::granularity) of the whole index space),
+    /// or a mapper of your own, of which overlaps are reported when the task is
+    /// scheduled.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// let counts = celerity::run(|queue| {
+    ///     let values = queue.buffer_from([2, 4], vec![0_u32, 1, 1, 2, 2, 2, 2, 0])?;
+    ///     let counts = queue.buffer_from([2, 3], vec![0_u32; 6])?;
+    ///     let accesses = (counts.update(slice(1)), values.read(one_to_one()));
+    ///     queue.task("count").parallel_for([2, 4], accesses, |item, (counts, value)| {
+    ///         counts.at([item[0], *value as usize]).fetch_add(1);
+    ///     })?;
+    ///     Ok(queue.fence(&counts)?.wait()?.as_slice().to_vec())
+    /// })?;
+    /// assert_eq!(counts, [1, 2, 1, 1, 0, 3]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    pub fn update<M>(&self, mapper: M) -> UpdateAccess<T, D, M>
+    where
+        T: Atomic,
+    {
+        UpdateAccess { buffer: self.clone(), mapper }
     }
 }
 
@@ -95,12 +142,21 @@ impl<T: Element, const D: usize, M> WriteAccess<T, D, M> {
     }
 }
 
+impl<T: Element, const D: usize, M> UpdateAccess<T, D, M> {
+    fn lower_to<const K: usize>(&self, lowering: &mut Lowering<'_>) -> Result<()>
+    where
+        M: ChunkMapper<K, D>,
+    {
+        lowering.push_update(&self.buffer, &self.mapper)
+    }
+}
+
 /// Where accesses are checked and collected on their way into a task.
 pub struct Lowering<'q> {
     queue: &'q Queue,
     task: &'q str,
-    /// Where the index space begins.
-    offset: [usize; 3],
+    /// The index space, of a task that has one.
+    space: Option<IndexSpace>,
     lowered: Lowered,
 }
 
@@ -110,17 +166,19 @@ pub(crate) struct Lowered(Vec<(Access, Box3)>);
 
 impl<'q> Lowering<'q> {
     pub(crate) fn new(queue: &'q Queue, task: &'q str) -> Self {
-        Self { queue, task, offset: [0; 3], lowered: Lowered::default() }
+        Self { queue, task, space: None, lowered: Lowered::default() }
     }
 
-    /// The same for an index space that begins elsewhere than at the origin.
-    pub(crate) fn beginning_at<const K: usize>(mut self, offset: [usize; K]) -> Self {
-        self.offset[..K].copy_from_slice(&offset);
+    /// The same for a kernel over an index space.
+    pub(crate) fn over(mut self, space: IndexSpace) -> Self {
+        self.space = Some(space);
         self
     }
 
+    /// Where the index space begins.
     fn offset(&self) -> [usize; 3] {
-        self.offset
+        let origin = self.space.map_or([0; 3], |space| space.extent.min());
+        origin.map(|index| index as usize)
     }
 
     pub(crate) fn finish(self) -> Lowered {
@@ -144,15 +202,39 @@ impl<'q> Lowering<'q> {
         mode: AccessMode,
         mapper: &M,
     ) -> Result<()> {
+        let mapper = self.checked(buffer, mapper)?;
+        self.add(buffer, mode, mapper);
+        Ok(())
+    }
+
+    fn push_update<T, M: ChunkMapper<K, D>, const K: usize, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        mapper: &M,
+    ) -> Result<()> {
+        let mapper = self.checked(buffer, mapper)?;
+        let mapper = match self.space {
+            Some(space) if together::keeps_chunks_apart(&mapper, &space) => {
+                together::by_chunk(mapper)
+            }
+            _ => mapper,
+        };
+        self.add(buffer, AccessMode::ReadWrite, mapper);
+        Ok(())
+    }
+
+    fn checked<T, M: MapperFor<K, D>, const K: usize, const D: usize>(
+        &self,
+        buffer: &Buffer<T, D>,
+        mapper: &M,
+    ) -> Result<Mapper> {
         self.check_origin(buffer)?;
-        let mapper = mapper.lower().map_err(|NoSuchDimension { dim }| Error::SliceDimension {
+        mapper.lower().map_err(|NoSuchDimension { dim }| Error::SliceDimension {
             task: self.task.to_owned(),
             buffer: buffer.name(),
             dim,
             dims: D,
-        })?;
-        self.add(buffer, mode, mapper);
-        Ok(())
+        })
     }
 
     fn check_origin<T, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<()> {

@@ -17,7 +17,9 @@ mod queue;
 mod range;
 mod recorder;
 
-pub use access::{HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, WriteAccess};
+pub use access::{
+    HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, UpdateAccess, WriteAccess,
+};
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError};
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
@@ -28,8 +30,8 @@ pub mod kernels {
 }
 
 pub use celerity_kernel::{
-    Bounds, Group, Item, Local, NdItem, NeighborhoodItem, NeighborhoodRow, PartView, PartViewMut,
-    Row, WholeView, WholeViewMut, kernel,
+    Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Local, NdItem, NeighborhoodItem,
+    NeighborhoodRow, PartView, PartViewMut, Row, Warp, WholeView, WholeViewMut, kernel,
 };
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};
@@ -38,8 +40,9 @@ pub use error::{Error, Result};
 pub use fence::{Fence, Snapshot};
 pub use log::LogLevel;
 pub use mapper::{
-    All, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapperFor, Neighborhood, OneToOne, Slice,
-    all, disjoint_mapper, fixed, mapper, neighborhood, neighborhood_along_axes, one_to_one, slice,
+    All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapperFor, Neighborhood,
+    OneToOne, Slice, all, disjoint_mapper, fixed, mapper, neighborhood, neighborhood_along_axes,
+    one_to_one, slice,
 };
 pub use place::Platform;
 pub use queue::{Hint, HostTaskBuilder, Queue, TaskBuilder};

@@ -199,6 +199,23 @@ pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
     fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D>;
 }
 
+/// A range mapper whose image of a chunk is one box, which the chunk's items may update
+/// together; sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not give each chunk of a {K}-dimensional index space a box of a \
+               {D}-dimensional buffer to update",
+    label = "items cannot update elements through this range mapper",
+    note = "update through `one_to_one`, `slice`, `all`, `fixed` or a mapper of your own"
+)]
+pub trait ChunkMapper<const K: usize, const D: usize>: MapperFor<K, D> {}
+
+impl<const N: usize> ChunkMapper<N, N> for OneToOne {}
+impl<const N: usize> ChunkMapper<N, N> for Slice {}
+impl<const K: usize, const D: usize> ChunkMapper<K, D> for All {}
+impl<const K: usize, const D: usize> ChunkMapper<K, D> for Fixed<D> {}
+impl<const K: usize, const D: usize> ChunkMapper<K, D> for CustomMapper<K, D> {}
+impl<const K: usize, const D: usize> ChunkMapper<K, D> for DisjointMapper<K, D> {}
+
 /// `slice` along a dimension that there is not.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]

@@ -532,13 +532,13 @@ impl<'q> TaskBuilder<'q> {
         accesses: A,
     ) -> Result<(LoweredTask<'q>, Launch<A, K>)> {
         let offset = self.beginning(global)?;
-        let work = Work::Device(self.index_space(offset, global)?);
-        let lowering = Lowering::new(self.origin.queue, &self.origin.name);
-        let mut lowering = lowering.beginning_at(offset);
+        let space = self.index_space(offset, global)?;
+        let mut lowering = Lowering::new(self.origin.queue, &self.origin.name).over(space);
         let plan = accesses.lower(&mut lowering)?;
         let accesses = lowering.finish();
         let mappers = accesses.mappers();
         let launch = Launch { plan, offset, global, mappers, accesses: PhantomData };
+        let work = Work::Device(space);
         Ok((LoweredTask { origin: self.origin, work, accesses }, launch))
     }
 

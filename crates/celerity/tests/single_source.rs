@@ -4,7 +4,8 @@
 
 use celerity::prelude::*;
 use celerity::{Error, Result, RunError, Subrange};
-use celerity_example_kernels::groups::{SUMMANDS, group_sum};
+use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
+use celerity_example_kernels::groups::{SUMMANDS, exchange, group_sum};
 use celerity_example_kernels::{faults, linear};
 
 /// One node, and two that share a GPU if need be.
@@ -60,6 +61,107 @@ fn groups_share_memory_and_meet() {
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
     }
+}
+
+/// What [`exchange`] gives, by hand, for groups of `items` that follow each other.
+fn exchanged(values: &[i64], items: usize) -> Exchanged {
+    let (mut sums, mut next, mut odd) = (Vec::new(), Vec::new(), Vec::new());
+    for warp in values.chunks(items).flat_map(|group| group.chunks(32)) {
+        let bits = warp.iter().enumerate().map(|(lane, value)| u32::from(value % 2 != 0) << lane);
+        let bits = bits.fold(0, |all, bit| all | bit);
+        sums.extend(warp.iter().map(|_| warp.iter().sum::<i64>() as f32 / 8.0));
+        next.extend((0..warp.len()).map(|lane| warp[(lane + 1) % warp.len()]));
+        odd.extend(warp.iter().map(|_| bits));
+    }
+    (sums, next, odd)
+}
+
+type Exchanged = (Vec<f32>, Vec<i64>, Vec<u32>);
+
+#[test]
+fn items_of_a_warp_exchange_values() {
+    // Rows as wide as a group: the items of one follow each other in the buffer.
+    for (range, group) in [([24, 20], [6, 20]), ([8, 32], [2, 32]), ([4, 5], [1, 5])] {
+        let values: Vec<i64> = (0..(range[0] * range[1]) as i64).map(|i| i * i % 97 - 40).collect();
+        let expected = exchanged(&values, group[0] * group[1]);
+        for cluster in clusters() {
+            let found = cluster.run(|queue| exchanges(queue, range, group, &values)).unwrap();
+            assert_eq!(found, expected, "{group:?} on {cluster:?}");
+        }
+    }
+}
+
+fn exchanges(
+    queue: &Queue,
+    range: [usize; 2],
+    group: [usize; 2],
+    values: &[i64],
+) -> Result<Exchanged> {
+    let values = queue.buffer_from(range, values.to_vec())?;
+    let sums = queue.buffer::<f32, 2>(range);
+    let next = queue.buffer::<i64, 2>(range);
+    let odd = queue.buffer::<u32, 2>(range);
+    let accesses = (
+        sums.write(one_to_one()),
+        next.write(one_to_one()),
+        odd.write(one_to_one()),
+        values.read(one_to_one()),
+    );
+    queue.task("exchange").launch_groups(range, group, accesses, exchange)?;
+    let sums = queue.fence(&sums)?.wait()?.as_slice().to_vec();
+    let next = queue.fence(&next)?.wait()?.as_slice().to_vec();
+    Ok((sums, next, queue.fence(&odd)?.wait()?.as_slice().to_vec()))
+}
+
+#[test]
+fn items_that_meet_lose_nothing() {
+    let range = [6, 20_000];
+    let values: Vec<i32> = (0..120_000).map(|i| (i * 7919) % 1009 - 500).collect();
+    let rows = || values.chunks(range[1]);
+    let kinds = rows().flat_map(|row| {
+        (0..KINDS).map(|kind| row.iter().filter(|&&value| value as usize % KINDS == kind).count())
+    });
+    let kinds: Vec<u32> = kinds.map(|count| count as u32).collect();
+    let extremes = |row: &[i32]| [row.iter().min(), row.iter().max()].map(|value| *value.unwrap());
+    let extremes: Vec<_> = rows().flat_map(extremes).map(i64::from).collect();
+    let sums: Vec<_> = rows().map(|row| f64::from(row.iter().sum::<i32>())).collect();
+    let factor = |&value: &i32| (2 * i64::from(value) + 1) as u64;
+    let products: Vec<_> =
+        rows().map(|row| row.iter().map(factor).fold(1, u64::wrapping_mul)).collect();
+    for cluster in clusters() {
+        let found = cluster.run(|queue| met(queue, range, &values)).unwrap();
+        let expected = (kinds.clone(), extremes.clone(), sums.clone(), products.clone());
+        assert_eq!(found, expected, "{cluster:?}");
+    }
+}
+
+type Met = (Vec<u32>, Vec<i64>, Vec<f64>, Vec<u64>);
+
+/// What [`count_kinds`] and [`summarize`] make of values.
+fn met(queue: &Queue, range: [usize; 2], values: &[i32]) -> Result<Met> {
+    let rows = range[0];
+    let unsigned: Vec<u32> = values.iter().map(|&value| value as u32).collect();
+    let unsigned = queue.buffer_from(range, unsigned)?;
+    let values = queue.buffer_from(range, values.to_vec())?;
+    let kinds = queue.buffer_from([rows, KINDS], vec![0; rows * KINDS])?;
+    let extremes = queue.buffer_from([rows, 2], [i64::MAX, i64::MIN].repeat(rows))?;
+    let sums = queue.buffer_from([rows, 1], vec![0.0; rows])?;
+    let products = queue.buffer_from([rows, 1], vec![1; rows])?;
+    let accesses = (kinds.update(slice(1)), unsigned.read(one_to_one()));
+    queue.task("count").launch(range, accesses, count_kinds)?;
+    let accesses = (
+        extremes.update(slice(1)),
+        sums.update(slice(1)),
+        products.update(slice(1)),
+        values.read(one_to_one()),
+    );
+    queue.task("summarize").launch(range, accesses, summarize)?;
+    Ok((
+        queue.fence(&kinds)?.wait()?.as_slice().to_vec(),
+        queue.fence(&extremes)?.wait()?.as_slice().to_vec(),
+        queue.fence(&sums)?.wait()?.as_slice().to_vec(),
+        queue.fence(&products)?.wait()?.as_slice().to_vec(),
+    ))
 }
 
 #[test]

@@ -14,8 +14,8 @@ use crate::signature::Form;
 pub(crate) struct View(Type);
 
 const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_, T, D>`, \
-                     `WholeView<'_, T, D>`, `PartView<'_, T, D>` and `PartViewMut<'_, T, D>`, and \
-                     per row `&[T]`, `&mut [T]` and `NeighborhoodRow<'_, T, D>`";
+                     `WholeView<'_, T, D>`, `PartView<'_, T, D>`, `PartViewMut<'_, T, D>` and \
+                     `AtomicView<'_, T, D>`, and per row `&[T]`, `&mut [T]` and `NeighborhoodRow<'_, T, D>`";
 
 impl View {
     pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {
@@ -90,7 +90,14 @@ fn path_name(path: &TypePath) -> Result<String> {
     let wrong = || Error::new(path.span(), VIEWS);
     let last = path.path.segments.last().ok_or_else(wrong)?;
     let name = last.ident.to_string();
-    let known = ["NeighborhoodItem", "NeighborhoodRow", "WholeView", "PartView", "PartViewMut"];
+    let known = [
+        "NeighborhoodItem",
+        "NeighborhoodRow",
+        "WholeView",
+        "PartView",
+        "PartViewMut",
+        "AtomicView",
+    ];
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Err(wrong()) };
     if !known.contains(&name.as_str()) {
         return Err(wrong());

@@ -13,7 +13,9 @@ use crate::item::Item;
 
 pub use crate::abi::Record;
 
+pub(crate) mod global;
 pub(crate) mod shared;
+pub(crate) mod warp;
 
 /// Stands for a message that would have to be formatted.
 const NUMBERS: &str = "a check failed; its message holds numbers, see the line in the source";

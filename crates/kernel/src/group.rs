@@ -1,12 +1,15 @@
 //! Items in groups: where an item stands in its group, and the barrier at which
 //! all items of a group meet. Knows no memory.
 
+#[cfg(not(target_arch = "nvptx64"))]
+use core::cell::Cell;
 use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use core::marker::PhantomData;
 use core::panic::Location;
 
 use crate::item::Item;
+use crate::warp::Warp;
 
 /// An item of an index space that is cut into groups of equal size. The items of a
 /// group run side by side, on one device, and can wait for each other.
@@ -29,10 +32,14 @@ pub struct Group<'g, const K: usize> {
 }
 
 /// How a host lets the items of a group wait for each other.
+#[cfg(not(target_arch = "nvptx64"))]
 pub trait Meeting {
     /// Returns when every item of the group has called it. `at` is the barrier's
     /// place in the kernel.
     fn wait(&self, at: &'static Location<'static>);
+
+    /// A place for each item of the group, in which the others see what it passes.
+    fn board(&self) -> &[Cell<u64>];
 }
 
 impl<'g, const K: usize> NdItem<'g, K> {
@@ -84,6 +91,17 @@ impl<'g, const K: usize> NdItem<'g, K> {
     #[inline]
     pub fn local_linear_id(&self) -> usize {
         Item::new(self.local_id, self.group.range).linear_id()
+    }
+
+    /// The item with those that it can exchange values with.
+    #[must_use]
+    #[inline]
+    pub fn warp(&self) -> Warp<'g> {
+        let (position, items) = (self.local_linear_id(), self.group.len());
+        #[cfg(not(target_arch = "nvptx64"))]
+        return Warp::new(position, items, self.group.meeting);
+        #[cfg(target_arch = "nvptx64")]
+        return Warp::new(position, items);
     }
 
     /// The item's group.
@@ -152,6 +170,10 @@ mod tests {
         fn wait(&self, at: &'static Location<'static>) {
             assert!(at.file().ends_with("group.rs"));
             self.0.set(self.0.get() + 1);
+        }
+
+        fn board(&self) -> &[Cell<u64>] {
+            &[]
         }
     }
 

@@ -21,6 +21,7 @@ macro_rules! stop_on_device {
 }
 
 pub mod abi;
+mod atomic;
 mod bounds;
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
@@ -34,12 +35,16 @@ mod neighborhood;
 mod part;
 mod part_mut;
 mod view;
+mod warp;
 mod whole;
 
 pub use celerity_kernel_macros::kernel;
 
+pub use atomic::{Atomic, AtomicRef, AtomicView};
 pub use bounds::{Bounds, Layout, OuterIndex};
-pub use group::{Group, Meeting, NdItem};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use group::Meeting;
+pub use group::{Group, NdItem};
 pub use item::{Item, Row};
 pub use kernel::{GroupKernel, ItemKernel, Kernel, RowKernel};
 pub use local::{Integer, Local, LocalArray, LocalMemory};
@@ -48,4 +53,5 @@ pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::{Line, PartView};
 pub use part_mut::PartViewMut;
 pub use view::{DeviceElement, View};
+pub use warp::{Warp, Word};
 pub use whole::{WholeView, WholeViewMut};

@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 
 use crate::abi::Scalar;
 use crate::abi::local::ALIGNMENT;
+use crate::atomic::{Atomic, IntegerSteps};
 
 /// `N` values that the items of a group share: a parameter of the kernel.
 ///
@@ -67,14 +68,14 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     }
 }
 
-/// Integers that items of a group may count with: of 32 and 64 bits; sealed.
+/// Integers that items may count with: of 32 and 64 bits; sealed.
 #[diagnostic::on_unimplemented(
-    message = "items of a group cannot add to a `{Self}`",
+    message = "items cannot count with a `{Self}`",
     label = "no integer of 32 or 64 bits",
-    note = "of floats the sum would depend on who comes first: let each item write a value of its \
-            own, wait at a barrier, and add them in order"
+    note = "in local memory, a sum of floats would depend on who comes first: let each item write \
+            a value of its own, wait at a barrier, and add them in order"
 )]
-pub trait Integer: Scalar + sealed::Wrapping {}
+pub trait Integer: Atomic + IntegerSteps + sealed::Wrapping {}
 
 #[inline]
 #[track_caller]

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::abi::{AccessBlock, DevicePointer, Exclusive, Place, Shared, ViewKind, ViewParameter};
+use crate::atomic::{Atomic, AtomicView};
 use crate::bounds::{Bounds, Layout};
 use crate::neighborhood::{Limits, NeighborhoodItem, NeighborhoodRow, Reach};
 use crate::part::PartView;
@@ -16,7 +17,7 @@ use crate::whole::WholeView;
     message = "a {K}-dimensional kernel cannot have the view `{Self}`",
     label = "not a view that this kernel can have",
     note = "`&T`, `&mut T`, `&[T]`, `&mut [T]` and neighbourhoods need an index space and a buffer \
-            of equal dimensionality; `WholeView` and `PartView` may differ from it"
+            of equal dimensionality; `WholeView`, `PartView` and `AtomicView` may differ from it"
 )]
 pub trait View<const K: usize>: sealed::Sealed {
     /// The view in a signature.
@@ -265,6 +266,24 @@ impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
     }
 }
 
+impl<'a, T: Atomic, const K: usize, const D: usize> View<K> for AtomicView<'a, T, D> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Shared, true, D);
+    type Pointer = Exclusive<T>;
+    type State = AtomicView<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Exclusive<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
+        // SAFETY: the allocation holds the declared box, to which the launch has no
+        // other way.
+        unsafe { AtomicView::new(pointer.address(), block.layout(false), declared(block)) }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        *state
+    }
+}
+
 #[inline]
 fn declared<const D: usize>(block: &AccessBlock) -> Bounds<D> {
     Bounds::new(crate::abi::first(block.part_min), crate::abi::first(block.part_max))
@@ -283,4 +302,5 @@ mod sealed {
     impl<T, const D: usize> Sealed for WholeView<'_, T, D> {}
     impl<T, const D: usize> Sealed for PartView<'_, T, D> {}
     impl<T, const D: usize> Sealed for PartViewMut<'_, T, D> {}
+    impl<T, const D: usize> Sealed for AtomicView<'_, T, D> {}
 }

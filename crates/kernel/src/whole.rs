@@ -96,8 +96,10 @@ impl<T, const D: usize> Index<[usize; D]> for WholeView<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
-        match linear(index, self.range) {
-            Some(position) => &self.elements[position],
+        // Not by an index into the slice: its check would be a call, which costs kernels
+        // on devices speed, called or not.
+        match self.get(index) {
+            Some(element) => element,
             None => outside(&index, &self.range),
         }
     }

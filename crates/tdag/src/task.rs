@@ -108,6 +108,17 @@ impl IndexSpace {
         Self { dims, extent, granularity: [1; 3], split: Split::default(), oversubscription: 1 }
     }
 
+    /// Whether chunks of this space may be neighbours along dimension `dim`, below 3.
+    #[must_use]
+    pub fn is_cut_along(&self, dim: usize) -> bool {
+        let along = match self.split {
+            Split::OneDimensional => dim == 0,
+            Split::Tiled => dim < 2,
+            Split::Along(only) => dim == usize::from(only),
+        };
+        along && self.extent.range()[dim] > self.granularity[dim]
+    }
+
     /// Cuts `part`, a box of this space, into at most `parts` chunks.
     #[must_use]
     pub fn split(&self, part: &Box3, parts: usize) -> Vec<Box3> {

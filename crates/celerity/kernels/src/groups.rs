@@ -57,6 +57,22 @@ pub fn group_sum(
     *sum = partial.get(0);
 }
 
+/// For each item what its warp makes of the values: the sum of their eighths, the value of
+/// the next item (of the first, behind the last), and which items have an odd one, as bits.
+#[kernel]
+pub fn exchange(
+    item: NdItem<'_, 2>,
+    (sum, next, odd, value): (&mut f32, &mut i64, &mut u32, &i64),
+) {
+    let (warp, is_odd) = (item.warp(), *value % 2 != 0);
+    *sum = warp.sum(*value as f32 / 8.0);
+    *next = warp.shuffle(*value, (warp.lane() + 1) % warp.len());
+    *odd = warp.ballot(is_odd);
+    let (any, all) = (warp.any(is_odd), warp.all(is_odd));
+    assert!(any == (*odd != 0), "some vote, or none does");
+    assert!(all == (odd.count_ones() as usize == warp.len()), "all vote, or some do not");
+}
+
 /// How many items a group of [`histogram`] has, and kinds of values.
 pub const BINS: usize = 64;
 

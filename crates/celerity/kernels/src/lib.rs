@@ -1,12 +1,15 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 
+pub mod costs;
+pub mod counting;
 pub mod faults;
 pub mod finance;
 pub mod gravity;
 pub mod groups;
 pub mod hash;
 pub mod linear;
+pub mod programs;
 pub mod radiosity;
 pub mod wave;
 

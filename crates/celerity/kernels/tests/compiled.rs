@@ -5,7 +5,8 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, faults, finance, gravity, groups, hash, linear, radiosity, wave,
+    MODULE, costs, counting, faults, finance, gravity, groups, hash, linear, programs, radiosity,
+    wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -25,6 +26,14 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_first>(),
         of::<wave::wave_step>(),
         of::<wave::wave_step_row>(),
+        of::<costs::copy_row>(),
+        of::<costs::step_by_index>(),
+        of::<costs::step_checked_64>(),
+        of::<costs::step_checked_32>(),
+        of::<costs::step_unchecked_64>(),
+        of::<costs::step_unchecked_32>(),
+        of::<counting::count_kinds>(),
+        of::<counting::summarize>(),
         of::<faults::number>(),
         of::<faults::look>(),
         of::<faults::turn>(),
@@ -36,6 +45,7 @@ fn kernels() -> Vec<Description> {
         of::<gravity::energies>(),
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
+        of::<groups::exchange>(),
         of::<groups::histogram>(),
         of::<linear::fill<f32>>(),
         of::<linear::fill<u32>>(),
@@ -43,6 +53,7 @@ fn kernels() -> Vec<Description> {
         of::<linear::saxpy<f64>>(),
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
+        of::<programs::run_statement>(),
         of::<radiosity::build_room>(),
         of::<radiosity::send_flash>(),
         of::<radiosity::radiosity>(),
@@ -103,6 +114,18 @@ fn groups_share_memory_and_wait() {
         assert!(body.contains("bar.sync") && body.contains(load), "{entry}: {body}");
     }
     assert!(body("histogram").contains("atom.shared.add.u32"));
+    let exchange = body("exchange");
+    assert!(exchange.contains("shfl.sync.idx.b32") && exchange.contains("vote.sync.ballot.b32"));
+}
+
+#[test]
+fn updates_are_single_instructions_within_one_device() {
+    assert!(body("count_kinds").contains("atom.relaxed.gpu.global.add.u32"));
+    let summarize = body("summarize");
+    for step in ["min.s64", "max.s64", "add.f64", "cas.b64"] {
+        assert!(summarize.contains(&format!("atom.relaxed.gpu.global.{step}")), "{step}");
+    }
+    assert!(body("run_statement").contains("st.relaxed.gpu.global.b64"));
 }
 
 #[test]
@@ -125,7 +148,7 @@ fn strict_arithmetic_is_not_contracted() {
 #[test]
 fn checks_of_views_are_no_calls() {
     // With a call in it, be it never made, the driver compiles a kernel worse.
-    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul"] {
+    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul", "step_by_index"] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
     }
 }

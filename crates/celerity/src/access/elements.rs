@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 
 use celerity_executor::BoundMemory;
 use celerity_kernel::{
-    Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, Reach, WholeView, WholeViewMut,
+    Atomic, AtomicView, Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, Reach, WholeView,
+    WholeViewMut,
 };
 use celerity_regions::Region;
 
@@ -123,6 +124,20 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
         self.check_declared(&part);
         // SAFETY: declared elements are in the layout; exclusive by contract.
         unsafe { PartViewMut::new(self.base, self.layout, part) }
+    }
+
+    /// The declared box, for all items at once.
+    ///
+    /// # Safety
+    /// It was declared for writing, and is touched through results of this alone while
+    /// one lives.
+    #[inline]
+    pub unsafe fn shared(&self) -> AtomicView<'_, T, D>
+    where
+        T: Atomic,
+    {
+        // SAFETY: declared elements are in the layout; the rest is passed on.
+        unsafe { AtomicView::new(self.base, self.layout, self.single_box()) }
     }
 
     /// All elements of a buffer of size `range`.

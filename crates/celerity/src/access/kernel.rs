@@ -11,6 +11,7 @@ use crate::error::Result;
 
 mod by_index;
 mod parts;
+mod updates;
 
 /// An access that a kernel over `K` dimensions can have; sealed.
 ///
@@ -22,8 +23,8 @@ mod parts;
     label = "not an access that this kernel can have",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality",
-    note = "kernels write through `one_to_one`, `slice` or `disjoint_mapper`; to write through \
-            another range mapper, use a host task"
+    note = "kernels write through `one_to_one`, `slice` or `disjoint_mapper`; through another range \
+            mapper they can `update` numbers of 32 and 64 bits, or use a host task"
 )]
 pub trait KernelAccess<const K: usize>: sealed::Sealed {
     /// What an item kernel gets.
@@ -83,11 +84,12 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
 }
 
 pub(super) mod sealed {
-    use crate::access::{ReadAccess, WriteAccess};
+    use crate::access::{ReadAccess, UpdateAccess, WriteAccess};
 
     pub trait Sealed {}
     impl<T, const D: usize, M> Sealed for ReadAccess<T, D, M> {}
     impl<T, const D: usize, M> Sealed for WriteAccess<T, D, M> {}
+    impl<T, const D: usize, M> Sealed for UpdateAccess<T, D, M> {}
 
     macro_rules! seal_tuples {
         () => {

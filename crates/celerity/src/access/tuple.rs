@@ -8,7 +8,7 @@ use celerity_kernel::{Item, Row};
 
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
-use super::{Lowering, ReadAccess, WriteAccess};
+use super::{Lowering, ReadAccess, UpdateAccess, WriteAccess};
 use crate::error::Result;
 use crate::launch::whereabouts;
 
@@ -17,8 +17,8 @@ use crate::launch::whereabouts;
 #[diagnostic::on_unimplemented(
     message = "a {K}-dimensional kernel cannot have the accesses `{Self}`",
     label = "not accesses that this kernel can have",
-    note = "accesses are what `buffer.read(mapper)`, `.write(mapper)` and `.read_write(mapper)` \
-            return, or a tuple of up to eight of them",
+    note = "accesses are what `buffer.read(mapper)`, `.write(mapper)`, `.read_write(mapper)` and \
+            `.update(mapper)` return, or a tuple of up to eight of them",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality; kernels write through `one_to_one`, `slice` or `disjoint_mapper`"
 )]
@@ -273,6 +273,7 @@ macro_rules! single_access {
 
 single_access!(ReadAccess);
 single_access!(WriteAccess);
+single_access!(UpdateAccess);
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,9 @@
 //! wait for each other. Knows nothing of kernels.
 #![allow(unsafe_code)]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::rc::Rc;
 
 use celerity_kernel::Meeting;
 use corosensei::stack::DefaultStack;
@@ -56,7 +57,8 @@ pub(crate) fn side_by_side(
     // SAFETY: members borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
     let body: &'static dyn Fn(usize, &dyn Meeting) = unsafe { std::mem::transmute(body) };
-    let mut waiting = meet(members, (0..members).map(|number| recruit(number, body)))?;
+    let board: Rc<[Cell<u64>]> = (0..members).map(|_| Cell::new(0)).collect();
+    let mut waiting = meet(members, (0..members).map(|number| recruit(number, body, &board)))?;
     while !waiting.is_empty() {
         waiting = meet(members, waiting.into_iter())?;
     }
@@ -88,18 +90,30 @@ fn meet(members: usize, crew: impl Iterator<Item = Member>) -> Result<Vec<Member
     }
 }
 
-fn recruit(number: usize, body: &'static dyn Fn(usize, &dyn Meeting)) -> Member {
+fn recruit(
+    number: usize,
+    body: &'static dyn Fn(usize, &dyn Meeting),
+    board: &Rc<[Cell<u64>]>,
+) -> Member {
+    let board = board.clone();
     Coroutine::with_stack(stack(), move |yielder: &Yielder<(), Place>, ()| {
-        body(number, &Break(yielder));
+        body(number, &Break { yielder, board });
     })
 }
 
-/// The way of a member back to its crew.
-struct Break<'y>(&'y Yielder<(), Place>);
+/// The way of a member back to its crew, and what the crew passes around.
+struct Break<'y> {
+    yielder: &'y Yielder<(), Place>,
+    board: Rc<[Cell<u64>]>,
+}
 
 impl Meeting for Break<'_> {
     fn wait(&self, at: Place) {
-        self.0.suspend(at);
+        self.yielder.suspend(at);
+    }
+
+    fn board(&self) -> &[Cell<u64>] {
+        &self.board
     }
 }
 

@@ -4,6 +4,9 @@
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{LocalParameter, local_offset};
 
+/// Bytes of each block's shared memory that a module keeps for itself.
+const MODULE_SHARED_BYTES: usize = 48;
+
 /// A kernel as a host knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -62,6 +65,8 @@ pub enum ViewKind {
     Part,
     /// A box of the item's own: `PartViewMut`.
     OwnPart,
+    /// One box that all items of the chunk update: `AtomicView`.
+    Shared,
 }
 
 /// A parameter that a kernel takes by value.
@@ -103,6 +108,13 @@ impl Description {
     #[must_use]
     pub const fn local_bytes(&self) -> usize {
         local_offset(self.local, self.local.len())
+    }
+
+    /// Bytes of shared memory that each block takes: local memory, and the module's own.
+    /// O(arrays).
+    #[must_use]
+    pub const fn shared_bytes(&self) -> usize {
+        self.local_bytes() + MODULE_SHARED_BYTES
     }
 
     /// The entry point's parameters, in order.

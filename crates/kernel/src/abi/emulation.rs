@@ -10,6 +10,7 @@ use super::{
     AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
     Thread, ViewKind, visit, write_parameters,
 };
+use crate::atomic::AtomicView;
 use crate::bounds::Bounds;
 use crate::neighborhood::{NeighborhoodItem, NeighborhoodRow};
 use crate::part_mut::PartViewMut;
@@ -210,4 +211,30 @@ fn parts_and_wholes_lead_where_they_say() {
     );
     assert_eq!(out.0[16..80], u.0[16..80]);
     assert!(out.0[..16].iter().chain(&out.0[80..]).all(|&element| element == -1.0));
+}
+
+#[test]
+fn items_that_update_elements_share_the_declared_box() {
+    let range = [6, 16];
+    let (mut u, mut sums) = (input(), Memory([0.0; 1024]));
+    let declared = Bounds::new([1, 0, 0], [5, 2, 1]);
+    let shared =
+        AccessMemory { part: declared, ..access(&mut sums, range, Mapping::Slice { dim: 1 }) };
+    let accesses = [shared, access(&mut u, range, Mapping::All)];
+    let items = Bounds::new([1, 0, 0], [5, 16, 1]);
+    launch(
+        Form::Item,
+        items,
+        &accesses,
+        |place, sums: AtomicView<'_, f32, 2>, u: WholeView<'_, f32, 2>| {
+            let [row, column] = place.start;
+            sums.at([row, column % 2]).fetch_add(u[[row, column]]);
+            assert!(sums.get([row, 2]).is_none() && sums.get([0, 0]).is_none());
+        },
+    );
+    for (row, column) in (0..6).flat_map(|row| (0..2).map(move |column| (row, column))) {
+        let all = u.0[16 * row..16 * (row + 1)].iter().skip(column).step_by(2);
+        let expected = if (1..5).contains(&row) { all.sum() } else { 0.0_f32 };
+        assert_eq!(sums.0[16 * row + column], expected, "at {row}, {column}");
+    }
 }

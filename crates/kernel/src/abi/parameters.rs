@@ -219,7 +219,8 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
         }
         (ViewKind::Whole, Mapping::All) => Some(Bounds::from_range(memory.buffer)),
         (ViewKind::Part, Mapping::Slice { .. } | Mapping::Opaque)
-        | (ViewKind::OwnPart, Mapping::Slice { .. }) => Some(memory.part),
+        | (ViewKind::OwnPart, Mapping::Slice { .. })
+        | (ViewKind::Shared, _) => Some(memory.part),
         _ => None,
     }
 }

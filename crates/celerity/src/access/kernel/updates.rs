@@ -1,0 +1,58 @@
+//! Accesses to elements that all items of a chunk update together.
+#![allow(unsafe_code)]
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::{Atomic, AtomicView, Row};
+
+use super::KernelAccess;
+use crate::access::{Elements, Lowering, UpdateAccess};
+use crate::buffer::Element;
+use crate::error::Result;
+use crate::mapper::ChunkMapper;
+
+impl<T, M, const K: usize, const D: usize> KernelAccess<K> for UpdateAccess<T, D, M>
+where
+    T: Element + Atomic,
+    M: ChunkMapper<K, D>,
+{
+    type ItemView<'a> = AtomicView<'a, T, D>;
+    type RowView<'a> = AtomicView<'a, T, D>;
+    type Plan = ();
+    type Bound<'m> = Elements<'m, T, D>;
+    type Cursor<'r> = AtomicView<'r, T, D>;
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
+        self.lower_to::<K>(lowering)
+    }
+
+    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Elements<'m, T, D> {
+        // SAFETY: passed on.
+        unsafe { Elements::new(memory) }
+    }
+
+    #[inline]
+    unsafe fn row<'r>(bound: &'r Elements<'_, T, D>, _row: &Row<K>) -> Self::Cursor<'r> {
+        // SAFETY: all cursors of the access lead to views of single steps, and the task
+        // has no other access to the buffer.
+        unsafe { bound.shared() }
+    }
+
+    #[inline]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        _start: usize,
+        _segment: &Row<K>,
+    ) -> Self::Cursor<'a> {
+        *cursor
+    }
+
+    #[inline]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+        cursor
+    }
+
+    #[inline]
+    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<K>, _: usize) -> Self::ItemView<'a> {
+        *cursor
+    }
+}

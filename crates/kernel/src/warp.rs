@@ -1,0 +1,299 @@
+//! Items of a group that exchange values without memory: what devices do within a
+//! warp. Knows no dimensions.
+
+use core::fmt;
+#[cfg(target_arch = "nvptx64")]
+use core::marker::PhantomData;
+use core::ops::Add;
+#[cfg(not(target_arch = "nvptx64"))]
+use core::panic::Location;
+
+use crate::abi::Scalar;
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::group::Meeting;
+
+/// Up to 32 items of a group that follow each other in it, row-major: the last warp of a
+/// group may have fewer.
+///
+/// As with a [barrier](crate::Group::barrier), all items of the *group* must come to the
+/// same exchanges, equally often. GPUs exchange within a warp alone, in a few
+/// instructions; on CPUs an exchange is two barriers, since a warp there is no more than
+/// the items that would be one.
+#[derive(Clone, Copy)]
+pub struct Warp<'g> {
+    /// The item's position in its group.
+    position: usize,
+    /// Items of the group.
+    items: usize,
+    #[cfg(not(target_arch = "nvptx64"))]
+    meeting: &'g dyn Meeting,
+    #[cfg(target_arch = "nvptx64")]
+    meeting: PhantomData<&'g ()>,
+}
+
+/// Items of a full warp.
+const FULL: usize = 32;
+
+/// Numbers of 32 and 64 bits; sealed.
+#[diagnostic::on_unimplemented(
+    message = "items of a warp cannot exchange a `{Self}`",
+    label = "no number of 32 or 64 bits",
+    note = "use `u32`, `i32`, `u64`, `i64`, `usize`, `isize`, `f32` or `f64`"
+)]
+pub trait Word: Scalar + sealed::Bits {}
+
+impl<'g> Warp<'g> {
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(crate) const fn new(position: usize, items: usize, meeting: &'g dyn Meeting) -> Self {
+        Self { position, items, meeting }
+    }
+
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub(crate) const fn new(position: usize, items: usize) -> Self {
+        Self { position, items, meeting: PhantomData }
+    }
+
+    /// The item's position in the warp.
+    #[must_use]
+    #[inline]
+    pub const fn lane(&self) -> usize {
+        self.position % FULL
+    }
+
+    /// How many items the warp has: 32, or what is left of the group.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a warp is never empty")]
+    pub const fn len(&self) -> usize {
+        let left = self.items - self.first();
+        if left < FULL { left } else { FULL }
+    }
+
+    /// The position in the group of the warp's first item.
+    const fn first(&self) -> usize {
+        self.position - self.lane()
+    }
+
+    /// What the item at position `lane` of the warp passes for `value`.
+    ///
+    /// # Panics
+    /// If the warp has no such item.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn shuffle<T: Word>(&self, value: T, lane: usize) -> T {
+        let len = self.len();
+        if lane >= len {
+            stop_on_device!("a warp has no item at the position asked for");
+            panic!("a warp has {len} items, so none at {lane}");
+        }
+        self.exchange(value, lane)
+    }
+
+    /// The lanes, as bits, of the items that pass `true`.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn ballot(&self, vote: bool) -> u32 {
+        self.votes(vote)
+    }
+
+    /// Whether an item of the warp passes `true`.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn any(&self, vote: bool) -> bool {
+        self.votes(vote) != 0
+    }
+
+    /// Whether all items of the warp pass `true`.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn all(&self, vote: bool) -> bool {
+        self.votes(!vote) == 0
+    }
+
+    /// The sum over the warp, for every item of it: halves are added until one is left,
+    /// in the same order on all devices. Wraps around where `T` ends, or panics, as
+    /// `+` does.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn sum<T: Word + Add<Output = T>>(&self, value: T) -> T {
+        let (mut sum, mut step, len) = (value, FULL / 2, self.len());
+        while step > 0 {
+            let other = self.lane() + step;
+            let theirs = self.shuffle(sum, if other < len { other } else { 0 });
+            if other < len {
+                sum = sum + theirs;
+            }
+            step /= 2;
+        }
+        self.shuffle(sum, 0)
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Warp<'_> {
+    #[track_caller]
+    fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
+        let from = self.first() + lane;
+        T::from_bits(self.meet(value.to_bits(), |passed| passed(from)))
+    }
+
+    #[track_caller]
+    fn votes(&self, vote: bool) -> u32 {
+        let (first, len) = (self.first(), self.len());
+        self.meet(u64::from(vote), |passed| {
+            (0..len).fold(0, |votes, lane| votes | (passed(first + lane) as u32) << lane)
+        })
+    }
+
+    /// Passes `bits`, and looks at what others pass, by their position in the group.
+    #[track_caller]
+    fn meet<R>(&self, bits: u64, look: impl FnOnce(&dyn Fn(usize) -> u64) -> R) -> R {
+        let (at, board) = (Location::caller(), self.meeting.board());
+        board[self.position].set(bits);
+        self.meeting.wait(at);
+        let seen = look(&|position| board[position].get());
+        // Nobody passes anything new before all have looked.
+        self.meeting.wait(at);
+        seen
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Warp<'_> {
+    #[inline(always)]
+    fn mask(&self) -> u32 {
+        u32::MAX >> (FULL - self.len())
+    }
+
+    #[inline(always)]
+    fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
+        let (bits, lane, mask) = (value.to_bits(), lane as u32, self.mask());
+        let low = crate::device::warp::shuffle(bits as u32, lane, mask);
+        let high = match size_of::<T>() {
+            8 => crate::device::warp::shuffle((bits >> 32) as u32, lane, mask),
+            _ => 0,
+        };
+        T::from_bits(u64::from(low) | u64::from(high) << 32)
+    }
+
+    #[inline(always)]
+    fn votes(&self, vote: bool) -> u32 {
+        crate::device::warp::ballot(vote, self.mask())
+    }
+}
+
+impl fmt::Debug for Warp<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Warp(lane {} of {})", self.lane(), self.len())
+    }
+}
+
+mod sealed {
+    pub trait Bits {
+        #[must_use]
+        fn to_bits(self) -> u64;
+        #[must_use]
+        fn from_bits(bits: u64) -> Self;
+    }
+
+    macro_rules! integers {
+        ($($integer:ty)*) => {$(
+            impl super::Word for $integer {}
+            impl Bits for $integer {
+                #[inline]
+                fn to_bits(self) -> u64 {
+                    self as u64
+                }
+
+                #[inline]
+                fn from_bits(bits: u64) -> Self {
+                    bits as Self
+                }
+            }
+        )*};
+    }
+
+    macro_rules! floats {
+        ($($float:ty: $bits:ty,)*) => {$(
+            impl super::Word for $float {}
+            impl Bits for $float {
+                #[inline]
+                fn to_bits(self) -> u64 {
+                    u64::from(<$float>::to_bits(self))
+                }
+
+                #[inline]
+                fn from_bits(bits: u64) -> Self {
+                    <$float>::from_bits(bits as $bits)
+                }
+            }
+        )*};
+    }
+
+    integers!(u32 i32 u64 i64 usize isize);
+    floats! { f32: u32, f64: u64, }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    /// A meeting at which the others have been already.
+    struct Passed([Cell<u64>; 40]);
+
+    impl Meeting for Passed {
+        fn wait(&self, _: &'static Location<'static>) {}
+
+        fn board(&self) -> &[Cell<u64>] {
+            &self.0
+        }
+    }
+
+    fn passed(bits: impl Fn(usize) -> u64) -> Passed {
+        Passed(core::array::from_fn(|position| Cell::new(bits(position))))
+    }
+
+    #[test]
+    fn a_warp_is_a_part_of_its_group() {
+        let others = passed(|position| position as u64);
+        let (first, last) = (Warp::new(31, 40, &others), Warp::new(33, 40, &others));
+        assert_eq!((first.lane(), first.len()), (31, 32));
+        assert_eq!((last.lane(), last.len()), (1, 8));
+        assert_eq!((first.shuffle(-1_i64, 3), last.shuffle(7_u32, 3)), (3, 35));
+        assert_eq!(last.shuffle(7_u32, 1), 7);
+    }
+
+    #[test]
+    fn votes_are_those_of_the_warp() {
+        let others = passed(|position| u64::from(position % 3 == 0));
+        let last = Warp::new(33, 40, &others);
+        assert_eq!(last.ballot(true), 0b1001_0010);
+        let nobody = passed(|_| 0);
+        let last = Warp::new(33, 40, &nobody);
+        assert!(last.any(true) && !last.any(false));
+        assert!(last.all(true) && !last.all(false));
+    }
+
+    #[test]
+    fn numbers_survive_their_bits() {
+        use sealed::Bits;
+        assert_eq!(f32::from_bits(Bits::to_bits(-0.5_f32) as u32), -0.5);
+        assert_eq!(<i32 as Bits>::from_bits(Bits::to_bits(-7_i32)), -7);
+        assert_eq!(<isize as Bits>::from_bits(Bits::to_bits(isize::MIN)), isize::MIN);
+    }
+
+    #[test]
+    #[should_panic(expected = "a warp has 8 items, so none at 8")]
+    fn a_lane_beyond_the_warp_is_named() {
+        let others = passed(|_| 0);
+        let _ = Warp::new(39, 40, &others).shuffle(1_u32, 8);
+    }
+}
