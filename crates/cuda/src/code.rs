@@ -43,7 +43,10 @@ pub enum CodeError {
         error: DriverError,
     },
     /// It is for newer GPUs only.
-    #[error("module `{module}` has no code for compute capability {capability}, which {gpu} has")]
+    #[error(
+        "module `{module}` has no code for compute capability {capability}, which {gpu} has: it \
+         was compiled for newer ones; ask for this one in the build script of its kernels"
+    )]
     TooNew {
         /// The module's name.
         module: String,
@@ -61,6 +64,23 @@ pub enum CodeError {
         module: String,
         /// The name that it lacks.
         entry: String,
+    },
+    /// Its groups need more memory than there is.
+    #[error(
+        "kernel `{entry}` of module `{module}` needs {needed} bytes of shared memory for each \
+         group, but {gpu} has {limit}: make its `Local` parameters smaller"
+    )]
+    SharedMemory {
+        /// The module's name.
+        module: String,
+        /// The entry point.
+        entry: String,
+        /// Where.
+        gpu: Gpu,
+        /// Bytes that a group needs.
+        needed: u64,
+        /// Bytes that it can have.
+        limit: u64,
     },
     /// The entry point takes other parameters.
     #[error(

@@ -49,6 +49,8 @@ pub struct GpuInfo {
     pub capability: (u32, u32),
     /// Bytes of memory.
     pub memory: u64,
+    /// Bytes of shared memory that a block can have without asking for more.
+    pub shared_memory: u64,
     /// The longest row stride, in bytes, of a strided copy.
     pub max_pitch: u64,
 }

@@ -81,7 +81,19 @@ impl Gpus {
         code: &dyn DeviceCode,
         accesses: usize,
     ) -> Result<(), CodeError> {
-        gpus.iter().try_for_each(|&gpu| self.code.check(gpu, code, accesses))
+        gpus.iter().try_for_each(|&gpu| {
+            self.check_shared(gpu, code)?;
+            self.code.check(gpu, code, accesses)
+        })
+    }
+
+    fn check_shared(&self, gpu: Gpu, code: &dyn DeviceCode) -> Result<(), CodeError> {
+        let (needed, limit) = (code.shared_bytes(), self.info(gpu).shared_memory);
+        if needed <= limit {
+            return Ok(());
+        }
+        let (module, entry) = (code.module().name().to_owned(), code.entry().to_owned());
+        Err(CodeError::SharedMemory { module, entry, gpu, needed, limit })
     }
 
     /// Opens paths between devices' memories, where that is wanted and possible.

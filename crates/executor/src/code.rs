@@ -23,6 +23,12 @@ pub trait DeviceCode: Send + Sync {
     /// The name of the entry point in the module.
     fn entry(&self) -> &str;
 
+    /// Bytes of shared memory that each block of any launch takes, as far as that is known
+    /// before there is one.
+    fn shared_bytes(&self) -> u64 {
+        0
+    }
+
     /// Sizes and parameters for the items of `chunk`, which has some. The bases
     /// of `memory` are addresses on the device: they must not be followed here.
     ///

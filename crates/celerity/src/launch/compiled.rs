@@ -55,6 +55,10 @@ impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         W::DESCRIPTION.entry
     }
 
+    fn shared_bytes(&self) -> u64 {
+        W::DESCRIPTION.shared_bytes() as u64
+    }
+
     fn launch(
         &self,
         chunk: &Box3,

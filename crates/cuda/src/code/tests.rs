@@ -79,3 +79,54 @@ fn parameters_are_compared_where_the_driver_knows_them() {
     let error = loader.check(gpu(0), &code, 3).unwrap_err();
     assert!(matches!(error, CodeError::Parameters { expected: 24, given: 32, .. }), "{error}");
 }
+
+#[test]
+fn code_for_newer_gpus_alone_is_refused() {
+    let text = |architecture: u32| (architecture, Cow::Borrowed("step"));
+    let loader = loader(1, None);
+    let for_all = coded(CodeSource::PtxFor(vec![text(80), text(100)]), "step");
+    loader.entry(gpu(0), &for_all).unwrap();
+    let error = loader.entry(gpu(0), &coded(CodeSource::PtxFor(vec![text(100)]), "step"));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("`sample`") && error.contains("capability 9.0"), "{error}");
+    assert!(error.contains("build script"), "{error}");
+}
+
+/// A kernel whose groups need so many bytes.
+struct Hungry(Coded, u64);
+
+impl DeviceCode for Hungry {
+    fn module(&self) -> &Arc<CodeModule> {
+        self.0.module()
+    }
+
+    fn entry(&self) -> &str {
+        self.0.entry()
+    }
+
+    fn shared_bytes(&self) -> u64 {
+        self.1
+    }
+
+    fn launch(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<celerity_executor::Launch, Box<dyn std::error::Error + Send + Sync>> {
+        self.0.launch(chunk, memory)
+    }
+}
+
+#[test]
+fn groups_that_need_too_much_memory_are_refused() {
+    let fake = FakeDriver::new(1, 1 << 20).with_kernel("step", |_| Ok(()));
+    let gpus = crate::Gpus::new(Arc::new(fake), None).unwrap();
+    let check = |bytes| {
+        let code = Hungry(coded(CodeSource::Ptx("step".into()), "step"), bytes);
+        gpus.check(&[gpu(0)], &code, 0)
+    };
+    assert_eq!(check(48 << 10), Ok(()));
+    let error = check((48 << 10) + 1).unwrap_err().to_string();
+    assert!(error.contains("kernel `step`") && error.contains("GPU 0 has 49152"), "{error}");
+    assert!(error.contains("needs 49153 bytes"), "{error}");
+}

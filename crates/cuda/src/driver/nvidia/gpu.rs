@@ -63,6 +63,9 @@ impl NvidiaGpu {
                 self.attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             ),
             memory: memory as u64,
+            shared_memory: self
+                .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?
+                .into(),
             max_pitch: self.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)?.into(),
         })
     }
