@@ -285,7 +285,7 @@ pub fn check_process(
     place: impl FnOnce(&ClusterConfig) -> Run<'static>,
 ) -> Verdict {
     judge(program, configuration, || {
-        let found = run_on(program, configuration, place, |kernel| kernel)?;
+        let found = run_on(program, configuration, place, |_, kernel| kernel)?;
         compare(node, &found[node.slot()], &interpret(program))
     })
 }

@@ -26,11 +26,12 @@ pub fn run(
     program: &Program,
     configuration: &Configuration,
 ) -> Result<Vec<Observation>, Violation> {
-    run_on(program, configuration, Run::new, |kernel| kernel)
+    run_on(program, configuration, Run::new, |_, kernel| kernel)
 }
 
 /// What every node has observed, in order of nodes, when the program runs where
-/// `place` says, with kernels that `adapt` has made fit for the devices there.
+/// `place` says, with kernels that `adapt` has made fit for the devices there, or has
+/// put in the place of ours.
 ///
 /// # Errors
 /// [`Violation::RunFailed`] if the runtime gives up.
@@ -38,7 +39,7 @@ pub fn run_on(
     program: &Program,
     configuration: &Configuration,
     place: impl FnOnce(&ClusterConfig) -> Run<'static>,
-    adapt: impl Fn(Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel> + Sync,
+    adapt: impl Fn(KernelTask<'_>, Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel> + Sync,
 ) -> Result<Vec<Observation>, Violation> {
     let config = ClusterConfig {
         nodes: configuration.nodes,
@@ -57,6 +58,17 @@ pub fn run_on(
         })
         .map_err(|Failed(message)| Violation::RunFailed { message })?;
     Ok(records.iter().map(Record::observation).collect())
+}
+
+/// A task that runs on devices, with what there is to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelTask<'a> {
+    /// Its position in the program.
+    pub op: usize,
+    /// What it is.
+    pub task: &'a TaskOp,
+    /// The program's buffers, by id.
+    pub buffers: &'a [BufferSpec],
 }
 
 /// The snapshots of one node, in order of their arrival.
@@ -90,7 +102,7 @@ struct Driver<'a> {
     adapt: &'a Adapt<'a>,
 }
 
-type Adapt<'a> = dyn Fn(Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel> + Sync + 'a;
+type Adapt<'a> = dyn Fn(KernelTask<'_>, Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel> + Sync + 'a;
 
 impl<'a> Driver<'a> {
     fn new(
@@ -132,7 +144,10 @@ impl<'a> Driver<'a> {
     fn submit(&mut self, op: usize, task: &TaskOp) -> Result<(), Failed> {
         let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering);
         let payload = match task.kind {
-            TaskKind::Device(_) => Payload::Kernel((self.adapt)(Arc::new(kernel))),
+            TaskKind::Device(_) => {
+                let task = KernelTask { op, task, buffers: &self.buffers };
+                Payload::Kernel((self.adapt)(task, Arc::new(kernel)))
+            }
             TaskKind::HostOnce => Payload::Host(kernel.into_host_function()),
             TaskKind::Fence => {
                 Payload::Host(kernel.into_snapshot_function(self.record.publisher()))
