@@ -19,9 +19,10 @@ const MOST_BYTES: u64 = 60 << 20;
 const SCRIPT: &str = include_str!("bundle/run.sh");
 
 /// What is built, each for GPUs and optimised.
-const BUILDS: [&[&str]; 3] = [
+const BUILDS: [&[&str]; 4] = [
     &["build", "--package", "celerity", "--examples"],
     &["build", "--package", "celerity-cuda", "--example", "gpu_suite"],
+    &["build", "--package", "celerity-cuda", "--example", "random_programs"],
     &["test", "--no-run", "--package", "celerity", "--test", "single_source"],
 ];
 

@@ -254,6 +254,13 @@ fn matmul_rejects_bad_input() {
 }
 
 #[test]
+fn kernel_cost_compares_its_forms_and_prints_a_rate_for_each() {
+    let mut run = on_cluster("kernel_cost", 1, 2);
+    let output = succeed(run.args(["--size", "40", "--steps", "1", "--rounds", "1"]));
+    assert_eq!(output.matches(" GB/s").count(), 8, "{output}");
+}
+
+#[test]
 fn black_scholes_equals_its_sequential_twin_on_every_cluster() {
     for (nodes, devices) in CLUSTERS {
         let mut run = on_cluster("black_scholes", nodes, devices);

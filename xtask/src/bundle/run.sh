@@ -72,6 +72,7 @@ tests() {
     on 1 1
     check "kernels of one source" "${gpus[@]}" "$bin/single_source"
     for count in $(counts); do
+        show=yes check "random programs, up to $count GPUs" "$bin/random_programs" --programs 10000 --gpus "$count" --seed 1
         on 1 "$count" && verify "$count GPUs"
         if ((count < 2)); then continue; fi
         on 2 $((count / 2)) && verify "2 nodes x $((count / 2)) GPUs"
@@ -85,6 +86,8 @@ timings() {
     local count
     show=yes
     check "backend" "$bin/gpu_suite" timing
+    on 1 1
+    check "indices and bounds checks" "${gpus[@]}" "$bin/kernel_cost" --size 16384
     for count in $(counts); do
         on 1 "$count"
         check "wave_sim of 128 x 128, $count GPUs" "${gpus[@]}" "$bin/wave_sim" --size 128 --steps 20000 --out "$scratch/wave.png"

@@ -1,0 +1,178 @@
+//! What indices of 32 and 64 bits, and checks of bounds, cost: one step of the wave
+//! equation in several forms, beside a copy.
+//!
+//! ```text
+//! CELERITY_NODES=1 CELERITY_DEVICES=1 cargo run --release --example kernel_cost -- --size 2048
+//! ```
+//!
+//! Before anything is timed, all forms are compared with each other, bit for bit, on a
+//! small field.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use celerity::prelude::*;
+use celerity::{Error, Result};
+use celerity_example_kernels::costs::{
+    copy_row, step_by_index, step_checked_32, step_checked_64, step_unchecked_32, step_unchecked_64,
+};
+use celerity_example_kernels::wave::{wave_fill, wave_step, wave_step_row};
+use clap::Parser;
+
+/// The square of the Courant number.
+const C: f32 = 0.25;
+
+/// The side of the field on which results are compared: no multiple of anything.
+const SMALL: usize = 131;
+
+/// Times a step of the wave equation in several forms.
+#[derive(Parser, Debug)]
+struct Options {
+    /// Cells along each side
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    size: u32,
+    /// Steps of each round
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+    /// Rounds, the fastest of which counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+/// A way to compute a step.
+#[derive(Clone, Copy)]
+struct Form {
+    name: &'static str,
+    /// Bytes that a cell moves between memory and device, at least.
+    bytes: f64,
+    step: Step,
+}
+
+/// Submits a step: to which field, from which.
+type Step = fn(&Queue, [usize; 2], &Buffer<f32, 2>, &Buffer<f32, 2>) -> Result<()>;
+
+/// A kernel that reads the whole field, as a form.
+macro_rules! of_whole {
+    ($name:literal, $kernel:ident) => {
+        Form {
+            name: $name,
+            bytes: 12.0,
+            step: |queue, range, up, u| {
+                let accesses = (up.read_write(one_to_one()), u.read(all()));
+                queue.task($name).launch(range, accesses, $kernel { c: C }).map(drop)
+            },
+        }
+    };
+}
+
+const COPY: Form = Form {
+    name: "copy, by row",
+    bytes: 8.0,
+    step: |queue, range, to, from| {
+        let accesses = (to.write(one_to_one()), from.read(one_to_one()));
+        queue.task("copy").launch_rows(range, accesses, copy_row).map(drop)
+    },
+};
+
+const FORMS: [Form; 7] = [
+    Form {
+        name: "neighbourhood, by row",
+        bytes: 12.0,
+        step: |queue, range, up, u| {
+            let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
+            queue.task("row").launch_rows(range, accesses, wave_step_row { c: C }).map(drop)
+        },
+    },
+    Form {
+        name: "neighbourhood, by item",
+        bytes: 12.0,
+        step: |queue, range, up, u| {
+            let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
+            queue.task("item").launch(range, accesses, wave_step { c: C }).map(drop)
+        },
+    },
+    of_whole!("index, each coordinate checked", step_by_index),
+    of_whole!("64 bits, checked", step_checked_64),
+    of_whole!("32 bits, checked", step_checked_32),
+    of_whole!("64 bits, unchecked", step_unchecked_64),
+    of_whole!("32 bits, unchecked", step_unchecked_32),
+];
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match celerity::run(|queue| measure(queue, &options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kernel_cost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(queue: &Queue, options: &Options) -> Result<()> {
+    compare(queue)?;
+    let range = [options.size as usize; 2];
+    let (up, u) = fields(queue, range)?;
+    let mut copied = 0.0;
+    for form in std::iter::once(&COPY).chain(&FORMS) {
+        let seconds = fastest(queue, options, || (form.step)(queue, range, &up, &u))?;
+        let rate = form.bytes * (range[0] * range[1]) as f64 / seconds / 1e9;
+        if copied == 0.0 {
+            copied = rate;
+        }
+        if queue.is_root() {
+            let (ms, part) = (seconds * 1e3, rate / copied);
+            println!("{:32}{ms:9.3} ms{rate:9.1} GB/s{part:7.3} of the copy", form.name);
+        }
+    }
+    Ok(())
+}
+
+/// Seconds of a step, in the fastest of several rounds.
+fn fastest(queue: &Queue, options: &Options, step: impl Fn() -> Result<()>) -> Result<f64> {
+    // What is moved and allocated for the first time is not the kernel's cost.
+    step()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..options.rounds {
+        queue.barrier()?;
+        let start = Instant::now();
+        for _ in 0..options.steps {
+            step()?;
+        }
+        queue.barrier()?;
+        best = best.min(start.elapsed().as_secs_f64() / f64::from(options.steps));
+    }
+    Ok(best)
+}
+
+/// Two fields with drops in them.
+fn fields(queue: &Queue, range: [usize; 2]) -> Result<(Buffer<f32, 2>, Buffer<f32, 2>)> {
+    let fields = (queue.buffer::<f32, 2>(range), queue.buffer::<f32, 2>(range));
+    for field in [&fields.0, &fields.1] {
+        let fill = wave_fill { size: range[1] };
+        queue.task("fill").launch(range, field.write(one_to_one()), fill)?;
+    }
+    Ok(fields)
+}
+
+/// Whether all forms give the same.
+fn compare(queue: &Queue) -> Result<()> {
+    let range = [SMALL, SMALL];
+    let mut first: Option<Vec<f32>> = None;
+    for form in &FORMS {
+        let (up, u) = fields(queue, range)?;
+        (form.step)(queue, range, &up, &u)?;
+        (form.step)(queue, range, &u, &up)?;
+        let found = queue.fence(&u)?.wait()?.as_slice().to_vec();
+        let bits = |field: &[f32]| field.iter().map(|cell| cell.to_bits()).collect::<Vec<_>>();
+        match &first {
+            None => first = Some(found),
+            Some(first) if bits(first) == bits(&found) => {}
+            Some(_) => {
+                let (one, other) = (FORMS[0].name, form.name);
+                return Err(Error::user(format!("`{one}` and `{other}` give different fields")));
+            }
+        }
+    }
+    Ok(())
+}
