@@ -8,6 +8,7 @@ use std::sync::Arc;
 use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus};
 use celerity_executor::{ClusterConfig, DeviceKernel, InProcess, Run};
 use celerity_testkit::check::{Configuration, any_configuration};
+use celerity_testkit::corpus;
 use celerity_testkit::program::{Program, Sizes, any_program};
 use celerity_testkit::run::{KernelTask, run_on};
 use celerity_testkit::twin::{Observation, interpret};
@@ -65,6 +66,17 @@ fn compare(program: &Program, found: Result<Vec<Observation>, Violation>) -> Res
         None => Ok(()),
         Some(node) => Err(format!("N{node} has observed something else")),
     }
+}
+
+#[test]
+fn a_kernel_that_computes_something_else_is_noticed() {
+    let another = |task: KernelTask<'_>, _: Arc<dyn DeviceKernel>| -> Arc<dyn DeviceKernel> {
+        Arc::new(Statement::new(KernelTask { op: task.op + 1, ..task }))
+    };
+    let program = corpus::jacobi([8, 8], 3);
+    let configuration = Configuration::new(2, 2);
+    let outcome = compare(&program, run_on(&program, &configuration, Run::new, another));
+    assert_eq!(outcome, Err("N0 has observed something else".to_owned()));
 }
 
 proptest! {

@@ -11,10 +11,10 @@ use celerity_kernel::{AtomicView, Item, PartView, kernel};
 pub const ACCESSES: usize = 4;
 
 /// How many numbers tell about an access.
-pub const NUMBERS: usize = 35;
+pub const NUMBERS: usize = 59;
 
 /// The most boxes that an access names one by one.
-pub const BOXES: usize = 16;
+pub const BOXES: usize = 40;
 
 /// Bits of each corner's coordinate: six of a box make one number, those of the
 /// minimum lowest.

@@ -4,6 +4,7 @@
 //! One binary for a machine that has a driver and no Rust. It exits with 0 if every
 //! program computed what its twin did.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -157,7 +158,10 @@ fn search(machine: &Machine, arguments: &Arguments) -> bool {
             if nth >= arguments.programs {
                 break;
             }
-            if let Err(what) = machine.check(first.wrapping_add(nth)) {
+            let check = || machine.check(first.wrapping_add(nth));
+            let outcome = catch_unwind(AssertUnwindSafe(check))
+                .unwrap_or_else(|_| Err("panicked".to_owned()));
+            if let Err(what) = outcome {
                 failed.fetch_min(nth, Relaxed);
                 println!("seed {}: {what}", first.wrapping_add(nth));
             }
