@@ -80,6 +80,11 @@ fn a_crate_of_kernels_is_compiled_or_says_why_not() {
     let message = stderr(&unusable);
     assert!(message.contains("CELERITY_DEVICE_RUSTC is no-such-rustc"), "{message}");
 
+    let other = project.source_of_core("1.0.0");
+    let unpaired = project.build(RIGHT, &[("CELERITY_DEVICE_RUST_SRC", &other)]);
+    let message = stderr(&unpaired);
+    assert!(message.contains("is version 1.0.0: install both in one version"), "{message}");
+
     // What failed in between has left nothing behind.
     let again = project.build(RIGHT, &[]);
     assert!(again.status.success(), "{}", stderr(&again));
@@ -112,6 +117,15 @@ impl Project {
         // The same versions as in the workspace: they are known to work, and already downloaded.
         fs::copy(crates.join("../Cargo.lock"), dir.join("Cargo.lock")).unwrap();
         Self { dir }
+    }
+
+    /// A folder that claims to hold the source of `core`, of the given version.
+    fn source_of_core(&self, version: &str) -> String {
+        let library = self.dir.join("rust/library");
+        fs::create_dir_all(library.join("core/src")).unwrap();
+        fs::write(library.join("core/src/lib.rs"), "").unwrap();
+        fs::write(self.dir.join("rust/version"), version).unwrap();
+        library.display().to_string()
     }
 
     /// Builds the crate with these kernels.
