@@ -9,15 +9,20 @@
 //! The prices are the same, bit for bit, however the work is split, and on CPUs and
 //! GPUs: logarithms, exponentials and error functions are the same code on both.
 
+#[path = "../support/stopwatch.rs"]
+mod stopwatch;
+
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity_example_kernels::finance::{
     Contract, Prices, black_scholes, contract, draw_contracts, prices,
 };
 use clap::Parser;
+
+use stopwatch::{Measure, Measured, Stopwatch};
 
 /// Interest and volatility of a year.
 const RATE: f32 = 0.02;
@@ -42,6 +47,8 @@ struct Options {
     /// one that computes in double precision.
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    measure: Measure,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +94,10 @@ fn run(options: &Options) -> Result<(), Failure> {
     if !outcome.is_root {
         return Ok(());
     }
-    report(options, &outcome);
+    let gathered = gathered.lock().expect("no host task panicked");
+    report(options, &outcome, &gathered);
     if options.verify {
-        let off = check(options, &gathered.lock().expect("no host task panicked"))?;
+        let off = check(options, &gathered)?;
         println!("verified: every price equals that of the sequential program, bit for bit");
         println!("verified: in double precision they differ by at most {off:.1e}");
     }
@@ -104,15 +112,15 @@ fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::
     queue.task("draw").launch([count], contracts.write(one_to_one()), draw_contracts)?;
     queue.barrier()?;
 
-    let started = Instant::now();
+    let mut stopwatch = Stopwatch::start(options.measure);
     for day in 1..=options.steps {
+        stopwatch.before_step(queue, u64::from(day - 1))?;
         let accesses = (prices.write(one_to_one()), contracts.read(one_to_one()));
         let price = black_scholes { elapsed: years(day), rate: RATE, volatility: VOLATILITY };
         queue.task("price").launch([count], accesses, price)?;
     }
-    queue.barrier()?;
-    let elapsed = started.elapsed();
-    if options.verify {
+    let elapsed = stopwatch.stop(queue)?;
+    if options.verify || options.measure.checksum {
         let gathered = Arc::clone(gathered);
         queue.host_task("gather").once(prices.read(all()), move |prices| {
             *gathered.lock().expect("nobody panics with the lock held") =
@@ -162,8 +170,16 @@ fn in_double_precision(contract: Contract) -> [f64; 2] {
     [share * normal(d1) - strike * normal(d2), strike * normal(-d2) - share * normal(-d1)]
 }
 
-fn report(options: &Options, outcome: &Outcome) {
-    let seconds = outcome.elapsed.as_secs_f64();
+fn report(options: &Options, outcome: &Outcome, prices: &[Prices]) {
+    let measured = Measured {
+        program: "black_scholes",
+        devices: outcome.nodes * outcome.devices,
+        size: options.options as usize,
+        steps: u64::from(options.steps),
+        elapsed: outcome.elapsed,
+        work: f64::from(options.options),
+        unit: "options",
+    };
     println!(
         "black_scholes: {count} options, {steps} days, {nodes} nodes × {devices} devices, \
          {seconds:.3} s, {rate:.1} million options/s",
@@ -171,6 +187,8 @@ fn report(options: &Options, outcome: &Outcome) {
         steps = options.steps,
         nodes = outcome.nodes,
         devices = outcome.devices,
-        rate = f64::from(options.options) * f64::from(options.steps) / seconds / 1e6,
+        seconds = outcome.elapsed.as_secs_f64(),
+        rate = measured.rate(options.measure) / 1e6,
     );
+    measured.print(options.measure, &[bytemuck::cast_slice(prices)]);
 }

@@ -8,14 +8,19 @@
 //!
 //! The result is the same, bit for bit, however the work is split.
 
+#[path = "../support/stopwatch.rs"]
+mod stopwatch;
+
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity_example_kernels::groups::{TILE, matmul};
 use celerity_example_kernels::linear::{element, matrix_fill, multiply};
 use clap::{Parser, ValueEnum};
+
+use stopwatch::{Measure, Measured, Stopwatch};
 
 /// Which matrices.
 const SEED_A: u64 = 1;
@@ -39,6 +44,8 @@ struct Options {
     /// Compares the result with that of a sequential program.
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    measure: Measure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,7 +101,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     if !outcome.is_root {
         return Ok(());
     }
-    report(options, &outcome);
+    report(options, &outcome, &result.lock().expect("no host task panicked"));
     if options.verify {
         let result = result.lock().expect("no host task panicked");
         compare(&result, &reference(options), options.size as usize)?;
@@ -113,14 +120,14 @@ fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Re
     fill(queue, &x, SEED_X, 1.0)?;
     queue.barrier()?;
 
-    let started = Instant::now();
-    for _ in 0..options.steps {
+    let mut stopwatch = Stopwatch::start(options.measure);
+    for number in 0..options.steps {
+        stopwatch.before_step(queue, u64::from(number))?;
         product(queue, options.kernel, &next, &a, &x)?;
         std::mem::swap(&mut x, &mut next);
     }
-    queue.barrier()?;
-    let elapsed = started.elapsed();
-    if options.verify {
+    let elapsed = stopwatch.stop(queue)?;
+    if options.verify || options.measure.checksum {
         let result = Arc::clone(result);
         queue.host_task("gather").once(x.read(all()), move |x| {
             *result.lock().expect("nobody panics with the lock held") = x.as_slice().to_vec();
@@ -196,9 +203,16 @@ fn compare(actual: &[f32], expected: &[f32], size: usize) -> Result<(), Failure>
     }
 }
 
-fn report(options: &Options, outcome: &Outcome) {
-    let seconds = outcome.elapsed.as_secs_f64();
-    let operations = 2.0 * f64::from(options.size).powi(3) * f64::from(options.steps);
+fn report(options: &Options, outcome: &Outcome, result: &[f32]) {
+    let measured = Measured {
+        program: "matmul",
+        devices: outcome.nodes * outcome.devices,
+        size: options.size as usize,
+        steps: u64::from(options.steps),
+        elapsed: outcome.elapsed,
+        work: 2.0 * f64::from(options.size).powi(3),
+        unit: "flop",
+    };
     println!(
         "matmul: {size}×{size}, {steps} products, {nodes} nodes × {devices} devices, \
          {seconds:.3} s, {rate:.2} GFLOP/s",
@@ -206,6 +220,8 @@ fn report(options: &Options, outcome: &Outcome) {
         steps = options.steps,
         nodes = outcome.nodes,
         devices = outcome.devices,
-        rate = operations / seconds / 1e9,
+        seconds = outcome.elapsed.as_secs_f64(),
+        rate = measured.rate(options.measure) / 1e9,
     );
+    measured.print(options.measure, &[bytemuck::cast_slice(result)]);
 }

@@ -11,6 +11,8 @@
 mod catalogue;
 mod gravity;
 mod orbits;
+#[path = "../support/stopwatch.rs"]
+mod stopwatch;
 #[path = "../support/mod.rs"]
 mod support;
 mod verify;
@@ -19,7 +21,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity_example_kernels::gravity::{
@@ -29,6 +31,7 @@ use clap::{Parser, ValueEnum};
 
 use catalogue::{Body, CatalogueError, G};
 use orbits::Orbits;
+use stopwatch::{Measure, Measured, Stopwatch};
 use support::{OutputError, check_writable, progress_bar};
 use verify::{Mismatch, SIDEREAL_YEAR};
 
@@ -73,6 +76,8 @@ struct Options {
     /// Where to draw the orbits.
     #[arg(long, value_name = "FILE.png")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    measure: Measure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -127,6 +132,7 @@ struct Outcome {
     is_root: bool,
     nodes: usize,
     devices: usize,
+    /// Of all steps that are timed, without the last half of a kick.
     elapsed: Duration,
 }
 
@@ -155,7 +161,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let orbits = options.plot.is_some().then(|| Orbits::new(problem.bodies.len(), problem.steps));
     let observer = Arc::new(Observer { gathered: Mutex::default(), orbits });
 
-    let outcome = celerity::run(|queue| simulate(queue, &problem, options.kernel, &observer))?;
+    let outcome = celerity::run(|queue| simulate(queue, &problem, options, &observer))?;
     if !outcome.is_root {
         return Ok(());
     }
@@ -168,7 +174,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     if let (Some(path), Some(orbits)) = (&options.plot, &observer.orbits) {
         orbits.save(path)?;
     }
-    report(&problem, &gathered, &outcome);
+    report(&problem, &gathered, &outcome, options.measure);
     if options.verify { check(&problem, &gathered) } else { Ok(()) }
 }
 
@@ -202,26 +208,28 @@ fn pose(options: &Options) -> Result<Problem, Failure> {
 fn simulate(
     queue: &Queue,
     problem: &Problem,
-    kernel: Kernel,
+    options: &Options,
     observer: &Arc<Observer>,
 ) -> celerity::Result<Outcome> {
-    let started = Instant::now();
+    let mut stopwatch = Stopwatch::start(options.measure);
     let (places, velocities) = initial_state(&problem.bodies);
     let system = System {
         count: places.len(),
         places: queue.buffer_from([places.len()], places)?.named("places"),
         velocities: queue.buffer_from([velocities.len()], velocities)?.named("velocities"),
         softening: problem.softening,
-        kernel,
+        kernel: options.kernel,
     };
     system.measure_energy(queue, observer)?;
     let bar = progress_bar(problem.steps, queue.is_root());
     for step in 0..problem.steps {
+        stopwatch.before_step(queue, step)?;
         system.kick(queue, if step == 0 { 0.5 * problem.dt } else { problem.dt })?;
         system.drift(queue, problem.dt)?;
         system.observe(queue, observer, step + 1)?;
         bar.inc(1);
     }
+    let elapsed = stopwatch.stop(queue)?;
     if problem.steps > 0 {
         system.kick(queue, 0.5 * problem.dt)?;
     }
@@ -229,12 +237,8 @@ fn simulate(
     system.gather(queue, observer)?;
     queue.barrier()?;
     bar.finish_and_clear();
-    Ok(Outcome {
-        is_root: queue.is_root(),
-        nodes: queue.nodes(),
-        devices: queue.devices(),
-        elapsed: started.elapsed(),
-    })
+    let (nodes, devices) = (queue.nodes(), queue.devices());
+    Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
 impl System {
@@ -333,9 +337,16 @@ fn final_state(problem: &Problem, gathered: &Gathered) -> String {
     catalogue::to_csv(&format!("{seconds} s after the initial state"), &bodies)
 }
 
-fn report(problem: &Problem, gathered: &Gathered, outcome: &Outcome) {
-    let seconds = outcome.elapsed.as_secs_f64();
-    let pairs = (problem.bodies.len() as f64).powi(2) * problem.steps as f64;
+fn report(problem: &Problem, gathered: &Gathered, outcome: &Outcome, measure: Measure) {
+    let measured = Measured {
+        program: "nbody",
+        devices: outcome.nodes * outcome.devices,
+        size: problem.bodies.len(),
+        steps: problem.steps,
+        elapsed: outcome.elapsed,
+        work: (problem.bodies.len() as f64).powi(2),
+        unit: "pairs",
+    };
     println!(
         "nbody: {bodies} bodies, {steps} steps of {dt:.0} s, {nodes} nodes × {devices} devices, \
          {seconds:.3} s, {rate:.1} million pairs/s",
@@ -344,8 +355,12 @@ fn report(problem: &Problem, gathered: &Gathered, outcome: &Outcome) {
         dt = problem.dt,
         nodes = outcome.nodes,
         devices = outcome.devices,
-        rate = pairs / seconds / 1e6,
+        seconds = outcome.elapsed.as_secs_f64(),
+        rate = measured.rate(measure) / 1e6,
     );
+    let numbers =
+        [bytemuck::cast_slice(&gathered.places), bytemuck::cast_slice(&gathered.velocities)];
+    measured.print(measure, &numbers);
     if let [before, .., after] = gathered.energies[..] {
         println!(
             "energy: {before:e} J at the start, relative drift {:.2e}",

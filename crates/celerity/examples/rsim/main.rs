@@ -10,13 +10,15 @@
 //! pattern is that of RSim, a simulation for time-of-flight cameras (002 §5).
 
 mod picture;
+#[path = "../support/stopwatch.rs"]
+mod stopwatch;
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity_example_kernels::radiosity::{
@@ -24,6 +26,7 @@ use celerity_example_kernels::radiosity::{
 };
 use clap::Parser;
 
+use stopwatch::{Measure, Measured, Stopwatch};
 use support::{OutputError, check_writable, progress_bar};
 
 /// Follows a flash of light through a closed room, and draws a picture: a row for each
@@ -45,6 +48,8 @@ struct Options {
     /// Compares all steps with those of a sequential program.
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    measure: Measure,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +95,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let history = gathered.lock().expect("no host task panicked");
     picture::save(&options.out, &history, patches(options.edge as usize))?;
-    report(options, &outcome);
+    report(options, &outcome, &history);
     if options.verify {
         compare(&history, &reference(options), patches(options.edge as usize))?;
         println!("verified: every number equals that of the sequential program, bit for bit");
@@ -110,7 +115,7 @@ struct Room {
 
 /// The program that every node runs.
 fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::Result<Outcome> {
-    let started = Instant::now();
+    let mut stopwatch = Stopwatch::start(options.measure);
     let (edge, steps) = (options.edge as usize, options.steps as usize);
     let room = Room {
         edge,
@@ -121,9 +126,11 @@ fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::
     room.begin(queue)?;
     let bar = progress_bar(u64::from(options.steps), queue.is_root());
     for step in 1..=steps {
+        stopwatch.before_step(queue, step as u64 - 1)?;
         room.step(queue, step)?;
         bar.inc(1);
     }
+    let elapsed = stopwatch.stop(queue)?;
     let gathered = Arc::clone(gathered);
     queue.host_task("gather").once(room.history.read(all()), move |history| {
         *gathered.lock().expect("nobody panics with the lock held") = history.as_slice().to_vec();
@@ -131,7 +138,7 @@ fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::
     queue.barrier()?;
     bar.finish_and_clear();
     let (nodes, devices) = (queue.nodes(), queue.devices());
-    Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed: started.elapsed() })
+    Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
 impl Room {
@@ -187,16 +194,26 @@ fn compare(actual: &[f32], expected: &[f32], width: usize) -> Result<(), Failure
     }
 }
 
-fn report(options: &Options, outcome: &Outcome) {
-    let seconds = outcome.elapsed.as_secs_f64();
+fn report(options: &Options, outcome: &Outcome, history: &[f32]) {
     let patches = patches(options.edge as usize);
+    let measured = Measured {
+        program: "rsim",
+        devices: outcome.nodes * outcome.devices,
+        size: patches,
+        steps: u64::from(options.steps),
+        elapsed: outcome.elapsed,
+        work: (patches as f64).powi(2),
+        unit: "pairs",
+    };
     println!(
         "rsim: {patches} patches, {steps} steps, {nodes} nodes × {devices} devices, \
          {seconds:.3} s, {rate:.1} million pairs/s, {out}",
         steps = options.steps,
         nodes = outcome.nodes,
         devices = outcome.devices,
-        rate = (patches as f64).powi(2) * f64::from(options.steps) / seconds / 1e6,
+        seconds = outcome.elapsed.as_secs_f64(),
+        rate = measured.rate(options.measure) / 1e6,
         out = options.out.display(),
     );
+    measured.print(options.measure, &[bytemuck::cast_slice(history)]);
 }

@@ -9,13 +9,15 @@
 
 mod film;
 mod physics;
+#[path = "../support/stopwatch.rs"]
+mod stopwatch;
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity_example_kernels::wave::{wave_fill, wave_first, wave_step, wave_step_row};
@@ -23,6 +25,7 @@ use clap::{Parser, ValueEnum};
 
 use film::Film;
 use physics::COURANT_SQUARED;
+use stopwatch::{Measure, Measured, Stopwatch};
 use support::{OutputError, progress_bar};
 
 /// Simulates the 2-D wave equation and writes a picture of the field.
@@ -40,8 +43,9 @@ struct Options {
     /// The picture; with several frames, FILE_000.png and so on.
     #[arg(long, value_name = "FILE.png", default_value = "wave_sim.png")]
     out: PathBuf,
-    /// Pictures, spread evenly over the steps; the last one after the last step.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Pictures, spread evenly over the steps; the last one after the last step. With 0
+    /// there are none.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=10_000))]
     frames: u32,
     /// How the kernel is written: for one cell or for a run of cells.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
@@ -49,6 +53,8 @@ struct Options {
     /// Compares the final field with that of a sequential program.
     #[arg(long)]
     verify: bool,
+    #[command(flatten)]
+    measure: Measure,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,7 +86,7 @@ struct Outcome {
     is_root: bool,
     nodes: usize,
     devices: usize,
-    /// Of all steps, without the last picture.
+    /// Of all steps that are timed, without the last picture.
     elapsed: Duration,
 }
 
@@ -115,7 +121,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         compare(&field, &physics::reference(options.size as usize, steps), options.size as usize)?;
         println!("verified: every cell equals that of the sequential program, bit for bit");
     }
-    report(options, &film, &outcome);
+    report(options, &film, &outcome, &field.lock().expect("no host task panicked"));
     Ok(())
 }
 
@@ -126,7 +132,7 @@ fn simulate(
     film: &Arc<Film>,
     field: &FinalField,
 ) -> celerity::Result<Outcome> {
-    let started = Instant::now();
+    let mut stopwatch = Stopwatch::start(options.measure);
     let size = options.size as usize;
     let mut current = queue.buffer::<f32, 2>([size, size]).named("u");
     let mut other = queue.buffer::<f32, 2>([size, size]).named("up");
@@ -135,6 +141,7 @@ fn simulate(
     let bar = progress_bar(options.steps, queue.is_root());
     let mut frame = 0;
     for number in 0..options.steps {
+        stopwatch.before_step(queue, number)?;
         match number {
             0 => first_step(queue, &other, &current, size)?,
             _ => step(queue, options.kernel, &other, &current, size)?,
@@ -146,9 +153,10 @@ fn simulate(
         }
         bar.inc(1);
     }
-    queue.barrier()?;
-    let elapsed = started.elapsed();
-    shoot_last(queue, &current, film, frame, field)?;
+    let elapsed = stopwatch.stop(queue)?;
+    if options.frames > 0 || options.verify || options.measure.checksum {
+        shoot_last(queue, &current, film, frame, field)?;
+    }
     queue.barrier()?;
     bar.finish_and_clear();
     let (nodes, devices) = (queue.nodes(), queue.devices());
@@ -207,7 +215,7 @@ fn shoot(
     Ok(())
 }
 
-/// The last picture, whose field is also kept to be verified.
+/// The last picture, if there is one, whose field is also kept to be verified.
 fn shoot_last(
     queue: &Queue,
     u: &Buffer<f32, 2>,
@@ -217,7 +225,9 @@ fn shoot_last(
 ) -> celerity::Result<()> {
     let (film, field) = (Arc::clone(film), Arc::clone(field));
     queue.host_task("last_picture").once(u.read(all()), move |u| {
-        film.shoot(frame, u.as_slice());
+        if !film.paths().is_empty() {
+            film.shoot(frame, u.as_slice());
+        }
         *field.lock().expect("nobody panics with the lock held") = u.as_slice().to_vec();
     })?;
     Ok(())
@@ -239,21 +249,30 @@ fn compare(actual: &[f32], expected: &[f32], size: usize) -> Result<(), Failure>
     }
 }
 
-fn report(options: &Options, film: &Film, outcome: &Outcome) {
-    let seconds = outcome.elapsed.as_secs_f64();
-    let updates = f64::from(options.size).powi(2) * options.steps as f64;
+fn report(options: &Options, film: &Film, outcome: &Outcome, field: &[f32]) {
+    let measured = Measured {
+        program: "wave_sim",
+        devices: outcome.nodes * outcome.devices,
+        size: options.size as usize,
+        steps: options.steps,
+        elapsed: outcome.elapsed,
+        work: f64::from(options.size).powi(2),
+        unit: "cells",
+    };
     println!(
         "wave_sim: {size}×{size}, {steps} steps, {nodes} nodes × {devices} devices, \
-         {seconds:.3} s, {rate:.0} Mcell/s, {pictures}",
+         {seconds:.3} s, {rate:.0} Mcell/s{pictures}",
         size = options.size,
         steps = options.steps,
         nodes = outcome.nodes,
         devices = outcome.devices,
-        rate = updates / seconds / 1e6,
+        seconds = outcome.elapsed.as_secs_f64(),
+        rate = measured.rate(options.measure) / 1e6,
         pictures = match film.paths() {
-            [only] => only.display().to_string(),
-            [first, .., last] => format!("{} to {}", first.display(), last.display()),
-            [] => unreachable!("a film has at least one frame"),
+            [] => String::new(),
+            [only] => format!(", {}", only.display()),
+            [first, .., last] => format!(", {} to {}", first.display(), last.display()),
         },
     );
+    measured.print(options.measure, &[bytemuck::cast_slice(field)]);
 }
