@@ -83,7 +83,7 @@ enum Command {
     /// Build examples and tests into one folder for a machine that has GPUs and no Rust.
     ///
     /// The folder is `bundle` in the target directory, of at most 60 MiB; its `run.sh` runs all of it
-    /// there and counts what passed.
+    /// there and counts what passed, its `compare.sh` measures the examples beside programs in CUDA C++.
     Bundle {
         /// With nodes as MPI processes, of the MPI that is installed here
         #[arg(long)]
