@@ -58,7 +58,7 @@ impl Region {
         // While they are one box, it stays in registers: read back from a builder just after
         // it was written there, it would stall the processor for longer than a join takes.
         while let Some(item) = boxes.next() {
-            if !single.join(&item) {
+            if !single.continue_by(&item) && !single.join(&item) {
                 return RegionBuilder::of_two(single, item).collect(boxes);
             }
         }
