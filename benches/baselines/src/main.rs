@@ -5,6 +5,8 @@
 //! mpirun -n 2 target/release/network
 //! ```
 //!
+//! Without a launcher, messages are exchanged between two nodes in one process.
+//!
 //! Prints tables for a page of docs. Each figure is the least of some repetitions, so that
 //! other work on the machine matters little. Whole programs are compared bit for bit.
 
@@ -44,6 +46,9 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> celerity::Result<()> {
     // The first run initialises MPI, and leaves it so for what is done by hand.
     celerity::run(|queue| queue.barrier())?;
+    if !mpi::environment::is_initialized() {
+        return ping_pong::print_in_process(options.repetitions);
+    }
     let world = SimpleCommunicator::world();
     let wanted = |group: &str| {
         options.groups.is_empty() || options.groups.iter().any(|wanted| wanted == group)

@@ -16,9 +16,9 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
         println!("| bytes | MPI [µs] | Celerity [µs] | ratio |\n| --- | --- | --- | --- |");
     }
     for size in SIZES {
-        let messages = ((4 << 20) / size.max(64 << 10)).clamp(10, 40);
+        let messages = messages(size);
         let hand = || (by_hand(world, size, messages), ());
-        let ours = || Ok((ours(size, messages)?, ()));
+        let ours = || Ok((ours(1, size, messages)?, ()));
         let [(hand, ()), (ours, ())] = least(repetitions.div_ceil(WINDOWS), hand, ours)?;
         let [hand, ours] = [hand, ours].map(|time| micros(time) / messages as f64);
         if is_root(world) {
@@ -26,6 +26,24 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
         }
     }
     Ok(())
+}
+
+/// The same between two nodes in this process, without MPI.
+pub(crate) fn print_in_process(repetitions: usize) -> celerity::Result<()> {
+    println!("| bytes | in process [µs] |\n| --- | --- |");
+    for size in SIZES {
+        let messages = messages(size);
+        let mut times = (0..repetitions.div_ceil(WINDOWS)).map(|_| ours(2, size, messages));
+        let first = times.next().unwrap_or(Ok(Duration::MAX));
+        let least = times.try_fold(first?, |least, time| time.map(|time| least.min(time)))?;
+        println!("| {size} | {:.2} |", micros(least) / messages as f64);
+    }
+    Ok(())
+}
+
+/// In each measure.
+fn messages(size: usize) -> usize {
+    ((4 << 20) / size.max(64 << 10)).clamp(10, 40)
 }
 
 /// So many messages, each the answer to the one before; the least of some measures.
@@ -47,8 +65,9 @@ fn by_hand(world: &SimpleCommunicator, size: usize, messages: usize) -> Duration
 
 /// The same: in each task, one node reads what the other has written in the one before.
 /// What is sent has to be written first, so each task writes an element of its row.
-fn ours(size: usize, messages: usize) -> celerity::Result<Duration> {
-    celerity::run(|queue| {
+/// `nodes` of the two are in each process.
+fn ours(nodes: usize, size: usize, messages: usize) -> celerity::Result<Duration> {
+    Config::from_env()?.nodes(nodes).run(|queue| {
         let rows = ["even", "odd"].map(|name| queue.buffer::<u8, 2>([2, size]).named(name));
         queue.task("begin").parallel_for([2, size], rows[1].write(one_to_one()), |_, byte| {
             *byte = 0;
