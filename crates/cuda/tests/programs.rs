@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus, HostedKernels};
 use celerity_executor::{
-    BoundMemory, ClusterConfig, DeviceKernel, InProcess, NodeFrontend, Payload, Run, RunError,
-    SubmitError,
+    BoundMemory, ClusterConfig, DeviceKernel, InProcess, NoRoom, NodeFrontend, Payload, Resident,
+    Run, RunError, SubmitError,
 };
 use celerity_regions::{Box3, Coord3};
 use celerity_tdag::{Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskSpec, Work};
@@ -196,12 +196,15 @@ fn programs_compute_what_they_do_sequentially() {
 const ONE: Cluster = Cluster { nodes: 1, devices: 1, linked: true, seed: 5 };
 
 #[test]
-fn a_gpu_without_room_names_the_buffer() {
-    let error = run(ONE, 100, |program| stencil(&program)).unwrap_err();
-    let SubmitError::Run(RunError::OutOfMemory { memory, bytes, .. }) = &error else {
-        panic!("{error}")
-    };
-    assert_eq!((memory.as_str(), *bytes), ("the memory of D0", 12 * 7 * 8));
+fn a_gpu_without_room_names_task_box_and_residents() {
+    let one = 12 * 7 * 8;
+    let error = run(ONE, one + 100, |program| stencil(&program)).unwrap_err();
+    let SubmitError::Run(RunError::OutOfMemory { error, .. }) = error else { panic!("{error}") };
+    let NoRoom { memory, task, buffer, extent, bytes, residents, .. } = &*error;
+    assert_eq!((memory.as_str(), *bytes), ("M2, the memory of D0", one));
+    assert_eq!((buffer.as_str(), *extent), ("\"B1\"", Some(Box3::from_range([12, 7]))));
+    assert_eq!(*residents, [Resident { buffer: "\"B0\"".to_owned(), bytes: one }]);
+    assert!(task.as_deref().is_some_and(|task| task.contains("T2 \"zero\"")), "{task:?}");
 }
 
 #[test]

@@ -9,6 +9,10 @@ use thiserror::Error;
 use crate::arbiter::ArbiterError;
 use crate::communicator::CommunicationError;
 
+mod no_room;
+
+pub use no_room::{NoRoom, Resident};
+
 /// What stopped a run.
 ///
 /// A run has one first error. Every node of the cluster stops on it, and every
@@ -30,24 +34,12 @@ pub enum RunError {
         message: String,
     },
     /// A memory has no room for a buffer's next allocation.
-    #[error(
-        "out of memory: buffer {buffer} asked for {bytes} bytes of {memory} on {node}, where \
-         {resident} bytes are resident{}; use more nodes or devices, or drop buffers earlier",
-        free_bytes(*.free)
-    )]
+    #[error("out of memory on {node}: {error}")]
     OutOfMemory {
         /// Where.
         node: NodeId,
-        /// Which memory, as in `the memory of D0`.
-        memory: String,
-        /// The buffer's name.
-        buffer: String,
-        /// Bytes asked for.
-        bytes: u64,
-        /// Bytes that all buffers together hold in that memory.
-        resident: u64,
-        /// Bytes left below the configured limit, if there is one.
-        free: Option<u64>,
+        /// Who wants what, and who has it.
+        error: Box<NoRoom>,
     },
     /// A mistake in the program that only shows when work is assigned.
     #[error("cannot schedule the program on {node}: {message}")]
@@ -164,10 +156,6 @@ fn at_location(location: Option<&SourceLocation>) -> String {
 
 fn on_device(device: Option<DeviceId>) -> String {
     device.map_or_else(String::new, |device| format!(", {device}"))
-}
-
-fn free_bytes(free: Option<u64>) -> String {
-    free.map_or_else(String::new, |free| format!(" and {free} bytes are free"))
 }
 
 /// What a caught panic said.

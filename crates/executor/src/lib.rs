@@ -41,7 +41,7 @@ pub use communicator::{
 pub use config::ClusterConfig;
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};
 pub use engine::{Assignment, Engine, LaneGroup, LaneId, LaneJob, Step, Target};
-pub use error::{RunError, SubmitError};
+pub use error::{NoRoom, Resident, RunError, SubmitError};
 pub use frontend::NodeFrontend;
 pub use lanes::LaneLayout;
 pub use machine::NodeMachine;

@@ -26,6 +26,7 @@ use crate::work::Payload;
 
 mod issue;
 mod open;
+mod out_of_memory;
 mod recording;
 mod starvation;
 mod store;

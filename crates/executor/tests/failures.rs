@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    CheckLevel, ClusterConfig, NodeFrontend, RunError, SubmitError, run_cluster,
+    CheckLevel, ClusterConfig, Lookahead, NoRoom, NodeFrontend, Resident, RunError, SubmitError,
+    run_cluster,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper};
@@ -241,11 +242,36 @@ fn too_little_device_memory_is_an_error_with_all_figures() {
         Ok(node.barrier()?)
     });
     let Err(ProgramError::Run(error)) = outcome else { panic!("{outcome:?}") };
-    let RunError::OutOfMemory { memory, buffer, bytes, resident, free, .. } = &error else {
-        panic!("{error:?}")
-    };
-    assert_eq!((buffer.as_str(), *bytes, *resident, *free), ("\"big one\"", 800, 400, Some(600)));
-    assert!(memory.starts_with("the memory of D"), "{memory}");
+    let RunError::OutOfMemory { error, .. } = error else { panic!("{error:?}") };
+    let NoRoom { memory, task, buffer, extent, bytes, free, residents, .. } = &*error;
+    assert_eq!((buffer.as_str(), *bytes, *free), ("\"big one\"", 800, Some(600)));
+    assert_eq!(*residents, [Resident { buffer: "\"B0\"".to_owned(), bytes: 400 }]);
+    assert!(memory.contains("the memory of D"), "{memory}");
+    assert!(task.as_deref().is_some_and(|task| task.contains("T2 \"fill\"")), "{task:?}");
+    let halves = [(0, 100), (100, 100)].map(|(at, len)| Box3::from_offset_range([at], [len]));
+    assert!(extent.is_some_and(|extent| halves.contains(&extent)), "{extent:?}");
+}
+
+/// One device would have to hold what two have written.
+#[test]
+fn memory_for_what_is_copied_names_the_reader() {
+    let lookahead = Lookahead::None;
+    let config = ClusterConfig { device_memory_limit: Some(1000), lookahead, ..cluster(1, 2) };
+    let outcome = run(&config, |node| {
+        let (data, sum) = (buffer(node, line(200)), buffer(node, line(2)));
+        let fill = vec![writes(data, Mapper::OneToOne)];
+        kernel(node, "fill", line(200), fill, |p, v| v[0].set(p, 3))?;
+        let all = vec![reads(data, Mapper::All), writes(sum, Mapper::OneToOne)];
+        kernel(node, "read all", line(2), all, |p, v| v[1].set(p, v[0].get([0, 0, 0])))?;
+        Ok(node.barrier()?)
+    });
+    let Err(ProgramError::Run(error)) = outcome else { panic!("{outcome:?}") };
+    let RunError::OutOfMemory { error, .. } = error else { panic!("{error:?}") };
+    let NoRoom { task, extent, bytes, residents, .. } = &*error;
+    assert!(task.as_deref().is_some_and(|task| task.contains("T2 \"read all\"")), "{task:?}");
+    // What is there stays until it has been copied.
+    assert_eq!((*extent, *bytes), (Some(line(200)), 1600));
+    assert_eq!(residents[0], Resident { buffer: "\"B0\"".to_owned(), bytes: 800 });
 }
 
 #[test]

@@ -5,18 +5,17 @@
 use std::ops::Range;
 
 use celerity_idag::{
-    AllocationId, BoundAccess, DeviceId, Inbound, InstructionId, InstructionKind, MemoryId,
-    Placement,
+    AllocationId, BoundAccess, Inbound, InstructionId, InstructionKind, MemoryId, Placement,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
+use super::out_of_memory::Wanted;
 use super::{Executor, Phase, RunningTask};
 use crate::arbiter::PostReceive;
-use crate::backend::{AllocError, Arguments, Job};
+use crate::backend::{Arguments, Job};
 use crate::communicator::Payload as WirePayload;
 use crate::engine::{Assignment, LaneId, LaneJob};
-use crate::error::RunError;
 use crate::work::Payload;
 
 impl Executor {
@@ -63,21 +62,25 @@ impl Executor {
         match kind {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, alignment } => {
                 let base = self.backend.alloc(memory, bytes, alignment);
-                if let Some(base) = self.with_room(memory, buffer, bytes, base) {
-                    self.store.add(allocation, memory, base, bytes, bytes);
+                let wanted = Wanted { allocation, memory, buffer, bytes, part: None };
+                if let Some(base) = self.with_room(&wanted, base) {
+                    self.store.add(allocation, memory, buffer, base, bytes);
+                    self.store.grow(allocation, bytes);
                     self.record_alloc(memory, bytes);
                 }
                 self.retire(instruction);
             }
             InstructionKind::Reserve { allocation, memory, buffer, bytes, alignment } => {
                 let base = self.backend.reserve(memory, bytes, alignment);
-                if let Some(base) = self.with_room(memory, buffer, bytes, base) {
-                    self.store.add(allocation, memory, base, bytes, 0);
+                let wanted = Wanted { allocation, memory, buffer, bytes, part: None };
+                if let Some(base) = self.with_room(&wanted, base) {
+                    self.store.add(allocation, memory, buffer, base, bytes);
                 }
                 self.retire(instruction);
             }
-            InstructionKind::Grow { allocation, buffer, bytes, .. } => {
-                self.grow(allocation, buffer, bytes);
+            InstructionKind::Grow { allocation, memory, buffer, elements, bytes: range } => {
+                let (part, bytes) = (Some(elements), range.end - range.start);
+                self.grow(&Wanted { allocation, memory, buffer, bytes, part }, range);
                 self.retire(instruction);
             }
             InstructionKind::Free { allocation, .. } => {
@@ -157,32 +160,20 @@ impl Executor {
         self.tasks.get_mut(task.index()).expect("tasks outlive their instructions")
     }
 
-    fn grow(&mut self, allocation: AllocationId, buffer: BufferId, bytes: Range<u64>) {
-        let more = bytes.end - bytes.start;
-        let (memory, base) = self.store.grow(allocation, more);
-        // SAFETY: the allocation is in the store, and `bytes` within what was
+    fn grow(&mut self, wanted: &Wanted, range: Range<u64>) {
+        let base = self.store.base(wanted.allocation);
+        // SAFETY: the allocation is in the store, and the range within what was
         // reserved for it.
-        let provided = unsafe { self.backend.provide(memory, base, bytes) };
-        if self.with_room(memory, buffer, more, provided).is_some() {
-            self.record_alloc(memory, more);
+        let provided = unsafe { self.backend.provide(wanted.memory, base, range) };
+        if self.with_room(wanted, provided).is_some() {
+            self.store.grow(wanted.allocation, wanted.bytes);
+            self.record_alloc(wanted.memory, wanted.bytes);
         }
     }
 
-    /// What a memory has given for `bytes` bytes of a buffer; fails the run if
-    /// that is nothing.
-    fn with_room<T>(
-        &mut self,
-        memory: MemoryId,
-        buffer: BufferId,
-        bytes: u64,
-        given: Result<T, AllocError>,
-    ) -> Option<T> {
-        let report = |AllocError { resident, free }| {
-            let buffer = self.store.buffer_name(buffer);
-            let (node, memory) = (self.id(), describe(memory));
-            self.fail(RunError::OutOfMemory { node, memory, buffer, bytes, resident, free });
-        };
-        given.map_err(report).ok()
+    /// What a memory has given; fails the run if that is nothing.
+    fn with_room<T>(&mut self, wanted: &Wanted, given: Result<T, AllocError>) -> Option<T> {
+        given.map_err(|error| self.fail(self.out_of_memory(wanted, error))).ok()
     }
 
     fn receive(&mut self, instruction: InstructionId, inbound: &Inbound) {
@@ -220,9 +211,4 @@ impl Executor {
             }
         }
     }
-}
-
-fn describe(memory: MemoryId) -> String {
-    let device = |device: DeviceId| format!("the memory of {device}");
-    memory.device().map_or_else(|| "host memory".to_owned(), device)
 }

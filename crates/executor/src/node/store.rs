@@ -1,6 +1,8 @@
 //! What a node owns: the memory behind allocation ids, and what buffers are
 //! called. Knows nothing of when memory is used.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use celerity_idag::{AllocationId, MemoryId, Placement};
@@ -8,7 +10,7 @@ use celerity_tdag::{BufferId, BufferInfo};
 
 use crate::backend::Backend;
 use crate::copy::ElementArray;
-use crate::error::RunError;
+use crate::error::{Resident, RunError};
 use crate::memory::BasePtr;
 use crate::window::IdMap;
 use crate::work::HostData;
@@ -21,6 +23,7 @@ pub(super) struct Store {
 
 struct Allocation {
     memory: MemoryId,
+    buffer: BufferId,
     base: BasePtr,
     bytes: u64,
     /// How many of them there is memory for.
@@ -42,8 +45,8 @@ impl Store {
             let (base, bytes) = (BasePtr::of_slice(contents), contents.len() as u64);
             check_length(&info, bytes)?;
             let owner = Some(owner);
-            let (memory, resident) = (MemoryId::USER, bytes);
-            let user = Allocation { memory, base, bytes, resident, owner };
+            let (memory, buffer, resident) = (MemoryId::USER, info.id, bytes);
+            let user = Allocation { memory, buffer, base, bytes, resident, owner };
             self.allocations.insert(allocation, user);
         }
         self.buffers.insert(info.id, info);
@@ -70,27 +73,45 @@ impl Store {
         known.map_or_else(|| buffer.to_string(), |info| format!("\"{}\"", info.name))
     }
 
-    /// Keeps an allocation of `bytes` addresses, with memory behind so many of them.
+    /// Keeps an allocation of `bytes` addresses, with no memory behind them yet.
     pub(super) fn add(
         &mut self,
         allocation: AllocationId,
         memory: MemoryId,
+        buffer: BufferId,
         base: BasePtr,
         bytes: u64,
-        resident: u64,
     ) {
-        let new = Allocation { memory, base, bytes, resident, owner: None };
+        let new = Allocation { memory, buffer, base, bytes, resident: 0, owner: None };
         let known = self.allocations.insert(allocation, new);
         debug_assert!(known.is_none(), "{allocation} is allocated twice");
     }
 
-    /// Notes more memory behind the addresses of an allocation; returns where it is.
-    pub(super) fn grow(&mut self, allocation: AllocationId, bytes: u64) -> (MemoryId, BasePtr) {
-        let Some(known) = self.allocations.get_mut(&allocation) else {
+    /// Notes more memory behind the addresses of an allocation.
+    pub(super) fn grow(&mut self, allocation: AllocationId, bytes: u64) {
+        if let Some(known) = self.allocations.get_mut(&allocation) {
+            known.resident += bytes;
+        }
+    }
+
+    /// Where an allocation starts.
+    pub(super) fn base(&self, allocation: AllocationId) -> BasePtr {
+        let Some(known) = self.allocations.get(&allocation) else {
             unreachable!("{allocation} grows, but is not allocated");
         };
-        known.resident += bytes;
-        (known.memory, known.base)
+        known.base
+    }
+
+    /// The buffers that hold part of a memory, those that hold most first.
+    pub(super) fn residents(&self, memory: MemoryId) -> Vec<Resident> {
+        let mut bytes_of = BTreeMap::<BufferId, u64>::new();
+        for allocation in self.allocations.values().filter(|one| one.memory == memory) {
+            *bytes_of.entry(allocation.buffer).or_default() += allocation.resident;
+        }
+        let mut residents: Vec<_> = bytes_of.into_iter().collect();
+        residents.sort_by_key(|(_, bytes)| Reverse(*bytes));
+        let named = |(buffer, bytes)| Resident { buffer: self.buffer_name(buffer), bytes };
+        residents.into_iter().map(named).collect()
     }
 
     /// Forgets an allocation, and gives its memory back: so many bytes of it.
