@@ -11,6 +11,7 @@ use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
 use crate::log::LogLevel;
+use crate::pinning::Pinning;
 use crate::place::{Platform, place};
 use crate::queue::Queue;
 use crate::recorder::Recorder;
@@ -32,6 +33,7 @@ pub struct Config {
     /// If that was said.
     devices: Option<usize>,
     share_gpus: bool,
+    pub(crate) pinning: Pinning,
     pub(crate) peer_timeout: Duration,
     interruptible: bool,
     pub(crate) log_level: LogLevel,
@@ -46,6 +48,7 @@ impl Default for Config {
             platform: Platform::default(),
             devices: None,
             share_gpus: false,
+            pinning: Pinning::default(),
             peer_timeout: Duration::from_secs(10),
             interruptible: false,
             log_level: LogLevel::default(),
@@ -92,6 +95,14 @@ impl Config {
     #[must_use]
     pub fn share_gpus(mut self, share: bool) -> Self {
         self.share_gpus = share;
+        self
+    }
+
+    /// Sets whether threads of the runtime stay on cores of their own. By default,
+    /// they go where the system puts them.
+    #[must_use]
+    pub fn pinning(mut self, pinning: Pinning) -> Self {
+        self.pinning = pinning;
         self
     }
 

@@ -11,6 +11,7 @@ mod host;
 mod launch;
 mod log;
 mod mapper;
+mod pinning;
 mod place;
 pub mod prelude;
 mod queue;
@@ -44,6 +45,7 @@ pub use mapper::{
     OneToOne, Slice, all, disjoint_mapper, fixed, mapper, neighborhood, neighborhood_along_axes,
     one_to_one, slice,
 };
+pub use pinning::Pinning;
 pub use place::Platform;
 pub use queue::{Hint, HostTaskBuilder, Queue, TaskBuilder};
 pub use range::IntoRange;

@@ -1,10 +1,12 @@
 //! Where a run takes place: the network and the devices that features, launcher
 //! and configuration call for. Runs nothing.
 
-use celerity_executor::{ClusterConfig, Run, RunError};
+use celerity_executor::{ClusterConfig, Run, RunError, available_cores, online_cores};
 
 use crate::config::Config;
 use crate::error::Result;
+use crate::log::LogLevel;
+use crate::pinning::Pinning;
 
 /// What kernels run on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,10 +22,10 @@ pub enum Platform {
     Cuda,
 }
 
-/// The nodes of this host, as far as devices are dealt to them.
-#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are shared by all"))]
+/// The nodes of this host, as far as cores and devices are dealt to them.
 struct Host {
     /// The index in the cluster of this process's first node.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are shared by all"))]
     first: usize,
     /// Nodes in this process.
     here: usize,
@@ -36,7 +38,25 @@ struct Host {
 /// The run that `config` describes, on the network and devices that there are.
 pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
     let (run, host) = connect(config, Run::new(cluster))?;
+    let run = run.pinned(cores(config, &host)?);
     devices(config, run, &host)
+}
+
+/// The cores that threads of this process stay on; none if they go anywhere.
+fn cores(config: &Config, host: &Host) -> Result<Vec<usize>> {
+    if config.pinning == Pinning::Off {
+        return Ok(Vec::new());
+    }
+    let process = (host.before / host.here, host.all / host.here);
+    let (available, online) = (available_cores()?, online_cores()?);
+    let cores = config.pinning.cores(process, &available, online)?;
+    if cores.is_empty() {
+        let (process, of) = process;
+        config.log_level.print(LogLevel::Warn, || {
+            format!("no thread is pinned: too few cores for process {process} of {of} on this host")
+        });
+    }
+    Ok(cores)
 }
 
 #[cfg(any(feature = "mpi", not(feature = "cuda")))]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::RunError;
+use crate::pinning::{Cores, PinnedJobs, ThreadId, this_thread};
 use crate::sync::lock;
 use crate::threads::{STACK, mark, no_threads};
 
@@ -19,6 +20,8 @@ use crate::threads::{STACK, mark, no_threads};
 /// job of the pool takes the oldest turn, whoever spawned the job.
 pub struct CpuPool {
     threads: ThreadPool,
+    /// The same, as the system knows them: those that have started.
+    started: Arc<Mutex<Vec<ThreadId>>>,
     turns: Mutex<VecDeque<Turn>>,
 }
 
@@ -31,14 +34,30 @@ impl CpuPool {
     /// # Errors
     /// [`RunError::Start`] if the system gives no threads.
     pub fn new(threads: usize) -> Result<Arc<Self>, RunError> {
+        let started = Arc::<Mutex<Vec<_>>>::default();
+        let starting = started.clone();
         let builder = ThreadPoolBuilder::new().num_threads(threads);
         let threads = builder
             .thread_name(|index| format!("celerity-{index}"))
             .stack_size(STACK)
-            .start_handler(|_| mark())
+            .start_handler(move |_| {
+                mark();
+                lock(&starting).push(this_thread());
+            })
             .build()
             .map_err(|error| no_threads(&error.to_string()))?;
-        Ok(Arc::new(Self { threads, turns: Mutex::default() }))
+        Ok(Arc::new(Self { threads, started, turns: Mutex::default() }))
+    }
+
+    /// Lets all threads stay on the cores for jobs until the result is dropped, or
+    /// another run decides.
+    ///
+    /// # Errors
+    /// [`RunError::Start`] if the system refuses.
+    pub(crate) fn pin(&self, cores: &Cores) -> Result<PinnedJobs, RunError> {
+        // Each thread answers when it has started.
+        self.threads.broadcast(|_| ());
+        cores.pin_jobs(&lock(&self.started))
     }
 
     /// The pool that all runs of this process share. It is not `rayon`'s global

@@ -17,6 +17,7 @@ use crate::frontend::NodeFrontend;
 use crate::machine::NodeMachine;
 use crate::node::Executor;
 use crate::observe::Observer;
+use crate::pinning::{Cores, PinnedJobs};
 use crate::pool::CpuPool;
 use crate::profile::{Profile, StageProfile};
 use crate::progress::Progress;
@@ -31,7 +32,7 @@ mod threads;
 
 use interrupt::Interrupts;
 pub use place::{CpuDevices, Devices, InProcess, KernelCheck, Network};
-use threads::{stages, start};
+use threads::{Setting, stages, start};
 
 /// Runs a program on a cluster of `config.nodes` nodes in this process, on CPU
 /// devices: short for [`Run::new`] and [`Run::execute`].
@@ -67,6 +68,8 @@ pub struct Run<'r> {
     devices: Box<dyn Devices + 'r>,
     observer: Box<MakeObserver<'r>>,
     interruptible: bool,
+    /// What threads of this process stay on; none: they go where they like.
+    cores: Vec<usize>,
 }
 
 type MakeObserver<'r> = dyn Fn(NodeId) -> Option<Box<dyn Observer>> + 'r;
@@ -84,6 +87,7 @@ impl<'r> Run<'r> {
             devices: Box::new(CpuDevices { per_node, memory, memory_limit: device_memory_limit }),
             observer: Box::new(|_| None),
             interruptible: false,
+            cores: Vec::new(),
         }
     }
 
@@ -118,6 +122,20 @@ impl<'r> Run<'r> {
     #[must_use]
     pub fn interruptible(mut self, interruptible: bool) -> Self {
         self.interruptible = interruptible;
+        self
+    }
+
+    /// Lets this process's threads stay on `cores` while the run lasts: the
+    /// scheduler's and the executor's, or the reactor's, on the first ones, one
+    /// each, and those that compute on the others. If there are too few for that,
+    /// all share them. Threads of host tasks and of the program go where they like.
+    /// An empty list pins nothing.
+    ///
+    /// Runs side by side in one process share the threads that compute: the last
+    /// one to start decides.
+    #[must_use]
+    pub fn pinned(mut self, cores: Vec<usize>) -> Self {
+        self.cores = cores;
         self
     }
 
@@ -158,7 +176,9 @@ impl<'r> Run<'r> {
         let ClusterConfig { nodes, devices, .. } = self.config;
         let _span = tracing::info_span!("run", nodes, devices).entered();
         let since = Instant::now();
-        let (pool, profile) = (CpuPool::of_process()?, self.profile(since)?);
+        let pool = CpuPool::of_process()?;
+        let _pinned = self.pin(&pool)?;
+        let profile = self.profile(since)?;
         let means = Means { pool: &pool, since, profile: profile.as_ref() };
         let outcome = thread::scope(|scope| {
             let Started { frontends, threads } = self.start(scope, means)?;
@@ -180,6 +200,24 @@ impl<'r> Run<'r> {
             self.end_trace(profile);
         }
         outcome
+    }
+
+    fn pin(&self, pool: &CpuPool) -> Result<Option<PinnedJobs>, RunError> {
+        if self.cores.is_empty() {
+            return Ok(None);
+        }
+        Cores::check(&self.cores)?;
+        pool.pin(&self.dealt()).map(Some)
+    }
+
+    fn dealt(&self) -> Cores {
+        Cores::deal(&self.cores, if self.is_split() { 2 } else { 1 })
+    }
+
+    /// Whether a node has a thread for each half.
+    fn is_split(&self) -> bool {
+        let shared = self.network.local().len() > 1;
+        !shared && (self.network.nodes() > 1 || self.devices.are_fast())
     }
 
     fn watch(&self, nodes: &[Arc<NodeFrontend>]) -> Option<Interrupts> {
@@ -213,18 +251,17 @@ impl<'r> Run<'r> {
         scope: &'scope Scope<'scope, '_>,
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
-        let shared = self.network.local().len() > 1;
-        if !shared && (self.network.nodes() > 1 || self.devices.are_fast()) {
-            self.start_split(scope, means)
-        } else {
-            self.start_shared(scope, means)
+        let setting = Setting { scope, cores: self.dealt(), since: means.since };
+        match self.is_split() {
+            true => self.start_split(&setting, means),
+            false => self.start_shared(&setting, means),
         }
     }
 
     /// One thread for all nodes of this process.
     fn start_shared<'scope>(
         &self,
-        scope: &'scope Scope<'scope, '_>,
+        setting: &Setting<'scope, '_>,
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
         let reactor = Reactor::new();
@@ -236,7 +273,7 @@ impl<'r> Run<'r> {
         let frontends = nodes.iter().enumerate().map(frontend).map(Arc::new).collect();
         let machines = nodes.into_iter().map(|node| NodeMachine::of(node.scheduler, node.executor));
         let machines = machines.collect();
-        let thread = start(scope, "celerity-reactor", reactor, machines, progress, means.since)?;
+        let thread = start(setting, (0, "celerity-reactor"), reactor, machines, progress)?;
         Ok(Started { frontends, threads: vec![thread] })
     }
 
@@ -244,7 +281,7 @@ impl<'r> Run<'r> {
     /// node.
     fn start_split<'scope>(
         &self,
-        scope: &'scope Scope<'scope, '_>,
+        setting: &Setting<'scope, '_>,
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
         let (scheduling, executing) = (Reactor::new(), Reactor::new());
@@ -254,11 +291,11 @@ impl<'r> Run<'r> {
         let frontend = NodeFrontend::new(&self.config, &node, scheduling.feeder(0), rounds);
         let Node { scheduler, executor, progress, .. } = node;
         let (first, second) = stages(scheduler, executor, executing.feeder(0), progress.clone());
-        let (since, progress) = (means.since, vec![progress]);
-        let execute = "celerity-execute";
-        let second = start(scope, execute, executing, vec![second], progress.clone(), since)?;
-        let schedule = "celerity-schedule";
-        let first = start(scope, schedule, scheduling, vec![first], progress, since)?;
+        let progress = vec![progress];
+        let execute = (0, "celerity-execute");
+        let second = start(setting, execute, executing, vec![second], progress.clone())?;
+        let schedule = (1, "celerity-schedule");
+        let first = start(setting, schedule, scheduling, vec![first], progress)?;
         Ok(Started { frontends: vec![Arc::new(frontend)], threads: vec![first, second] })
     }
 

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::thread::{Builder, JoinHandle};
 
 use crate::error::RunError;
+use crate::pinning;
 
 /// A pool thread that waits inside a kernel for other threads takes turns
 /// meanwhile, so kernels of several lanes can be on one stack. Host tasks get as
@@ -42,8 +43,12 @@ pub(crate) fn start(
     name: String,
     jobs: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, RunError> {
+    let cores = pinning::for_new_thread();
     let marked = move || {
         mark();
+        if let Some(cores) = cores {
+            pinning::release(&cores);
+        }
         jobs();
     };
     let thread = Builder::new().name(name).stack_size(STACK);

@@ -9,6 +9,7 @@ use celerity_tdag::UninitializedRead;
 
 use super::Config;
 use crate::log::LogLevel;
+use crate::pinning::Pinning;
 use crate::place::Platform;
 
 /// What is wrong with the environment variables.
@@ -33,6 +34,18 @@ pub enum ConfigError {
         /// What is valid.
         expected: &'static str,
     },
+    /// Fewer cores were listed than there are processes on the host.
+    #[error(
+        "threads are to be pinned to {cores} cores (CELERITY_THREAD_PINNING or \
+         `Config::pinning`), but {processes} processes of this host share them: list at least one \
+         for each"
+    )]
+    TooFewCores {
+        /// How many were listed.
+        cores: usize,
+        /// How many processes there are.
+        processes: usize,
+    },
     /// Nodes in one process were asked for, but a launcher makes processes.
     #[error(
         "several nodes per process were asked for (CELERITY_NODES or `Config::nodes`), but a \
@@ -54,7 +67,7 @@ struct Variable {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 15] = [
+const VARIABLES: [Variable; 16] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -66,6 +79,11 @@ const VARIABLES: [Variable; 15] = [
         set: |config, value| Some(config.devices(count(value)?)),
     },
     Variable {
+        name: "CELERITY_DEVICE_MEMORY",
+        expected: "own or host",
+        set: |config, value| Some(config.device_memory(device_memory(value)?)),
+    },
+    Variable {
         name: "CELERITY_HORIZON_STEP",
         expected: COUNT,
         set: |config, value| Some(config.horizon_step(count(value)? as u64)),
@@ -74,11 +92,6 @@ const VARIABLES: [Variable; 15] = [
         name: "CELERITY_HORIZON_MAX_PARALLELISM",
         expected: COUNT,
         set: |config, value| Some(config.horizon_max_parallelism(count(value)? as u64)),
-    },
-    Variable {
-        name: "CELERITY_DEVICE_MEMORY",
-        expected: "own or host",
-        set: |config, value| Some(config.device_memory(device_memory(value)?)),
     },
     Variable {
         name: "CELERITY_UNINITIALIZED_READ",
@@ -121,6 +134,11 @@ const VARIABLES: [Variable; 15] = [
         set: |config, value| Some(config.share_gpus(switch(value)?)),
     },
     Variable {
+        name: "CELERITY_THREAD_PINNING",
+        expected: "off, auto or a list of cores like 0,2,3, each once",
+        set: |config, value| Some(config.pinning(pinning(value)?)),
+    },
+    Variable {
         name: "CELERITY_PEER_TIMEOUT",
         expected: "a number of seconds above 0",
         set: |config, value| {
@@ -142,9 +160,9 @@ impl Config {
     /// | --- | --- |
     /// | `CELERITY_NODES` | nodes in this process, at least 1 (default) |
     /// | `CELERITY_DEVICES` | devices per node, at least 1 (default) |
+    /// | `CELERITY_DEVICE_MEMORY` | `own` or `host`: what CPU devices work in; by default `host` for one, `own` for several |
     /// | `CELERITY_HORIZON_STEP` | at least 1, default 4 |
     /// | `CELERITY_HORIZON_MAX_PARALLELISM` | at least 1, default 64 |
-    /// | `CELERITY_DEVICE_MEMORY` | `own` or `host`: what CPU devices work in; by default `host` for one, `own` for several |
     /// | `CELERITY_UNINITIALIZED_READ` | `error` (default) or `warn` |
     /// | `CELERITY_LOOKAHEAD` | `none`, `auto` (default) or `infinite` |
     /// | `CELERITY_CHECK` | `off`, `cheap` (default in debug builds) or `on` |
@@ -153,6 +171,7 @@ impl Config {
     /// | `CELERITY_WATCHDOG` | seconds without progress until a warning, default 30; 0: never |
     /// | `CELERITY_PLATFORM` | `auto` (default), `cpu` or `cuda` |
     /// | `CELERITY_SHARE_GPUS` | `on` or `off` (default) |
+    /// | `CELERITY_THREAD_PINNING` | `off` (default), `auto`, or a list of cores like `0,2,3`; see [`Pinning`] |
     /// | `CELERITY_PEER_TIMEOUT` | seconds of silence after which a process counts as dead, default 10 |
     /// | `CELERITY_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error`, … `off` |
     ///
@@ -215,6 +234,14 @@ fn seconds(value: &str) -> Option<Duration> {
     (0.0..1e11).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
+fn device_memory(value: &str) -> Option<DeviceMemory> {
+    match value {
+        "own" => Some(DeviceMemory::Own),
+        "host" => Some(DeviceMemory::Host),
+        _ => None,
+    }
+}
+
 fn uninitialized_read(value: &str) -> Option<UninitializedRead> {
     match value {
         "error" => Some(UninitializedRead::Error),
@@ -228,14 +255,6 @@ fn lookahead(value: &str) -> Option<Lookahead> {
         "none" => Some(Lookahead::None),
         "auto" => Some(Lookahead::Auto),
         "infinite" => Some(Lookahead::Infinite),
-        _ => None,
-    }
-}
-
-fn device_memory(value: &str) -> Option<DeviceMemory> {
-    match value {
-        "own" => Some(DeviceMemory::Own),
-        "host" => Some(DeviceMemory::Host),
         _ => None,
     }
 }
@@ -263,6 +282,19 @@ fn platform(value: &str) -> Option<Platform> {
         "cpu" => Some(Platform::Cpu),
         "cuda" => Some(Platform::Cuda),
         _ => None,
+    }
+}
+
+fn pinning(value: &str) -> Option<Pinning> {
+    match value {
+        "off" => Some(Pinning::Off),
+        "auto" => Some(Pinning::Auto),
+        list => {
+            let cores: Vec<usize> =
+                list.split(',').map(|core| core.trim().parse().ok()).collect::<Option<_>>()?;
+            let repeats = (1..cores.len()).any(|nth| cores[..nth].contains(&cores[nth]));
+            (!repeats).then_some(Pinning::Cores(cores))
+        }
     }
 }
 
@@ -322,6 +354,7 @@ mod tests {
             ("CELERITY_WATCHDOG", "0.5"),
             ("CELERITY_PLATFORM", "cpu"),
             ("CELERITY_SHARE_GPUS", "on"),
+            ("CELERITY_THREAD_PINNING", "0, 2,3"),
             ("CELERITY_PEER_TIMEOUT", "3"),
             ("CELERITY_LOG_LEVEL", "off"),
         ]);
@@ -336,6 +369,7 @@ mod tests {
             .watchdog(Duration::from_millis(500))
             .platform(Platform::Cpu)
             .share_gpus(true)
+            .pinning(Pinning::Cores(vec![0, 2, 3]))
             .peer_timeout(Duration::from_secs(3))
             .log_level(LogLevel::Off);
         assert_eq!(config, Ok(expected));
@@ -356,6 +390,10 @@ mod tests {
             ("CELERITY_WATCHDOG", "-1"),
             ("CELERITY_WATCHDOG", "inf"),
             ("CELERITY_LOG_LEVEL", "loud"),
+            ("CELERITY_THREAD_PINNING", ""),
+            ("CELERITY_THREAD_PINNING", "0,-1"),
+            ("CELERITY_THREAD_PINNING", "from:2"),
+            ("CELERITY_THREAD_PINNING", "0,1,0"),
         ] {
             let message = parse(name, value).unwrap_err().to_string();
             assert!(message.contains(name) && message.contains(value), "{message}");

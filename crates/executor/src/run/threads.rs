@@ -12,6 +12,7 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use crate::error::{RunError, panic_message};
 use crate::machine::NodeMachine;
 use crate::node::{Activity, Executor};
+use crate::pinning::Cores;
 use crate::progress::Progress;
 use crate::reactor::{Attention, Feeder, Machine, Reactor};
 use crate::scheduler::{Batch, Order, Scheduler};
@@ -22,26 +23,41 @@ use crate::time::Time;
 /// Batches that may be on their way back at a time; more are dropped.
 const SPENT_BATCHES: usize = 64;
 
-/// Starts a thread that polls `machines`. If it panics, all nodes fail.
+/// What threads of the engine have in common.
+pub(super) struct Setting<'scope, 'env> {
+    pub(super) scope: &'scope Scope<'scope, 'env>,
+    /// What each of them is dealt.
+    pub(super) cores: Cores,
+    /// When the run has started.
+    pub(super) since: Instant,
+}
+
+/// Starts a thread, the `nth` of the engine, that polls `machines`. If it panics,
+/// all nodes fail.
 pub(super) fn start<'scope, M>(
-    scope: &'scope Scope<'scope, '_>,
-    name: &str,
+    setting: &Setting<'scope, '_>,
+    (nth, name): (usize, &str),
     reactor: Reactor<M::Input>,
     mut machines: Vec<M>,
     progress: Vec<Arc<Progress>>,
-    since: Instant,
 ) -> Result<ScopedJoinHandle<'scope, ()>, RunError>
 where
     M: Machine + Send + 'scope,
     M::Input: 'static,
 {
+    let (cores, since) = (setting.cores.clone(), setting.since);
     let react = move || {
         let count = machines.len();
-        let outcome = catch_unwind(AssertUnwindSafe(|| reactor.run(&mut machines, since)));
-        if let Err(panic) = outcome {
-            let message = panic_message(&*panic);
+        let outcome = catch_unwind(AssertUnwindSafe(|| -> Result<(), RunError> {
+            cores.pin_engine(nth)?;
+            reactor.run(&mut machines, since);
+            Ok(())
+        }));
+        let outcome = outcome
+            .unwrap_or_else(|panic| Err(RunError::Internal { message: panic_message(&*panic) }));
+        if let Err(error) = outcome {
             for progress in &progress {
-                progress.fail(RunError::Internal { message: message.clone() });
+                progress.fail(error.clone());
             }
             // Only now, as whoever waits for a payload looks for the error.
             drop(machines);
@@ -49,7 +65,7 @@ where
         }
     };
     let thread = thread::Builder::new().name(name.to_owned());
-    thread.spawn_scoped(scope, react).map_err(|error| no_threads(&error.to_string()))
+    thread.spawn_scoped(setting.scope, react).map_err(|error| no_threads(&error.to_string()))
 }
 
 /// The first half of a node on a thread of its own.
