@@ -6,8 +6,10 @@
 mod build;
 mod installed;
 mod judge;
+mod namespaces;
 mod stages;
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -19,6 +21,8 @@ use crate::workspace::Workspace;
 
 use installed::{Mpi, installed};
 use judge::Expected;
+use namespaces::Namespaces;
+use stages::Stage;
 
 /// Builds and runs all of it, and prints what ran. Returns whether everything passed; without any
 /// MPI that is so, unless `CI` is set.
@@ -46,8 +50,11 @@ pub(crate) fn test(workspace: &Workspace, only: &str) -> Result<Tally, Error> {
         let built = build::programs(mpi, workspace, nth == 0 && only.is_empty(), &mut log)?;
         let stages = built.iter().flat_map(|programs| stages::all(mpi, programs, &scratch));
         for stage in stages.filter(|stage| stage.name.contains(only)) {
-            log.run(mpi, &stage.name, stage.command(mpi, &scratch), &stage.expected)?;
+            let command = stage.command(mpi.launch(&stage.launch), &scratch);
+            log.run(mpi, &stage.name, command, &stage.expected)?;
         }
+        let remote = built.iter().flat_map(|programs| stages::between_hosts(mpi, programs));
+        log.run_between_hosts(mpi, remote.filter(|stage| stage.name.contains(only)), &scratch)?;
     }
     print!("\n{}", log.table);
     if installed.is_empty() {
@@ -65,6 +72,31 @@ struct Log {
 }
 
 impl Log {
+    /// Runs stages on the two hosts that this machine can pretend to be, if it can.
+    fn run_between_hosts<'a>(
+        &mut self,
+        mpi: &Mpi,
+        stages: impl Iterator<Item = Stage<'a>>,
+        scratch: &Path,
+    ) -> Result<(), Error> {
+        let mut stages = stages.peekable();
+        if stages.peek().is_none() {
+            return Ok(());
+        }
+        let hosts = match Namespaces::make(scratch) {
+            Ok(hosts) => hosts,
+            Err(why) => {
+                println!("SKIPPED mpi-namespaces: {why}");
+                return Ok(());
+            }
+        };
+        hosts.slow_down();
+        stages.try_for_each(|stage| {
+            let command = stage.command(hosts.launch(mpi, &stage.launch), scratch);
+            self.run(mpi, &stage.name, command, &stage.expected).map(drop)
+        })
+    }
+
     /// Runs a command to its end, counts and notes. Returns whether all was as expected.
     fn run(
         &mut self,

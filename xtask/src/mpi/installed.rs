@@ -9,7 +9,7 @@ pub(super) struct Mpi {
     pub(super) kind: Kind,
     /// For the bindings, as `MPICC`.
     pub(super) compiler: &'static str,
-    launcher: &'static str,
+    pub(super) launcher: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,8 @@ pub(super) struct Stage<'a> {
     pub(super) name: String,
     program: &'a Program,
     arguments: Vec<String>,
-    launch: Vec<&'static str>,
+    /// Options of the launcher.
+    pub(super) launch: Vec<&'static str>,
     variables: Vec<(&'static str, String)>,
     pub(super) expected: Expected,
 }
@@ -31,6 +32,9 @@ const EXAMPLES: [(&str, &[&str]); 5] = [
 
 /// Random programs per number of nodes. No run before has seen them; a failure names its seed.
 const PROGRAMS: &str = "500";
+
+/// The same, where every message takes its time.
+const FEW_PROGRAMS: &str = "100";
 
 /// Clusters that examples run on: nodes and devices.
 const CLUSTERS: [(&str, &str); 4] = [("1", "1"), ("2", "1"), ("2", "3"), ("4", "1")];
@@ -60,6 +64,29 @@ pub(super) fn all<'a>(mpi: &Mpi, programs: &'a [Program], scratch: &Path) -> Vec
         arguments: vec!["3".to_owned()],
         ..Stage::new("ping-pong", program, &["-n", "2"], Expected::Success)
     }));
+    stages
+}
+
+/// What runs between two hosts; only Open MPI can be told how to get from one to the other.
+pub(super) fn between_hosts<'a>(mpi: &Mpi, programs: &'a [Program]) -> Vec<Stage<'a>> {
+    if mpi.kind != Kind::Open {
+        return Vec::new();
+    }
+    let find = |name: &str| programs.iter().find(|program| program.name == name);
+    let stage = |name: &str, program, expected| {
+        Stage::new(format!("two hosts: {name}"), program, &["-n", "2"], expected)
+    };
+    let mut stages = Vec::new();
+    if let Some(program) = find("cluster") {
+        stages.push(stage("checks", program, Expected::Checks));
+        let random = stage("random programs", program, Expected::Checks).role("programs");
+        stages.push(random.with("CLUSTER_PROGRAMS", FEW_PROGRAMS).with("CLUSTER_SEED", &seed()));
+    }
+    if let Some(program) = find("wave_sim") {
+        let verified = stage("wave_sim", program, Expected::Told(&["verified"], End::Well));
+        let arguments = ["--size", "61", "--steps", "40", "--verify"].map(str::to_owned);
+        stages.push(Stage { arguments: arguments.to_vec(), ..verified });
+    }
     stages
 }
 
@@ -160,9 +187,9 @@ impl<'a> Stage<'a> {
         self
     }
 
-    /// The whole command; what the program writes goes to `scratch`.
-    pub(super) fn command(&self, mpi: &Mpi, scratch: &Path) -> Command {
-        let mut command = mpi.launch(&self.launch);
+    /// The whole command, which `launcher` begins; what the program writes goes to `scratch`.
+    pub(super) fn command(&self, launcher: Command, scratch: &Path) -> Command {
+        let mut command = launcher;
         command.arg(&self.program.path).args(&self.arguments).current_dir(scratch);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CELERITY_") {
