@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use celerity_executor::{ClusterConfig, Lookahead};
 use celerity_regions::Box3;
 use celerity_tdag::Mapper;
 use common::*;
@@ -189,6 +190,30 @@ fn dropped_buffers_live_until_their_last_task_has_run() {
         .unwrap();
         let expected: usize = (0..50).map(|round| round * 16 + 120).sum();
         assert_eq!(total.load(Ordering::SeqCst), expected, "{config:?}");
+    }
+}
+
+/// A device with room for one buffer serves many, one after another.
+#[test]
+fn memory_of_dropped_buffers_is_given_back() {
+    let room = 8 * 100 + 100;
+    for lookahead in [Lookahead::None, Lookahead::Auto] {
+        let config = ClusterConfig { device_memory_limit: Some(room), lookahead, ..cluster(1, 1) };
+        let sums = run(&config, |node| {
+            let mut sums = Vec::new();
+            for round in 0..5 {
+                let (space, data) = (line(100), buffer(node, line(100)));
+                let fill = vec![writes(data, Mapper::OneToOne)];
+                kernel(node, "fill", space, fill, move |p, v| v[0].set(p, round))?;
+                let last = fence(node, data, space)?;
+                // Its users may not have finished yet.
+                node.drop_buffer(data);
+                sums.push(last.wait(node)?.iter().sum::<u64>());
+                node.barrier()?;
+            }
+            Ok(sums)
+        });
+        assert_eq!(sums, Ok(vec![0, 100, 200, 300, 400]), "{lookahead:?}");
     }
 }
 
