@@ -3,10 +3,13 @@
 
 mod env;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, Lookahead, WarningSink};
+use celerity_executor::{
+    CheckLevel, ClusterConfig, DeviceMemory, KernelTimes, Lookahead, WarningSink,
+};
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
@@ -38,6 +41,7 @@ pub struct Config {
     interruptible: bool,
     pub(crate) log_level: LogLevel,
     print_graphs: bool,
+    profile_kernels: bool,
 }
 
 impl Default for Config {
@@ -53,6 +57,7 @@ impl Default for Config {
             interruptible: false,
             log_level: LogLevel::default(),
             print_graphs: false,
+            profile_kernels: false,
         }
     }
 }
@@ -193,6 +198,16 @@ impl Config {
         self
     }
 
+    /// Sets whether a table is logged when the run ends, at level
+    /// [`Info`](LogLevel::Info): for each kernel, by the name of its tasks, how often it
+    /// was launched on devices of this process, how long it took on them, and how many
+    /// bytes it touched per second.
+    #[must_use]
+    pub fn profile_kernels(mut self, profile: bool) -> Self {
+        self.profile_kernels = profile;
+        self
+    }
+
     /// Writes a trace of the run to a file, for Perfetto or `chrome://tracing`: what
     /// every thread, lane and device did and when, what was sent and received, and
     /// how much memory was in use. Each run replaces the file.
@@ -235,14 +250,41 @@ impl Config {
         let warnings =
             WarningSink::new(move |warning| level.print(LogLevel::Warn, || warning.to_string()));
         let cluster = ClusterConfig { warnings, ..self.cluster.clone() };
-        let run = place(self, &cluster)?.interruptible(self.interruptible);
+        let mut run = place(self, &cluster)?.interruptible(self.interruptible);
         self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
+        let kernels = self.profile_kernels.then(|| LoggedKernels::new(run.nodes_here(), level));
+        if let Some(kernels) = &kernels {
+            run = run.timing(&kernels.times);
+        }
         if !self.print_graphs {
             return run.execute(body);
         }
         // Printed when dropped: also if the program panics.
         let recorder = PrintedRecorder(Recorder::default());
         run.observed(|node| recorder.0.observer(node)).execute(body)
+    }
+}
+
+/// Logged when dropped: also if the program fails or panics.
+struct LoggedKernels {
+    nodes: Range<usize>,
+    times: KernelTimes,
+    level: LogLevel,
+}
+
+impl LoggedKernels {
+    fn new(nodes: Range<usize>, level: LogLevel) -> Self {
+        Self { nodes, times: KernelTimes::default(), level }
+    }
+}
+
+impl Drop for LoggedKernels {
+    fn drop(&mut self) {
+        let (first, last) = (self.nodes.start, self.nodes.end.saturating_sub(1));
+        let several = if first == last { String::new() } else { format!(" to N{last}") };
+        let message =
+            || format!("kernels on N{first}{several}:\n{}", self.times).trim_end().to_owned();
+        self.level.print(LogLevel::Info, message);
     }
 }
 

@@ -56,12 +56,17 @@ fn the_environment_asks_for_checks_and_graphs() {
     let mut run = on_cluster("wave_sim", 2, 1);
     run.args(["--size", "16", "--steps", "2", "--out"]).arg(folder.path("out.png"));
     run.env("CELERITY_CHECK", "on").env("CELERITY_LOOKAHEAD", "infinite");
+    run.env("CELERITY_PROFILE_KERNEL", "on");
     let output = run.env("CELERITY_PRINT_GRAPHS", "on").output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{printed}");
     for line in ["task graph:\nT0 epoch init", "command graph of N1:", "instruction graph of N0:"] {
         assert!(printed.contains(line), "{printed}");
     }
+    let (_, table) = printed.split_once("kernels on N0 to N1:\n").expect(&printed);
+    let step = table.lines().find(|line| line.starts_with("first_step ")).expect(table);
+    // A launch on each of two nodes.
+    assert_eq!(step.split_whitespace().nth(1), Some("2"), "{table}");
     let output = run.env("CELERITY_CHECK", "maybe").output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && printed.contains("off, cheap or on"), "{printed}");

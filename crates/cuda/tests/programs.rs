@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus, HostedKernels};
 use celerity_executor::{
-    BoundMemory, ClusterConfig, DeviceKernel, InProcess, NoRoom, NodeFrontend, Payload, Resident,
-    Run, RunError, SubmitError,
+    BoundMemory, ClusterConfig, DeviceKernel, InProcess, KernelTimes, NoRoom, NodeFrontend,
+    Payload, Resident, Run, RunError, SubmitError,
 };
 use celerity_regions::{Box3, Coord3};
 use celerity_tdag::{Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskSpec, Work};
@@ -113,6 +113,15 @@ fn run<R: Send>(
     memory: u64,
     body: impl Fn(Program<'_>) -> Result<R, SubmitError> + Sync,
 ) -> Result<R, SubmitError> {
+    run_timed(cluster, memory, None, body)
+}
+
+fn run_timed<R: Send>(
+    cluster: Cluster,
+    memory: u64,
+    times: Option<&KernelTimes>,
+    body: impl Fn(Program<'_>) -> Result<R, SubmitError> + Sync,
+) -> Result<R, SubmitError> {
     let Cluster { nodes, devices, linked, seed } = cluster;
     let count = u16::try_from(nodes).unwrap() * devices;
     let fake = FakeDriver::new(usize::from(count), memory).with_seed(seed);
@@ -125,6 +134,7 @@ fn run<R: Send>(
     let config = ClusterConfig { nodes, ..ClusterConfig::default() };
     let space = Box3::from_range([12, 7]);
     let run = Run::new(&config).on(InProcess { nodes }).with_devices(devices);
+    let run = times.into_iter().fold(run, Run::timing);
     run.execute(|node| body(Program { node, kernels: &kernels, space }))
 }
 
@@ -191,6 +201,17 @@ fn programs_compute_what_they_do_sequentially() {
             }
         }
     }
+}
+
+#[test]
+fn a_table_of_kernels_counts_and_times_every_launch() {
+    let cluster = Cluster { nodes: 2, devices: 2, linked: true, seed: 7 };
+    let times = KernelTimes::default();
+    run_timed(cluster, 1 << 20, Some(&times), |program| stencil(&program)).unwrap();
+    let launches = |name| times.of(name).map(|kernel| (kernel.launches, kernel.timed));
+    assert_eq!(launches("start"), Some((4, 4)));
+    assert_eq!(launches("step"), Some((4 * STEPS as u64, 4 * STEPS as u64)));
+    assert_eq!(times.of("zero").unwrap().bytes, 12 * 7 * 8);
 }
 
 const ONE: Cluster = Cluster { nodes: 1, devices: 1, linked: true, seed: 5 };

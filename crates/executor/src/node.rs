@@ -31,6 +31,7 @@ mod recording;
 mod starvation;
 mod store;
 mod stream;
+mod timing;
 mod waiting;
 mod watchdog;
 mod watching;
@@ -39,6 +40,7 @@ use open::OpenInstructions;
 use starvation::StarvationMeter;
 use store::Store;
 use stream::{Objection, Outgoing, TaskStream};
+use timing::KernelTimer;
 use watchdog::Watchdog;
 
 pub use starvation::Starvation;
@@ -106,6 +108,9 @@ pub struct Executor {
     watchdog: Option<Watchdog>,
     warnings: WarningSink,
     profile: Option<Box<NodeProfile>>,
+    kernel_timer: Option<Box<KernelTimer>>,
+    /// Whether the backend has been asked for the times of jobs.
+    times_jobs: bool,
 }
 
 /// How many tasks there have been so far.
@@ -164,6 +169,8 @@ impl Executor {
             watchdog: None,
             warnings: WarningSink::default(),
             profile: None,
+            kernel_timer: None,
+            times_jobs: false,
         }
     }
 
@@ -251,6 +258,7 @@ impl Executor {
             self.record_retired(instruction);
             return self.fail(self.panicked(job, instruction, message));
         }
+        self.time_job(instruction, job, completion.span);
         if let Some((task, _)) = job {
             self.task_advanced(task);
         }
@@ -362,6 +370,7 @@ impl Executor {
         match order {
             Order::Buffer { info, initial } => {
                 self.stream.buffer(&info);
+                self.time_buffer(&info);
                 self.record_user_data(initial.as_ref().map(|(_, data)| &**data));
                 if let Err(error) = self.store.add_buffer(info, initial) {
                     self.fail(error);

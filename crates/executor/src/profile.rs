@@ -10,7 +10,7 @@ use celerity_trace::{Recorder, TraceError, TraceFile, is_complete, merge, part_o
 
 use crate::error::RunError;
 use crate::lanes::LaneLayout;
-use crate::time::{Clock, Time};
+use crate::time::{Clock, real_clock};
 
 mod label;
 mod node;
@@ -49,8 +49,7 @@ impl Profile {
             SystemTime::now().checked_sub(since.elapsed()).unwrap_or(SystemTime::UNIX_EPOCH);
         let file = TraceFile::create(&own, start);
         let file = file.map_err(|error| RunError::Start { what: error.to_string() })?;
-        let clock: Clock = Arc::new(move || Time::elapsed(since));
-        Ok(Self { path: path.to_owned(), processes, file, clock })
+        Ok(Self { path: path.to_owned(), processes, file, clock: real_clock(since) })
     }
 
     /// Records what one node executes.

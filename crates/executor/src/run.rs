@@ -2,6 +2,7 @@
 //! and ends it all, whatever happens.
 
 use std::fmt::{self, Display};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -14,6 +15,7 @@ use crate::check::ScheduleCheck;
 use crate::config::ClusterConfig;
 use crate::error::{RunError, panic_message};
 use crate::frontend::NodeFrontend;
+use crate::kernel_times::KernelTimes;
 use crate::machine::NodeMachine;
 use crate::node::Executor;
 use crate::observe::Observer;
@@ -24,6 +26,7 @@ use crate::progress::Progress;
 use crate::reactor::Reactor;
 use crate::scheduler::Scheduler;
 use crate::threads::{no_threads, refuse_inside_jobs};
+use crate::time::real_clock;
 use crate::warning::Warning;
 
 mod interrupt;
@@ -67,6 +70,7 @@ pub struct Run<'r> {
     network: Box<dyn Network + 'r>,
     devices: Box<dyn Devices + 'r>,
     observer: Box<MakeObserver<'r>>,
+    kernel_times: Option<KernelTimes>,
     interruptible: bool,
     /// What threads of this process stay on; none: they go where they like.
     cores: Vec<usize>,
@@ -86,6 +90,7 @@ impl<'r> Run<'r> {
             network: Box::new(InProcess { nodes }),
             devices: Box::new(CpuDevices { per_node, memory, memory_limit: device_memory_limit }),
             observer: Box::new(|_| None),
+            kernel_times: None,
             interruptible: false,
             cores: Vec::new(),
         }
@@ -116,6 +121,14 @@ impl<'r> Run<'r> {
         self
     }
 
+    /// Adds the kernels that run on this process's nodes to a table. On GPUs this costs
+    /// events for each launch.
+    #[must_use]
+    pub fn timing(mut self, table: &KernelTimes) -> Self {
+        self.kernel_times = Some(table.clone());
+        self
+    }
+
     /// Lets SIGINT (Ctrl-C) and SIGTERM end the run on all nodes with
     /// [`RunError::Interrupted`], once what is running has ended. The second one
     /// ends the process.
@@ -137,6 +150,12 @@ impl<'r> Run<'r> {
     pub fn pinned(mut self, cores: Vec<usize>) -> Self {
         self.cores = cores;
         self
+    }
+
+    /// The nodes of this process.
+    #[must_use]
+    pub fn nodes_here(&self) -> Range<usize> {
+        self.network.local()
     }
 
     /// Runs the program.
@@ -321,6 +340,9 @@ impl<'r> Run<'r> {
             let mut executor = Executor::new(end, backend, progress.clone())
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone());
+            if let Some(table) = &self.kernel_times {
+                executor.time_kernels(table.clone(), real_clock(means.since));
+            }
             let profile = means.profile.map(|profile| {
                 executor.record(profile.node(id, lanes));
                 scheduler.record(profile.scheduler(id));

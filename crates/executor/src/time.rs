@@ -40,6 +40,11 @@ impl Time {
 /// polled at, and may be read from any thread.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
+/// The real clock of a run that has started at `start`.
+pub(crate) fn real_clock(start: Instant) -> Clock {
+    Arc::new(move || Time::elapsed(start))
+}
+
 /// From when to when something went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {

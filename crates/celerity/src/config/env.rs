@@ -67,7 +67,7 @@ struct Variable {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 16] = [
+const VARIABLES: [Variable; 17] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -112,6 +112,11 @@ const VARIABLES: [Variable; 16] = [
         name: "CELERITY_PRINT_GRAPHS",
         expected: "on or off",
         set: |config, value| Some(config.print_graphs(switch(value)?)),
+    },
+    Variable {
+        name: "CELERITY_PROFILE_KERNEL",
+        expected: "on or off",
+        set: |config, value| Some(config.profile_kernels(switch(value)?)),
     },
     Variable {
         name: "CELERITY_TRACE",
@@ -167,6 +172,7 @@ impl Config {
     /// | `CELERITY_LOOKAHEAD` | `none`, `auto` (default) or `infinite` |
     /// | `CELERITY_CHECK` | `off`, `cheap` (default in debug builds) or `on` |
     /// | `CELERITY_PRINT_GRAPHS` | `on` or `off` (default) |
+    /// | `CELERITY_PROFILE_KERNEL` | `on` or `off` (default) |
     /// | `CELERITY_TRACE` | the file to write a trace to, none by default |
     /// | `CELERITY_WATCHDOG` | seconds without progress until a warning, default 30; 0: never |
     /// | `CELERITY_PLATFORM` | `auto` (default), `cpu` or `cuda` |
@@ -350,6 +356,7 @@ mod tests {
             ("CELERITY_HORIZON_STEP", "5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
             ("CELERITY_UNINITIALIZED_READ", "warn"),
+            ("CELERITY_PROFILE_KERNEL", "on"),
             ("CELERITY_TRACE", "out/trace.json"),
             ("CELERITY_WATCHDOG", "0.5"),
             ("CELERITY_PLATFORM", "cpu"),
@@ -365,6 +372,7 @@ mod tests {
             .horizon_step(5)
             .horizon_max_parallelism(7)
             .uninitialized_read(UninitializedRead::Warn)
+            .profile_kernels(true)
             .trace("out/trace.json")
             .watchdog(Duration::from_millis(500))
             .platform(Platform::Cpu)

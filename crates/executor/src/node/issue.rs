@@ -42,6 +42,7 @@ impl Executor {
     ) {
         let job = match kind {
             InstructionKind::Kernel { task, chunk, accesses, .. } => {
+                self.time_launch(instruction, &accesses);
                 self.kernel(task, chunk, accesses)
             }
             InstructionKind::HostTask { task, accesses } => self.host_task(task, accesses),

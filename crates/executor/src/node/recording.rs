@@ -17,7 +17,7 @@ use crate::work::HostData;
 impl Executor {
     /// Records everything that is executed.
     pub(crate) fn record(&mut self, profile: NodeProfile) {
-        self.backend.time_jobs(profile.clock());
+        self.time_jobs(profile.clock());
         self.profile = Some(Box::new(profile));
     }
 
