@@ -1,5 +1,6 @@
-//! Which item a kernel was at when it panicked: told to whoever catches the panic, and
-//! free as long as none does. Knows no kernel.
+//! Which item a kernel was at when it panicked: told to whoever catches the panic. Nearly
+//! free as long as none does: 0.8 % more instructions over seven forms of a stencil. Knows
+//! no kernel.
 
 use std::any::Any;
 use std::cell::Cell;
