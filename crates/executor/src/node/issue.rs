@@ -4,16 +4,14 @@
 
 use std::ops::Range;
 
-use celerity_idag::{
-    AllocationId, BoundAccess, Inbound, InstructionId, InstructionKind, MemoryId, Placement,
-};
+use celerity_idag::{BoundAccess, Inbound, InstructionId, InstructionKind, MemoryId, Placement};
 use celerity_regions::Box3;
-use celerity_tdag::{BufferId, EpochAction, TaskId};
+use celerity_tdag::{EpochAction, TaskId};
 
 use super::out_of_memory::Wanted;
 use super::{Executor, Phase, RunningTask};
 use crate::arbiter::PostReceive;
-use crate::backend::{Arguments, Job};
+use crate::backend::{AllocError, Arguments, Job};
 use crate::communicator::Payload as WirePayload;
 use crate::engine::{Assignment, LaneId, LaneJob};
 use crate::work::Payload;
