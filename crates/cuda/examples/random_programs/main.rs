@@ -93,6 +93,8 @@ impl Machine {
             horizon_step: 1 + draw(2, 6) as u64,
             horizon_max_parallelism: 2 + draw(3, 9) as u64,
             lookahead: [Lookahead::None, Lookahead::Auto, Lookahead::Infinite][draw(4, 3)],
+            // Rarely on GPUs, where an allocation that grows takes 100 µs.
+            grow_from: if draw(5, 4) > 0 { 0 } else { 1 + draw(6, 500) as u64 },
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -123,6 +125,7 @@ impl Machine {
         let cuda = CudaConfig {
             lane_waits: !seed.is_multiple_of(4),
             peer_copies: !seed.is_multiple_of(3),
+            growing: configuration.growing(),
             ..CudaConfig::default()
         };
         let devices = CudaDevices::deal(gpus, &selected, 0..nodes, true, &cuda);
