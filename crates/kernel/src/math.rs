@@ -61,7 +61,7 @@ macro_rules! functions {
         )*
 
         mod sealed {
-            use super::exact;
+            use super::{exact, reflected};
 
             pub trait Sealed: Sized {
                 $(fn $name($($argument: Self),*) -> Self;)*
@@ -130,7 +130,32 @@ functions! {
     /// The error function.
     erf(x) = libm::{erff, erf};
     /// 1 less the error function, accurate also where that is close to 1.
-    erfc(x) = libm::{erfcf, erfc};
+    erfc(x) = reflected::{erfcf, erfc};
+}
+
+/// `libm`'s function, bit for bit, by way of positive arguments: it has the same long
+/// computation twice, for either sign, and the threads of a warp would go through both.
+mod reflected {
+    #[inline]
+    pub(super) fn erfcf(x: f32) -> f32 {
+        let magnitude = x.to_bits() & 0x7fff_ffff;
+        // Below 27/32 the sign matters earlier.
+        if magnitude < 0x3f58_0000 {
+            return libm::erfcf(x);
+        }
+        let positive = libm::erfcf(f32::from_bits(magnitude));
+        if x < 0.0 { 2.0 - positive } else { positive }
+    }
+
+    #[inline]
+    pub(super) fn erfc(x: f64) -> f64 {
+        let magnitude = x.to_bits() & (u64::MAX >> 1);
+        if (magnitude >> 32) < 0x3feb_0000 {
+            return libm::erfc(x);
+        }
+        let positive = libm::erfc(f64::from_bits(magnitude));
+        if x < 0.0 { 2.0 - positive } else { positive }
+    }
 }
 
 #[cfg(test)]
@@ -145,6 +170,21 @@ mod tests {
         assert_eq!(mul_add(1.0 + tiny, 1.0 - tiny, -1.0), -(tiny * tiny));
         assert_eq!(round(-2.5_f32), -3.0);
         assert_eq!(trunc(-2.5_f64), -2.0);
+    }
+
+    #[test]
+    fn the_reflected_error_function_has_the_bits_of_libm() {
+        let same = |a: u64, b: u64, at: f64| assert_eq!(a, b, "at {at:e}");
+        let near = [0x3f58_0000_u32, 0x3fa0_0000, 0x4036_db6d, 0x41e0_0000, 0x7f80_0000];
+        let near = near.into_iter().flat_map(|bits| bits - 2..=bits.min(0x7f7f_fffe) + 1);
+        for bits in (0..0x7f80_0001).step_by(9973).chain(near) {
+            for x in [f32::from_bits(bits), -f32::from_bits(bits)] {
+                same(erfc(x).to_bits().into(), libm::erfcf(x).to_bits().into(), x.into());
+                let x = f64::from(x) * 1.000_000_1;
+                same(erfc(x).to_bits(), libm::erfc(x).to_bits(), x);
+            }
+        }
+        assert!(erfc(f32::NAN).is_nan() && erfc(-f64::NAN).is_nan());
     }
 
     #[test]
