@@ -80,7 +80,7 @@ fn wave_sim_rejects_bad_input() {
         (&["--size", "0"], "--size"),
         (&["--size", "many"], "--size"),
         (&["--steps", "-1"], "-1"),
-        (&["--frames", "0"], "--frames"),
+        (&["--frames", "few"], "--frames"),
         (&["--frames", "9", "--steps", "8"], "9 frames need at least as many steps"),
         (&["--kernel", "magic"], "--kernel"),
     ];
@@ -90,6 +90,15 @@ fn wave_sim_rejects_bad_input() {
         assert!(message.contains(expected), "{arguments:?}: {message}");
         assert!(!out.exists(), "{arguments:?} left a picture");
     }
+}
+
+#[test]
+fn wave_sim_without_frames_draws_nothing() {
+    let out = Folder::new("wave_sim_blind").path("out.png");
+    let mut run = on_cluster("wave_sim", 1, 1);
+    let arguments = ["--size", "32", "--steps", "5", "--frames", "0", "--verify"];
+    assert!(succeed(run.args(arguments).arg("--out").arg(&out)).contains("verified"));
+    assert!(!out.exists(), "there is a picture");
 }
 
 #[test]

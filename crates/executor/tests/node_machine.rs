@@ -15,13 +15,18 @@ use celerity_tdag::{
     TaskGraphConfig, TaskSpec, Work,
 };
 
-/// Runs when it is told to.
-struct Gated(Mutex<Receiver<()>>);
+/// Says that it has started, and runs when it is told to.
+struct Gated {
+    started: Sender<()>,
+    gate: Mutex<Receiver<()>>,
+}
 
 impl DeviceKernel for Gated {
     fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
+        // A test may not want to know.
+        let _ = self.started.send(());
         // Without a sender it is open.
-        let _ = self.0.lock().unwrap().recv();
+        let _ = self.gate.lock().unwrap().recv();
     }
 }
 
@@ -39,8 +44,8 @@ fn machines(nodes: usize) -> Vec<(NodeMachine, Arc<Progress>)> {
 }
 
 /// Writes eight words, each node its own, and reads all of them on each node.
-/// Returns what opens the first kernel.
-fn submit_program(machine: &mut NodeMachine) -> Sender<()> {
+/// Returns what opens the first kernel, and what tells that a kernel has started.
+fn submit_program(machine: &mut NodeMachine) -> (Sender<()>, Receiver<()>) {
     let mut graph = TaskGraph::new(TaskGraphConfig::default());
     let mut tasks = vec![graph.start()];
     let extent = Box3::from_range([8]);
@@ -62,17 +67,18 @@ fn submit_program(machine: &mut NodeMachine) -> Sender<()> {
         graph.commit(graph.declare(spec).unwrap(), &mut tasks);
     }
     graph.epoch(EpochAction::Shutdown, &mut tasks);
-    let (open, gate) = channel();
+    let ((open, gate), (starts, started)) = (channel(), channel());
     let mut gates = vec![channel().1, gate];
     let mut payload = |task: &Task| {
         let kernel = matches!(task.work, Work::Device(_));
-        kernel.then(|| Payload::Kernel(Arc::new(Gated(Mutex::new(gates.pop().unwrap())))))
+        let gated = || Gated { started: starts.clone(), gate: gates.pop().unwrap().into() };
+        kernel.then(gated).map(|gated| Payload::Kernel(Arc::new(gated)))
     };
     for task in tasks {
         let payload = payload(&task);
         machine.submit(Submission::Task { task, payload });
     }
-    open
+    (open, started)
 }
 
 fn at(micros: u64) -> Time {
@@ -95,7 +101,7 @@ fn poll_until(machine: &mut NodeMachine, now: Time, reached: impl Fn(&NodeMachin
 #[test]
 fn a_node_says_what_each_instruction_waits_for_and_since_when() {
     let mut machines = machines(2);
-    let [first, second] = [0, 1].map(|index| submit_program(&mut machines[index].0));
+    let [first, second] = [0, 1].map(|index| submit_program(&mut machines[index].0).0);
     let [(node, progress), (other, _)] = &mut machines[..] else { unreachable!() };
 
     poll_until(node, at(5), |_| true);
@@ -139,8 +145,10 @@ fn a_node_says_what_each_instruction_waits_for_and_since_when() {
 fn a_stopped_node_waits_for_nothing_but_what_runs() {
     let mut machines = machines(1);
     let (node, progress) = &mut machines[0];
-    let gate = submit_program(node);
+    let (gate, started) = submit_program(node);
     poll_until(node, at(1), |node| !issued(node).is_empty());
+    // What has not started is dropped.
+    started.recv().unwrap();
     let error = RunError::Internal { message: "enough".to_owned() };
     node.submit(Submission::Abort(error.clone()));
     node.submit(Submission::Closed);

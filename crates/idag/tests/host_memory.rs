@@ -24,16 +24,29 @@ fn is_elsewhere(kind: &InstructionKind) -> bool {
     }
 }
 
+/// Whether a copy brings what an allocation holds to a larger one, such as that of the last
+/// fence, which nobody could foresee.
+fn is_move(copy: &InstructionKind, made: &[Instruction]) -> bool {
+    let InstructionKind::Copy { source, target, .. } = copy else { return false };
+    let freed = |one: &Instruction| matches!(one.kind, InstructionKind::Free { allocation, .. } if allocation == source.allocation);
+    source.memory == target.memory && made.iter().any(freed)
+}
+
 /// Nothing of a wave comes from the user.
 #[test]
-fn nothing_is_copied() {
+fn nothing_is_copied_but_what_becomes_larger() {
     let program = corpus::wave_sim([12, 8], 6);
     for (nodes, devices) in [(1, 1), (2, 1), (2, 3), (4, 1)] {
         let made = instructions(&program, &in_host_memory(nodes, devices));
         let is = |wanted: fn(&InstructionKind) -> bool| {
             made.iter().filter(|one| wanted(&one.kind)).count()
         };
-        assert_eq!(is(|kind| matches!(kind, InstructionKind::Copy { .. })), 0, "{nodes}×{devices}");
+        let copies = made.iter().map(|one| &one.kind);
+        let copies: Vec<_> =
+            copies.filter(|kind| matches!(kind, InstructionKind::Copy { .. })).collect();
+        assert!(copies.iter().all(|copy| is_move(copy, &made)), "{nodes}×{devices}: {copies:?}");
+        let allocs = is(|kind| matches!(kind, InstructionKind::Alloc { .. }));
+        assert!(allocs <= 3 * nodes, "{nodes}×{devices}: two, and one for the last fence");
         let sends = is(|kind| matches!(kind, InstructionKind::Send { .. }));
         assert_eq!(sends > 0, nodes > 1);
         assert_eq!(is(is_elsewhere), 0);
