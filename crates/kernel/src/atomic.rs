@@ -9,14 +9,11 @@ use crate::abi::Scalar;
 use crate::bounds::{Bounds, Layout};
 use crate::local::Integer;
 
-pub(crate) use memory::IntegerSteps;
-
-#[cfg(target_arch = "nvptx64")]
-use crate::device::global as memory;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
-#[cfg(not(target_arch = "nvptx64"))]
-use host as memory;
+pub(crate) mod steps;
+
+pub(crate) use steps::IntegerSteps;
 
 /// Numbers that are updated in one step, of 32 and 64 bits; sealed.
 #[diagnostic::on_unimplemented(
@@ -24,7 +21,7 @@ use host as memory;
     label = "no number of 32 or 64 bits",
     note = "use `u32`, `i32`, `u64`, `i64`, `usize`, `isize`, `f32` or `f64`"
 )]
-pub trait Atomic: Scalar + Default + memory::Steps {}
+pub trait Atomic: Scalar + Default + steps::Steps {}
 
 macro_rules! atomic {
     ($($number:ty)*) => {$(impl Atomic for $number {})*};

@@ -4,35 +4,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicI32, AtomicI64, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize};
 
-/// What every number can do. For all functions, `at` leads to a value that is valid to
-/// read and write, aligned, and touched in single steps alone meanwhile.
-pub trait Steps: Copy {
-    /// # Safety
-    /// As the trait says, here and below.
-    unsafe fn load(at: *mut Self) -> Self;
-    /// # Safety
-    /// See [`load`](Self::load).
-    unsafe fn store(at: *mut Self, value: Self);
-    /// # Safety
-    /// See [`load`](Self::load).
-    unsafe fn swap(at: *mut Self, value: Self) -> Self;
-    /// # Safety
-    /// See [`load`](Self::load).
-    unsafe fn add(at: *mut Self, value: Self) -> Self;
-}
-
-/// What integers can do besides.
-pub trait IntegerSteps: Steps + Eq {
-    /// # Safety
-    /// See [`Steps::load`].
-    unsafe fn min(at: *mut Self, value: Self) -> Self;
-    /// # Safety
-    /// See [`Steps::load`].
-    unsafe fn max(at: *mut Self, value: Self) -> Self;
-    /// # Safety
-    /// See [`Steps::load`].
-    unsafe fn compare_exchange(at: *mut Self, current: Self, new: Self) -> Self;
-}
+use super::steps::{IntegerSteps, Steps};
 
 macro_rules! integers {
     ($($number:ty: $atomic:ident,)*) => {$(

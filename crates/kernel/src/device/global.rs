@@ -4,36 +4,7 @@
 
 use core::arch::asm;
 
-/// What every number can do. For all functions, `at` leads to a value in global memory
-/// that is valid to read and write, aligned, and touched in single steps alone
-/// meanwhile.
-pub trait Steps: Copy {
-    /// # Safety
-    /// As the trait says, here and below.
-    unsafe fn load(at: *mut Self) -> Self;
-    /// # Safety
-    /// See [`load`](Self::load).
-    unsafe fn store(at: *mut Self, value: Self);
-    /// # Safety
-    /// See [`load`](Self::load).
-    unsafe fn swap(at: *mut Self, value: Self) -> Self;
-    /// # Safety
-    /// See [`load`](Self::load).
-    unsafe fn add(at: *mut Self, value: Self) -> Self;
-}
-
-/// What integers can do besides.
-pub trait IntegerSteps: Steps + Eq {
-    /// # Safety
-    /// See [`Steps::load`].
-    unsafe fn min(at: *mut Self, value: Self) -> Self;
-    /// # Safety
-    /// See [`Steps::load`].
-    unsafe fn max(at: *mut Self, value: Self) -> Self;
-    /// # Safety
-    /// See [`Steps::load`].
-    unsafe fn compare_exchange(at: *mut Self, current: Self, new: Self) -> Self;
-}
+use crate::atomic::steps::{IntegerSteps, Steps};
 
 /// One instruction that returns what was there: its name, the register that holds a
 /// value, the value's bits, and what it takes.
