@@ -9,6 +9,34 @@ use celerity_kernel::Row;
 use super::Lowering;
 use crate::error::Result;
 
+/// The rest of a [`KernelAccess`] all items of which share one view, which is the cursor.
+macro_rules! shared_view {
+    ($k:ident) => {
+        #[inline]
+        fn segment<'a>(
+            cursor: &'a mut Self::Cursor<'_>,
+            _start: usize,
+            _segment: &Row<$k>,
+        ) -> Self::Cursor<'a> {
+            *cursor
+        }
+
+        #[inline]
+        fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+            cursor
+        }
+
+        #[inline]
+        fn item_view<'a>(
+            cursor: &'a mut Self::Cursor<'_>,
+            _row: &Row<$k>,
+            _i: usize,
+        ) -> Self::ItemView<'a> {
+            *cursor
+        }
+    };
+}
+
 mod by_index;
 mod parts;
 mod updates;

@@ -36,24 +36,7 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
         unsafe { elements.whole(*range) }
     }
 
-    #[inline]
-    fn segment<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        _start: usize,
-        _segment: &Row<K>,
-    ) -> Self::Cursor<'a> {
-        *cursor
-    }
-
-    #[inline]
-    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-        cursor
-    }
-
-    #[inline]
-    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<K>, _: usize) -> Self::ItemView<'a> {
-        *cursor
-    }
+    shared_view!(K);
 }
 
 /// Reads through the remaining mappers all look alike: the declared part.
@@ -81,28 +64,7 @@ macro_rules! read_part {
                 unsafe { bound.part() }
             }
 
-            #[inline]
-            fn segment<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                _start: usize,
-                _segment: &Row<$k>,
-            ) -> Self::Cursor<'a> {
-                *cursor
-            }
-
-            #[inline]
-            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-                cursor
-            }
-
-            #[inline]
-            fn item_view<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                _row: &Row<$k>,
-                _i: usize,
-            ) -> Self::ItemView<'a> {
-                *cursor
-            }
+            shared_view!($k);
         }
     };
 }

@@ -37,22 +37,5 @@ where
         unsafe { bound.shared() }
     }
 
-    #[inline]
-    fn segment<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        _start: usize,
-        _segment: &Row<K>,
-    ) -> Self::Cursor<'a> {
-        *cursor
-    }
-
-    #[inline]
-    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-        cursor
-    }
-
-    #[inline]
-    fn item_view<'a>(cursor: &'a mut Self::Cursor<'_>, _: &Row<K>, _: usize) -> Self::ItemView<'a> {
-        *cursor
-    }
+    shared_view!(K);
 }
