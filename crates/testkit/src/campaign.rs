@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use celerity_idag::{DeviceMemory, Lookahead};
 
@@ -21,6 +21,14 @@ use crate::random::Random;
 use crate::shrink::shrink;
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
 use crate::violation::Violation;
+
+/// A seed to begin with where none is asked for: short enough to be typed, and a new one
+/// every second.
+#[must_use]
+pub fn seed_of_now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_secs() % 1_000_000_000 * 1000
+}
 
 /// What to check.
 #[derive(Clone, Debug)]

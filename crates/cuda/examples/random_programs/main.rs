@@ -9,11 +9,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use celerity_cuda::{CudaConfig, CudaDevices, Gpu, Gpus};
 use celerity_executor::{ClusterConfig, InProcess, Run};
 use celerity_idag::Lookahead;
+use celerity_testkit::campaign::seed_of_now;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::hash::Mixer;
 use celerity_testkit::program::{Program, Sizes, seeded};
@@ -192,10 +193,4 @@ fn explain(machine: &Machine, seed: u64) {
     println!(
         "\n{configuration:?}\n{program}\nrepeat: random_programs --seed {seed} --programs 1 --gpus {devices}"
     );
-}
-
-fn seed_of_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Short enough to be typed, and a new one every second.
-    now.as_secs() % 1_000_000_000 * 1000
 }

@@ -3,8 +3,9 @@
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use celerity_testkit::campaign::seed_of_now;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::sim::{Failure, Report, Scenario, Simulation};
 use clap::Parser;
@@ -40,12 +41,6 @@ fn main() -> ExitCode {
         seed => search(seed.unwrap_or_else(seed_of_now), &arguments),
     };
     if found_nothing { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn seed_of_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Short enough to be typed, and a new one every second.
-    now.as_secs() % 1_000_000_000 * 1000
 }
 
 /// Runs one seed; returns whether it keeps all promises.

@@ -8,9 +8,8 @@ mod report;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use celerity_testkit::campaign::{Campaign, check_everything};
+use celerity_testkit::campaign::{Campaign, check_everything, seed_of_now};
 use celerity_testkit::check::Failure;
 use celerity_testkit::recording::{RecordingError, load_program, save_program};
 use clap::Parser;
@@ -77,7 +76,7 @@ fn replay(file: &Path) -> Result<bool, RecordingError> {
 fn search(arguments: &Arguments) -> bool {
     let Arguments { programs, run_every, .. } = *arguments;
     let (nodes, devices) = (arguments.nodes.clone(), arguments.devices.clone());
-    let seed = arguments.seed.unwrap_or_else(from_clock);
+    let seed = arguments.seed.unwrap_or_else(seed_of_now);
     println!("{programs} programs from seed {seed}");
     let campaign = Campaign { programs, seed, nodes, devices, run_every };
     // Drawn on a terminal only.
@@ -110,11 +109,6 @@ fn print_failure(seed: u64, failure: &Failure, folder: &Path) {
 fn style() -> ProgressStyle {
     let template = "{bar:40} {pos}/{len} programs, {per_sec}, {eta} left";
     ProgressStyle::with_template(template).expect("the template is well-formed")
-}
-
-fn from_clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs()
 }
 
 /// `4`, or `1..8` for all from 1 to 8.
