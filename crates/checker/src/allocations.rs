@@ -10,7 +10,7 @@ use celerity_tdag::BufferId;
 
 use crate::batch::Batch;
 use crate::buffers::{Buffer, Buffers};
-use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
+use crate::geometry::{bounds, bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
 use crate::ledger::{Clash, Ledger, Versions};
 use crate::tiles::Tiles;
@@ -70,14 +70,14 @@ impl Allocation {
     /// The bounds of what there is memory for.
     fn bounds(&self) -> Option<Box3> {
         let Some(provided) = &self.provided else { return self.extent() };
-        let mut bounds: Option<Box3> = None;
+        let mut all = Box3::EMPTY;
         let Ok(()) = provided.visit_all(|part, there| {
             if *there {
-                bounds = Some(bounds.map_or(part, |bounds| bounds.bounding(&part)));
+                all = bounds(&all, &part);
             }
             Ok::<(), Infallible>(())
         });
-        bounds
+        (!all.is_empty()).then_some(all)
     }
 
     /// Number of tiles in its ledger.
@@ -134,14 +134,15 @@ impl Instructions {
         if grows && bytes != size_of(&extent, described.info.elem_size) {
             return bad("not all of the buffer's addresses are reserved");
         }
-        let ledger = || Ledger::new(extent, Version::Undefined, Some(me));
+        let contents =
+            || Contents { extent, ledger: Ledger::new(extent, Version::Undefined, Some(me)) };
         let allocation = Allocation {
             memory,
             buffer,
             made_by: Some(me),
             bytes,
             provided: grows.then(|| Tiles::new(extent, false)),
-            contents: grows.then(|| Contents { extent, ledger: ledger() }),
+            contents: grows.then(contents),
         };
         self.allocations.insert(id, allocation);
         batch.made.push(id);

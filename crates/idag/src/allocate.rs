@@ -38,7 +38,7 @@ pub(crate) fn allocate(
 ) {
     for extent in plan(buffer, memory, &needs.boxes) {
         buffer.fulfil(memory, &extent);
-        let grows = reservations.take(buffer, memory, &extent);
+        let grows = reservations.cover(buffer, memory, &extent);
         let mut merged = take_overlapping(buffer, memory, &extent, grows);
         let mut backing = match grows {
             true => grown_to(stream, out, buffer, memory, &extent, &mut merged),
@@ -53,7 +53,7 @@ pub(crate) fn allocate(
             }
             preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
             old.give_up(&extent);
-            if old.held().is_empty() || !old.grows() {
+            if !old.grows() || old.held().is_empty() {
                 free(stream, out, &old);
             } else {
                 buffer.backings_mut(memory).push(old);

@@ -34,7 +34,7 @@ impl Reservations {
 
     /// Whether an allocation of `extent`, which is to be made in `memory`, is
     /// a part of a reservation.
-    pub(crate) fn take(&self, buffer: &BufferState, memory: MemoryId, extent: &Box3) -> bool {
+    pub(crate) fn cover(&self, buffer: &BufferState, memory: MemoryId, extent: &Box3) -> bool {
         let bytes = buffer.extent.volume().saturating_mul(buffer.elem_size);
         memory.device().is_some()
             && self.0.contains(&bytes)

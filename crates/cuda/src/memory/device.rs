@@ -122,15 +122,7 @@ impl DeviceMemory {
     unsafe fn map_zeroed(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
         let gpu = self.stream.gpu;
         // SAFETY: passed on.
-        let map = || unsafe { self.driver.map(gpu, address, bytes, &self.users) };
-        match map() {
-            Err(error) if error.is_out_of_memory() => {
-                self.driver.synchronize(self.stream)?;
-                self.driver.trim(gpu)?;
-                map()?;
-            }
-            outcome => outcome?,
-        }
+        self.with_room_made(|| unsafe { self.driver.map(gpu, address, bytes, &self.users) })?;
         // SAFETY: it was just mapped, and nobody else has it.
         let zeroed = unsafe { self.driver.zero(self.stream, address, bytes) };
         zeroed.inspect_err(|_| {
@@ -194,22 +186,31 @@ impl DeviceMemory {
     }
 
     fn alloc_zeroed(&self, bytes: u64) -> Result<u64, DriverError> {
-        let address = match self.driver.alloc(self.stream, bytes) {
-            Err(error) if error.is_out_of_memory() => {
-                // What has been freed may only be on its way, and what the pool
-                // holds may be in pieces.
-                self.driver.synchronize(self.stream)?;
-                self.driver.trim(self.stream.gpu)?;
-                self.driver.alloc(self.stream, bytes)?
-            }
-            outcome => outcome?,
-        };
+        let address = self.with_room_made(|| self.driver.alloc(self.stream, bytes))?;
         // SAFETY: it was just allocated on this stream, and nobody else has it.
         let zeroed = unsafe { self.driver.zero(self.stream, address, bytes) };
         zeroed.map(|()| address).inspect_err(|_| {
             // SAFETY: as above.
             unsafe { self.driver.free(self.stream, address) };
         })
+    }
+
+    /// What the driver gives; asked again, where it had no memory, when all that is
+    /// free has been given back to it.
+    fn with_room_made<T>(
+        &self,
+        ask: impl Fn() -> Result<T, DriverError>,
+    ) -> Result<T, DriverError> {
+        match ask() {
+            Err(error) if error.is_out_of_memory() => {
+                // What has been freed may only be on its way, and what the pool
+                // holds may be in pieces.
+                self.driver.synchronize(self.stream)?;
+                self.driver.trim(self.stream.gpu)?;
+                ask()
+            }
+            outcome => outcome,
+        }
     }
 
     fn no_room(&self) -> AllocError {

@@ -13,7 +13,7 @@ pub(super) struct Reserved {
     pub(super) bytes: u64,
     /// Bytes per piece.
     piece: u64,
-    /// Where there is memory, from `start`, as it was put there: disjoint.
+    /// Where there is memory, from `start`, as it was put there: disjoint, in order.
     mapped: Vec<Range<u64>>,
 }
 
@@ -24,14 +24,12 @@ impl Reserved {
     }
 
     /// The whole pieces that hold `bytes` and are not there, in as few runs as
-    /// possible. O(n log n) in how often something was mapped.
+    /// possible. O(n) in how often something was mapped.
     pub(super) fn missing(&self, bytes: &Range<u64>) -> Vec<Range<u64>> {
         let (from, end) = (bytes.start / self.piece, bytes.end.div_ceil(self.piece));
         let (mut from, end) = (from * self.piece, end * self.piece);
-        let mut there: Vec<_> = self.mapped.iter().collect();
-        there.sort_unstable_by_key(|run| run.start);
         let mut missing = Vec::new();
-        for run in there {
+        for run in &self.mapped {
             if from < run.start.min(end) {
                 missing.push(from..run.start.min(end));
             }
@@ -45,7 +43,8 @@ impl Reserved {
 
     /// Notes that a run is there now.
     pub(super) fn note(&mut self, run: Range<u64>) {
-        self.mapped.push(run);
+        let before = self.mapped.partition_point(|known| known.start < run.start);
+        self.mapped.insert(before, run);
     }
 
     /// Where there is memory, as it was put there.

@@ -64,8 +64,7 @@ impl Executor {
                 let wanted = Wanted { allocation, memory, buffer, bytes, part: None };
                 if let Some(base) = self.with_room(&wanted, base) {
                     self.store.add(allocation, memory, buffer, base, bytes);
-                    self.store.grow(allocation, bytes);
-                    self.record_alloc(memory, bytes);
+                    self.note_memory(&wanted);
                 }
                 self.retire(instruction);
             }
@@ -165,9 +164,14 @@ impl Executor {
         // reserved for it.
         let provided = unsafe { self.backend.provide(wanted.memory, base, range) };
         if self.with_room(wanted, provided).is_some() {
-            self.store.grow(wanted.allocation, wanted.bytes);
-            self.record_alloc(wanted.memory, wanted.bytes);
+            self.note_memory(wanted);
         }
+    }
+
+    /// Notes memory behind the addresses of an allocation.
+    fn note_memory(&mut self, given: &Wanted) {
+        self.store.grow(given.allocation, given.bytes);
+        self.record_alloc(given.memory, given.bytes);
     }
 
     /// What a memory has given; fails the run if that is nothing.

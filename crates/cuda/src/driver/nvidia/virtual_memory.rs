@@ -28,10 +28,11 @@ fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
 /// Bytes in whose multiples memory is put behind addresses.
 pub(super) fn piece(device: sys::CUdevice) -> Result<u64, DriverError> {
     let (mut piece, properties) = (0, properties(device));
-    let least = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+    let recommended = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
     // SAFETY: both outlive the call.
-    let result =
-        unsafe { sys::cuMemGetAllocationGranularity(&raw mut piece, &raw const properties, least) };
+    let result = unsafe {
+        sys::cuMemGetAllocationGranularity(&raw mut piece, &raw const properties, recommended)
+    };
     check("cuMemGetAllocationGranularity", result)?;
     Ok(piece as u64)
 }
