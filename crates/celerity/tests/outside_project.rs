@@ -1,77 +1,77 @@
-//! A project outside of this workspace can depend on the facade: it builds, runs and computes.
+//! The project to begin with, in a place of its own: it builds with kernels for devices, runs and
+//! computes.
 //!
 //! Guards what no test inside the workspace can see: that the prelude alone is enough to write a
-//! program, and that nothing is borrowed from the workspace (features, profiles, Cargo settings).
+//! program, that nothing is borrowed from the workspace (features, profiles, Cargo settings), and
+//! that feature `cuda` needs neither a toolkit nor a driver.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const PROGRAM: &str = r#"
-use celerity::prelude::*;
-
-fn main() -> celerity::Result<()> {
-    celerity::run(|queue| {
-        let n = 64;
-        let u = queue.buffer::<f32, 2>([n, n]).named("u");
-        queue.task("fill").parallel_for([n, n], u.write(one_to_one()), move |item, u| {
-            let [y, x] = item.id();
-            *u = (100 * y + x) as f32;
-        })?;
-        let field = queue.fence(&u)?.wait()?;
-        println!("u[3, 4] = {}", field[[3, 4]]);
-        Ok(())
-    })
-}
-"#;
+const FILES: [&str; 5] =
+    ["Cargo.toml", "src/main.rs", "kernels/Cargo.toml", "kernels/build.rs", "kernels/src/lib.rs"];
 
 #[test]
-fn a_project_outside_of_the_workspace_builds_and_runs() {
+fn the_project_to_begin_with_builds_and_runs_anywhere() {
     let project = Project::new();
-    let output = project.run();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "the outside project failed:\n{errors}");
-    assert_eq!(printed.trim_end(), "u[3, 4] = 304", "stderr:\n{errors}");
+    let on_what_there_is = printed(&project.run(&[]));
+    assert!(on_what_there_is.starts_with("in the middle: "), "{on_what_there_is}");
+
+    let four_devices =
+        [("CELERITY_PLATFORM", "cpu"), ("CELERITY_NODES", "2"), ("CELERITY_DEVICES", "2")];
+    assert_eq!(printed(&project.run(&four_devices)), on_what_there_is);
 }
 
-/// A temporary Cargo project, removed when dropped.
+fn printed(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the project failed:\n{errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A copy of `template`, removed when dropped.
 struct Project {
     dir: PathBuf,
 }
 
 impl Project {
-    /// Writes the project into the system's folder for temporary files: below the workspace, Cargo
+    /// Copies the project into the system's folder for temporary files: below the workspace, Cargo
     /// would find our settings on its way up.
     fn new() -> Self {
-        let facade = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
         let dir = std::env::temp_dir().join(format!("celerity-outside-{}", std::process::id()));
-        fs::create_dir_all(dir.join("src")).unwrap();
-        fs::write(dir.join("Cargo.toml"), manifest(facade)).unwrap();
-        fs::write(dir.join("src/main.rs"), PROGRAM).unwrap();
+        for file in FILES {
+            let text = fs::read_to_string(root.join("template").join(file)).unwrap();
+            let copy = dir.join(file);
+            fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            fs::write(copy, where_celerity_is(&text, &root)).unwrap();
+        }
         // The same versions as in the workspace: they are known to work, and already downloaded.
-        fs::copy(facade.join("../../Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+        fs::copy(root.join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
         Self { dir }
     }
 
     /// Builds and runs the project; without the network where everything is already downloaded.
-    fn run(&self) -> Output {
-        let offline = self.cargo_run(&["--offline"]);
+    fn run(&self, variables: &[(&str, &str)]) -> Output {
+        let offline = self.cargo_run(&["--offline"], variables);
         let refused = String::from_utf8_lossy(&offline.stderr).contains("--offline");
-        if refused { self.cargo_run(&[]) } else { offline }
+        if refused { self.cargo_run(&[], variables) } else { offline }
     }
 
-    fn cargo_run(&self, options: &[&str]) -> Output {
+    fn cargo_run(&self, options: &[&str], variables: &[(&str, &str)]) -> Output {
         // Build results are kept between runs of this test, beside those of the workspace.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside-project");
         let mut command = Command::new(env!("CARGO"));
-        command.current_dir(&self.dir).args(["run", "--quiet", "--target-dir"]).arg(target);
-        command.args(options);
+        command.args(["run", "--quiet", "--features", "cuda", "--target-dir"]).arg(target);
+        command.args(options).current_dir(&self.dir).env_remove("RUSTFLAGS");
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("CELERITY_") {
-                command.env_remove(name);
+            let name = name.to_string_lossy();
+            if name.starts_with("CELERITY_") && !name.starts_with("CELERITY_DEVICE_RUST") {
+                command.env_remove(name.as_ref());
             }
         }
+        // Without debug information it builds faster.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false").envs(variables.iter().copied());
         command.output().expect("the Cargo that built this test can be started")
     }
 }
@@ -82,23 +82,9 @@ impl Drop for Project {
     }
 }
 
-/// The manifest of a project that knows nothing but the facade. Its own `[workspace]` keeps it
-/// outside of any workspace; without debug information it builds faster.
-fn manifest(facade: &Path) -> String {
-    format!(
-        r#"[package]
-name = "outside"
-version = "0.1.0"
-edition = "2024"
-
-[dependencies]
-celerity = {{ path = {:?} }}
-
-[profile.dev]
-debug = false
-
-[workspace]
-"#,
-        facade.display().to_string()
-    )
+/// A manifest of the template for another place; anything else as it is.
+fn where_celerity_is(text: &str, root: &Path) -> String {
+    let crates = format!("{}/crates/", root.display());
+    text.replace("\"../../crates/", &format!("\"{crates}"))
+        .replace("\"../crates/", &format!("\"{crates}"))
 }

@@ -38,8 +38,14 @@ pub(super) fn example_tests_run(workspace: &Workspace, files: &[SourceFile]) -> 
         .collect()
 }
 
+/// The manifests of packages, without those of other workspaces below this one.
 fn member_manifests(files: &[SourceFile]) -> impl Iterator<Item = &SourceFile> {
-    files.iter().filter(|file| file.path.ends_with("/Cargo.toml"))
+    let manifests = || files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
+    let others: Vec<_> = manifests()
+        .filter(|manifest| manifest.text.lines().any(|line| line.trim() == "[workspace]"))
+        .filter_map(|manifest| manifest.path.strip_suffix("Cargo.toml"))
+        .collect();
+    manifests().filter(move |manifest| !others.iter().any(|it| manifest.path.starts_with(it)))
 }
 
 fn inherits_lints(manifest: &str) -> bool {
@@ -84,6 +90,8 @@ mod tests {
         let manifests = [
             file("crates/a/Cargo.toml", "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n"),
             file("crates/b/Cargo.toml", "[dependencies]\nworkspace = true\n[lints.rust]\n"),
+            file("elsewhere/Cargo.toml", "[package]\n\n[workspace]\nmembers = [\"inner\"]\n"),
+            file("elsewhere/inner/Cargo.toml", "[package]\n"),
         ];
         let places: Vec<_> =
             lints_inherited(&manifests).into_iter().map(|violation| violation.place).collect();
