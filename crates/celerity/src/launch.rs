@@ -82,6 +82,10 @@ where
             A::run_items(bound, row, interior, &self.kernel);
         });
     }
+
+    fn is_serial(&self, chunk: &Box3) -> bool {
+        chunk.volume() <= MIN_PIECE as u64
+    }
 }
 
 impl<A, F, const K: usize> DeviceKernel for RowKernel<A, F, K>
@@ -94,6 +98,10 @@ where
         self.launch.run(chunk, memory, |bound, row, interior| unsafe {
             A::run_row(bound, row, interior, &self.kernel);
         });
+    }
+
+    fn is_serial(&self, chunk: &Box3) -> bool {
+        chunk.volume() <= MIN_PIECE as u64
     }
 }
 
@@ -171,6 +179,10 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
 }
 
 fn piece_size<const K: usize>(chunk: &Bounds<K>) -> usize {
+    // A thread outside of the pool must not ask `rayon`, which would start another pool.
+    if chunk.volume() <= MIN_PIECE {
+        return MIN_PIECE;
+    }
     let pieces = rayon::current_num_threads() * PIECES_PER_THREAD;
     (chunk.volume() / pieces).max(MIN_PIECE)
 }

@@ -198,7 +198,9 @@ impl Executor {
         self.starvation.look(now, self.lag());
         let taken = self.take_orders();
         self.issue_all();
-        let busy = completed || heard || taken;
+        // What has run at once may let a message go, or the next kernel.
+        let followed = self.follow_up();
+        let busy = completed || heard || taken || followed;
         self.watch(busy, completed || heard);
         self.record_poll();
         if busy { Activity::Busy } else { Activity::Idle }
@@ -244,6 +246,15 @@ impl Executor {
         let any = !completions.is_empty();
         completions.drain(..).for_each(|completion| self.job_completed(completion));
         self.completions = completions;
+        any
+    }
+
+    /// Issues what follows from jobs that were over as soon as they were issued.
+    fn follow_up(&mut self) -> bool {
+        let any = self.collect_completions();
+        if any {
+            self.issue_all();
+        }
         any
     }
 

@@ -22,6 +22,14 @@ pub(crate) fn mark() {
     RUNS_JOBS.set(true);
 }
 
+/// Does `work`, which is a job, on a thread that otherwise runs none.
+pub(crate) fn while_marked<R>(work: impl FnOnce() -> R) -> R {
+    let before = RUNS_JOBS.replace(true);
+    let result = work();
+    RUNS_JOBS.set(before);
+    result
+}
+
 /// Refuses to start a run from inside a job.
 ///
 /// All runs of a process share one pool: if as many kernels as it has threads
@@ -70,5 +78,7 @@ mod tests {
         let job = || assert!(matches!(refuse_inside_jobs(), Err(RunError::Start { .. })));
         start("job".to_owned(), job).unwrap().join().unwrap();
         assert_eq!(refuse_inside_jobs(), Ok(()), "the mark is the thread's own");
+        while_marked(job);
+        assert_eq!(refuse_inside_jobs(), Ok(()), "the mark is gone with the job");
     }
 }

@@ -1,6 +1,7 @@
 //! What users give the executor to run: kernels and host functions, with the
 //! memory that one chunk of them may touch. The graphs know none of this.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 use celerity_regions::{Box3, Region};
@@ -34,10 +35,20 @@ pub struct NoDeviceCode {
 
 /// A kernel that a CPU device can run: whatever the facade lowers a closure to;
 /// other devices run its [`DeviceCode`], if it has some.
-pub trait DeviceKernel: Send + Sync + 'static {
+pub trait DeviceKernel: Any + Send + Sync {
     /// Runs all items of `chunk`. Called on a thread of the process-wide pool,
-    /// so `rayon` calls inside spread over that pool. A panic ends the run.
+    /// so `rayon` calls inside spread over that pool; if it [is
+    /// serial](Self::is_serial), perhaps on the node's own. A panic ends the run.
     fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
+
+    /// Whether [`run`](Self::run) does all of `chunk` on the thread that calls it. Such
+    /// a kernel, if all of its type with as many items have been over in some
+    /// microseconds lately, is run by the node's own thread, since waking another
+    /// takes longer. Answers without `rayon`, and at once.
+    fn is_serial(&self, chunk: &Box3) -> bool {
+        let _ = chunk;
+        false
+    }
 
     /// What devices that are no CPUs run instead.
     ///

@@ -40,6 +40,10 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
         self.host.run(chunk, memory);
     }
 
+    fn is_serial(&self, chunk: &Box3) -> bool {
+        self.host.is_serial(chunk)
+    }
+
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
         self.module().map_err(Clone::clone)?;
         Ok(self)

@@ -17,9 +17,11 @@ use crate::pool::CpuPool;
 use crate::time::Clock;
 
 mod lane;
+mod pace;
 mod reports;
 
-use lane::{Lane, Place};
+use lane::{Lane, Place, Queued};
+use pace::Paces;
 use reports::{Bell, Inbox, Outbox};
 
 /// A node's CPU devices.
@@ -32,6 +34,7 @@ pub struct CpuBackend {
     bell: Arc<Bell>,
     /// By lane.
     inboxes: Vec<Inbox>,
+    paces: Paces,
 }
 
 #[derive(Default)]
@@ -67,7 +70,8 @@ impl CpuBackend {
             limit: memory.device().and(device_limit),
             ..CpuMemory::default()
         });
-        Self { layout, lanes, memories: memories.collect(), bell, inboxes }
+        let (memories, paces) = (memories.collect(), Paces::default());
+        Self { layout, lanes, memories, bell, inboxes, paces }
     }
 }
 
@@ -109,7 +113,8 @@ impl Backend for CpuBackend {
     ) {
         debug_assert!(after.is_empty(), "lanes of CPUs do not wait for each other");
         self.inboxes[lane.slot()].expect(instruction);
-        self.lanes[lane.slot()].push(job);
+        let pace = self.paces.of(&job);
+        self.lanes[lane.slot()].push(Queued { job, pace });
     }
 
     fn poll(&mut self, out: &mut Vec<Completion>) {

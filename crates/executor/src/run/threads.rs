@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::reactor::{Attention, Feeder, Machine, Reactor};
 use crate::scheduler::{Batch, Order, Scheduler};
 use crate::submission::Submission;
-use crate::threads::no_threads;
+use crate::threads::{STACK, no_threads};
 use crate::time::Time;
 
 /// Batches that may be on their way back at a time; more are dropped.
@@ -64,7 +64,8 @@ where
             reactor.discard_until_closed::<M>(count);
         }
     };
-    let thread = thread::Builder::new().name(name.to_owned());
+    // Short kernels run here, too.
+    let thread = thread::Builder::new().name(name.to_owned()).stack_size(STACK);
     thread.spawn_scoped(setting.scope, react).map_err(|error| no_threads(&error.to_string()))
 }
 

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
+use super::pace::Pace;
 use super::reports::Outbox;
 use crate::backend::Job;
 use crate::copy::copy_elements_spread;
@@ -19,8 +20,8 @@ use crate::threads;
 /// many short jobs does not keep a thread from the others.
 const BURST: usize = 16;
 
-/// Copies of at most so many bytes are made by whoever puts them on an idle lane: to wake
-/// another thread for them takes longer.
+/// Copies of at most so many bytes are made by whoever puts them on an idle lane, as short
+/// kernels are run: to wake another thread for them takes longer.
 const SHORT: u64 = 16 << 10;
 
 /// Where a lane's jobs run.
@@ -30,6 +31,13 @@ pub(super) enum Place {
     /// On a thread that starts with the first job and sleeps between jobs: for
     /// jobs that may block, which would starve the others on a shared thread.
     OwnThread,
+}
+
+/// A job on a lane.
+pub(super) struct Queued {
+    pub(super) job: Job,
+    /// Of a kernel that runs on one thread.
+    pub(super) pace: Option<Arc<Pace>>,
 }
 
 pub(super) struct Lane {
@@ -42,7 +50,7 @@ pub(super) struct Lane {
 
 #[derive(Default)]
 struct LaneState {
-    queue: VecDeque<Job>,
+    queue: VecDeque<Queued>,
     /// Whether somebody is at the queue, or will be as soon as there is a turn.
     running: bool,
     /// Whether nothing may start any more.
@@ -57,9 +65,9 @@ impl Lane {
     }
 
     /// Appends a job. One caller at a time.
-    pub(super) fn push(self: &Arc<Self>, job: Job) {
+    pub(super) fn push(self: &Arc<Self>, job: Queued) {
         let mut state = lock(&self.state);
-        if is_short(&job) && !state.running && !state.halted {
+        if job.is_short() && !state.running && !state.halted {
             state.running = true;
             drop(state);
             return self.run_here(job);
@@ -77,15 +85,15 @@ impl Lane {
     }
 
     /// Runs a job on an idle lane that has been marked as running.
-    fn run_here(&self, job: Job) {
-        self.report(|| run(job));
+    fn run_here(&self, job: Queued) {
+        self.report(|| threads::while_marked(|| job.run()));
         let next = self.take_next();
         debug_assert!(next.is_none(), "who pushes is here");
     }
 
     /// Stops after the running job; returns what has not started, to be
     /// dropped without the lane's lock.
-    pub(super) fn halt(&self) -> VecDeque<Job> {
+    pub(super) fn halt(&self) -> VecDeque<Queued> {
         let mut state = lock(&self.state);
         state.halted = true;
         self.changed.notify_all();
@@ -145,7 +153,7 @@ impl Lane {
     /// Runs the next job, if there is one.
     fn run_next(&self) -> bool {
         let Some(job) = self.take_next() else { return false };
-        self.report(|| run(job));
+        self.report(|| job.run());
         true
     }
 
@@ -154,7 +162,7 @@ impl Lane {
         if let Some(job) = self.take_next() {
             drop(job);
             self.report(|| Some(reason));
-            let _: Option<Job> = self.take_next();
+            let _: Option<Queued> = self.take_next();
         }
     }
 
@@ -170,7 +178,7 @@ impl Lane {
     }
 
     /// The next job; without one the lane goes quiet.
-    fn take_next(&self) -> Option<Job> {
+    fn take_next(&self) -> Option<Queued> {
         let mut state = lock(&self.state);
         if !state.halted
             && let Some(next) = state.queue.pop_front()
@@ -188,16 +196,26 @@ impl Lane {
     }
 }
 
-fn is_short(job: &Job) -> bool {
-    match job {
-        Job::Copy { elements, elem_size, .. } => {
-            elements.volume().saturating_mul(*elem_size) <= SHORT
+impl Queued {
+    fn is_short(&self) -> bool {
+        match &self.job {
+            Job::Copy { elements, elem_size, .. } => {
+                elements.volume().saturating_mul(*elem_size) <= SHORT
+            }
+            Job::Kernel { .. } => self.pace.as_ref().is_some_and(|pace| pace.is_short()),
+            Job::Host { .. } => false,
         }
-        Job::Kernel { .. } | Job::Host { .. } => false,
+    }
+
+    /// Runs the job, drops it, and returns what it said if any of that panicked.
+    fn run(self) -> Option<String> {
+        match self.pace {
+            Some(pace) => pace.timed(|| run(self.job)),
+            None => run(self.job),
+        }
     }
 }
 
-/// Runs a job, drops it, and returns what it said if any of that panicked.
 fn run(job: Job) -> Option<String> {
     // A job that panicked is never run again and the run stops, so nobody sees
     // what it left behind.
@@ -217,10 +235,50 @@ fn run(job: Job) -> Option<String> {
 mod tests {
     use celerity_idag::InstructionId;
 
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread::ThreadId;
+
+    use celerity_regions::Box3;
+
+    use super::super::pace::{SHORT as SHORT_KERNEL, TRIALS};
     use super::super::reports::{Bell, Inbox};
     use super::*;
     use crate::backend::{Arguments, Completion};
-    use crate::work::HostFunction;
+    use crate::work::{BoundMemory, DeviceKernel, HostFunction};
+
+    /// Tells which thread runs it, and whether that may start a run.
+    struct Tell(Sender<(ThreadId, bool)>);
+    impl DeviceKernel for Tell {
+        fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
+            let may_run = threads::refuse_inside_jobs().is_ok();
+            self.0.send((std::thread::current().id(), may_run)).unwrap();
+        }
+    }
+
+    #[test]
+    fn kernels_that_have_been_short_run_on_the_thread_that_pushes_them() {
+        let pool = CpuPool::new(1).unwrap();
+        let outbox = Outbox::new(0, Bell::new(1, Arc::new(|| {})));
+        let lane = Arc::new(Lane::new(Place::Pool(pool), outbox));
+        let (sender, runs) = channel();
+        let push = |pace: &Arc<Pace>| {
+            let arguments = Arguments::new(Box::default(), |_| None);
+            let kernel = Arc::new(Tell(sender.clone()));
+            let job = Job::Kernel { kernel, chunk: Box3::from_range([1]), arguments };
+            lane.push(Queued { job, pace: Some(pace.clone()) });
+            let seen = runs.recv().unwrap();
+            drop(wait_while(&lane.changed, lock(&lane.state), |state| state.running));
+            seen
+        };
+        let here = std::thread::current().id();
+        let pace = Arc::new(Pace::default());
+        let (thread, may_run) = push(&pace);
+        assert!(thread != here && !may_run, "nothing is known of it");
+        let pace = Arc::new(Pace::default());
+        (0..TRIALS).for_each(|_| pace.took(SHORT_KERNEL));
+        assert_eq!(push(&pace), (here, false), "a job, though on a thread of no pool");
+        assert_eq!(threads::refuse_inside_jobs(), Ok(()));
+    }
 
     #[test]
     fn a_lane_without_a_thread_fails_its_next_job() {
@@ -232,7 +290,8 @@ mod tests {
         inbox.expect(instruction);
         // As `push` leaves it when it goes for a thread.
         let mut state = lock(&lane.state);
-        state.queue.push_back(Job::Host { function, arguments });
+        let job = Job::Host { function, arguments };
+        state.queue.push_back(Queued { job, pace: None });
         state.running = true;
         drop(state);
         lane.fail_next("no threads".to_owned());

@@ -1,0 +1,122 @@
+//! Which kernels are so short that waking a thread for them takes longer than they do.
+//! Learns it from how long they took; knows neither lanes nor threads.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::backend::Job;
+use crate::window::IdMap;
+
+/// What handing a kernel to another thread and hearing of its end takes where that
+/// thread sleeps, at least.
+pub(super) const SHORT: Duration = Duration::from_micros(10);
+
+/// So many runs in a row must have been short before a kernel counts as short. Enough that
+/// a kernel which is so now and then hardly ever does.
+pub(super) const TRIALS: u32 = 4;
+
+/// How long chunks of one size have taken with one kernel.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Short runs since the last one that was not.
+    short: AtomicU32,
+}
+
+impl Pace {
+    /// Whether the next run is likely to be short.
+    pub(super) fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed) >= TRIALS
+    }
+
+    /// Runs the kernel, and learns from it.
+    pub(super) fn timed<R>(&self, run: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = run();
+        self.took(start.elapsed());
+        result
+    }
+
+    pub(super) fn took(&self, time: Duration) {
+        // Runs on several lanes may lose a count to each other, which does no harm.
+        let short = self.short.load(Ordering::Relaxed);
+        let short = if time <= SHORT { short.saturating_add(1) } else { 0 };
+        self.short.store(short, Ordering::Relaxed);
+    }
+}
+
+/// The paces of all kernels that have run on one thread. As many as a program has such
+/// kernels, times the powers of two among the sizes of their chunks.
+#[derive(Default)]
+pub(super) struct Paces(IdMap<(TypeId, u32), Arc<Pace>>);
+
+impl Paces {
+    /// That of a job; `None` if it may take any time, or uses other threads.
+    pub(super) fn of(&mut self, job: &Job) -> Option<Arc<Pace>> {
+        let Job::Kernel { kernel, chunk, .. } = job else { return None };
+        if !kernel.is_serial(chunk) {
+            return None;
+        }
+        let size = u64::BITS - chunk.volume().leading_zeros();
+        let kernel: &dyn Any = &**kernel;
+        Some(self.0.entry((kernel.type_id(), size)).or_default().clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_regions::Box3;
+
+    use super::*;
+    use crate::backend::Arguments;
+    use crate::work::{BoundMemory, DeviceKernel};
+
+    struct Serial;
+    impl DeviceKernel for Serial {
+        fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+
+        fn is_serial(&self, chunk: &Box3) -> bool {
+            chunk.volume() < 64
+        }
+    }
+
+    struct Other;
+    impl DeviceKernel for Other {
+        fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+
+        fn is_serial(&self, _: &Box3) -> bool {
+            true
+        }
+    }
+
+    fn job(kernel: impl DeviceKernel, items: usize) -> Job {
+        let arguments = Arguments::new(Box::default(), |_| None);
+        Job::Kernel { kernel: Arc::new(kernel), chunk: Box3::from_range([items]), arguments }
+    }
+
+    #[test]
+    fn launches_of_one_kernel_with_similar_sizes_share_a_pace() {
+        let mut paces = Paces::default();
+        let mut of = |job: Job| paces.of(&job);
+        let pace = of(job(Serial, 32)).expect("it is serial");
+        assert!(Arc::ptr_eq(&pace, &of(job(Serial, 63)).unwrap()));
+        assert!(!Arc::ptr_eq(&pace, &of(job(Serial, 31)).unwrap()), "half as many items");
+        assert!(!Arc::ptr_eq(&pace, &of(job(Other, 32)).unwrap()), "another kernel");
+        assert!(of(job(Serial, 64)).is_none(), "spread over other threads");
+    }
+
+    #[test]
+    fn a_kernel_is_short_after_some_short_runs_in_a_row() {
+        let pace = Pace::default();
+        for round in 0..3 {
+            for run in 0..TRIALS {
+                assert!(!pace.is_short(), "after {run} short runs, in round {round}");
+                pace.took(SHORT);
+            }
+            assert!(pace.is_short());
+            pace.took(SHORT + Duration::from_nanos(1));
+        }
+        assert!(!pace.is_short());
+    }
+}
