@@ -73,7 +73,8 @@ pub trait Communicator: Send {
     /// Stops the run on all nodes.
     fn abort(&mut self, error: &RunError);
 
-    /// What has happened, in order; `None` if nothing else has.
+    /// What has happened, in order; `None` if nothing else has. An end may look around
+    /// only when it is asked for the first time, or after a `None`.
     fn poll(&mut self) -> Option<CommEvent>;
 
     /// Whether something that this end has begun may end without anybody being
@@ -86,6 +87,12 @@ pub trait Communicator: Send {
     /// to notice what peers want.
     fn needs_polling(&self) -> bool {
         false
+    }
+
+    /// Bytes of payloads that are under way, as far as this end knows: how long what it
+    /// [waits for](Self::needs_polling) may take.
+    fn bytes_under_way(&self) -> u64 {
+        0
     }
 
     /// Whether every event wakes, so that an end which is waited for needs no

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, MessageId};
@@ -224,7 +225,7 @@ impl Executor {
         if self.communicator.wakes() {
             Attention::WhenWoken
         } else if self.communicator.needs_polling() || self.arbiter.expects_pilots() {
-            Attention::Close
+            Attention::Close(patience(self.communicator.bytes_under_way()))
         } else {
             Attention::NowAndThen
         }
@@ -505,6 +506,15 @@ impl Executor {
         self.sends.clear();
         self.in_barrier = None;
     }
+}
+
+/// How long looking at the network without rest pays while so many bytes are on their way:
+/// what is waited for comes within 200 µs or not soon, later by as much as the bytes take
+/// at 4 GB/s. What takes more than a millisecond is not much longer if it ends unnoticed
+/// for some ten microseconds.
+fn patience(bytes: u64) -> Duration {
+    let (least, most) = (Duration::from_micros(200), Duration::from_millis(1));
+    (least + Duration::from_nanos(bytes / 4)).min(least + most)
 }
 
 /// The task whose payload an instruction runs.

@@ -16,12 +16,12 @@ use crate::time::Time;
 /// spent awake, and a longer one is not.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// How long a reactor that waits for a network sleeps between two looks, once
-/// it has looked for [`PATIENCE`] without rest.
+/// How long a reactor that waits for a network sleeps between two looks, once it has
+/// looked without rest for as long as it was [asked](Attention::Close) to.
 const BEAT: Duration = Duration::from_micros(50);
 
-/// As long as a message of some hundred kilobytes takes.
-const PATIENCE: Duration = Duration::from_micros(200);
+/// A round that takes longer has moved data, even if nothing has ended with it.
+const LONG_ROUND: Duration = Duration::from_micros(20);
 
 /// How long it sleeps if it waits for nothing, but cannot be woken by peers that
 /// want something.
@@ -34,8 +34,9 @@ pub enum Attention {
     WhenWoken,
     /// Every few milliseconds: it waits for nothing, but peers may want something.
     NowAndThen,
-    /// Closely: something that it waits for may happen unnoticed.
-    Close,
+    /// Closely: something that it waits for may happen unnoticed, and if all goes well
+    /// it does within this time from the last thing that happened.
+    Close(Duration),
 }
 
 /// What a reactor drives.
@@ -143,10 +144,14 @@ impl<I: Send + 'static> Reactor<I> {
         let mut busy = start;
         while !machines.iter().all(M::is_done) {
             self.rounds.fetch_add(1, Ordering::Relaxed);
-            if self.round(machines, Time::elapsed(start)) == Activity::Busy {
-                busy = Instant::now();
-            } else if !machines.iter().all(M::is_done) {
-                self.wait(machines, start, busy);
+            let begin = Instant::now();
+            let activity = self.round(machines, Time::START + (begin - start));
+            let end = Instant::now();
+            if activity == Activity::Busy || end - begin > LONG_ROUND {
+                busy = end;
+            }
+            if activity == Activity::Idle && !machines.iter().all(M::is_done) {
+                self.wait(machines, start, (busy, end));
             }
         }
     }
@@ -176,15 +181,21 @@ impl<I: Send + 'static> Reactor<I> {
 
     /// Waits for the next message: awake at first, then asleep. Returns early if
     /// a machine has to be polled.
-    fn wait<M: Machine<Input = I>>(&self, machines: &mut [M], start: Instant, busy: Instant) {
-        let idle_since = Instant::now();
+    fn wait<M: Machine<Input = I>>(
+        &self,
+        machines: &mut [M],
+        start: Instant,
+        (busy, idle_since): (Instant, Instant),
+    ) {
         let attention = machines.iter().map(M::attention).max();
         let beat = match attention.unwrap_or(Attention::WhenWoken) {
             Attention::WhenWoken => None,
             Attention::NowAndThen => Some(SLOW_BEAT),
             // On a busy machine the process that we wait for may need this core.
-            Attention::Close if busy.elapsed() < PATIENCE => return std::thread::yield_now(),
-            Attention::Close => Some(BEAT),
+            Attention::Close(patience) if idle_since - busy < patience => {
+                return std::thread::yield_now();
+            }
+            Attention::Close(_) => Some(BEAT),
         };
         while beat != Some(BEAT) && self.channel.is_empty() && idle_since.elapsed() < SPIN {
             std::thread::yield_now();

@@ -33,6 +33,9 @@ pub struct MpiCommunicator {
     network: ManuallyDrop<Network>,
     side: SideChannel,
     events: VecDeque<CommEvent>,
+    /// Whether the last poll told something. MPI is not asked again before that has been
+    /// acted upon: the next message would wait for one more look at nothing.
+    told: bool,
     phase: Phase,
     /// Somebody here has asked for an abort.
     asked: bool,
@@ -63,7 +66,8 @@ impl MpiCommunicator {
         access: Access,
     ) -> Self {
         let (network, events) = (ManuallyDrop::new(network), VecDeque::new());
-        Self { network, side, events, phase: Phase::Open, asked: false, patience, access }
+        let (told, phase, asked) = (false, Phase::Open, false);
+        Self { network, side, events, told, phase, asked, patience, access }
     }
 
     /// Sends bytes in place of a pilot: for tests of what receivers make of it.
@@ -193,14 +197,15 @@ impl Communicator for MpiCommunicator {
     }
 
     fn poll(&mut self) -> Option<CommEvent> {
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
+        if self.events.is_empty() && !self.told {
+            while let Some(report) = self.side.poll() {
+                self.report(report);
+            }
+            self.step();
         }
-        while let Some(report) = self.side.poll() {
-            self.report(report);
-        }
-        self.step();
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        self.told = event.is_some();
+        event
     }
 
     fn needs_polling(&self) -> bool {
@@ -209,6 +214,10 @@ impl Communicator for MpiCommunicator {
             Phase::Leaving(_) => true,
             Phase::Left | Phase::Lost => false,
         }
+    }
+
+    fn bytes_under_way(&self) -> u64 {
+        self.network.transfers.bytes()
     }
 
     fn wakes(&self) -> bool {

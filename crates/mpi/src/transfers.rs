@@ -39,6 +39,8 @@ pub(crate) struct Transfers {
     limit: u64,
     slots: Vec<Option<Transfer>>,
     free: Vec<usize>,
+    /// Of all payloads in slots.
+    bytes: u64,
     datatypes: HashMap<Layout, MPI_Datatype>,
     pool: Vec<Vec<u8>>,
 }
@@ -68,7 +70,7 @@ impl Transfers {
     /// None yet. No message will have more than `limit` bytes.
     pub(crate) fn new(comm: Comm, limit: u64) -> Self {
         let (slots, free, pool) = (Vec::new(), Vec::new(), Vec::new());
-        Self { comm, limit, slots, free, datatypes: HashMap::new(), pool }
+        Self { comm, limit, slots, free, bytes: 0, datatypes: HashMap::new(), pool }
     }
 
     /// Starts a payload as messages with one tag, which MPI keeps in order.
@@ -91,6 +93,7 @@ impl Transfers {
         }
         let pieces = pieces(&elements, elem_size, self.limit);
         let open = pieces.len();
+        self.bytes += length(&ready.payload);
         self.slots[slot] = Some(Transfer { ready, way, open, bytes: 0, fault: None, copy });
         for piece in &pieces {
             let span = self.span(&memory, piece, elem_size)?;
@@ -106,6 +109,11 @@ impl Transfers {
             started(slot, request);
         }
         Ok(open)
+    }
+
+    /// Bytes of all payloads under way.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whose message a request of this slot is.
@@ -132,6 +140,7 @@ impl Transfers {
         }
         let transfer = self.slots[slot].take().expect("taken, as just seen");
         self.free.push(slot);
+        self.bytes -= length(&transfer.ready.payload);
         Ok(Some(self.finish(transfer, node)))
     }
 
@@ -165,7 +174,7 @@ impl Transfers {
         if layout.is_contiguous() || layout.run >= DIRECT_FROM {
             return (memory, None);
         }
-        let len = usize::try_from(elements.volume() * elem_size).expect("it is in memory");
+        let len = usize::try_from(length(payload)).expect("it is in memory");
         let mut copy = self.pool.pop().unwrap_or_default();
         copy.resize(len, 0);
         let target = dense(&mut copy, payload);
@@ -215,21 +224,28 @@ impl Transfers {
 
 impl Transfer {
     fn outcome(&self, node: NodeId) -> Result<(), Fault> {
-        let WirePayload { message, elements, elem_size, .. } = self.ready.payload;
-        let (from, to, expected) = (self.ready.peer, node, elements.volume() * elem_size);
-        let length = |received| {
+        let message = self.ready.payload.message;
+        let (from, to, expected) = (self.ready.peer, node, length(&self.ready.payload));
+        let wrong_length = |received| {
             Fault::from(CommunicationError::Length { from, to, message, expected, received })
         };
         match self.fault {
-            Some(code) if raw::class(code) == raw::TRUNCATED => Err(length(None)),
+            Some(code) if raw::class(code) == raw::TRUNCATED => Err(wrong_length(None)),
             Some(code) => {
                 let what = format!("{message} was lost: {}", raw::describe(code));
                 Err(CommunicationError::Network { what }.into())
             }
-            None if self.way == Way::In && self.bytes != expected => Err(length(Some(self.bytes))),
+            None if self.way == Way::In && self.bytes != expected => {
+                Err(wrong_length(Some(self.bytes)))
+            }
             None => Ok(()),
         }
     }
+}
+
+/// A payload's bytes.
+fn length(payload: &WirePayload) -> u64 {
+    payload.elements.volume() * payload.elem_size
 }
 
 /// A buffer that holds a payload's elements and nothing else.
