@@ -39,6 +39,13 @@ impl<const D: usize> Bounds<D> {
         Self { min, max }
     }
 
+    /// The box of corners that another box had, in as many dimensions or more: the law holds,
+    /// and nothing is checked.
+    #[inline]
+    pub(crate) const fn from_corners(min: [usize; D], max: [usize; D]) -> Self {
+        Self { min, max }
+    }
+
     /// The box of the given size at the origin.
     #[must_use]
     #[inline]
@@ -85,7 +92,9 @@ impl<const D: usize> Bounds<D> {
     #[must_use]
     #[inline]
     pub fn contains(&self, index: [usize; D]) -> bool {
-        (0..D).all(|dim| self.min[dim] <= index[dim] && index[dim] < self.max[dim])
+        // One comparison a dimension, by the law: what lies below `min` wraps around to more
+        // than any size.
+        (0..D).all(|dim| index[dim].wrapping_sub(self.min[dim]) < self.max[dim] - self.min[dim])
     }
 
     /// Whether all elements of `other` are elements of this box. O(D).

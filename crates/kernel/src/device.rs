@@ -13,6 +13,7 @@ use crate::item::Item;
 
 pub use crate::abi::Record;
 
+pub(crate) mod convert;
 pub(crate) mod global;
 pub(crate) mod shared;
 pub(crate) mod warp;

@@ -7,7 +7,7 @@
 //! | all others | those of musl, which `libm` is a port of: as a rule below 1 unit in the last place |
 //!
 //! `sqrt` is an instruction everywhere, `mul_add` one on devices; the others are
-//! `libm`'s code on host and device alike. They are functions, not methods: where a program
+//! `libm`'s code on host and device alike, some of them rewritten for devices, with its bits. They are functions, not methods: where a program
 //! links `std`, methods of these names are `std`'s, with bits of their own.
 //!
 //! ```
@@ -15,6 +15,8 @@
 //! assert_eq!(math::sqrt(2.25_f32), 1.5);
 //! assert_eq!(math::mul_add(2.0_f64, 3.0, 1.0), 7.0);
 //! ```
+
+mod straight;
 
 /// `f32` and `f64`; sealed.
 pub trait Float: Copy + sealed::Sealed {}
@@ -61,7 +63,7 @@ macro_rules! functions {
         )*
 
         mod sealed {
-            use super::{exact, reflected};
+            use super::{exact, straight};
 
             pub trait Sealed: Sized {
                 $(fn $name($($argument: Self),*) -> Self;)*
@@ -102,7 +104,7 @@ functions! {
     /// The nearest integer, halves away from 0.
     round(x) = libm::{roundf, round};
     /// e to the power of `x`.
-    exp(x) = libm::{expf, exp};
+    exp(x) = straight::{expf, exp};
     /// 2 to the power of `x`.
     exp2(x) = libm::{exp2f, exp2};
     /// The natural logarithm.
@@ -130,32 +132,23 @@ functions! {
     /// The error function.
     erf(x) = libm::{erff, erf};
     /// 1 less the error function, accurate also where that is close to 1.
-    erfc(x) = reflected::{erfcf, erfc};
+    erfc(x) = straight::{erfcf, erfc};
 }
 
-/// `libm`'s function, bit for bit, by way of positive arguments: it has the same long
-/// computation twice, for either sign, and the threads of a warp would go through both.
-mod reflected {
-    #[inline]
-    pub(super) fn erfcf(x: f32) -> f32 {
-        let magnitude = x.to_bits() & 0x7fff_ffff;
-        // Below 27/32 the sign matters earlier.
-        if magnitude < 0x3f58_0000 {
-            return libm::erfcf(x);
-        }
-        let positive = libm::erfcf(f32::from_bits(magnitude));
-        if x < 0.0 { 2.0 - positive } else { positive }
-    }
-
-    #[inline]
-    pub(super) fn erfc(x: f64) -> f64 {
-        let magnitude = x.to_bits() & (u64::MAX >> 1);
-        if (magnitude >> 32) < 0x3feb_0000 {
-            return libm::erfc(x);
-        }
-        let positive = libm::erfc(f64::from_bits(magnitude));
-        if x < 0.0 { 2.0 - positive } else { positive }
-    }
+/// `x as u32`, as one instruction on devices: towards 0, to the nearest `u32` if it is none, and
+/// 0 if it is not a number.
+///
+/// ```
+/// use celerity_kernel::math;
+/// assert_eq!([2.9, -1.0, 1e10, f32::NAN].map(math::to_u32), [2, 0, u32::MAX, 0]);
+/// ```
+#[must_use]
+#[inline]
+pub fn to_u32(x: f32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    return crate::device::convert::to_u32(x);
+    #[cfg(not(target_arch = "nvptx64"))]
+    return x as u32;
 }
 
 #[cfg(test)]
@@ -170,21 +163,6 @@ mod tests {
         assert_eq!(mul_add(1.0 + tiny, 1.0 - tiny, -1.0), -(tiny * tiny));
         assert_eq!(round(-2.5_f32), -3.0);
         assert_eq!(trunc(-2.5_f64), -2.0);
-    }
-
-    #[test]
-    fn the_reflected_error_function_has_the_bits_of_libm() {
-        let same = |a: u64, b: u64, at: f64| assert_eq!(a, b, "at {at:e}");
-        let near = [0x3f58_0000_u32, 0x3fa0_0000, 0x4036_db6d, 0x41e0_0000, 0x7f80_0000];
-        let near = near.into_iter().flat_map(|bits| bits - 2..=bits.min(0x7f7f_fffe) + 1);
-        for bits in (0..0x7f80_0001).step_by(9973).chain(near) {
-            for x in [f32::from_bits(bits), -f32::from_bits(bits)] {
-                same(erfc(x).to_bits().into(), libm::erfcf(x).to_bits().into(), x.into());
-                let x = f64::from(x) * 1.000_000_1;
-                same(erfc(x).to_bits(), libm::erfc(x).to_bits(), x);
-            }
-        }
-        assert!(erfc(f32::NAN).is_nan() && erfc(-f64::NAN).is_nan());
     }
 
     #[test]

@@ -64,10 +64,23 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     #[must_use]
     #[inline]
     pub fn get(&self, index: [usize; D]) -> Option<&'a T> {
-        let declared =
-            self.first.contains(index) || self.rest.iter().any(|part| part.contains(index));
+        // SAFETY: the index was declared.
+        self.is_declared(index).then(|| unsafe { self.at(index) })
+    }
+
+    #[inline]
+    fn is_declared(&self, index: [usize; D]) -> bool {
+        self.first.contains(index) || self.rest.iter().any(|part| part.contains(index))
+    }
+
+    /// The element at `index`.
+    ///
+    /// # Safety
+    /// It was declared.
+    #[inline]
+    unsafe fn at(&self, index: [usize; D]) -> &'a T {
         // SAFETY: `new`'s contract covers the elements of all boxes.
-        declared.then(|| unsafe { &*self.base.add(self.layout.position(index)) })
+        unsafe { &*self.base.add(self.layout.position(index)) }
     }
 
     /// The declared elements of one row, along the fastest dimension.
@@ -209,10 +222,12 @@ impl<T, const D: usize> Index<[usize; D]> for PartView<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
-        match self.get(index) {
-            Some(element) => element,
-            None => not_declared(&index, &self.first, self.rest),
+        // Not by way of `get`: an address that may be none is chosen, and looked at, each time.
+        if !self.is_declared(index) {
+            not_declared(&index, &self.first, self.rest);
         }
+        // SAFETY: it was declared.
+        unsafe { self.at(index) }
     }
 }
 

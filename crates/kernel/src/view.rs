@@ -284,9 +284,10 @@ impl<'a, T: Atomic, const K: usize, const D: usize> View<K> for AtomicView<'a, T
     }
 }
 
+/// The box that a launch has declared, which was one where the block was written.
 #[inline]
 fn declared<const D: usize>(block: &AccessBlock) -> Bounds<D> {
-    Bounds::new(crate::abi::first(block.part_min), crate::abi::first(block.part_max))
+    Bounds::from_corners(crate::abi::first(block.part_min), crate::abi::first(block.part_max))
 }
 
 mod sealed {

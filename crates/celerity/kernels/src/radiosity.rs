@@ -57,12 +57,14 @@ pub fn arriving(
         let way: [f32; 3] = core::array::from_fn(|axis| there[axis] - here[axis]);
         let distance2 = way[0] * way[0] + way[1] * way[1] + way[2] * way[2];
         let slant = facing(here, way) * -facing(there, way);
-        // Of a step, light crosses one patch; of its last one a part counts as whole.
-        let steps = 1 + (math::sqrt(distance2) * edge as f32) as usize;
+        // Of a step, light crosses one patch; of its last one a part counts as whole. In 32 bits,
+        // which devices round to faster.
+        let steps = 1 + math::to_u32(math::sqrt(distance2) * edge as f32) as usize;
         if slant > 0.0 && steps <= step {
+            // Asked for first, so that it is under way during the division.
+            let sent = sent(step - steps, number);
             // The area keeps close patches from getting more than was sent.
-            let factor = area * slant / (distance2 * (PI * distance2 + area));
-            light += factor * sent(step - steps, number);
+            light += area * slant / (distance2 * (PI * distance2 + area)) * sent;
         }
     }
     REFLECTED * light

@@ -146,6 +146,22 @@ fn strict_arithmetic_is_not_contracted() {
 }
 
 #[test]
+fn special_functions_look_nothing_up() {
+    // What is chosen among constants is selected, not loaded, and nothing goes through the stack.
+    let body = body("black_scholes");
+    assert!(!body.contains(".local") && !body.contains("ld.global.b32 "), "{body}");
+}
+
+#[test]
+fn indices_are_checked_and_numbers_converted_in_few_instructions() {
+    let body = body("radiosity");
+    assert!(body.contains("cvt.rzi.u32.f32"), "{body}");
+    assert!(!body.contains("cvt.rzi.u64"), "a conversion to 64 bits, which takes longer");
+    // The address of an element that may not be there would be no address of read-only memory.
+    assert!(!body.contains("ld.global.b32"), "an element is chosen before it is loaded");
+}
+
+#[test]
 fn checks_of_views_are_no_calls() {
     // With a call in it, be it never made, the driver compiles a kernel worse.
     for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul", "step_by_index"] {
