@@ -5,7 +5,7 @@
 use celerity::prelude::*;
 use celerity::{Error, Result, RunError, Subrange};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
-use celerity_example_kernels::groups::{SUMMANDS, exchange, group_sum};
+use celerity_example_kernels::groups::{CROWD, SUMMANDS, exchange, group_sum, mirror};
 use celerity_example_kernels::{faults, linear};
 
 /// One node, and two that share a GPU if need be.
@@ -58,6 +58,22 @@ fn groups_share_memory_and_meet() {
             let accesses = (sums.write(one_to_one()), values.read(one_to_one()));
             queue.task("sum").launch_groups(values.range(), SUMMANDS, accesses, group_sum)?;
             Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
+        });
+        assert_eq!(found.unwrap(), expected, "{cluster:?}");
+    }
+}
+
+#[test]
+fn a_group_may_share_more_than_48_kib() {
+    let rows: Vec<[u32; 16]> = (0..3 * CROWD as u32).map(|row| [row; 16]).collect();
+    let turned = rows.chunks(CROWD).flat_map(|group| group.iter().rev().copied());
+    let expected: Vec<_> = turned.collect();
+    for cluster in clusters() {
+        let found = cluster.run(|queue| {
+            let rows = queue.buffer_from(rows.len(), rows.clone())?;
+            let accesses = rows.read_write(one_to_one());
+            queue.task("mirror").launch_groups(rows.range(), CROWD, accesses, mirror)?;
+            Ok(queue.fence(&rows)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
     }

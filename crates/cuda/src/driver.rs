@@ -49,7 +49,7 @@ pub struct GpuInfo {
     pub capability: (u32, u32),
     /// Bytes of memory.
     pub memory: u64,
-    /// Bytes of shared memory that a block can have without asking for more.
+    /// Bytes of shared memory that a block can have, if each kernel asks for what exceeds 48 KiB.
     pub shared_memory: u64,
     /// The longest row stride, in bytes, of a strided copy.
     pub max_pitch: u64,

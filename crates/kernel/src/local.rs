@@ -17,7 +17,8 @@ use crate::atomic::{Atomic, IntegerSteps};
 /// what another item writes, or write the same value, must have a
 /// [barrier](crate::Group::barrier) in between, or get any value.
 ///
-/// A device has 48 KiB for a group at the least.
+/// A device has 48 KiB for a group at the least, newer ones more: 163 KiB of compute capability 8.0,
+/// 227 KiB of 9.0. What a device does not have is an error when a task is submitted.
 #[derive(Clone, Copy)]
 pub struct Local<'g, T, const N: usize> {
     #[cfg(not(target_arch = "nvptx64"))]

@@ -59,6 +59,19 @@ pub fn group_sum(
     *sum = partial.get(0);
 }
 
+/// Items of a group of [`mirror`].
+pub const CROWD: usize = 1024;
+
+/// Turns each run of [`CROWD`] rows of numbers around. A group shares 64 KiB: devices have that
+/// much for kernels that ask for it.
+#[kernel]
+pub fn mirror(item: NdItem<'_, 1>, row: &mut [u32; 16], rows: Local<'_, [u32; 16], { CROWD }>) {
+    let [at] = item.local_id();
+    rows.set(at, *row);
+    item.group().barrier();
+    *row = rows.get(CROWD - 1 - at);
+}
+
 /// For each item what its warp makes of the values: the sum of their eighths, the value of
 /// the next item (of the first, behind the last), and which items have an odd one, as bits.
 #[kernel]

@@ -46,6 +46,7 @@ fn kernels() -> Vec<Description> {
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
         of::<groups::exchange>(),
+        of::<groups::mirror>(),
         of::<groups::histogram>(),
         of::<linear::fill<f32>>(),
         of::<linear::fill<u32>>(),

@@ -125,8 +125,9 @@ fn groups_that_need_too_much_memory_are_refused() {
         let code = Hungry(coded(CodeSource::Ptx("step".into()), "step"), bytes);
         gpus.check(&[gpu(0)], &code, 0)
     };
-    assert_eq!(check(48 << 10), Ok(()));
-    let error = check((48 << 10) + 1).unwrap_err().to_string();
-    assert!(error.contains("kernel `step`") && error.contains("GPU 0 has 49152"), "{error}");
-    assert!(error.contains("needs 49153 bytes"), "{error}");
+    // What has to be asked for counts as well.
+    assert_eq!(check(227 << 10), Ok(()));
+    let error = check((227 << 10) + 1).unwrap_err().to_string();
+    assert!(error.contains("kernel `step`") && error.contains("GPU 0 has 232448"), "{error}");
+    assert!(error.contains("needs 232449 bytes"), "{error}");
 }

@@ -199,7 +199,7 @@ impl Driver for FakeDriver {
             name: "fake".to_owned(),
             capability: (9, 0),
             memory,
-            shared_memory: 48 << 10,
+            shared_memory: 227 << 10,
             max_pitch: memory::MAX_PITCH,
         })
     }

@@ -64,7 +64,7 @@ impl NvidiaGpu {
             ),
             memory: memory as u64,
             shared_memory: self
-                .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?
+                .attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
                 .into(),
             max_pitch: self.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)?.into(),
         })
