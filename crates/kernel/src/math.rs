@@ -16,10 +16,28 @@
 //! assert_eq!(math::mul_add(2.0_f64, 3.0, 1.0), 7.0);
 //! ```
 
+use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+use crate::abi::Scalar;
+
 mod straight;
 
-/// `f32` and `f64`; sealed.
-pub trait Float: Copy + sealed::Sealed {}
+/// `f32` and `f64`, with their arithmetic; sealed. `default()` is 0.
+pub trait Float:
+    Scalar
+    + Default
+    + PartialOrd
+    + From<f32>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + sealed::Sealed
+{
+}
 
 impl Float for f32 {}
 impl Float for f64 {}

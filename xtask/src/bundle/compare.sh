@@ -39,9 +39,9 @@ hide() {
 }
 
 # How to run variant $2 of program $1 on $3 GPUs of one process, as the array `command`; false if
-# there is none.
+# there is none. A program may be measured in two precisions, and then has two names.
 choose() {
-    local program=$1 variant=$2 gpus=$3 folder=bin
+    local program=${1%_single} variant=$2 gpus=$3 folder=bin
     hide "$gpus"
     case $variant in
         ours-*)
@@ -64,6 +64,8 @@ pose() {
         wave_sim-large) both=(--size 16384 --steps 520 --warm-up 20) mine=(--frames 0) ;;
         nbody-small) both=(--steps 3) mine=(--random 4096 --kernel group) theirs=(--bodies 4096) ;;
         nbody-large) both=(--steps 7 --warm-up 1) mine=(--random 131072 --kernel group) theirs=(--bodies 131072) ;;
+        nbody_single-small) both=(--steps 3 --precision single) mine=(--random 4096 --kernel group) theirs=(--bodies 4096) ;;
+        nbody_single-large) both=(--steps 21 --warm-up 1 --precision single) mine=(--random 131072 --kernel group) theirs=(--bodies 131072) ;;
         matmul-small) both=(--size 512 --steps 3) ;;
         matmul-large) both=(--size 8192 --steps 5 --warm-up 1) ;;
         black_scholes-small) both=(--options 100000 --steps 3) ;;
@@ -163,7 +165,7 @@ for gpus in "${@:-1 2 4}"; do
 done
 if [[ ! -x $root/baselines/bin/bandwidth ]]; then "$root/baselines/compile.sh" "$root/baselines/bin" || failed=1; fi
 
-programs=(wave_sim nbody matmul black_scholes rsim)
+programs=(wave_sim nbody nbody_single matmul black_scholes rsim)
 echo "program,variant,gpus,size,steps,seconds,rate,unit" >"$csv"
 SECONDS=0
 for ((repeat = 0; repeat < ${REPEATS:-3} && SECONDS < ${BUDGET:-150}; ++repeat)); do
@@ -171,7 +173,7 @@ for ((repeat = 0; repeat < ${REPEATS:-3} && SECONDS < ${BUDGET:-150}; ++repeat))
         echo "measurement $((repeat + 1)) on $count GPUs, after $SECONDS s"
         if [[ -x $root/baselines/bin/bandwidth ]]; then bandwidth "$count"; fi
         for program in "${programs[@]}"; do
-            if ((repeat == 0)) && [[ -x $root/baselines/bin/$program-strict ]]; then agree "$program" "$count"; fi
+            if ((repeat == 0)) && choose "$program" strict "$count"; then agree "$program" "$count"; fi
             measure "$program" "$count"
         done
     done

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run --release --example nbody -- --verify --plot orbits.png
 //! CELERITY_DEVICES=2 cargo run --release --example nbody -- --random 20000 --steps 10
+//! cargo run --release --example nbody -- --random 20000 --steps 10 --precision single
 //! ```
 //!
 //! Without options, the solar system moves through one sidereal year. The
@@ -15,24 +16,27 @@ mod orbits;
 mod stopwatch;
 #[path = "../support/mod.rs"]
 mod support;
+mod system;
+mod units;
 mod verify;
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use celerity::prelude::*;
-use celerity_example_kernels::gravity::{
-    CREW, Place, Velocity, drift, energies, kick, kick_in_groups,
-};
+use celerity_example_kernels::gravity::{drift, energies, kick, kick_in_groups};
+use celerity_kernel::Kernel as Compiled;
 use clap::{Parser, ValueEnum};
 
 use catalogue::{Body, CatalogueError, G};
 use orbits::Orbits;
 use stopwatch::{Measure, Measured, Stopwatch};
 use support::{OutputError, check_writable, progress_bar};
+use system::{Gathered, Observer, System};
+use units::{Number, Units};
 use verify::{Mismatch, SIDEREAL_YEAR};
 
 /// Steps of four hours through a sidereal year.
@@ -66,6 +70,10 @@ struct Options {
     /// there must be a whole number.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
+    /// The numbers to compute with. Single precision takes the radius of the stars' cluster and
+    /// the time in which they cross it as units, since numbers in metres and seconds are too large.
+    #[arg(long, value_enum, default_value_t = Precision::Double, requires_if("single", "random"))]
+    precision: Precision,
     /// Checks the result: against a sequential program, and whether the Earth is
     /// back at its place if a sidereal year has passed.
     #[arg(long)]
@@ -88,6 +96,14 @@ enum Kernel {
     Group,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    /// `f32`.
+    Single,
+    /// `f64`.
+    Double,
+}
+
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -108,23 +124,20 @@ struct Problem {
     steps: u64,
     /// Seconds.
     dt: f64,
+    /// What to compute in.
+    units: Units,
     /// Whether the bodies are those of the shipped catalogue.
     is_shipped: bool,
 }
 
-/// What host tasks gather on the root node.
-#[derive(Default)]
-struct Gathered {
-    places: Vec<Place>,
-    velocities: Vec<Velocity>,
-    /// The system's energy before and after, in joule.
-    energies: Vec<f64>,
-}
+impl Problem {
+    fn scaled_dt<T: Number>(&self) -> T {
+        T::nearest(self.dt / self.units.time)
+    }
 
-/// Shared between the program and its host tasks.
-struct Observer {
-    gathered: Mutex<Gathered>,
-    orbits: Option<Orbits>,
+    fn scaled_softening<T: Number>(&self) -> T {
+        T::nearest(self.softening / self.units.length)
+    }
 }
 
 struct Outcome {
@@ -136,17 +149,13 @@ struct Outcome {
     elapsed: Duration,
 }
 
-/// The buffers of a running simulation.
-struct System {
-    places: Buffer<Place, 1>,
-    velocities: Buffer<Velocity, 1>,
-    count: usize,
-    softening: f64,
-    kernel: Kernel,
-}
-
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    let options = Options::parse();
+    let result = match options.precision {
+        Precision::Single => run::<f32>(&options),
+        Precision::Double => run::<f64>(&options),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("nbody: {failure}");
@@ -155,11 +164,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: &Options) -> Result<(), Failure> {
+fn run<T: Number>(options: &Options) -> Result<(), Failure>
+where
+    kick<T>: Compiled,
+    kick_in_groups<T>: Compiled,
+    drift<T>: Compiled,
+    energies<T>: Compiled,
+{
     let problem = pose(options)?;
     options.out.iter().chain(&options.plot).try_for_each(|path| check_writable(path))?;
     let orbits = options.plot.is_some().then(|| Orbits::new(problem.bodies.len(), problem.steps));
-    let observer = Arc::new(Observer { gathered: Mutex::default(), orbits });
+    let observer = Arc::new(Observer::<T>::new(orbits));
 
     let outcome = celerity::run(|queue| simulate(queue, &problem, options, &observer))?;
     if !outcome.is_root {
@@ -189,7 +204,7 @@ fn pose(options: &Options) -> Result<Problem, Failure> {
         None => {
             let steps = options.steps.unwrap_or(DEFAULT_STEPS);
             let dt = options.dt.unwrap_or(SIDEREAL_YEAR / steps.max(1) as f64);
-            Problem { bodies, softening: 0.0, steps, dt, is_shipped }
+            Problem { bodies, softening: 0.0, steps, dt, units: Units::SI, is_shipped }
         }
         Some(count) => {
             let radius = catalogue::cluster_radius(count as usize);
@@ -198,40 +213,47 @@ fn pose(options: &Options) -> Result<Problem, Failure> {
             // A tenth of the mean distance between neighbours.
             let softening = 0.1 * radius / f64::from(count).cbrt();
             let dt = options.dt.unwrap_or(crossing / 1000.0);
-            Problem { bodies, softening, steps: options.steps.unwrap_or(100), dt, is_shipped }
+            let units = match options.precision {
+                Precision::Single => Units { length: radius, time: crossing },
+                Precision::Double => Units::SI,
+            };
+            let steps = options.steps.unwrap_or(100);
+            Problem { bodies, softening, steps, dt, units, is_shipped }
         }
     })
 }
 
 /// The program that every node runs: kick, drift, kick, with the two kicks
 /// between two drifts made one.
-fn simulate(
+fn simulate<T: Number>(
     queue: &Queue,
     problem: &Problem,
     options: &Options,
-    observer: &Arc<Observer>,
-) -> celerity::Result<Outcome> {
+    observer: &Arc<Observer<T>>,
+) -> celerity::Result<Outcome>
+where
+    kick<T>: Compiled,
+    kick_in_groups<T>: Compiled,
+    drift<T>: Compiled,
+    energies<T>: Compiled,
+{
     let mut stopwatch = Stopwatch::start(options.measure);
-    let (places, velocities) = initial_state(&problem.bodies);
-    let system = System {
-        count: places.len(),
-        places: queue.buffer_from([places.len()], places)?.named("places"),
-        velocities: queue.buffer_from([velocities.len()], velocities)?.named("velocities"),
-        softening: problem.softening,
-        kernel: options.kernel,
-    };
+    let (dt, softening) = (problem.scaled_dt::<T>(), problem.scaled_softening());
+    let half = T::nearest(0.5) * dt;
+    let system =
+        System::new(queue, problem.units.state(&problem.bodies), softening, options.kernel)?;
     system.measure_energy(queue, observer)?;
     let bar = progress_bar(problem.steps, queue.is_root());
     for step in 0..problem.steps {
         stopwatch.before_step(queue, step)?;
-        system.kick(queue, if step == 0 { 0.5 * problem.dt } else { problem.dt })?;
-        system.drift(queue, problem.dt)?;
+        system.kick(queue, if step == 0 { half } else { dt })?;
+        system.drift(queue, dt)?;
         system.observe(queue, observer, step + 1)?;
         bar.inc(1);
     }
     let elapsed = stopwatch.stop(queue)?;
     if problem.steps > 0 {
-        system.kick(queue, 0.5 * problem.dt)?;
+        system.kick(queue, half)?;
     }
     system.measure_energy(queue, observer)?;
     system.gather(queue, observer)?;
@@ -241,95 +263,15 @@ fn simulate(
     Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
-impl System {
-    fn kick(&self, queue: &Queue, dt: f64) -> celerity::Result<()> {
-        let (task, softening) = (queue.task("kick"), self.softening);
-        let (own, all) = (self.places.read(one_to_one()), self.places.read(all()));
-        let velocities = self.velocities.read_write(one_to_one());
-        match self.kernel {
-            Kernel::Row => {
-                task.launch_rows(self.count, (velocities, own, all), kick { softening, dt })?
-            }
-            Kernel::Group => {
-                let kick = kick_in_groups { softening, dt };
-                task.launch_groups(self.count, CREW, (velocities, all), kick)?
-            }
-        };
-        Ok(())
-    }
-
-    fn drift(&self, queue: &Queue, dt: f64) -> celerity::Result<()> {
-        let accesses = (self.places.read_write(one_to_one()), self.velocities.read(one_to_one()));
-        queue.task("drift").launch_rows([self.count], accesses, drift { dt })?;
-        Ok(())
-    }
-
-    /// Adds the system's energy to what is gathered.
-    fn measure_energy(&self, queue: &Queue, observer: &Arc<Observer>) -> celerity::Result<()> {
-        let contributions = queue.buffer::<f64, 1>([self.count]).named("energies");
-        let accesses = (
-            contributions.write(one_to_one()),
-            self.places.read(one_to_one()),
-            self.velocities.read(one_to_one()),
-            self.places.read(all()),
-        );
-        let energies = energies { softening: self.softening };
-        queue.task("energies").launch_rows([self.count], accesses, energies)?;
-        let observer = Arc::clone(observer);
-        queue.host_task("sum_energies").once(contributions.read(all()), move |energies| {
-            let energy = energies.as_slice().iter().sum::<f64>() / G;
-            observer.gathered.lock().expect("no host task panics").energies.push(energy);
-        })?;
-        Ok(())
-    }
-
-    /// Records where the bodies are, if the picture wants it.
-    fn observe(
-        &self,
-        queue: &Queue,
-        observer: &Arc<Observer>,
-        steps_done: u64,
-    ) -> celerity::Result<()> {
-        if observer.orbits.as_ref().is_some_and(|orbits| orbits.wants(steps_done)) {
-            let observer = Arc::clone(observer);
-            queue.host_task("observe").once(self.places.read(all()), move |places| {
-                observer.orbits.iter().for_each(|orbits| orbits.record(places.as_slice()));
-            })?;
-        }
-        Ok(())
-    }
-
-    fn gather(&self, queue: &Queue, observer: &Arc<Observer>) -> celerity::Result<()> {
-        let observer = Arc::clone(observer);
-        queue.host_task("gather").once(
-            (self.places.read(all()), self.velocities.read(all())),
-            move |(places, velocities)| {
-                let mut gathered = observer.gathered.lock().expect("no host task panics");
-                gathered.places = places.as_slice().to_vec();
-                gathered.velocities = velocities.as_slice().to_vec();
-            },
-        )?;
-        Ok(())
-    }
-}
-
-fn initial_state(bodies: &[Body]) -> (Vec<Place>, Vec<Velocity>) {
-    let place = |body: &Body| {
-        let [x, y, z] = body.position;
-        [x, y, z, G * body.mass]
-    };
-    (bodies.iter().map(place).collect(), bodies.iter().map(|body| body.velocity).collect())
-}
-
-fn final_state(problem: &Problem, gathered: &Gathered) -> String {
+fn final_state<T: Number>(problem: &Problem, gathered: &Gathered<T>) -> String {
     let states = gathered.places.iter().zip(&gathered.velocities);
     let bodies: Vec<Body> = problem
         .bodies
         .iter()
         .zip(states)
-        .map(|(body, (&[x, y, z, _], &velocity))| Body {
-            position: [x, y, z],
-            velocity,
+        .map(|(body, (place, velocity))| Body {
+            position: problem.units.metres(place),
+            velocity: problem.units.metres_per_second(velocity),
             ..body.clone()
         })
         .collect();
@@ -337,7 +279,12 @@ fn final_state(problem: &Problem, gathered: &Gathered) -> String {
     catalogue::to_csv(&format!("{seconds} s after the initial state"), &bodies)
 }
 
-fn report(problem: &Problem, gathered: &Gathered, outcome: &Outcome, measure: Measure) {
+fn report<T: Number>(
+    problem: &Problem,
+    gathered: &Gathered<T>,
+    outcome: &Outcome,
+    measure: Measure,
+) {
     let measured = Measured {
         program: "nbody",
         devices: outcome.nodes * outcome.devices,
@@ -363,24 +310,23 @@ fn report(problem: &Problem, gathered: &Gathered, outcome: &Outcome, measure: Me
     measured.print(measure, &numbers);
     if let [before, .., after] = gathered.energies[..] {
         println!(
-            "energy: {before:e} J at the start, relative drift {:.2e}",
+            "energy: {:e} J at the start, relative drift {:.2e}",
+            problem.units.joule(before),
             (after - before) / before
         );
     }
 }
 
-fn check(problem: &Problem, gathered: &Gathered) -> Result<(), Failure> {
-    let (places, velocities) = initial_state(&problem.bodies);
-    let Problem { softening, dt, steps, .. } = *problem;
-    let expected = gravity::reference(places, velocities, softening, dt, steps);
-    verify::same_state(
-        &problem.bodies,
-        (&gathered.places, &gathered.velocities),
-        (&expected.0, &expected.1),
-    )?;
+fn check<T: Number>(problem: &Problem, gathered: &Gathered<T>) -> Result<(), Failure> {
+    let start = problem.units.state(&problem.bodies);
+    let (softening, dt) = (problem.scaled_softening::<T>(), problem.scaled_dt());
+    let expected = gravity::reference(start, softening, dt, problem.steps);
+    let actual = (&gathered.places[..], &gathered.velocities[..]);
+    verify::same_state(&problem.bodies, actual, (&expected.0, &expected.1))?;
     println!("verified: every number equals that of the sequential program, bit for bit");
+    let places: Vec<_> = gathered.places.iter().map(|place| problem.units.metres(place)).collect();
     let seconds = problem.dt * problem.steps as f64;
-    match verify::earth_returned(&problem.bodies, &gathered.places, seconds, problem.is_shipped)? {
+    match verify::earth_returned(&problem.bodies, &places, seconds, problem.is_shipped)? {
         Some(where_it_is) => println!("verified: the Earth is {where_it_is}"),
         None => println!("not checked: the Earth's return, since no sidereal year has passed"),
     }

@@ -7,6 +7,7 @@ use celerity_example_kernels::gravity::Place;
 use image::{ImageFormat, Rgb, RgbImage};
 
 use crate::support::OutputError;
+use crate::units::Number;
 
 /// Pixels along each side.
 const SIDE: u32 = 1024;
@@ -38,7 +39,7 @@ impl Orbits {
     }
 
     /// Remembers an instant.
-    pub(crate) fn record(&self, places: &[Place]) {
+    pub(crate) fn record<T: Number>(&self, places: &[Place<T>]) {
         let seen = places.iter().map(from_the_pole).collect();
         self.instants.lock().expect("no recorder panics").push(seen);
     }
@@ -67,12 +68,13 @@ impl Orbits {
 }
 
 /// Turns the axes of the Earth's equator into those of the ecliptic and drops
-/// the height above it (metre).
-fn from_the_pole([x, y, z, _]: &Place) -> [f64; 2] {
+/// the height above it.
+fn from_the_pole<T: Number>(place: &Place<T>) -> [f64; 2] {
     // 84381.448″, the obliquity of the ecliptic at J2000.0 (IAU 1976).
     const OBLIQUITY: f64 = 84_381.448 / 3600.0;
+    let [x, y, z, _] = place.map(T::into);
     let (sin, cos) = OBLIQUITY.to_radians().sin_cos();
-    [*x, y * cos + z * sin]
+    [x, y * cos + z * sin]
 }
 
 fn pixel([x, y]: [f64; 2], farthest: f64) -> [i64; 2] {

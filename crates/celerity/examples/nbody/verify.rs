@@ -3,6 +3,7 @@
 use celerity_example_kernels::gravity::{Place, Velocity};
 
 use crate::catalogue::Body;
+use crate::units::Number;
 
 /// A sidereal year in seconds: 365.25636 days.
 pub(crate) const SIDEREAL_YEAR: f64 = 365.256_36 * 86_400.0;
@@ -41,14 +42,14 @@ pub(crate) enum Mismatch {
 ///
 /// # Errors
 /// The first number that differs.
-pub(crate) fn same_state(
+pub(crate) fn same_state<T: Number>(
     bodies: &[Body],
-    actual: (&[Place], &[Velocity]),
-    expected: (&[Place], &[Velocity]),
+    actual: (&[Place<T>], &[Velocity<T>]),
+    expected: (&[Place<T>], &[Velocity<T>]),
 ) -> Result<(), Mismatch> {
     for (index, body) in bodies.iter().enumerate() {
-        let numbers = |(places, velocities): (&[Place], &[Velocity])| {
-            places[index].into_iter().chain(velocities[index]).collect::<Vec<_>>()
+        let numbers = |(places, velocities): (&[Place<T>], &[Velocity<T>])| {
+            places[index].into_iter().chain(velocities[index]).map(T::into).collect::<Vec<f64>>()
         };
         let pairs = numbers(actual).into_iter().zip(numbers(expected));
         if let Some((actual, expected)) =
@@ -61,7 +62,7 @@ pub(crate) fn same_state(
 }
 
 /// Checks that the Earth is back where it was, seen from the Sun, and in the
-/// shipped catalogue (`is_shipped`) also where DE430 says. Both distances in
+/// shipped catalogue (`is_shipped`) also where DE430 says. Places in metres, both distances in
 /// kilometres, or `None` if `seconds` is not a sidereal year or there is no Sun
 /// or Earth.
 ///
@@ -69,7 +70,7 @@ pub(crate) fn same_state(
 /// The Earth is too far off.
 pub(crate) fn earth_returned(
     bodies: &[Body],
-    places: &[Place],
+    places: &[[f64; 3]],
     seconds: f64,
     is_shipped: bool,
 ) -> Result<Option<String>, Mismatch> {

@@ -39,10 +39,14 @@ fn kernels() -> Vec<Description> {
         of::<faults::turn>(),
         of::<finance::draw_contracts>(),
         of::<finance::black_scholes>(),
-        of::<gravity::kick>(),
-        of::<gravity::kick_in_groups>(),
-        of::<gravity::drift>(),
-        of::<gravity::energies>(),
+        of::<gravity::kick<f32>>(),
+        of::<gravity::kick<f64>>(),
+        of::<gravity::kick_in_groups<f32>>(),
+        of::<gravity::kick_in_groups<f64>>(),
+        of::<gravity::drift<f32>>(),
+        of::<gravity::drift<f64>>(),
+        of::<gravity::energies<f32>>(),
+        of::<gravity::energies<f64>>(),
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
         of::<groups::exchange>(),
@@ -103,7 +107,7 @@ fn rows_are_moved_as_vectors_of_sixteen_bytes() {
 
 #[test]
 fn what_is_only_read_goes_through_the_read_only_cache() {
-    for entry in ["wave_step", "kick", "multiply", "saxpy_f64"] {
+    for entry in ["wave_step", "kick_f64", "multiply", "saxpy_f64"] {
         assert!(body(entry).contains("ld.global.nc."), "{entry}");
     }
 }
@@ -132,7 +136,7 @@ fn updates_are_single_instructions_within_one_device() {
 #[test]
 #[cfg(feature = "fast")]
 fn fast_arithmetic_is_contracted_and_approximate() {
-    for entry in ["wave_step", "kick", "multiply", "matmul", "saxpy_f32"] {
+    for entry in ["wave_step", "kick_f64", "multiply", "matmul", "saxpy_f32"] {
         assert!(body(entry).contains("fma."), "{entry} has nothing fused");
     }
     assert!(body("black_scholes").contains(".approx."), "nothing is approximate");
@@ -141,7 +145,7 @@ fn fast_arithmetic_is_contracted_and_approximate() {
 #[test]
 #[cfg(not(feature = "fast"))]
 fn strict_arithmetic_is_not_contracted() {
-    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul", "saxpy_f32"] {
+    for entry in ["wave_step", "wave_step_row", "kick_f64", "multiply", "matmul", "saxpy_f32"] {
         assert!(!body(entry).contains("fma."), "{entry} has fused what the source keeps apart");
     }
 }
@@ -165,7 +169,7 @@ fn indices_are_checked_and_numbers_converted_in_few_instructions() {
 #[test]
 fn checks_of_views_are_no_calls() {
     // With a call in it, be it never made, the driver compiles a kernel worse.
-    for entry in ["wave_step", "wave_step_row", "kick", "multiply", "matmul", "step_by_index"] {
+    for entry in ["wave_step", "wave_step_row", "kick_f64", "multiply", "matmul", "step_by_index"] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
     }
 }

@@ -84,7 +84,7 @@ fn instances_of_generic_kernels_are_values() {
 fn bodies_attract_each_other() {
     let places = [[0.0, 0.0, 0.0, 1.0], [2.0, 0.0, 0.0, 1.0]];
     let mut velocities = [[0.0; 3]; 2];
-    let kick = gravity::kick { softening: 0.0, dt: 1.0 };
+    let kick = gravity::kick::new(0.0, 1.0);
     let views = (&mut velocities[..], &places[..], WholeView::new(&places, [2]));
     kick.row(Row::new([0], 2, [2]), views);
     assert_eq!(velocities, [[0.25, 0.0, 0.0], [-0.25, 0.0, 0.0]]);
