@@ -24,6 +24,7 @@ use crate::gpus::{Gpus, Links};
 use crate::memory::{DeviceMemory, PinnedPool};
 use crate::transfer::{self, Array};
 
+mod entries;
 mod lane;
 mod queue;
 mod reports;
@@ -53,6 +54,10 @@ pub struct CudaConfig {
     /// Jobs that are seen to end together, at most. With 1, the job that a fault
     /// belongs to is always known; with more, kernels cost less.
     pub batch: usize,
+    /// How long a batch that is not full waits for more jobs, after the last one, while
+    /// an earlier batch runs on its lane: longer than it takes to launch one. A node
+    /// with several GPUs does not wait.
+    pub lull: Duration,
     /// How long a GPU's thread looks for work and for ends of jobs without a
     /// break. To wake it takes up to 200 µs on virtual machines.
     pub spin: Duration,
@@ -66,6 +71,7 @@ impl Default for CudaConfig {
             lane_waits: true,
             growing: 8 << 20..1 << 40,
             batch: 16,
+            lull: Duration::from_micros(10),
             spin: Duration::from_millis(1),
         }
     }

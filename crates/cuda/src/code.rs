@@ -179,13 +179,23 @@ impl CodeLoader {
 
     /// What to launch.
     pub(crate) fn entry(&self, gpu: Gpu, code: &dyn DeviceCode) -> Result<Entry, CodeError> {
+        self.with_entry(gpu, code, Clone::clone)
+    }
+
+    /// Looks at what to launch.
+    fn with_entry<T>(
+        &self,
+        gpu: Gpu,
+        code: &dyn DeviceCode,
+        look: impl FnOnce(&Entry) -> T,
+    ) -> Result<T, CodeError> {
         let unit = self.unit(code.module());
         let loaded = unit.loaded[gpu.slot()].get_or_init(|| self.load(&unit, gpu));
         let loaded = loaded.as_ref().map_err(Clone::clone)?;
         let name = code.entry();
         let mut entries = lock(&loaded.entries);
         if let Some((_, known)) = entries.iter().find(|(known, _)| **known == *name) {
-            return Ok(known.clone());
+            return Ok(look(known));
         }
         let function = self.driver.function(loaded.module, name);
         let function = function.map_err(|error| missing(&unit.module, name, gpu, error))?;
@@ -194,8 +204,9 @@ impl CodeLoader {
             parameter_bytes.map_err(|error| load_error(&unit.module, gpu, error))?;
         let (record, panics) = (loaded.record, loaded.panics.clone());
         let entry = Entry { function, parameter_bytes, record, panics };
-        entries.push((name.into(), entry.clone()));
-        Ok(entry)
+        let seen = look(&entry);
+        entries.push((name.into(), entry));
+        Ok(seen)
     }
 
     /// See [`Gpus::check`](crate::Gpus::check).
@@ -205,7 +216,9 @@ impl CodeLoader {
         code: &dyn DeviceCode,
         accesses: usize,
     ) -> Result<(), CodeError> {
-        let Some(expected) = self.entry(gpu, code)?.parameter_bytes else { return Ok(()) };
+        // Not a copy of it: the panic record is counted on the thread of the GPU.
+        let expected = self.with_entry(gpu, code, |entry| entry.parameter_bytes)?;
+        let Some(expected) = expected else { return Ok(()) };
         let region = Region::empty();
         let base = BasePtr::dangling().as_ptr();
         let nothing = BoundMemory { base, extent: Box3::EMPTY, region: &region };

@@ -110,9 +110,19 @@ pub struct Launch {
 
 /// The parameters of a launch, laid out one after another, each at a multiple of
 /// its alignment: what the driver takes as one block.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
     bytes: Vec<u8>,
+}
+
+/// What a chunk and three or four views take: one allocation for most kernels.
+const USUAL_BYTES: usize = 256;
+
+impl Default for Parameters {
+    /// None, with room for those of most kernels.
+    fn default() -> Self {
+        Self { bytes: Vec::with_capacity(USUAL_BYTES) }
+    }
 }
 
 impl Parameters {

@@ -43,6 +43,11 @@ impl Lanes {
         gpus.map(|gpu| Lane::new(driver, gpu).map(Mutex::new)).collect::<Result<_, _>>().map(Self)
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn lock(&self, lane: usize) -> MutexGuard<'_, Lane> {
         // What panics in here has not begun to change the lane.
         self.0[lane].lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,9 +135,11 @@ impl Lane {
         Behind::Later
     }
 
-    /// Notes a job that has been put on the stream.
-    pub(super) fn started(&mut self, job: Job) {
+    /// Notes a job that has been put on the stream; returns how many have no event
+    /// behind them.
+    pub(super) fn started(&mut self, job: Job) -> usize {
         self.open.push(job);
+        self.open.len()
     }
 
     /// How many jobs have no event behind them.
@@ -144,6 +151,11 @@ impl Lane {
     pub(super) fn seal(&mut self, event: Event, timing: Option<JobTiming>) {
         let jobs = std::mem::take(&mut self.open);
         self.batches.push_back(Batch { event, jobs, timing });
+    }
+
+    /// Whether no event is left to be seen.
+    pub(super) fn is_all_open(&self) -> bool {
+        self.batches.is_empty()
     }
 
     pub(super) fn is_empty(&self) -> bool {

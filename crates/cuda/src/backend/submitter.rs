@@ -2,7 +2,10 @@
 //! sees them end.
 //!
 //! An event costs about half of what a kernel does, so there is one for each
-//! batch of jobs, behind the last that is there when no more are waiting.
+//! batch of jobs. A batch ends when it is full, when no more jobs wait and nothing
+//! before it is left to be seen, or when no job has come for some microseconds: jobs
+//! that trickle in as fast as they can be launched share events, too. With several
+//! GPUs it ends as soon as no more jobs wait, since another GPU may wait for its event.
 //!
 //! Ends are looked for without a break for a short time, then between naps that
 //! grow with the wait, so that seeing an end takes a small part of what the job
@@ -22,6 +25,7 @@ use celerity_idag::InstructionId;
 use celerity_regions::Box3;
 use crossbeam::channel::Receiver;
 
+use super::entries::Entries;
 use super::lane::{Behind, Ended, Job, JobTiming, Jobs, Lane, Lanes};
 use super::lanes_per_device;
 use super::queue::{Message, Order, Setup, Work};
@@ -53,6 +57,7 @@ pub(super) struct Submitter {
     gpu: Gpu,
     batch: usize,
     spin: Duration,
+    lull: Duration,
     /// Of all GPUs of the node.
     lanes: Arc<Lanes>,
     /// Those of this GPU.
@@ -69,6 +74,12 @@ pub(super) struct Submitter {
     timer: Option<Timer>,
     /// When something has happened last.
     stirred: Instant,
+    /// When a job has come last.
+    fed: Instant,
+    /// Jobs that were started since ends were looked for.
+    unseen: usize,
+    /// Entry points that have been launched here.
+    entries: Entries,
 }
 
 impl Submitter {
@@ -80,6 +91,7 @@ impl Submitter {
             gpu: devices[device],
             batch: config.batch.max(1),
             spin: config.spin,
+            lull: config.lull,
             lanes: (*lanes).clone(),
             own: first..first + lanes_per_device(),
             held: None,
@@ -89,6 +101,9 @@ impl Submitter {
             stopping: false,
             timer: None,
             stirred: Instant::now(),
+            fed: Instant::now(),
+            unseen: 0,
+            entries: Entries::default(),
         }
     }
 
@@ -97,7 +112,9 @@ impl Submitter {
         drop(self.driver().adopt_thread(self.gpu));
         while !(self.stopping && self.held.is_none() && self.is_empty()) {
             let taken = self.take_messages();
-            let ended = self.collect();
+            self.seal_ripe(taken);
+            // While jobs come, a look costs time in which one could be launched.
+            let ended = (!taken || self.unseen >= self.batch) && self.collect();
             if taken || ended {
                 self.stirred = Instant::now();
             } else if self.stirred.elapsed() < self.spin {
@@ -122,7 +139,7 @@ impl Submitter {
         self.own.clone().all(|lane| self.lane(lane).is_empty())
     }
 
-    /// Takes what is there, up to a batch, and puts events behind it.
+    /// Takes what is there, up to a batch.
     fn take_messages(&mut self) -> bool {
         let held = self.held.take();
         let mut any = false;
@@ -138,8 +155,21 @@ impl Submitter {
             any = true;
             self.take(message);
         }
-        self.own.clone().for_each(|lane| self.seal(lane, None));
         any
+    }
+
+    /// Ends the batches that are not worth waiting for more jobs.
+    fn seal_ripe(&mut self, taken: bool) {
+        if taken {
+            self.fed = Instant::now();
+        }
+        let is_alone = self.own.len() == self.lanes.count();
+        let all = !is_alone || !taken && self.fed.elapsed() >= self.lull;
+        for lane in self.own.clone() {
+            if all || self.lane(lane).is_all_open() {
+                self.seal(lane, None);
+            }
+        }
     }
 
     fn take(&mut self, message: Message) {
@@ -181,8 +211,9 @@ impl Submitter {
         });
         match outcome {
             Ok(panics) => {
-                self.lane(lane).started(Job { instruction, panics });
-                if timing.is_some() {
+                self.unseen += 1;
+                let open = self.lane(lane).started(Job { instruction, panics });
+                if timing.is_some() || open >= self.batch {
                     self.seal(lane, timing);
                 }
             }
@@ -222,7 +253,7 @@ impl Submitter {
     }
 
     /// Puts a job on a stream, and tells where it records its panics.
-    fn perform(&self, stream: Stream, work: Work) -> Result<Option<Arc<PanicRecord>>, String> {
+    fn perform(&mut self, stream: Stream, work: Work) -> Result<Option<Arc<PanicRecord>>, String> {
         match work {
             Work::Kernel { kernel, chunk, arguments } => {
                 self.launch(stream, &*kernel, &chunk, &arguments.bind())
@@ -232,14 +263,14 @@ impl Submitter {
     }
 
     fn launch(
-        &self,
+        &mut self,
         stream: Stream,
         kernel: &dyn DeviceKernel,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Option<Arc<PanicRecord>>, String> {
         let code = kernel.device_code().map_err(|error| error.to_string())?;
-        let entry = self.gpus.code().entry(self.gpu, code).map_err(|error| error.to_string())?;
+        let entry = self.entries.get(&self.gpus, self.gpu, code)?;
         let launch = code
             .launch(chunk, memory)
             .map_err(|error| format!("kernel `{}` cannot be launched: {error}", code.entry()))?;
@@ -313,6 +344,7 @@ impl Submitter {
     /// Reports what has ended.
     fn collect(&mut self) -> bool {
         let mut any = false;
+        self.unseen = 0;
         for lane in self.own.clone() {
             loop {
                 let polled = self.lane(lane).poll(self.driver());

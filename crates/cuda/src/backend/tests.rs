@@ -15,7 +15,7 @@ use celerity_tdag::BufferId;
 
 use super::*;
 use crate::coded::Coded;
-use crate::driver::FakeDriver;
+use crate::driver::{FakeCounts, FakeDriver};
 use crate::panics::tests::{PANICKING, panicking};
 
 mod joins;
@@ -200,6 +200,36 @@ fn jobs_of_a_lane_share_events() {
     assert!(after.records - before.records >= 10, "batches have a bound");
     let order: Vec<_> = node.done.iter().map(|completion| completion.instruction).collect();
     assert!(order.is_sorted(), "one lane keeps its order");
+}
+
+#[test]
+fn jobs_that_trickle_in_share_events_while_another_runs() {
+    for (devices, records) in [(1, 2), (2, 10)] {
+        let config = CudaConfig { lull: Duration::MAX, ..CudaConfig::default() };
+        let fake = FakeDriver::new(usize::from(devices), 1 << 20);
+        let mut node = Node::new(fake, devices, &config);
+        let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
+        let job = node.job("increment", 1, base);
+        node.issue(0, job);
+        node.finish();
+        node.fake.pause();
+        let before = node.fake.counts();
+        for launches in 1..=10 {
+            let job = node.job("increment", 1, base);
+            node.issue(0, job);
+            // Each is on the GPU, and its event, if it gets one, before the next comes.
+            let recorded = if devices == 1 { 1 } else { launches };
+            let wanted = (before.launches + launches, before.records + recorded);
+            let counted = |counts: FakeCounts| (counts.launches, counts.records);
+            while counted(node.fake.counts()) != wanted {
+                std::thread::yield_now();
+            }
+        }
+        node.fake.resume();
+        node.finish();
+        let after = node.fake.counts();
+        assert_eq!(after.records - before.records, records, "{devices} devices");
+    }
 }
 
 #[test]

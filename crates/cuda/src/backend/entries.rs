@@ -1,0 +1,42 @@
+//! The entry points that a GPU's thread has launched, found without a lock: whoever
+//! submits kernels looks into the shared table at the same time.
+
+use std::sync::Arc;
+
+use celerity_executor::{CodeModule, DeviceCode};
+
+use crate::code::Entry;
+use crate::driver::Gpu;
+use crate::gpus::Gpus;
+
+/// A program has few: looking through them is faster than a map.
+#[derive(Default)]
+pub(super) struct Entries(Vec<Known>);
+
+struct Known {
+    module: Arc<CodeModule>,
+    name: Box<str>,
+    entry: Entry,
+}
+
+impl Entries {
+    /// What to launch.
+    ///
+    /// # Errors
+    /// As the shared table says.
+    pub(super) fn get(
+        &mut self,
+        gpus: &Gpus,
+        gpu: Gpu,
+        code: &dyn DeviceCode,
+    ) -> Result<Entry, String> {
+        let (module, name) = (code.module(), code.entry());
+        let is_wanted = |known: &&Known| Arc::ptr_eq(&known.module, module) && *known.name == *name;
+        if let Some(known) = self.0.iter().find(is_wanted) {
+            return Ok(known.entry.clone());
+        }
+        let entry = gpus.code().entry(gpu, code).map_err(|error| error.to_string())?;
+        self.0.push(Known { module: module.clone(), name: name.into(), entry: entry.clone() });
+        Ok(entry)
+    }
+}
