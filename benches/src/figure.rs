@@ -1,4 +1,4 @@
-//! Curves over a number of nodes, as SVG pictures. Knows nothing of what they stand for.
+//! Curves over a number of nodes or GPUs, as SVG pictures. Knows nothing of what they stand for.
 
 use std::io;
 use std::ops::Range;
@@ -11,33 +11,67 @@ pub use plotters::style::RGBColor;
 /// A line with a mark at each point.
 #[derive(Clone, Debug)]
 pub struct Curve<'a> {
-    /// What it shows.
+    /// What it shows; without one, the legend does not name it.
     pub label: &'a str,
     /// Its colour.
     pub color: RGBColor,
     /// Whether points are drawn as discs, not as rings.
     pub filled: bool,
-    /// Nodes and microseconds, in order.
+    /// What stands on the two axes, in order.
     pub points: Vec<(f64, f64)>,
 }
 
 /// Both axes are logarithmic.
 #[derive(Clone, Debug)]
 pub struct Axes<'a> {
-    /// The most nodes, a power of two.
-    pub nodes: u32,
-    /// The ends of the vertical axis, in microseconds.
-    pub micros: Range<f64>,
+    /// What is counted on the horizontal axis.
+    pub counted: &'a str,
+    /// The most of these, a power of two.
+    pub most: u32,
+    /// The ends of the vertical axis.
+    pub values: Range<f64>,
     /// What the vertical axis shows.
     pub title: &'a str,
+    /// What its values are.
+    pub unit: Unit,
+}
+
+/// What the values of a vertical axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Times.
+    Micros,
+    /// Parts of something, around 1.
+    Parts,
+}
+
+impl Unit {
+    /// Where an axis with these ends is marked.
+    fn marks(self, ends: &Range<f64>) -> Vec<f64> {
+        let mut marks: Vec<f64> = match self {
+            Self::Micros => (-1..=6).map(|decades| 10f64.powi(decades)).collect(),
+            Self::Parts => vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
+        };
+        // Others would be drawn beside the axis.
+        marks.retain(|mark| ends.contains(mark));
+        marks
+    }
+
+    fn text(self, value: f64) -> String {
+        match self {
+            Self::Micros => duration(value),
+            Self::Parts => format!("{value:.1}"),
+        }
+    }
 }
 
 /// Colours that go together.
-pub const COLORS: [RGBColor; 4] = [
+pub const COLORS: [RGBColor; 5] = [
     RGBColor(0xb2, 0x18, 0x2b),
     RGBColor(0x21, 0x66, 0xac),
     RGBColor(0x1b, 0x78, 0x37),
     RGBColor(0x76, 0x2a, 0x83),
+    RGBColor(0xe0, 0x82, 0x14),
 ];
 
 const SIZE: (u32, u32) = (800, 520);
@@ -61,16 +95,16 @@ fn draw_on(
     curves: &[Curve<'_>],
 ) -> Result<(), DrawingAreaErrorKind<io::Error>> {
     area.fill(&WHITE)?;
-    let doublings = 0..=axes.nodes.ilog2();
-    let nodes: Vec<f64> = doublings.map(|doublings| f64::from(1 << doublings)).collect();
-    let durations: Vec<f64> = (-1..=6).map(|decades| 10f64.powi(decades)).collect();
+    let Axes { counted, most, ref values, title, unit } = *axes;
+    let doublings = 0..=most.ilog2();
+    let counts: Vec<f64> = doublings.map(|doublings| f64::from(1 << doublings)).collect();
     let mut chart = ChartBuilder::on(area)
         .margin(16)
         .x_label_area_size(48)
         .y_label_area_size(76)
         .build_cartesian_2d(
-        (0.9..1.12 * f64::from(axes.nodes)).log_scale().with_key_points(nodes),
-        axes.micros.clone().log_scale().with_key_points(durations),
+        (0.9..1.12 * f64::from(most)).log_scale().with_key_points(counts),
+        values.clone().log_scale().with_key_points(unit.marks(values)),
     )?;
     let text = ("sans-serif", 16).into_font().color(&BLACK);
     chart
@@ -79,10 +113,10 @@ fn draw_on(
         .bold_line_style(BLACK.mix(0.12))
         .x_labels(16)
         .y_labels(16)
-        .x_label_formatter(&|nodes| format!("{nodes}"))
-        .y_label_formatter(&|micros| duration(*micros))
-        .x_desc("nodes")
-        .y_desc(axes.title)
+        .x_label_formatter(&|count| format!("{count}"))
+        .y_label_formatter(&|value| unit.text(*value))
+        .x_desc(counted)
+        .y_desc(title)
         .label_style(text.clone())
         .axis_desc_style(text.clone())
         .draw()?;
@@ -91,13 +125,13 @@ fn draw_on(
         let disc = || Circle::new((0, 0), 4, curve.color.filled());
         // A disc without an inside is a ring.
         let inside = || Circle::new((0, 0), if curve.filled { 0 } else { 2 }, WHITE.filled());
-        chart
-            .draw_series(LineSeries::new(curve.points.iter().copied(), line))?
-            .label(curve.label)
-            .legend(move |(x, y)| {
+        let drawn = chart.draw_series(LineSeries::new(curve.points.iter().copied(), line))?;
+        if !curve.label.is_empty() {
+            drawn.label(curve.label).legend(move |(x, y)| {
                 let sample = PathElement::new([(-12, 0), (12, 0)], line);
                 EmptyElement::at((x + 12, y)) + sample + disc() + inside()
             });
+        }
         let marks = curve.points.iter().map(|&point| EmptyElement::at(point) + disc() + inside());
         chart.draw_series(marks)?;
     }
@@ -135,10 +169,15 @@ mod tests {
             points: vec![(1.0, 3.0), (1024.0, 2e5)],
         };
         let curves = [curve("one", COLORS[0], true), curve("other", COLORS[1], false)];
-        let axes = Axes { nodes: 1024, micros: 0.5..1e6, title: "time" };
+        let (counted, values, title) = ("nodes", 0.5..1e6, "time");
+        let axes = Axes { counted, most: 1024, values, title, unit: Unit::Micros };
         let picture = draw(&axes, &curves).unwrap();
         for word in ["one", "other", "time", "nodes", "1024", "1 µs", "100 ms"] {
             assert!(picture.contains(word), "{word}");
         }
+        let axes = Axes { counted: "GPUs", most: 4, values: 0.2..2.0, unit: Unit::Parts, ..axes };
+        let picture = draw(&axes, &curves[..1]).unwrap();
+        assert!(["GPUs", "0.5", "1.0"].iter().all(|word| picture.contains(word)), "{picture}");
+        assert!(!picture.contains("µs"), "{picture}");
     }
 }

@@ -15,6 +15,7 @@ mod tally;
 mod test;
 mod testkit;
 mod tidy;
+mod timeline;
 mod workspace;
 
 use std::process::ExitCode;
@@ -89,11 +90,16 @@ enum Command {
         #[arg(long)]
         mpi: bool,
     },
+    /// Draw what the bundle's `compare.sh` has measured as a picture (SVG): how programs scale with GPUs.
+    #[command(disable_help_flag = true)]
+    GpuFigure(Options),
+    /// Draw a trace as a picture (SVG): a row per thread and lane, a colour per kind of work.
+    Timeline(timeline::Options),
     /// Print what the schedules of well-known programs cost per step: a table for docs.
     Quality,
 }
 
-/// Options of a program of the testkit; `--help` lists them.
+/// Options of a program of another package; `--help` lists them.
 #[derive(clap::Args)]
 struct Options {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTION")]
@@ -124,6 +130,8 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),
         Command::Check(given) => testkit::run(&workspace, Program::Check, &given.options),
         Command::Graph(given) => testkit::run(&workspace, Program::Graph, &given.options),
+        Command::GpuFigure(given) => testkit::run(&workspace, Program::GpuFigure, &given.options),
+        Command::Timeline(options) => timeline::run(&options),
         Command::Quality => testkit::run(&workspace, Program::Quality, &[]),
     }
 }

@@ -1,4 +1,5 @@
-//! Programs of the testkit under one roof: `cargo xtask sim`, `check`, `graph` and `quality`.
+//! Programs of other packages under one roof: `cargo xtask sim`, `check`, `graph` and `quality` of
+//! the testkit, `gpu-figure` of the benchmarks.
 //!
 //! Owns how they are started. They are built in release mode by Cargo, so that this crate depends
 //! on none of ours; what their options mean is their own business.
@@ -7,7 +8,9 @@ use crate::error::Error;
 use crate::runner::describe;
 use crate::workspace::{Workspace, cargo};
 
-/// A program of the testkit.
+const TESTKIT: &str = "celerity-testkit";
+
+/// A program of the testkit or of the benchmarks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Program {
     /// Simulates clusters.
@@ -18,6 +21,8 @@ pub(crate) enum Program {
     Graph,
     /// Prints what schedules cost.
     Quality,
+    /// Draws how programs scale with GPUs.
+    GpuFigure,
 }
 
 /// Builds and runs `program` in the foreground; `false` if it ended with a failure.
@@ -29,16 +34,17 @@ pub(crate) fn run(
     program: Program,
     arguments: &[String],
 ) -> Result<bool, Error> {
-    let name = match program {
-        Program::Sim => "sim",
-        Program::Check => "check",
-        Program::Graph => "graph",
-        Program::Quality => "quality",
+    let (package, name) = match program {
+        Program::Sim => (TESTKIT, "sim"),
+        Program::Check => (TESTKIT, "check"),
+        Program::Graph => (TESTKIT, "graph"),
+        Program::Quality => (TESTKIT, "quality"),
+        Program::GpuFigure => ("celerity-benches", "gpu_figure"),
     };
     // Not in the workspace's folder: files on the command line are relative to the user's.
     let manifest = workspace.root.join("Cargo.toml");
     let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "-p", "celerity-testkit", "--bin", name]);
+    command.args(["run", "--quiet", "--release", "-p", package, "--bin", name]);
     command.arg("--manifest-path").arg(manifest).arg("--").args(arguments);
     let status = command.status();
     let status = status.map_err(|source| Error::Start { program: describe(&command), source })?;

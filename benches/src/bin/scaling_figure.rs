@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-use celerity_benches::figure::{self, Axes, COLORS, RGBColor};
+use celerity_benches::figure::{self, Axes, COLORS, RGBColor, Unit};
 use clap::Parser;
 use plotters::drawing::DrawingAreaErrorKind;
 use serde_json::Value;
@@ -134,7 +134,13 @@ fn draw(curves: Vec<(&Curve, Vec<Point>)>) -> Result<String, Error> {
         figure::Curve { label, color, filled, points }
     };
     let curves: Vec<_> = curves.into_iter().map(curve).collect();
-    let axes = Axes { nodes: 1024, micros: 0.5..1e6, title: "scheduling time per task" };
+    let axes = Axes {
+        counted: "nodes",
+        most: 1024,
+        values: 0.5..1e6,
+        title: "scheduling time per task",
+        unit: Unit::Micros,
+    };
     Ok(figure::draw(&axes, &curves)?)
 }
 

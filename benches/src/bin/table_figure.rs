@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-use celerity_benches::figure::{Axes, COLORS, Curve, draw};
+use celerity_benches::figure::{Axes, COLORS, Curve, Unit, draw};
 use clap::Parser;
 use plotters::drawing::DrawingAreaErrorKind;
 
@@ -61,8 +61,9 @@ fn run(options: &Options) -> Result<(), Error> {
     let least = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let most = points().map(|point| point.1).fold(0.0, f64::max);
     // Room for the legend above the curves.
-    let micros = least / 2.0..most * (most / least).powf(0.1 * curves.len() as f64).max(4.0);
-    let axes = Axes { nodes: nodes as u32, micros, title };
+    let values = least / 2.0..most * (most / least).powf(0.1 * curves.len() as f64).max(4.0);
+    let (counted, most, unit) = ("nodes", nodes as u32, Unit::Micros);
+    let axes = Axes { counted, most, values, title, unit };
     fs::write(figure, draw(&axes, &curves)?).map_err(at(figure))
 }
 
