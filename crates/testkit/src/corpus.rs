@@ -17,6 +17,8 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("rsim", rsim(9, steps)),
         ("matmul", matmul(6, steps)),
         ("jacobi", jacobi([8, 6], steps)),
+        ("black_scholes", black_scholes(10, steps)),
+        ("kernel_cost", kernel_cost([7, 5], steps)),
         ("checkpoints", checkpoints(11, steps)),
     ]
 }
@@ -158,6 +160,49 @@ pub fn jacobi(size: [usize; 2], steps: usize) -> Program {
     program.finish()
 }
 
+/// Prices from contracts, item by item: nothing is exchanged until all are gathered.
+#[must_use]
+pub fn black_scholes(options: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [contracts, prices] = [(); 2].map(|()| program.buffer([options]));
+    let space = IndexSpace::new(1, Box3::from_range([options]));
+    program.kernel("draw", space, &[(contracts, Write, MapperSpec::OneToOne)]);
+    for _ in 0..steps {
+        program.kernel(
+            "price",
+            space,
+            &[(prices, Write, MapperSpec::OneToOne), (contracts, Read, MapperSpec::OneToOne)],
+        );
+    }
+    if steps > 0 {
+        program.host_once("gather", &[(prices, Read, MapperSpec::All)]);
+    }
+    program.finish()
+}
+
+/// A stencil that declares what it reads, and the same by one that reads the whole
+/// field, in turns.
+#[must_use]
+pub fn kernel_cost(size: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let (mut from, mut to) = (program.buffer(size), program.buffer(size));
+    let space = IndexSpace::new(2, Box3::from_range(size));
+    for buffer in [from, to] {
+        program.kernel("fill", space, &[(buffer, Write, MapperSpec::OneToOne)]);
+    }
+    let near =
+        MapperSpec::Neighborhood { border: [1, 1, 0], shape: NeighborhoodShape::BoundingBox };
+    for step in 0..steps {
+        let (name, read) = match step % 2 {
+            0 => ("row", near.clone()),
+            _ => ("index", MapperSpec::All),
+        };
+        program.kernel(name, space, &[(to, ReadWrite, MapperSpec::OneToOne), (from, Read, read)]);
+        std::mem::swap(&mut from, &mut to);
+    }
+    program.finish()
+}
+
 /// Kernels and host tasks in turns, with fences, barriers and a buffer that is
 /// made and dropped in every step.
 #[must_use]
@@ -184,4 +229,25 @@ pub fn checkpoints(size: usize, steps: usize) -> Program {
         program.drop_buffer(summary);
     }
     program.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Folders of the examples that hold no program.
+    const SHARED: [&str; 2] = ["data", "support"];
+
+    #[test]
+    fn every_example_is_in_the_corpus() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../celerity/examples");
+        let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let examples: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        let corpus = all(1);
+        let known = |name: &str| SHARED.contains(&name) || corpus.iter().any(|it| it.0 == name);
+        let missing: Vec<_> = examples.iter().filter(|name| !known(name)).collect();
+        assert!(examples.len() > SHARED.len() && missing.is_empty(), "{missing:?}");
+    }
 }

@@ -6,13 +6,15 @@ use std::process::ExitCode;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::picture::{Layer, picture};
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum};
 
 /// Prints the task, command or instruction graph of a program.
 #[derive(Parser)]
 #[command(name = "cargo xtask graph", bin_name = "cargo xtask graph")]
 struct Cli {
-    /// A program of the corpus: nbody, wave_sim, transpose, rsim, matmul, jacobi or checkpoints
+    /// A program of the corpus
+    #[arg(value_parser = programs())]
     program: String,
     /// Which graph
     #[arg(long, value_enum, default_value = "idag")]
@@ -60,12 +62,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// The names that there are.
+fn programs() -> PossibleValuesParser {
+    corpus::all(1).into_iter().map(|(name, _)| name).collect::<Vec<_>>().into()
+}
+
 fn run(cli: &Cli) -> Result<String, String> {
     let programs = corpus::all(cli.steps);
-    let Some((_, program)) = programs.iter().find(|(name, _)| *name == cli.program) else {
-        let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
-        return Err(format!("there is no program {}; known: {}", cli.program, names.join(", ")));
-    };
+    let known = programs.iter().find(|(name, _)| *name == cli.program);
+    let (_, program) = known.expect("the command line takes no other names");
     if cli.nodes == 0 || cli.devices == 0 || cli.devices > 61 || cli.node >= cli.nodes {
         return Err("needs at least one node, 1 to 61 devices, and --node below --nodes".into());
     }
@@ -80,4 +85,18 @@ fn run(cli: &Cli) -> Result<String, String> {
         Format::Text => dag.to_text(),
         Format::Dot => dag.to_dot(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_of_the_corpus_can_be_named_and_no_other() {
+        for (name, _) in corpus::all(1) {
+            let cli = Cli::try_parse_from(["graph", name, "--layer", "tdag", "--steps", "1"]);
+            assert!(run(&cli.unwrap()).unwrap().contains("T1"), "{name}");
+        }
+        assert!(Cli::try_parse_from(["graph", "nothing"]).is_err());
+    }
 }
