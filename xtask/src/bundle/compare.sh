@@ -54,14 +54,15 @@ choose() {
     esac
 }
 
-# What a program is to do, as the arrays `both`, `mine` (only ours) and `theirs`: small, to compare
-# results, or large, to be measured.
+# What a program is to do on $3 GPUs, as the arrays `both`, `mine` (only ours) and `theirs`: small, to
+# compare results, or large, to be measured. On several GPUs, rows at a border of wave_sim are to travel
+# while others are computed, as they do by hand.
 pose() {
-    local program=$1 size=$2
+    local program=$1 size=$2 chunks=$(($3 > 1 ? 2 : 1))
     mine=() theirs=()
     case $program-$size in
-        wave_sim-small) both=(--size 512 --steps 50) mine=(--frames 0) ;;
-        wave_sim-large) both=(--size 16384 --steps 520 --warm-up 20) mine=(--frames 0) ;;
+        wave_sim-small) both=(--size 512 --steps 50) mine=(--frames 0 --oversubscribe "$chunks") ;;
+        wave_sim-large) both=(--size 16384 --steps 520 --warm-up 20) mine=(--frames 0 --oversubscribe "$chunks") ;;
         nbody-small) both=(--steps 3) mine=(--random 4096 --kernel group) theirs=(--bodies 4096) ;;
         nbody-large) both=(--steps 7 --warm-up 1) mine=(--random 131072 --kernel group) theirs=(--bodies 131072) ;;
         nbody_single-small) both=(--steps 3 --precision single) mine=(--random 4096 --kernel group) theirs=(--bodies 4096) ;;
@@ -80,7 +81,7 @@ run() {
     local program=$1 variant=$2 gpus=$3 size=$4
     shift 4
     choose "$program" "$variant" "$gpus" || return 1
-    pose "$program" "$size"
+    pose "$program" "$size" "$gpus"
     if [[ $variant == ours-* ]]; then attempt "${command[@]}" "${both[@]}" "${mine[@]}" "$@"
     else attempt "${command[@]}" "${both[@]}" "${theirs[@]}" "$@"; fi
 }

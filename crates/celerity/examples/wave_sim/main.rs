@@ -50,6 +50,10 @@ struct Options {
     /// How the kernel is written: for one cell or for a run of cells.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
+    /// Chunks that each device's share of a step is cut into: rows at its border can
+    /// travel while the others are computed.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    oversubscribe: u32,
     /// Compares the final field with that of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -144,7 +148,7 @@ fn simulate(
         stopwatch.before_step(queue, number)?;
         match number {
             0 => first_step(queue, &other, &current, size)?,
-            _ => step(queue, options.kernel, &other, &current, size)?,
+            _ => step(queue, options, &other, &current)?,
         }
         std::mem::swap(&mut current, &mut other);
         if is_frame_due(number + 1, frame, options) && number + 1 < options.steps {
@@ -183,16 +187,16 @@ fn first_step(
 
 fn step(
     queue: &Queue,
-    kernel: Kernel,
+    options: &Options,
     up: &Buffer<f32, 2>,
     u: &Buffer<f32, 2>,
-    size: usize,
 ) -> celerity::Result<()> {
     let accesses = (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
-    let (range, c) = ([size, size], COURANT_SQUARED);
-    match kernel {
-        Kernel::Item => queue.task("step").launch(range, accesses, wave_step { c })?,
-        Kernel::Row => queue.task("step").launch_rows(range, accesses, wave_step_row { c })?,
+    let (range, c) = ([options.size as usize; 2], COURANT_SQUARED);
+    let task = queue.task("step").hint(Hint::Oversubscribe(options.oversubscribe as usize));
+    match options.kernel {
+        Kernel::Item => task.launch(range, accesses, wave_step { c })?,
+        Kernel::Row => task.launch_rows(range, accesses, wave_step_row { c })?,
     };
     Ok(())
 }
