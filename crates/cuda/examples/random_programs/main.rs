@@ -16,9 +16,11 @@ use celerity_executor::{ClusterConfig, InProcess, Run};
 use celerity_idag::Lookahead;
 use celerity_testkit::campaign::seed_of_now;
 use celerity_testkit::check::Configuration;
+use celerity_testkit::corpus;
 use celerity_testkit::hash::Mixer;
 use celerity_testkit::program::{Program, Sizes, seeded};
 use celerity_testkit::run::run_on;
+use celerity_testkit::shrink::shrink;
 use celerity_testkit::twin::interpret;
 use clap::Parser;
 
@@ -48,6 +50,9 @@ struct Arguments {
 
 /// CPU devices of a node, at most.
 const CPU_DEVICES: usize = 3;
+
+/// Runs of smaller programs, at most, when one has failed.
+const ATTEMPTS: usize = 500;
 
 /// Nodes, all of this process, at most.
 const NODES: usize = 2;
@@ -102,17 +107,44 @@ impl Machine {
         (seeded(Sizes::default(), seed), configuration)
     }
 
-    /// Runs the program of a seed; what is wrong with it.
-    fn check(&self, seed: u64) -> Result<(), String> {
-        let (program, configuration) = self.case(seed);
-        let place = |config: &ClusterConfig| self.place(config, &configuration);
-        let found =
-            run_on(&program, &configuration, place, |task, _| Arc::new(Statement::new(task)));
-        let (found, expected) = (found.map_err(|error| error.to_string())?, interpret(&program));
+    /// Runs a program; what is wrong with it.
+    fn judge(&self, program: &Program, configuration: &Configuration) -> Result<(), String> {
+        let run = || self.compare(program, configuration);
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".to_owned()))
+    }
+
+    /// Runs a program, and compares what it computes with its twin.
+    ///
+    /// # Panics
+    /// If a GPU cannot be used any more.
+    fn compare(&self, program: &Program, configuration: &Configuration) -> Result<(), String> {
+        let place = |config: &ClusterConfig| self.place(config, configuration);
+        let found = run_on(program, configuration, place, |task, _| Arc::new(Statement::new(task)));
+        let (found, expected) = (found.map_err(|error| error.to_string())?, interpret(program));
         match found.iter().position(|observation| *observation != expected) {
             None => Ok(()),
             Some(node) => Err(format!("N{node} has observed something else than the twin")),
         }
+    }
+
+    /// A smaller program that fails, too, and what is wrong with it, if one can be found. A
+    /// fault may leave a GPU behind on which everything fails: then the search is over.
+    fn shrink(
+        &self,
+        program: &Program,
+        configuration: &Configuration,
+    ) -> Option<(Program, String)> {
+        let (simple, usual) = (corpus::black_scholes(10, 1), Configuration::new(1, 1));
+        let works = || self.judge(&simple, &usual).is_ok();
+        let (mut works_still, mut reason) = (works(), None);
+        let smallest = shrink(program, ATTEMPTS, |candidate| {
+            let failure = works_still.then(|| self.judge(candidate, configuration).err()).flatten();
+            let Some(failure) = failure else { return false };
+            works_still = works();
+            reason = Some(failure);
+            true
+        });
+        reason.map(|reason| (smallest, reason))
     }
 
     /// # Panics
@@ -162,10 +194,8 @@ fn search(machine: &Machine, arguments: &Arguments) -> bool {
             if nth >= arguments.programs {
                 break;
             }
-            let check = || machine.check(first.wrapping_add(nth));
-            let outcome = catch_unwind(AssertUnwindSafe(check))
-                .unwrap_or_else(|_| Err("panicked".to_owned()));
-            if let Err(what) = outcome {
+            let (program, configuration) = machine.case(first.wrapping_add(nth));
+            if let Err(what) = machine.judge(&program, &configuration) {
                 failed.fetch_min(nth, Relaxed);
                 println!("seed {}: {what}", first.wrapping_add(nth));
             }
@@ -190,7 +220,9 @@ fn search(machine: &Machine, arguments: &Arguments) -> bool {
 fn explain(machine: &Machine, seed: u64) {
     let (program, configuration) = machine.case(seed);
     let devices = machine.gpus.as_ref().map_or(0, |_| machine.devices);
-    println!(
-        "\n{configuration:?}\n{program}\nrepeat: random_programs --seed {seed} --programs 1 --gpus {devices}"
-    );
+    println!("\n{configuration:?}\n{program}");
+    if let Some((smaller, what)) = machine.shrink(&program, &configuration) {
+        println!("made smaller, of which {what}:\n{smaller}");
+    }
+    println!("repeat: random_programs --seed {seed} --programs 1 --gpus {devices}");
 }
