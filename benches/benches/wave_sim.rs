@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use celerity::prelude::*;
+use celerity_example_kernels::wave::{Star, next, wave_step, wave_step_row};
 use celerity_executor::{BoundMemory, DeviceKernel};
+use celerity_kernel::{ItemKernel, RowKernel};
 use celerity_regions::{Box3, Region};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rayon::prelude::*;
@@ -24,8 +26,8 @@ const STEPS: usize = 20;
 const C: f32 = 0.1;
 
 #[inline]
-fn update(before: f32, here: f32, [north, south, west, east]: [f32; 4]) -> f32 {
-    2.0 * here - before + C * (north + south + west + east - 4.0 * here)
+fn update(before: f32, centre: f32, [north, south, west, east]: [f32; 4]) -> f32 {
+    next(before, Star { centre, north, south, west, east }, C)
 }
 
 /// No two elements alike, so that nothing can be skipped.
@@ -48,34 +50,6 @@ fn step_by_hand(up: &mut [f32], u: &[f32]) {
             *up = update(*up, here[i], [north[i], south[i], west[i], east[i]]);
         }
     });
-}
-
-/// Both forms of the kernel, as tasks on the same two buffers.
-macro_rules! wave_task {
-    ($task:expr, item, $submit:ident, $up:expr, $u:expr) => {
-        $task.$submit(
-            [N, N],
-            ($up.read_write(one_to_one()), $u.read(neighborhood([1, 1]))),
-            |_, (up, u)| {
-                let around = [[-1, 0], [1, 0], [0, -1], [0, 1]].map(|offset| u.clamped(offset));
-                *up = update(*up, u.clamped([0, 0]), around);
-            },
-        )
-    };
-    ($task:expr, row, $submit:ident, $up:expr, $u:expr) => {
-        $task.$submit(
-            [N, N],
-            ($up.read_write(one_to_one()), $u.read(neighborhood([1, 1]))),
-            |_, (up, u)| {
-                let (here, north, south) =
-                    (u.clamped([0, 0]), u.clamped([-1, 0]), u.clamped([1, 0]));
-                let (west, east) = (u.clamped([0, -1]), u.clamped([0, 1]));
-                for i in 0..up.len() {
-                    up[i] = update(up[i], here[i], [north[i], south[i], west[i], east[i]]);
-                }
-            },
-        )
-    };
 }
 
 /// The kernels on their own, and the two together with the fields they work on.
@@ -103,8 +77,11 @@ impl Direct {
 fn kernels() -> [Direct; 2] {
     let build = |queue: &Queue| {
         let (up, u) = (queue.buffer::<f32, 2>([N, N]), queue.buffer::<f32, 2>([N, N]));
-        let item = wave_task!(queue.task("item"), item, item_kernel, up, u)?;
-        let row = wave_task!(queue.task("row"), row, row_kernel, up, u)?;
+        let accesses = || (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
+        let item = |item, views| wave_step { c: C }.item(item, views);
+        let row = |row, views| wave_step_row { c: C }.row(row, views);
+        let item = queue.task("item").item_kernel([N, N], accesses(), item)?;
+        let row = queue.task("row").row_kernel([N, N], accesses(), row)?;
         Ok([Direct::new(item), Direct::new(row)])
     };
     Config::default().run(build).expect("kernels are built without a device")
@@ -122,9 +99,12 @@ fn timed_run(form: &str) -> Duration {
                 queue.barrier()?;
                 start = Instant::now();
             }
+            let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
             match form {
-                "row" => wave_task!(queue.task("row"), row, parallel_for_rows, up, u)?,
-                _ => wave_task!(queue.task("item"), item, parallel_for, up, u)?,
+                "row" => {
+                    queue.task("row").launch_rows([N, N], accesses, wave_step_row { c: C })?
+                }
+                _ => queue.task("item").launch([N, N], accesses, wave_step { c: C })?,
             };
             std::mem::swap(&mut up, &mut u);
         }
