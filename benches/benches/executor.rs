@@ -75,6 +75,11 @@ struct Nothing;
 
 impl DeviceKernel for Nothing {
     fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+
+    /// As the facade says of kernels with one item.
+    fn is_serial(&self, _: &Box3) -> bool {
+        true
+    }
 }
 
 fn submit(node: &NodeFrontend, space: Box3, accesses: Vec<Access>) {
@@ -121,7 +126,7 @@ fn timed(
 fn tasks(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tasks");
     group.sample_size(10);
-    for (nodes, devices) in [(1, 1), (1, 4), (4, 1)] {
+    for (nodes, devices) in [(1, 1), (1, 4), (2, 1), (4, 1)] {
         let cluster = format!("{nodes} nodes of {devices} devices");
         group.bench_function(BenchmarkId::new("independent", &cluster), |bencher| {
             bencher.iter_custom(|tasks| {

@@ -93,6 +93,10 @@ impl DeviceKernel for HashKernel {
         assert_eq!(memory.len(), self.accesses.len(), "one binding for each access");
         element::points(chunk).for_each(|item| self.run_item(item, memory));
     }
+
+    fn is_serial(&self, _: &Box3) -> bool {
+        true
+    }
 }
 
 impl KernelAccess {
