@@ -78,10 +78,12 @@ fn kernels() -> [Direct; 2] {
     let build = |queue: &Queue| {
         let (up, u) = (queue.buffer::<f32, 2>([N, N]), queue.buffer::<f32, 2>([N, N]));
         let accesses = || (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
-        let item = |item, views| wave_step { c: C }.item(item, views);
-        let row = |row, views| wave_step_row { c: C }.row(row, views);
-        let item = queue.task("item").item_kernel([N, N], accesses(), item)?;
-        let row = queue.task("row").row_kernel([N, N], accesses(), row)?;
+        let item = queue.task("item").item_kernel([N, N], accesses(), |item, views| {
+            wave_step { c: C }.item(item, views);
+        })?;
+        let row = queue.task("row").row_kernel([N, N], accesses(), |row, views| {
+            wave_step_row { c: C }.row(row, views);
+        })?;
         Ok([Direct::new(item), Direct::new(row)])
     };
     Config::default().run(build).expect("kernels are built without a device")
@@ -101,9 +103,7 @@ fn timed_run(form: &str) -> Duration {
             }
             let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
             match form {
-                "row" => {
-                    queue.task("row").launch_rows([N, N], accesses, wave_step_row { c: C })?
-                }
+                "row" => queue.task("row").launch_rows([N, N], accesses, wave_step_row { c: C })?,
                 _ => queue.task("item").launch([N, N], accesses, wave_step { c: C })?,
             };
             std::mem::swap(&mut up, &mut u);
