@@ -66,12 +66,13 @@ impl Unit {
 }
 
 /// Colours that go together.
-pub const COLORS: [RGBColor; 5] = [
+pub const COLORS: [RGBColor; 6] = [
     RGBColor(0xb2, 0x18, 0x2b),
     RGBColor(0x21, 0x66, 0xac),
     RGBColor(0x1b, 0x78, 0x37),
     RGBColor(0x76, 0x2a, 0x83),
     RGBColor(0xe0, 0x82, 0x14),
+    RGBColor(0x01, 0x85, 0x71),
 ];
 
 const SIZE: (u32, u32) = (800, 520);
