@@ -6,9 +6,10 @@
 //! | [`sqrt`], [`mul_add`], [`floor`], [`ceil`], [`trunc`], [`round`] | exact: rounded once, as IEEE 754 says |
 //! | all others | those of musl, which `libm` is a port of: as a rule below 1 unit in the last place |
 //!
-//! `sqrt` is an instruction everywhere, `mul_add` one on devices; the others are
-//! `libm`'s code on host and device alike, some of them rewritten for devices, with its bits. They are functions, not methods: where a program
-//! links `std`, methods of these names are `std`'s, with bits of their own.
+//! `sqrt` is an instruction everywhere, `mul_add` one on devices; the others are `libm`'s
+//! code on host and device alike, some of them with fewer branches and the same bits. They
+//! are functions, not methods: where a program links `std`, methods of these names are
+//! `std`'s, with bits of their own.
 //!
 //! ```
 //! use celerity_kernel::math;
