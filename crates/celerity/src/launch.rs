@@ -84,7 +84,7 @@ where
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
-        chunk.volume() <= MIN_PIECE as u64
+        is_one_piece(chunk.volume())
     }
 }
 
@@ -101,7 +101,7 @@ where
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
-        chunk.volume() <= MIN_PIECE as u64
+        is_one_piece(chunk.volume())
     }
 }
 
@@ -178,9 +178,14 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     }
 }
 
+/// Whether so many items are never cut up: then they run on the thread that asks.
+fn is_one_piece(items: u64) -> bool {
+    items <= MIN_PIECE as u64
+}
+
 fn piece_size<const K: usize>(chunk: &Bounds<K>) -> usize {
     // A thread outside of the pool must not ask `rayon`, which would start another pool.
-    if chunk.volume() <= MIN_PIECE {
+    if is_one_piece(chunk.volume() as u64) {
         return MIN_PIECE;
     }
     let pieces = rayon::current_num_threads() * PIECES_PER_THREAD;
