@@ -24,13 +24,13 @@ pub(crate) fn all(
     samples: usize,
 ) -> Result<f64, String> {
     let measure = || -> Result<f64, DriverError> {
-        let mut bare = Bare::new(driver)?;
-        let nothing = bare.sample(launches, samples, "nothing", &[], u32::MAX)?;
+        let bare = Bare::new(driver)?;
+        let nothing = bare.sample(launches, samples, bare.nothing, &[], u32::MAX)?;
         println!("  bare stream, no parameters: {nothing:.2} µs per kernel");
-        let alone = bare.sample(launches, samples, ENTRY, &[0; 16], u32::MAX)?;
+        let alone = bare.sample(launches, samples, bare.empty, &[0; 16], u32::MAX)?;
         println!("  bare stream, two parameters: {alone:.2} µs");
         for batch in [1, 4, 16, 64] {
-            let time = bare.sample(launches, samples, ENTRY, &[0; 16], batch)?;
+            let time = bare.sample(launches, samples, bare.empty, &[0; 16], batch)?;
             println!("  with an event for every {batch}: {time:.2} µs");
         }
         let asked = bare.asked(launches, samples)?;
@@ -45,7 +45,10 @@ struct Bare<'d> {
     gpu: Gpu,
     stream: Stream,
     event: Event,
-    functions: Vec<(&'static str, Function)>,
+    /// What the runtime launches.
+    empty: Function,
+    /// The same without parameters.
+    nothing: Function,
 }
 
 impl<'d> Bare<'d> {
@@ -54,22 +57,20 @@ impl<'d> Bare<'d> {
         driver.adopt_thread(gpu)?;
         let (stream, event) = (driver.create_stream(gpu)?, driver.create_event(gpu, false)?);
         let module = driver.load(gpu, Image::Ptx(PTX))?;
-        let function = |name| driver.function(module, name).map(|function| (name, function));
-        let functions = [ENTRY, "nothing"].map(function).into_iter().collect::<Result<_, _>>()?;
-        Ok(Self { driver, gpu, stream, event, functions })
+        let (empty, nothing) =
+            (driver.function(module, ENTRY)?, driver.function(module, "nothing")?);
+        Ok(Self { driver, gpu, stream, event, empty, nothing })
     }
 
     /// µs per kernel, with an event behind every `batch` of them.
     fn sample(
-        &mut self,
+        &self,
         launches: u32,
         samples: usize,
-        entry: &str,
+        function: Function,
         parameters: &[u8],
         batch: u32,
     ) -> Result<f64, DriverError> {
-        let known = self.functions.iter().find(|(name, _)| *name == entry);
-        let &(_, function) = known.expect("the module has it");
         let size = LaunchSize { grid: [1; 3], block: [32, 1, 1], shared_bytes: 0 };
         let mut times = Vec::new();
         for _ in 0..samples {
@@ -89,7 +90,7 @@ impl<'d> Bare<'d> {
     }
 
     /// As one with events, while another thread asks whether the last has happened.
-    fn asked(&mut self, launches: u32, samples: usize) -> Result<f64, DriverError> {
+    fn asked(&self, launches: u32, samples: usize) -> Result<f64, DriverError> {
         let (driver, gpu, event) = (self.driver.clone(), self.gpu, self.event);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -100,7 +101,7 @@ impl<'d> Bare<'d> {
                     drop(driver.query(event));
                 }
             });
-            let time = self.sample(launches, samples, ENTRY, &[0; 16], 16);
+            let time = self.sample(launches, samples, self.empty, &[0; 16], 16);
             over.store(true, Ordering::Relaxed);
             time
         })
