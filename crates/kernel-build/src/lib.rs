@@ -65,9 +65,9 @@ impl Build {
         self
     }
 
-    /// Allows contraction of products and sums into fused operations, and divisions
-    /// and square roots that are off by up to 2 units in the last place, all for
-    /// `f32`. Results then differ from those of hosts.
+    /// Allows contraction of products and sums into fused operations, and, for `f32`,
+    /// divisions and square roots that are off by up to 2 units in the last place.
+    /// Results then differ from those of hosts.
     pub fn fast(mut self) -> Self {
         self.fast = true;
         self
