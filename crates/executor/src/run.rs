@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use celerity_cdag::{CommandGraphConfig, NodeId};
 use crate::backend::Waker;
 use crate::check::ScheduleCheck;
 use crate::config::ClusterConfig;
-use crate::error::{RunError, panic_message};
+use crate::error::RunError;
 use crate::frontend::NodeFrontend;
 use crate::kernel_times::KernelTimes;
 use crate::machine::NodeMachine;
@@ -25,16 +25,18 @@ use crate::profile::{Profile, StageProfile};
 use crate::progress::Progress;
 use crate::reactor::Reactor;
 use crate::scheduler::Scheduler;
-use crate::threads::{no_threads, refuse_inside_jobs};
+use crate::threads::refuse_inside_jobs;
 use crate::time::real_clock;
 use crate::warning::Warning;
 
 mod interrupt;
 mod place;
+mod program;
 mod threads;
 
 use interrupt::Interrupts;
 pub use place::{CpuDevices, Devices, InProcess, KernelCheck, Network};
+use program::run_program;
 use threads::{Setting, stages, start};
 
 /// Runs a program on a cluster of `config.nodes` nodes in this process, on CPU
@@ -176,12 +178,13 @@ impl<'r> Run<'r> {
     /// kernel or host task calls this, as it would wait on threads that it
     /// occupies; or what network or devices object to.
     ///
-    /// Later, in this order: the error that `body` returned on the first node;
-    /// otherwise the run's first error, in time, of any node;
-    /// [`RunError::Schedule`] if an observer objects.
+    /// Later, what the node of this process returned that failed first, as it returned
+    /// it: so a mistake that all nodes make is the same error, whoever is the fastest.
+    /// If that was in another process, or not in `body`, the run's first error, as the
+    /// first node has passed it on. [`RunError::Schedule`] if an observer objects.
     ///
     /// # Panics
-    /// With the panic of `body` on the first node, once everything has stopped.
+    /// With the panic of `body`, if that came first, once everything has stopped.
     pub fn execute<R, E>(
         self,
         body: impl Fn(&Arc<NodeFrontend>) -> Result<R, E> + Sync,
@@ -202,12 +205,7 @@ impl<'r> Run<'r> {
         let outcome = thread::scope(|scope| {
             let Started { frontends, threads } = self.start(scope, means)?;
             let interrupts = self.watch(&frontends);
-            let outcome = thread::scope(|users| {
-                let others = start_others(users, &frontends[1..], &body);
-                let outcome = drive(&frontends[0], &body);
-                others.into_iter().for_each(|node| drop(node.join()));
-                outcome
-            });
+            let outcome = run_program(&frontends, &body);
             threads.into_iter().for_each(|thread| drop(thread.join()));
             drop(interrupts);
             match outcome {
@@ -386,55 +384,4 @@ pub(crate) struct Node {
 struct Started<'scope> {
     frontends: Vec<Arc<NodeFrontend>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
-}
-
-/// Calls `body` on the other nodes. Their values are dropped, their failures
-/// end the run.
-fn start_others<'scope, R, E>(
-    scope: &'scope Scope<'scope, '_>,
-    frontends: &'scope [Arc<NodeFrontend>],
-    body: &'scope (impl Fn(&Arc<NodeFrontend>) -> Result<R, E> + Sync),
-) -> Vec<ScopedJoinHandle<'scope, ()>>
-where
-    R: Send,
-    E: From<RunError> + Display + Send,
-{
-    let mut threads = Vec::new();
-    for frontend in frontends {
-        let thread = thread::Builder::new().name(format!("celerity-{}", frontend.node()));
-        match thread.spawn_scoped(scope, || drop(drive(frontend, body))) {
-            Ok(thread) => threads.push(thread),
-            Err(error) => {
-                frontend.abort(no_threads(&error.to_string()));
-                frontend.close();
-            }
-        }
-    }
-    threads
-}
-
-/// One node's user code from start to end; the outer error is its panic.
-fn drive<R, E>(
-    frontend: &Arc<NodeFrontend>,
-    body: &impl Fn(&Arc<NodeFrontend>) -> Result<R, E>,
-) -> thread::Result<Result<R, E>>
-where
-    E: From<RunError> + Display,
-{
-    let node = frontend.node();
-    let outcome = catch_unwind(AssertUnwindSafe(|| body(frontend)));
-    let outcome = match outcome {
-        Ok(Ok(value)) => Ok(frontend.shutdown().map(|()| value).map_err(E::from)),
-        Ok(Err(error)) => {
-            frontend.abort(RunError::Stopped { node, message: error.to_string() });
-            Ok(Err(error))
-        }
-        Err(panic) => {
-            let message = format!("the program panicked: {}", panic_message(&*panic));
-            frontend.abort(RunError::Stopped { node, message });
-            Err(panic)
-        }
-    };
-    frontend.close();
-    outcome
 }

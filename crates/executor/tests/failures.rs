@@ -3,13 +3,13 @@
 
 mod common;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
     CheckLevel, ClusterConfig, Lookahead, NoRoom, NodeFrontend, Resident, RunError, SubmitError,
-    run_cluster,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper};
@@ -143,40 +143,83 @@ fn an_error_of_the_program_on_node_0_is_returned_as_it_is() {
     }
 }
 
-#[test]
-fn an_error_of_the_program_on_another_node_reaches_node_0() {
-    for nodes in 2..=4 {
-        let outcome = run(&cluster(nodes, 2), move |node| {
+/// What the run returns if the program fails on its last node, and what the others hear.
+fn last_fails(nodes: usize, fail: fn() -> ProgramError) -> (Outcome, Vec<ProgramError>) {
+    let others = PerNode::default();
+    let seen = others.clone();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        run(&cluster(nodes, 2), move |node| {
             if node.node().index() as usize == nodes - 1 {
-                return Err(ProgramError::Own("no such file".to_owned()));
+                return Err(fail());
             }
-            Ok(node.barrier()?)
-        });
-        let node = NodeId::from_index(nodes as u64 - 1);
-        let stopped = RunError::Stopped { node, message: "no such file".to_owned() };
-        assert_eq!(outcome, Err(ProgramError::Run(stopped)));
+            let error = ProgramError::from(node.barrier().expect_err("the last one has failed"));
+            seen.push(node, error.clone());
+            Err(error)
+        })
+    }));
+    (outcome, others.take())
+}
+
+type Outcome = std::thread::Result<Result<(), ProgramError>>;
+
+fn stopped(node: usize, message: &str) -> ProgramError {
+    let node = NodeId::from_index(node as u64);
+    ProgramError::Run(RunError::Stopped { node, message: message.to_owned() })
+}
+
+#[test]
+fn an_error_of_the_program_on_another_node_is_returned_as_it_is() {
+    for nodes in 2..=4 {
+        let own = || ProgramError::Own("no such file".to_owned());
+        let (outcome, others) = last_fails(nodes, own);
+        assert_eq!(outcome.expect("nobody panics"), Err(own()));
+        assert_eq!(others, vec![stopped(nodes - 1, "no such file"); nodes - 1]);
     }
 }
 
 #[test]
-fn a_panic_of_the_program_is_a_panic_on_node_0_and_an_error_elsewhere() {
-    for guilty in 0..3_u64 {
-        let outcome = std::panic::catch_unwind(|| {
-            run_cluster(&cluster(3, 1), |node| {
-                assert!(node.node().index() != guilty, "out of ideas");
-                node.barrier().map_err(ProgramError::from)
-            })
-        });
-        match (guilty, outcome) {
-            (0, Err(panic)) => assert_eq!(panic.downcast_ref::<&str>(), Some(&"out of ideas")),
-            (_, Ok(Err(ProgramError::Run(RunError::Stopped { node, message })))) => {
-                assert_eq!(node.index(), guilty);
-                assert_eq!(message, "the program panicked: out of ideas");
-            }
-            (_, other) => panic!("{other:?}"),
-        }
-        assert_next_run_works(&cluster(3, 1));
+fn a_panic_of_the_program_is_a_panic_of_the_run_and_an_error_on_other_nodes() {
+    for nodes in 1..=3 {
+        let (outcome, others) = last_fails(nodes, || panic!("out of ideas"));
+        let panic = outcome.expect_err("a panic stays one");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"out of ideas"));
+        let heard = stopped(nodes - 1, "the program panicked: out of ideas");
+        assert_eq!(others, vec![heard; nodes - 1]);
+        assert_next_run_works(&cluster(nodes, 1));
     }
+}
+
+#[test]
+fn a_mistake_of_all_nodes_is_the_same_error_whoever_makes_it_first() {
+    for first in 0..3_u64 {
+        let outcome = run(&cluster(3, 1), move |node| {
+            if node.node().index() != first {
+                while node.error().is_none() {
+                    std::thread::yield_now();
+                }
+            }
+            let space = line(8);
+            let data = buffer(node, space);
+            Ok(kernel(node, "early", space, vec![reads(data, Mapper::All)], |_, _| {})?)
+        });
+        let Err(ProgramError::Submit(SubmitError::Declare(error))) = &outcome else {
+            panic!("N{first}: {outcome:?}")
+        };
+        assert!(matches!(error, DeclareError::UninitializedRead { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_failure_after_the_first_node_has_ended_its_program_is_not_lost() {
+    let outcome = run(&cluster(2, 1), |node| {
+        if node.node().index() == 0 {
+            return Ok(());
+        }
+        // N0 waits for everything by now.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        Err(ProgramError::Own("too late".to_owned()))
+    });
+    assert_eq!(outcome, Err(ProgramError::Own("too late".to_owned())));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! kernels as closures over items.
 #![allow(dead_code, unsafe_code, unreachable_pub, reason = "every test file uses its own part")]
 
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
 use celerity_executor::{
@@ -68,8 +68,10 @@ pub fn run<R: Send + 'static>(
     let thread = std::thread::spawn(move || drop(done.send(run_cluster(&config, body))));
     match outcome.recv_timeout(std::time::Duration::from_secs(120)) {
         Ok(outcome) => outcome,
-        Err(_) if thread.is_finished() => std::panic::resume_unwind(thread.join().unwrap_err()),
-        Err(_) => panic!("the run hangs"),
+        Err(RecvTimeoutError::Disconnected) => {
+            std::panic::resume_unwind(thread.join().unwrap_err())
+        }
+        Err(RecvTimeoutError::Timeout) => panic!("the run hangs"),
     }
 }
 
