@@ -239,9 +239,12 @@ impl Config {
     ///
     /// # Errors
     /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0, or
-    /// there are too many devices. Otherwise node 0's own error, or the run's
-    /// first, with its task, node and buffer. The work of all nodes ends with the
-    /// first error.
+    /// there are too many devices. Otherwise what the program returned on the node of
+    /// this process that failed first, or the run's first error, with its task, node
+    /// and buffer. The work of all nodes ends with the first error.
+    ///
+    /// # Panics
+    /// If the program panics, once everything has stopped.
     ///
     /// [`RunError::Start`]: crate::RunError::Start
     pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
