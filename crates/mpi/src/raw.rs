@@ -375,6 +375,15 @@ pub(crate) fn free_datatype(mut datatype: MPI_Datatype) -> Result<(), MpiError> 
     check("MPI_Type_free", unsafe { ffi::MPI_Type_free(&raw mut datatype) })
 }
 
+/// Tests one request: its status, if it has completed and is forgotten by MPI.
+pub(crate) fn test_one(request: MPI_Request) -> Result<Option<MPI_Status>, MpiError> {
+    // SAFETY: plain data, which MPI overwrites.
+    let (mut requests, mut statuses) = ([request], [unsafe { std::mem::zeroed() }]);
+    // As several are tested, so that errors of a message are in its status.
+    let completed = test_some(&mut requests, &mut [0], &mut statuses)?;
+    Ok((completed > 0).then_some(statuses[0]))
+}
+
 /// Tests all requests at once: appends the positions of those that have
 /// completed, with their statuses. `positions` and `statuses` are scratch space
 /// as long as `requests`.
