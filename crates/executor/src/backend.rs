@@ -30,7 +30,8 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 ///   are independent of each other, and every lane gets its turn, also while
 ///   jobs block on lanes where they [may](LaneLayout::may_block);
 /// * each job that has run is reported once by `poll`, and the waker is called
-///   after it can be polled;
+///   after it can be polled, unless it has run inside of `enqueue`: who calls that
+///   polls afterwards;
 /// * a job that panics is reported as such, and its lane runs nothing more:
 ///   what was queued behind it may depend on it; nor does what waits for it on
 ///   other lanes, and what is queued behind that;

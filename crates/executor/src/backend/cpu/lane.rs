@@ -43,7 +43,8 @@ pub(super) struct Queued {
 pub(super) struct Lane {
     place: Place,
     state: Mutex<LaneState>,
-    /// The lane has become busy or quiet, or has been halted.
+    /// A lane with a thread of its own has become busy; a lane has been halted, or has
+    /// become quiet after that.
     changed: Condvar,
     outbox: Arc<Outbox>,
 }
@@ -84,9 +85,10 @@ impl Lane {
         }
     }
 
-    /// Runs a job on an idle lane that has been marked as running.
+    /// Runs a job on an idle lane that has been marked as running. Whoever pushes looks for
+    /// what has completed, and need not be woken.
     fn run_here(&self, job: Queued) {
-        self.report(|| threads::while_marked(|| job.run()));
+        self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run())));
         let next = self.take_next();
         debug_assert!(next.is_none(), "who pushes is here");
     }
@@ -167,14 +169,18 @@ impl Lane {
     }
 
     fn report(&self, job: impl FnOnce() -> Option<String>) {
-        let halting = || {
+        self.outbox.report(self.halting(job));
+    }
+
+    /// The job, which halts the lane if it panics.
+    fn halting(&self, job: impl FnOnce() -> Option<String>) -> impl FnOnce() -> Option<String> {
+        || {
             let panic = job();
             if panic.is_some() {
                 lock(&self.state).halted = true;
             }
             panic
-        };
-        self.outbox.report(halting);
+        }
     }
 
     /// The next job; without one the lane goes quiet.
@@ -188,8 +194,10 @@ impl Lane {
         state.running = false;
         let halted = state.halted;
         drop(state);
-        self.changed.notify_all();
+        // Nobody waits for a lane to go quiet that has not been halted; to notify is a call
+        // of the system all the same.
         if halted {
+            self.changed.notify_all();
             self.outbox.bell().wake();
         }
         None
@@ -267,7 +275,9 @@ mod tests {
             let job = Job::Kernel { kernel, chunk: Box3::from_range([1]), arguments };
             lane.push(Queued { job, pace: Some(pace.clone()) });
             let seen = runs.recv().unwrap();
-            drop(wait_while(&lane.changed, lock(&lane.state), |state| state.running));
+            while !lane.is_quiet() {
+                std::thread::yield_now();
+            }
             seen
         };
         let here = std::thread::current().id();
