@@ -94,6 +94,9 @@ pub struct Executor {
     store: Store,
     open: OpenInstructions,
     tasks: Window<RunningTask>,
+    /// Those that have ended in this round: what they own is given back at its end, when
+    /// messages are on their way.
+    over: Vec<RunningTask>,
     sends: IdMap<MessageId, InstructionId>,
     stream: TaskStream,
     /// On their way to the communicator.
@@ -158,6 +161,7 @@ impl Executor {
             store: Store::default(),
             open: OpenInstructions::default(),
             tasks: Window::default(),
+            over: Vec::new(),
             sends: IdMap::default(),
             stream,
             notes: Vec::new(),
@@ -197,11 +201,12 @@ impl Executor {
         let completed = self.collect_completions();
         let heard = self.collect_network();
         self.starvation.look(now, self.lag());
+        // What others may be waiting for goes first: an order is a microsecond's work.
+        let mut followed = self.issue_and_follow_up();
         let taken = self.take_orders();
-        self.issue_all();
-        // What has run at once may let a message go, or the next kernel.
-        let followed = self.follow_up();
+        followed |= taken && self.issue_and_follow_up();
         let busy = completed || heard || taken || followed;
+        self.over.clear();
         self.watch(busy, completed || heard);
         self.record_poll();
         if busy { Activity::Busy } else { Activity::Idle }
@@ -250,8 +255,10 @@ impl Executor {
         any
     }
 
-    /// Issues what follows from jobs that were over as soon as they were issued.
-    fn follow_up(&mut self) -> bool {
+    /// Issues what can start, and what follows from jobs that were over as soon as they
+    /// were issued: these may let a message go, or the next kernel.
+    fn issue_and_follow_up(&mut self) -> bool {
+        self.issue_all();
         let any = self.collect_completions();
         if any {
             self.issue_all();
@@ -443,7 +450,7 @@ impl Executor {
         let running = self.tasks.get_mut(task.index()).expect("tasks outlive their instructions");
         running.incomplete -= 1;
         if running.incomplete == 0 {
-            self.tasks.remove(task.index());
+            self.over.extend(self.tasks.remove(task.index()));
         }
     }
 
