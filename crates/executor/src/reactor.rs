@@ -166,11 +166,23 @@ impl<I: Send + 'static> Reactor<I> {
         }
     }
 
+    /// Feeds and polls the machines. While something is due from a network they are fed one
+    /// message: an input is a microsecond's work, and a burst of them would keep waiting
+    /// what arrives meanwhile.
     fn round<M: Machine<Input = I>>(&self, machines: &mut [M], now: Time) -> Activity {
-        while let Ok(message) = self.channel.try_recv() {
+        let most = match closest(machines) {
+            Attention::Close(_) => 1,
+            Attention::NowAndThen | Attention::WhenWoken => usize::MAX,
+        };
+        let mut fed = 0;
+        while fed < most
+            && let Ok(message) = self.channel.try_recv()
+        {
             self.deliver(message, machines);
+            fed += 1;
         }
-        let mut activity = Activity::Idle;
+        // There may be more of them.
+        let mut activity = if fed == most { Activity::Busy } else { Activity::Idle };
         for machine in machines {
             if machine.poll(now) == Activity::Busy {
                 activity = Activity::Busy;
@@ -187,8 +199,7 @@ impl<I: Send + 'static> Reactor<I> {
         start: Instant,
         (busy, idle_since): (Instant, Instant),
     ) {
-        let attention = machines.iter().map(M::attention).max();
-        let beat = match attention.unwrap_or(Attention::WhenWoken) {
+        let beat = match closest(machines) {
             Attention::WhenWoken => None,
             Attention::NowAndThen => Some(SLOW_BEAT),
             // On a busy machine the process that we wait for may need this core.
@@ -230,6 +241,74 @@ impl<I: Send + 'static> Reactor<I> {
             && M::is_last(input)
         {
             self.closed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How closely the one of the machines has to be looked at that needs it most.
+fn closest<M: Machine>(machines: &[M]) -> Attention {
+    machines.iter().map(M::attention).max().unwrap_or(Attention::WhenWoken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what happens to it, and is done when it has been fed a 0.
+    struct Noting {
+        attention: Attention,
+        seen: Vec<&'static str>,
+        done: bool,
+    }
+
+    impl Machine for Noting {
+        type Input = u8;
+
+        fn is_last(input: &u8) -> bool {
+            *input == 0
+        }
+
+        fn feed(&mut self, input: u8) {
+            self.seen.push("fed");
+            self.done |= Self::is_last(&input);
+        }
+
+        fn poll(&mut self, _: Time) -> Activity {
+            self.seen.push("polled");
+            Activity::Idle
+        }
+
+        fn is_done(&self) -> bool {
+            self.done
+        }
+
+        fn attention(&self) -> Attention {
+            self.attention
+        }
+    }
+
+    /// What happens to a machine that three inputs wait for.
+    fn seen_with(attention: Attention) -> Vec<&'static str> {
+        let reactor = Reactor::new();
+        for input in [1, 2, 0] {
+            reactor.feeder(0).feed(input);
+        }
+        let mut machines = [Noting { attention, seen: Vec::new(), done: false }];
+        reactor.run(&mut machines, Instant::now());
+        let [machine] = machines;
+        machine.seen
+    }
+
+    #[test]
+    fn who_waits_for_the_network_looks_at_it_between_inputs() {
+        let seen = seen_with(Attention::Close(Duration::from_micros(1)));
+        assert_eq!(seen, ["fed", "polled", "fed", "polled", "fed", "polled"]);
+    }
+
+    #[test]
+    fn others_take_a_burst_at_once() {
+        for attention in [Attention::WhenWoken, Attention::NowAndThen] {
+            assert_eq!(seen_with(attention), ["fed", "fed", "fed", "polled"]);
         }
     }
 }
