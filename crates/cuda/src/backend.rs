@@ -38,7 +38,8 @@ use reports::Reports;
 /// How a backend goes about its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaConfig {
-    /// Bytes that may be resident in each device's memory, if limited.
+    /// Bytes that may be resident in each device's memory, if limited. What is free and
+    /// kept for later allocations does not count.
     pub device_memory_limit: Option<u64>,
     /// Whether GPUs copy from and to each other's memory where they can. If not,
     /// such copies have to be staged in host memory.
@@ -125,8 +126,8 @@ impl CudaBackend {
         let queue = |device| DeviceQueue::start(&setup, device);
         let links = gpus.connect(devices, config.peer_copies)?;
         let memory = |(slot, &gpu): (usize, &Gpu)| {
-            let users = links.users_of(slot, devices);
-            DeviceMemory::new(driver, gpu, config.device_memory_limit, users)
+            let (pages, users) = (gpus.pages(gpu).clone(), links.users_of(slot, devices));
+            DeviceMemory::new(driver, gpu, config.device_memory_limit, pages, users)
         };
         Ok(Self {
             layout: LaneLayout::new(devices.len()),

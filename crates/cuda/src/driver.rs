@@ -77,6 +77,9 @@ pub struct StreamKind;
 /// Tells handles of events from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventKind;
+/// Tells handles of pages from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PagesKind;
 /// Tells handles of modules from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ModuleKind;
@@ -88,6 +91,8 @@ pub struct FunctionKind;
 pub type Stream = Handle<StreamKind>;
 /// A point in a stream that can be asked about and waited for.
 pub type Event = Handle<EventKind>;
+/// Memory that has no address until it is put behind some.
+pub type Pages = Handle<PagesKind>;
 /// Loaded code.
 pub type Module = Handle<ModuleKind>;
 /// An entry point of a module, which lives as long as that.
@@ -278,28 +283,41 @@ pub trait Driver: Send + Sync + 'static {
     /// As all calls.
     fn reserve(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError>;
 
-    /// Puts memory of a GPU behind reserved addresses, which it and `users` reach.
-    /// Its contents are arbitrary.
-    ///
-    /// # Safety
-    /// `address` and `bytes` are whole pieces of a range that was
-    /// [reserved](Self::reserve) for this GPU, and nothing is behind them.
+    /// A number of [pieces](Self::piece) of a GPU's memory. Their contents are
+    /// arbitrary.
     ///
     /// # Errors
     /// [`DriverError::is_out_of_memory`] if there is none.
+    fn create_pages(&self, gpu: Gpu, bytes: u64) -> Result<Pages, DriverError>;
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// It is behind no addresses, and named in no later call.
+    unsafe fn destroy_pages(&self, pages: Pages);
+
+    /// Puts pages of a GPU, with their bytes, behind reserved addresses, one after
+    /// the other. The GPU and `users` reach them there.
+    ///
+    /// # Safety
+    /// From `address` on, so many bytes were [reserved](Self::reserve) for this GPU,
+    /// and nothing is behind them. The pages have these bytes, and are nowhere else.
+    ///
+    /// # Errors
+    /// As all calls; then nothing is behind the addresses.
     unsafe fn map(
         &self,
         gpu: Gpu,
         address: u64,
-        bytes: u64,
+        pages: &[(Pages, u64)],
         users: &[Gpu],
     ) -> Result<(), DriverError>;
 
-    /// Takes memory from behind addresses.
+    /// Takes pages from behind addresses.
     ///
     /// # Safety
-    /// They are those of one [`map`](Self::map), and everything that uses them
-    /// has ended.
+    /// The addresses are those of one [`map`](Self::map), and everything that uses
+    /// them has ended.
     unsafe fn unmap(&self, gpu: Gpu, address: u64, bytes: u64);
 
     /// Gives addresses back.

@@ -9,11 +9,14 @@ use celerity_idag::DeviceId;
 
 use crate::code::{CodeError, CodeLoader, Compiler};
 use crate::driver::{Driver, DriverError, Gpu, GpuInfo};
+use crate::memory::PagePool;
 
 /// See the [crate documentation](crate).
 pub struct Gpus {
     driver: Arc<dyn Driver>,
     infos: Vec<GpuInfo>,
+    /// By GPU.
+    pages: Vec<Arc<PagePool>>,
     code: CodeLoader,
 }
 
@@ -59,7 +62,8 @@ impl Gpus {
         let infos: Vec<_> = infos.collect::<Result<_, _>>()?;
         let capabilities = infos.iter().map(|info| info.capability).collect();
         let code = CodeLoader::new(driver.clone(), compiler, capabilities);
-        Ok(Arc::new(Self { driver, infos, code }))
+        let pages = infos.iter().map(|_| Arc::new(PagePool::new(&driver))).collect();
+        Ok(Arc::new(Self { driver, infos, pages, code }))
     }
 
     /// What they are, in the driver's order.
@@ -114,6 +118,11 @@ impl Gpus {
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
         &self.driver
+    }
+
+    /// Memory of a GPU that was behind addresses.
+    pub(crate) fn pages(&self, gpu: Gpu) -> &Arc<PagePool> {
+        &self.pages[gpu.slot()]
     }
 
     pub(crate) fn code(&self) -> &CodeLoader {

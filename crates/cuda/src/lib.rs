@@ -23,7 +23,7 @@ pub use driver::NvidiaDriver;
 pub use driver::{
     Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver, FakeLaunch, Function,
     FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize, Module, ModuleKind,
-    Place, Side, Stream, StreamKind, Transfer,
+    Pages, PagesKind, Place, Side, Stream, StreamKind, Transfer,
 };
 pub use gpus::Gpus;
 pub use kernel::{CudaKernel, HEADER};

@@ -2,10 +2,12 @@
 //! Know bytes and addresses, no buffers.
 
 mod device;
+mod pages;
 mod pinned;
 mod reserved;
 
 pub(crate) use device::DeviceMemory;
+pub(crate) use pages::PagePool;
 pub(crate) use pinned::PinnedPool;
 
 /// What an allocation is more than its bytes, so that its start can be moved to

@@ -1,6 +1,8 @@
 //! Memory that is put behind reserved addresses while what is there is in use.
 #![allow(unsafe_code)]
 
+use std::time::Instant;
+
 use celerity_executor::{Backend, ElementArray};
 use celerity_idag::MemoryId;
 use celerity_regions::Box3;
@@ -79,6 +81,79 @@ pub(crate) fn in_place(suite: &Suite) -> Outcome {
             expect_equal(&found, &expected).map_err(|what| format!("{part}: {what}"))?;
         }
         node.free(field);
+    }
+    Ok(())
+}
+
+/// Provides rows in steps of so many; new ones are zeroed, and then written.
+fn grow(node: &mut Node, to: Allocation, end: usize, step: usize, salt: u32) -> Outcome {
+    for first in (0..end).step_by(step) {
+        let part = rows(first, step);
+        provide(node, to, part)?;
+        let zeroes = vec![0; step * ROW];
+        expect_equal(&read(node, to, part)?, &zeroes).map_err(|what| format!("{part}: {what}"))?;
+        write(node, to, part, salt)?;
+    }
+    Ok(())
+}
+
+/// Whether the rows hold what [`grow`] has written there.
+fn expect_grown(node: &mut Node, from: Allocation, end: usize, step: usize, salt: u32) -> Outcome {
+    (0..end).step_by(step).try_for_each(|first| {
+        let part = rows(first, step);
+        let found = read(node, from, part)?;
+        expect_equal(&found, &contents(part, salt)).map_err(|what| format!("{part}: {what}"))
+    })
+}
+
+/// What an allocation has left is behind others, in other steps and beside each other:
+/// each has its own, and keeps it.
+pub(crate) fn from_what_was_left(suite: &Suite) -> Outcome {
+    let mut node = Node::default(&suite.gpus, 1)?;
+    let large = reserve(&mut node, device_memory(0))?;
+    grow(&mut node, large, 512, 64, 1)?;
+    node.free(large);
+    let fields = [(384, 96), (320, 32)];
+    let mut live = Vec::new();
+    for (salt, (end, step)) in (2..).zip(fields) {
+        let field = reserve(&mut node, device_memory(0))?;
+        grow(&mut node, field, end, step, salt)?;
+        live.push((field, end, step, salt));
+    }
+    let (first, end, step, salt) = live.remove(0);
+    expect_grown(&mut node, first, end, step, salt)?;
+    node.free(first);
+    let third = reserve(&mut node, device_memory(0))?;
+    grow(&mut node, third, 448, 448, 4)?;
+    live.push((third, 448, 448, 4));
+    for (field, end, step, salt) in live {
+        expect_grown(&mut node, field, end, step, salt)?;
+        node.free(field);
+    }
+    Ok(())
+}
+
+/// Growing to 1 GiB in so many steps, once and again; the zeroing included.
+pub(crate) fn timing(suite: &Suite) -> Outcome {
+    const END: usize = 16 << 10;
+    for steps in [1, 16, 512] {
+        let mut node = Node::default(&suite.gpus, 1)?;
+        let mut times = Vec::new();
+        for _ in 0..4 {
+            let start = Instant::now();
+            let field = reserve(&mut node, device_memory(0))?;
+            for step in 0..steps {
+                provide(&mut node, field, rows(step * END / steps, END / steps))?;
+            }
+            let provided = start.elapsed();
+            // Behind the zeroing.
+            read(&mut node, field, rows(END - 1, 1))?;
+            let read = start.elapsed();
+            node.free(field);
+            let all = [provided, read, start.elapsed()];
+            times.push(all.map(|time| format!("{:.2}", time.as_secs_f64() * 1e3)).join(", "));
+        }
+        println!("  1 GiB in {steps} steps: provided, read, freed after {} ms", times.join("; "));
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ struct Suite {
 type Case = (&'static str, fn(&Suite) -> Outcome);
 
 /// In this order: the last leaves a GPU behind that cannot be used any more.
-const CASES: [Case; 23] = [
+const CASES: [Case; 25] = [
     ("copies/host_and_device", copies::host_and_device),
     ("copies/within_a_device", copies::within_a_device),
     ("copies/between_devices", copies::between_devices),
@@ -45,6 +45,7 @@ const CASES: [Case; 23] = [
     ("kernels/lanes_keep_order", kernels::lanes_keep_order),
     ("memory/zeroed_again", kernels::memory_is_zeroed_again),
     ("memory/grows_in_place", growth::in_place),
+    ("memory/grows_from_what_was_left", growth::from_what_was_left),
     ("memory/grows_between_devices", growth::between_devices),
     ("errors/code", errors::code),
     ("errors/out_of_memory", errors::out_of_memory),
@@ -54,6 +55,7 @@ const CASES: [Case; 23] = [
     ("timing/whole_runtime", programs::chain),
     ("timing/strided_copies", timing::strided_copies),
     ("timing/spans", timing::spans),
+    ("timing/growing", growth::timing),
     ("timing/memory_and_waking", timing::memory_and_waking),
     ("errors/fault", errors::fault),
 ];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use celerity_cuda::{
     Driver, DriverError, Event, FakeDriver, Function, Gpu, GpuInfo, Image, LaunchSize, Module,
-    Stream, Transfer,
+    Pages, Stream, Transfer,
 };
 
 use crate::empty::ENTRY;
@@ -96,15 +96,24 @@ impl Driver for IdleDriver {
         self.fake.reserve(gpu, bytes)
     }
 
+    fn create_pages(&self, gpu: Gpu, bytes: u64) -> Result<Pages, DriverError> {
+        self.fake.create_pages(gpu, bytes)
+    }
+
+    unsafe fn destroy_pages(&self, pages: Pages) {
+        // SAFETY: passed on.
+        unsafe { self.fake.destroy_pages(pages) };
+    }
+
     unsafe fn map(
         &self,
         gpu: Gpu,
         address: u64,
-        bytes: u64,
+        pages: &[(Pages, u64)],
         users: &[Gpu],
     ) -> Result<(), DriverError> {
         // SAFETY: passed on.
-        unsafe { self.fake.map(gpu, address, bytes, users) }
+        unsafe { self.fake.map(gpu, address, pages, users) }
     }
 
     unsafe fn unmap(&self, gpu: Gpu, address: u64, bytes: u64) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::{
     Driver, DriverError, Event, Failure, Function, Gpu, GpuInfo, Handle, Image, LaunchSize, Module,
-    Place, Stream, Transfer,
+    Pages, Place, Stream, Transfer,
 };
 
 mod hosted;
@@ -281,16 +281,34 @@ impl Driver for FakeDriver {
         Ok(state.memory.reserve(bytes))
     }
 
+    fn create_pages(&self, gpu: Gpu, bytes: u64) -> Result<Pages, DriverError> {
+        let mut state = self.shared.lock();
+        state.healthy(gpu)?;
+        state.counts.pages += 1;
+        let pages = state.memory.create_pages(Place::Gpu(gpu), bytes)?;
+        Ok(Handle::new(gpu, pages))
+    }
+
+    unsafe fn destroy_pages(&self, pages: Pages) {
+        self.shared.lock().memory.destroy_pages(pages.raw);
+    }
+
     unsafe fn map(
         &self,
         gpu: Gpu,
         address: u64,
-        bytes: u64,
+        pages: &[(Pages, u64)],
         _users: &[Gpu],
     ) -> Result<(), DriverError> {
         let mut state = self.shared.lock();
         state.healthy(gpu)?;
-        state.memory.map(Place::Gpu(gpu), address, bytes)
+        let mut at = address;
+        for &(pages, bytes) in pages {
+            assert_eq!(pages.gpu, gpu, "pages stay on their GPU");
+            state.memory.map(Place::Gpu(gpu), at, (pages.raw, bytes));
+            at += bytes;
+        }
+        Ok(())
     }
 
     unsafe fn unmap(&self, _gpu: Gpu, address: u64, bytes: u64) {

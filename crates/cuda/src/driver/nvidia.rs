@@ -12,8 +12,8 @@ use std::time::Duration;
 use cudarc::driver::sys;
 
 use super::{
-    Driver, DriverError, Event, Function, Gpu, GpuInfo, Handle, Image, LaunchSize, Module, Place,
-    Stream, Transfer,
+    Driver, DriverError, Event, Function, Gpu, GpuInfo, Handle, Image, LaunchSize, Module, Pages,
+    Place, Stream, Transfer,
 };
 
 mod code;
@@ -250,18 +250,31 @@ impl Driver for NvidiaDriver {
         virtual_memory::reserve(bytes)
     }
 
+    fn create_pages(&self, gpu: Gpu, bytes: u64) -> Result<Pages, DriverError> {
+        let _entered = self.enter(gpu)?;
+        let pages = virtual_memory::create(self.gpus[gpu.slot()].device, bytes)?;
+        Ok(Handle::new(gpu, usize::try_from(pages).expect("64-bit hosts only")))
+    }
+
+    unsafe fn destroy_pages(&self, pages: Pages) {
+        let Ok(_entered) = self.enter(pages.gpu) else { return };
+        // SAFETY: the caller's promise.
+        unsafe { virtual_memory::destroy(pages.raw as u64) };
+    }
+
     unsafe fn map(
         &self,
         gpu: Gpu,
         address: u64,
-        bytes: u64,
+        pages: &[(Pages, u64)],
         users: &[Gpu],
     ) -> Result<(), DriverError> {
         let _entered = self.enter(gpu)?;
         let device = |gpu: Gpu| self.gpus[gpu.slot()].device;
         let users: Vec<_> = std::iter::once(gpu).chain(users.iter().copied()).map(device).collect();
+        let pages = pages.iter().map(|&(pages, bytes)| (pages.raw as u64, bytes));
         // SAFETY: the caller's promise.
-        unsafe { virtual_memory::map(device(gpu), address, bytes, &users) }
+        unsafe { virtual_memory::map(address, pages, &users) }
     }
 
     unsafe fn unmap(&self, gpu: Gpu, address: u64, bytes: u64) {

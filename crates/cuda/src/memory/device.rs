@@ -12,6 +12,7 @@ use std::sync::Arc;
 use celerity_executor::AllocError;
 
 use super::padding;
+use super::pages::{Block, PagePool};
 use super::reserved::Reserved;
 use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
 
@@ -34,6 +35,8 @@ pub(crate) struct DeviceMemory {
     live: HashMap<u64, (u64, u64)>,
     /// Allocations that grow, by their first address.
     reserved: HashMap<u64, Reserved>,
+    /// What these have left.
+    pages: Arc<PagePool>,
     /// The GPUs that reach this one's memory.
     users: Vec<Gpu>,
 }
@@ -43,6 +46,7 @@ impl DeviceMemory {
         driver: &Arc<dyn Driver>,
         gpu: Gpu,
         limit: Option<u64>,
+        pages: Arc<PagePool>,
         users: Vec<Gpu>,
     ) -> Result<Self, DriverError> {
         let (stream, ready) = (driver.create_stream(gpu)?, driver.create_event(gpu, false)?);
@@ -56,6 +60,7 @@ impl DeviceMemory {
             resident: 0,
             live: HashMap::new(),
             reserved: HashMap::new(),
+            pages,
             users,
         })
     }
@@ -105,10 +110,10 @@ impl DeviceMemory {
             let (from, bytes) = (address + run.start, run.end - run.start);
             self.check_limit(bytes)?;
             // SAFETY: whole pieces of what was reserved, with nothing behind them.
-            unsafe { self.map_zeroed(from, bytes) }.map_err(|_| self.no_room())?;
+            let blocks = unsafe { self.map_zeroed(from, bytes) }.map_err(|_| self.no_room())?;
             self.stale = true;
             self.resident += bytes;
-            self.reserved_at(address).note(run);
+            self.reserved_at(address).note(run, blocks);
         }
         Ok(())
     }
@@ -117,18 +122,45 @@ impl DeviceMemory {
         self.reserved.get_mut(&address).expect("what grows was reserved here")
     }
 
+    /// Puts memory behind addresses, and says what it consists of.
+    ///
     /// # Safety
     /// They are whole pieces of what was reserved, with nothing behind them.
-    unsafe fn map_zeroed(&self, address: u64, bytes: u64) -> Result<(), DriverError> {
-        let gpu = self.stream.gpu;
+    unsafe fn map_zeroed(&self, address: u64, bytes: u64) -> Result<Vec<Block>, DriverError> {
+        let (gpu, blocks) = (self.stream.gpu, self.blocks(bytes)?);
         // SAFETY: passed on.
-        self.with_room_made(|| unsafe { self.driver.map(gpu, address, bytes, &self.users) })?;
-        // SAFETY: it was just mapped, and nobody else has it.
-        let zeroed = unsafe { self.driver.zero(self.stream, address, bytes) };
-        zeroed.inspect_err(|_| {
-            // SAFETY: as above.
-            unsafe { self.driver.unmap(gpu, address, bytes) };
-        })
+        let map = || unsafe { self.driver.map(gpu, address, &blocks, &self.users) };
+        let outcome = self.with_room_made(map).and_then(|()| {
+            // SAFETY: it was just mapped, and nobody else has it.
+            let zeroed = unsafe { self.driver.zero(self.stream, address, bytes) };
+            zeroed.inspect_err(|_| {
+                // SAFETY: as above.
+                unsafe { self.driver.unmap(gpu, address, bytes) };
+            })
+        });
+        match outcome {
+            Ok(()) => Ok(blocks),
+            Err(error) => {
+                self.pages.put(blocks);
+                Err(error)
+            }
+        }
+    }
+
+    /// Memory without addresses: what is free, and new memory for the rest.
+    fn blocks(&self, bytes: u64) -> Result<Vec<Block>, DriverError> {
+        let (mut blocks, missing) = self.pages.take(bytes);
+        if missing > 0 {
+            let gpu = self.stream.gpu;
+            match self.with_room_made(|| self.driver.create_pages(gpu, missing)) {
+                Ok(pages) => blocks.push((pages, missing)),
+                Err(error) => {
+                    self.pages.put(blocks);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(blocks)
     }
 
     /// Whether the limit, if there is one, leaves room for more.
@@ -152,7 +184,7 @@ impl DeviceMemory {
             // something has failed on the GPU, that is reported elsewhere.
             drop(self.driver.synchronize(self.stream));
             // SAFETY: passed on, and the stream is empty.
-            return unsafe { self.give_back(&reserved) };
+            return unsafe { self.give_back(reserved) };
         }
         let (bytes, start) = self.live.remove(&address).expect("freed memory was allocated here");
         self.resident -= bytes;
@@ -172,17 +204,20 @@ impl DeviceMemory {
         Ok((self.recorded > 0).then_some((self.recorded, self.ready)))
     }
 
+    /// Gives addresses back to the driver, and keeps what is behind them.
+    ///
     /// # Safety
     /// Everything that uses what was reserved has ended, and nobody knows of it.
-    unsafe fn give_back(&self, reserved: &Reserved) {
-        let (gpu, Reserved { start, bytes, .. }) = (self.stream.gpu, reserved);
+    unsafe fn give_back(&self, reserved: Reserved) {
+        let (gpu, start, bytes) = (self.stream.gpu, reserved.start, reserved.bytes);
         // SAFETY: each run was mapped at once, and then nothing is left.
         unsafe {
             for run in reserved.mapped() {
                 self.driver.unmap(gpu, start + run.start, run.end - run.start);
             }
-            self.driver.release(gpu, *start, *bytes);
+            self.driver.release(gpu, start, bytes);
         }
+        self.pages.put(reserved.into_blocks());
     }
 
     fn alloc_zeroed(&self, bytes: u64) -> Result<u64, DriverError> {
@@ -203,18 +238,24 @@ impl DeviceMemory {
     ) -> Result<T, DriverError> {
         match ask() {
             Err(error) if error.is_out_of_memory() => {
-                // What has been freed may only be on its way, and what the pool
-                // holds may be in pieces.
-                self.driver.synchronize(self.stream)?;
-                self.driver.trim(self.stream.gpu)?;
+                self.make_room()?;
                 ask()
             }
             outcome => outcome,
         }
     }
 
+    /// Gives all that is free back to the driver, and returns how much it has then:
+    /// what has been freed may only be on its way, and what is pooled may have the
+    /// wrong sizes.
+    fn make_room(&self) -> Result<u64, DriverError> {
+        self.driver.synchronize(self.stream)?;
+        self.pages.release();
+        self.driver.trim(self.stream.gpu)
+    }
+
     fn no_room(&self) -> AllocError {
-        let free = self.driver.trim(self.stream.gpu).ok();
+        let free = self.make_room().ok();
         AllocError { resident: self.resident, free }
     }
 }
@@ -228,10 +269,11 @@ impl Drop for DeviceMemory {
         }
         // If something has failed on the GPU, it has been reported.
         drop(self.driver.synchronize(self.stream));
-        for reserved in self.reserved.values() {
+        for (_, reserved) in std::mem::take(&mut self.reserved) {
             // SAFETY: nobody uses it any more, and the stream is empty.
             unsafe { self.give_back(reserved) };
         }
+        self.pages.release();
         // SAFETY: both were made here, and this is their last use.
         unsafe {
             self.driver.destroy_event(self.ready);
@@ -239,3 +281,6 @@ impl Drop for DeviceMemory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

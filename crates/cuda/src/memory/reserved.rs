@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::pages::Block;
+
 /// A range of addresses.
 #[derive(Debug)]
 pub(super) struct Reserved {
@@ -15,12 +17,14 @@ pub(super) struct Reserved {
     piece: u64,
     /// Where there is memory, from `start`, as it was put there: disjoint, in order.
     mapped: Vec<Range<u64>>,
+    /// What is there, in no order.
+    blocks: Vec<Block>,
 }
 
 impl Reserved {
     /// Addresses from `start` on, a multiple of `piece` of them.
     pub(super) fn new(start: u64, bytes: u64, piece: u64) -> Self {
-        Self { start, bytes, piece, mapped: Vec::new() }
+        Self { start, bytes, piece, mapped: Vec::new(), blocks: Vec::new() }
     }
 
     /// The whole pieces that hold `bytes` and are not there, in as few runs as
@@ -41,8 +45,9 @@ impl Reserved {
         missing
     }
 
-    /// Notes that a run is there now.
-    pub(super) fn note(&mut self, run: Range<u64>) {
+    /// Notes that a run is there now, and consists of these blocks.
+    pub(super) fn note(&mut self, run: Range<u64>, blocks: Vec<Block>) {
+        self.blocks.extend(blocks);
         let before = self.mapped.partition_point(|known| known.start < run.start);
         self.mapped.insert(before, run);
     }
@@ -50,6 +55,11 @@ impl Reserved {
     /// Where there is memory, as it was put there.
     pub(super) fn mapped(&self) -> &[Range<u64>] {
         &self.mapped
+    }
+
+    /// What was there, and nobody will look at there again.
+    pub(super) fn into_blocks(self) -> Vec<Block> {
+        self.blocks
     }
 
     /// Bytes of memory.
@@ -69,11 +79,11 @@ mod tests {
             reserved.missing(&bytes).iter().map(|run| (run.start, run.end)).collect::<Vec<_>>()
         };
         assert_eq!(missing(&reserved, 12..35), [(10, 40)]);
-        reserved.note(10..40);
+        reserved.note(10..40, Vec::new());
         assert_eq!(missing(&reserved, 15..40), []);
         assert_eq!(missing(&reserved, 5..62), [(0, 10), (40, 70)]);
-        reserved.note(40..70);
-        reserved.note(0..10);
+        reserved.note(40..70, Vec::new());
+        reserved.note(0..10, Vec::new());
         assert_eq!(missing(&reserved, 0..71), [(70, 80)]);
         assert_eq!(reserved.resident(), 70);
     }

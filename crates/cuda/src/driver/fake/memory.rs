@@ -14,6 +14,18 @@ pub(super) struct Memory {
     /// How many addresses are reserved, and what lies behind them, by the first.
     /// Which parts of it are there is told by blocks without words.
     reserved: BTreeMap<u64, (u64, Vec<u64>)>,
+    /// By name.
+    pages: BTreeMap<usize, Pages>,
+    /// The next name.
+    next_pages: usize,
+}
+
+/// What can be put behind reserved addresses.
+struct Pages {
+    place: Place,
+    bytes: u64,
+    /// Where it was put.
+    at: Option<u64>,
 }
 
 struct Block {
@@ -48,7 +60,8 @@ fn pieces(address: u64, bytes: u64) -> impl Iterator<Item = u64> {
 
 impl Memory {
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, live: BTreeMap::new(), reserved: BTreeMap::new() }
+        let (live, reserved) = (BTreeMap::new(), BTreeMap::new());
+        Self { limit, live, reserved, pages: BTreeMap::new(), next_pages: 0 }
     }
 
     pub(super) fn limit(&self) -> u64 {
@@ -56,8 +69,12 @@ impl Memory {
     }
 
     pub(super) fn free_bytes(&self, place: Place) -> u64 {
-        let used = self.live.values().filter(|block| block.place == place);
-        self.limit - used.map(|block| block.bytes).sum::<u64>().min(self.limit)
+        // What is behind reserved addresses counts as pages.
+        let is_own = |block: &&Block| block.place == place && !block.words.is_empty();
+        let blocks = self.live.values().filter(is_own).map(|block| block.bytes);
+        let pages = self.pages.values().filter(|pages| pages.place == place);
+        let used = blocks.chain(pages.map(|pages| pages.bytes)).sum::<u64>();
+        self.limit - used.min(self.limit)
     }
 
     pub(super) fn alloc(&mut self, place: Place, bytes: u64) -> Result<u64, DriverError> {
@@ -74,28 +91,44 @@ impl Memory {
         address
     }
 
-    pub(super) fn map(
-        &mut self,
-        place: Place,
-        address: u64,
-        bytes: u64,
-    ) -> Result<(), DriverError> {
+    pub(super) fn create_pages(&mut self, place: Place, bytes: u64) -> Result<usize, DriverError> {
+        assert!(bytes > 0 && bytes.is_multiple_of(PIECE), "whole pieces");
         self.check_room(place, bytes)?;
+        self.next_pages += 1;
+        self.pages.insert(self.next_pages, Pages { place, bytes, at: None });
+        Ok(self.next_pages)
+    }
+
+    pub(super) fn destroy_pages(&mut self, name: usize) {
+        let pages = self.pages.remove(&name).expect("pages are destroyed once");
+        assert_eq!(pages.at, None, "destroyed pages are mapped");
+    }
+
+    pub(super) fn map(&mut self, place: Place, address: u64, (name, bytes): (usize, u64)) {
+        let pages = self.pages.get_mut(&name).expect("pages that are there");
+        assert_eq!((pages.place, pages.bytes, pages.at), (place, bytes, None), "mapped once");
+        pages.at = Some(address);
         let reserved = self.reserved.range(..=address).next_back();
         let (start, (reserved, _)) = reserved.expect("what is mapped was reserved");
         let offset = address - start;
-        assert!(offset.is_multiple_of(PIECE) && bytes.is_multiple_of(PIECE), "whole pieces");
-        assert!(bytes > 0 && offset + bytes <= *reserved, "what is mapped was reserved");
+        assert!(offset.is_multiple_of(PIECE), "whole pieces");
+        assert!(offset + bytes <= *reserved, "what is mapped was reserved");
         for piece in pieces(address, bytes) {
             let block = Block { place, bytes: PIECE, words: Vec::new() };
             assert!(self.live.insert(piece, block).is_none(), "nothing is mapped twice");
         }
-        Ok(())
     }
 
     pub(super) fn unmap(&mut self, address: u64, bytes: u64) {
         for piece in pieces(address, bytes) {
             self.live.remove(&piece).expect("what is unmapped was mapped");
+        }
+        let range = address..address + bytes;
+        for pages in self.pages.values_mut() {
+            if let Some(at) = pages.at.filter(|at| range.contains(at)) {
+                assert!(at + pages.bytes <= range.end, "pages are unmapped as a whole");
+                pages.at = None;
+            }
         }
     }
 

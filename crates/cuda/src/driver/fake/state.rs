@@ -28,6 +28,8 @@ pub struct FakeCounts {
     pub allocations: usize,
     /// Ranges of addresses of GPU memory.
     pub reservations: usize,
+    /// Allocations of GPU memory without addresses.
+    pub pages: usize,
     /// Allocations of pinned host memory.
     pub host_allocations: usize,
     /// Modules.

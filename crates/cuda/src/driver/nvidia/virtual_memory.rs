@@ -9,6 +9,9 @@ use super::gpu::location;
 use super::result::check;
 use super::{DriverError, bytes_of};
 
+/// How the driver names memory without addresses.
+pub(super) type Pages = sys::CUmemGenericAllocationHandle;
+
 /// Memory of a GPU, as it is put behind addresses.
 fn properties(device: sys::CUdevice) -> sys::CUmemAllocationProp {
     sys::CUmemAllocationProp {
@@ -46,39 +49,63 @@ pub(super) fn reserve(bytes: u64) -> Result<u64, DriverError> {
     Ok(address)
 }
 
-/// Puts memory of `device` behind addresses, for it and for others to use.
+/// Memory of `device` without addresses.
+pub(super) fn create(device: sys::CUdevice, bytes: u64) -> Result<Pages, DriverError> {
+    let (mut pages, properties) = (0, properties(device));
+    // SAFETY: `pages` and the properties outlive the call.
+    let result =
+        unsafe { sys::cuMemCreate(&raw mut pages, bytes_of(bytes), &raw const properties, 0) };
+    check("cuMemCreate", result)?;
+    Ok(pages)
+}
+
+/// Gives memory back.
 ///
 /// # Safety
-/// They are whole pieces of what was reserved, and there is no memory yet.
+/// It is mapped nowhere, and named in no later call.
+pub(super) unsafe fn destroy(pages: Pages) {
+    // SAFETY: the caller's promise.
+    let _: sys::CUresult = unsafe { sys::cuMemRelease(pages) };
+}
+
+/// Puts memory behind addresses, one after the other, for `users` to use; all or
+/// nothing.
+///
+/// # Safety
+/// The addresses were reserved, and there is no memory yet; what is put there has so
+/// many bytes and is mapped nowhere else.
 pub(super) unsafe fn map(
-    device: sys::CUdevice,
     address: u64,
-    bytes: u64,
+    pages: impl IntoIterator<Item = (Pages, u64)>,
     users: &[sys::CUdevice],
 ) -> Result<(), DriverError> {
-    let (mut memory, properties, bytes) = (0, properties(device), bytes_of(bytes));
-    // SAFETY: `memory` and the properties outlive the call.
-    let result = unsafe { sys::cuMemCreate(&raw mut memory, bytes, &raw const properties, 0) };
-    check("cuMemCreate", result)?;
-    // SAFETY: the caller's promise; the memory was just made. It lives as long
-    // as it is mapped, so its name can be given back at once.
-    let mapped = unsafe {
-        let mapped = sys::cuMemMap(address, bytes, 0, memory, 0);
-        let _: sys::CUresult = sys::cuMemRelease(memory);
-        mapped
-    };
-    check("cuMemMap", mapped)?;
+    let mut end = address;
+    let mapped = pages.into_iter().try_for_each(|(pages, bytes)| {
+        // SAFETY: the caller's promise.
+        let result = unsafe { sys::cuMemMap(end, bytes_of(bytes), 0, pages, 0) };
+        check("cuMemMap", result)?;
+        end += bytes;
+        Ok(())
+    });
+    mapped.and_then(|()| allow(address, end - address, users)).inspect_err(|_| {
+        if end > address {
+            // SAFETY: so much was just mapped, and nobody knows of it.
+            unsafe { unmap(address, end - address) };
+        }
+    })
+}
+
+/// Lets `users` read and write what is mapped.
+fn allow(address: u64, bytes: u64, users: &[sys::CUdevice]) -> Result<(), DriverError> {
     let flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     let access: Vec<_> = users
         .iter()
         .map(|&user| sys::CUmemAccessDesc { location: location(user), flags })
         .collect();
     // SAFETY: there are so many descriptions, which outlive the call.
-    let allowed = unsafe { sys::cuMemSetAccess(address, bytes, access.as_ptr(), access.len()) };
-    check("cuMemSetAccess", allowed).inspect_err(|_| {
-        // SAFETY: it was just mapped, and nobody knows of it.
-        let _: sys::CUresult = unsafe { sys::cuMemUnmap(address, bytes) };
-    })
+    let result =
+        unsafe { sys::cuMemSetAccess(address, bytes_of(bytes), access.as_ptr(), access.len()) };
+    check("cuMemSetAccess", result)
 }
 
 /// Takes the memory behind addresses away.
