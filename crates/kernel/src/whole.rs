@@ -61,6 +61,18 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
         self.elements.get(linear(index, self.range)?)
     }
 
+    #[inline]
+    #[track_caller]
+    fn at(&self, index: [usize; D]) -> &'a T {
+        // Not by way of `get`: an address that may be none is chosen, and looked at, each
+        // time. Not by an index into the slice: its check would be a call, which costs
+        // kernels on devices speed, called or not.
+        match self.elements.get(position(index, self.range)) {
+            Some(element) if contains(self.range, index) => element,
+            _ => outside(&index, &self.range),
+        }
+    }
+
     /// The elements of one row, all along the fastest dimension.
     ///
     /// # Panics
@@ -96,12 +108,7 @@ impl<T, const D: usize> Index<[usize; D]> for WholeView<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
-        // Not by an index into the slice: its check would be a call, which costs kernels
-        // on devices speed, called or not.
-        match self.get(index) {
-            Some(element) => element,
-            None => outside(&index, &self.range),
-        }
+        self.at(index)
     }
 }
 
@@ -219,10 +226,7 @@ impl<T, const D: usize> Index<[usize; D]> for WholeViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index(&self, index: [usize; D]) -> &T {
-        match linear(index, self.range) {
-            Some(position) => &self.elements[position],
-            None => outside(&index, &self.range),
-        }
+        self.as_view().at(index)
     }
 }
 
@@ -230,9 +234,9 @@ impl<T, const D: usize> IndexMut<[usize; D]> for WholeViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index_mut(&mut self, index: [usize; D]) -> &mut T {
-        match linear(index, self.range) {
-            Some(position) => &mut self.elements[position],
-            None => outside(&index, &self.range),
+        match self.elements.get_mut(position(index, self.range)) {
+            Some(element) if contains(self.range, index) => element,
+            _ => outside(&index, &self.range),
         }
     }
 }
@@ -259,14 +263,18 @@ impl<T> IndexMut<usize> for WholeViewMut<'_, T, 1> {
 
 #[inline]
 fn linear<const D: usize>(index: [usize; D], range: [usize; D]) -> Option<usize> {
-    let mut position = 0;
-    for dim in 0..D {
-        if index[dim] >= range[dim] {
-            return None;
-        }
-        position = position * range[dim] + index[dim];
-    }
-    Some(position)
+    contains(range, index).then(|| position(index, range))
+}
+
+#[inline]
+fn contains<const D: usize>(range: [usize; D], index: [usize; D]) -> bool {
+    (0..D).all(|dim| index[dim] < range[dim])
+}
+
+/// Where an element is, if the range contains it; otherwise any number.
+#[inline]
+fn position<const D: usize>(index: [usize; D], range: [usize; D]) -> usize {
+    (0..D).fold(0, |outer: usize, dim| outer.wrapping_mul(range[dim]).wrapping_add(index[dim]))
 }
 
 #[inline]
@@ -321,6 +329,14 @@ mod tests {
     #[should_panic(expected = "index [0, 3] is outside of the buffer's range [2, 3]")]
     fn an_index_outside_names_itself_and_the_range() {
         let _ = WholeView::new(&[0; 6], [2, 3])[[0, 3]];
+    }
+
+    #[test]
+    #[should_panic(expected = "index [18446744073709551615, 3] is outside")]
+    fn an_index_outside_whose_position_is_inside_is_refused() {
+        let index = [usize::MAX, 3];
+        assert_eq!(position(index, [2, 3]), 0);
+        WholeViewMut::new(&mut [0; 6], [2, 3])[index] = 1;
     }
 
     #[test]
