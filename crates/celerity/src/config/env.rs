@@ -348,6 +348,15 @@ mod tests {
     }
 
     #[test]
+    fn the_tables_in_the_documentation_name_every_variable() {
+        let texts = [include_str!("../../README.md"), include_str!("../../../../README.md")];
+        for Variable { name, .. } in VARIABLES {
+            let row = format!("| `{name}` |");
+            assert!(texts.iter().all(|text| text.contains(&row)), "{name} is missing");
+        }
+    }
+
+    #[test]
     fn every_variable_sets_its_own() {
         let config = Config::from_variables([
             ("CELERITY_NODES", "2"),
