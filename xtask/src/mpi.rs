@@ -111,7 +111,7 @@ impl Log {
             lines.lock().expect("no holder of the lock panics").push(line.to_owned());
         })?;
         let lines = lines.into_inner().expect("no holder of the lock panics");
-        let tally = expected.judge(status.success(), &lines);
+        let tally = expected.judge(status.code(), &lines);
         let seconds = start.elapsed().as_secs_f64();
         self.table += &format!("{:<9}{name:<44}{seconds:>8.1}  {tally}\n", mpi.name);
         self.total += tally;

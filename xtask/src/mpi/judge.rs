@@ -24,15 +24,21 @@ pub(super) enum End {
     Somehow,
 }
 
+/// What `timeout` exits with if it has ended a command.
+const HUNG: i32 = 124;
+
 impl Expected {
-    /// Judges by the exit status and all that was printed.
-    pub(super) fn judge(self, succeeded: bool, lines: &[String]) -> Tally {
+    /// Judges by the exit code, if there is one, and all that was printed. What hangs has
+    /// never ended as it should.
+    pub(super) fn judge(self, code: Option<i32>, lines: &[String]) -> Tally {
+        let succeeded = code == Some(0);
         let passed = match self {
             Self::Success => succeeded,
             Self::Checks => return checks(succeeded, lines),
             Self::Told(wanted, end) => {
                 let has = |text: &&str| lines.iter().any(|line| line.contains(text));
-                wanted.iter().all(has) && !has(&"panicked at") && end.is(succeeded)
+                let ended = code != Some(HUNG) && end.is(succeeded);
+                wanted.iter().all(has) && !has(&"panicked at") && ended
             }
         };
         Tally { passed: u64::from(passed), failed: u64::from(!passed), skipped: 0 }
@@ -61,11 +67,15 @@ impl End {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Expected};
+    use super::{End, Expected, HUNG};
 
     fn failed(expected: Expected, succeeded: bool, lines: &[&str]) -> u64 {
+        failed_with(expected, i32::from(!succeeded), lines)
+    }
+
+    fn failed_with(expected: Expected, code: i32, lines: &[&str]) -> u64 {
         let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
-        expected.judge(succeeded, &lines).failed
+        expected.judge(Some(code), &lines).failed
     }
 
     #[test]
@@ -86,6 +96,14 @@ mod tests {
         let lines = ["N1: N2 has died: silent", "N0: N2 has died: silent"];
         assert_eq!(failed(told, true, &lines), 0);
         assert_eq!(failed(told, true, &lines[1..]), 1);
+    }
+
+    #[test]
+    fn what_hangs_has_not_ended_badly_enough() {
+        for end in [End::Badly, End::Somehow] {
+            let told = Expected::Told(&[], end);
+            assert_eq!((failed_with(told, 137, &[]), failed_with(told, HUNG, &[])), (0, 1));
+        }
     }
 
     #[test]
