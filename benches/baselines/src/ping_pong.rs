@@ -42,8 +42,8 @@ pub(crate) fn print_in_process(repetitions: usize) -> celerity::Result<()> {
 }
 
 /// In each measure: so many that its begin and its end weigh little. Between two measures
-/// all wait in a barrier, and what sleeps is woken for the next, on both sides: some 300 µs
-/// on virtual machines, as `barriers` shows. That is not the latency of a message.
+/// all wait in a barrier, and then what sleeps is woken and the first tasks are scheduled,
+/// on both sides. That is some 100 to 300 µs, and not the latency of a message.
 fn messages(size: usize) -> usize {
     ((64 << 20) / size).clamp(32, 1024)
 }
