@@ -94,9 +94,7 @@ impl Layers {
                 }
             }
             Some(Instructions::Ahead(queue)) => {
-                let commands = self.commands[first..].iter().cloned();
-                commands.for_each(|command| queue.push(command, task));
-                queue.end_task(task.clone());
+                queue.push(task, &mut self.commands[first..].to_vec());
                 while queue.release(&mut self.schedule, &mut mistakes).is_some() {}
             }
             None => {}

@@ -69,7 +69,7 @@ impl Observers {
     /// yet. Costs nothing if nobody looks.
     pub(crate) fn released(
         &mut self,
-        released: &Released,
+        released: Released<'_>,
         schedule: &Schedule,
         shown: &mut Shown,
     ) -> Result<(), String> {
@@ -88,7 +88,7 @@ impl Observers {
                 .iter_mut()
                 .try_for_each(|one| one.task(task, &self.commands, instructions, pilots))?,
             Released::BufferEnd(buffer) => {
-                self.all.iter_mut().try_for_each(|one| one.buffer_end(*buffer, instructions))?;
+                self.all.iter_mut().try_for_each(|one| one.buffer_end(buffer, instructions))?;
             }
         }
         self.commands.clear();

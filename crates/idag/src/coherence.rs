@@ -5,7 +5,7 @@
 use celerity_regions::{Box3, Region};
 
 use crate::backing::Backing;
-use crate::buffer::{BufferState, Identity};
+use crate::buffer::{BufferState, Identity, Version};
 use crate::emit::{Schedule, Stream};
 use crate::instruction::{InstructionId, InstructionKind, MemoryId};
 #[cfg(feature = "mutants")]
@@ -22,14 +22,22 @@ pub(crate) fn make_coherent(
     memory: MemoryId,
     region: &Region,
 ) {
-    let missing = missing(buffer, links, memory, region);
-    if missing.is_empty() {
+    // The rule, where data stays where it is worked on.
+    if is_current(buffer, memory, region) {
         return;
     }
+    let missing = missing(buffer, links, memory, region);
     for (part, (source, _)) in &missing {
         copy_between(stream, out, buffer, links, (*source, memory), *part);
     }
     buffer.note_current(region, memory);
+}
+
+fn is_current(buffer: &BufferState, memory: MemoryId, region: &Region) -> bool {
+    let mut current = true;
+    let mut look = |_, version: &Version| current &= version.holders.contains(memory);
+    buffer.versions.for_each_in_region(region, &mut look);
+    current
 }
 
 /// What `memory` lacks of `region`: boxes with the memory to copy them from, and

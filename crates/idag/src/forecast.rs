@@ -11,7 +11,7 @@ use crate::buffer::BufferState;
 use crate::graph::Buffers;
 use crate::instruction::MemoryId;
 use crate::pieces::{compact_boxes, contiguous_boxes, departure_boxes};
-use crate::plan::{Launches, buffers_of, reading};
+use crate::plan::Launches;
 use crate::staging::{Links, staged};
 
 /// What will be written where by commands that are held back, oldest first.
@@ -58,23 +58,23 @@ impl Forecast {
         launches: &Launches,
     ) -> bool {
         let mut allocates = false;
-        for launch in launches {
-            for access in &launch.accesses {
+        for (memory, accesses) in launches.by_memory() {
+            for access in accesses {
                 let buffer = buffers.get_mut(access.buffer);
-                allocates |= anticipate(buffer, launch.memory, &[access.bounds]);
+                allocates |= anticipate(buffer, memory, &[access.bounds]);
             }
         }
         if links.are_complete() {
             return allocates;
         }
-        for id in buffers_of(launches) {
+        for id in launches.buffers() {
             let buffer = buffers.get_mut(id);
             let boxes = compact_boxes(&self.staged_by(launches, buffer, links));
             allocates |= anticipate(buffer, MemoryId::HOST, &boxes);
         }
-        for launch in launches {
-            for access in launch.accesses.iter().filter(|access| access.mode.writes()) {
-                self.note_write(links, access.buffer, launch.memory, &access.region);
+        for (memory, accesses) in launches.by_memory() {
+            for access in accesses.iter().filter(|access| access.mode.writes()) {
+                self.note_write(links, access.buffer, memory, &access.region);
             }
         }
         allocates
@@ -89,7 +89,8 @@ impl Forecast {
     /// What launches read of a buffer and will have to get through host memory.
     fn staged_by(&self, launches: &Launches, buffer: &BufferState, links: &Links) -> Region {
         let mut all = Region::empty();
-        for (memory, access) in reading(launches).filter(|(_, access)| access.buffer == buffer.id) {
+        for (memory, access) in launches.reading().filter(|(_, access)| access.buffer == buffer.id)
+        {
             all.union_with(&self.staged(buffer, links, memory, &access.region));
         }
         all

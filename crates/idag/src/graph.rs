@@ -20,8 +20,8 @@ use crate::instruction::{
     AllocationId, DeviceId, DeviceMemory, InstructionId, InstructionKind, MemoryId,
 };
 use crate::launch::launch;
-use crate::pieces::{compact_boxes, contiguous_boxes};
-use crate::plan::{Launch, Launches, PlannedAccess, Planner, buffers_of, reading};
+use crate::pieces::{Boxes, compact_boxes, contiguous_boxes};
+use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
 use crate::send::push;
 use crate::staging::{Links, staged};
@@ -165,14 +165,14 @@ impl InstructionGraph {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         let launches = self.plan(command, task);
-        self.generate(command, task, &launches, out, diagnostics);
+        self.generate(command, task, launches, out, diagnostics);
     }
 
     /// The first pass of [`schedule`](Self::schedule): nothing for commands
     /// that launch nothing.
     pub(crate) fn plan(&mut self, command: &Command, task: &Task) -> Launches {
         debug_assert_eq!(command.task, task.id, "a command comes with its own task");
-        let CommandKind::Execute { chunk } = &command.kind else { return Launches::new() };
+        let CommandKind::Execute { chunk } = &command.kind else { return Launches::default() };
         let buffers = &self.buffers;
         self.planner.plan(task, *chunk, |id| buffers.get(id).extent)
     }
@@ -182,14 +182,15 @@ impl InstructionGraph {
         &mut self,
         command: &Command,
         task: &Task,
-        launches: &Launches,
+        launches: Launches,
         out: &mut Schedule,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         match &command.kind {
             CommandKind::Execute { chunk } => {
-                check_writes(task, *chunk, launches, &self.buffers, diagnostics);
-                self.execute(task, launches, out);
+                check_writes(task, *chunk, &launches, &self.buffers, diagnostics);
+                self.execute(task, &launches, out);
+                self.planner.recycle(launches);
             }
             CommandKind::Push { transfer, targets } => {
                 let buffer = self.buffers.get_mut(transfer.buffer);
@@ -216,15 +217,17 @@ impl InstructionGraph {
     }
 
     fn execute(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
-        let buffers = buffers_of(launches);
+        let buffers = launches.buffers();
         self.allocate(&buffers, launches, out);
         self.receive(&buffers, launches, out);
         self.stage(&buffers, launches, out);
-        for (memory, access) in reading(launches) {
-            let buffer = self.buffers.get_mut(access.buffer);
-            make_coherent(&mut self.stream, out, buffer, &self.links, memory, &access.region);
+        for (memory, accesses) in launches.by_memory() {
+            for access in accesses.iter().filter(|access| access.mode.reads()) {
+                let buffer = self.buffers.get_mut(access.buffer);
+                make_coherent(&mut self.stream, out, buffer, &self.links, memory, &access.region);
+            }
         }
-        for one in launches {
+        for one in launches.iter() {
             launch(&mut self.stream, out, &mut self.buffers, task, one);
         }
     }
@@ -232,16 +235,20 @@ impl InstructionGraph {
     fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
         for &id in buffers {
             let buffer = self.buffers.get_mut(id);
-            let mut on_host = contiguous_boxes(buffer.awaited.iter().map(|one| &one.region));
-            on_host.extend(compact_boxes(&staged_by(launches, buffer, &self.links)));
-            for on_memory in launches.chunk_by(|a, b| a.memory == b.memory) {
-                let memory = on_memory[0].memory;
+            let mut on_host = Boxes::new();
+            if !buffer.awaited.is_empty() {
+                on_host = contiguous_boxes(buffer.awaited.iter().map(|one| &one.region));
+            }
+            if !self.links.are_complete() {
+                on_host.extend(compact_boxes(&staged_by(launches, buffer, &self.links)));
+            }
+            for (memory, accesses) in launches.by_memory() {
                 let is_host = memory == MemoryId::HOST;
                 // The rule, once a program has touched all of its data.
-                if (!is_host || on_host.is_empty()) && is_allocated(on_memory, buffer) {
+                if (!is_host || on_host.is_empty()) && is_allocated(memory, accesses, buffer) {
                     continue;
                 }
-                let mut needs = needs_of(on_memory, id);
+                let mut needs = needs_of(accesses, id);
                 if is_host {
                     needs.boxes.extend(on_host.drain(..));
                 }
@@ -261,7 +268,8 @@ impl InstructionGraph {
             if buffer.awaited.is_empty() {
                 continue;
             }
-            let consumers = reading(launches)
+            let consumers = launches
+                .reading()
                 .filter(|(_, access)| access.buffer == id)
                 .map(|(_, access)| &access.region);
             receive(&mut self.stream, out, buffer, consumers);
@@ -317,30 +325,24 @@ impl InstructionGraph {
 /// What launches read of a buffer and must get through host memory.
 fn staged_by(launches: &Launches, buffer: &BufferState, links: &Links) -> Region {
     let mut all = Region::empty();
-    if !links.are_complete() {
-        let accesses = reading(launches).filter(|(_, access)| access.buffer == buffer.id);
-        for (memory, access) in accesses {
-            all.union_with(&staged(buffer, links, memory, &access.region));
-        }
+    for (memory, access) in launches.reading().filter(|(_, access)| access.buffer == buffer.id) {
+        all.union_with(&staged(buffer, links, memory, &access.region));
     }
     all
 }
 
-/// Whether all that launches on one memory touch of a buffer lies in allocations.
-fn is_allocated(launches: &[Launch], buffer: &BufferState) -> bool {
-    launches.iter().all(|launch| {
-        let mut accesses = launch.accesses.iter().filter(|access| access.buffer == buffer.id);
-        accesses.all(|PlannedAccess { bounds, .. }| {
-            bounds.is_empty() || buffer.backing_of(launch.memory, bounds).is_some()
-        })
+/// Whether all that the launches on one memory touch of a buffer lies in allocations.
+fn is_allocated(memory: MemoryId, accesses: &[PlannedAccess], buffer: &BufferState) -> bool {
+    let mut accesses = accesses.iter().filter(|access| access.buffer == buffer.id);
+    accesses.all(|PlannedAccess { bounds, .. }| {
+        bounds.is_empty() || buffer.backing_of(memory, bounds).is_some()
     })
 }
 
 /// What the launches on one memory need of one buffer.
-fn needs_of(launches: &[Launch], buffer: BufferId) -> Needs {
+fn needs_of(accesses: &[PlannedAccess], buffer: BufferId) -> Needs {
     let mut needs = Needs::default();
-    let accesses = launches.iter().flat_map(|launch| &launch.accesses);
-    for access in accesses.filter(|access| access.buffer == buffer) {
+    for access in accesses.iter().filter(|access| access.buffer == buffer) {
         needs.boxes.push(access.bounds);
         if access.mode == AccessMode::Write {
             needs.discarded.union_with(&access.region);

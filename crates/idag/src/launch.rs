@@ -7,36 +7,35 @@ use crate::buffer::BufferState;
 use crate::emit::{Schedule, Stream, Waits};
 use crate::graph::Buffers;
 use crate::instruction::{BoundAccess, InstructionId, InstructionKind, MemoryId};
-use crate::plan::{Launch, PlannedAccess};
+use crate::plan::{Launch, Place, PlannedAccess};
 
 pub(crate) fn launch(
     stream: &mut Stream,
     out: &mut Schedule,
     buffers: &mut Buffers,
     task: &Task,
-    launch: &Launch,
+    launch: Launch<'_>,
 ) {
+    let Launch { place: Place { device, memory, chunk }, accesses: planned } = launch;
+    // Noted as the reader or writer at once: accesses of a task do not wait for each other.
+    let id = stream.frontier.next_id();
     let mut waits = stream.waits();
     let bind = |access: &PlannedAccess| {
-        bind(buffers.get_mut(access.buffer), launch.memory, access, &mut waits)
+        bind(buffers.get_mut(access.buffer), memory, access, id, &mut waits)
     };
-    let accesses: Box<[BoundAccess]> = launch.accesses.iter().map(bind).collect();
-    let kind = match launch.device {
-        Some(device) => {
-            InstructionKind::Kernel { device, task: task.id, chunk: launch.chunk, accesses }
-        }
+    let accesses: Box<[BoundAccess]> = planned.iter().map(bind).collect();
+    let kind = match device {
+        Some(device) => InstructionKind::Kernel { device, task: task.id, chunk, accesses },
         None => InstructionKind::HostTask { task: task.id, accesses },
     };
-    let id = stream.emit(out, kind, waits);
-    for access in &launch.accesses {
-        record(buffers.get_mut(access.buffer), launch.memory, access, id);
-    }
+    stream.emit(out, kind, waits);
 }
 
 fn bind(
     buffer: &mut BufferState,
     memory: MemoryId,
     access: &PlannedAccess,
+    id: InstructionId,
     waits: &mut Waits,
 ) -> BoundAccess {
     let region = access.region.clone();
@@ -44,23 +43,14 @@ fn bind(
         return BoundAccess { buffer: access.buffer, placement: None, region };
     }
     let backing = buffer.backing(memory, &access.bounds);
+    let placement = Some(backing.placement);
     if access.mode.writes() {
         backing.before_write(&region, waits);
+        backing.note_write(id, &region);
+        buffer.note_production(&region, id, memory);
     } else {
         backing.before_read(&region, waits);
+        backing.note_read(id, &region);
     }
-    BoundAccess { buffer: access.buffer, placement: Some(backing.placement), region }
-}
-
-fn record(buffer: &mut BufferState, memory: MemoryId, access: &PlannedAccess, id: InstructionId) {
-    if access.region.is_empty() {
-        return;
-    }
-    let backing = buffer.backing(memory, &access.bounds);
-    if access.mode.writes() {
-        backing.note_write(id, &access.region);
-        buffer.note_production(&access.region, id, memory);
-    } else {
-        backing.note_read(id, &access.region);
-    }
+    BoundAccess { buffer: access.buffer, placement, region }
 }

@@ -3,7 +3,6 @@
 //! follows needs it. Decides *when* commands become instructions; how, is the
 //! [`InstructionGraph`]'s business.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use celerity_cdag::Command;
@@ -86,10 +85,7 @@ const MOST_HELD: [usize; 2] = [64, 1024];
 ///     let (mut schedule, mut commands) = (Schedule::default(), vec![]);
 ///     for task in &stream {
 ///         node.schedule(task, &mut commands, &mut vec![]);
-///         for command in commands.drain(..) {
-///             queue.push(command, task);
-///         }
-///         queue.end_task(task.clone());
+///         queue.push(task, &mut commands);
 ///         while queue.release(&mut schedule, &mut vec![]).is_some() {}
 ///     }
 ///     let allocs = |one: &&Instruction| matches!(one.kind, InstructionKind::Alloc { .. });
@@ -103,12 +99,14 @@ const MOST_HELD: [usize; 2] = [64, 1024];
 pub struct LookaheadQueue {
     graph: InstructionGraph,
     lookahead: Lookahead,
-    queue: VecDeque<Queued>,
+    queue: Vec<Queued>,
+    /// The commands of the tasks in the queue.
+    commands: Vec<Command>,
+    /// What the first pass has made of each of them.
+    planned: Vec<Launches>,
     /// So many of the queue's first entries need not wait any more.
     released: usize,
-    /// Whether a command of the task in hand needs more than what is allocated
-    /// or anticipated.
-    news: bool,
+    handed_out: HandedOut,
     /// Whether earlier tasks are held back.
     holding: bool,
     /// Horizons since the last command that needed more.
@@ -118,21 +116,26 @@ pub struct LookaheadQueue {
 
 /// What takes its turn.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
 enum Queued {
-    Command { command: Command, task: Arc<Task>, launches: Launches },
-    TaskEnd(Arc<Task>),
+    Task { task: Arc<Task>, commands: usize },
     BufferEnd(BufferId),
 }
 
+/// So much of the lists has been handed out. It is forgotten once that is all of what has
+/// been released: the lists as a whole, unless later tasks are held back.
+#[derive(Debug, Default)]
+struct HandedOut {
+    entries: usize,
+    commands: usize,
+}
+
 /// What the instructions of one [`LookaheadQueue::release`] are for.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all of them are commands")]
-pub enum Released {
+#[derive(Clone, Copy, Debug)]
+pub enum Released<'a> {
     /// A command.
-    Command(Command),
+    Command(&'a Command),
     /// No instructions: all of this task's have been handed out.
-    TaskEnd(Arc<Task>),
+    TaskEnd(&'a Arc<Task>),
     /// The end of a buffer.
     BufferEnd(BufferId),
 }
@@ -144,9 +147,11 @@ impl LookaheadQueue {
         Self {
             graph,
             lookahead,
-            queue: VecDeque::new(),
+            queue: Vec::new(),
+            commands: Vec::new(),
+            planned: Vec::new(),
             released: 0,
-            news: false,
+            handed_out: HandedOut::default(),
             holding: false,
             steady_for: 0,
             held_horizons: 0,
@@ -175,34 +180,38 @@ impl LookaheadQueue {
         let end = Queued::BufferEnd(buffer);
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::BufferEndOvertakes.is_active() {
-            self.queue.push_front(end);
+            self.queue.insert(self.handed_out.entries, end);
             return self.flush();
         }
-        self.queue.push_back(end);
+        self.queue.push(end);
         self.flush();
     }
 
-    /// Takes the next command, which serves `task`.
+    /// Takes the next task with its commands, which leave `commands`, and decides whether
+    /// it, and what is held, may go.
     ///
     /// # Panics
-    /// If the command names a buffer that is not registered.
-    pub fn push(&mut self, command: Command, task: &Arc<Task>) {
-        let launches = self.graph.plan(&command, task);
-        if self.lookahead != Lookahead::None && self.graph.anticipate(&command, &launches) {
-            self.news = true;
+    /// If a command names a buffer that is not registered.
+    pub fn push(&mut self, task: &Arc<Task>, commands: &mut Vec<Command>) {
+        let mut news = false;
+        for command in commands.iter() {
+            let launches = self.graph.plan(command, task);
+            if self.lookahead != Lookahead::None {
+                news |= self.graph.anticipate(command, &launches);
+            }
+            self.planned.push(launches);
         }
-        self.queue.push_back(Queued::Command { command, task: task.clone(), launches });
+        self.queue.push(Queued::Task { task: task.clone(), commands: commands.len() });
+        self.commands.append(commands);
+        self.hold_or_flush(task, news);
     }
 
-    /// Ends the commands of a task, and decides whether it, and what is held,
-    /// may go.
-    pub fn end_task(&mut self, task: Arc<Task>) {
+    /// Decides about the task that came last; it brings `news` if it needs more than what
+    /// is allocated or anticipated.
+    fn hold_or_flush(&mut self, task: &Task, news: bool) {
         let horizon = task.work == Work::Horizon;
-        let news = std::mem::take(&mut self.news);
         self.steady_for = if news { 0 } else { self.steady_for + u32::from(horizon) };
-        let hold = (self.holding || news) && self.may_hold() && !somebody_may_wait(&task);
-        self.queue.push_back(Queued::TaskEnd(task));
-        if hold {
+        if (self.holding || news) && self.may_hold() && !somebody_may_wait(task) {
             self.holding = true;
             self.held_horizons += usize::from(horizon);
         } else {
@@ -223,19 +232,38 @@ impl LookaheadQueue {
         &mut self,
         out: &mut Schedule,
         diagnostics: &mut Vec<Diagnostic>,
-    ) -> Option<Released> {
-        self.released = self.released.checked_sub(1)?;
-        match self.queue.pop_front()? {
-            Queued::Command { command, task, launches } => {
-                self.graph.generate(&command, &task, &launches, out, diagnostics);
+    ) -> Option<Released<'_>> {
+        if self.handed_out.entries == self.released {
+            self.forget_handed_out();
+            return None;
+        }
+        match &mut self.queue[self.handed_out.entries] {
+            Queued::Task { task, commands: 0 } => {
+                self.handed_out.entries += 1;
+                Some(Released::TaskEnd(task))
+            }
+            Queued::Task { task, commands } => {
+                *commands -= 1;
+                let command = &self.commands[self.handed_out.commands];
+                let launches = std::mem::take(&mut self.planned[self.handed_out.commands]);
+                self.handed_out.commands += 1;
+                self.graph.generate(command, task, launches, out, diagnostics);
                 Some(Released::Command(command))
             }
-            Queued::TaskEnd(task) => Some(Released::TaskEnd(task)),
             Queued::BufferEnd(buffer) => {
-                self.graph.drop_buffer(buffer, out);
-                Some(Released::BufferEnd(buffer))
+                self.handed_out.entries += 1;
+                self.graph.drop_buffer(*buffer, out);
+                Some(Released::BufferEnd(*buffer))
             }
         }
+    }
+
+    fn forget_handed_out(&mut self) {
+        let HandedOut { entries, commands } = std::mem::take(&mut self.handed_out);
+        forget_first(&mut self.queue, entries);
+        forget_first(&mut self.commands, commands);
+        forget_first(&mut self.planned, commands);
+        self.released = 0;
     }
 
     /// Number of horizons that are held back: tasks that were submitted since
@@ -252,6 +280,13 @@ impl LookaheadQueue {
             Lookahead::Auto => self.steady_for < STEADY_AFTER && self.held_horizons < auto,
             Lookahead::Infinite => self.held_horizons < infinite,
         }
+    }
+}
+
+fn forget_first<T>(list: &mut Vec<T>, count: usize) {
+    match list.len() == count {
+        true => list.clear(),
+        false => drop(list.drain(..count)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! that different consumers wait for. And joining what was cut for no reason.
 
 use celerity_regions::{Box3, Region};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 pub(crate) type Pieces = SmallVec<[Region; 2]>;
 
@@ -12,8 +12,10 @@ pub(crate) type Boxes = SmallVec<[Box3; 3]>;
 /// The parts of a region whose bounding boxes do not overlap or touch: each
 /// needs a contiguous allocation, since a sender's box may span it (002 §3.4 b).
 pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
-    if region.as_box().is_some() || region.is_empty() {
-        return region.as_box().into_iter().map(Region::from).collect();
+    match region.boxes() {
+        [] => return Pieces::new(),
+        [_] => return smallvec![region.clone()],
+        _ => {}
     }
     let mut groups: Vec<(Box3, Vec<Box3>)> = Vec::new();
     for &part in region.boxes() {
@@ -28,25 +30,38 @@ pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
     groups.into_iter().map(|(_, parts)| Region::from_boxes(parts)).collect()
 }
 
+/// Visits the [`contiguous_pieces`] of a region. What is a single box, as nearly all
+/// regions are, is not built anew.
+fn for_each_piece(region: &Region, mut visit: impl FnMut(&Region)) {
+    match region.boxes() {
+        [] => {}
+        [_] => visit(region),
+        _ => contiguous_pieces(region).iter().for_each(visit),
+    }
+}
+
 /// The boxes that regions need in one piece each, if messages arrive in them:
 /// the bounds of their [`contiguous_pieces`].
 pub(crate) fn contiguous_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
-    let pieces = regions.into_iter().flat_map(contiguous_pieces);
-    pieces.map(|piece| piece.bounding_box()).collect()
+    let mut boxes = Boxes::new();
+    for region in regions {
+        for_each_piece(region, |piece| boxes.push(piece.bounding_box()));
+    }
+    boxes
 }
 
 /// Boxes that hold a region where nobody needs it in one piece: the bounds of
 /// its [`contiguous_pieces`], but for those that are mostly empty.
 pub(crate) fn compact_boxes(region: &Region) -> Boxes {
     let mut boxes = Boxes::new();
-    for piece in contiguous_pieces(region) {
+    for_each_piece(region, |piece| {
         let bounds = piece.bounding_box();
         if is_compact(&bounds, piece.volume()) {
             boxes.push(bounds);
         } else {
             boxes.extend_from_slice(piece.boxes());
         }
-    }
+    });
     boxes
 }
 
@@ -55,20 +70,30 @@ pub(crate) fn compact_boxes(region: &Region) -> Boxes {
 /// the borders of a tile, which overlap in its corners.
 pub(crate) fn departure_boxes<'a>(regions: impl IntoIterator<Item = &'a Region>) -> Boxes {
     let mut groups: SmallVec<[(Box3, u64); 3]> = SmallVec::new();
-    for piece in regions.into_iter().flat_map(contiguous_pieces) {
-        let (mut bounds, mut needed) = (piece.bounding_box(), piece.volume());
-        if groups.iter().any(|(group, _)| group.contains(&bounds)) {
-            continue;
-        }
-        while let Some(near) = groups.iter().position(|(group, _)| group.intersects(&bounds)) {
-            let (group, of_group) = groups.swap_remove(near);
-            bounds = bounds.bounding(&group);
-            needed += of_group;
-        }
-        groups.push((bounds, needed));
+    for region in regions {
+        for_each_piece(region, |piece| depart(piece, &mut groups));
     }
-    let compact = groups.iter().filter(|(bounds, needed)| is_compact(bounds, *needed));
-    compact.map(|(bounds, _)| *bounds).collect()
+    let mut boxes = Boxes::new();
+    for (bounds, needed) in &groups {
+        if is_compact(bounds, *needed) {
+            boxes.push(*bounds);
+        }
+    }
+    boxes
+}
+
+/// Adds a piece to groups of pieces: each group's bounds, and how much of them is needed.
+fn depart(piece: &Region, groups: &mut SmallVec<[(Box3, u64); 3]>) {
+    let (mut bounds, mut needed) = (piece.bounding_box(), piece.volume());
+    if groups.iter().any(|(group, _)| group.contains(&bounds)) {
+        return;
+    }
+    while let Some(near) = groups.iter().position(|(group, _)| group.intersects(&bounds)) {
+        let (group, of_group) = groups.swap_remove(near);
+        bounds = bounds.bounding(&group);
+        needed += of_group;
+    }
+    groups.push((bounds, needed));
 }
 
 /// Whether no more than half of a box is not needed.
@@ -99,6 +124,9 @@ pub(crate) type Parts<K> = SmallVec<[(Box3, K); 4]>;
 /// what is known of elements is cut finer than what is done with them. Sorts by
 /// place. O(parts · log parts), and the union of what is joined.
 pub(crate) fn join<K: Copy + Ord>(parts: &mut Parts<K>) {
+    if parts.len() < 2 {
+        return;
+    }
     parts.sort_by_key(|(_, place)| *place);
     let same = |a: &(Box3, K), b: &(Box3, K)| a.1 == b.1;
     if parts.windows(2).all(|pair| !same(&pair[0], &pair[1])) {
@@ -122,8 +150,12 @@ pub(crate) fn consumer_split<'a>(
     region: &Region,
     consumers: impl Iterator<Item = &'a Region>,
 ) -> Pieces {
-    let mut parts: Pieces = [region.clone()].into_iter().collect();
+    let mut parts: Pieces = smallvec![region.clone()];
     for consumer in consumers {
+        // What is read as a whole is not cut: the rule on a node with one device.
+        if parts.iter().all(|part| consumer.contains(part)) {
+            continue;
+        }
         let mut finer = Pieces::new();
         for part in parts {
             let (read, unread) = (part.intersection(consumer), part.difference(consumer));
@@ -131,7 +163,7 @@ pub(crate) fn consumer_split<'a>(
         }
         parts = finer;
         if parts.len() > MAX_PARTS {
-            return [region.clone()].into_iter().collect();
+            return smallvec![region.clone()];
         }
     }
     parts

@@ -8,14 +8,20 @@ use smallvec::SmallVec;
 use crate::instruction::{DeviceId, DeviceMemory, MemoryId};
 
 /// One kernel or host task to launch.
-#[derive(Debug)]
-pub(crate) struct Launch {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch<'a> {
+    pub(crate) place: Place,
+    /// In the order of the task's accesses.
+    pub(crate) accesses: &'a [PlannedAccess],
+}
+
+/// Where a launch runs, and on which part of the index space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
     /// `None`: on the host.
     pub(crate) device: Option<DeviceId>,
     pub(crate) memory: MemoryId,
     pub(crate) chunk: Box3,
-    /// In the order of the task's accesses.
-    pub(crate) accesses: PlannedAccesses,
 }
 
 /// What a launch does through one access.
@@ -28,9 +34,78 @@ pub(crate) struct PlannedAccess {
     pub(crate) bounds: Box3,
 }
 
-pub(crate) type PlannedAccesses = SmallVec<[PlannedAccess; 4]>;
+/// The launches of one command, device by device: a table with a row per launch and
+/// a column per access of the task. Its memory is worth [keeping](Planner::recycle).
+#[derive(Debug, Default)]
+pub(crate) struct Launches {
+    places: Vec<Place>,
+    accesses: Vec<PlannedAccess>,
+}
 
-pub(crate) type Launches = SmallVec<[Launch; 1]>;
+impl Launches {
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Launch<'_>> + Clone {
+        let columns = self.columns();
+        self.places.iter().enumerate().map(move |(row, &place)| {
+            let accesses = &self.accesses[row * columns..(row + 1) * columns];
+            Launch { place, accesses }
+        })
+    }
+
+    /// The accesses of all launches on one memory, for each memory in turn.
+    pub(crate) fn by_memory(&self) -> impl Iterator<Item = (MemoryId, &[PlannedAccess])> {
+        let (columns, mut rest) = (self.columns(), self.accesses.as_slice());
+        self.places.chunk_by(|a, b| a.memory == b.memory).map(move |rows| {
+            let (accesses, later) = rest.split_at(rows.len() * columns);
+            rest = later;
+            (rows[0].memory, accesses)
+        })
+    }
+
+    /// The buffers that are touched, each once.
+    pub(crate) fn buffers(&self) -> SmallVec<[BufferId; 4]> {
+        let mut buffers = SmallVec::new();
+        // All launches of a command have the accesses of one task.
+        for access in &self.accesses[..self.columns()] {
+            if !buffers.contains(&access.buffer) {
+                buffers.push(access.buffer);
+            }
+        }
+        buffers
+    }
+
+    /// The reading accesses of all launches, with the memory they read from.
+    pub(crate) fn reading(&self) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> + Clone {
+        let all = self.iter().flat_map(|launch| {
+            launch.accesses.iter().map(move |access| (launch.place.memory, access))
+        });
+        all.filter(|(_, access)| access.mode.reads())
+    }
+
+    fn columns(&self) -> usize {
+        self.accesses.len().checked_div(self.places.len()).unwrap_or(0)
+    }
+
+    fn push(&mut self, place: Place, task: &Task, extent_of: impl Fn(BufferId) -> Box3) {
+        let global = task.work.extent();
+        self.places.push(place);
+        self.accesses.extend(task.accesses.iter().map(|access| {
+            let input =
+                MapperInput { chunk: place.chunk, global, buffer: extent_of(access.buffer) };
+            let region = access.mapper.map(&input);
+            let bounds = region.bounding_box();
+            PlannedAccess { buffer: access.buffer, mode: access.mode, region, bounds }
+        }));
+    }
+
+    fn clear(&mut self) {
+        self.places.clear();
+        self.accesses.clear();
+    }
+}
 
 /// Splits command chunks over devices.
 #[derive(Debug)]
@@ -39,6 +114,8 @@ pub(crate) struct Planner {
     memory: DeviceMemory,
     /// The most recent split; programs repeat few index spaces, mostly one.
     last: Option<(IndexSpace, Box3, DeviceChunks)>,
+    /// Empty tables, to be filled.
+    spare: Vec<Launches>,
 }
 
 /// The chunks of a split, by the device that runs them.
@@ -46,7 +123,7 @@ type DeviceChunks = Vec<(DeviceId, Box3)>;
 
 impl Planner {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { devices, memory: DeviceMemory::Own, last: None }
+        Self { devices, memory: DeviceMemory::Own, last: None, spare: Vec::new() }
     }
 
     /// Says which memory devices work in.
@@ -61,23 +138,29 @@ impl Planner {
         chunk: Box3,
         extent_of: impl Fn(BufferId) -> Box3,
     ) -> Launches {
+        let mut launches = self.spare.pop().unwrap_or_default();
         let Work::Device(space) = &task.work else {
-            let accesses = map_accesses(task, chunk, &extent_of);
-            return [Launch { device: None, memory: MemoryId::HOST, chunk, accesses }]
-                .into_iter()
-                .collect();
+            let place = Place { device: None, memory: MemoryId::HOST, chunk };
+            launches.push(place, task, extent_of);
+            return launches;
         };
         let native = self.memory;
-        let chunks = self.split(space, chunk);
-        let on_devices = chunks.iter().map(|&(device, chunk)| {
-            let accesses = map_accesses(task, chunk, &extent_of);
+        for &(device, chunk) in self.split(space, chunk) {
             let memory = native.of(device);
             #[cfg(feature = "mutants")]
             let memory = celerity_mutants::Mutant::MemoryOfFirstDevice
                 .alter(memory, |_| native.of(DeviceId::from_index(0)));
-            Launch { device: Some(device), memory, chunk, accesses }
-        });
-        on_devices.collect()
+            launches.push(Place { device: Some(device), memory, chunk }, task, &extent_of);
+        }
+        launches
+    }
+
+    /// Takes the memory of launches back that have been generated.
+    pub(crate) fn recycle(&mut self, mut launches: Launches) {
+        if launches.len() > 0 {
+            launches.clear();
+            self.spare.push(launches);
+        }
     }
 
     /// Over devices first, and then each device's share again (000 §IV-D).
@@ -94,41 +177,4 @@ impl Planner {
         }
         self.last.as_ref().map_or(&[], |(_, _, chunks)| chunks)
     }
-}
-
-fn map_accesses(task: &Task, chunk: Box3, extent_of: impl Fn(BufferId) -> Box3) -> PlannedAccesses {
-    let global = task.work.extent();
-    let map = |access: &celerity_tdag::Access| {
-        let buffer = extent_of(access.buffer);
-        let region = access.mapper.map(&MapperInput { chunk, global, buffer });
-        PlannedAccess {
-            buffer: access.buffer,
-            mode: access.mode,
-            bounds: region.bounding_box(),
-            region,
-        }
-    };
-    task.accesses.iter().map(map).collect()
-}
-
-/// The buffers that launches touch, each once.
-pub(crate) fn buffers_of(launches: &Launches) -> SmallVec<[BufferId; 4]> {
-    let mut buffers = SmallVec::new();
-    // All launches of a command have the accesses of one task.
-    for access in launches.first().into_iter().flat_map(|launch| &launch.accesses) {
-        if !buffers.contains(&access.buffer) {
-            buffers.push(access.buffer);
-        }
-    }
-    buffers
-}
-
-/// The reading accesses of all launches, with the memory they read from.
-pub(crate) fn reading(
-    launches: &Launches,
-) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> + Clone {
-    let all = launches
-        .iter()
-        .flat_map(|launch| launch.accesses.iter().map(move |access| (launch.memory, access)));
-    all.filter(|(_, access)| access.mode.reads())
 }

@@ -4,8 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use celerity_idag::{InstructionKind, Lookahead, MemoryId};
-use celerity_tdag::BufferId;
+use celerity_cdag::{CommandGraph, CommandGraphConfig, NodeId};
+use celerity_idag::{
+    InstructionGraph, InstructionGraphConfig, InstructionKind, Lookahead, LookaheadQueue, MemoryId,
+    Released, Schedule,
+};
+use celerity_tdag::{BufferId, EpochAction, TaskGraph, TaskGraphConfig};
 use celerity_testkit::check::{Configuration, check_idag};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{Op, TaskKind};
@@ -75,4 +79,36 @@ fn a_growing_pattern_is_staged_in_one_allocation() {
     assert!(on_host(Lookahead::None) > 10, "the pattern resizes without lookahead");
     assert_eq!(on_host(Lookahead::Auto), 1);
     assert_eq!(on_host(Lookahead::Infinite), 1);
+}
+
+/// What has been handed out is forgotten at once only if nothing follows it.
+#[test]
+fn tasks_may_follow_before_all_others_are_handed_out() {
+    let mut tasks = TaskGraph::new(TaskGraphConfig::default());
+    let mut stream = vec![tasks.start()];
+    for _ in 0..9 {
+        tasks.epoch(EpochAction::Barrier, &mut stream);
+    }
+    let config = CommandGraphConfig { nodes: 1, local: NodeId::from_index(0) };
+    let mut node = CommandGraph::new(config);
+    let graph = InstructionGraph::new(InstructionGraphConfig { devices: 1 });
+    let mut queue = LookaheadQueue::new(graph, Lookahead::Auto);
+    let (mut commands, mut schedule, mut ended) = (vec![], Schedule::default(), vec![]);
+    for (position, task) in stream.iter().enumerate() {
+        node.schedule(task, &mut commands, &mut vec![]);
+        queue.push(task, &mut commands);
+        // Of each task a command and its end, at first more slowly than they come.
+        for _ in 0..position {
+            match queue.release(&mut schedule, &mut vec![]) {
+                Some(Released::Command(command)) => {
+                    assert_eq!(command.task, stream[ended.len()].id)
+                }
+                Some(Released::TaskEnd(task)) => ended.push(task.id),
+                Some(Released::BufferEnd(_)) => unreachable!("there is no buffer"),
+                None => assert_eq!(ended.len(), position + 1, "all that has come is handed out"),
+            }
+        }
+    }
+    assert!(ended.iter().eq(stream.iter().map(|task| &task.id)));
+    assert_eq!(schedule.instructions.len(), stream.len());
 }

@@ -83,8 +83,12 @@ impl Region {
     }
 
     /// The smallest box that holds the region; [`Box3::EMPTY`] if it is empty. O(n).
+    #[inline]
     pub fn bounding_box(&self) -> Box3 {
-        self.boxes.iter().fold(Box3::EMPTY, |bounds, item| bounds.bounding(item))
+        match *self.boxes {
+            [single] => single,
+            ref boxes => boxes.iter().fold(Box3::EMPTY, |bounds, item| bounds.bounding(item)),
+        }
     }
 
     /// The box that the region consists of, if it is exactly one.

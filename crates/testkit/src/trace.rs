@@ -284,8 +284,7 @@ impl Driver {
             }
             Event::Task(task) => {
                 self.submitted.insert(task.id, event);
-                commands.iter().for_each(|command| self.queue.push(command.clone(), task));
-                self.queue.end_task(task.clone());
+                self.queue.push(task, &mut commands.to_vec());
             }
             Event::Drop(buffer) => {
                 self.ends.push_back(event);

@@ -53,7 +53,7 @@ impl Generator {
     pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, String> {
         self.commands.drop_buffer(buffer);
         self.instructions.drop_buffer(buffer);
-        self.release(Vec::new())
+        self.release(None)
     }
 
     /// The instructions of a task and of what was held back before it, as far
@@ -61,34 +61,32 @@ impl Generator {
     pub(super) fn generate(&mut self, task: &Arc<Task>) -> Result<Batch, String> {
         let mut complaints = Vec::new();
         self.commands.schedule(task, &mut self.command_batch, &mut complaints);
-        for command in self.command_batch.drain(..) {
-            self.instructions.push(command, task);
-        }
-        self.instructions.end_task(task.clone());
-        self.release(complaints.iter().map(ToString::to_string).collect())
+        self.instructions.push(task, &mut self.command_batch);
+        self.release(complaints.first().map(ToString::to_string))
     }
 
     /// Lets go of everything that is held back.
     pub(super) fn flush(&mut self) -> Result<Batch, String> {
         self.instructions.flush();
-        self.release(Vec::new())
+        self.release(None)
     }
 
-    fn release(&mut self, mut complaints: Vec<String>) -> Result<Batch, String> {
+    /// What may go, unless there is a complaint, or one comes of it: the first counts.
+    fn release(&mut self, mut complaint: Option<String>) -> Result<Batch, String> {
         let mut batch = self.batches.pop().unwrap_or_default();
         let Batch { schedule, ended, held_horizons } = &mut batch;
         let (mut diagnostics, mut shown) = (Vec::new(), Shown::default());
         while let Some(released) = self.instructions.release(schedule, &mut diagnostics) {
-            complaints.extend(diagnostics.drain(..).map(|diagnostic| diagnostic.to_string()));
-            if complaints.is_empty() {
-                self.observers.released(&released, schedule, &mut shown)?;
+            complaint = complaint.or_else(|| diagnostics.first().map(ToString::to_string));
+            if complaint.is_none() {
+                self.observers.released(released, schedule, &mut shown)?;
             }
             if let Released::TaskEnd(task) = released {
                 ended.push(task.id);
             }
         }
         *held_horizons = self.instructions.held_horizons() as u64;
-        complaints.into_iter().next().map_or(Ok(batch), Err)
+        complaint.map_or(Ok(batch), Err)
     }
 
     /// Takes an empty batch's memory back.

@@ -77,15 +77,15 @@ impl<V: Clone + PartialEq> Slices<V> {
 
     #[inline]
     pub(super) fn for_each_in(&self, within: &Box3, mut visit: impl FnMut(Box3, &V)) {
-        if let [only] = &*self.list {
+        // Where the list lies is looked up once and not for every slice.
+        let list = self.list.as_slice();
+        if let [only] = list {
             return visit(*within, &only.value);
         }
-        let (from, to) = (within.min()[self.axis], within.max()[self.axis]);
-        let first = self.find(from);
-        let mut lo = from;
-        for (i, slice) in self.list.iter().enumerate().skip(first) {
-            let hi = self.list.get(i + 1).map_or(to, |next| next.start.min(to));
-            visit(within.with_extent(self.axis, lo, hi), &slice.value);
+        let (mut lo, to) = (within.min()[self.axis], within.max()[self.axis]);
+        for i in self.find(lo)..list.len() {
+            let hi = list.get(i + 1).map_or(to, |next| next.start.min(to));
+            visit(within.with_extent(self.axis, lo, hi), &list[i].value);
             if hi == to {
                 return;
             }
