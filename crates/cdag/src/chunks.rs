@@ -28,24 +28,23 @@ impl Chunks {
         &self.boxes
     }
 
-    /// The positions of all chunks that intersect `part`, and maybe of others,
+    /// Visits the positions of all chunks that intersect `part`, and maybe of others,
     /// ascending. O(log chunks + found) if the chunks are a grid.
-    pub(crate) fn near(&self, part: &Box3) -> impl Iterator<Item = usize> + use<> {
-        let [planes, rows, columns] = match &self.grid {
-            _ if part.is_empty() => [0..0, 0..0, 0..0],
-            Some(grid) => grid.near(part),
-            None => [0..1, 0..1, 0..self.boxes.len()],
-        };
-        let [_, height, width] = self.grid.as_ref().map_or([1, 1, 1], Grid::counts);
-        planes.flat_map(move |plane| {
-            let columns = columns.clone();
-            rows.clone().flat_map(move |row| {
-                let start = (plane * height + row) * width;
-                columns.clone().map(move |column| start + column)
-            })
-        })
+    pub(crate) fn for_each_near(&self, part: &Box3, mut visit: impl FnMut(usize)) {
+        match &self.grid {
+            _ if part.is_empty() => {}
+            Some(grid) if self.boxes.len() > FEW => grid.for_each_near(part, visit),
+            Some(_) => {
+                let all = self.boxes.iter().enumerate();
+                all.filter(|(_, chunk)| chunk.intersects(part)).for_each(|(at, _)| visit(at));
+            }
+            None => (0..self.boxes.len()).for_each(visit),
+        }
     }
 }
+
+/// So many chunks are looked at one by one, which is faster than to search their grid.
+const FEW: usize = 4;
 
 impl Grid {
     fn of(boxes: &[Box3]) -> Option<Self> {
@@ -69,6 +68,16 @@ impl Grid {
         [0, 1, 2].map(|dim| self.cuts[dim].len())
     }
 
+    fn for_each_near(&self, part: &Box3, mut visit: impl FnMut(usize)) {
+        let ([planes, rows, columns], [_, height, width]) = (self.near(part), self.counts());
+        for plane in planes {
+            for row in rows.clone() {
+                let start = (plane * height + row) * width;
+                columns.clone().for_each(|column| visit(start + column));
+            }
+        }
+    }
+
     fn near(&self, part: &Box3) -> [Range<usize>; 3] {
         [0, 1, 2].map(|dim| {
             let cuts = &self.cuts[dim];
@@ -83,11 +92,17 @@ mod tests {
     use super::*;
     use celerity_regions::{split_1d, split_2d, split_along};
 
+    fn near(chunks: &Chunks, part: &Box3) -> Vec<usize> {
+        let mut near = Vec::new();
+        chunks.for_each_near(part, |position| near.push(position));
+        near
+    }
+
     fn check(boxes: Vec<Box3>) {
         let chunks = Chunks::new(boxes.clone());
         assert!(chunks.grid.is_some(), "{boxes:?}");
         for part in parts() {
-            let near: Vec<usize> = chunks.near(&part).collect();
+            let near = near(&chunks, &part);
             let touching = (0..boxes.len()).filter(|&chunk| boxes[chunk].intersects(&part));
             let touching: Vec<usize> = touching.collect();
             assert!(near.is_sorted() && touching.iter().all(|chunk| near.contains(chunk)));
@@ -116,7 +131,7 @@ mod tests {
     #[test]
     fn other_chunks_are_all_near() {
         let chunks = Chunks::new(vec![Box3::UNIT; 4]);
-        assert_eq!(chunks.near(&Box3::UNIT).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        assert_eq!(chunks.near(&Box3::EMPTY).count(), 0);
+        assert_eq!(near(&chunks, &Box3::UNIT), [0, 1, 2, 3]);
+        assert_eq!(near(&chunks, &Box3::EMPTY), []);
     }
 }

@@ -19,7 +19,7 @@ use crate::holding::BufferState;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::node_set::NodeSet;
-use crate::requirements::{Requirement, requirements};
+use crate::requirements::{Requirement, Requirements, requirements};
 
 /// Parameters of a [`CommandGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,8 @@ impl CommandGraph {
         #[cfg(feature = "mutants")]
         let local = mistakes::own_chunk(local, chunks.all(), self.config.local);
         let buffers = &self.buffers;
-        let needs = requirements(task, local, |id| buffer(buffers, id).state.extent);
+        let mut needs = Requirements::new();
+        requirements(task, local, |id| buffer(buffers, id).state.extent, &mut needs);
         if chunks.all().len() > 1 {
             self.check_writes(task, chunks.all(), &needs, diagnostics);
         }
@@ -200,15 +201,17 @@ impl CommandGraph {
     fn owed(&self, task: &Task, chunks: &Chunks, need: &Requirement<'_>) -> SmallVec<[Owed; 2]> {
         let state = &buffer(&self.buffers, need.buffer).state;
         let mut pushes = SmallVec::<[Owed; 2]>::new();
-        let readers = need.readers_of(&state.owned);
-        for position in chunks.near(&readers).filter(|&node| node != self.config.local.slot()) {
+        chunks.for_each_near(&need.readers_of(&state.owned), |position| {
+            if position == self.config.local.slot() {
+                return;
+            }
             let node = NodeId::from_index(position as u64);
             let reads = need.reads_of(chunks.all()[position], task.work.extent());
             state.for_each_owed(node, &reads, |part, writer| {
                 let writer = self.frontier.representative(writer);
                 add_owed(&mut pushes, writer, node, part);
             });
-        }
+        });
         pushes
     }
 
@@ -244,7 +247,12 @@ impl CommandGraph {
             state.holdings.for_each_in_region(&need.reads, |_, holding| {
                 dependencies.add(frontier.representative(holding.writer), DependencyKind::True);
             });
-            before_overwriting(state, frontier, &need.writes, &mut dependencies);
+            // Who has written what is both read and written is known by now.
+            if need.reads == need.writes {
+                after_readers(state, frontier, &need.writes, &mut dependencies);
+            } else {
+                before_overwriting(state, frontier, &need.writes, &mut dependencies);
+            }
         }
         or_synchronized(&mut dependencies, frontier);
         let kind = CommandKind::Execute { chunk };
@@ -338,8 +346,8 @@ fn by_region(targets: &[(NodeId, Region)]) -> impl Iterator<Item = (&Region, Nod
     })
 }
 
-/// Adds what a command must wait for before it overwrites `region`; the readers
-/// of that region are forgotten, whoever writes next waits for this command.
+/// Adds what a command must wait for before it overwrites `region`: who has written it,
+/// and who has read it.
 fn before_overwriting(
     state: &mut BufferState,
     frontier: &Frontier<CommandId>,
@@ -352,6 +360,17 @@ fn before_overwriting(
     state.holdings.for_each_in_region(region, |_, holding| {
         dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
     });
+    after_readers(state, frontier, region, dependencies);
+}
+
+/// Adds the readers of a region that a command overwrites. They are forgotten: whoever
+/// writes next waits for this command.
+fn after_readers(
+    state: &mut BufferState,
+    frontier: &Frontier<CommandId>,
+    region: &Region,
+    dependencies: &mut Dependencies<CommandId>,
+) {
     state.readers.overwrite(region, |reader| {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::CommandSkipsReaders.is_active() {

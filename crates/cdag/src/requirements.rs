@@ -24,15 +24,16 @@ pub(crate) struct Requirement<'a> {
 /// One entry per buffer of a task.
 pub(crate) type Requirements<'a> = SmallVec<[Requirement<'a>; 4]>;
 
-/// All buffers of a task. `local` is empty if this node runs nothing.
+/// Adds all buffers of a task to `found`, which is empty: a list that is worth leaving
+/// where it is. `local` is empty if this node runs nothing.
 #[inline]
 pub(crate) fn requirements<'a>(
     task: &'a Task,
     local: Box3,
     extent_of: impl Fn(BufferId) -> Box3,
-) -> Requirements<'a> {
+    found: &mut Requirements<'a>,
+) {
     let global = task.work.extent();
-    let mut found = Requirements::new();
     for access in &task.accesses {
         let extent = extent_of(access.buffer);
         let slot = found.iter().position(|entry| entry.buffer == access.buffer);
@@ -42,7 +43,6 @@ pub(crate) fn requirements<'a>(
         });
         found[slot].add(access, local, global);
     }
-    found
 }
 
 impl<'a> Requirement<'a> {
