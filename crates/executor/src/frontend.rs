@@ -10,6 +10,7 @@ use celerity_tdag::{
     BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
 };
 use celerity_trace::Text;
+use smallvec::SmallVec;
 
 use crate::config::ClusterConfig;
 use crate::error::{RunError, SubmitError};
@@ -238,7 +239,7 @@ impl NodeFrontend {
 
     /// Stops the run on all nodes.
     pub(crate) fn abort(&self, error: RunError) {
-        self.send(Submission::Abort(error));
+        self.send(Submission::Abort(Box::new(error)));
     }
 
     /// Lets go of the node: nothing else will be submitted.
@@ -318,7 +319,7 @@ impl std::fmt::Debug for NodeFrontend {
     }
 }
 
-fn user_mappers(spec: &TaskSpec) -> Vec<Mapper> {
+fn user_mappers(spec: &TaskSpec) -> SmallVec<[Mapper; 4]> {
     let mappers = spec.accesses.iter().map(|access| &access.mapper);
     mappers.filter(|mapper| matches!(mapper, Mapper::User(_))).cloned().collect()
 }

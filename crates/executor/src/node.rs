@@ -405,7 +405,7 @@ impl Executor {
                 self.tasks.insert(running.task.id.index(), running);
             }
             Order::Batch(batch) => self.admit(batch),
-            Order::Fail(error) => self.fail(error),
+            Order::Fail(error) => self.fail(*error),
             Order::Closed => unreachable!("handled in every state"),
         }
     }

@@ -58,7 +58,7 @@ pub enum Order {
     /// The next instructions.
     Batch(Batch),
     /// The run must stop.
-    Fail(RunError),
+    Fail(Box<RunError>),
     /// Nothing else will come.
     Closed,
 }
@@ -131,7 +131,7 @@ impl Scheduler {
             }
             Submission::Lookahead(lookahead) => self.generator.set_lookahead(lookahead),
             Submission::Flush => self.step(None, Generator::flush, &mut tell),
-            Submission::Abort(error) => self.fail(error, &mut tell),
+            Submission::Abort(error) => self.fail(*error, &mut tell),
             Submission::Closed => tell(Order::Closed),
         }
     }
@@ -175,7 +175,7 @@ impl Scheduler {
 
     fn fail(&mut self, error: RunError, tell: &mut impl FnMut(Order)) {
         if !std::mem::replace(&mut self.failed, true) {
-            tell(Order::Fail(error));
+            tell(Order::Fail(Box::new(error)));
         }
     }
 }

@@ -34,8 +34,9 @@ pub enum Submission {
     Lookahead(Lookahead),
     /// Nothing is to be held back any more.
     Flush,
-    /// User code has failed: the run must stop.
-    Abort(RunError),
+    /// User code has failed: the run must stop. Boxed, like a failure among orders, since
+    /// queues are made of what is sent for every task.
+    Abort(Box<RunError>),
     /// Nothing else will come.
     Closed,
 }

@@ -150,7 +150,7 @@ fn a_stopped_node_waits_for_nothing_but_what_runs() {
     // What has not started is dropped.
     started.recv().unwrap();
     let error = RunError::Internal { message: "enough".to_owned() };
-    node.submit(Submission::Abort(error.clone()));
+    node.submit(Submission::Abort(Box::new(error.clone())));
     node.submit(Submission::Closed);
     poll_until(node, at(2), |node| node.phase() == Phase::Stopped);
     assert_eq!((node.waiting(), progress.error()), (Vec::new(), Some(error)));

@@ -137,7 +137,7 @@ impl Drop for SchedulerStage {
     fn drop(&mut self) {
         if !self.closed {
             let message = "the scheduler has stopped".to_owned();
-            self.executor.feed(Order::Fail(RunError::Internal { message }));
+            self.executor.feed(Order::Fail(Box::new(RunError::Internal { message })));
             self.executor.feed(Order::Closed);
         }
     }

@@ -249,7 +249,7 @@ impl<'a> User<'a> {
 
     fn give_up(&mut self, message: String, machine: &mut NodeMachine) {
         let node = node_id(self.node);
-        machine.submit(Submission::Abort(RunError::Stopped { node, message }));
+        machine.submit(Submission::Abort(Box::new(RunError::Stopped { node, message })));
         self.close(machine);
     }
 
