@@ -160,9 +160,13 @@ pub struct Lowering<'q> {
     lowered: Lowered,
 }
 
-/// A task's accesses, each with the extent of its buffer.
+/// A task's accesses.
 #[derive(Debug, Default)]
-pub(crate) struct Lowered(Vec<(Access, Box3)>);
+pub(crate) struct Lowered {
+    pub(crate) accesses: Vec<Access>,
+    /// The mapper of each, and the extent of its buffer.
+    pub(crate) mappers: Vec<(Mapper, Box3)>,
+}
 
 impl<'q> Lowering<'q> {
     pub(crate) fn new(queue: &'q Queue, task: &'q str) -> Self {
@@ -179,6 +183,12 @@ impl<'q> Lowering<'q> {
     fn offset(&self) -> [usize; 3] {
         let origin = self.space.map_or([0; 3], |space| space.extent.min());
         origin.map(|index| index as usize)
+    }
+
+    /// Makes room for so many accesses, all that the task has.
+    fn reserve(&mut self, accesses: usize) {
+        self.lowered.accesses.reserve_exact(accesses);
+        self.lowered.mappers.reserve_exact(accesses);
     }
 
     pub(crate) fn finish(self) -> Lowered {
@@ -248,17 +258,7 @@ impl<'q> Lowering<'q> {
     }
 
     fn add<T, const D: usize>(&mut self, buffer: &Buffer<T, D>, mode: AccessMode, mapper: Mapper) {
-        self.lowered.0.push((Access { buffer: buffer.id(), mode, mapper }, buffer.extent()));
-    }
-}
-
-impl Lowered {
-    /// Each access's mapper and buffer extent.
-    pub(crate) fn mappers(&self) -> Vec<(Mapper, Box3)> {
-        self.0.iter().map(|(access, extent)| (access.mapper.clone(), *extent)).collect()
-    }
-
-    pub(crate) fn into_accesses(self) -> Vec<Access> {
-        self.0.into_iter().map(|(access, _)| access).collect()
+        self.lowered.mappers.push((mapper.clone(), buffer.extent()));
+        self.lowered.accesses.push(Access { buffer: buffer.id(), mode, mapper });
     }
 }

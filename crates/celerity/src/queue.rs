@@ -9,7 +9,7 @@ use std::sync::Arc;
 use celerity_executor::{DeviceKernel, Lookahead, NodeFrontend, Payload};
 use celerity_kernel::{Item, Row};
 use celerity_regions::Subrange;
-use celerity_tdag::{IndexSpace, Mapper, SourceLocation, Split, TaskId, TaskSpec, Work};
+use celerity_tdag::{Access, IndexSpace, Mapper, SourceLocation, Split, TaskId, TaskSpec, Work};
 
 use crate::access::{HostAccesses, KernelAccesses, Lowered, Lowering};
 use crate::buffer::{Buffer, Element};
@@ -142,7 +142,7 @@ impl Queue {
         let mut lowering = Lowering::new(self, &origin.name);
         let region = to_box(part);
         lowering.push_read(buffer, Mapper::fixed(region))?;
-        let accesses = lowering.finish();
+        let Lowered { accesses, .. } = lowering.finish();
         if region.is_empty() {
             return Ok(Fence::ready(&self.frontend, buffer.name(), part, Vec::new()));
         }
@@ -245,13 +245,12 @@ impl<'q> Origin<'q> {
 struct LoweredTask<'q> {
     origin: Origin<'q>,
     work: Work,
-    accesses: Lowered,
+    accesses: Vec<Access>,
 }
 
 impl LoweredTask<'_> {
     fn submit(self, payload: Payload) -> Result<TaskId> {
         let Self { origin: Origin { queue, name, location }, work, accesses } = self;
-        let accesses = accesses.into_accesses();
         let spec =
             TaskSpec { name: name.clone(), work, accesses, location: Some(location.clone()) };
         let task = queue.frontend.submit(spec, payload)?;
@@ -535,8 +534,7 @@ impl<'q> TaskBuilder<'q> {
         let space = self.index_space(offset, global)?;
         let mut lowering = Lowering::new(self.origin.queue, &self.origin.name).over(space);
         let plan = accesses.lower(&mut lowering)?;
-        let accesses = lowering.finish();
-        let mappers = accesses.mappers();
+        let Lowered { accesses, mappers } = lowering.finish();
         let launch = Launch { plan, offset, global, mappers, accesses: PhantomData };
         let work = Work::Device(space);
         Ok((LoweredTask { origin: self.origin, work, accesses }, launch))
@@ -616,7 +614,7 @@ impl HostTaskBuilder<'_> {
     {
         let mut lowering = Lowering::new(self.origin.queue, &self.origin.name);
         let plan = accesses.lower(&mut lowering)?;
-        let accesses = lowering.finish();
+        let Lowered { accesses, .. } = lowering.finish();
         let payload = Payload::Host(call_with_views::<A, F>(plan, function));
         LoweredTask { origin: self.origin, work: Work::HostOnce, accesses }.submit(payload)
     }

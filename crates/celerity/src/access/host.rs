@@ -169,6 +169,7 @@ macro_rules! tuple_host_accesses {
 
             #[allow(unused_variables, clippy::unused_unit)]
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                lowering.reserve(<[usize]>::len(&[$($index),*]));
                 Ok(($(self.$index.lower(lowering)?,)*))
             }
 

@@ -91,6 +91,7 @@ macro_rules! tuple_accesses {
 
             #[allow(unused_variables, clippy::unused_unit)]
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                lowering.reserve(<[usize]>::len(&[$($index),*]));
                 Ok(($(self.$index.lower(lowering)?,)*))
             }
 
