@@ -4,6 +4,7 @@
 //! and what that must lead to have modules of their own.
 
 mod build;
+mod cable;
 mod installed;
 mod judge;
 mod namespaces;
@@ -90,11 +91,23 @@ impl Log {
                 return Ok(());
             }
         };
-        hosts.slow_down();
+        self.check_cable(mpi, &hosts);
         stages.try_for_each(|stage| {
             let command = stage.command(hosts.launch(mpi, &stage.launch), scratch);
             self.run(mpi, &stage.name, command, &stage.expected).map(drop)
         })
+    }
+
+    /// What runs between two hosts shows little if they are as close as two processes.
+    fn check_cable(&mut self, mpi: &Mpi, hosts: &Namespaces) {
+        let start = Instant::now();
+        let proof = hosts.prove_cable();
+        match &proof {
+            Ok(proof) => println!("=== the cable between two hosts: {proof}"),
+            Err(why) => println!("=== the cable between two hosts carries nothing: {why}"),
+        }
+        let holds = proof.is_ok_and(|proof| proof.holds());
+        self.note(mpi, "two hosts: the cable", start, Tally::one(holds));
     }
 
     /// Runs a command to its end, counts and notes. Returns whether all was as expected.
@@ -112,9 +125,13 @@ impl Log {
         })?;
         let lines = lines.into_inner().expect("no holder of the lock panics");
         let tally = expected.judge(status.code(), &lines);
+        self.note(mpi, name, start, tally);
+        Ok(tally.failed == 0)
+    }
+
+    fn note(&mut self, mpi: &Mpi, name: &str, start: Instant, tally: Tally) {
         let seconds = start.elapsed().as_secs_f64();
         self.table += &format!("{:<9}{name:<44}{seconds:>8.1}  {tally}\n", mpi.name);
         self.total += tally;
-        Ok(tally.failed == 0)
     }
 }

@@ -18,6 +18,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Of a single check.
+    pub(crate) fn one(passed: bool) -> Self {
+        Self { passed: u64::from(passed), failed: u64::from(!passed), skipped: 0 }
+    }
+
     /// Reads one line of a runner's output; `None` unless it is a summary.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         // Only nextest indents its summary; an indented `test result` is a failed test's own output,

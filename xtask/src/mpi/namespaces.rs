@@ -3,22 +3,18 @@
 //! Refuses to know what runs there.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, id};
 
+use super::cable::{self, INTERFACE, Proof};
 use super::installed::Mpi;
 
 /// The addresses of the two ends. Hosts go by them, too: nobody resolves names here.
 const ADDRESSES: [&str; 2] = ["10.219.0.1", "10.219.0.2"];
 
 const NETWORK: &str = "10.219.0.0/30";
-
-/// What each direction of the cable gets, and what is missing where the kernel does not have it.
-const SLOWER: [(&str, &[&str]); 2] = [
-    ("latency", &["handle", "1:", "netem", "delay", "1ms"]),
-    ("bandwidth", &["tbf", "rate", "400mbit", "burst", "256kb", "latency", "50ms"]),
-];
 
 /// Becomes a host of its own name in a namespace: `sh -c INSIDE COMMAND...`.
 const INSIDE: &str = r#"hostname "$XTASK_HOST" && exec "$0" "$@""#;
@@ -40,19 +36,12 @@ impl Namespaces {
         Ok(made)
     }
 
-    /// Takes from the cable what would make it better than a real one, and says what cannot be
-    /// taken.
-    pub(super) fn slow_down(&self) {
-        let mut parent: &[&str] = &["root"];
-        for (what, how) in SLOWER {
-            let both = self.names.iter().zip(["va", "vb"]).try_for_each(|(name, end)| {
-                run("tc", &[&["-n", name, "qdisc", "add", "dev", end], parent, how].concat())
-            });
-            match both {
-                Ok(()) => parent = &["parent", "1:1"],
-                Err(why) => println!("SKIPPED mpi-{what}: the cable between namespaces: {why}"),
-            }
-        }
+    /// Measures what joins them.
+    ///
+    /// # Errors
+    /// If nothing gets through.
+    pub(super) fn prove_cable(&self) -> io::Result<Proof> {
+        Proof::of(&self.names, ADDRESSES[1])
     }
 
     /// Starts processes by turns on both hosts, which talk TCP.
@@ -72,7 +61,7 @@ impl Namespaces {
     }
 
     /// Called with a host and a command for it.
-    fn write_agent(&self) -> std::io::Result<()> {
+    fn write_agent(&self) -> io::Result<()> {
         let other = &self.names[1];
         let script = format!(
             r#"#!/bin/sh
@@ -90,12 +79,12 @@ exec ip netns exec {other} unshare --uts sh -c '{INSIDE}' sh -c "$*"
         run("unshare", &["--uts", "hostname", ADDRESSES[1]])?;
         run("ip", &["netns", "add", a])?;
         run("ip", &["netns", "add", b])?;
-        let cable = ["link", "add", "va", "netns", a, "type", "veth", "peer", "name", "vb"];
-        run("ip", &[&cable[..], &["netns", b]].concat())?;
-        for ((name, end), address) in self.names.iter().zip(["va", "vb"]).zip(ADDRESSES) {
+        cable::join(&self.names)
+            .map_err(|error| format!("an interface in a namespace: {error}"))?;
+        for (name, address) in self.names.iter().zip(ADDRESSES) {
             let address = format!("{address}/30");
-            run("ip", &["-n", name, "addr", "add", &address, "dev", end])?;
-            run("ip", &["-n", name, "link", "set", end, "up"])?;
+            run("ip", &["-n", name, "addr", "add", &address, "dev", INTERFACE])?;
+            run("ip", &["-n", name, "link", "set", INTERFACE, "up"])?;
             run("ip", &["-n", name, "link", "set", "lo", "up"])?;
         }
         Ok(())
@@ -103,9 +92,10 @@ exec ip netns exec {other} unshare --uts sh -c '{INSIDE}' sh -c "$*"
 }
 
 impl Drop for Namespaces {
-    /// The cable goes with them. Those that were never made are not missed.
+    /// What was never made is not missed.
     fn drop(&mut self) {
         for name in &self.names {
+            drop(run("ip", &["-n", name, "link", "delete", INTERFACE]));
             drop(run("ip", &["netns", "delete", name]));
         }
     }
