@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use celerity_cdag::{Command, NodeId};
-use celerity_checker::{ClusterChecker, Depth, Finding, NodeChecker, NodeCheckerConfig};
+use celerity_checker::{ClusterChecker, Depth, Finding, NodeChecker, NodeCheckerConfig, Violation};
 use celerity_idag::{AllocationId, DeviceMemory, Instruction, Pilot};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
@@ -37,9 +37,12 @@ impl Default for CheckLevel {
 pub(crate) struct ScheduleCheck {
     node: NodeChecker,
     local: NodeId,
-    /// Shared with the other nodes; none if there are none.
-    cluster: Option<Arc<Mutex<ClusterChecker>>>,
+    cluster: Cluster,
 }
+
+/// What holds between nodes, shared by all; nothing once they have been found to run different
+/// programs. Then their task streams, which know names and source lines, end the run.
+type Cluster = Arc<Mutex<Option<ClusterChecker>>>;
 
 impl ScheduleCheck {
     /// The checkers of the nodes of this process; none if nothing is to be
@@ -56,7 +59,7 @@ impl ScheduleCheck {
         };
         let ClusterConfig { nodes, devices, .. } = *config;
         let all_here = nodes > 1 && local.len() == nodes;
-        let shared = all_here.then(|| Arc::new(Mutex::new(ClusterChecker::new(nodes))));
+        let shared = Arc::new(Mutex::new(all_here.then(|| ClusterChecker::new(nodes))));
         let of_node = |index: usize| {
             let local = NodeId::from_index(index as u64);
             // Queues may change the lookahead.
@@ -70,9 +73,14 @@ impl ScheduleCheck {
 
     fn compare(&mut self) -> Result<(), String> {
         let outline = self.node.take_outline();
-        match &self.cluster {
-            Some(cluster) => judge(lock(cluster).add(self.local, outline)),
-            None => Ok(()),
+        let mut cluster = lock(&self.cluster);
+        let Some(checker) = cluster.as_mut() else { return Ok(()) };
+        match checker.add(self.local, outline) {
+            Err(finding) if matches!(finding.violation, Violation::Disagreement { .. }) => {
+                *cluster = None;
+                Ok(())
+            }
+            checked => judge(checked),
         }
     }
 }

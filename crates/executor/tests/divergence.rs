@@ -12,9 +12,10 @@ fn line(elements: usize) -> Box3 {
     Box3::from_range([elements])
 }
 
-/// Without the schedule checker, which would find it too.
-fn unchecked(nodes: usize) -> ClusterConfig {
-    ClusterConfig { check: CheckLevel::Off, ..cluster(nodes, 2) }
+/// With the schedule checker, which leaves it to the nodes, and without.
+fn clusters(nodes: usize) -> [ClusterConfig; 3] {
+    [CheckLevel::Off, CheckLevel::Cheap, CheckLevel::Full]
+        .map(|check| ClusterConfig { check, ..cluster(nodes, 2) })
 }
 
 fn error_of<R: std::fmt::Debug>(outcome: Outcome<R>) -> String {
@@ -32,8 +33,8 @@ fn step(node: &NodeFrontend, name: &str, items: usize) -> Outcome<()> {
 
 #[test]
 fn a_fence_that_only_one_node_asks_for_is_named() {
-    for nodes in 2..=4 {
-        let outcome = run(&unchecked(nodes), |node| {
+    for cluster in (2..=4).flat_map(clusters) {
+        let outcome = run(&cluster, |node| {
             let data = buffer_from(node, line(8), vec![7; 8]);
             step(node, "step", 8)?;
             if node.node().index() == 0 {
@@ -48,27 +49,31 @@ fn a_fence_that_only_one_node_asks_for_is_named() {
 
 #[test]
 fn a_barrier_that_only_one_node_enters_is_named() {
-    let outcome = run(&unchecked(2), |node| match node.node().index() {
-        0 => Ok(node.barrier()?),
-        _ => step(node, "step", 8),
-    });
-    // Unless both have entered a barrier by then, and each barrier is another's.
-    let text = match outcome {
-        Err(ProgramError::Run(RunError::Communication { error, .. })) => error.to_string(),
-        outcome => error_of(outcome),
-    };
-    assert!(text.contains("T1") && text.contains("N0") && text.contains("N1"), "{text}");
-    assert!(text.contains("submit the same tasks"), "{text}");
+    for cluster in clusters(2) {
+        let outcome = run(&cluster, |node| match node.node().index() {
+            0 => Ok(node.barrier()?),
+            _ => step(node, "step", 8),
+        });
+        // Unless both have entered a barrier by then, and each barrier is another's.
+        let text = match outcome {
+            Err(ProgramError::Run(RunError::Communication { error, .. })) => error.to_string(),
+            outcome => error_of(outcome),
+        };
+        assert!(text.contains("T1") && text.contains("N0") && text.contains("N1"), "{text}");
+        assert!(text.contains("submit the same tasks"), "{text}");
+    }
 }
 
 #[test]
 fn different_index_spaces_are_named_before_anything_is_exchanged() {
-    let outcome = run(&unchecked(3), |node| {
-        step(node, "same", 8)?;
-        step(node, "other", 8 + usize::from(node.node().index() == 1))?;
-        (0..200).try_for_each(|_| step(node, "later", 8))
-    });
-    let text = error_of(outcome);
-    assert!(text.contains("T2 \"other\""), "{text}");
-    assert!(text.contains("N1"), "{text}");
+    for cluster in clusters(3) {
+        let outcome = run(&cluster, |node| {
+            step(node, "same", 8)?;
+            step(node, "other", 8 + usize::from(node.node().index() == 1))?;
+            (0..200).try_for_each(|_| step(node, "later", 8))
+        });
+        let text = error_of(outcome);
+        assert!(text.contains("T2 \"other\""), "{text}");
+        assert!(text.contains("N1"), "{text}");
+    }
 }

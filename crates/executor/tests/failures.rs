@@ -376,11 +376,9 @@ fn programs_that_diverge_between_barriers_are_an_error() {
         Ok(node.barrier()?)
     };
     for check in [CheckLevel::Off, CheckLevel::Cheap] {
-        // Found by the nodes' hashes, by the barrier that they enter meanwhile, or
-        // by the checker.
+        // Found by the nodes' hashes, or by the barrier that they enter meanwhile.
         let message = match run(&ClusterConfig { check, ..cluster(3, 1) }, program) {
             Err(ProgramError::Run(RunError::Communication { error, .. })) => error.to_string(),
-            Err(ProgramError::Run(RunError::Schedule { message, .. })) => message,
             Err(ProgramError::Run(error @ RunError::Diverged { .. })) => error.to_string(),
             other => panic!("{other:?}"),
         };
