@@ -18,7 +18,7 @@ use celerity_tdag::{Access, AccessMode, IndexSpace, Mapper};
 use crate::buffer::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::mapper::{ChunkMapper, MapperFor, NoSuchDimension};
-use crate::queue::Queue;
+use crate::queue::Origin;
 
 pub(crate) use elements::{Elements, rows_of};
 pub use host::{HostAccess, HostAccesses};
@@ -153,8 +153,7 @@ impl<T: Element, const D: usize, M> UpdateAccess<T, D, M> {
 
 /// Where accesses are checked and collected on their way into a task.
 pub struct Lowering<'q> {
-    queue: &'q Queue,
-    task: &'q str,
+    origin: &'q Origin<'q>,
     /// The index space, of a task that has one.
     space: Option<IndexSpace>,
     lowered: Lowered,
@@ -169,8 +168,8 @@ pub(crate) struct Lowered {
 }
 
 impl<'q> Lowering<'q> {
-    pub(crate) fn new(queue: &'q Queue, task: &'q str) -> Self {
-        Self { queue, task, space: None, lowered: Lowered::default() }
+    pub(crate) fn new(origin: &'q Origin<'q>) -> Self {
+        Self { origin, space: None, lowered: Lowered::default() }
     }
 
     /// The same for a kernel over an index space.
@@ -224,10 +223,14 @@ impl<'q> Lowering<'q> {
     ) -> Result<()> {
         let mapper = self.checked(buffer, mapper)?;
         let mapper = match self.space {
-            Some(space) if together::keeps_chunks_apart(&mapper, &space) => {
-                together::by_chunk(mapper)
+            Some(space) if !together::keeps_chunks_apart(&mapper, &space) => {
+                return Err(Error::UpdatesMeet {
+                    task: self.origin.describe(),
+                    buffer: buffer.name(),
+                    mapper: mapper.to_string(),
+                });
             }
-            _ => mapper,
+            _ => together::by_chunk(mapper),
         };
         self.add(buffer, AccessMode::ReadWrite, mapper);
         Ok(())
@@ -240,7 +243,7 @@ impl<'q> Lowering<'q> {
     ) -> Result<Mapper> {
         self.check_origin(buffer)?;
         mapper.lower().map_err(|NoSuchDimension { dim }| Error::SliceDimension {
-            task: self.task.to_owned(),
+            task: self.origin.describe(),
             buffer: buffer.name(),
             dim,
             dims: D,
@@ -248,10 +251,10 @@ impl<'q> Lowering<'q> {
     }
 
     fn check_origin<T, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<()> {
-        match buffer.belongs_to(self.queue) {
+        match buffer.belongs_to(self.origin.queue) {
             true => Ok(()),
             false => {
-                let (task, buffer) = (self.task.to_owned(), buffer.name());
+                let (task, buffer) = (self.origin.describe(), buffer.name());
                 Err(Error::ForeignBuffer { task, buffer })
             }
         }

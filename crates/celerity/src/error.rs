@@ -46,22 +46,22 @@ pub enum Error {
     },
     /// A buffer that another run, or another node's queue, created.
     #[error(
-        "task \"{task}\" accesses buffer \"{buffer}\", which another run or node created; \
+        "task {task} accesses buffer \"{buffer}\", which another run or node created; \
          create buffers through the queue that uses them"
     )]
     ForeignBuffer {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// The buffer's name.
         buffer: String,
     },
     /// `slice` along a dimension that the buffer does not have.
     #[error(
-        "task \"{task}\" accesses buffer \"{buffer}\" through slice({dim}), but the buffer has \
+        "task {task} accesses buffer \"{buffer}\" through slice({dim}), but the buffer has \
          {dims} dimensions, counted from 0"
     )]
     SliceDimension {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// The buffer's name.
         buffer: String,
@@ -70,13 +70,27 @@ pub enum Error {
         /// The dimensions there are.
         dims: usize,
     },
+    /// An update through a mapper that gives several chunks the same elements.
+    #[error(
+        "task {task} updates buffer \"{buffer}\" through {mapper}, which gives different chunks the \
+         same elements, and chunks are computed in different memories; give each chunk elements of \
+         its own, or let the task be one chunk by a granularity of its whole index space"
+    )]
+    UpdatesMeet {
+        /// The task: name and source line.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+        /// The mapper.
+        mapper: String,
+    },
     /// A granularity that does not fit the index space.
     #[error(
-        "task \"{task}\" has granularity {granularity:?}, but needs one size of at least 1 for \
+        "task {task} has granularity {granularity:?}, but needs one size of at least 1 for \
          each of its {dims} dimensions"
     )]
     Granularity {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// What was asked for.
         granularity: Vec<usize>,
@@ -85,11 +99,11 @@ pub enum Error {
     },
     /// An index space that cannot begin where it should.
     #[error(
-        "task \"{task}\" cannot begin its index space of {range:?} items at {offset:?}: give one \
+        "task {task} cannot begin its index space of {range:?} items at {offset:?}: give one \
          index for each dimension, such that the last item's fit 64 bits"
     )]
     Offset {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// Where it should begin.
         offset: Vec<usize>,
@@ -98,11 +112,11 @@ pub enum Error {
     },
     /// Groups that the index space does not consist of, or that no device can run.
     #[error(
-        "task \"{task}\" cannot run kernel `{kernel}` over {range:?} items in groups of {group:?}: \
+        "task {task} cannot run kernel `{kernel}` over {range:?} items in groups of {group:?}: \
          {error}"
     )]
     Groups {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// The kernel's name.
         kernel: &'static str,
@@ -115,11 +129,11 @@ pub enum Error {
     },
     /// A split along a dimension that the index space does not have.
     #[error(
-        "task \"{task}\" is to be split along dimension {dim}, but its index space has {dims} \
+        "task {task} is to be split along dimension {dim}, but its index space has {dims} \
          dimensions, counted from 0"
     )]
     SplitDimension {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// The dimension asked for.
         dim: usize,
@@ -127,20 +141,20 @@ pub enum Error {
         dims: usize,
     },
     /// Too many chunks per device, or none.
-    #[error("task \"{task}\" asks for {chunks} chunks per device; 1 to 1024 are possible")]
+    #[error("task {task} asks for {chunks} chunks per device; 1 to 1024 are possible")]
     Oversubscription {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// What was asked for.
         chunks: usize,
     },
     /// An index space with more items than can be counted.
     #[error(
-        "task \"{task}\" has index space {range:?}, whose number of items does not fit 64 bits; \
+        "task {task} has index space {range:?}, whose number of items does not fit 64 bits; \
          split the work over several tasks"
     )]
     IndexSpaceVolume {
-        /// The task's name.
+        /// The task: name and source line.
         task: String,
         /// The index space's size.
         range: Vec<usize>,

@@ -69,8 +69,8 @@ fn one_chunk_may_update_everything() {
 fn chunks_that_would_meet_are_refused_at_submission() {
     let error = crowd(|task| task.granularity(500)).expect_err("there are two chunks");
     let text = error.to_string();
-    assert!(matches!(error, Error::Declare(_)), "{text}");
-    assert!(text.contains("\"crowd\"") && text.contains("gives different chunks"), "{text}");
+    assert!(matches!(error, Error::UpdatesMeet { .. }), "{text}");
+    assert!(text.contains("\"crowd\" at ") && text.contains("granularity"), "{text}");
 }
 
 /// Values are summed up in eight blocks, each with a sum of its own.

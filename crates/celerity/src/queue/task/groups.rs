@@ -67,7 +67,7 @@ impl TaskBuilder<'_> {
         };
         let offset = wide(self.beginning(range)?, 0);
         check_groups(K, offset, wide(range, 1), wide(group, 1)).map_err(|error| Error::Groups {
-            task: self.origin.name.to_string(),
+            task: self.origin.describe(),
             kernel: W::DESCRIPTION.name,
             range: range.to_vec(),
             group: group.to_vec(),

@@ -1,0 +1,240 @@
+//! A kernel task as a program spells it: hints, the index space, and the way in which its kernel is
+//! called. Owns nothing but what was said.
+
+use std::sync::Arc;
+
+use celerity_executor::{DeviceKernel, Payload};
+use celerity_kernel::{Item, Row};
+use celerity_tdag::{Split, TaskId};
+
+use super::Origin;
+use crate::access::KernelAccesses;
+use crate::error::Result;
+use crate::launch::{ItemKernel, RowKernel};
+use crate::range::IntoRange;
+
+use lower::{by_item, by_row};
+
+mod groups;
+mod lower;
+
+/// How to cut an index space over nodes and devices (000 §III-E).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// Into bands along the slowest dimension: the default.
+    BandSplit,
+    /// Into tiles over the two slowest dimensions, which exchange less at their
+    /// edges when there are many.
+    TiledSplit,
+    /// Into bands along this dimension, counted from 0, the slowest.
+    SplitAlong(usize),
+    /// So many chunks per device, at least 1, so that a device computes on some
+    /// while others wait for data. Goes together with any split.
+    Oversubscribe(usize),
+}
+
+/// A kernel task before its kernel is known.
+#[derive(Debug)]
+#[must_use = "a task is submitted by `launch`, `parallel_for` or one of their siblings"]
+pub struct TaskBuilder<'q> {
+    origin: Origin<'q>,
+    split: Split,
+    /// A hint that nothing can be split along, if there is one.
+    impossible_dim: Option<usize>,
+    oversubscription: usize,
+    granularity: Vec<usize>,
+    /// Where the index space begins; empty for the origin.
+    offset: Vec<usize>,
+}
+
+impl<'q> TaskBuilder<'q> {
+    pub(super) fn new(origin: Origin<'q>) -> Self {
+        Self {
+            origin,
+            split: Split::default(),
+            impossible_dim: None,
+            oversubscription: 1,
+            granularity: Vec::new(),
+            offset: Vec::new(),
+        }
+    }
+
+    /// Says how to cut the index space. Of several splits the last counts.
+    pub fn hint(mut self, hint: Hint) -> Self {
+        match hint {
+            Hint::BandSplit => self.split = Split::OneDimensional,
+            Hint::TiledSplit => self.split = Split::Tiled,
+            Hint::SplitAlong(dim @ 0..3) => self.split = Split::Along(dim as u8),
+            Hint::SplitAlong(dim) => self.impossible_dim = Some(dim),
+            Hint::Oversubscribe(chunks) => self.oversubscription = chunks,
+        }
+        self
+    }
+
+    /// Cuts the index space only at multiples of this size in each dimension.
+    pub fn granularity<const G: usize>(mut self, granularity: impl IntoRange<G>) -> Self {
+        self.granularity = granularity.into_range().to_vec();
+        self
+    }
+
+    /// Lets the index space begin at this index instead of the origin: the items of
+    /// `range` have indices from `offset` on, for range mappers, too.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// let rows = celerity::run(|queue| {
+    ///     let rows = queue.buffer_from([3, 2], vec![0; 6])?;
+    ///     // The last row alone.
+    ///     let task = queue.task("last").offset([2, 0]);
+    ///     task.parallel_for([1, 2], rows.write(one_to_one()), |item, x| *x = item[0])?;
+    ///     Ok(queue.fence(&rows)?.wait()?.as_slice().to_vec())
+    /// })?;
+    /// assert_eq!(rows, [0, 0, 0, 0, 2, 2]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    pub fn offset<const G: usize>(mut self, offset: impl IntoRange<G>) -> Self {
+        self.offset = offset.into_range().to_vec();
+        self
+    }
+
+    /// Submits a kernel that is called once per item of the index space `range`.
+    ///
+    /// The kernel gets the item and the views of `accesses`, in order. It must
+    /// own what it captures. An empty index space is no task: the kernel is not
+    /// called.
+    ///
+    /// # Errors
+    /// If an access cannot be (the error names task, buffer and part), if 64 bits
+    /// cannot count the items of the index space, or if the run has failed. The
+    /// task is not submitted then.
+    pub fn parallel_for<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, kernel) = self.lower_items(range.into_range(), accesses, kernel)?;
+        task.submit(Payload::Kernel(kernel))
+    }
+
+    /// Submits a kernel that is called with runs of items along the fastest
+    /// dimension, which together cover the index space `range` once.
+    ///
+    /// The kernel gets the run and the views of `accesses`, in order. How the
+    /// space is cut into runs is unspecified. Otherwise as
+    /// [`parallel_for`](Self::parallel_for).
+    ///
+    /// # Errors
+    /// As [`parallel_for`](Self::parallel_for).
+    pub fn parallel_for_rows<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
+        task.submit(Payload::Kernel(kernel))
+    }
+
+    /// Submits a kernel that `#[kernel]` has made of a function over items: as
+    /// [`parallel_for`](Self::parallel_for), but for all kinds of devices.
+    ///
+    /// # Errors
+    /// As [`parallel_for`](Self::parallel_for), and [`Error::Kernel`] if the
+    /// devices cannot run the kernel.
+    pub fn launch<A, W, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: W,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
+    {
+        self.submit_compiled(range.into_range(), accesses, kernel, |launch| ItemKernel {
+            launch,
+            kernel: by_item::<A, W, K>(kernel),
+        })
+    }
+
+    /// Submits a kernel that `#[kernel]` has made of a function over rows: as
+    /// [`parallel_for_rows`](Self::parallel_for_rows), but for all kinds of devices.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    /// use celerity_example_kernels::linear::saxpy; // from a crate of kernels
+    ///
+    /// let sums = celerity::run(|queue| {
+    ///     let x = queue.buffer_from(4, vec![1.0_f32, 2.0, 3.0, 4.0])?;
+    ///     let y = queue.buffer_from(4, vec![1.0_f32; 4])?;
+    ///     let accesses = (y.read_write(one_to_one()), x.read(one_to_one()));
+    ///     queue.task("saxpy").launch_rows(4, accesses, saxpy::<f32>::new(2.0))?;
+    ///     Ok(queue.fence(&y)?.wait()?.as_slice().to_vec())
+    /// })?;
+    /// assert_eq!(sums, [3.0, 5.0, 7.0, 9.0]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    pub fn launch_rows<A, W, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: W,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K> + 'static,
+        W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
+    {
+        self.submit_compiled(range.into_range(), accesses, kernel, |launch| RowKernel {
+            launch,
+            kernel: by_row::<A, W, K>(kernel),
+        })
+    }
+
+    /// What [`parallel_for`](Self::parallel_for) would submit, for a benchmark to
+    /// run by hand.
+    #[doc(hidden)]
+    pub fn item_kernel<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<Arc<dyn DeviceKernel>>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    {
+        let (_, kernel) = self.lower_items(range.into_range(), accesses, kernel)?;
+        Ok(kernel)
+    }
+
+    /// What [`parallel_for_rows`](Self::parallel_for_rows) would submit, for a
+    /// benchmark to run by hand.
+    #[doc(hidden)]
+    pub fn row_kernel<A, F, const K: usize>(
+        self,
+        range: impl IntoRange<K>,
+        accesses: A,
+        kernel: F,
+    ) -> Result<Arc<dyn DeviceKernel>>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    {
+        let (_, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
+        Ok(kernel)
+    }
+}

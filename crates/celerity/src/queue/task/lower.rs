@@ -1,0 +1,155 @@
+//! From what was said of a kernel task to what the runtime takes. Every argument is checked here.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use celerity_executor::{DeviceKernel, Payload};
+use celerity_kernel::{Item, Row};
+use celerity_regions::Subrange;
+use celerity_tdag::{IndexSpace, Split, TaskId, Work};
+
+use super::TaskBuilder;
+use crate::access::{KernelAccesses, Lowered, Lowering};
+use crate::error::{Error, Result};
+use crate::launch::{CompiledKernel, ItemKernel, Launch, Launched, RowKernel};
+use crate::queue::LoweredTask;
+use crate::range::{to_box, volume};
+
+/// More chunks per device than this are a mistake: each costs a launch.
+const MOST_CHUNKS: u32 = 1024;
+
+impl<'q> TaskBuilder<'q> {
+    pub(super) fn lower_items<A, F, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: F,
+    ) -> Result<(LoweredTask<'q>, Arc<dyn DeviceKernel>)>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, launch) = self.lower(global, accesses)?;
+        Ok((task, Arc::new(ItemKernel { launch, kernel })))
+    }
+
+    pub(super) fn lower_rows<A, F, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: F,
+    ) -> Result<(LoweredTask<'q>, Arc<dyn DeviceKernel>)>
+    where
+        A: KernelAccesses<K> + 'static,
+        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    {
+        let (task, launch) = self.lower(global, accesses)?;
+        Ok((task, Arc::new(RowKernel { launch, kernel })))
+    }
+
+    pub(super) fn submit_compiled<A, W, H, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+        kernel: W,
+        on_host: impl FnOnce(Launch<A, K>) -> H,
+    ) -> Result<TaskId>
+    where
+        A: KernelAccesses<K>,
+        W: celerity_kernel::Kernel,
+        H: Launched + 'static,
+    {
+        let (task, launch) = self.lower(global, accesses)?;
+        let compiled = CompiledKernel::new(on_host(launch), kernel);
+        task.submit(Payload::Kernel(Arc::new(compiled)))
+    }
+
+    fn lower<A: KernelAccesses<K>, const K: usize>(
+        self,
+        global: [usize; K],
+        accesses: A,
+    ) -> Result<(LoweredTask<'q>, Launch<A, K>)> {
+        let offset = self.beginning(global)?;
+        let space = self.index_space(offset, global)?;
+        let mut lowering = Lowering::new(&self.origin).over(space);
+        let plan = accesses.lower(&mut lowering)?;
+        let Lowered { accesses, mappers } = lowering.finish();
+        let launch = Launch { plan, offset, global, mappers, accesses: PhantomData };
+        let work = Work::Device(space);
+        Ok((LoweredTask { origin: self.origin, work, accesses }, launch))
+    }
+
+    /// Where the index space begins, if all of it can be counted from there.
+    pub(super) fn beginning<const K: usize>(&self, range: [usize; K]) -> Result<[usize; K]> {
+        if self.offset.is_empty() {
+            return Ok([0; K]);
+        }
+        let fits =
+            |offset: &[usize; K]| (0..K).all(|dim| offset[dim].checked_add(range[dim]).is_some());
+        let offset = self.offset.as_slice().try_into().ok().filter(fits);
+        offset.ok_or_else(|| Error::Offset {
+            task: self.origin.describe(),
+            offset: self.offset.clone(),
+            range: range.to_vec(),
+        })
+    }
+
+    fn index_space<const K: usize>(
+        &self,
+        offset: [usize; K],
+        global: [usize; K],
+    ) -> Result<IndexSpace> {
+        if volume(global).is_none() {
+            let task = self.origin.describe();
+            return Err(Error::IndexSpaceVolume { task, range: global.to_vec() });
+        }
+        let mut granularity = [1; 3];
+        let given = &self.granularity;
+        if !given.is_empty() && (given.len() != K || given.contains(&0)) {
+            let task = self.origin.describe();
+            return Err(Error::Granularity { task, granularity: given.clone(), dims: K });
+        }
+        granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
+        let (extent, split) = (to_box(Subrange { offset, range: global }), self.split);
+        let oversubscription = self.check_hints(K)?;
+        Ok(IndexSpace { dims: K as u8, extent, granularity, split, oversubscription })
+    }
+
+    /// Chunks per device, if the hints fit an index space of `dims` dimensions.
+    fn check_hints(&self, dims: usize) -> Result<u32> {
+        let task = || self.origin.describe();
+        let along = match self.split {
+            Split::Along(dim) => Some(usize::from(dim)),
+            _ => None,
+        };
+        if let Some(dim) = self.impossible_dim.or(along.filter(|&dim| dim >= dims)) {
+            return Err(Error::SplitDimension { task: task(), dim, dims });
+        }
+        match u32::try_from(self.oversubscription) {
+            Ok(chunks @ 1..=MOST_CHUNKS) => Ok(chunks),
+            _ => Err(Error::Oversubscription { task: task(), chunks: self.oversubscription }),
+        }
+    }
+}
+
+/// A compiled kernel as the closure that CPUs call.
+pub(super) fn by_item<A, W, const K: usize>(
+    kernel: W,
+) -> impl for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static
+where
+    A: KernelAccesses<K>,
+    W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
+{
+    move |item, views| kernel.item(item, views)
+}
+
+/// As [`by_item`], for rows.
+pub(super) fn by_row<A, W, const K: usize>(
+    kernel: W,
+) -> impl for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static
+where
+    A: KernelAccesses<K>,
+    W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
+{
+    move |row, views| kernel.row(row, views)
+}
