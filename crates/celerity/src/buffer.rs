@@ -14,7 +14,34 @@ use crate::queue::Queue;
 use crate::range::volume;
 
 /// What a buffer can be made of: plain old data, any bit pattern of which is a
-/// value, of at least one byte.
+/// value, of at least one byte: numbers, arrays of them, and whatever is
+/// [`Pod`](bytemuck::Pod).
+///
+/// A struct of your own is made so with the crate `bytemuck`, version 1, and its feature
+/// `derive`:
+///
+/// ```
+/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[repr(C)]
+/// struct Body {
+///     place: [f32; 3],
+///     mass: f32,
+/// }
+///
+/// let lightest = celerity::run(|queue| {
+///     let bodies = vec![Body { place: [0.0; 3], mass: 2.0 }; 10];
+///     let bodies = queue.buffer_from(10, bodies)?;
+///     Ok(queue.fence(&bodies)?.wait()?[0].mass)
+/// })?;
+/// assert_eq!(lightest, 2.0);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "buffers cannot have elements of type `{Self}`",
+    label = "not plain old data",
+    note = "elements are numbers, arrays of them, and structs that derive `bytemuck::Pod` and \
+            `bytemuck::Zeroable` (crate `bytemuck`, feature `derive`); use `u8` for `bool`"
+)]
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}

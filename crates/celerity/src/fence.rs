@@ -30,7 +30,7 @@ pub struct Snapshot<T, const D: usize> {
 impl<T, const D: usize> Snapshot<T, D> {
     /// The part of the buffer that this is a copy of.
     #[must_use]
-    pub fn range(&self) -> Subrange<D> {
+    pub fn part(&self) -> Subrange<D> {
         self.part
     }
 

@@ -51,7 +51,7 @@ fn every_node_gets_a_snapshot() {
             let buffer = counted(queue, [6, 7])?;
             let snapshot = queue.fence(&buffer)?.wait()?;
             assert_eq!(snapshot[[5, 6]], 41);
-            assert_eq!(snapshot.range(), Subrange::whole([6, 7]));
+            assert_eq!(snapshot.part(), Subrange::whole([6, 7]));
             assert_eq!(snapshot.rows().nth(2), Some(&[14, 15, 16, 17, 18, 19, 20][..]));
             assert_eq!(snapshot.get([6, 0]), None);
             assert_eq!(snapshot.as_slice(), (0..42).collect::<Vec<_>>());
@@ -71,7 +71,7 @@ fn a_part_is_indexed_like_the_buffer() {
             assert_eq!(snapshot.as_slice(), [17, 18, 24, 25]);
             assert_eq!((snapshot[[2, 3]], snapshot[[3, 4]]), (17, 25));
             assert_eq!((snapshot.get([1, 3]), snapshot.get([2, 5])), (None, None));
-            assert_eq!(snapshot.range(), part);
+            assert_eq!(snapshot.part(), part);
             assert_eq!(snapshot.into_vec().len(), 4);
             Ok(())
         };
