@@ -57,6 +57,7 @@ impl<T, const D: usize> Snapshot<T, D> {
     }
 
     /// All rows along the fastest dimension, in order.
+    #[must_use]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[T]> {
         WholeView::new(&self.elements, self.part.range).rows()
     }

@@ -51,7 +51,7 @@ impl Queue {
     /// slice copied. Every node must pass the same contents.
     ///
     /// # Errors
-    /// [`Error::HostDataLength`] unless there is one value per element.
+    /// [`Error::HostDataLength`](crate::Error::HostDataLength) unless there is one value per element.
     pub fn buffer_from<T: Element, const D: usize>(
         &self,
         range: impl IntoRange<D>,

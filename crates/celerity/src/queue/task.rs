@@ -150,7 +150,7 @@ impl<'q> TaskBuilder<'q> {
     /// [`parallel_for`](Self::parallel_for), but for all kinds of devices.
     ///
     /// # Errors
-    /// As [`parallel_for`](Self::parallel_for), and [`Error::Kernel`] if the
+    /// As [`parallel_for`](Self::parallel_for), and [`Error::Kernel`](crate::Error::Kernel) if the
     /// devices cannot run the kernel.
     pub fn launch<A, W, const K: usize>(
         self,
