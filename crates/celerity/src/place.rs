@@ -67,7 +67,7 @@ fn start_error(what: impl ToString) -> RunError {
 #[cfg(feature = "mpi")]
 fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
     use celerity_executor::Network as _;
-    use celerity_mpi::{MpiNetwork, MpiOptions, launcher_variable};
+    use celerity_mpi::{MpiNetwork, MpiOptions};
 
     let Some(variable) = launcher_variable() else {
         return Ok((run, in_process(config)));
@@ -82,9 +82,25 @@ fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
     Ok((run.on(network), host))
 }
 
+/// `mpirun` starts such a program, too, and each process does all of the work.
 #[cfg(not(feature = "mpi"))]
 fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
+    if let Some(variable) = launcher_variable() {
+        config.log_level.print(LogLevel::Warn, || {
+            format!(
+                "a launcher has set {variable}, but the program was built without feature `mpi`: \
+                 this process is a cluster of its own"
+            )
+        });
+    }
     Ok((run, in_process(config)))
+}
+
+/// The variable by which a launcher tells a process that it is one of several,
+/// if there is one. Open MPI, MPICH and its relatives, and Slurm set one each.
+fn launcher_variable() -> Option<&'static str> {
+    let known = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
+    known.into_iter().find(|name| std::env::var_os(name).is_some())
 }
 
 fn in_process(config: &Config) -> Host {

@@ -273,6 +273,10 @@ fn the_environment_is_read_and_checked() {
     assert!(unknown.contains("refused: ") && unknown.contains("CELERITY_DEVICES?"), "{unknown}");
     let malformed = report(&[("CELERITY_NODES", "many")]);
     assert!(malformed.contains("CELERITY_NODES is \"many\""), "{malformed}");
+    if cfg!(not(feature = "mpi")) {
+        let launched = report(&[("PMI_SIZE", "2")]);
+        assert!(launched.contains("PMI_SIZE") && launched.contains("`mpi`"), "{launched}");
+    }
     let verbose = report(&[("CELERITY_LOG_LEVEL", "debug")]);
     assert!(verbose.contains("celerity: run on 1 nodes x 1 devices"), "{verbose}");
 }

@@ -43,6 +43,6 @@ pub use error::{MpiError, StartError};
 #[cfg(feature = "mpi")]
 pub use place::MpiNetwork;
 #[cfg(feature = "mpi")]
-pub use process::{ThreadLevel, is_lost, launcher_variable};
+pub use process::{ThreadLevel, is_lost};
 #[cfg(feature = "mpi")]
 pub use start::{MpiOptions, start};

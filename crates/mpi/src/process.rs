@@ -85,14 +85,6 @@ pub fn is_lost() -> bool {
     LOST.load(Ordering::Acquire)
 }
 
-/// The variable by which a launcher tells a process that it is one of several,
-/// if there is one. Open MPI, MPICH and its relatives, and Slurm set one each.
-#[must_use]
-pub fn launcher_variable() -> Option<&'static str> {
-    let known = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
-    known.into_iter().find(|name| std::env::var_os(name).is_some())
-}
-
 pub(crate) fn initialise(required: ThreadLevel) -> Result<(), StartError> {
     let _guard = INITIALISING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let by_user = initialised()?;
