@@ -1,7 +1,9 @@
 //! Configuration: what a run can be told, by the program or by environment
 //! variables.
 
+mod distance;
 mod env;
+mod error;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,7 +21,7 @@ use crate::place::{Platform, place};
 use crate::queue::Queue;
 use crate::recorder::Recorder;
 
-pub use env::ConfigError;
+pub use error::ConfigError;
 
 /// What to run on, and how.
 ///

@@ -8,54 +8,11 @@ use celerity_executor::{CheckLevel, DeviceMemory, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use super::Config;
+use super::distance::edit_distance;
+use super::error::ConfigError;
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
 use crate::place::Platform;
-
-/// What is wrong with the environment variables.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A variable that begins like ours, but is none.
-    #[error("there is no environment variable {name}; did you mean {nearest}?")]
-    UnknownVariable {
-        /// The name found.
-        name: String,
-        /// The valid name nearest to it.
-        nearest: &'static str,
-    },
-    /// A variable whose value means nothing.
-    #[error("environment variable {name} is \"{value}\", but must be {expected}")]
-    BadValue {
-        /// The variable.
-        name: &'static str,
-        /// The value found.
-        value: String,
-        /// What is valid.
-        expected: &'static str,
-    },
-    /// Fewer cores were listed than there are processes on the host.
-    #[error(
-        "threads are to be pinned to {cores} cores (CELERITY_THREAD_PINNING or \
-         `Config::pinning`), but {processes} processes of this host share them: list at least one \
-         for each"
-    )]
-    TooFewCores {
-        /// How many were listed.
-        cores: usize,
-        /// How many processes there are.
-        processes: usize,
-    },
-    /// Nodes in one process were asked for, but a launcher makes processes.
-    #[error(
-        "several nodes per process were asked for (CELERITY_NODES or `Config::nodes`), but a \
-         launcher has set {variable}: each process is one node; let the launcher start more"
-    )]
-    NodesUnderLauncher {
-        /// By which variable the launcher is known.
-        variable: &'static str,
-    },
-}
 
 /// A variable: its name, what its values are, and what a value does. The setter
 /// returns `None` for a value that means nothing.
@@ -159,27 +116,8 @@ const VARIABLES: [Variable; 17] = [
 ];
 
 impl Config {
-    /// The configuration that the process's environment asks for:
-    ///
-    /// | variable | values |
-    /// | --- | --- |
-    /// | `CELERITY_NODES` | nodes in this process, at least 1 (default) |
-    /// | `CELERITY_DEVICES` | devices per node, at least 1 (default) |
-    /// | `CELERITY_DEVICE_MEMORY` | `own` or `host`: what CPU devices work in; by default `host` for one, `own` for several |
-    /// | `CELERITY_HORIZON_STEP` | at least 1, default 4 |
-    /// | `CELERITY_HORIZON_MAX_PARALLELISM` | at least 1, default 64 |
-    /// | `CELERITY_UNINITIALIZED_READ` | `error` (default) or `warn` |
-    /// | `CELERITY_LOOKAHEAD` | `none`, `auto` (default) or `infinite` |
-    /// | `CELERITY_CHECK` | `off`, `cheap` (default in debug builds) or `on` |
-    /// | `CELERITY_PRINT_GRAPHS` | `on` or `off` (default) |
-    /// | `CELERITY_PROFILE_KERNEL` | `on` or `off` (default) |
-    /// | `CELERITY_TRACE` | the file to write a trace to, none by default |
-    /// | `CELERITY_WATCHDOG` | seconds without progress until a warning, default 30; 0: never |
-    /// | `CELERITY_PLATFORM` | `auto` (default), `cpu` or `cuda` |
-    /// | `CELERITY_SHARE_GPUS` | `on` or `off` (default) |
-    /// | `CELERITY_THREAD_PINNING` | `off` (default), `auto`, or a list of cores like `0,2,3`; see [`Pinning`] |
-    /// | `CELERITY_PEER_TIMEOUT` | seconds of silence after which a process counts as dead, default 10 |
-    /// | `CELERITY_LOG_LEVEL` | `trace`, `debug`, `info` (default), `warn`, `error`, … `off` |
+    /// The configuration that the process's environment asks for. The variables, their
+    /// values and the defaults are in the [crate's documentation](crate#what-to-run-on).
     ///
     /// # Errors
     /// For any other variable that begins with `CELERITY_`, and for any other
@@ -322,23 +260,6 @@ fn nearest(name: &str) -> &'static str {
     names.min_by_key(|valid| edit_distance(name, valid)).expect("there are variables")
 }
 
-/// How many characters must be inserted, removed or replaced to turn one text
-/// into the other (Wagner and Fischer's table, one row at a time).
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -435,12 +356,5 @@ mod tests {
     fn other_variables_are_ignored() {
         assert_eq!(parse("PATH", "/bin"), Ok(Config::default()));
         assert_eq!(parse("celerity_nodes", "0"), Ok(Config::default()));
-    }
-
-    #[test]
-    fn edit_distances() {
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
-        assert_eq!(edit_distance("", "abc"), 3);
-        assert_eq!(edit_distance("same", "same"), 0);
     }
 }

@@ -1,0 +1,46 @@
+//! What can be wrong with a configuration before anything runs.
+
+/// What is wrong with the environment variables.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A variable that begins like ours, but is none.
+    #[error("there is no environment variable {name}; did you mean {nearest}?")]
+    UnknownVariable {
+        /// The name found.
+        name: String,
+        /// The valid name nearest to it.
+        nearest: &'static str,
+    },
+    /// A variable whose value means nothing.
+    #[error("environment variable {name} is \"{value}\", but must be {expected}")]
+    BadValue {
+        /// The variable.
+        name: &'static str,
+        /// The value found.
+        value: String,
+        /// What is valid.
+        expected: &'static str,
+    },
+    /// Fewer cores were listed than there are processes on the host.
+    #[error(
+        "threads are to be pinned to {cores} cores (CELERITY_THREAD_PINNING or \
+         `Config::pinning`), but {processes} processes of this host share them: list at least one \
+         for each"
+    )]
+    TooFewCores {
+        /// How many were listed.
+        cores: usize,
+        /// How many processes there are.
+        processes: usize,
+    },
+    /// Nodes in one process were asked for, but a launcher makes processes.
+    #[error(
+        "several nodes per process were asked for (CELERITY_NODES or `Config::nodes`), but a \
+         launcher has set {variable}: each process is one node; let the launcher start more"
+    )]
+    NodesUnderLauncher {
+        /// By which variable the launcher is known.
+        variable: &'static str,
+    },
+}
