@@ -27,6 +27,14 @@ struct Options {
     /// Measures of each kind, of which the least counts
     #[arg(long, default_value_t = 10)]
     repetitions: usize,
+    /// Sizes of messages
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "8,512,4096,16384,65536,262144,1048576,4194304"
+    )]
+    sizes: Vec<usize>,
     /// What to measure: messages (two processes), barriers, programs (default: all)
     #[arg(value_name = "GROUP")]
     groups: Vec<String>,
@@ -47,14 +55,14 @@ fn run(options: &Options) -> celerity::Result<()> {
     // The first run initialises MPI, and leaves it so for what is done by hand.
     celerity::run(|queue| queue.barrier())?;
     if !mpi::environment::is_initialized() {
-        return ping_pong::print_in_process(options.repetitions);
+        return ping_pong::print_in_process(&options.sizes, options.repetitions);
     }
     let world = SimpleCommunicator::world();
     let wanted = |group: &str| {
         options.groups.is_empty() || options.groups.iter().any(|wanted| wanted == group)
     };
     if wanted("messages") && world.size() == 2 {
-        ping_pong::print(&world, options.repetitions)?;
+        ping_pong::print(&world, &options.sizes, options.repetitions)?;
     }
     if wanted("barriers") {
         latency::print(&world, options.repetitions)?;

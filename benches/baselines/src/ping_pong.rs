@@ -8,14 +8,16 @@ use mpi::traits::{CommunicatorCollectives, Destination, Source};
 
 use crate::{WINDOWS, is_root, least, micros, shortest};
 
-const SIZES: [usize; 8] = [8, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
-
 /// A table of half round trips.
-pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
+pub(crate) fn print(
+    world: &SimpleCommunicator,
+    sizes: &[usize],
+    repetitions: usize,
+) -> celerity::Result<()> {
     if is_root(world) {
         println!("| bytes | MPI [µs] | Celerity [µs] | ratio |\n| --- | --- | --- | --- |");
     }
-    for size in SIZES {
+    for &size in sizes {
         let messages = messages(size);
         let hand = || (by_hand(world, size, messages), ());
         let ours = || Ok((ours(1, size, messages)?, ()));
@@ -29,9 +31,9 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
 }
 
 /// The same between two nodes in this process, without MPI.
-pub(crate) fn print_in_process(repetitions: usize) -> celerity::Result<()> {
+pub(crate) fn print_in_process(sizes: &[usize], repetitions: usize) -> celerity::Result<()> {
     println!("| bytes | in process [µs] |\n| --- | --- |");
-    for size in SIZES {
+    for &size in sizes {
         let messages = messages(size);
         let mut times = (0..repetitions.div_ceil(WINDOWS)).map(|_| ours(2, size, messages));
         let first = times.next().unwrap_or(Ok(Duration::MAX));
