@@ -60,5 +60,5 @@ pub use scheduler::{Batch, Order, Scheduler};
 pub use submission::Submission;
 pub use time::{Clock, Span, Time};
 pub use warning::{Warning, WarningSink};
-pub use window::Window;
+pub use window::{IdHasher, IdMap, Window};
 pub use work::{BoundMemory, DeviceKernel, HostData, HostFunction, NoDeviceCode, Payload};

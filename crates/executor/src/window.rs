@@ -64,6 +64,19 @@ impl<T> Window<T> {
     pub fn remove(&mut self, index: u64) -> Option<T> {
         let offset = self.offset(index)?;
         let value = self.slots.get_mut(offset)?.take();
+        self.slide();
+        value
+    }
+
+    /// Drops the value under `index`, if there is one, where it lies; the window may slide.
+    pub fn discard(&mut self, index: u64) {
+        if let Some(slot) = self.offset(index).and_then(|offset| self.slots.get_mut(offset)) {
+            *slot = None;
+            self.slide();
+        }
+    }
+
+    fn slide(&mut self) {
         while let Some(None) = self.slots.front() {
             self.slots.pop_front();
             self.base += 1;
@@ -74,7 +87,6 @@ impl<T> Window<T> {
         {
             self.base += 1;
         }
-        value
     }
 
     /// All values with their indices, in ascending order. O(width).
@@ -100,12 +112,12 @@ impl<T> Window<T> {
 }
 
 /// A hash map keyed by an id or by a pair of ids.
-pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
 /// Multiplicative hashing: ids are dense counters of our own making, so there
 /// is no attacker to defend against and one multiplication spreads them.
-#[derive(Default)]
-pub(crate) struct IdHasher(u64);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

@@ -116,6 +116,7 @@ impl Network {
             !matches!(operation, Operation::Mail(_) | Operation::Received(_))
         };
         peers.all(|(peer, received)| *received == leave.told(peer).0)
+            && self.ended.is_empty()
             && !self.requests.open().iter().any(waits)
     }
 

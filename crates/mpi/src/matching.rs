@@ -1,10 +1,8 @@
 //! Which payload may be posted now, and as which number: brings together pilots,
 //! what the node offers and what it asks for. Pure; knows no MPI.
 
-use std::collections::HashMap;
-
 use celerity_cdag::NodeId;
-use celerity_executor::{CommunicationError, WirePayload};
+use celerity_executor::{CommunicationError, IdMap, WirePayload};
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
 
@@ -26,7 +24,7 @@ pub(crate) struct Ready {
 pub(crate) struct Outgoing {
     node: NodeId,
     windows: Vec<SendWindow>,
-    announced: HashMap<MessageId, (NodeId, Number)>,
+    announced: IdMap<MessageId, (NodeId, Number)>,
     /// Offered too early.
     waiting: Vec<Ready>,
 }
@@ -35,7 +33,7 @@ impl Outgoing {
     /// For `node` of so many nodes, with so many tags.
     pub(crate) fn new(node: NodeId, nodes: usize, tags: u64) -> Self {
         let windows = (0..nodes).map(|_| SendWindow::new(tags)).collect();
-        Self { node, windows, announced: HashMap::new(), waiting: Vec::new() }
+        Self { node, windows, announced: IdMap::default(), waiting: Vec::new() }
     }
 
     /// Whether something waits for a receiver.
@@ -93,9 +91,9 @@ impl Outgoing {
 pub(crate) struct Incoming {
     node: NodeId,
     windows: Vec<ReceiveWindow>,
-    announced: HashMap<(NodeId, MessageId), (Number, Box3)>,
+    announced: IdMap<(NodeId, MessageId), (Number, Box3)>,
     /// Asked for before the pilot has come.
-    unannounced: HashMap<(NodeId, MessageId), WirePayload>,
+    unannounced: IdMap<(NodeId, MessageId), WirePayload>,
     /// Asked for too early.
     waiting: Vec<Ready>,
 }
@@ -104,7 +102,7 @@ impl Incoming {
     /// For `node` of so many nodes, with so many tags.
     pub(crate) fn new(node: NodeId, nodes: usize, tags: u64) -> Self {
         let windows = (0..nodes).map(|_| ReceiveWindow::new(tags)).collect();
-        let (announced, unannounced) = (HashMap::new(), HashMap::new());
+        let (announced, unannounced) = (IdMap::default(), IdMap::default());
         Self { node, windows, announced, unannounced, waiting: Vec::new() }
     }
 

@@ -86,6 +86,10 @@ impl Operation {
     fn is_outgoing(self) -> bool {
         matches!(self, Self::Posted(_) | Self::Sent(_))
     }
+
+    fn is_payload(self) -> bool {
+        matches!(self, Self::Received(_))
+    }
 }
 
 /// Messages per peer, to know when all have arrived.
@@ -105,8 +109,8 @@ pub(crate) struct Network {
     pub(super) data: Comm,
     tags: u64,
     pub(super) requests: Requests<Operation>,
-    /// Scratch space of `progress`.
-    ended: Vec<(Operation, MPI_Status)>,
+    /// What has ended, and has not been handled.
+    pub(super) ended: Vec<(Operation, MPI_Status)>,
     pub(super) mailboxes: [Mailbox; 3],
     outbox: Outbox,
     pub(super) transfers: Transfers,
@@ -162,6 +166,7 @@ impl Network {
     /// Whether something is under way, beyond what waits for others to begin.
     pub(crate) fn is_busy(&self) -> bool {
         self.requests.len() > Mail::ALL.len()
+            || !self.ended.is_empty()
             || self.outgoing.is_waiting()
             || self.incoming.is_waiting()
     }
@@ -217,19 +222,35 @@ impl Network {
     /// that sends something between any two questions, and hears that it is sent, would not
     /// hear of what others send; and what has come would wait for the next round.
     pub(crate) fn progress(&mut self, events: &mut VecDeque<CommEvent>) -> Result<(), MpiError> {
-        let mut ended = std::mem::take(&mut self.ended);
         let (mut told, mut in_vain) = (false, 0);
         while !told && in_vain < IN_VAIN {
-            self.requests.poll(&mut ended)?;
-            in_vain += u32::from(ended.is_empty());
-            for (operation, status) in ended.drain(..) {
+            if self.ended.is_empty() {
+                self.requests.poll(&mut self.ended)?;
+                in_vain += u32::from(self.ended.is_empty());
+            }
+            told = self.hear(events);
+        }
+        Ok(())
+    }
+
+    /// Handles payloads that have come, or else all that has ended; returns whether that
+    /// tells of others. So what a payload lets go, a kernel and perhaps an answer, goes
+    /// before all that has come with it, which is mostly about later payloads.
+    fn hear(&mut self, events: &mut VecDeque<CommEvent>) -> bool {
+        let mut ended = std::mem::take(&mut self.ended);
+        let payloads = ended.iter().any(|(operation, _)| operation.is_payload());
+        let mut told = false;
+        ended.retain(|(operation, status)| {
+            let later = payloads && !operation.is_payload();
+            if !later {
                 told |= !operation.is_outgoing();
-                let outcome = self.ended(operation, &status, events);
+                let outcome = self.ended(*operation, status, events);
                 events.extend(outcome.err().map(|fault| CommEvent::Failed(*fault)));
             }
-        }
+            later
+        });
         self.ended = ended;
-        Ok(())
+        told
     }
 
     fn ended(

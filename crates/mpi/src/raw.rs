@@ -408,9 +408,10 @@ pub(crate) fn test_some(
     if each_has_its_own {
         return Ok(usize::try_from(completed).unwrap_or(0));
     }
-    // Without errors, the field of a status is left as it was.
-    statuses.iter_mut().for_each(|status| status.MPI_ERROR = 0);
     check("MPI_Testsome", code)?;
     // Negative if no request is active.
-    Ok(usize::try_from(completed).unwrap_or(0))
+    let completed = usize::try_from(completed).unwrap_or(0);
+    // Without errors, the field of a status is left as it was.
+    statuses[..completed].iter_mut().for_each(|status| status.MPI_ERROR = 0);
+    Ok(completed)
 }

@@ -83,10 +83,11 @@ impl OpenInstructions {
 
     /// Forgets an instruction that has completed; returns the lane that it was on.
     pub(super) fn retire(&mut self, instruction: InstructionId) -> Option<LaneId> {
-        match self.table.remove(instruction.index())?.stage {
-            Stage::Issued(_, lane) => lane,
-            Stage::Waiting(_) => unreachable!("{instruction} completes before it is issued"),
-        }
+        let Stage::Issued(_, lane) = self.table.get(instruction.index())?.stage else {
+            unreachable!("{instruction} completes before it is issued")
+        };
+        self.table.discard(instruction.index());
+        lane
     }
 
     /// All of them, in ascending order.
