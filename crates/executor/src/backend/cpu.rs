@@ -35,6 +35,9 @@ pub struct CpuBackend {
     /// By lane.
     inboxes: Vec<Inbox>,
     paces: Paces,
+    /// The last job that has run on the node's thread. What it owns is given back when
+    /// nothing has happened, so that what the job lets go need not wait for that.
+    spent: Option<Queued>,
 }
 
 #[derive(Default)]
@@ -70,8 +73,8 @@ impl CpuBackend {
             limit: memory.device().and(device_limit),
             ..CpuMemory::default()
         });
-        let (memories, paces) = (memories.collect(), Paces::default());
-        Self { layout, lanes, memories, bell, inboxes, paces }
+        let (memories, paces, spent) = (memories.collect(), Paces::default(), None);
+        Self { layout, lanes, memories, bell, inboxes, paces, spent }
     }
 }
 
@@ -114,11 +117,16 @@ impl Backend for CpuBackend {
         debug_assert!(after.is_empty(), "lanes of CPUs do not wait for each other");
         self.inboxes[lane.slot()].expect(instruction);
         let pace = self.paces.of(&job);
-        self.lanes[lane.slot()].push(Queued { job, pace });
+        if let Some(spent) = self.lanes[lane.slot()].push(Queued { job, pace }) {
+            self.spent = Some(spent);
+        }
     }
 
     fn poll(&mut self, out: &mut Vec<Completion>) {
         self.bell.answer(|lane| self.inboxes[lane].collect(out));
+        if out.is_empty() {
+            self.spent = None;
+        }
     }
 
     fn cancel(&mut self) {

@@ -65,17 +65,19 @@ impl Lane {
         Self { place, state: Mutex::default(), changed: Condvar::new(), outbox }
     }
 
-    /// Appends a job. One caller at a time.
-    pub(super) fn push(self: &Arc<Self>, job: Queued) {
+    /// Appends a job. One caller at a time. Returns a job that has run meanwhile: what it
+    /// owns is to be given back when nobody waits for what it has done.
+    pub(super) fn push(self: &Arc<Self>, job: Queued) -> Option<Queued> {
         let mut state = lock(&self.state);
         if job.is_short() && !state.running && !state.halted {
             state.running = true;
             drop(state);
-            return self.run_here(job);
+            self.run_here(&job);
+            return Some(job);
         }
         state.queue.push_back(job);
         if state.running || state.halted {
-            return;
+            return None;
         }
         state.running = true;
         drop(state);
@@ -83,12 +85,13 @@ impl Lane {
             Place::Pool(pool) => self.take_turn(pool),
             Place::OwnThread => self.wake_thread(),
         }
+        None
     }
 
     /// Runs a job on an idle lane that has been marked as running. Whoever pushes looks for
     /// what has completed, and need not be woken.
-    fn run_here(&self, job: Queued) {
-        self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run())));
+    fn run_here(&self, job: &Queued) {
+        self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run_short())));
         let next = self.take_next();
         debug_assert!(next.is_none(), "who pushes is here");
     }
@@ -217,25 +220,38 @@ impl Queued {
 
     /// Runs the job, drops it, and returns what it said if any of that panicked.
     fn run(self) -> Option<String> {
-        match self.pace {
-            Some(pace) => pace.timed(|| run(self.job)),
-            None => run(self.job),
+        caught(|| match self {
+            Self { job: Job::Host { function, arguments }, .. } => function(&arguments.bind()),
+            other => other.run_in_place(),
+        })
+    }
+
+    /// The same for a job that [is short](Self::is_short), which stays.
+    fn run_short(&self) -> Option<String> {
+        caught(|| self.run_in_place())
+    }
+
+    fn run_in_place(&self) {
+        match &self.job {
+            Job::Kernel { kernel, chunk, arguments } => {
+                let run = || kernel.run(chunk, &arguments.bind());
+                self.pace.as_ref().map_or_else(run, |pace| pace.timed(run));
+            }
+            Job::Copy { source, target, elements, elem_size } => {
+                // SAFETY: `Backend::enqueue` promises live memory without races for
+                // as long as the job has not been reported.
+                unsafe { copy_elements_spread(*source, *target, elements, *elem_size) }
+            }
+            Job::Host { .. } => unreachable!("a function that runs once is not run in place"),
         }
     }
 }
 
-fn run(job: Job) -> Option<String> {
+/// Runs something, and returns what it said if it panicked.
+fn caught(run: impl FnOnce()) -> Option<String> {
     // A job that panicked is never run again and the run stops, so nobody sees
     // what it left behind.
-    let outcome = catch_unwind(AssertUnwindSafe(|| match job {
-        Job::Kernel { kernel, chunk, arguments } => kernel.run(&chunk, &arguments.bind()),
-        Job::Host { function, arguments } => function(&arguments.bind()),
-        Job::Copy { source, target, elements, elem_size } => {
-            // SAFETY: `Backend::enqueue` promises live memory without races for
-            // as long as the job has not been reported.
-            unsafe { copy_elements_spread(source, target, &elements, elem_size) }
-        }
-    }));
+    let outcome = catch_unwind(AssertUnwindSafe(run));
     outcome.err().map(|payload| panic_message(&*payload))
 }
 
