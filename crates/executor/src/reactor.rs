@@ -140,19 +140,31 @@ impl<I: Send + 'static> Reactor<I> {
 
     /// Polls `machines` until all are done, with the time since `start`.
     pub(crate) fn run<M: Machine<Input = I>>(&self, machines: &mut [M], start: Instant) {
+        let clock = || Time::elapsed(start);
+        let (mut begin, mut attention) = (clock(), closest(machines));
         // When something has happened last.
-        let mut busy = start;
+        let mut busy = Time::START;
         while !machines.iter().all(M::is_done) {
             self.rounds.fetch_add(1, Ordering::Relaxed);
-            let begin = Instant::now();
-            let activity = self.round(machines, Time::START + (begin - start));
-            let end = Instant::now();
-            if activity == Activity::Busy || end - begin > LONG_ROUND {
+            let activity = self.round(machines, attention, begin);
+            let end = clock();
+            if activity == Activity::Busy || end.since(begin) > LONG_ROUND {
                 busy = end;
             }
-            if activity == Activity::Idle && !machines.iter().all(M::is_done) {
-                self.wait(machines, start, (busy, end));
-            }
+            attention = closest(machines);
+            begin = match (activity, attention) {
+                (Activity::Busy, _) => end,
+                // On a busy machine the process that we wait for may need this core.
+                (_, Attention::Close(patience)) if end.since(busy) < patience => {
+                    std::thread::yield_now();
+                    clock()
+                }
+                _ if machines.iter().all(M::is_done) => end,
+                _ => {
+                    self.wait(machines, attention, (start, end));
+                    clock()
+                }
+            };
         }
     }
 
@@ -169,8 +181,13 @@ impl<I: Send + 'static> Reactor<I> {
     /// Feeds and polls the machines. While something is due from a network they are fed one
     /// message: an input is a microsecond's work, and a burst of them would keep waiting
     /// what arrives meanwhile.
-    fn round<M: Machine<Input = I>>(&self, machines: &mut [M], now: Time) -> Activity {
-        let most = match closest(machines) {
+    fn round<M: Machine<Input = I>>(
+        &self,
+        machines: &mut [M],
+        attention: Attention,
+        now: Time,
+    ) -> Activity {
+        let most = match attention {
             Attention::Close(_) => 1,
             Attention::NowAndThen | Attention::WhenWoken => usize::MAX,
         };
@@ -196,16 +213,13 @@ impl<I: Send + 'static> Reactor<I> {
     fn wait<M: Machine<Input = I>>(
         &self,
         machines: &mut [M],
-        start: Instant,
-        (busy, idle_since): (Instant, Instant),
+        attention: Attention,
+        (start, idle_since): (Instant, Time),
     ) {
-        let beat = match closest(machines) {
+        let idle_since = start + idle_since.since(Time::START);
+        let beat = match attention {
             Attention::WhenWoken => None,
             Attention::NowAndThen => Some(SLOW_BEAT),
-            // On a busy machine the process that we wait for may need this core.
-            Attention::Close(patience) if idle_since - busy < patience => {
-                return std::thread::yield_now();
-            }
             Attention::Close(_) => Some(BEAT),
         };
         while beat != Some(BEAT) && self.channel.is_empty() && idle_since.elapsed() < SPIN {
