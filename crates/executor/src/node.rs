@@ -97,6 +97,9 @@ pub struct Executor {
     /// Those that have ended in this round: what they own is given back at its end, when
     /// messages are on their way.
     over: Vec<RunningTask>,
+    /// Horizons that this round has reached. They are told at its end, too: to wake who
+    /// submits may take longer than all else, and may cost this thread its core.
+    horizons: u64,
     sends: IdMap<MessageId, InstructionId>,
     stream: TaskStream,
     /// On their way to the communicator.
@@ -162,6 +165,7 @@ impl Executor {
             open: OpenInstructions::default(),
             tasks: Window::default(),
             over: Vec::new(),
+            horizons: 0,
             sends: IdMap::default(),
             stream,
             notes: Vec::new(),
@@ -207,6 +211,7 @@ impl Executor {
         followed |= taken && self.issue_and_follow_up();
         let busy = completed || heard || taken || followed;
         self.over.clear();
+        self.progress.horizons_reached(std::mem::take(&mut self.horizons));
         self.watch(busy, completed || heard);
         self.record_poll();
         if busy { Activity::Busy } else { Activity::Idle }

@@ -36,10 +36,13 @@ struct State {
 }
 
 impl Progress {
-    /// One more horizon has been reached.
-    pub(crate) fn horizon_reached(&self) {
+    /// So many more horizons have been reached.
+    pub(crate) fn horizons_reached(&self, more: u64) {
+        if more == 0 {
+            return;
+        }
         let mut state = lock(&self.state);
-        self.horizons.fetch_add(1, Ordering::Release);
+        self.horizons.fetch_add(more, Ordering::Release);
         self.wake_run_ahead(&mut state);
     }
 
@@ -166,8 +169,8 @@ mod tests {
         std::thread::scope(|scope| {
             let horizons = scope.spawn(|| progress.wait_for_horizons(2));
             let epoch = scope.spawn(|| progress.wait_for_epoch(TaskId::from_index(5)));
-            progress.horizon_reached();
-            progress.horizon_reached();
+            progress.horizons_reached(1);
+            progress.horizons_reached(1);
             progress.epoch_reached(TaskId::from_index(5));
             assert_eq!(horizons.join().unwrap(), Ok(()));
             assert_eq!(epoch.join().unwrap(), Ok(()));

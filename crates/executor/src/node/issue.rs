@@ -202,7 +202,7 @@ impl Executor {
         self.arbitrated(closed);
         self.retire(instruction);
         tracing::trace!(node = %self.id(), %task, "horizon reached");
-        self.progress.horizon_reached();
+        self.horizons += 1;
     }
 
     fn epoch(&mut self, instruction: InstructionId, task: TaskId, action: EpochAction) {
