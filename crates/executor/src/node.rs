@@ -402,12 +402,15 @@ impl Executor {
             }
             Order::Renamed(info) => self.store.rename_buffer(info),
             Order::Dropped(buffer) => self.store.forget_buffer(buffer),
-            Order::Task { task, payload } => {
+            Order::Task { task, payload, batch } => {
                 self.stream.task(&task, &mut self.notes);
                 self.send_notes();
                 self.scheduling.begun += 1;
                 let running = RunningTask { task, payload, incomplete: 1, scheduled: false };
                 self.tasks.insert(running.task.id.index(), running);
+                if let Some(batch) = batch {
+                    self.admit(batch);
+                }
             }
             Order::Batch(batch) => self.admit(batch),
             Order::Fail(error) => self.fail(*error),

@@ -48,14 +48,17 @@ pub enum Order {
     Renamed(Arc<BufferInfo>),
     /// No later task names the buffer.
     Dropped(BufferId),
-    /// The next task; its instructions follow, sooner or later.
+    /// The next task.
     Task {
         /// Its record.
         task: Arc<Task>,
         /// What to run, for tasks that run something.
         payload: Option<Payload>,
+        /// The instructions that are let go of with it: its own are among them, or follow
+        /// later. `None` after an error.
+        batch: Option<Batch>,
     },
-    /// The next instructions.
+    /// The next instructions, without a task.
     Batch(Batch),
     /// The run must stop.
     Fail(Box<RunError>),
@@ -123,14 +126,23 @@ impl Scheduler {
             }
             Submission::Dropped(buffer) => {
                 tell(Order::Dropped(buffer));
-                self.step(None, |generator| generator.drop_buffer(buffer), &mut tell);
+                let batch = self.step(None, |generator| generator.drop_buffer(buffer));
+                self.release(batch, &mut tell);
             }
             Submission::Task { task, payload } => {
-                tell(Order::Task { task: task.clone(), payload });
-                self.step(Some(&task), |generator| generator.generate(&task), &mut tell);
+                let outcome = self.step(Some(&task), |generator| generator.generate(&task));
+                let (batch, error) =
+                    outcome.map_or_else(|error| (None, Some(error)), |batch| (batch, None));
+                tell(Order::Task { task, payload, batch });
+                if let Some(error) = error {
+                    self.fail(error, &mut tell);
+                }
             }
             Submission::Lookahead(lookahead) => self.generator.set_lookahead(lookahead),
-            Submission::Flush => self.step(None, Generator::flush, &mut tell),
+            Submission::Flush => {
+                let batch = self.step(None, Generator::flush);
+                self.release(batch, &mut tell);
+            }
             Submission::Abort(error) => self.fail(*error, &mut tell),
             Submission::Closed => tell(Order::Closed),
         }
@@ -147,30 +159,37 @@ impl Scheduler {
         self.generator.recycle(batch);
     }
 
-    /// Takes a step of the generators, for `task` if for any, and over what it
-    /// lets go of.
+    /// Takes a step of the generators, for `task` if for any; returns what it lets go of,
+    /// and nothing after an error.
     fn step(
         &mut self,
         task: Option<&Task>,
         step: impl FnOnce(&mut Generator) -> Result<Batch, String>,
-        tell: &mut impl FnMut(Order),
-    ) {
+    ) -> Result<Option<Batch>, RunError> {
         if self.failed {
-            return;
+            return Ok(None);
         }
         // Generators evaluate users' range mappers, which may panic.
         let (generator, profile) = (&mut self.generator, self.profile.as_ref());
         let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
         let step = || catch_unwind(AssertUnwindSafe(|| step(generator)));
         let message = match StageProfile::timed(profile, name, step) {
-            Ok(Ok(batch)) => return tell(Order::Batch(batch)),
+            Ok(Ok(batch)) => return Ok(Some(batch)),
             Ok(Err(complaint)) => complaint,
             Err(panic) => {
                 let whose = task.map_or_else(String::new, |task| format!(" of task {task}"));
                 format!("a range mapper{whose} panicked: {}", panic_message(&*panic))
             }
         };
-        self.fail(RunError::Schedule { node: self.node, message }, tell);
+        Err(RunError::Schedule { node: self.node, message })
+    }
+
+    /// Passes on what a step without a task has led to.
+    fn release(&mut self, outcome: Result<Option<Batch>, RunError>, tell: &mut impl FnMut(Order)) {
+        match outcome {
+            Ok(batch) => batch.into_iter().for_each(|batch| tell(Order::Batch(batch))),
+            Err(error) => self.fail(error, tell),
+        }
     }
 
     fn fail(&mut self, error: RunError, tell: &mut impl FnMut(Order)) {
