@@ -56,6 +56,9 @@ pub struct ClusterConfig {
 /// What the instruction graph can track, besides the two host memories.
 const MOST_DEVICES: usize = 61;
 
+/// More than the largest machines have; tables of a node grow with their number.
+const MOST_NODES: usize = 1 << 20;
+
 impl Default for ClusterConfig {
     fn default() -> Self {
         Self {
@@ -91,8 +94,8 @@ impl ClusterConfig {
     /// Rejects what no cluster can be made of.
     ///
     /// # Errors
-    /// [`RunError::Start`] if a count is 0, there are too many devices, or a limit
-    /// on memory is given that no device has.
+    /// [`RunError::Start`] if a count is 0, there are too many nodes or devices, or a
+    /// limit on memory is given that no device has.
     pub fn validate(&self) -> Result<(), RunError> {
         let counts = [
             ("nodes", self.nodes as u64),
@@ -103,6 +106,9 @@ impl ClusterConfig {
         ];
         let what = match counts.iter().find(|(_, count)| *count == 0) {
             Some((name, _)) => format!("`{name}` is 0, but must be at least 1"),
+            None if self.nodes > MOST_NODES => {
+                format!("{} nodes, but at most {MOST_NODES} can be", self.nodes)
+            }
             None if self.devices > MOST_DEVICES => {
                 format!("{} devices per node, but at most {MOST_DEVICES} can be", self.devices)
             }

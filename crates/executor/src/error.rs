@@ -82,8 +82,9 @@ pub enum RunError {
     },
     /// The nodes run different programs.
     #[error(
-        "the nodes run different programs: {node} has submitted {task}, but {other} {other_task}; \
-         all nodes must create the same buffers and submit the same tasks in the same order"
+        "the nodes run different programs: {}; all nodes must create the same buffers and submit \
+         the same tasks in the same order",
+        difference(*node, task, *other, other_task)
     )]
     Diverged {
         /// One of the nodes.
@@ -127,6 +128,17 @@ pub enum RunError {
         /// What is known.
         message: String,
     },
+}
+
+/// Tasks of one name may differ in what cannot be told from it.
+fn difference(node: NodeId, task: &str, other: NodeId, other_task: &str) -> String {
+    if task == other_task {
+        return format!(
+            "{node} and {other} have both submitted {task}, but with other accesses or another \
+             index space, or after other buffers were created"
+        );
+    }
+    format!("{node} has submitted {task}, but {other} {other_task}")
 }
 
 /// Why a task was not accepted.

@@ -77,3 +77,31 @@ fn different_index_spaces_are_named_before_anything_is_exchanged() {
         assert!(text.contains("N1"), "{text}");
     }
 }
+
+#[test]
+fn a_barrier_and_the_end_have_names_of_their_own() {
+    for cluster in clusters(2) {
+        let outcome = run(&cluster, |node| match node.node().index() {
+            0 => Ok(node.barrier()?),
+            _ => Ok(()),
+        });
+        let text = error_of(outcome);
+        assert!(text.contains("T1 \"barrier\""), "{text}");
+        assert!(text.contains("T1 \"end of the program\""), "{text}");
+    }
+}
+
+#[test]
+fn tasks_of_one_name_that_differ_are_said_to_have_it() {
+    for cluster in clusters(2) {
+        let outcome = run(&cluster, |node| {
+            if node.node().index() == 1 {
+                let _ = buffer_from(node, line(3), vec![0; 3]);
+            }
+            step(node, "step", 8)
+        });
+        let text = error_of(outcome);
+        assert!(text.contains("both submitted T1 \"step\""), "{text}");
+        assert!(text.contains("after other buffers were created"), "{text}");
+    }
+}

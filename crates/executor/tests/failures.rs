@@ -330,7 +330,7 @@ fn initial_data_of_the_wrong_length_is_an_error() {
 
 #[test]
 fn impossible_clusters_are_refused() {
-    for config in [cluster(0, 1), cluster(1, 0), cluster(1, 62)] {
+    for config in [cluster(0, 1), cluster(usize::MAX, 1), cluster(1, 0), cluster(1, 62)] {
         let outcome = run(&config, |_| Ok(()));
         assert!(matches!(outcome, Err(ProgramError::Run(RunError::Start { .. }))), "{outcome:?}");
     }

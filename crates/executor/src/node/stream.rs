@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use celerity_cdag::NodeId;
-use celerity_tdag::{BufferInfo, SourceLocation, StreamHash, Task, TaskId, Work};
+use celerity_tdag::{BufferInfo, EpochAction, SourceLocation, StreamHash, Task, TaskId, Work};
 
 use crate::error::RunError;
 
@@ -89,11 +89,8 @@ impl TaskStream {
             return;
         }
         self.hash.task(task);
-        let known = Known {
-            hash: self.hash.value(),
-            name: task.name.clone(),
-            location: task.location.clone(),
-        };
+        let known =
+            Known { hash: self.hash.value(), name: name_of(task), location: task.location.clone() };
         self.known.push_back(known);
         if self.known.len() > REMEMBERED {
             self.known.pop_front();
@@ -187,6 +184,15 @@ impl TaskStream {
             Some(Known { name, .. }) => format!("{id} \"{name}\""),
             None => format!("{id}, long ago"),
         }
+    }
+}
+
+/// What the user knows a task by: all epochs have one name, and are different things to do.
+fn name_of(task: &Task) -> Arc<str> {
+    match task.work {
+        Work::Epoch(EpochAction::Barrier) => "barrier".into(),
+        Work::Epoch(EpochAction::Shutdown) => "end of the program".into(),
+        _ => task.name.clone(),
     }
 }
 
