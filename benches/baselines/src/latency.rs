@@ -6,7 +6,8 @@ use celerity::prelude::*;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::CommunicatorCollectives;
 
-use crate::{WINDOWS, is_root, least, micros, place, shortest};
+use crate::turns::turns;
+use crate::{WINDOWS, is_root, micros, place, shortest};
 
 /// In each measure.
 const ROUNDS: u32 = 20;
@@ -16,8 +17,8 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
     let (_, nodes) = place(world);
     let times = repetitions.div_ceil(WINDOWS);
     let by_hand = || (by_hand(world), ());
-    let [(hand, ()), (ours, ())] = least(times, by_hand, || Ok((barriers()?, ())))?;
-    let [_, (fence, ())] = least(times, by_hand, || Ok((fences()?, ())))?;
+    let [hand, ours] = turns(times, by_hand, || Ok((barriers()?, ())))?.0.least();
+    let [_, fence] = turns(times, by_hand, || Ok((fences()?, ())))?.0.least();
     if is_root(world) {
         let [hand, ours, fence] = [hand, ours, fence].map(|time| micros(time / ROUNDS));
         println!("\n| nodes | MPI_Barrier [µs] | barrier [µs] | fence [µs] |");
@@ -27,7 +28,7 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
 }
 
 fn by_hand(world: &SimpleCommunicator) -> Duration {
-    let time = shortest(|| {
+    let time = shortest(WINDOWS, || {
         (0..ROUNDS).for_each(|_| world.barrier());
         Ok(())
     });
@@ -35,7 +36,7 @@ fn by_hand(world: &SimpleCommunicator) -> Duration {
 }
 
 fn barriers() -> celerity::Result<Duration> {
-    celerity::run(|queue| shortest(|| (0..ROUNDS).try_for_each(|_| queue.barrier())))
+    celerity::run(|queue| shortest(WINDOWS, || (0..ROUNDS).try_for_each(|_| queue.barrier())))
 }
 
 /// One task per fence writes what it reads, so that all nodes wait for node 0.
@@ -46,6 +47,6 @@ fn fences() -> celerity::Result<Duration> {
             queue.task("write").parallel_for(1, number.write(one_to_one()), |_, n| *n = 1)?;
             queue.fence(&number)?.wait().map(drop)
         };
-        shortest(|| (0..ROUNDS).try_for_each(|_| round()))
+        shortest(WINDOWS, || (0..ROUNDS).try_for_each(|_| round()))
     })
 }

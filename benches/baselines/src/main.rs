@@ -8,11 +8,13 @@
 //! Without a launcher, messages are exchanged between two nodes in one process.
 //!
 //! Prints tables for a page of docs. Each figure is the least of some repetitions, so that
-//! other work on the machine matters little. Whole programs are compared bit for bit.
+//! other work on the machine matters little; of whole programs, which are compared bit for
+//! bit, there is also the median of the ratios of single turns.
 
 mod latency;
 mod nbody;
 mod ping_pong;
+mod turns;
 mod wave;
 
 use std::process::ExitCode;
@@ -77,31 +79,23 @@ fn run(options: &Options) -> celerity::Result<()> {
 /// Measures in each run: short ones, so that some of them have the machine for themselves.
 const WINDOWS: usize = 20;
 
-/// The least time of some measures of the same, after one that does not count.
-fn shortest(mut measured: impl FnMut() -> celerity::Result<()>) -> celerity::Result<Duration> {
+/// Measures of a whole program in each turn. Few: how fast it is depends on where its memory
+/// happens to lie, and the next turn gets other memory.
+const PROGRAM_WINDOWS: usize = 4;
+
+/// The least time of so many measures of the same, after one that does not count.
+fn shortest(
+    windows: usize,
+    mut measured: impl FnMut() -> celerity::Result<()>,
+) -> celerity::Result<Duration> {
     measured()?;
     let mut least = Duration::MAX;
-    for _ in 0..WINDOWS {
+    for _ in 0..windows {
         let start = Instant::now();
         measured()?;
         least = least.min(start.elapsed());
     }
     Ok(least)
-}
-
-/// The least time of each of two ways to do the same, which take turns.
-fn least<R>(
-    repetitions: usize,
-    mut by_hand: impl FnMut() -> (Duration, R),
-    mut ours: impl FnMut() -> celerity::Result<(Duration, R)>,
-) -> celerity::Result<[(Duration, R); 2]> {
-    let (mut best_by_hand, mut best_ours) = (by_hand(), ours()?);
-    for _ in 1..repetitions {
-        let (hand, own) = (by_hand(), ours()?);
-        best_by_hand = if hand.0 < best_by_hand.0 { hand } else { best_by_hand };
-        best_ours = if own.0 < best_ours.0 { own } else { best_ours };
-    }
-    Ok([best_by_hand, best_ours])
 }
 
 fn micros(time: Duration) -> f64 {

@@ -6,12 +6,13 @@ use celerity::prelude::*;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::CommunicatorCollectives;
 
-use crate::{is_root, least, place, shortest};
+use crate::turns::turns;
+use crate::{PROGRAM_WINDOWS, is_root, place, shortest};
 
 const BODIES: usize = 4096;
 
 /// In each measure.
-const STEPS: usize = 1;
+const STEPS: usize = 2;
 const DT: f64 = 1e-3;
 const SOFTENING2: f64 = 1e-4;
 
@@ -24,17 +25,11 @@ type Velocity = [f64; 3];
 
 /// A row of the table that `wave` has begun.
 pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
-    let [(hand, expected), (ours, places)] = least(repetitions, || by_hand(world), ours)?;
+    let (turns, [expected, places]) = turns(repetitions, || by_hand(world), ours)?;
     assert_eq!(places, expected, "the places differ");
     if is_root(world) {
-        let rate = |time: Duration| (BODIES * BODIES * STEPS) as f64 / time.as_secs_f64() / 1e6;
-        println!(
-            "| nbody, {BODIES} bodies [Mpair/s] | {} | {:.0} | {:.0} | {:.3} |",
-            place(world).1,
-            rate(hand),
-            rate(ours),
-            hand.as_secs_f64() / ours.as_secs_f64()
-        );
+        let millions = (BODIES * BODIES * STEPS) as f64 / 1e6;
+        turns.print_program(&format!("nbody, {BODIES} bodies [Mpair/s]"), place(world).1, millions);
     }
     Ok(())
 }
@@ -45,7 +40,7 @@ fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<Place>) {
     let share = BODIES / nodes;
     let mut places: Vec<Place> = (0..BODIES).map(start_of).collect();
     let mut velocities = vec![[0.0; 3]; share];
-    let time = shortest(|| {
+    let time = shortest(PROGRAM_WINDOWS, || {
         for _ in 0..STEPS {
             let mut own = places[rank * share..(rank + 1) * share].to_vec();
             kick(&mut velocities, &own, &places);
@@ -62,7 +57,7 @@ fn ours() -> celerity::Result<(Duration, Vec<Place>)> {
     celerity::run(|queue| {
         let places = queue.buffer_from(BODIES, (0..BODIES).map(start_of).collect::<Vec<_>>())?;
         let velocities = queue.buffer_from(BODIES, vec![[0.0; 3]; BODIES])?;
-        let time = shortest(|| {
+        let time = shortest(PROGRAM_WINDOWS, || {
             (0..STEPS).try_for_each(|_| step(queue, &places, &velocities))?;
             queue.barrier()
         })?;
