@@ -122,6 +122,17 @@ pub trait Backend: Send {
     /// Appends what has completed since the last call.
     fn poll(&mut self, out: &mut Vec<Completion>);
 
+    /// Says that all threads of the process have one core between them. Jobs that are over
+    /// soon may then wait for the thread that polls to [run](Self::compute) them, which saves
+    /// the ways to another thread and back. Called at most once, before all jobs.
+    fn share_core(&mut self) {}
+
+    /// Runs a job that waits for the calling thread, if there is one; that should not take
+    /// longer than peers may wait for this node. Called when it has nothing else to do.
+    fn compute(&mut self) -> bool {
+        false
+    }
+
     /// Drops jobs that have not started; nothing starts any more. What runs,
     /// finishes, and wakes.
     fn cancel(&mut self);

@@ -101,6 +101,12 @@ pub struct Executor {
     /// submits may take longer than all else, and may cost this thread its core.
     horizons: u64,
     sends: IdMap<MessageId, InstructionId>,
+    /// When something has happened last.
+    last_busy: Time,
+    /// Since when this thread computes, if the last round has ended with that.
+    computing_since: Option<Time>,
+    /// How long it did the last time.
+    computed_for: Duration,
     stream: TaskStream,
     /// On their way to the communicator.
     notes: Vec<Outgoing>,
@@ -167,6 +173,9 @@ impl Executor {
             over: Vec::new(),
             horizons: 0,
             sends: IdMap::default(),
+            last_busy: Time::START,
+            computing_since: None,
+            computed_for: Duration::ZERO,
             stream,
             notes: Vec::new(),
             in_barrier: None,
@@ -181,6 +190,14 @@ impl Executor {
             kernel_timer: None,
             times_jobs: false,
         }
+    }
+
+    /// The same node in a process whose threads have one core between them: kernels that
+    /// are over soon run in [`poll`](Self::poll), whose thread is alone in a `rayon` pool.
+    #[must_use]
+    pub(crate) fn sharing_core(mut self) -> Self {
+        self.backend.share_core();
+        self
     }
 
     /// Queues an order; it is looked at by [`poll`](Self::poll).
@@ -202,6 +219,9 @@ impl Executor {
     pub fn poll(&mut self, now: Time) -> Activity {
         debug_assert!(self.now <= now, "time goes back from {} to {now}", self.now);
         self.now = now;
+        if let Some(begin) = self.computing_since.take() {
+            self.computed_for = now.since(begin);
+        }
         let completed = self.collect_completions();
         let heard = self.collect_network();
         self.starvation.look(now, self.lag());
@@ -214,7 +234,21 @@ impl Executor {
         self.progress.horizons_reached(std::mem::take(&mut self.horizons));
         self.watch(busy, completed || heard);
         self.record_poll();
-        if busy { Activity::Busy } else { Activity::Idle }
+        if busy {
+            self.last_busy = now;
+        }
+        if busy || self.compute() { Activity::Busy } else { Activity::Idle }
+    }
+
+    /// Computes on this thread, if the backend leaves that to the node. Peers that wait for
+    /// data get them first: some networks move them only while both sides look.
+    fn compute(&mut self) -> bool {
+        let all_sent = self.sends.is_empty();
+        let computes = self.phase == Phase::Running
+            && (all_sent || self.now.since(self.last_busy) > TIME_TO_LEAVE)
+            && self.backend.compute();
+        self.computing_since = computes.then_some(self.now);
+        computes
     }
 
     /// Whether the node has nothing left to do, ever: its user code has ended,
@@ -235,7 +269,8 @@ impl Executor {
         if self.communicator.wakes() {
             Attention::WhenWoken
         } else if self.communicator.needs_polling() || self.arbiter.expects_pilots() {
-            Attention::Close(patience(self.communicator.bytes_under_way()))
+            let patience = patience(self.communicator.bytes_under_way());
+            Attention::Close(patience + self.computed_for.min(LONGEST_LAG))
         } else {
             Attention::NowAndThen
         }
@@ -531,6 +566,15 @@ fn patience(bytes: u64) -> Duration {
     let (least, most) = (Duration::from_micros(200), Duration::from_millis(1));
     (least + Duration::from_nanos(bytes / 4)).min(least + most)
 }
+
+/// Peers that have as much to compute as this node are late by as much as that takes, if they
+/// are. A node that computes on its own thread, so that nobody else of its process wants the
+/// core, looks without rest for so much longer, at most.
+const LONGEST_LAG: Duration = Duration::from_millis(10);
+
+/// How long a node waits for what it sends to leave before it computes. A peer that waits
+/// for it takes it within some microseconds; one that does not is busy itself.
+const TIME_TO_LEAVE: Duration = Duration::from_micros(100);
 
 /// The task whose payload an instruction runs.
 fn task_of(kind: &InstructionKind) -> Option<TaskId> {

@@ -49,6 +49,21 @@ impl CpuPool {
         Ok(Arc::new(Self { threads, started, turns: Mutex::default() }))
     }
 
+    /// How many threads it has.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.current_num_threads()
+    }
+
+    /// Makes the calling thread, until it ends, the only one of another pool: what `rayon`
+    /// is asked for in jobs that it runs is done by itself.
+    ///
+    /// # Errors
+    /// [`RunError::Start`] if the system refuses, or if the thread is in a pool.
+    pub(crate) fn of_this_thread() -> Result<ThreadPool, RunError> {
+        let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        builder.build().map_err(|error| no_threads(&error.to_string()))
+    }
+
     /// Lets all threads stay on the cores for jobs until the result is dropped, or
     /// another run decides.
     ///

@@ -19,7 +19,7 @@ use crate::kernel_times::KernelTimes;
 use crate::machine::NodeMachine;
 use crate::node::Executor;
 use crate::observe::Observer;
-use crate::pinning::{Cores, PinnedJobs};
+use crate::pinning::{Cores, PinnedJobs, available_cores};
 use crate::pool::CpuPool;
 use crate::profile::{Profile, StageProfile};
 use crate::progress::Progress;
@@ -237,6 +237,14 @@ impl<'r> Run<'r> {
         !shared && (self.network.nodes() > 1 || self.devices.are_fast())
     }
 
+    /// Whether all threads of this process have one core between them, and its only node
+    /// may compute there: others would only take turns with it.
+    fn shares_core(&self, pool: &CpuPool) -> bool {
+        let sharers = self.network.sharers_of_cores();
+        let one = || available_cores().is_ok_and(|cores| cores.len() < 2 * sharers);
+        self.is_split() && pool.threads() == 1 && one()
+    }
+
     fn watch(&self, nodes: &[Arc<NodeFrontend>]) -> Option<Interrupts> {
         let watched = self.interruptible.then(|| Interrupts::watch(nodes))?;
         watched
@@ -268,7 +276,8 @@ impl<'r> Run<'r> {
         scope: &'scope Scope<'scope, '_>,
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
-        let setting = Setting { scope, cores: self.dealt(), since: means.since };
+        let computes = self.shares_core(means.pool);
+        let setting = Setting { scope, cores: self.dealt(), computes, since: means.since };
         match self.is_split() {
             true => self.start_split(&setting, means),
             false => self.start_shared(&setting, means),
@@ -338,6 +347,9 @@ impl<'r> Run<'r> {
             let mut executor = Executor::new(end, backend, progress.clone())
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone());
+            if self.shares_core(means.pool) {
+                executor = executor.sharing_core();
+            }
             if let Some(table) = &self.kernel_times {
                 executor.time_kernels(table.clone(), real_clock(means.since));
             }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use celerity_executor::{Communicator, CpuPool, Network, RunError, Waker};
+use celerity_executor::{Communicator, CpuPool, Network, RunError, Waker, available_cores};
 use mpi::ffi;
 
 use crate::error::StartError;
@@ -20,10 +20,18 @@ pub struct MpiNetwork {
     nodes: usize,
     /// The ranks on this host, in ascending order.
     neighbours: Vec<usize>,
+    /// How many of them may run on the very cores that this one may run on.
+    sharers: usize,
 }
 
 /// Room for a host's name.
 const NAME_LEN: usize = 256;
+
+/// Room for a bit per core of a host.
+const CORES_LEN: usize = 128;
+
+/// What processes tell each other of themselves.
+const HOST_LEN: usize = NAME_LEN + CORES_LEN;
 
 impl MpiNetwork {
     /// Initialises MPI if the program has not, and looks around. Collective: it
@@ -37,8 +45,10 @@ impl MpiNetwork {
         let (rank, nodes) = world.place()?;
         world.free()?;
         let hosts = all_hosts(nodes)?;
-        let neighbours = (0..nodes).filter(|&other| hosts[other] == hosts[rank]).collect();
-        Ok(Self { options, rank, nodes, neighbours })
+        let name = |rank: usize| &hosts[rank][..NAME_LEN];
+        let neighbours = (0..nodes).filter(|&other| name(other) == name(rank)).collect();
+        let sharers = hosts.iter().filter(|&host| *host == hosts[rank]).count();
+        Ok(Self { options, rank, nodes, neighbours, sharers })
     }
 
     /// This process's place among those on its host, and how many there are.
@@ -49,21 +59,33 @@ impl MpiNetwork {
     }
 }
 
-/// The host of each process.
-fn all_hosts(nodes: usize) -> Result<Vec<[u8; NAME_LEN]>, StartError> {
-    let mut mine = [0; NAME_LEN];
+/// This process's host, and a bit for each core of it that the calling thread may run on;
+/// none if the system does not tell.
+fn this_host() -> Result<[u8; HOST_LEN], StartError> {
+    let mut host = [0; HOST_LEN];
     let name = processor_name()?;
     let len = name.len().min(NAME_LEN);
-    mine[..len].copy_from_slice(&name.as_bytes()[..len]);
-    let mut all = vec![[0; NAME_LEN]; nodes];
-    // SAFETY: every process sends `NAME_LEN` bytes, and has room for those of all.
+    host[..len].copy_from_slice(&name.as_bytes()[..len]);
+    for core in available_cores().unwrap_or_default() {
+        if let Some(byte) = host[NAME_LEN..].get_mut(core / 8) {
+            *byte |= 1 << (core % 8);
+        }
+    }
+    Ok(host)
+}
+
+/// The host of each process, with cores.
+fn all_hosts(nodes: usize) -> Result<Vec<[u8; HOST_LEN]>, StartError> {
+    let mine = this_host()?;
+    let mut all = vec![[0; HOST_LEN]; nodes];
+    // SAFETY: every process sends `HOST_LEN` bytes, and has room for those of all.
     let code = unsafe {
         ffi::MPI_Allgather(
             mine.as_ptr().cast(),
-            count(NAME_LEN),
+            count(HOST_LEN),
             byte(),
             all.as_mut_ptr().cast(),
-            count(NAME_LEN),
+            count(HOST_LEN),
             byte(),
             ffi::RSMPI_COMM_WORLD,
         )
@@ -79,6 +101,11 @@ impl Network for MpiNetwork {
 
     fn local(&self) -> Range<usize> {
         self.rank..self.rank + 1
+    }
+
+    /// All of this host, unless the launcher has dealt cores to them.
+    fn sharers_of_cores(&self) -> usize {
+        self.sharers
     }
 
     fn connect(

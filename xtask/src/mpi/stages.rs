@@ -101,6 +101,11 @@ fn communicator<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
         let random = Stage::new(name, program, &launch, Expected::Checks).role("programs");
         stages.push(random.with("CLUSTER_PROGRAMS", PROGRAMS).with("CLUSTER_SEED", &seed()));
     }
+    // Where each has less than two cores, nodes compute on their own threads.
+    let name = "random programs on 4 nodes of one thread";
+    let random = Stage::new(name, program, &["-n", "4"], Expected::Checks).role("programs");
+    let random = random.with("CLUSTER_PROGRAMS", PROGRAMS).with("CLUSTER_SEED", &seed());
+    stages.push(random.with("RAYON_NUM_THREADS", "1"));
     if mpi.kind == Kind::Open {
         for (name, wires) in [("TCP", "tcp,self"), ("shared memory", "vader,self")] {
             let launch = ["-n", "2", "--mca", "btl", wires];

@@ -4,7 +4,7 @@
 //! these has a thread of its own.
 #![allow(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
@@ -20,7 +20,7 @@ mod lane;
 mod pace;
 mod reports;
 
-use lane::{Lane, Place, Queued};
+use lane::{Lane, Place, Pushed, Queued};
 use pace::Paces;
 use reports::{Bell, Inbox, Outbox};
 
@@ -35,9 +35,13 @@ pub struct CpuBackend {
     /// By lane.
     inboxes: Vec<Inbox>,
     paces: Paces,
-    /// The last job that has run on the node's thread. What it owns is given back when
+    /// The last job that has run when it was pushed. What it owns is given back when
     /// nothing has happened, so that what the job lets go need not wait for that.
     spent: Option<Queued>,
+    /// Whether whoever polls computes, too.
+    computes: bool,
+    /// Jobs that whoever polls shall run, with their lanes.
+    kept: VecDeque<(usize, Queued)>,
 }
 
 #[derive(Default)]
@@ -74,7 +78,8 @@ impl CpuBackend {
             ..CpuMemory::default()
         });
         let (memories, paces, spent) = (memories.collect(), Paces::default(), None);
-        Self { layout, lanes, memories, bell, inboxes, paces, spent }
+        let (computes, kept) = (false, VecDeque::new());
+        Self { layout, lanes, memories, bell, inboxes, paces, spent, computes, kept }
     }
 }
 
@@ -117,8 +122,10 @@ impl Backend for CpuBackend {
         debug_assert!(after.is_empty(), "lanes of CPUs do not wait for each other");
         self.inboxes[lane.slot()].expect(instruction);
         let pace = self.paces.of(&job);
-        if let Some(spent) = self.lanes[lane.slot()].push(Queued { job, pace }) {
-            self.spent = Some(spent);
+        match self.lanes[lane.slot()].push(Queued { job, pace }, self.computes) {
+            Pushed::Taken => {}
+            Pushed::Ran(spent) => self.spent = Some(spent),
+            Pushed::Kept(job) => self.kept.push_back((lane.slot(), job)),
         }
     }
 
@@ -129,10 +136,23 @@ impl Backend for CpuBackend {
         }
     }
 
+    fn share_core(&mut self) {
+        self.computes = true;
+        self.paces.use_one_thread();
+    }
+
+    fn compute(&mut self) -> bool {
+        let Some((lane, job)) = self.kept.pop_front() else { return false };
+        let next = self.lanes[lane].run_kept(job);
+        self.kept.extend(next.map(|job| (lane, job)));
+        true
+    }
+
     fn cancel(&mut self) {
         for lane in &self.lanes {
             drop(lane.halt());
         }
+        self.kept.drain(..).for_each(|(lane, job)| self.lanes[lane].drop_kept(job));
     }
 
     fn is_quiet(&self) -> bool {

@@ -21,6 +21,11 @@ pub trait Network: Sync {
     /// The nodes of this process, by index; at least one.
     fn local(&self) -> Range<usize>;
 
+    /// How many processes, this one among them, may run on the cores that this one may run on.
+    fn sharers_of_cores(&self) -> usize {
+        1
+    }
+
     /// Their ends, in order. Each wakes its node by the waker at its position.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::error::{RunError, panic_message};
 use crate::machine::NodeMachine;
 use crate::node::{Activity, Executor};
 use crate::pinning::Cores;
+use crate::pool::CpuPool;
 use crate::progress::Progress;
 use crate::reactor::{Attention, Feeder, Machine, Reactor};
 use crate::scheduler::{Batch, Order, Scheduler};
@@ -28,6 +29,8 @@ pub(super) struct Setting<'scope, 'env> {
     pub(super) scope: &'scope Scope<'scope, 'env>,
     /// What each of them is dealt.
     pub(super) cores: Cores,
+    /// Whether the first of them runs jobs, too, and more than the shortest.
+    pub(super) computes: bool,
     /// When the run has started.
     pub(super) since: Instant,
 }
@@ -46,10 +49,12 @@ where
     M::Input: 'static,
 {
     let (cores, since) = (setting.cores.clone(), setting.since);
+    let computes = setting.computes && nth == 0;
     let react = move || {
         let count = machines.len();
         let outcome = catch_unwind(AssertUnwindSafe(|| -> Result<(), RunError> {
             cores.pin_engine(nth)?;
+            let _pool = computes.then(CpuPool::of_this_thread).transpose()?;
             reactor.run(&mut machines, since);
             Ok(())
         }));

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-use super::pace::Pace;
+use super::pace::{Length, Pace};
 use super::reports::Outbox;
 use crate::backend::Job;
 use crate::copy::copy_elements_spread;
@@ -49,6 +49,17 @@ pub(super) struct Lane {
     outbox: Arc<Outbox>,
 }
 
+/// What has become of a job.
+#[must_use = "the lane waits for whoever was given a job back"]
+pub(super) enum Pushed {
+    /// The lane has it.
+    Taken,
+    /// It has run. What it owns is to be given back when nobody waits for what it has done.
+    Ran(Queued),
+    /// Who has pushed it shall [run](Lane::run_kept) it, when there is time.
+    Kept(Queued),
+}
+
 #[derive(Default)]
 struct LaneState {
     queue: VecDeque<Queued>,
@@ -65,22 +76,45 @@ impl Lane {
         Self { place, state: Mutex::default(), changed: Condvar::new(), outbox }
     }
 
-    /// Appends a job. One caller at a time. Returns a job that has run meanwhile: what it
-    /// owns is to be given back when nobody waits for what it has done.
-    pub(super) fn push(self: &Arc<Self>, job: Queued) -> Option<Queued> {
+    /// Appends a job. One caller at a time. If that one `computes`, it may have to
+    /// [run](Self::run_kept) the job itself.
+    pub(super) fn push(self: &Arc<Self>, job: Queued, computes: bool) -> Pushed {
         let mut state = lock(&self.state);
-        if job.is_short() && !state.running && !state.halted {
-            state.running = true;
-            drop(state);
-            self.run_here(&job);
-            return Some(job);
-        }
-        state.queue.push_back(job);
         if state.running || state.halted {
-            return None;
+            state.queue.push_back(job);
+            return Pushed::Taken;
         }
         state.running = true;
         drop(state);
+        if job.is_short() {
+            self.run_here(&job);
+            return Pushed::Ran(job);
+        }
+        self.keep_or_start(job, computes).map_or(Pushed::Taken, Pushed::Kept)
+    }
+
+    /// Runs a job that was given back, and returns the next one for the same thread.
+    #[must_use = "the lane waits for whoever got a job back"]
+    pub(super) fn run_kept(self: &Arc<Self>, job: Queued) -> Option<Queued> {
+        self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run())));
+        let next = self.take_next()?;
+        self.keep_or_start(next, true)
+    }
+
+    /// Drops a job that was given back, of a lane that has been halted.
+    pub(super) fn drop_kept(&self, job: Queued) {
+        drop(job);
+        let next = self.take_next();
+        debug_assert!(next.is_none(), "it is halted");
+    }
+
+    /// Lets the first job of a lane, which has been marked as running, run elsewhere, or
+    /// leaves it to the caller.
+    fn keep_or_start(self: &Arc<Self>, job: Queued, computes: bool) -> Option<Queued> {
+        if computes && job.is_brief() {
+            return Some(job);
+        }
+        lock(&self.state).queue.push_front(job);
         match &self.place {
             Place::Pool(pool) => self.take_turn(pool),
             Place::OwnThread => self.wake_thread(),
@@ -213,9 +247,17 @@ impl Queued {
             Job::Copy { elements, elem_size, .. } => {
                 elements.volume().saturating_mul(*elem_size) <= SHORT
             }
-            Job::Kernel { .. } => self.pace.as_ref().is_some_and(|pace| pace.is_short()),
+            Job::Kernel { .. } => self.length() == Length::Short,
             Job::Host { .. } => false,
         }
+    }
+
+    fn is_brief(&self) -> bool {
+        self.length() != Length::Any
+    }
+
+    fn length(&self) -> Length {
+        self.pace.as_ref().map_or(Length::Any, |pace| pace.length())
     }
 
     /// Runs the job, drops it, and returns what it said if any of that panicked.
@@ -289,7 +331,8 @@ mod tests {
             let arguments = Arguments::new(Box::default(), |_| None);
             let kernel = Arc::new(Tell(sender.clone()));
             let job = Job::Kernel { kernel, chunk: Box3::from_range([1]), arguments };
-            lane.push(Queued { job, pace: Some(pace.clone()) });
+            let pushed = lane.push(Queued { job, pace: Some(pace.clone()) }, false);
+            assert!(!matches!(pushed, Pushed::Kept(_)), "who pushes does not compute");
             let seen = runs.recv().unwrap();
             while !lane.is_quiet() {
                 std::thread::yield_now();

@@ -1,9 +1,10 @@
-//! Which kernels are so short that waking a thread for them takes longer than they do.
-//! Learns it from how long they took; knows neither lanes nor threads.
+//! Which kernels are so short that waking a thread for them takes longer than they do, and
+//! which are over soon enough for a thread that has other things to do. Learns it from how
+//! long they took; knows neither lanes nor threads.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::backend::Job;
@@ -13,21 +14,45 @@ use crate::window::IdMap;
 /// thread sleeps, at least.
 pub(super) const SHORT: Duration = Duration::from_micros(10);
 
+/// How long a thread that looks at the network may be away to compute. Peers may have to
+/// wait for it meanwhile, if the network moves data only while both sides look, as they
+/// would for a program that calls no MPI in its loops.
+pub(super) const BRIEF: Duration = Duration::from_millis(50);
+
 /// So many runs in a row must have been short before a kernel counts as short. Enough that
-/// a kernel which is so now and then hardly ever does.
+/// a kernel which is so now and then hardly ever does. It is brief if the last run was.
 pub(super) const TRIALS: u32 = 4;
+
+/// How long a kernel will probably take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// At most as long as it takes to wake a thread.
+    Short,
+    /// At most as long as a node's thread may be away.
+    Brief,
+    /// Longer, or nothing is known.
+    Any,
+}
 
 /// How long chunks of one size have taken with one kernel.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Short runs since the last one that was not.
     short: AtomicU32,
+    /// Whether the last run was brief.
+    brief: AtomicBool,
 }
 
 impl Pace {
-    /// Whether the next run is likely to be short.
-    pub(super) fn is_short(&self) -> bool {
-        self.short.load(Ordering::Relaxed) >= TRIALS
+    /// What the next run is likely to be.
+    pub(super) fn length(&self) -> Length {
+        if self.short.load(Ordering::Relaxed) >= TRIALS {
+            Length::Short
+        } else if self.brief.load(Ordering::Relaxed) {
+            Length::Brief
+        } else {
+            Length::Any
+        }
     }
 
     /// Runs the kernel, and learns from it.
@@ -43,24 +68,34 @@ impl Pace {
         let short = self.short.load(Ordering::Relaxed);
         let short = if time <= SHORT { short.saturating_add(1) } else { 0 };
         self.short.store(short, Ordering::Relaxed);
+        self.brief.store(time <= BRIEF, Ordering::Relaxed);
     }
 }
 
 /// The paces of all kernels that have run on one thread. As many as a program has such
 /// kernels, times the powers of two among the sizes of their chunks.
 #[derive(Default)]
-pub(super) struct Paces(IdMap<(TypeId, u32), Arc<Pace>>);
+pub(super) struct Paces {
+    paces: IdMap<(TypeId, u32), Arc<Pace>>,
+    /// Whether all kernels run on one thread, also those that could use several.
+    one_thread: bool,
+}
 
 impl Paces {
+    /// From now on no kernel has more than one thread.
+    pub(super) fn use_one_thread(&mut self) {
+        self.one_thread = true;
+    }
+
     /// That of a job; `None` if it may take any time, or uses other threads.
     pub(super) fn of(&mut self, job: &Job) -> Option<Arc<Pace>> {
         let Job::Kernel { kernel, chunk, .. } = job else { return None };
-        if !kernel.is_serial(chunk) {
+        if !self.one_thread && !kernel.is_serial(chunk) {
             return None;
         }
         let size = u64::BITS - chunk.volume().leading_zeros();
         let kernel: &dyn Any = &**kernel;
-        Some(self.0.entry((kernel.type_id(), size)).or_default().clone())
+        Some(self.paces.entry((kernel.type_id(), size)).or_default().clone())
     }
 }
 
@@ -104,19 +139,33 @@ mod tests {
         assert!(!Arc::ptr_eq(&pace, &of(job(Serial, 31)).unwrap()), "half as many items");
         assert!(!Arc::ptr_eq(&pace, &of(job(Other, 32)).unwrap()), "another kernel");
         assert!(of(job(Serial, 64)).is_none(), "spread over other threads");
+        paces.use_one_thread();
+        assert!(paces.of(&job(Serial, 64)).is_some(), "there are no other threads");
     }
 
     #[test]
     fn a_kernel_is_short_after_some_short_runs_in_a_row() {
         let pace = Pace::default();
-        for round in 0..3 {
-            for run in 0..TRIALS {
-                assert!(!pace.is_short(), "after {run} short runs, in round {round}");
+        assert_eq!(pace.length(), Length::Any);
+        for _ in 0..3 {
+            for _ in 0..TRIALS {
+                assert_ne!(pace.length(), Length::Short);
                 pace.took(SHORT);
             }
-            assert!(pace.is_short());
+            assert_eq!(pace.length(), Length::Short);
             pace.took(SHORT + Duration::from_nanos(1));
+            assert_eq!(pace.length(), Length::Brief);
         }
-        assert!(!pace.is_short());
+    }
+
+    #[test]
+    fn a_kernel_is_brief_if_its_last_run_was() {
+        let pace = Pace::default();
+        for _ in 0..3 {
+            pace.took(BRIEF);
+            assert_eq!(pace.length(), Length::Brief);
+            pace.took(BRIEF + Duration::from_nanos(1));
+            assert_eq!(pace.length(), Length::Any);
+        }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use celerity_regions::Box3;
 
+use super::pace::BRIEF;
 use super::*;
 use crate::backend::Arguments;
 use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, Target};
 use crate::sync::lock;
-use crate::work::HostFunction;
+use crate::work::{BoundMemory, DeviceKernel, HostFunction};
 
 fn backend(threads: usize, limit: Option<u64>) -> CpuBackend {
     let pool = CpuPool::new(threads).unwrap();
@@ -233,7 +235,6 @@ fn what_no_machine_has_is_an_error() {
 
 #[test]
 fn kernels_get_the_memory_that_they_are_bound_to() {
-    use crate::work::{BoundMemory, DeviceKernel};
     use celerity_idag::{AllocationId, BoundAccess, Placement};
     use celerity_regions::Box3;
     use celerity_tdag::BufferId;
@@ -277,6 +278,96 @@ fn kernels_get_the_memory_that_they_are_bound_to() {
     // SAFETY: eight bytes, and the kernel has completed.
     let contents = unsafe { std::slice::from_raw_parts(base.as_ptr(), 8) };
     assert_eq!(contents, [0, 0, 1, 1, 1, 0, 0, 0]);
+}
+
+/// The first items of chunks, and which threads have run them.
+type Runs = Arc<Mutex<Vec<(u64, ThreadId)>>>;
+
+/// Notes that it has run; panics from item 1000 on.
+struct Noted(Runs);
+
+impl DeviceKernel for Noted {
+    fn run(&self, chunk: &Box3, _: &[BoundMemory<'_>]) {
+        lock(&self.0).push((chunk.min()[0], std::thread::current().id()));
+        assert!(chunk.min()[0] < 1000, "boom");
+    }
+}
+
+/// A backend whose poller computes, with a kernel that is known to be brief, but not short.
+fn backend_of_one_core() -> (CpuBackend, impl Fn(u64) -> Job, Runs) {
+    let (mut backend, runs) = (backend(1, None), Runs::default());
+    backend.share_core();
+    let kernel = Arc::new(Noted(runs.clone()));
+    let job = move |number: u64| {
+        let arguments = Arguments::new(Box::default(), |_| None);
+        let chunk = Box3::from_offset_range([usize::try_from(number).unwrap()], [100]);
+        Job::Kernel { kernel: kernel.clone(), chunk, arguments }
+    };
+    let pace = backend.paces.of(&job(0)).expect("kernels have one thread, though many items");
+    pace.took(BRIEF);
+    (backend, job, runs)
+}
+
+#[test]
+fn whoever_polls_a_shared_core_runs_brief_kernels_when_asked() {
+    let (mut backend, job, runs) = backend_of_one_core();
+    assert!(!backend.compute(), "there is nothing yet");
+    for (lane, number) in [(0, 0), (1, 1), (3, 2)] {
+        enqueue(&mut backend, lane, number, job(number));
+    }
+    let mut done = Vec::new();
+    backend.poll(&mut done);
+    assert!(done.is_empty() && lock(&runs).is_empty(), "they wait");
+    assert!(!backend.is_quiet());
+    for _ in 0..3 {
+        assert!(backend.compute());
+    }
+    assert!(!backend.compute() && backend.is_quiet());
+    let here = std::thread::current().id();
+    assert_eq!(*lock(&runs), [0, 1, 2].map(|number| (number, here)));
+    assert_eq!(completions(&mut backend, 3).len(), 3);
+}
+
+#[test]
+fn what_is_not_brief_leaves_the_poller_of_a_shared_core() {
+    let (mut backend, job, runs) = backend_of_one_core();
+    let (ran, here) = (Arc::new(AtomicUsize::new(0)), std::thread::current().id());
+    // Behind a kernel that is kept for the poller, on its lane.
+    for (number, job) in (0..).zip([job(0), count(&ran), job(2)]) {
+        enqueue(&mut backend, 0, number, job);
+    }
+    assert!(backend.compute());
+    completions(&mut backend, 3);
+    wait_until_quiet(&backend);
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    let runs = lock(&runs);
+    assert!(runs[0] == (0, here) && runs[1].0 == 2 && runs[1].1 != here, "{runs:?}");
+}
+
+#[test]
+fn kept_kernels_are_dropped_when_nothing_may_start() {
+    let (mut backend, job, runs) = backend_of_one_core();
+    for (lane, number) in [(0, 0), (1, 1), (1, 2)] {
+        enqueue(&mut backend, lane, number, job(number));
+    }
+    assert!(backend.compute());
+    backend.cancel();
+    assert!(backend.is_quiet() && !backend.compute());
+    assert_eq!(lock(&runs).len(), 1);
+    drop((backend, job));
+    assert_eq!(Arc::strong_count(&runs), 1, "what did not run is dropped");
+}
+
+#[test]
+fn a_kept_kernel_that_panics_halts_its_lane() {
+    let (mut backend, job, runs) = backend_of_one_core();
+    for number in [1000, 1] {
+        enqueue(&mut backend, 0, number, job(number));
+    }
+    assert!(backend.compute() && !backend.compute());
+    assert_eq!(completions(&mut backend, 1)[0].panic.as_deref(), Some("boom"));
+    assert!(backend.is_quiet());
+    assert_eq!(lock(&runs).len(), 1);
 }
 
 /// Copies the first `len` bytes.
