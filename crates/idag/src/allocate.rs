@@ -52,15 +52,34 @@ pub(crate) fn allocate(
                 continue;
             }
             preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
-            old.give_up(&extent);
-            if !old.grows() || old.held().is_empty() {
-                free(stream, out, &old);
-            } else {
+            if keeps_the_rest(buffer, &mut old, &extent) {
                 buffer.backings_mut(memory).push(old);
+            } else {
+                free(stream, out, &old);
             }
+        }
+        if grows {
+            buffer.take_back(memory, &extent);
         }
         buffer.backings_mut(memory).push(backing);
     }
+}
+
+/// Lets an allocation give up `extent`. Whether it is still good for something.
+fn keeps_the_rest(buffer: &mut BufferState, old: &mut Backing, extent: &Box3) -> bool {
+    if !old.grows() {
+        return false;
+    }
+    let memory = old.placement.memory;
+    for part in old.held_in(extent) {
+        buffer.leave_behind(memory, &part);
+    }
+    old.give_up(extent);
+    let rest = !old.held().is_empty();
+    if !rest {
+        buffer.take_back(memory, &old.placement.extent);
+    }
+    rest
 }
 
 /// The allocation of the buffer that grows, taken out of the others, or a new
@@ -211,7 +230,7 @@ pub(crate) fn create(
     Backing::new(Placement { allocation, memory, extent }, alloc)
 }
 
-/// Copies what is current in `old` to its successor.
+/// Copies what is current in `old` to its successor, but for what is there already.
 fn preserve(
     stream: &mut Stream,
     out: &mut Schedule,
@@ -226,10 +245,11 @@ fn preserve(
     }
     let memory = old.placement.memory;
     for held in old.held_in(&new.placement.extent) {
-        let current = buffer
-            .versions
-            .region_where(&held, |version| version.holders.contains(memory) && !version.is_void());
-        for part in current.difference(discarded).boxes() {
+        let mut moved = buffer.region_current(memory, &held).difference(discarded);
+        if let Some(left) = buffer.left_behind(memory).filter(|_| new.grows()) {
+            moved.subtract(left);
+        }
+        for part in moved.boxes() {
             copy(stream, out, buffer.identity(), (old, new), *part);
         }
     }

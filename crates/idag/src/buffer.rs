@@ -116,6 +116,9 @@ pub(crate) struct BufferState {
     /// What commands that are held back will need in one piece: in each memory,
     /// boxes that do not overlap.
     anticipated: SmallVec<[(MemoryId, Box3); 1]>,
+    /// Per memory: what the allocation that grows has given up, and still contains as it
+    /// is now. Almost always none.
+    left_behind: SmallVec<[(MemoryId, Region); 1]>,
 }
 
 impl BufferState {
@@ -131,6 +134,7 @@ impl BufferState {
             stages: Stages::default(),
             memories: (0..memories).map(|_| SmallVec::new()).collect(),
             anticipated: SmallVec::new(),
+            left_behind: SmallVec::new(),
         }
     }
 
@@ -213,7 +217,7 @@ impl BufferState {
         if celerity_mutants::Mutant::ExpectedStaysHeld.is_active() {
             return self.awaited.push(Awaited { transfer, region: region.clone() });
         }
-        self.stages.outdate(region);
+        self.outdate_copies(region);
         self.versions.modify(region, |version| version.outdated());
         self.awaited.push(Awaited { transfer, region: region.clone() });
     }
@@ -238,8 +242,49 @@ impl BufferState {
         if celerity_mutants::Mutant::HoldersOutliveWrite.is_active() {
             return mistakes::produce(self, region, Version::produced(producer, memory));
         }
-        self.stages.outdate(region);
+        self.outdate_copies(region);
         self.versions.update(region, Version::produced(producer, memory));
+    }
+
+    /// Notes that the allocation in `memory` that grows gives up what it has of `part`. What
+    /// is current there will be there when it takes the part back.
+    pub(crate) fn leave_behind(&mut self, memory: MemoryId, part: &Box3) {
+        let current = self.region_current(memory, part);
+        match self.left_behind.iter_mut().find(|(at, _)| *at == memory) {
+            Some((_, left)) => left.union_with(&current),
+            None => self.left_behind.push((memory, current)),
+        }
+    }
+
+    /// What the allocation in `memory` that grows has left behind.
+    pub(crate) fn left_behind(&self, memory: MemoryId) -> Option<&Region> {
+        self.left_behind.iter().find(|(at, _)| *at == memory).map(|(_, left)| left)
+    }
+
+    /// Notes that the allocation in `memory` that grows has taken `part` back, or is gone.
+    pub(crate) fn take_back(&mut self, memory: MemoryId, part: &Box3) {
+        self.forget_left_behind(&Region::from(*part), |at| at == memory);
+    }
+
+    /// What of `part` is current in `memory`, and not void.
+    pub(crate) fn region_current(&self, memory: MemoryId, part: &Box3) -> Region {
+        let current = |version: &Version| version.holders.contains(memory) && !version.is_void();
+        self.versions.region_where(part, current)
+    }
+
+    /// Forgets copies of `region` that no version map tells of.
+    fn outdate_copies(&mut self, region: &Region) {
+        self.stages.outdate(region);
+        self.forget_left_behind(region, |_| true);
+    }
+
+    fn forget_left_behind(&mut self, region: &Region, concerns: impl Fn(MemoryId) -> bool) {
+        self.left_behind.retain(|(at, left)| {
+            if concerns(*at) {
+                left.subtract(region);
+            }
+            !left.is_empty()
+        });
     }
 
     /// Merges what the synchronisation point `point` stands in for.

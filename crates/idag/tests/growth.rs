@@ -107,6 +107,25 @@ fn what_lies_in_pieces_is_moved_out_and_what_lies_in_rows_comes_back() {
 }
 
 #[test]
+fn what_was_left_behind_is_still_there_unless_it_has_been_written() {
+    let configuration = growing(Configuration::new(1, 1));
+    let moves = |mode| {
+        let mut program = ProgramBuilder::default();
+        let field = program.initialized([12, 8]);
+        // A row, a part of another, columns that take that part out, and rows around both.
+        let parts = [([10, 0], [1, 8]), ([7, 2], [1, 3]), ([2, 1], [6, 2]), ([2, 0], [6, 8])];
+        for ((offset, range), mode) in parts.into_iter().zip([Read, Read, mode, Read]) {
+            let part = MapperSpec::Fixed(vec![Box3::from_offset_range(offset, range)]);
+            let once = IndexSpace::new(1, Box3::from_range([1]));
+            program.kernel("touch", once, &[(field, mode, part)]);
+        }
+        tally(&program.finish(), &configuration)[&MemoryId::from_index(2)].moves
+    };
+    // The part is taken out, and columns come back: around it, or with what was written of it.
+    assert_eq!((moves(Read), moves(ReadWrite)), (3, 2));
+}
+
+#[test]
 fn only_buffers_of_the_given_sizes_grow() {
     let program = on_boxes(&[[[0, 0], [4, 8]], [[2, 0], [4, 8]]]);
     for (grow_from, reserves) in [(0, 0), (12 * 8 * 8, 1), (12 * 8 * 8 + 1, 0)] {
