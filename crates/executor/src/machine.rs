@@ -112,9 +112,16 @@ impl NodeMachine {
     /// If communicator or backend break their contracts in a way that cannot be
     /// reported as an error of the run.
     pub fn poll(&mut self, now: Time) -> Activity {
-        let taken = self.take_submissions();
-        let activity = self.executor.poll(now);
-        if taken { Activity::Busy } else { activity }
+        // To schedule a task takes microseconds. While something is due from peers, it waits
+        // until there is nothing to do for them.
+        let is_due = matches!(self.attention(), Attention::Close(_));
+        if is_due && self.executor.poll(now) == Activity::Busy {
+            return Activity::Busy;
+        }
+        let taken = self.take_submissions(if is_due { 1 } else { SCHEDULE_BATCH });
+        let polls = taken || !is_due;
+        let busy = polls && self.executor.poll(now) == Activity::Busy;
+        if taken || busy || self.executor.compute() { Activity::Busy } else { Activity::Idle }
     }
 
     /// Whether the node has nothing left to do, ever: its user code has ended,
@@ -154,13 +161,14 @@ impl NodeMachine {
         self.executor.waiting()
     }
 
-    fn take_submissions(&mut self) -> bool {
+    /// Schedules so many tasks at most, and returns whether there was a submission.
+    fn take_submissions(&mut self, most: usize) -> bool {
         if self.executor.phase() != Phase::Running {
             self.scheduler.stop();
         }
         let any = !self.inbox.is_empty();
         let mut tasks = 0;
-        while tasks < SCHEDULE_BATCH
+        while tasks < most
             && let Some(submission) = self.inbox.pop_front()
         {
             tasks += usize::from(matches!(submission, Submission::Task { .. }));

@@ -193,7 +193,8 @@ impl Executor {
     }
 
     /// The same node in a process whose threads have one core between them: kernels that
-    /// are over soon run in [`poll`](Self::poll), whose thread is alone in a `rayon` pool.
+    /// are over soon wait for [`compute`](Self::compute), whose thread is alone in a `rayon`
+    /// pool.
     #[must_use]
     pub(crate) fn sharing_core(mut self) -> Self {
         self.backend.share_core();
@@ -237,12 +238,13 @@ impl Executor {
         if busy {
             self.last_busy = now;
         }
-        if busy || self.compute() { Activity::Busy } else { Activity::Idle }
+        if busy { Activity::Busy } else { Activity::Idle }
     }
 
-    /// Computes on this thread, if the backend leaves that to the node. Peers that wait for
-    /// data get them first: some networks move them only while both sides look.
-    fn compute(&mut self) -> bool {
+    /// Computes on this thread, if the backend leaves that to the node; called when there is
+    /// nothing else to do. Peers that wait for data get them first: some networks move them
+    /// only while both sides look.
+    pub(crate) fn compute(&mut self) -> bool {
         let all_sent = self.sends.is_empty();
         let computes = self.phase == Phase::Running
             && (all_sent || self.now.since(self.last_busy) > TIME_TO_LEAVE)

@@ -231,18 +231,33 @@ impl<'r> Run<'r> {
         Cores::deal(&self.cores, if self.is_split() { 2 } else { 1 })
     }
 
-    /// Whether a node has a thread for each half.
-    fn is_split(&self) -> bool {
+    /// Whether this process has one node, which waits for a network or for devices as
+    /// quick as itself.
+    fn is_alone(&self) -> bool {
         let shared = self.network.local().len() > 1;
         !shared && (self.network.nodes() > 1 || self.devices.are_fast())
     }
 
-    /// Whether all threads of this process have one core between them, and its only node
-    /// may compute there: others would only take turns with it.
-    fn shares_core(&self, pool: &CpuPool) -> bool {
-        let sharers = self.network.sharers_of_cores();
-        let one = || available_cores().is_ok_and(|cores| cores.len() < 2 * sharers);
-        self.is_split() && pool.threads() == 1 && one()
+    /// Whether a node has a thread for each half.
+    fn is_split(&self) -> bool {
+        self.is_alone() && !self.has_one_core()
+    }
+
+    /// Whether its only node may compute on its own thread: another would only take turns
+    /// with it.
+    fn computes(&self, pool: &CpuPool) -> bool {
+        self.is_alone() && self.has_one_core() && pool.threads() == 1
+    }
+
+    /// Whether all threads of this process have one core between them.
+    fn has_one_core(&self) -> bool {
+        match &self.cores[..] {
+            [] => {
+                let sharers = self.network.sharers_of_cores();
+                available_cores().is_ok_and(|cores| cores.len() < 2 * sharers)
+            }
+            pinned => pinned.len() == 1,
+        }
     }
 
     fn watch(&self, nodes: &[Arc<NodeFrontend>]) -> Option<Interrupts> {
@@ -276,7 +291,7 @@ impl<'r> Run<'r> {
         scope: &'scope Scope<'scope, '_>,
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
-        let computes = self.shares_core(means.pool);
+        let computes = self.computes(means.pool);
         let setting = Setting { scope, cores: self.dealt(), computes, since: means.since };
         match self.is_split() {
             true => self.start_split(&setting, means),
@@ -284,7 +299,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// One thread for all nodes of this process.
+    /// One thread for all nodes of this process, with both halves of each.
     fn start_shared<'scope>(
         &self,
         setting: &Setting<'scope, '_>,
@@ -347,7 +362,7 @@ impl<'r> Run<'r> {
             let mut executor = Executor::new(end, backend, progress.clone())
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone());
-            if self.shares_core(means.pool) {
+            if self.computes(means.pool) {
                 executor = executor.sharing_core();
             }
             if let Some(table) = &self.kernel_times {

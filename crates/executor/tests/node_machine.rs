@@ -1,18 +1,23 @@
 //! Node machines under a driver of the test's own: what they report while they
-//! wait, and that polling is all it takes.
+//! wait, what they do first, and that polling is all it takes.
+#![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use celerity_cdag::{Command, NodeId};
 use celerity_executor::{
-    Activity, BoundMemory, CpuBackend, CpuPool, DeviceKernel, NodeMachine, Payload, Phase,
-    Progress, RunError, Submission, Time, Waiting, WaitsFor, Waker, local_cluster,
+    Activity, BoundMemory, CommEvent, Communicator, CpuBackend, CpuPool, DeviceKernel,
+    LocalCommunicator, NodeMachine, Observer, Payload, Phase, Progress, RunError, Submission, Time,
+    Waiting, WaitsFor, Waker, WirePayload, local_cluster,
 };
+use celerity_idag::{AllocationId, Instruction, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{
-    Access, AccessMode, EpochAction, IndexSpace, Mapper, NewBuffer, Task, TaskGraph,
-    TaskGraphConfig, TaskSpec, Work,
+    Access, AccessMode, BufferId, BufferInfo, EpochAction, IndexSpace, Mapper, NewBuffer, Task,
+    TaskGraph, TaskGraphConfig, TaskId, TaskSpec, Work,
 };
 
 /// Says that it has started, and runs when it is told to.
@@ -32,13 +37,21 @@ impl DeviceKernel for Gated {
 
 /// Machines of a cluster, their wakers asleep: the tests poll.
 fn machines(nodes: usize) -> Vec<(NodeMachine, Arc<Progress>)> {
+    machines_on(nodes, |end| Box::new(end))
+}
+
+/// The same on ends that something has been done to.
+fn machines_on(
+    nodes: usize,
+    end: impl Fn(LocalCommunicator) -> Box<dyn Communicator>,
+) -> Vec<(NodeMachine, Arc<Progress>)> {
     let pool = CpuPool::new(2).unwrap();
     let wakers = (0..nodes).map(|_| Arc::new(|| {}) as Waker).collect();
     let ends = local_cluster(wakers, &pool);
-    let machine = |end| {
+    let machine = |local| {
         let backend = CpuBackend::new(1, None, &pool, Arc::new(|| {}));
         let progress = Arc::<Progress>::default();
-        (NodeMachine::new(1, Box::new(end), Box::new(backend), progress.clone()), progress)
+        (NodeMachine::new(1, end(local), Box::new(backend), progress.clone()), progress)
     };
     ends.into_iter().map(machine).collect()
 }
@@ -157,4 +170,99 @@ fn a_stopped_node_waits_for_nothing_but_what_runs() {
     assert!(!node.is_done(), "a kernel runs");
     drop(gate);
     poll_until(node, at(3), NodeMachine::is_done);
+}
+
+/// An end that does not wake, so that it has to be looked at.
+struct Unwoken(LocalCommunicator);
+
+impl Communicator for Unwoken {
+    fn node(&self) -> NodeId {
+        self.0.node()
+    }
+
+    fn nodes(&self) -> usize {
+        self.0.nodes()
+    }
+
+    fn send_pilot(&mut self, pilot: &Pilot) {
+        self.0.send_pilot(pilot);
+    }
+
+    fn send_note(&mut self, to: NodeId, note: &[u8]) {
+        self.0.send_note(to, note);
+    }
+
+    unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
+        // SAFETY: passed on.
+        unsafe { self.0.send(to, payload) }
+    }
+
+    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
+        // SAFETY: passed on.
+        unsafe { self.0.receive(from, payload) }
+    }
+
+    fn enter_barrier(&mut self, epoch: TaskId) {
+        self.0.enter_barrier(epoch);
+    }
+
+    fn abort(&mut self, error: &RunError) {
+        self.0.abort(error);
+    }
+
+    fn poll(&mut self) -> Option<CommEvent> {
+        self.0.poll()
+    }
+
+    fn needs_polling(&self) -> bool {
+        true
+    }
+
+    fn wakes(&self) -> bool {
+        false
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.0.is_quiet()
+    }
+}
+
+/// Counts the tasks that have been scheduled.
+struct Counting(Arc<AtomicUsize>);
+
+impl Observer for Counting {
+    fn buffer(&mut self, _: &Arc<BufferInfo>, _: Option<AllocationId>) {}
+
+    fn task(
+        &mut self,
+        _: &Arc<Task>,
+        _: &[Command],
+        _: &[Instruction],
+        _: &[Pilot],
+    ) -> Result<(), String> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn buffer_end(&mut self, _: BufferId, _: &[Instruction]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_peers_send_goes_before_tasks_which_are_scheduled_one_at_a_time() {
+    let mut machines = machines_on(2, |end| Box::new(Unwoken(end)));
+    let (mut other, _) = machines.pop().unwrap();
+    let (node, _) = machines.pop().unwrap();
+    let scheduled = Arc::new(AtomicUsize::new(0));
+    let mut node = node.with_observer(Box::new(Counting(scheduled.clone())));
+    let _gates = [&mut node, &mut other].map(submit_program);
+    let after_poll = |node: &mut NodeMachine| {
+        assert_eq!(node.poll(at(1)), Activity::Busy);
+        scheduled.load(Ordering::Relaxed)
+    };
+    assert_eq!([after_poll(&mut node), after_poll(&mut node)], [1, 2]);
+    // Its pilot, for the second kernel, arrives.
+    poll_until(&mut other, at(1), |_| true);
+    assert_eq!([after_poll(&mut node), after_poll(&mut node)], [2, 3]);
 }

@@ -1,6 +1,6 @@
 //! The threads of a run. Nodes that share a process share one thread; a node
 //! that has a process of its own has two, so that scheduling holds up neither
-//! its devices nor its network.
+//! its devices nor its network, unless they would share a core.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
