@@ -57,6 +57,10 @@ const PAGE: usize = 4096;
 /// Small memory starts on a cache line.
 const CACHE_LINE: usize = 64;
 const LARGE: usize = 64 * 1024;
+/// Memory of two such pages or more asks for them: they cost fewer faults, and what lies in
+/// one spreads evenly over a cache, while small pages crowd some of its sets.
+const HUGE_PAGE: usize = 2 * 1024 * 1024;
+const HUGE: usize = 2 * HUGE_PAGE;
 /// Up to this alignment the system allocator hands out zeroed pages as they
 /// are; for more, the standard library writes the zeroes itself, which would
 /// touch every page of a large buffer on the thread that allocates it.
@@ -75,10 +79,15 @@ unsafe impl Send for ZeroedMemory {}
 
 impl ZeroedMemory {
     /// Memory of at least `bytes` bytes, aligned to at least `alignment`, a
-    /// cache line, or a page if it is large. `None` if there is none.
+    /// cache line, or a page if it is large; a huge one if it is that large. `None` if
+    /// there is none.
     pub(crate) fn new(bytes: u64, alignment: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).ok()?.max(1);
-        let least = if bytes >= LARGE { PAGE } else { CACHE_LINE };
+        let least = match bytes {
+            HUGE.. => HUGE_PAGE,
+            LARGE.. => PAGE,
+            _ => CACHE_LINE,
+        };
         let alignment = usize::try_from(alignment).ok()?.max(least);
         let padded = bytes.checked_add(alignment - NATURAL)?;
         let layout = Layout::from_size_align(padded, NATURAL).ok()?;
@@ -88,6 +97,10 @@ impl ZeroedMemory {
         assert!(skip <= padded - bytes, "natural alignment leaves room for the padding");
         // SAFETY: `skip + bytes` is inside the block, as just asserted.
         let base = BasePtr(unsafe { block.add(skip) });
+        if bytes >= HUGE {
+            // SAFETY: these bytes are the block's, whoever will use them.
+            unsafe { ask_for_huge_pages(base, bytes) };
+        }
         Some(Self { block, layout, base })
     }
 
@@ -104,17 +117,39 @@ impl Drop for ZeroedMemory {
     }
 }
 
+/// Asks the system for huge pages, which it may do without.
+///
+/// # Safety
+/// The `bytes` bytes from `base` on belong to the caller, and `base` is a multiple of
+/// [`HUGE_PAGE`].
+#[cfg(target_os = "linux")]
+unsafe fn ask_for_huge_pages(base: BasePtr, bytes: usize) {
+    let whole = bytes - bytes % HUGE_PAGE;
+    // SAFETY: the pages are the caller's, and their contents do not change.
+    unsafe { libc::madvise(base.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn ask_for_huge_pages(_: BasePtr, _: usize) {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn memory_is_aligned_and_zeroed() {
-        for (bytes, alignment) in [(0, 1), (1, 1), (100, 256), (LARGE as u64, 8), (1 << 20, 8192)] {
+        let sizes = [
+            (0, 1, CACHE_LINE),
+            (1, 1, CACHE_LINE),
+            (100, 256, 256),
+            (LARGE as u64, 8, PAGE),
+            (1 << 20, 8192, 8192),
+            (HUGE as u64 + 1, 8, HUGE_PAGE),
+        ];
+        for (bytes, alignment, expected) in sizes {
             let memory = ZeroedMemory::new(bytes, alignment).unwrap();
             let address = memory.base().as_ptr() as usize;
-            let least = if bytes >= LARGE as u64 { PAGE } else { CACHE_LINE };
-            assert_eq!(address % least.max(usize::try_from(alignment).unwrap()), 0);
+            assert_eq!(address % expected, 0, "{bytes} bytes");
             let length = usize::try_from(bytes).unwrap();
             // SAFETY: the memory holds `bytes` bytes and nobody else uses it.
             let contents = unsafe { std::slice::from_raw_parts(memory.base().as_ptr(), length) };
