@@ -23,7 +23,7 @@ const LANES: usize = 8;
 type Place = [f64; 4];
 type Velocity = [f64; 3];
 
-/// A row of the table that `wave` has begun.
+/// A row of a table: the number of processes, and how many pairs both ways compute.
 pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
     let (turns, [expected, places]) = turns(repetitions, || by_hand(world), ours)?;
     assert_eq!(places, expected, "the places differ");

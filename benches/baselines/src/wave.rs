@@ -14,28 +14,27 @@ use mpi::traits::{CommunicatorCollectives, Root};
 use crate::turns::turns;
 use crate::{PROGRAM_WINDOWS, is_root, place, shortest};
 
-const SIZE: usize = 2048;
-
 /// In each measure: so many that its begin and its end weigh little, as with messages.
 const STEPS: usize = 20;
 
 /// The square of the Courant number.
 const C: f32 = 0.25;
 
-/// A row of a table: the number of processes, and how many cells both ways update.
-pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
-    let (turns, [expected, field]) = turns(repetitions, || by_hand(world), ours)?;
+/// A row of a table: the number of processes, and how many cells of a square field both ways
+/// update.
+pub(crate) fn print(
+    world: &SimpleCommunicator,
+    size: usize,
+    repetitions: usize,
+) -> celerity::Result<()> {
+    let (hand, ours) = (|| by_hand(world, size), || ours(size));
+    let (turns, [expected, field]) = turns(repetitions, hand, ours)?;
     let same = field.iter().zip(&expected).all(|(a, b)| a.to_bits() == b.to_bits());
     if is_root(world) {
-        assert!(same && field.len() == SIZE * SIZE, "the fields differ");
-        println!("\n| program | processes | MPI by hand | Celerity | ratio | median ratio |");
-        println!("| --- | --- | --- | --- | --- | --- |");
-        let millions = (SIZE * SIZE * STEPS) as f64 / 1e6;
-        turns.print_program(
-            &format!("wave_sim, {SIZE}×{SIZE} [Mcell/s]"),
-            place(world).1,
-            millions,
-        );
+        assert!(same && field.len() == size * size, "the fields differ");
+        let millions = (size * size * STEPS) as f64 / 1e6;
+        let name = format!("wave_sim, {size}×{size} [Mcell/s]");
+        turns.print_program(&name, place(world).1, millions);
     }
     Ok(())
 }
@@ -44,19 +43,21 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
 struct Band {
     first: usize,
     rows: usize,
+    /// Cells in a row.
+    size: usize,
     /// Heights after the last step, and after the one before.
     now: Vec<f32>,
     before: Vec<f32>,
 }
 
-fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<f32>) {
+fn by_hand(world: &SimpleCommunicator, size: usize) -> (Duration, Vec<f32>) {
     let (rank, nodes) = place(world);
-    assert_eq!(SIZE % nodes, 0, "equal bands");
-    let rows = SIZE / nodes;
-    let blank = || vec![0.0; (rows + 2) * SIZE];
-    let mut band = Band { first: rank * rows, rows, now: blank(), before: blank() };
-    for (at, height) in band.now[SIZE..(rows + 1) * SIZE].iter_mut().enumerate() {
-        *height = initial([band.first + at / SIZE, at % SIZE], SIZE);
+    assert_eq!(size % nodes, 0, "equal bands");
+    let rows = size / nodes;
+    let blank = || vec![0.0; (rows + 2) * size];
+    let mut band = Band { first: rank * rows, rows, size, now: blank(), before: blank() };
+    for (at, height) in band.now[size..(rows + 1) * size].iter_mut().enumerate() {
+        *height = initial([band.first + at / size, at % size], size);
     }
     band.step(world, true);
     let time = shortest(PROGRAM_WINDOWS, || {
@@ -65,8 +66,8 @@ fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<f32>) {
         Ok(())
     });
     let time = time.expect("nothing is refused");
-    let own = &band.now[SIZE..(rows + 1) * SIZE];
-    let mut field = vec![0.0; if rank == 0 { SIZE * SIZE } else { 0 }];
+    let own = &band.now[size..(rows + 1) * size];
+    let mut field = vec![0.0; if rank == 0 { size * size } else { 0 }];
     match rank {
         0 => world.this_process().gather_into_root(own, &mut field[..]),
         _ => world.process_at_rank(0).gather_into(own),
@@ -83,30 +84,32 @@ impl Band {
 
     /// Gets the rows next to this band; at the edge of the field, its own last row.
     fn exchange(&mut self, world: &SimpleCommunicator) {
-        let last = self.rows * SIZE;
+        let Self { rows, size, .. } = *self;
+        let last = rows * size;
         let (rank, nodes) = place(world);
         let at_rank = |rank: usize| world.process_at_rank(i32::try_from(rank).expect("small"));
-        let (head, tail) = self.now.split_at_mut(SIZE);
+        let (head, tail) = self.now.split_at_mut(size);
         // Up, then down; even processes begin at the other side, so that nobody waits in a row.
         for side in [rank % 2, 1 - rank % 2] {
             match side {
                 0 if rank > 0 => {
-                    send_receive_into(&tail[..SIZE], &at_rank(rank - 1), head, &at_rank(rank - 1));
+                    send_receive_into(&tail[..size], &at_rank(rank - 1), head, &at_rank(rank - 1));
                 }
                 1 if rank + 1 < nodes => {
                     let (own, below) = tail.split_at_mut(last);
                     let peer = at_rank(rank + 1);
-                    send_receive_into(&own[last - SIZE..], &peer, below, &peer);
+                    send_receive_into(&own[last - size..], &peer, below, &peer);
                 }
-                0 => head.copy_from_slice(&tail[..SIZE]),
-                _ => tail.copy_within(last - SIZE..last, last),
+                0 => head.copy_from_slice(&tail[..size]),
+                _ => tail.copy_within(last - size..last, last),
             }
         }
     }
 
     /// The next heights of a row, in place of those before the last.
     fn update(&mut self, row: usize, is_first: bool) {
-        let line = |row: usize| row * SIZE..(row + 1) * SIZE;
+        let size = self.size;
+        let line = |row: usize| row * size..(row + 1) * size;
         let (north, south) = (&self.now[line(row - 1)], &self.now[line(row + 1)]);
         let (centre, up) = (&self.now[line(row)], &mut self.before[line(row)]);
         let star = |column: usize, west: usize, east: usize| Star {
@@ -118,15 +121,15 @@ impl Band {
         };
         let new = |before: f32, star| if is_first { first(star, C) } else { next(before, star, C) };
         up[0] = new(up[0], star(0, 0, 1));
-        up[SIZE - 1] = new(up[SIZE - 1], star(SIZE - 1, SIZE - 2, SIZE - 1));
+        up[size - 1] = new(up[size - 1], star(size - 1, size - 2, size - 1));
         if is_first {
-            return (1..SIZE - 1).for_each(|x| up[x] = first(star(x, x - 1, x + 1), C));
+            return (1..size - 1).for_each(|x| up[x] = first(star(x, x - 1, x + 1), C));
         }
         // Slices of one length each, for the compiler to vectorise.
-        let inner = 1..SIZE - 1;
+        let inner = 1..size - 1;
         let (north, south, up) = (&north[inner.clone()], &south[inner.clone()], &mut up[inner]);
-        let (west, middle, east) = (&centre[..SIZE - 2], &centre[1..SIZE - 1], &centre[2..]);
-        for x in 0..SIZE - 2 {
+        let (west, middle, east) = (&centre[..size - 2], &centre[1..size - 1], &centre[2..]);
+        for x in 0..size - 2 {
             let star = Star {
                 centre: middle[x],
                 north: north[x],
@@ -139,12 +142,12 @@ impl Band {
     }
 }
 
-fn ours() -> celerity::Result<(Duration, Vec<f32>)> {
+fn ours(size: usize) -> celerity::Result<(Duration, Vec<f32>)> {
     celerity::run(|queue| {
-        let range = [SIZE, SIZE];
+        let range = [size, size];
         let mut now = queue.buffer::<f32, 2>(range).named("now");
         let mut before = queue.buffer::<f32, 2>(range).named("before");
-        queue.task("fill").launch(range, now.write(one_to_one()), wave_fill { size: SIZE })?;
+        queue.task("fill").launch(range, now.write(one_to_one()), wave_fill { size })?;
         let star = || neighborhood_along_axes([1, 1]);
         let accesses = (before.write(one_to_one()), now.read(star()));
         queue.task("first").launch(range, accesses, wave_first { c: C })?;
