@@ -4,6 +4,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The start of an allocation: an address that may travel between threads.
 ///
@@ -51,16 +52,23 @@ impl BasePtr {
     }
 }
 
-/// Large memory starts on a page, so that the system can hand out zeroed pages
-/// on first touch and copies never straddle one at their start.
-const PAGE: usize = 4096;
-/// Small memory starts on a cache line.
+/// Memory starts on a cache line.
 const CACHE_LINE: usize = 64;
+const PAGE: usize = 4096;
+
+/// Large memory starts in one of so many places of a page, in turns. What lies in equal places
+/// of two arrays, as in a stencil's, would otherwise end in equal bits of its address, and
+/// processors take a load for one of what has just been stored if the last 12 bits are equal.
+const PLACES: usize = 16;
+/// From one place to the next: not so near that a loop has both in flight.
+const BETWEEN_PLACES: usize = 17 * CACHE_LINE;
 const LARGE: usize = 64 * 1024;
-/// Memory of two such pages or more asks for them: they cost fewer faults, and what lies in
-/// one spreads evenly over a cache, while small pages crowd some of its sets.
+
+/// Memory of two such pages or more asks for them, as far as it goes: they cost fewer faults,
+/// and less of a system that lets processes read each other's memory.
 const HUGE_PAGE: usize = 2 * 1024 * 1024;
 const HUGE: usize = 2 * HUGE_PAGE;
+
 /// Up to this alignment the system allocator hands out zeroed pages as they
 /// are; for more, the standard library writes the zeroes itself, which would
 /// touch every page of a large buffer on the thread that allocates it.
@@ -78,28 +86,26 @@ pub(crate) struct ZeroedMemory {
 unsafe impl Send for ZeroedMemory {}
 
 impl ZeroedMemory {
-    /// Memory of at least `bytes` bytes, aligned to at least `alignment`, a
-    /// cache line, or a page if it is large; a huge one if it is that large. `None` if
-    /// there is none.
+    /// Memory of at least `bytes` bytes, aligned to at least `alignment` and a cache
+    /// line. `None` if there is none.
     pub(crate) fn new(bytes: u64, alignment: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).ok()?.max(1);
-        let least = match bytes {
-            HUGE.. => HUGE_PAGE,
-            LARGE.. => PAGE,
-            _ => CACHE_LINE,
+        let alignment = usize::try_from(alignment).ok()?.max(CACHE_LINE);
+        let (alignment, place) = match alignment {
+            CACHE_LINE if bytes >= LARGE => (PAGE, next_place()),
+            _ => (alignment, 0),
         };
-        let alignment = usize::try_from(alignment).ok()?.max(least);
-        let padded = bytes.checked_add(alignment - NATURAL)?;
+        let padded = bytes.checked_add(place + alignment - NATURAL)?;
         let layout = Layout::from_size_align(padded, NATURAL).ok()?;
         // SAFETY: the layout's size is at least 1.
         let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        let skip = block.as_ptr().align_offset(alignment);
+        let skip = block.as_ptr().align_offset(alignment) + place;
         assert!(skip <= padded - bytes, "natural alignment leaves room for the padding");
         // SAFETY: `skip + bytes` is inside the block, as just asserted.
         let base = BasePtr(unsafe { block.add(skip) });
-        if bytes >= HUGE {
-            // SAFETY: these bytes are the block's, whoever will use them.
-            unsafe { ask_for_huge_pages(base, bytes) };
+        if bytes >= HUGE && alignment >= PAGE {
+            // SAFETY: whole pages of the block, whoever will use them.
+            unsafe { ask_for_huge_pages(block.add(skip - place), bytes) };
         }
         Some(Self { block, layout, base })
     }
@@ -117,20 +123,28 @@ impl Drop for ZeroedMemory {
     }
 }
 
+/// Where the next large memory starts, from a page on.
+fn next_place() -> usize {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    place(COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn place(count: usize) -> usize {
+    count % PLACES * BETWEEN_PLACES
+}
+
 /// Asks the system for huge pages, which it may do without.
 ///
 /// # Safety
-/// The `bytes` bytes from `base` on belong to the caller, and `base` is a multiple of
-/// [`HUGE_PAGE`].
+/// The `bytes` bytes from `page` on belong to the caller, and a page starts there.
 #[cfg(target_os = "linux")]
-unsafe fn ask_for_huge_pages(base: BasePtr, bytes: usize) {
-    let whole = bytes - bytes % HUGE_PAGE;
+unsafe fn ask_for_huge_pages(page: NonNull<u8>, bytes: usize) {
     // SAFETY: the pages are the caller's, and their contents do not change.
-    unsafe { libc::madvise(base.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    unsafe { libc::madvise(page.as_ptr().cast(), bytes - bytes % PAGE, libc::MADV_HUGEPAGE) };
 }
 
 #[cfg(not(target_os = "linux"))]
-unsafe fn ask_for_huge_pages(_: BasePtr, _: usize) {}
+unsafe fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 
 #[cfg(test)]
 mod tests {
@@ -138,22 +152,26 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_and_zeroed() {
-        let sizes = [
-            (0, 1, CACHE_LINE),
-            (1, 1, CACHE_LINE),
-            (100, 256, 256),
-            (LARGE as u64, 8, PAGE),
-            (1 << 20, 8192, 8192),
-            (HUGE as u64 + 1, 8, HUGE_PAGE),
-        ];
-        for (bytes, alignment, expected) in sizes {
+        let large = LARGE as u64;
+        let huge = HUGE as u64;
+        for (bytes, alignment) in
+            [(0, 1), (1, 1), (100, 256), (large, 8), (large, 8192), (huge, 8), (huge, 256)]
+        {
             let memory = ZeroedMemory::new(bytes, alignment).unwrap();
             let address = memory.base().as_ptr() as usize;
-            assert_eq!(address % expected, 0, "{bytes} bytes");
+            assert_eq!(address % CACHE_LINE.max(usize::try_from(alignment).unwrap()), 0);
             let length = usize::try_from(bytes).unwrap();
             // SAFETY: the memory holds `bytes` bytes and nobody else uses it.
             let contents = unsafe { std::slice::from_raw_parts(memory.base().as_ptr(), length) };
             assert!(contents.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn places_are_different_parts_of_a_page() {
+        let places: Vec<_> = (0..PLACES).map(|count| place(count) % PAGE).collect();
+        for (i, place) in places.iter().enumerate() {
+            assert!(place % CACHE_LINE == 0 && !places[..i].contains(place), "{places:?}");
         }
     }
 
