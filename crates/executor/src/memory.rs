@@ -64,11 +64,6 @@ const PLACES: usize = 16;
 const BETWEEN_PLACES: usize = 17 * CACHE_LINE;
 const LARGE: usize = 64 * 1024;
 
-/// Memory of two such pages or more asks for them, as far as it goes: they cost fewer faults,
-/// and less of a system that lets processes read each other's memory.
-const HUGE_PAGE: usize = 2 * 1024 * 1024;
-const HUGE: usize = 2 * HUGE_PAGE;
-
 /// Up to this alignment the system allocator hands out zeroed pages as they
 /// are; for more, the standard library writes the zeroes itself, which would
 /// touch every page of a large buffer on the thread that allocates it.
@@ -103,10 +98,6 @@ impl ZeroedMemory {
         assert!(skip <= padded - bytes, "natural alignment leaves room for the padding");
         // SAFETY: `skip + bytes` is inside the block, as just asserted.
         let base = BasePtr(unsafe { block.add(skip) });
-        if bytes >= HUGE && alignment >= PAGE {
-            // SAFETY: whole pages of the block, whoever will use them.
-            unsafe { ask_for_huge_pages(block.add(skip - place), bytes) };
-        }
         Some(Self { block, layout, base })
     }
 
@@ -133,19 +124,6 @@ fn place(count: usize) -> usize {
     count % PLACES * BETWEEN_PLACES
 }
 
-/// Asks the system for huge pages, which it may do without.
-///
-/// # Safety
-/// The `bytes` bytes from `page` on belong to the caller, and a page starts there.
-#[cfg(target_os = "linux")]
-unsafe fn ask_for_huge_pages(page: NonNull<u8>, bytes: usize) {
-    // SAFETY: the pages are the caller's, and their contents do not change.
-    unsafe { libc::madvise(page.as_ptr().cast(), bytes - bytes % PAGE, libc::MADV_HUGEPAGE) };
-}
-
-#[cfg(not(target_os = "linux"))]
-unsafe fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,10 +131,7 @@ mod tests {
     #[test]
     fn memory_is_aligned_and_zeroed() {
         let large = LARGE as u64;
-        let huge = HUGE as u64;
-        for (bytes, alignment) in
-            [(0, 1), (1, 1), (100, 256), (large, 8), (large, 8192), (huge, 8), (huge, 256)]
-        {
+        for (bytes, alignment) in [(0, 1), (1, 1), (100, 256), (large, 8), (large, 8192)] {
             let memory = ZeroedMemory::new(bytes, alignment).unwrap();
             let address = memory.base().as_ptr() as usize;
             assert_eq!(address % CACHE_LINE.max(usize::try_from(alignment).unwrap()), 0);
