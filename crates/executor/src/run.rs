@@ -201,7 +201,8 @@ impl<'r> Run<'r> {
         let pool = CpuPool::of_process()?;
         let _pinned = self.pin(&pool)?;
         let profile = self.profile(since)?;
-        let means = Means { pool: &pool, since, profile: profile.as_ref() };
+        let computes = self.computes(&pool);
+        let means = Means { pool: &pool, computes, since, profile: profile.as_ref() };
         let outcome = thread::scope(|scope| {
             let Started { frontends, threads } = self.start(scope, means)?;
             let interrupts = self.watch(&frontends);
@@ -291,8 +292,8 @@ impl<'r> Run<'r> {
         scope: &'scope Scope<'scope, '_>,
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
-        let computes = self.computes(means.pool);
-        let setting = Setting { scope, cores: self.dealt(), computes, since: means.since };
+        let Means { computes, since, .. } = means;
+        let setting = Setting { scope, cores: self.dealt(), computes, since };
         match self.is_split() {
             true => self.start_split(&setting, means),
             false => self.start_shared(&setting, means),
@@ -362,7 +363,7 @@ impl<'r> Run<'r> {
             let mut executor = Executor::new(end, backend, progress.clone())
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone());
-            if self.computes(means.pool) {
+            if means.computes {
                 executor = executor.sharing_core();
             }
             if let Some(table) = &self.kernel_times {
@@ -390,6 +391,8 @@ impl fmt::Display for Run<'_> {
 #[derive(Clone, Copy)]
 struct Means<'a> {
     pool: &'a Arc<CpuPool>,
+    /// Whether the node runs jobs on its own thread.
+    computes: bool,
     /// When the run has started.
     since: Instant,
     profile: Option<&'a Profile>,

@@ -2,23 +2,26 @@
 //! wait, what they do first, and that polling is all it takes.
 #![allow(unsafe_code)]
 
+mod common;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use celerity_cdag::{Command, NodeId};
+use celerity_cdag::NodeId;
 use celerity_executor::{
     Activity, BoundMemory, CommEvent, Communicator, CpuBackend, CpuPool, DeviceKernel,
-    LocalCommunicator, NodeMachine, Observer, Payload, Phase, Progress, RunError, Submission, Time,
-    Waiting, WaitsFor, Waker, WirePayload, local_cluster,
+    LocalCommunicator, NodeMachine, Payload, Phase, Progress, RunError, Submission, Time, Waiting,
+    WaitsFor, Waker, WirePayload, local_cluster,
 };
-use celerity_idag::{AllocationId, Instruction, Pilot};
+use celerity_idag::Pilot;
 use celerity_regions::Box3;
 use celerity_tdag::{
-    Access, AccessMode, BufferId, BufferInfo, EpochAction, IndexSpace, Mapper, NewBuffer, Task,
-    TaskGraph, TaskGraphConfig, TaskId, TaskSpec, Work,
+    Access, AccessMode, EpochAction, IndexSpace, Mapper, NewBuffer, Task, TaskGraph,
+    TaskGraphConfig, TaskId, TaskSpec, Work,
 };
+use common::OnTask;
 
 /// Says that it has started, and runs when it is told to.
 struct Gated {
@@ -227,35 +230,17 @@ impl Communicator for Unwoken {
     }
 }
 
-/// Counts the tasks that have been scheduled.
-struct Counting(Arc<AtomicUsize>);
-
-impl Observer for Counting {
-    fn buffer(&mut self, _: &Arc<BufferInfo>, _: Option<AllocationId>) {}
-
-    fn task(
-        &mut self,
-        _: &Arc<Task>,
-        _: &[Command],
-        _: &[Instruction],
-        _: &[Pilot],
-    ) -> Result<(), String> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn buffer_end(&mut self, _: BufferId, _: &[Instruction]) -> Result<(), String> {
-        Ok(())
-    }
-}
-
 #[test]
 fn what_peers_send_goes_before_tasks_which_are_scheduled_one_at_a_time() {
     let mut machines = machines_on(2, |end| Box::new(Unwoken(end)));
     let (mut other, _) = machines.pop().unwrap();
     let (node, _) = machines.pop().unwrap();
     let scheduled = Arc::new(AtomicUsize::new(0));
-    let mut node = node.with_observer(Box::new(Counting(scheduled.clone())));
+    let counter = scheduled.clone();
+    let count = move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    };
+    let mut node = node.with_observer(Box::new(OnTask(count)));
     let _gates = [&mut node, &mut other].map(submit_program);
     let after_poll = |node: &mut NodeMachine| {
         assert_eq!(node.poll(at(1)), Activity::Busy);

@@ -1,16 +1,16 @@
 //! Which threads a process has for its nodes.
-#![allow(unsafe_code)]
+
+mod common;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use celerity_cdag::{Command, NodeId};
+use celerity_cdag::NodeId;
 use celerity_executor::{
-    Backend, ClusterConfig, Communicator, CpuDevices, CpuPool, DeviceMemory, Devices, InProcess,
-    Network, Observer, Run, RunError, Waker, available_cores,
+    Backend, Communicator, CpuDevices, CpuPool, DeviceMemory, Devices, InProcess, Network,
+    Observer, Run, RunError, Waker, available_cores,
 };
-use celerity_idag::{AllocationId, Instruction, Pilot};
-use celerity_tdag::{BufferId, BufferInfo, Task};
+use common::{OnTask, cluster};
 
 /// A network of one node, whose process so many others share its cores with.
 struct Crowded {
@@ -61,37 +61,22 @@ impl Devices for Fast {
     }
 }
 
-/// Notes the threads that schedule tasks.
-struct Noting(Arc<Mutex<Vec<String>>>);
-
-impl Observer for Noting {
-    fn buffer(&mut self, _: &Arc<BufferInfo>, _: Option<AllocationId>) {}
-
-    fn task(
-        &mut self,
-        _: &Arc<Task>,
-        _: &[Command],
-        _: &[Instruction],
-        _: &[Pilot],
-    ) -> Result<(), String> {
-        let name = std::thread::current().name().unwrap_or_default().to_owned();
-        self.0.lock().unwrap().push(name);
-        Ok(())
-    }
-
-    fn buffer_end(&mut self, _: BufferId, _: &[Instruction]) -> Result<(), String> {
-        Ok(())
-    }
-}
-
 /// The threads that schedule in a process which shares its cores.
 fn schedulers(sharers: usize) -> Vec<String> {
-    let config = ClusterConfig { nodes: 1, devices: 1, ..ClusterConfig::default() };
+    let config = cluster(1, 1);
     let devices = CpuDevices { per_node: 1, memory: DeviceMemory::Own, memory_limit: None };
     let names = Arc::<Mutex<Vec<String>>>::default();
     let noted = names.clone();
+    let observer = move |_| {
+        let names = noted.clone();
+        let note = move || {
+            let name = std::thread::current().name().unwrap_or_default().to_owned();
+            names.lock().unwrap().push(name);
+        };
+        Some(Box::new(OnTask(note)) as Box<dyn Observer>)
+    };
     let run = Run::new(&config).on(Crowded { sharers }).with_devices(Fast(devices));
-    let run = run.observed(move |_| Some(Box::new(Noting(noted.clone()))));
+    let run = run.observed(observer);
     run.execute(|node| node.barrier()).unwrap();
     let mut names = names.lock().unwrap().clone();
     names.dedup();

@@ -5,13 +5,16 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 
+use celerity_cdag::Command;
 use celerity_executor::{
-    BoundMemory, ClusterConfig, DeviceKernel, HostData, NodeFrontend, Payload, RunError,
+    BoundMemory, ClusterConfig, DeviceKernel, HostData, NodeFrontend, Observer, Payload, RunError,
     SubmitError, run_cluster,
 };
+use celerity_idag::{AllocationId, Instruction, Pilot};
 use celerity_regions::{Box3, Coord3};
 use celerity_tdag::{
-    Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskId, TaskSpec, Work,
+    Access, AccessMode, BufferId, BufferInfo, IndexSpace, Mapper, NewBuffer, Task, TaskId,
+    TaskSpec, Work,
 };
 
 /// Nodes and devices to try everything on.
@@ -221,5 +224,27 @@ impl<T> PerNode<T> {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap());
         all.sort_by_key(|(node, _)| *node);
         all.into_iter().map(|(_, value)| value).collect()
+    }
+}
+
+/// Somebody who does something whenever a task has been scheduled, where it has been.
+pub struct OnTask<F>(pub F);
+
+impl<F: FnMut() + Send> Observer for OnTask<F> {
+    fn buffer(&mut self, _: &Arc<BufferInfo>, _: Option<AllocationId>) {}
+
+    fn task(
+        &mut self,
+        _: &Arc<Task>,
+        _: &[Command],
+        _: &[Instruction],
+        _: &[Pilot],
+    ) -> Result<(), String> {
+        (self.0)();
+        Ok(())
+    }
+
+    fn buffer_end(&mut self, _: BufferId, _: &[Instruction]) -> Result<(), String> {
+        Ok(())
     }
 }
