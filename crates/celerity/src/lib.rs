@@ -31,8 +31,8 @@ pub mod kernels {
 }
 
 pub use celerity_kernel::{
-    Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Local, NdItem, NeighborhoodItem,
-    NeighborhoodRow, PartView, PartViewMut, Row, Warp, WholeView, WholeViewMut, kernel,
+    Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Line, Local, NdItem, NeighborhoodItem,
+    NeighborhoodRow, PartView, PartViewMut, Row, ViewIndex, Warp, WholeView, WholeViewMut, kernel,
 };
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};

@@ -237,7 +237,7 @@ fn fixed_parts() {
         let accesses = (b.write(one_to_one()), a.read(fixed(part)));
         queue.task("items").parallel_for(9, accesses, |item, (b, a)| {
             assert_eq!(a.get([2, 2]), None);
-            *b = a[[2, 3]] + a.row([3])[item[0] % 4];
+            *b = a[[2, 3]] + a.row([3])[3 + item[0] % 4];
         })?;
         let accesses = (a.read(fixed(part)), c.write(one_to_one()));
         queue.task("rows").parallel_for_rows(9, accesses, |row, (a, c)| {
@@ -370,7 +370,7 @@ fn host_tasks_run_once_between_kernels() {
         })?;
         let part = fixed(Subrange { offset: [1, 2], range: [2, 3] });
         queue.host_task("part").once((b.read_write(part), c.write(all())), |(mut b, mut c)| {
-            c.copy_from_slice(b.row_mut([2]));
+            c.copy_from_slice(&b.row([2])[2..5]);
             b.row_mut([1]).fill(-1);
             b.set([2, 4], -2);
         })?;

@@ -4,10 +4,13 @@
 
 use core::fmt;
 use core::marker::PhantomData;
+use core::ptr::NonNull;
 
 use crate::abi::Scalar;
-use crate::bounds::{Bounds, Layout};
+use crate::bounds::{Bounds, Layout, distance};
+use crate::index::ViewIndex;
 use crate::local::Integer;
+use crate::outside::{RowOf, Scope};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
@@ -30,7 +33,7 @@ macro_rules! atomic {
 atomic!(u32 i32 u64 i64 usize isize f32 f64);
 
 /// Access to one declared box of a buffer that all items of a chunk share, by index
-/// into the buffer, for updates in one step. Anything else in the buffer is out of
+/// into the buffer on every split, for updates in one step. Anything else in the buffer is out of
 /// bounds.
 ///
 /// ```
@@ -40,15 +43,16 @@ atomic!(u32 i32 u64 i64 usize isize f32 f64);
 /// /// Counts how often each kind of value occurs.
 /// #[kernel]
 /// fn count(_item: Item<1>, (counts, kind): (AtomicView<'_, u32, 1>, &u32)) {
-///     counts.at([*kind as usize]).fetch_add(1);
+///     counts.at(*kind as usize).fetch_add(1);
 /// }
 /// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
 /// # fn main() {}
 /// ```
 #[derive(Clone, Copy)]
 pub struct AtomicView<'a, T, const D: usize> {
-    base: *mut T,
-    layout: Layout<D>,
+    /// The box's first element.
+    start: *mut T,
+    strides: [usize; D],
     part: Bounds<D>,
     elements: PhantomData<&'a [AtomicRef<'a, T>]>,
 }
@@ -84,7 +88,12 @@ impl<'a, T: Atomic, const D: usize> AtomicView<'a, T, D> {
     #[must_use]
     #[inline]
     pub unsafe fn new(base: *mut T, layout: Layout<D>, part: Bounds<D>) -> Self {
-        Self { base, layout, part, elements: PhantomData }
+        let start = match part.is_empty() {
+            true => NonNull::dangling().as_ptr(),
+            // SAFETY: the box's first element is in the layout.
+            false => unsafe { base.add(layout.position(part.min())) },
+        };
+        Self { start, strides: layout.strides(), part, elements: PhantomData }
     }
 
     /// The box that may be updated.
@@ -97,12 +106,9 @@ impl<'a, T: Atomic, const D: usize> AtomicView<'a, T, D> {
     /// The element at `index`, or `None` outside of the box.
     #[must_use]
     #[inline]
-    pub fn get(&self, index: [usize; D]) -> Option<AtomicRef<'a, T>> {
-        self.part.contains(index).then(|| AtomicRef {
-            // SAFETY: `new`'s contract covers the elements of the box.
-            element: unsafe { self.base.add(self.layout.position(index)) },
-            elements: PhantomData,
-        })
+    pub fn get(&self, index: impl ViewIndex<D, Output<T> = T>) -> Option<AtomicRef<'a, T>> {
+        // SAFETY: it is in the box.
+        index.is_in(&self.part).then(|| unsafe { self.element(index.first()) })
     }
 
     /// The element at `index`.
@@ -112,11 +118,23 @@ impl<'a, T: Atomic, const D: usize> AtomicView<'a, T, D> {
     #[must_use]
     #[inline]
     #[track_caller]
-    pub fn at(&self, index: [usize; D]) -> AtomicRef<'a, T> {
-        match self.get(index) {
-            Some(element) => element,
-            None => outside(&index, &self.part),
+    pub fn at(&self, index: impl ViewIndex<D, Output<T> = T>) -> AtomicRef<'a, T> {
+        if !index.is_in(&self.part) {
+            index.fail((Scope::Updated, RowOf::Nothing), &self.part);
         }
+        // SAFETY: it is in the box.
+        unsafe { self.element(index.first()) }
+    }
+
+    /// The element at `index`.
+    ///
+    /// # Safety
+    /// It is in the box.
+    #[inline]
+    unsafe fn element(&self, index: [usize; D]) -> AtomicRef<'a, T> {
+        let distance = distance(self.strides, self.part.min(), index);
+        // SAFETY: `new`'s contract covers the elements of the box, and `start` leads to its first.
+        AtomicRef { element: unsafe { self.start.offset(distance) }, elements: PhantomData }
     }
 }
 
@@ -196,18 +214,6 @@ impl<T: Atomic + fmt::Debug> fmt::Debug for AtomicRef<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("AtomicRef").field(&self.load()).finish()
     }
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn outside<const D: usize>(index: &[usize; D], part: &Bounds<D>) -> ! {
-    stop_on_device!("an index is outside of what this chunk may update");
-    panic!(
-        "index {index:?} is outside of what this chunk may update: {:?} to {:?}",
-        part.min(),
-        part.max()
-    )
 }
 
 #[cfg(test)]

@@ -97,6 +97,16 @@ impl<const D: usize> Bounds<D> {
         (0..D).all(|dim| index[dim].wrapping_sub(self.min[dim]) < self.max[dim] - self.min[dim])
     }
 
+    /// What a row has of the box, in one dimension. O(D).
+    #[inline]
+    pub(crate) fn row(&self, outer: impl OuterIndex<D>) -> Bounds<1> {
+        let (first, end) = (self.min[D - 1], self.max[D - 1]);
+        match self.contains(outer.with_fastest(first)) {
+            true => Bounds { min: [first], max: [end] },
+            false => Bounds::EMPTY,
+        }
+    }
+
     /// Whether all elements of `other` are elements of this box. O(D).
     #[must_use]
     #[inline]
@@ -151,16 +161,56 @@ impl<const D: usize> Layout<D> {
     #[must_use]
     #[inline]
     pub fn is_contiguous(&self, part: &Bounds<D>) -> bool {
-        let range = part.range();
-        let mut dense = 1;
-        for dim in (0..D).rev() {
-            if range[dim] > 1 && self.strides[dim] != dense {
-                return false;
-            }
-            dense *= range[dim];
-        }
-        true
+        is_contiguous(self.strides, part)
     }
+}
+
+/// Whether the elements of `part` lie side by side, where neighbours have these strides.
+#[inline]
+pub(crate) fn is_contiguous<const D: usize>(strides: [usize; D], part: &Bounds<D>) -> bool {
+    let range = part.range();
+    let mut dense = 1;
+    for dim in (0..D).rev() {
+        if range[dim] > 1 && strides[dim] != dense {
+            return false;
+        }
+        dense *= range[dim];
+    }
+    true
+}
+
+/// How far `to` lies behind `from` in memory, in elements; ahead of it if that is negative. The
+/// last stride is 1, and is not looked at.
+#[inline]
+pub(crate) fn distance<const D: usize>(
+    strides: [usize; D],
+    from: [usize; D],
+    to: [usize; D],
+) -> isize {
+    let mut distance = 0_usize;
+    for dim in 0..D {
+        let along = to[dim].wrapping_sub(from[dim]);
+        let stride = if dim + 1 == D { 1 } else { strides[dim] };
+        distance = distance.wrapping_add(along.wrapping_mul(stride));
+    }
+    distance as isize
+}
+
+/// Where the next row of a box begins, behind that from `start`.
+#[inline]
+pub(crate) fn next_row<const D: usize>(
+    part: &Bounds<D>,
+    mut start: [usize; D],
+) -> Option<[usize; D]> {
+    // An odometer over all dimensions but the fastest.
+    for dim in (0..D.saturating_sub(1)).rev() {
+        start[dim] += 1;
+        if start[dim] < part.max[dim] {
+            return Some(start);
+        }
+        start[dim] = part.min[dim];
+    }
+    None
 }
 
 /// The index of a row: all dimensions but the fastest. `[]` for one dimension,

@@ -1,24 +1,66 @@
-//! Read access to declared parts of a buffer, by absolute index. Knows which
-//! boxes were declared, not why.
+//! Read access to a declared part of a buffer, by index into the buffer. Knows which box was
+//! declared, not why.
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
-use core::ops::Index;
+use core::ops::{Index, Range};
+use core::ptr::NonNull;
 
-use crate::bounds::{Bounds, Layout, OuterIndex};
+use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
+use crate::index::ViewIndex;
+use crate::line::Line;
+use crate::outside::{RowOf, Scope};
 
-/// Read access to the part of a buffer that a chunk declared, by index into the
-/// buffer. Anything else in the buffer is out of bounds.
-#[derive(Clone, Copy, Debug)]
+/// Read access to the part of a buffer that a chunk declared, by index into the buffer. Anything
+/// else in the buffer is out of bounds.
+///
+/// In one dimension it is a slice that keeps the buffer's indices: `view[i]` and `view[a..b]` are
+/// the same elements on every split of the task, and cost what they cost of a slice. In more, take
+/// [`row`](Self::row)s, which are such slices, out of the loop along them.
+///
+/// ```
+/// use celerity_kernel::{Item, PartView, kernel};
+/// # use celerity_kernel::{Code, Module};
+///
+/// /// A row of a sparse matrix times a vector. `ends` holds where rows end in `values`.
+/// #[kernel]
+/// fn multiply_row(
+///     item: Item<1>,
+///     (out, ends, columns, values, x): (
+///         &mut f64,
+///         PartView<'_, usize, 1>,
+///         PartView<'_, u32, 1>,
+///         PartView<'_, f64, 1>,
+///         PartView<'_, f64, 1>,
+///     ),
+/// ) {
+///     let mut sum = 0.0;
+///     for at in ends[item[0]]..ends[item[0] + 1] {
+///         sum += values[at] * x[columns[at] as usize];
+///     }
+///     *out = sum;
+/// }
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn main() {}
+/// ```
+#[derive(Debug)]
 pub struct PartView<'a, T, const D: usize> {
-    base: *const T,
-    layout: Layout<D>,
-    /// The first declared box beside the others: one box is the common case,
-    /// and this way its limits stay in registers.
-    first: Bounds<D>,
-    rest: &'a [Bounds<D>],
+    /// The first element of the part.
+    start: *const T,
+    strides: [usize; D],
+    part: Bounds<D>,
+    row: RowOf,
     elements: PhantomData<&'a [T]>,
 }
+
+impl<T, const D: usize> Clone for PartView<'_, T, D> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const D: usize> Copy for PartView<'_, T, D> {}
 
 // SAFETY: the view is a bundle of `&[T]`, spelt as a pointer and limits.
 unsafe impl<T: Sync, const D: usize> Send for PartView<'_, T, D> {}
@@ -26,346 +68,202 @@ unsafe impl<T: Sync, const D: usize> Send for PartView<'_, T, D> {}
 unsafe impl<T: Sync, const D: usize> Sync for PartView<'_, T, D> {}
 
 impl<'a, T, const D: usize> PartView<'a, T, D> {
-    /// The view of the elements in `boxes`, which are disjoint, in memory that
-    /// lies at `base` as `layout` says.
+    /// The view of the elements in `part`, in memory that lies at `base` as
+    /// `layout` says.
     ///
     /// # Safety
-    /// Every element of every box is in the layout, valid to read and not
+    /// Every element of `part` is in the layout, valid to read and not
     /// written during `'a`.
     #[must_use]
     #[inline]
-    pub unsafe fn new(base: *const T, layout: Layout<D>, boxes: &'a [Bounds<D>]) -> Self {
-        let (first, rest) = match boxes.split_first() {
-            Some((first, rest)) => (*first, rest),
-            None if D > 0 => (Bounds::EMPTY, boxes),
-            // Without dimensions there is no empty box.
-            None => panic!("a view of a buffer without dimensions needs its one element"),
+    pub unsafe fn new(base: *const T, layout: Layout<D>, part: Bounds<D>) -> Self {
+        let start = match part.is_empty() {
+            true => NonNull::dangling().as_ptr(),
+            // SAFETY: the part's first element is in the layout.
+            false => unsafe { base.add(layout.position(part.min())) },
         };
-        Self { base, layout, first, rest, elements: PhantomData }
+        // SAFETY: passed on.
+        unsafe { Self::from_parts(start, layout.strides(), (part, RowOf::Nothing)) }
     }
 
-    /// As [`new`](Self::new), for a single box.
+    /// The view of a part, or of a row's part, of which the first element lies at `start`.
     ///
     /// # Safety
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), for elements that have these strides. `start` is no null pointer
+    /// even if there are none.
     #[inline]
-    pub(crate) unsafe fn of_box(base: *const T, layout: Layout<D>, part: Bounds<D>) -> Self {
-        Self { base, layout, first: part, rest: &[], elements: PhantomData }
+    pub(crate) const unsafe fn from_parts(
+        start: *const T,
+        strides: [usize; D],
+        (part, row): (Bounds<D>, RowOf),
+    ) -> Self {
+        Self { start, strides, part, row, elements: PhantomData }
     }
 
-    /// The declared part: disjoint boxes, the first of them possibly empty.
-    #[inline]
-    pub fn boxes(&self) -> impl Iterator<Item = Bounds<D>> + 'a {
-        let rest = self.rest;
-        core::iter::once(self.first).chain(rest.iter().copied())
-    }
-
-    /// The element at `index`, or `None` if it was not declared. O(boxes).
+    /// The declared part.
     #[must_use]
     #[inline]
-    pub fn get(&self, index: [usize; D]) -> Option<&'a T> {
-        // SAFETY: the index was declared.
-        self.is_declared(index).then(|| unsafe { self.at(index) })
+    pub const fn bounds(&self) -> Bounds<D> {
+        self.part
     }
 
-    #[inline]
-    fn is_declared(&self, index: [usize; D]) -> bool {
-        self.first.contains(index) || self.rest.iter().any(|part| part.contains(index))
-    }
-
-    /// The element at `index`.
-    ///
-    /// # Safety
-    /// It was declared.
-    #[inline]
-    unsafe fn at(&self, index: [usize; D]) -> &'a T {
-        // SAFETY: `new`'s contract covers the elements of all boxes.
-        unsafe { &*self.base.add(self.layout.position(index)) }
-    }
-
-    /// The declared elements of one row, along the fastest dimension.
-    ///
-    /// # Panics
-    /// If nothing of the row was declared, or parts with a gap between them.
+    /// The number of elements.
     #[must_use]
     #[inline]
-    #[track_caller]
-    pub fn row(&self, outer: impl OuterIndex<D>) -> &'a [T] {
-        let mut parts =
-            self.boxes().filter(|part| part.contains(outer.with_fastest(part.min()[D - 1])));
-        match (parts.next(), parts.next()) {
-            (Some(part), None) => {
-                self.run(outer.with_fastest(part.min()[D - 1]), part.range()[D - 1])
-            }
-            _ => no_such_row(&outer.with_fastest(0)[..D - 1], &self.first, self.rest),
-        }
-    }
-
-    /// The declared elements along dimension `dim` through `index`, in order: in two
-    /// dimensions `along(0, [0, x])` is column `x`. What `index` has in that
-    /// dimension does not matter. Bounds are checked here, not at each element.
-    ///
-    /// # Panics
-    /// If nothing of them was declared, or parts with a gap between them.
-    #[must_use]
-    #[inline]
-    #[track_caller]
-    pub fn along(&self, dim: usize, index: [usize; D]) -> Line<'a, T> {
-        let start = |part: &Bounds<D>| {
-            let mut start = index;
-            start[dim] = part.min()[dim];
-            start
-        };
-        let mut parts = self.boxes().filter(|part| part.contains(start(part)));
-        match (parts.next(), parts.next()) {
-            (Some(part), None) => Line {
-                // SAFETY: the part's first element along the line is declared.
-                first: unsafe { self.base.add(self.layout.position(start(&part))) },
-                stride: self.layout.strides()[dim],
-                len: part.range()[dim],
-                elements: PhantomData,
-            },
-            _ => no_such_row(&index, &self.first, self.rest),
-        }
-    }
-
-    /// All declared elements, row-major, if they lie side by side.
-    ///
-    /// What lies side by side depends on the allocation, except that it is
-    /// always so for a single box of a one-dimensional buffer. [`row`](Self::row)
-    /// works everywhere.
-    #[must_use]
-    #[inline]
-    pub fn try_as_slice(&self) -> Option<&'a [T]> {
-        let side_by_side = self.rest.is_empty() && self.layout.is_contiguous(&self.first);
-        side_by_side.then(|| self.run(self.first.min(), self.first.volume()))
-    }
-
-    /// As [`try_as_slice`](Self::try_as_slice).
-    ///
-    /// # Panics
-    /// If the declared elements do not lie side by side.
-    #[must_use]
-    #[inline]
-    #[track_caller]
-    pub fn as_slice(&self) -> &'a [T] {
-        match self.try_as_slice() {
-            Some(elements) => elements,
-            None => not_contiguous(&self.first, self.rest),
-        }
-    }
-
-    /// The `len` declared elements from `start`, known to lie side by side.
-    #[inline]
-    fn run(&self, start: [usize; D], len: usize) -> &'a [T] {
-        if len == 0 {
-            return &[];
-        }
-        // SAFETY: the callers pass runs of a declared box.
-        unsafe { core::slice::from_raw_parts(self.base.add(self.layout.position(start)), len) }
-    }
-}
-
-/// Elements along one dimension, see [`PartView::along`]: a slice with gaps.
-#[derive(Clone, Copy, Debug)]
-pub struct Line<'a, T> {
-    first: *const T,
-    stride: usize,
-    len: usize,
-    elements: PhantomData<&'a [T]>,
-}
-
-impl<'a, T> Line<'a, T> {
-    /// How many elements there are.
-    #[must_use]
-    #[inline]
-    pub const fn len(&self) -> usize {
-        self.len
+    pub fn len(&self) -> usize {
+        self.part.volume()
     }
 
     /// Whether there are none.
     #[must_use]
     #[inline]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
+    pub fn is_empty(&self) -> bool {
+        self.part.is_empty()
     }
 
-    /// The `at`-th element, or `None` behind the last.
+    /// The element, or in one dimension the slice, at `index`, or `None` if not all of it was
+    /// declared.
     #[must_use]
     #[inline]
-    pub fn get(&self, at: usize) -> Option<&'a T> {
-        // SAFETY: `PartView::along` has checked that all of them are declared.
-        (at < self.len).then(|| unsafe { &*self.first.add(at * self.stride) })
+    pub fn get<I: ViewIndex<D>>(&self, index: I) -> Option<&'a I::Output<T>> {
+        // SAFETY: all of it was declared.
+        index.is_in(&self.part).then(|| unsafe { self.at(&index) })
+    }
+
+    /// What is at `index`.
+    ///
+    /// # Safety
+    /// All of it was declared.
+    #[inline]
+    unsafe fn at<I: ViewIndex<D>>(&self, index: &I) -> &'a I::Output<T> {
+        let distance = || distance(self.strides, self.part.min(), index.first());
+        // SAFETY: `new`'s contract covers the part, and `start` leads to its first element.
+        unsafe { index.shared(|| self.start.offset(distance())) }
+    }
+
+    /// Where the element at `index` lies, if it was declared; any address otherwise.
+    #[inline]
+    fn address(&self, index: [usize; D]) -> *const T {
+        self.start.wrapping_offset(distance(self.strides, self.part.min(), index))
+    }
+
+    /// The declared elements of one row, along the fastest dimension: a view by index along that
+    /// dimension. It is empty if nothing of the row was declared.
+    #[must_use]
+    #[inline]
+    pub fn row(&self, outer: impl OuterIndex<D>) -> PartView<'a, T, 1> {
+        let part = self.part.row(outer);
+        let start = match part.is_empty() {
+            true => NonNull::dangling().as_ptr(),
+            false => self.address(outer.with_fastest(part.min()[0])),
+        };
+        // SAFETY: `new`'s contract covers the row; its elements lie side by side.
+        unsafe { PartView::from_parts(start, [1], (part, self.row.through(outer.with_fastest(0)))) }
+    }
+
+    /// All rows of the part, in order.
+    #[inline]
+    pub fn rows(&self) -> impl Iterator<Item = PartView<'a, T, 1>> + use<'a, T, D> {
+        let (view, len) = (*self, self.part.range().last().copied().unwrap_or(1));
+        let first = self.part.min().last().copied().unwrap_or(0);
+        let starts = core::iter::successors(
+            (!self.is_empty()).then(|| self.part.min()),
+            move |start| next_row(&view.part, *start),
+        );
+        starts.map(move |start| {
+            let part = Bounds::from_corners([first], [first + len]);
+            // SAFETY: as in `row`.
+            unsafe { PartView::from_parts(view.address(start), [1], (part, view.row.through(start))) }
+        })
+    }
+
+    /// The declared elements along dimension `dim` through `index`, by index along that dimension:
+    /// in two dimensions `along(0, [0, x])` is column `x`. What `index` has in that dimension does
+    /// not matter. It is empty if nothing of it was declared.
+    ///
+    /// # Panics
+    /// If there is no such dimension.
+    #[must_use]
+    #[inline]
+    pub fn along(&self, dim: usize, mut index: [usize; D]) -> Line<'a, T> {
+        let (first, end) = (self.part.min()[dim], self.part.max()[dim]);
+        index[dim] = first;
+        let run = match self.part.contains(index) {
+            true => Bounds::from_corners([first], [end]),
+            false => Bounds::EMPTY,
+        };
+        let stride = if dim + 1 == D { 1 } else { self.strides[dim] };
+        // SAFETY: `new`'s contract covers the run.
+        unsafe { Line::new(self.address(index), stride, run) }
+    }
+
+    /// All elements, row-major, if they lie side by side. Positions in the slice count from the
+    /// first declared element, so they are others on another split.
+    ///
+    /// What lies side by side depends on the allocation, except that it is always so in one
+    /// dimension. [`row`](Self::row) works everywhere.
+    #[must_use]
+    #[inline]
+    pub fn try_as_relative_slice(&self) -> Option<&'a [T]> {
+        let side_by_side = is_contiguous(self.strides, &self.part);
+        // SAFETY: `new`'s contract covers the part, and its elements lie side by side.
+        side_by_side.then(|| unsafe { core::slice::from_raw_parts(self.start, self.len()) })
     }
 }
 
-impl<T> Index<usize> for Line<'_, T> {
-    type Output = T;
-
-    /// # Panics
-    /// If there is no such element.
+impl<'a, T> PartView<'a, T, 1> {
+    /// The indices of all elements.
+    #[must_use]
     #[inline]
-    #[track_caller]
-    fn index(&self, at: usize) -> &T {
-        match self.get(at) {
-            Some(element) => element,
-            None => not_on_line(at, self.len),
-        }
+    pub const fn indices(&self) -> Range<usize> {
+        let ([first], [end]) = (self.part.min(), self.part.max());
+        first..end
+    }
+
+    /// All elements, in order.
+    #[must_use]
+    #[inline]
+    pub fn iter(&self) -> core::slice::Iter<'a, T> {
+        self.as_relative_slice().iter()
+    }
+
+    /// All elements. Positions in the slice count from the first of them, which is
+    /// [`indices`](Self::indices)`.start` in the buffer, so they are others on another split: to
+    /// find an element, index the view.
+    #[must_use]
+    #[inline]
+    pub fn as_relative_slice(&self) -> &'a [T] {
+        // SAFETY: `new`'s contract covers the part; in one dimension elements lie side by side.
+        unsafe { core::slice::from_raw_parts(self.start, self.len()) }
     }
 }
 
-impl<T, const D: usize> Index<[usize; D]> for PartView<'_, T, D> {
-    type Output = T;
+impl<'a, T> IntoIterator for PartView<'a, T, 1> {
+    type Item = &'a T;
+    type IntoIter = core::slice::Iter<'a, T>;
+
+    #[inline]
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T, I: ViewIndex<D>, const D: usize> Index<I> for PartView<'_, T, D> {
+    type Output = I::Output<T>;
 
     /// # Panics
-    /// If the element was not declared.
+    /// If not all that is at the index was declared.
     #[inline]
     #[track_caller]
-    fn index(&self, index: [usize; D]) -> &T {
+    fn index(&self, index: I) -> &I::Output<T> {
         // Not by way of `get`: an address that may be none is chosen, and looked at, each time.
-        if !self.is_declared(index) {
-            not_declared(&index, &self.first, self.rest);
+        if !index.is_in(&self.part) {
+            index.fail((Scope::Declared, self.row), &self.part);
         }
-        // SAFETY: it was declared.
-        unsafe { self.at(index) }
-    }
-}
-
-impl<T> Index<usize> for PartView<'_, T, 1> {
-    type Output = T;
-
-    /// # Panics
-    /// If the element was not declared.
-    #[inline]
-    #[track_caller]
-    fn index(&self, index: usize) -> &T {
-        &self[[index]]
-    }
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn not_declared<const D: usize>(index: &[usize; D], first: &Bounds<D>, rest: &[Bounds<D>]) -> ! {
-    stop_on_device!("an index is outside of what the access declared for this chunk");
-    panic!(
-        "index {index:?} is outside of what the access declared for this chunk: {}",
-        Declared { first, rest }
-    )
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn not_on_line(at: usize, len: usize) -> ! {
-    stop_on_device!("an index is behind the end of a line of elements");
-    panic!("index {at} is behind the end of a line of {len} elements")
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn no_such_row<const D: usize>(outer: &[usize], first: &Bounds<D>, rest: &[Bounds<D>]) -> ! {
-    stop_on_device!("a row is not one run of what the access declared for this chunk");
-    panic!(
-        "row {outer:?} is not one run of what the access declared for this chunk: {}",
-        Declared { first, rest }
-    )
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn not_contiguous<const D: usize>(first: &Bounds<D>, rest: &[Bounds<D>]) -> ! {
-    stop_on_device!("the elements that the access declared do not lie side by side");
-    panic!(
-        "the elements that the access declared for this chunk do not lie side by side, \
-         take them row by row: {}",
-        Declared { first, rest }
-    )
-}
-
-struct Declared<'a, const D: usize> {
-    first: &'a Bounds<D>,
-    rest: &'a [Bounds<D>],
-}
-
-impl<const D: usize> core::fmt::Display for Declared<'_, D> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:?} to {:?}", self.first.min(), self.first.max())?;
-        self.rest.iter().try_for_each(|part| write!(f, ", {:?} to {:?}", part.min(), part.max()))
+        // SAFETY: all of it was declared.
+        unsafe { self.at(&index) }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PARTS: [Bounds<2>; 2] = [Bounds::new([1, 2], [2, 4]), Bounds::new([2, 0], [4, 5])];
-
-    fn view<'a>(elements: &'a [i32; 20], boxes: &'a [Bounds<2>]) -> PartView<'a, i32, 2> {
-        // SAFETY: the layout covers the whole array, all of it borrowed.
-        unsafe {
-            PartView::new(elements.as_ptr(), Layout::row_major(&Bounds::from_range([4, 5])), boxes)
-        }
-    }
-
-    fn elements() -> [i32; 20] {
-        core::array::from_fn(|i| i as i32)
-    }
-
-    #[test]
-    fn exactly_the_boxes_can_be_read() {
-        let elements = elements();
-        let view = view(&elements, &PARTS);
-        for (y, x) in (0..6).flat_map(|y| (0..6).map(move |x| (y, x))) {
-            let declared = PARTS.iter().any(|part| part.contains([y, x]));
-            assert_eq!(view.get([y, x]).copied(), declared.then_some((y * 5 + x) as i32));
-        }
-    }
-
-    #[test]
-    fn rows_and_slices() {
-        let elements = elements();
-        let both = view(&elements, &PARTS);
-        assert_eq!(both.row([1]), [7, 8]);
-        assert_eq!(both.row([3]), [15, 16, 17, 18, 19]);
-        assert_eq!(both.try_as_slice(), None);
-        assert_eq!(view(&elements, &PARTS[1..]).as_slice(), &elements[10..]);
-        assert!(view(&elements, &[]).as_slice().is_empty());
-    }
-
-    #[test]
-    fn columns() {
-        let elements = elements();
-        let below = view(&elements, &PARTS[1..]);
-        let column = below.along(0, [0, 4]);
-        assert_eq!((column[0], column[1], column.len()), (14, 19, 2));
-        assert_eq!(column.get(2), None);
-        assert_eq!(view(&elements, &PARTS[..1]).along(0, [0, 3])[0], 8);
-    }
-
-    #[test]
-    #[should_panic(expected = "index 1 is behind the end of a line of 1 elements")]
-    fn a_line_ends_where_its_part_does() {
-        let _ = view(&elements(), &PARTS[..1]).along(0, [0, 3])[1];
-    }
-
-    #[test]
-    #[should_panic(expected = "is not one run")]
-    fn a_column_in_two_parts_is_no_run() {
-        let _ = view(&elements(), &PARTS).along(0, [0, 3]);
-    }
-
-    #[test]
-    #[should_panic(expected = "index [1, 1] is outside of what the access declared")]
-    fn an_undeclared_element_names_itself() {
-        let _ = view(&elements(), &PARTS)[[1, 1]];
-    }
-
-    #[test]
-    #[should_panic(expected = "row [0] is not one run")]
-    fn an_undeclared_row_names_itself() {
-        let _ = view(&elements(), &PARTS).row([0]);
-    }
-}
+mod tests;

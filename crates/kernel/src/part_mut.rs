@@ -1,18 +1,51 @@
-//! Exclusive access to one declared box of a buffer, by absolute index.
+//! Exclusive access to one declared box of a buffer, by index into the buffer.
 #![allow(unsafe_code)]
 
 use core::marker::PhantomData;
-use core::ops::{Index, IndexMut};
+use core::ops::{Index, IndexMut, Range};
+use core::ptr::NonNull;
 
-use crate::bounds::{Bounds, Layout, OuterIndex};
+use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
+use crate::index::ViewIndex;
+use crate::outside::{RowOf, Scope};
+use crate::part::PartView;
 
 /// Exclusive access to the box of a buffer that is an item's own, by index into
 /// the buffer. Anything else in the buffer is out of bounds.
+///
+/// In one dimension it is a slice that keeps the buffer's indices, as [`PartView`] is; in more,
+/// its [`row_mut`](Self::row_mut)s are.
+///
+/// ```
+/// use celerity_kernel::{Item, PartView, PartViewMut, kernel};
+/// # use celerity_kernel::{Code, Module};
+///
+/// /// Divides the elements of a row by the largest. Launched over an item for each row, with
+/// /// `slice(1)` for both.
+/// #[kernel]
+/// fn scale(
+///     item: Item<2>,
+///     (mut out, u): (PartViewMut<'_, f32, 2>, PartView<'_, f32, 2>),
+/// ) {
+///     let (mut out, u) = (out.row_mut([item[0]]), u.row([item[0]]));
+///     let mut largest = 0.0;
+///     for x in u.indices() {
+///         largest = u[x].max(largest);
+///     }
+///     for x in u.indices() {
+///         out[x] = u[x] / largest;
+///     }
+/// }
+/// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+/// # fn main() {}
+/// ```
 #[derive(Debug)]
 pub struct PartViewMut<'a, T, const D: usize> {
-    base: *mut T,
-    layout: Layout<D>,
+    /// The box's first element.
+    start: *mut T,
+    strides: [usize; D],
     part: Bounds<D>,
+    row: RowOf,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -31,7 +64,13 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[must_use]
     #[inline]
     pub unsafe fn new(base: *mut T, layout: Layout<D>, part: Bounds<D>) -> Self {
-        Self { base, layout, part, elements: PhantomData }
+        let start = match part.is_empty() {
+            true => NonNull::dangling().as_ptr(),
+            // SAFETY: the box's first element is in the layout.
+            false => unsafe { base.add(layout.position(part.min())) },
+        };
+        let row = RowOf::Nothing;
+        Self { start, strides: layout.strides(), part, row, elements: PhantomData }
     }
 
     /// The box that may be written.
@@ -39,6 +78,28 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[inline]
     pub const fn bounds(&self) -> Bounds<D> {
         self.part
+    }
+
+    /// The number of elements.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.part.volume()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.part.is_empty()
+    }
+
+    /// The same elements, to read.
+    #[must_use]
+    #[inline]
+    pub const fn as_view(&self) -> PartView<'_, T, D> {
+        // SAFETY: the box's elements, which stay as they are while this view is borrowed.
+        unsafe { PartView::from_parts(self.start, self.strides, (self.part, self.row)) }
     }
 
     /// A view of a part of this one, which is unusable meanwhile. The part
@@ -51,28 +112,66 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[track_caller]
     pub fn narrowed(&mut self, part: Bounds<D>) -> PartViewMut<'_, T, D> {
         if !self.part.contains_all(&part) {
-            not_inside(&part, &self.part);
+            not_inside(part, self.part);
         }
-        // SAFETY: the elements are this view's, borrowed exclusively.
-        unsafe { PartViewMut::new(self.base, self.layout, part) }
+        let (start, row) = (self.address(part.min(), part.is_empty()), self.row);
+        PartViewMut { start, strides: self.strides, part, row, elements: PhantomData }
     }
 
-    /// The element at `index`, or `None` outside of the box.
-    #[must_use]
+    /// Where the element at `index`, which is in the box, lies; any address if it is that of
+    /// nothing.
     #[inline]
-    pub fn get(&self, index: [usize; D]) -> Option<&T> {
-        // SAFETY: `new`'s contract covers the elements of the box.
-        self.part.contains(index).then(|| unsafe { &*self.base.add(self.layout.position(index)) })
+    fn address(&self, index: [usize; D], is_nothing: bool) -> *mut T {
+        match is_nothing {
+            true => NonNull::dangling().as_ptr(),
+            false => self.start.wrapping_offset(self.distance(index)),
+        }
     }
 
-    /// The element at `index`, or `None` outside of the box.
+    /// How far the element at `index` lies behind the box's first.
+    #[inline]
+    fn distance(&self, index: [usize; D]) -> isize {
+        distance(self.strides, self.part.min(), index)
+    }
+
+    /// The element, or in one dimension the slice, at `index`, or `None` if not all of it is in
+    /// the box.
     #[must_use]
     #[inline]
-    pub fn get_mut(&mut self, index: [usize; D]) -> Option<&mut T> {
-        let inside = self.part.contains(index);
-        // SAFETY: `new`'s contract covers the elements of the box, and the view
-        // is borrowed exclusively.
-        inside.then(|| unsafe { &mut *self.base.add(self.layout.position(index)) })
+    pub fn get<I: ViewIndex<D>>(&self, index: I) -> Option<&I::Output<T>> {
+        // SAFETY: it is in the box.
+        index.is_in(&self.part).then(|| unsafe { self.at(&index) })
+    }
+
+    /// The element, or in one dimension the slice, at `index`, or `None` if not all of it is in
+    /// the box.
+    #[must_use]
+    #[inline]
+    pub fn get_mut<I: ViewIndex<D>>(&mut self, index: I) -> Option<&mut I::Output<T>> {
+        // SAFETY: it is in the box.
+        index.is_in(&self.part).then(|| unsafe { self.at_mut(&index) })
+    }
+
+    /// What is at `index`.
+    ///
+    /// # Safety
+    /// It is in the box.
+    #[inline]
+    unsafe fn at<I: ViewIndex<D>>(&self, index: &I) -> &I::Output<T> {
+        let distance = || self.distance(index.first());
+        // SAFETY: `new`'s contract covers the elements of the box, and `start` leads to its first.
+        unsafe { index.shared(|| self.start.offset(distance())) }
+    }
+
+    /// What is at `index`.
+    ///
+    /// # Safety
+    /// It is in the box.
+    #[inline]
+    unsafe fn at_mut<I: ViewIndex<D>>(&mut self, index: &I) -> &mut I::Output<T> {
+        let distance = || self.distance(index.first());
+        // SAFETY: as in `at`, and the view is borrowed exclusively.
+        unsafe { index.exclusive(|| self.start.offset(distance())) }
     }
 
     /// Overwrites one element.
@@ -81,109 +180,136 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     /// If `index` is outside of the box.
     #[inline]
     #[track_caller]
-    pub fn set(&mut self, index: [usize; D], value: T) {
+    pub fn set(&mut self, index: impl ViewIndex<D, Output<T> = T>, value: T) {
         self[index] = value;
     }
 
-    /// The elements of one row of the box, along the fastest dimension.
-    ///
-    /// # Panics
-    /// If the box has no such row.
+    /// Overwrites all elements.
+    #[inline]
+    pub fn fill(&mut self, value: T)
+    where
+        T: Clone,
+    {
+        self.for_each_row(|row| row.fill(value.clone()));
+    }
+
+    fn for_each_row(&mut self, mut call: impl FnMut(&mut [T])) {
+        let part = self.part;
+        let len = part.range().last().copied().unwrap_or(1);
+        let mut start = (!part.is_empty()).then(|| part.min());
+        while let Some(row) = start {
+            let first = self.address(row, false);
+            // SAFETY: a row of the box, and the view is borrowed exclusively.
+            call(unsafe { core::slice::from_raw_parts_mut(first, len) });
+            start = next_row(&part, row);
+        }
+    }
+
+    /// The elements of one row of the box, along the fastest dimension, to read: a view by index
+    /// along that dimension. It is empty if the box has no such row.
     #[must_use]
     #[inline]
-    #[track_caller]
-    pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> &mut [T] {
-        let start = outer.with_fastest(self.part.min()[D - 1]);
-        if !self.part.contains(start) {
-            not_own(&start, &self.part);
-        }
-        self.run_mut(start, self.part.range()[D - 1])
+    pub fn row(&self, outer: impl OuterIndex<D>) -> PartView<'_, T, 1> {
+        self.as_view().row(outer)
+    }
+
+    /// The elements of one row of the box, along the fastest dimension: a view by index along
+    /// that dimension. It is empty if the box has no such row.
+    #[must_use]
+    #[inline]
+    pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> PartViewMut<'_, T, 1> {
+        let (part, row) = (self.part.row(outer), self.row.through(outer.with_fastest(0)));
+        let start = self.address(outer.with_fastest(part.min()[0]), part.is_empty());
+        PartViewMut { start, strides: [1], part, row, elements: PhantomData }
     }
 
     /// All elements of the box, row-major, if they lie side by side, as those
-    /// of a one-dimensional buffer always do.
+    /// of a one-dimensional buffer always do. Positions in the slice count from the box's first
+    /// element.
     #[must_use]
     #[inline]
-    pub fn try_as_mut_slice(&mut self) -> Option<&mut [T]> {
-        let (part, side_by_side) = (self.part, self.layout.is_contiguous(&self.part));
-        side_by_side.then(|| self.run_mut(part.min(), part.volume()))
-    }
-
-    /// The `len` elements from `start`, known to lie side by side in the box.
-    #[inline]
-    fn run_mut(&mut self, start: [usize; D], len: usize) -> &mut [T] {
-        if len == 0 {
-            return &mut [];
-        }
-        // SAFETY: the callers pass runs of the box, and the view is borrowed
-        // exclusively.
-        unsafe { core::slice::from_raw_parts_mut(self.base.add(self.layout.position(start)), len) }
-    }
-}
-
-impl<T, const D: usize> Index<[usize; D]> for PartViewMut<'_, T, D> {
-    type Output = T;
-
-    /// # Panics
-    /// If `index` is outside of the box.
-    #[inline]
-    #[track_caller]
-    fn index(&self, index: [usize; D]) -> &T {
-        match self.get(index) {
-            Some(element) => element,
-            None => not_own(&index, &self.part),
-        }
-    }
-}
-
-impl<T, const D: usize> IndexMut<[usize; D]> for PartViewMut<'_, T, D> {
-    #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, index: [usize; D]) -> &mut T {
+    pub fn try_as_relative_mut_slice(&mut self) -> Option<&mut [T]> {
         let part = self.part;
-        match self.get_mut(index) {
-            Some(element) => element,
-            None => not_own(&index, &part),
-        }
+        is_contiguous(self.strides, &part).then(|| {
+            let first = self.address(part.min(), part.is_empty());
+            // SAFETY: all of the box, side by side, and the view is borrowed exclusively.
+            unsafe { core::slice::from_raw_parts_mut(first, part.volume()) }
+        })
     }
 }
 
-impl<T> Index<usize> for PartViewMut<'_, T, 1> {
-    type Output = T;
+impl<T> PartViewMut<'_, T, 1> {
+    /// The indices of the elements.
+    #[must_use]
+    #[inline]
+    pub const fn indices(&self) -> Range<usize> {
+        let ([first], [end]) = (self.part.min(), self.part.max());
+        first..end
+    }
+
+    /// All elements. Positions in the slice count from the first of them, which is
+    /// [`indices`](Self::indices)`.start` in the buffer.
+    #[must_use]
+    #[inline]
+    pub fn as_relative_slice(&self) -> &[T] {
+        // SAFETY: the elements of a box of one dimension lie side by side.
+        unsafe { core::slice::from_raw_parts(self.start, self.len()) }
+    }
+
+    /// All elements, to write. Positions in the slice count from the first of them, which is
+    /// [`indices`](Self::indices)`.start` in the buffer.
+    #[must_use]
+    #[inline]
+    pub fn as_relative_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as in `as_relative_slice`, and the view is borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.start, self.len()) }
+    }
+
+    /// All elements, in order.
+    #[inline]
+    pub fn iter(&self) -> core::slice::Iter<'_, T> {
+        self.as_relative_slice().iter()
+    }
+
+    /// All elements, in order, to write.
+    #[inline]
+    pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, T> {
+        self.as_relative_mut_slice().iter_mut()
+    }
+}
+
+impl<T, I: ViewIndex<D>, const D: usize> Index<I> for PartViewMut<'_, T, D> {
+    type Output = I::Output<T>;
 
     /// # Panics
-    /// If `index` is outside of the box.
+    /// If not all that is at the index is in the box.
     #[inline]
     #[track_caller]
-    fn index(&self, index: usize) -> &T {
-        &self[[index]]
+    fn index(&self, index: I) -> &I::Output<T> {
+        if !index.is_in(&self.part) {
+            index.fail((Scope::Own, self.row), &self.part);
+        }
+        // SAFETY: it is in the box.
+        unsafe { self.at(&index) }
     }
 }
 
-impl<T> IndexMut<usize> for PartViewMut<'_, T, 1> {
+impl<T, I: ViewIndex<D>, const D: usize> IndexMut<I> for PartViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
-    fn index_mut(&mut self, index: usize) -> &mut T {
-        &mut self[[index]]
+    fn index_mut(&mut self, index: I) -> &mut I::Output<T> {
+        if !index.is_in(&self.part) {
+            index.fail((Scope::Own, self.row), &self.part);
+        }
+        // SAFETY: it is in the box.
+        unsafe { self.at_mut(&index) }
     }
 }
 
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
 #[track_caller]
-fn not_own<const D: usize>(index: &[usize; D], part: &Bounds<D>) -> ! {
-    stop_on_device!("an index is outside of what this item may write");
-    panic!(
-        "index {index:?} is outside of what this item may write: {:?} to {:?}",
-        part.min(),
-        part.max()
-    )
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn not_inside<const D: usize>(part: &Bounds<D>, whole: &Bounds<D>) -> ! {
+fn not_inside<const D: usize>(part: Bounds<D>, whole: Bounds<D>) -> ! {
     stop_on_device!("a part is not inside of the box that it is taken from");
     panic!(
         "the part {:?} to {:?} is not inside of the box that it is taken from, {:?} to {:?}; if a \
@@ -196,62 +322,4 @@ fn not_inside<const D: usize>(part: &Bounds<D>, whole: &Bounds<D>) -> ! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PART: Bounds<2> = Bounds::new([1, 2], [3, 4]);
-
-    fn view(elements: &mut [i32; 20]) -> PartViewMut<'_, i32, 2> {
-        let layout = Layout::row_major(&Bounds::from_range([4, 5]));
-        // SAFETY: the layout covers the whole array, all of it borrowed.
-        unsafe { PartViewMut::new(elements.as_mut_ptr(), layout, PART) }
-    }
-
-    #[test]
-    fn only_the_box_can_be_written() {
-        let mut elements = [0; 20];
-        let mut view = view(&mut elements);
-        view.row_mut([1]).fill(1);
-        view.set([2, 3], 2);
-        view.narrowed(Bounds::new([2, 2], [3, 3]))[[2, 2]] = 3;
-        assert_eq!(view.get_mut([0, 2]), None);
-        assert_eq!(view.get([1, 4]), None);
-        assert_eq!(view[[2, 2]], 3);
-        assert_eq!(view.try_as_mut_slice(), None);
-        assert_eq!((elements[7], elements[8], elements[12], elements[13]), (1, 1, 3, 2));
-        assert_eq!(elements.iter().sum::<i32>(), 7);
-    }
-
-    #[test]
-    #[should_panic(expected = "index [1, 4] is outside of what this item may write")]
-    fn writing_elsewhere_names_the_index() {
-        view(&mut [0; 20])[[1, 4]] = 1;
-    }
-
-    #[test]
-    fn narrowing_to_nothing_reaches_nothing() {
-        let mut elements = [0; 20];
-        let mut view = view(&mut elements);
-        for (min, max) in [([3, 3], [2, 2]), ([2, 3], [2, 4]), ([usize::MAX; 2], [0; 2])] {
-            let mut nothing = view.narrowed(Bounds::new(min, max));
-            assert_eq!(nothing.bounds(), Bounds::EMPTY);
-            assert_eq!(nothing.try_as_mut_slice(), Some(&mut [][..]));
-            assert_eq!(
-                (nothing.get([2, 3]), nothing.get(min), nothing.get(max)),
-                (None, None, None)
-            );
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "is not inside of the box")]
-    fn a_volume_beyond_64_bits_is_not_nothing() {
-        let _ = view(&mut [0; 20]).narrowed(Bounds::from_range([1 << 32, 1 << 32]));
-    }
-
-    #[test]
-    #[should_panic(expected = "is not inside of the box")]
-    fn narrowing_cannot_widen() {
-        let _ = view(&mut [0; 20]).narrowed(Bounds::new([1, 2], [2, 5]));
-    }
-}
+mod tests;

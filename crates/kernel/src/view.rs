@@ -228,7 +228,7 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<
     #[inline]
     unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
         // SAFETY: the allocation holds the declared box, which is only read.
-        unsafe { PartView::of_box(pointer.address(), block.layout(false), declared(block)) }
+        unsafe { PartView::new(pointer.address(), block.layout(false), declared(block)) }
     }
 
     #[inline]

@@ -1,13 +1,17 @@
-//! Views of a whole buffer: one slice and its shape. No unsafe code.
+//! Views of a whole buffer: one slice and its shape.
+#![allow(unsafe_code)]
 
 use core::ops::{Deref, DerefMut, Index, IndexMut};
 
-use crate::bounds::OuterIndex;
+use crate::bounds::{Bounds, OuterIndex};
+use crate::index::ViewIndex;
+use crate::outside::{RowOf, Scope};
 
 /// Read access to all elements of a buffer, row-major.
 ///
 /// Dereferences to a slice, so a loop over all elements costs no more than a
-/// loop over a slice; an index is checked in every dimension.
+/// loop over a slice. An index is checked once in every dimension, so in one dimension
+/// `view[i]` costs what it costs of a slice.
 ///
 /// ```
 /// use celerity_kernel::WholeView;
@@ -54,23 +58,26 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
         self.elements
     }
 
-    /// The element at `index`, or `None` outside of the buffer.
+    /// The element, or in one dimension the slice, at `index`, or `None` if not all of it is in
+    /// the buffer.
     #[must_use]
     #[inline]
-    pub fn get(&self, index: [usize; D]) -> Option<&'a T> {
-        self.elements.get(linear(index, self.range)?)
+    pub fn get<I: ViewIndex<D>>(&self, index: I) -> Option<&'a I::Output<T>> {
+        // SAFETY: it is in the buffer.
+        index.is_in(&all(self.range)).then(|| unsafe { self.at(&index) })
     }
 
+    /// What is at `index`.
+    ///
+    /// # Safety
+    /// It is in the buffer.
     #[inline]
-    #[track_caller]
-    fn at(&self, index: [usize; D]) -> &'a T {
-        // Not by way of `get`: an address that may be none is chosen, and looked at, each
-        // time. Not by an index into the slice: its check would be a call, which costs
-        // kernels on devices speed, called or not.
-        match self.elements.get(position(index, self.range)) {
-            Some(element) if contains(self.range, index) => element,
-            _ => outside(&index, &self.range),
-        }
+    unsafe fn at<I: ViewIndex<D>>(&self, index: &I) -> &'a I::Output<T> {
+        let position = || position(index.first(), self.range);
+        // SAFETY: there are as many elements as the range says, which `new` has checked. Not by an
+        // index into the slice: another check, which is a call, and costs kernels on devices
+        // speed, called or not.
+        unsafe { index.shared(|| self.elements.as_ptr().add(position())) }
     }
 
     /// The elements of one row, all along the fastest dimension.
@@ -100,27 +107,20 @@ impl<T, const D: usize> Deref for WholeView<'_, T, D> {
     }
 }
 
-impl<T, const D: usize> Index<[usize; D]> for WholeView<'_, T, D> {
-    type Output = T;
+impl<T, I: ViewIndex<D>, const D: usize> Index<I> for WholeView<'_, T, D> {
+    type Output = I::Output<T>;
 
     /// # Panics
-    /// If `index` is outside of the buffer.
+    /// If not all that is at `index` is in the buffer.
     #[inline]
     #[track_caller]
-    fn index(&self, index: [usize; D]) -> &T {
-        self.at(index)
-    }
-}
-
-impl<T> Index<usize> for WholeView<'_, T, 1> {
-    type Output = T;
-
-    /// # Panics
-    /// If `index` is outside of the buffer.
-    #[inline]
-    #[track_caller]
-    fn index(&self, index: usize) -> &T {
-        &self[[index]]
+    fn index(&self, index: I) -> &I::Output<T> {
+        // Not by way of `get`: an address that may be none is chosen, and looked at, each time.
+        if !index.is_in(&all(self.range)) {
+            index.fail(OUTSIDE, &all(self.range));
+        }
+        // SAFETY: it is in the buffer.
+        unsafe { self.at(&index) }
     }
 }
 
@@ -180,7 +180,7 @@ impl<'a, T, const D: usize> WholeViewMut<'a, T, D> {
     /// If `index` is outside of the buffer.
     #[inline]
     #[track_caller]
-    pub fn set(&mut self, index: [usize; D], value: T) {
+    pub fn set(&mut self, index: impl ViewIndex<D, Output<T> = T>, value: T) {
         self[index] = value;
     }
 
@@ -218,58 +218,44 @@ impl<T, const D: usize> DerefMut for WholeViewMut<'_, T, D> {
     }
 }
 
-impl<T, const D: usize> Index<[usize; D]> for WholeViewMut<'_, T, D> {
-    type Output = T;
+impl<T, I: ViewIndex<D>, const D: usize> Index<I> for WholeViewMut<'_, T, D> {
+    type Output = I::Output<T>;
 
     /// # Panics
-    /// If `index` is outside of the buffer.
+    /// If not all that is at `index` is in the buffer.
     #[inline]
     #[track_caller]
-    fn index(&self, index: [usize; D]) -> &T {
-        self.as_view().at(index)
-    }
-}
-
-impl<T, const D: usize> IndexMut<[usize; D]> for WholeViewMut<'_, T, D> {
-    #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, index: [usize; D]) -> &mut T {
-        match self.elements.get_mut(position(index, self.range)) {
-            Some(element) if contains(self.range, index) => element,
-            _ => outside(&index, &self.range),
+    fn index(&self, index: I) -> &I::Output<T> {
+        if !index.is_in(&all(self.range)) {
+            index.fail(OUTSIDE, &all(self.range));
         }
+        // SAFETY: it is in the buffer.
+        unsafe { self.as_view().at(&index) }
     }
 }
 
-impl<T> Index<usize> for WholeViewMut<'_, T, 1> {
-    type Output = T;
-
-    /// # Panics
-    /// If `index` is outside of the buffer.
+impl<T, I: ViewIndex<D>, const D: usize> IndexMut<I> for WholeViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
-    fn index(&self, index: usize) -> &T {
-        &self[[index]]
+    fn index_mut(&mut self, index: I) -> &mut I::Output<T> {
+        if !index.is_in(&all(self.range)) {
+            index.fail(OUTSIDE, &all(self.range));
+        }
+        let position = || position(index.first(), self.range);
+        // SAFETY: it is in the buffer, there are as many elements as the range says, and the view
+        // is borrowed exclusively.
+        unsafe { index.exclusive(|| self.elements.as_mut_ptr().add(position())) }
     }
 }
 
-impl<T> IndexMut<usize> for WholeViewMut<'_, T, 1> {
-    #[inline]
-    #[track_caller]
-    fn index_mut(&mut self, index: usize) -> &mut T {
-        &mut self[[index]]
-    }
+/// All of a buffer. Nothing is in a box with a size of 0, whatever its others, so it may be spelt
+/// as it is.
+#[inline]
+const fn all<const D: usize>(range: [usize; D]) -> Bounds<D> {
+    Bounds::from_corners([0; D], range)
 }
 
-#[inline]
-fn linear<const D: usize>(index: [usize; D], range: [usize; D]) -> Option<usize> {
-    contains(range, index).then(|| position(index, range))
-}
-
-#[inline]
-fn contains<const D: usize>(range: [usize; D], index: [usize; D]) -> bool {
-    (0..D).all(|dim| index[dim] < range[dim])
-}
+const OUTSIDE: (Scope, RowOf) = (Scope::Buffer, RowOf::Nothing);
 
 /// Where an element is, if the range contains it; otherwise any number.
 #[inline]
@@ -285,10 +271,11 @@ fn row_at<const D: usize>(outer: impl OuterIndex<D>, range: [usize; D]) -> core:
     if len == 0 {
         return 0..0;
     }
-    match linear(first, range) {
-        Some(start) => start..start + len,
-        None => outside(&first, &range),
+    if !first.is_in(&all(range)) {
+        first.fail(OUTSIDE, &all(range));
     }
+    let start = position(first, range);
+    start..start + len
 }
 
 /// Never 0, so that an empty buffer has no rows instead of a division by zero.
@@ -299,17 +286,9 @@ fn row_len<const D: usize>(range: [usize; D]) -> usize {
 #[inline]
 fn check_len<const D: usize>(len: usize, range: [usize; D]) {
     assert!(
-        range.iter().product::<usize>() == len,
+        Bounds::from_range(range).volume() == len,
         "a buffer of range {range:?} does not have {len} elements"
     );
-}
-
-#[cfg_attr(target_arch = "nvptx64", inline(always))]
-#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
-#[track_caller]
-fn outside(index: &[usize], range: &[usize]) -> ! {
-    stop_on_device!("an index is outside of the buffer's range");
-    panic!("index {index:?} is outside of the buffer's range {range:?}")
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub fn multiply(
     let [y, x] = item.id();
     let (row, column) = (a.row([y]), b.along(0, [0, x]));
     let mut sum = 0.0;
-    for k in 0..row.len().min(column.len()) {
+    for k in row.indices() {
         sum += row[k] * column[k];
     }
     *out = sum;

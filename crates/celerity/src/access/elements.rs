@@ -108,7 +108,7 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
     #[inline]
     pub unsafe fn part(&self) -> PartView<'_, T, D> {
         // SAFETY: declared elements are in the layout and valid to read.
-        unsafe { PartView::new(self.base, self.layout, &self.boxes) }
+        unsafe { PartView::new(self.base, self.layout, self.single_box()) }
     }
 
     /// The elements of `part`.

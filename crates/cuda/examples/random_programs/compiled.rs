@@ -136,7 +136,7 @@ impl DeviceKernel for Statement {
         let reads = bound.each_ref().map(|words| {
             // SAFETY: the executor has bound the declared elements, which nobody writes
             // if this access does not.
-            unsafe { PartView::new(words.base, words.layout, std::slice::from_ref(&words.part)) }
+            unsafe { PartView::new(words.base, words.layout, words.part) }
         });
         let writes = bound.each_ref().map(|words| {
             // SAFETY: as above; of an access that reads, nobody asks for it.
