@@ -4,7 +4,6 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::ptr::NonNull;
 
 use crate::abi::Scalar;
 use crate::bounds::{Bounds, Layout, distance};
@@ -88,11 +87,8 @@ impl<'a, T: Atomic, const D: usize> AtomicView<'a, T, D> {
     #[must_use]
     #[inline]
     pub unsafe fn new(base: *mut T, layout: Layout<D>, part: Bounds<D>) -> Self {
-        let start = match part.is_empty() {
-            true => NonNull::dangling().as_ptr(),
-            // SAFETY: the box's first element is in the layout.
-            false => unsafe { base.add(layout.position(part.min())) },
-        };
+        // SAFETY: the box's first element, if there is one, is in the layout.
+        let start = unsafe { base.add(layout.beginning(&part)) };
         Self { start, strides: layout.strides(), part, elements: PhantomData }
     }
 

@@ -107,6 +107,17 @@ impl<const D: usize> Bounds<D> {
         }
     }
 
+    /// How far the row's first element lies behind the box's; 0 if it has nothing of the row. O(D).
+    #[inline]
+    pub(crate) fn distance_of_row(
+        &self,
+        strides: [usize; D],
+        outer: impl OuterIndex<D>,
+    ) -> isize {
+        let first = outer.with_fastest(self.min[D - 1]);
+        if self.contains(first) { distance(strides, self.min, first) } else { 0 }
+    }
+
     /// Whether all elements of `other` are elements of this box. O(D).
     #[must_use]
     #[inline]
@@ -155,6 +166,14 @@ impl<const D: usize> Layout<D> {
     #[inline]
     pub fn position(&self, index: [usize; D]) -> usize {
         (0..D).map(|dim| (index[dim] - self.origin[dim]) * self.strides[dim]).sum()
+    }
+
+    /// The position of the first element of `part`, a box in the extent; 0 if there is none. So
+    /// that what lies there has an address, whatever the part: one that is chosen among two would
+    /// be no address of read-only memory for devices.
+    #[inline]
+    pub(crate) fn beginning(&self, part: &Bounds<D>) -> usize {
+        if part.is_empty() { 0 } else { self.position(part.min) }
     }
 
     /// Whether the elements of `part`, a box in the extent, lie side by side.

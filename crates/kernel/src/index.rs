@@ -4,6 +4,7 @@
 //! Indices count from the buffer's first element whatever the chunk, so a kernel means the same
 //! elements by them however its task has been split.
 #![allow(unsafe_code)]
+#![allow(clippy::inline_always, reason = "what fails takes plain numbers, see `outside`")]
 
 use core::ops::{Range, RangeInclusive};
 
@@ -97,7 +98,7 @@ impl<const D: usize> ViewIndex<D> for [usize; D] {
         unsafe { &mut *first() }
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn fail(&self, scope: (Scope, RowOf), part: &Bounds<D>) -> ! {
         no_element(scope, *self, part)
@@ -129,7 +130,7 @@ impl ViewIndex<1> for usize {
         unsafe { &mut *first() }
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn fail(&self, scope: (Scope, RowOf), part: &Bounds<1>) -> ! {
         no_element(scope, [*self], part)
@@ -169,7 +170,7 @@ impl ViewIndex<1> for Range<usize> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn fail(&self, scope: (Scope, RowOf), part: &Bounds<1>) -> ! {
         no_range(scope, (self.start, self.end), false, part)
@@ -201,7 +202,7 @@ impl ViewIndex<1> for RangeInclusive<usize> {
         half_open(self).map_or(&mut [], |range| unsafe { range.exclusive(first) })
     }
 
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn fail(&self, scope: (Scope, RowOf), part: &Bounds<1>) -> ! {
         no_range(scope, (*self.start(), *self.end()), true, part)

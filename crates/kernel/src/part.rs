@@ -4,7 +4,6 @@
 
 use core::marker::PhantomData;
 use core::ops::{Index, Range};
-use core::ptr::NonNull;
 
 use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
 use crate::index::ViewIndex;
@@ -73,24 +72,21 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     ///
     /// # Safety
     /// Every element of `part` is in the layout, valid to read and not
-    /// written during `'a`.
+    /// written during `'a`. `base` is aligned and not null, even if there are none.
     #[must_use]
     #[inline]
     pub unsafe fn new(base: *const T, layout: Layout<D>, part: Bounds<D>) -> Self {
-        let start = match part.is_empty() {
-            true => NonNull::dangling().as_ptr(),
-            // SAFETY: the part's first element is in the layout.
-            false => unsafe { base.add(layout.position(part.min())) },
-        };
-        // SAFETY: passed on.
-        unsafe { Self::from_parts(start, layout.strides(), (part, RowOf::Nothing)) }
+        // SAFETY: the part's first element, if there is one, is in the layout; the rest is passed on.
+        unsafe {
+            let start = base.add(layout.beginning(&part));
+            Self::from_parts(start, layout.strides(), (part, RowOf::Nothing))
+        }
     }
 
     /// The view of a part, or of a row's part, of which the first element lies at `start`.
     ///
     /// # Safety
-    /// As [`new`](Self::new), for elements that have these strides. `start` is no null pointer
-    /// even if there are none.
+    /// As [`new`](Self::new), for elements that have these strides.
     #[inline]
     pub(crate) const unsafe fn from_parts(
         start: *const T,
@@ -153,12 +149,12 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     #[inline]
     pub fn row(&self, outer: impl OuterIndex<D>) -> PartView<'a, T, 1> {
         let part = self.part.row(outer);
-        let start = match part.is_empty() {
-            true => NonNull::dangling().as_ptr(),
-            false => self.address(outer.with_fastest(part.min()[0])),
-        };
+        let distance = self.part.distance_of_row(self.strides, outer);
         // SAFETY: `new`'s contract covers the row; its elements lie side by side.
-        unsafe { PartView::from_parts(start, [1], (part, self.row.through(outer.with_fastest(0)))) }
+        unsafe {
+            let start = self.start.offset(distance);
+             PartView::from_parts(start, [1], (part, self.row.through(outer.with_fastest(0))))
+        }
     }
 
     /// All rows of the part, in order.

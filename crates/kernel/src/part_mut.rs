@@ -3,7 +3,6 @@
 
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut, Range};
-use core::ptr::NonNull;
 
 use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
 use crate::index::ViewIndex;
@@ -60,15 +59,13 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     ///
     /// # Safety
     /// Every element of `part` is in the layout, valid to read and write, and
-    /// nobody else reads or writes it during the view's lifetime.
+    /// nobody else reads or writes it during the view's lifetime. `base` is aligned and not null,
+    /// even if there are none.
     #[must_use]
     #[inline]
     pub unsafe fn new(base: *mut T, layout: Layout<D>, part: Bounds<D>) -> Self {
-        let start = match part.is_empty() {
-            true => NonNull::dangling().as_ptr(),
-            // SAFETY: the box's first element is in the layout.
-            false => unsafe { base.add(layout.position(part.min())) },
-        };
+        // SAFETY: the box's first element, if there is one, is in the layout.
+        let start = unsafe { base.add(layout.beginning(&part)) };
         let row = RowOf::Nothing;
         Self { start, strides: layout.strides(), part, row, elements: PhantomData }
     }
@@ -114,18 +111,10 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
         if !self.part.contains_all(&part) {
             not_inside(part, self.part);
         }
-        let (start, row) = (self.address(part.min(), part.is_empty()), self.row);
-        PartViewMut { start, strides: self.strides, part, row, elements: PhantomData }
-    }
-
-    /// Where the element at `index`, which is in the box, lies; any address if it is that of
-    /// nothing.
-    #[inline]
-    fn address(&self, index: [usize; D], is_nothing: bool) -> *mut T {
-        match is_nothing {
-            true => NonNull::dangling().as_ptr(),
-            false => self.start.wrapping_offset(self.distance(index)),
-        }
+        let distance = if part.is_empty() { 0 } else { self.distance(part.min()) };
+        // SAFETY: the part's first element, if there is one, is in the box.
+        let start = unsafe { self.start.offset(distance) };
+        PartViewMut { start, strides: self.strides, part, row: self.row, elements: PhantomData }
     }
 
     /// How far the element at `index` lies behind the box's first.
@@ -198,9 +187,11 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
         let len = part.range().last().copied().unwrap_or(1);
         let mut start = (!part.is_empty()).then(|| part.min());
         while let Some(row) = start {
-            let first = self.address(row, false);
             // SAFETY: a row of the box, and the view is borrowed exclusively.
-            call(unsafe { core::slice::from_raw_parts_mut(first, len) });
+            call(unsafe {
+                let first = self.start.offset(self.distance(row));
+                core::slice::from_raw_parts_mut(first, len)
+            });
             start = next_row(&part, row);
         }
     }
@@ -219,7 +210,9 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[inline]
     pub fn row_mut(&mut self, outer: impl OuterIndex<D>) -> PartViewMut<'_, T, 1> {
         let (part, row) = (self.part.row(outer), self.row.through(outer.with_fastest(0)));
-        let start = self.address(outer.with_fastest(part.min()[0]), part.is_empty());
+        let distance = self.part.distance_of_row(self.strides, outer);
+        // SAFETY: the row's first element, if there is one, is in the box.
+        let start = unsafe { self.start.offset(distance) };
         PartViewMut { start, strides: [1], part, row, elements: PhantomData }
     }
 
@@ -231,9 +224,8 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     pub fn try_as_relative_mut_slice(&mut self) -> Option<&mut [T]> {
         let part = self.part;
         is_contiguous(self.strides, &part).then(|| {
-            let first = self.address(part.min(), part.is_empty());
             // SAFETY: all of the box, side by side, and the view is borrowed exclusively.
-            unsafe { core::slice::from_raw_parts_mut(first, part.volume()) }
+            unsafe { core::slice::from_raw_parts_mut(self.start, part.volume()) }
         })
     }
 }
