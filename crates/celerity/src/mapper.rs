@@ -9,7 +9,7 @@ use celerity_kernel::{Bounds, Reach};
 use celerity_regions::{Box3, Chunk, Region, Subrange};
 use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
 
-use crate::range::{bounds, subrange, to_box};
+use crate::range::{bounds, subrange, to_bounds, to_box};
 
 /// See [`one_to_one`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,8 +269,9 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
 }
 
 impl<const N: usize> ItemMapper<N, N> for Slice {
+    #[inline]
     fn part(&self, part: Subrange<N>, _global: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
-        let own = bounds::<N>(&to_box(part));
+        let own = to_bounds(part);
         let (mut min, mut max) = (own.min(), own.max());
         (min[self.dim], max[self.dim]) = (0, buffer[self.dim]);
         Bounds::new(min, max)
@@ -278,8 +279,9 @@ impl<const N: usize> ItemMapper<N, N> for Slice {
 }
 
 impl<const K: usize, const D: usize> ItemMapper<K, D> for DisjointMapper<K, D> {
+    #[inline]
     fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        bounds(&to_box((self.0.function)(Chunk::new(part, global), buffer)))
+        to_bounds((self.0.function)(Chunk::new(part, global), buffer))
     }
 }
 

@@ -63,6 +63,16 @@ pub(crate) fn bounds<const D: usize>(part: &Box3) -> Bounds<D> {
     )
 }
 
+/// The subrange as a box, as [`to_box`] makes one of it: for kernels, which ask for the part of
+/// each item.
+#[inline]
+pub(crate) fn to_bounds<const D: usize>(part: Subrange<D>) -> Bounds<D> {
+    let Subrange { offset, range } = part;
+    let max = std::array::from_fn(|dim| offset[dim].saturating_add(range[dim]));
+    let min = std::array::from_fn(|dim| offset[dim].min(max[dim] - range[dim].min(1)));
+    Bounds::new(min, max)
+}
+
 /// The subrange of the same elements.
 pub(crate) fn subrange<const D: usize>(bounds: &Bounds<D>) -> Subrange<D> {
     Subrange { offset: bounds.min(), range: bounds.range() }
@@ -76,7 +86,11 @@ mod tests {
 
     #[test]
     fn a_part_that_does_not_fit_is_never_empty() {
-        let to_box = |offset, range| to_box(Subrange { offset: [offset], range: [range] });
+        let to_box = |offset, range| {
+            let part = Subrange { offset: [offset], range: [range] };
+            assert_eq!(to_bounds(part), bounds(&to_box(part)), "{part:?}");
+            to_box(part)
+        };
         let end = |min| Box3::new([min, 0, 0], [u64::MAX, 1, 1]);
         assert_eq!(to_box(MAX, 5), end(u64::MAX - 1));
         assert_eq!(to_box(MAX, MAX), end(u64::MAX - 1));
@@ -90,6 +104,7 @@ mod tests {
     fn a_part_without_elements_is_empty_wherever_it_is() {
         let part = Subrange { offset: [MAX, 3], range: [5, 0] };
         assert_eq!(to_box(part), Box3::EMPTY);
+        assert_eq!(to_bounds(part), Bounds::EMPTY);
     }
 
     #[test]

@@ -115,9 +115,7 @@ impl<'a, T: Atomic, const D: usize> AtomicView<'a, T, D> {
     #[inline]
     #[track_caller]
     pub fn at(&self, index: impl ViewIndex<D, Output<T> = T>) -> AtomicRef<'a, T> {
-        if !index.is_in(&self.part) {
-            index.fail((Scope::Updated, RowOf::Nothing), &self.part);
-        }
+        index.check((Scope::Updated, RowOf::Nothing), &self.part);
         // SAFETY: it is in the box.
         unsafe { self.element(index.first()) }
     }

@@ -9,7 +9,7 @@
 use core::ops::{Range, RangeInclusive};
 
 use crate::bounds::Bounds;
-use crate::outside::{RowOf, Scope, no_element, no_range};
+use crate::outside::{RowOf, Scope, check_element, no_range};
 
 /// What a view of a buffer with `D` dimensions can be indexed by: `[usize; D]`, and in one
 /// dimension a plain `usize`, `a..b` and `a..=b`; sealed.
@@ -67,10 +67,10 @@ pub trait ViewIndex<const D: usize>: Clone + sealed::Sealed {
     #[doc(hidden)]
     unsafe fn exclusive<'a, T>(&self, first: impl FnOnce() -> *mut T) -> &'a mut Self::Output<T>;
 
-    /// Panics: it is not all in `part`, which is all there is of the row.
+    /// Panics unless all of it is in `part`, which is all there is of the row.
     #[doc(hidden)]
     #[track_caller]
-    fn fail(&self, scope: (Scope, RowOf), part: &Bounds<D>) -> !;
+    fn check(&self, scope: (Scope, RowOf), part: &Bounds<D>);
 }
 
 impl<const D: usize> ViewIndex<D> for [usize; D] {
@@ -100,8 +100,8 @@ impl<const D: usize> ViewIndex<D> for [usize; D] {
 
     #[inline(always)]
     #[track_caller]
-    fn fail(&self, scope: (Scope, RowOf), part: &Bounds<D>) -> ! {
-        no_element(scope, *self, part)
+    fn check(&self, scope: (Scope, RowOf), part: &Bounds<D>) {
+        check_element(scope, *self, part);
     }
 }
 
@@ -132,8 +132,8 @@ impl ViewIndex<1> for usize {
 
     #[inline(always)]
     #[track_caller]
-    fn fail(&self, scope: (Scope, RowOf), part: &Bounds<1>) -> ! {
-        no_element(scope, [*self], part)
+    fn check(&self, scope: (Scope, RowOf), part: &Bounds<1>) {
+        check_element(scope, [*self], part);
     }
 }
 
@@ -172,8 +172,10 @@ impl ViewIndex<1> for Range<usize> {
 
     #[inline(always)]
     #[track_caller]
-    fn fail(&self, scope: (Scope, RowOf), part: &Bounds<1>) -> ! {
-        no_range(scope, (self.start, self.end), false, part)
+    fn check(&self, scope: (Scope, RowOf), part: &Bounds<1>) {
+        if !self.is_in(part) {
+            no_range(scope, (self.start, self.end), false, part);
+        }
     }
 }
 
@@ -204,8 +206,10 @@ impl ViewIndex<1> for RangeInclusive<usize> {
 
     #[inline(always)]
     #[track_caller]
-    fn fail(&self, scope: (Scope, RowOf), part: &Bounds<1>) -> ! {
-        no_range(scope, (*self.start(), *self.end()), true, part)
+    fn check(&self, scope: (Scope, RowOf), part: &Bounds<1>) {
+        if !self.is_in(part) {
+            no_range(scope, (*self.start(), *self.end()), true, part);
+        }
     }
 }
 

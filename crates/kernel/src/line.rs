@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::ops::{Index, Range};
 
 use crate::bounds::Bounds;
-use crate::outside::{RowOf, Scope, no_element};
+use crate::outside::{RowOf, Scope, check_element};
 
 /// The declared elements along one dimension, by index along that dimension; see
 /// [`PartView::along`](crate::PartView::along).
@@ -98,9 +98,7 @@ impl<T> Index<usize> for Line<'_, T> {
     #[inline]
     #[track_caller]
     fn index(&self, at: usize) -> &T {
-        if !self.part.contains([at]) {
-            no_element((Scope::Line, RowOf::Nothing), [at], &self.part);
-        }
+        check_element((Scope::Line, RowOf::Nothing), [at], &self.part);
         // SAFETY: it was declared.
         unsafe { self.element(at) }
     }

@@ -4,6 +4,8 @@
 //! never called, would live in memory: each item would copy it there, and each index read its
 //! limits from it. A sparse matrix times a vector took four times as long so.
 
+#![allow(clippy::inline_always, reason = "what is called in the end takes plain numbers")]
+
 use crate::bounds::Bounds;
 
 /// What an index has to be inside of.
@@ -84,30 +86,53 @@ impl RowOf {
     }
 }
 
-/// Panics: there is no element at `index` in `part`, which is all there is of `row`.
+/// Panics unless there is an element at `index` in `part`, which is all there is of `row`.
+///
+/// On hosts by two comparisons a dimension, where one would do, since what lies below the part
+/// wraps around to more than any size. But of two, which are told apart by what they are called,
+/// the compiler sees in a loop over indices how often they hold, and takes several elements at
+/// once, as it does of a slice.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "what is called in the end takes plain numbers")]
 #[track_caller]
-pub(crate) fn no_element<const D: usize>(
+pub(crate) fn check_element<const D: usize>(
+    scope: (Scope, RowOf),
+    index: [usize; D],
+    part: &Bounds<D>,
+) {
+    #[cfg(target_arch = "nvptx64")]
+    if !part.contains(index) {
+        crate::device::stop(scope.0.message());
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    for dim in 0..D {
+        if index[dim] < part.min()[dim] {
+            no_element(scope, index, part, 2 * dim);
+        }
+        if index[dim] >= part.max()[dim] {
+            no_element(scope, index, part, 2 * dim + 1);
+        }
+    }
+}
+
+/// Panics: there is no element at `index`, since the `nth` comparison says so.
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline(always)]
+#[track_caller]
+fn no_element<const D: usize>(
     (scope, row): (Scope, RowOf),
     index: [usize; D],
     part: &Bounds<D>,
+    nth: usize,
 ) -> ! {
-    #[cfg(target_arch = "nvptx64")]
-    crate::device::stop(scope.message());
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let ([z, y, x], dims) = row.widen(index, 0);
-        let ([z0, y0, x0], _) = row.widen(part.min(), 0);
-        let ([z1, y1, x1], _) = row.widen(part.max(), 1);
-        host::no_element(scope, dims, (z, y), (x, z0), (y0, x0), (z1, y1), x1)
-    }
+    let ([z, y, x], dims) = row.widen(index, 0);
+    let ([z0, y0, x0], _) = row.widen(part.min(), 0);
+    let ([z1, y1, x1], _) = row.widen(part.max(), 1);
+    host::no_element(scope, dims, (z, y), (x, z0), (y0, x0), (z1, y1), (x1, nth))
 }
 
 /// Panics: not all of the range that begins and ends at `ends` is in `part`, which is all there
 /// is of `row`.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "what is called in the end takes plain numbers")]
 #[track_caller]
 pub(crate) fn no_range(
     (scope, row): (Scope, RowOf),
@@ -144,7 +169,7 @@ mod host {
         (x, z0): (usize, usize),
         (y0, x0): (usize, usize),
         (z1, y1): (usize, usize),
-        x1: usize,
+        (x1, _nth): (usize, usize),
     ) -> ! {
         let (index, min, max) = ([z, y, x], [z0, y0, x0], [z1, y1, x1]);
         let there = part(scope, &min[..dims], &max[..dims]);

@@ -253,9 +253,7 @@ impl<T, I: ViewIndex<D>, const D: usize> Index<I> for PartView<'_, T, D> {
     #[track_caller]
     fn index(&self, index: I) -> &I::Output<T> {
         // Not by way of `get`: an address that may be none is chosen, and looked at, each time.
-        if !index.is_in(&self.part) {
-            index.fail((Scope::Declared, self.row), &self.part);
-        }
+        index.check((Scope::Declared, self.row), &self.part);
         // SAFETY: all of it was declared.
         unsafe { self.at(&index) }
     }

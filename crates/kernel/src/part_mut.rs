@@ -278,9 +278,7 @@ impl<T, I: ViewIndex<D>, const D: usize> Index<I> for PartViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index(&self, index: I) -> &I::Output<T> {
-        if !index.is_in(&self.part) {
-            index.fail((Scope::Own, self.row), &self.part);
-        }
+        index.check((Scope::Own, self.row), &self.part);
         // SAFETY: it is in the box.
         unsafe { self.at(&index) }
     }
@@ -290,9 +288,7 @@ impl<T, I: ViewIndex<D>, const D: usize> IndexMut<I> for PartViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index_mut(&mut self, index: I) -> &mut I::Output<T> {
-        if !index.is_in(&self.part) {
-            index.fail((Scope::Own, self.row), &self.part);
-        }
+        index.check((Scope::Own, self.row), &self.part);
         // SAFETY: it is in the box.
         unsafe { self.at_mut(&index) }
     }

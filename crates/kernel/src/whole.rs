@@ -116,9 +116,7 @@ impl<T, I: ViewIndex<D>, const D: usize> Index<I> for WholeView<'_, T, D> {
     #[track_caller]
     fn index(&self, index: I) -> &I::Output<T> {
         // Not by way of `get`: an address that may be none is chosen, and looked at, each time.
-        if !index.is_in(&all(self.range)) {
-            index.fail(OUTSIDE, &all(self.range));
-        }
+        index.check(OUTSIDE, &all(self.range));
         // SAFETY: it is in the buffer.
         unsafe { self.at(&index) }
     }
@@ -226,9 +224,7 @@ impl<T, I: ViewIndex<D>, const D: usize> Index<I> for WholeViewMut<'_, T, D> {
     #[inline]
     #[track_caller]
     fn index(&self, index: I) -> &I::Output<T> {
-        if !index.is_in(&all(self.range)) {
-            index.fail(OUTSIDE, &all(self.range));
-        }
+        index.check(OUTSIDE, &all(self.range));
         // SAFETY: it is in the buffer.
         unsafe { self.as_view().at(&index) }
     }
@@ -238,9 +234,7 @@ impl<T, I: ViewIndex<D>, const D: usize> IndexMut<I> for WholeViewMut<'_, T, D> 
     #[inline]
     #[track_caller]
     fn index_mut(&mut self, index: I) -> &mut I::Output<T> {
-        if !index.is_in(&all(self.range)) {
-            index.fail(OUTSIDE, &all(self.range));
-        }
+        index.check(OUTSIDE, &all(self.range));
         let position = || position(index.first(), self.range);
         // SAFETY: it is in the buffer, there are as many elements as the range says, and the view
         // is borrowed exclusively.
@@ -271,9 +265,7 @@ fn row_at<const D: usize>(outer: impl OuterIndex<D>, range: [usize; D]) -> core:
     if len == 0 {
         return 0..0;
     }
-    if !first.is_in(&all(range)) {
-        first.fail(OUTSIDE, &all(range));
-    }
+    first.check(OUTSIDE, &all(range));
     let start = position(first, range);
     start..start + len
 }

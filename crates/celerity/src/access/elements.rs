@@ -8,7 +8,7 @@ use celerity_kernel::{
     Atomic, AtomicView, Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, Reach, WholeView,
     WholeViewMut,
 };
-use celerity_regions::Region;
+use celerity_regions::Box3;
 
 use crate::buffer::Element;
 use crate::range::bounds;
@@ -22,8 +22,9 @@ pub struct Elements<'m, T, const D: usize> {
     base: *mut T,
     layout: Layout<D>,
     extent: Bounds<D>,
-    /// What was declared: disjoint boxes inside of the extent.
-    boxes: Vec<Bounds<D>>,
+    /// What was declared, inside of the extent, unless that is no box, as surroundings along axes
+    /// are none.
+    part: Option<Bounds<D>>,
     memory: PhantomData<&'m mut [T]>,
 }
 
@@ -47,19 +48,15 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
             base: memory.base.cast(),
             layout: Layout::row_major(&extent),
             extent,
-            boxes: declared(memory.region),
+            part: single_box(memory.region.boxes()),
             memory: PhantomData,
         }
     }
 
     pub(crate) fn check_declared(&self, part: &Bounds<D>) {
-        assert!(
-            part.is_empty() || self.boxes.iter().any(|declared| declared.contains_all(part)),
-            "a part of the chunk maps to {:?} to {:?}, which is not inside of what the range \
-             mapper said for the whole chunk: r(A ∪ B) = r(A) ∪ r(B) must hold",
-            part.min(),
-            part.max(),
-        );
+        if !self.single_box().contains_all(part) {
+            not_declared(part.min(), part.max());
+        }
     }
 
     /// The `len` elements from `start` along the fastest dimension.
@@ -101,12 +98,12 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
         unsafe { NeighborhoodRow::new(self.base, &self.layout, reach, range, start, len) }
     }
 
-    /// Everything that was declared.
+    /// Everything that was declared, one box.
     ///
     /// # Safety
     /// Nobody writes it while the result lives.
     #[inline]
-    pub unsafe fn part(&self) -> PartView<'_, T, D> {
+    pub unsafe fn part(&self) -> PartView<'m, T, D> {
         // SAFETY: declared elements are in the layout and valid to read.
         unsafe { PartView::new(self.base, self.layout, self.single_box()) }
     }
@@ -132,7 +129,7 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
     /// It was declared for writing, and is touched through results of this alone while
     /// one lives.
     #[inline]
-    pub unsafe fn shared(&self) -> AtomicView<'_, T, D>
+    pub unsafe fn shared(&self) -> AtomicView<'m, T, D>
     where
         T: Atomic,
     {
@@ -144,7 +141,7 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
     ///
     /// # Safety
     /// Nobody writes them while the result lives.
-    pub unsafe fn whole(&self, range: [usize; D]) -> WholeView<'_, T, D> {
+    pub unsafe fn whole(&self, range: [usize; D]) -> WholeView<'m, T, D> {
         match self.check_whole(range) {
             0 => WholeView::new(&[], range),
             // SAFETY: all elements of the allocation were declared.
@@ -166,26 +163,36 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
         WholeViewMut::new(elements, range)
     }
 
-    /// The declared box, or an empty one; several are the bounding box's job.
+    /// The declared box, or an empty one: what a subrange is.
+    #[inline]
     pub fn single_box(&self) -> Bounds<D> {
-        match self.boxes.as_slice() {
-            [] => Bounds::EMPTY,
-            [only] => *only,
-            several => unreachable!("a subrange is one box, not {several:?}"),
-        }
+        self.part.unwrap_or_else(|| unreachable!("a subrange is one box"))
     }
 
     /// The volume of a whole buffer, after a check that all of it is here.
     fn check_whole(&self, range: [usize; D]) -> usize {
         let whole = Bounds::from_range(range);
-        let complete = whole.is_empty() || (self.extent == whole && self.boxes == [whole]);
+        let complete = whole.is_empty() || (self.extent == whole && self.part == Some(whole));
         assert!(complete, "the executor bound a part of a buffer that was accessed as a whole");
         whole.volume()
     }
 }
 
-fn declared<const D: usize>(region: &Region) -> Vec<Bounds<D>> {
-    region.boxes().iter().map(bounds).collect()
+fn single_box<const D: usize>(boxes: &[Box3]) -> Option<Bounds<D>> {
+    match boxes {
+        [] => Some(Bounds::EMPTY),
+        [only] => Some(bounds(only)),
+        _ => None,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn not_declared<const D: usize>(min: [usize; D], max: [usize; D]) -> ! {
+    panic!(
+        "a part of the chunk maps to {min:?} to {max:?}, which is not inside of what the range \
+         mapper said for the whole chunk: r(A ∪ B) = r(A) ∪ r(B) must hold"
+    )
 }
 
 /// Calls `visit` with the first index and the length of every row of `part`, in

@@ -9,7 +9,8 @@ use celerity_kernel::Row;
 use super::Lowering;
 use crate::error::Result;
 
-/// The rest of a [`KernelAccess`] all items of which share one view, which is the cursor.
+/// The rest of a [`KernelAccess`] all items of which share one view, to which the cursor leads: by
+/// address, since to hand it from row to row costs more than what is done with it in a short one.
 macro_rules! shared_view {
     ($k:ident) => {
         #[inline]
@@ -18,12 +19,12 @@ macro_rules! shared_view {
             _start: usize,
             _segment: &Row<$k>,
         ) -> Self::Cursor<'a> {
-            *cursor
+            cursor
         }
 
         #[inline]
         fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-            cursor
+            *cursor
         }
 
         #[inline]
@@ -32,7 +33,7 @@ macro_rules! shared_view {
             _row: &Row<$k>,
             _i: usize,
         ) -> Self::ItemView<'a> {
-            *cursor
+            **cursor
         }
     };
 }

@@ -16,8 +16,8 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
     type ItemView<'a> = WholeView<'a, T, D>;
     type RowView<'a> = WholeView<'a, T, D>;
     type Plan = [usize; D];
-    type Bound<'m> = (Elements<'m, T, D>, [usize; D]);
-    type Cursor<'r> = WholeView<'r, T, D>;
+    type Bound<'m> = WholeView<'m, T, D>;
+    type Cursor<'r> = &'r WholeView<'r, T, D>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
         let range = self.buffer.range();
@@ -26,14 +26,13 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
     }
 
     unsafe fn bind<'m>(range: &'m [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
-        // SAFETY: passed on.
-        (unsafe { Elements::new(memory) }, *range)
+        // SAFETY: passed on; a task that writes a buffer has no other access to it.
+        unsafe { Elements::new(memory).whole(*range) }
     }
 
     #[inline]
-    unsafe fn row<'r>((elements, range): &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
-        // SAFETY: a task that writes a buffer has no other access to it.
-        unsafe { elements.whole(*range) }
+    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+        bound
     }
 
     shared_view!(K);
@@ -46,22 +45,21 @@ macro_rules! read_part {
             type ItemView<'a> = PartView<'a, T, $d>;
             type RowView<'a> = PartView<'a, T, $d>;
             type Plan = ();
-            type Bound<'m> = Elements<'m, T, $d>;
-            type Cursor<'r> = PartView<'r, T, $d>;
+            type Bound<'m> = PartView<'m, T, $d>;
+            type Cursor<'r> = &'r PartView<'r, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
                 self.lower_to::<$k>(lowering)
             }
 
             unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
-                // SAFETY: passed on.
-                unsafe { Elements::new(memory) }
+                // SAFETY: passed on; a task that writes a buffer has no other access to it.
+                unsafe { Elements::new(memory).part() }
             }
 
             #[inline]
             unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<$k>) -> Self::Cursor<'r> {
-                // SAFETY: a task that writes a buffer has no other access to it.
-                unsafe { bound.part() }
+                bound
             }
 
             shared_view!($k);
@@ -91,11 +89,26 @@ pub struct OwnParts<'m, T, M, const D: usize> {
     elements: Elements<'m, T, D>,
 }
 
-/// The part of a row, from which the parts of its items are cut.
+/// A row, whose items each have a part of their own.
 #[doc(hidden)]
-pub struct OwnPart<'r, T, M, const D: usize> {
+pub struct OwnRow<'r, T, M, const K: usize, const D: usize> {
     plan: &'r OwnPartPlan<M, D>,
-    view: PartViewMut<'r, T, D>,
+    elements: &'r Elements<'r, T, D>,
+    row: Row<K>,
+}
+
+impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow<'r, T, M, K, D> {
+    /// What belongs to `len` of the row's items, from `start` on.
+    ///
+    /// # Safety
+    /// No other part of these items is there while the result is.
+    #[inline]
+    unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
+        let part = self.plan.part(start, len, self.row.range());
+        // SAFETY: live rows share no items, nor do parts of this one, the mapper promises that
+        // then their parts share no elements, and the task has no other access to the buffer.
+        unsafe { self.elements.part_mut(part) }
+    }
 }
 
 impl<M, const D: usize> OwnPartPlan<M, D> {
@@ -122,7 +135,7 @@ macro_rules! write_part {
             type RowView<'a> = PartViewMut<'a, T, $d>;
             type Plan = OwnPartPlan<$mapper, $d>;
             type Bound<'m> = OwnParts<'m, T, $mapper, $d>;
-            type Cursor<'r> = OwnPart<'r, T, $mapper, $d>;
+            type Cursor<'r> = OwnRow<'r, T, $mapper, $k, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
                 let (mapper, range) = (self.mapper.clone(), self.buffer.range());
@@ -139,12 +152,7 @@ macro_rules! write_part {
 
             #[inline]
             unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<$k>) -> Self::Cursor<'r> {
-                let part = bound.plan.part(row.start(), row.len(), row.range());
-                // SAFETY: live rows share no items, the mapper promises that then
-                // their parts share no elements, and the task has no other access
-                // to the buffer.
-                let view = unsafe { bound.elements.part_mut(part) };
-                OwnPart { plan: bound.plan, view }
+                OwnRow { plan: bound.plan, elements: &bound.elements, row: *row }
             }
 
             #[inline]
@@ -153,13 +161,14 @@ macro_rules! write_part {
                 _start: usize,
                 segment: &Row<$k>,
             ) -> Self::Cursor<'a> {
-                let part = cursor.plan.part(segment.start(), segment.len(), segment.range());
-                OwnPart { plan: cursor.plan, view: cursor.view.narrowed(part) }
+                OwnRow { row: *segment, ..*cursor }
             }
 
             #[inline]
             fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-                cursor.view
+                let (start, len) = (cursor.row.start(), cursor.row.len());
+                // SAFETY: the cursor, which alone has these items, ends here.
+                unsafe { cursor.part_mut(start, len) }
             }
 
             #[inline]
@@ -168,7 +177,8 @@ macro_rules! write_part {
                 row: &Row<$k>,
                 i: usize,
             ) -> Self::ItemView<'a> {
-                cursor.view.narrowed(cursor.plan.part(row.id(i), 1, row.range()))
+                // SAFETY: the cursor, which alone has the item, is borrowed as long.
+                unsafe { cursor.part_mut(row.id(i), 1) }
             }
         }
     };

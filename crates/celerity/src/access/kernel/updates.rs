@@ -18,23 +18,22 @@ where
     type ItemView<'a> = AtomicView<'a, T, D>;
     type RowView<'a> = AtomicView<'a, T, D>;
     type Plan = ();
-    type Bound<'m> = Elements<'m, T, D>;
-    type Cursor<'r> = AtomicView<'r, T, D>;
+    type Bound<'m> = AtomicView<'m, T, D>;
+    type Cursor<'r> = &'r AtomicView<'r, T, D>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
         self.lower_to::<K>(lowering)
     }
 
-    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Elements<'m, T, D> {
-        // SAFETY: passed on.
-        unsafe { Elements::new(memory) }
+    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+        // SAFETY: passed on; all cursors of the access are such views of single steps, and the
+        // task has no other access to the buffer.
+        unsafe { Elements::new(memory).shared() }
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Elements<'_, T, D>, _row: &Row<K>) -> Self::Cursor<'r> {
-        // SAFETY: all cursors of the access lead to views of single steps, and the task
-        // has no other access to the buffer.
-        unsafe { bound.shared() }
+    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+        bound
     }
 
     shared_view!(K);
