@@ -82,8 +82,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
             let actual = data.len();
             return Err(Error::HostDataLength { range: range.to_vec(), expected, actual });
         }
-        let data: Arc<dyn HostData> = Arc::new(Contents(data));
-        let id = frontend.create_buffer(description::<T, D>(range, true), Some(data));
+        let (new, data) = (description::<T, D>(range, true), HostData::new(data));
+        let id = frontend.create_buffer(new, Some(data));
         Ok(Self::from_id(frontend, id, range))
     }
 
@@ -156,15 +156,6 @@ impl Drop for Handle {
         if let Some(frontend) = self.frontend.upgrade() {
             frontend.drop_buffer(self.id);
         }
-    }
-}
-
-/// A buffer's initial contents, handed over by the user.
-struct Contents<T>(Vec<T>);
-
-impl<T: Element> HostData for Contents<T> {
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
     }
 }
 

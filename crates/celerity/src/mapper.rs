@@ -272,9 +272,11 @@ impl<const N: usize> ItemMapper<N, N> for Slice {
     #[inline]
     fn part(&self, part: Subrange<N>, _global: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
         let own = to_bounds(part);
-        let (mut min, mut max) = (own.min(), own.max());
-        (min[self.dim], max[self.dim]) = (0, buffer[self.dim]);
-        Bounds::new(min, max)
+        // Not by an index, for which both corners would go through memory for every item.
+        let corner = |own: [usize; N], all: [usize; N]| {
+            std::array::from_fn(|dim| if dim == self.dim { all[dim] } else { own[dim] })
+        };
+        Bounds::new(corner(own.min(), [0; N]), corner(own.max(), buffer))
     }
 }
 

@@ -87,11 +87,11 @@ impl Allocation {
 }
 
 impl Instructions {
-    /// Adds the allocation in `M0` that stands for a user's data.
+    /// Adds the allocation that stands for a user's data.
     pub(crate) fn provide(&mut self, id: AllocationId, buffer: BufferId, extent: Box3) {
         let ledger = Ledger::new(extent, Version::Initial, None);
         let allocation = Allocation {
-            memory: MemoryId::USER,
+            memory: self.device_memory.of_initial_contents(),
             buffer,
             made_by: None,
             bytes: 0,

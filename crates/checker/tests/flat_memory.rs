@@ -86,7 +86,8 @@ fn remembered(steps: usize) -> Vec<usize> {
             host_initialized: true,
         });
         node.commands.register_buffer(&buffer);
-        node.checker.create_buffer(&buffer, node.instructions.register_buffer(&buffer));
+        let user_data = node.instructions.register_buffer(&buffer);
+        node.checker.create_buffer(&buffer, user_data.map(|placed| placed.allocation));
         buffer.id
     });
     let mut stream = Vec::new();

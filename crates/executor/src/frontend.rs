@@ -110,9 +110,11 @@ impl NodeFrontend {
     ///
     /// # Panics
     /// If `data` is there and `new.host_initialized` is not set, or the other
-    /// way round.
-    pub fn create_buffer(&self, new: NewBuffer, data: Option<Arc<dyn HostData>>) -> BufferId {
+    /// way round, or if it is not aligned as `new` says.
+    pub fn create_buffer(&self, new: NewBuffer, data: Option<HostData>) -> BufferId {
         assert_eq!(new.host_initialized, data.is_some(), "initial data comes with its flag");
+        let aligned = data.as_ref().is_none_or(|data| data.is_aligned(new.elem_align));
+        assert!(aligned, "initial data is aligned for the buffer's elements");
         let mut program = lock(&self.program);
         let info = program.graph.create_buffer(new);
         let buffer = info.id;

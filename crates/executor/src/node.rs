@@ -432,9 +432,10 @@ impl Executor {
             Order::Buffer { info, initial } => {
                 self.stream.buffer(&info);
                 self.time_buffer(&info);
-                self.record_user_data(initial.as_ref().map(|(_, data)| &**data));
-                if let Err(error) = self.store.add_buffer(info, initial) {
-                    self.fail(error);
+                match self.store.add_buffer(info, initial) {
+                    Ok(Some((memory, bytes))) => self.record_alloc(memory, bytes),
+                    Ok(None) => {}
+                    Err(error) => self.fail(error),
                 }
             }
             Order::Renamed(info) => self.store.rename_buffer(info),

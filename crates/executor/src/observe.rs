@@ -16,8 +16,8 @@ use celerity_tdag::{BufferId, BufferInfo, Task};
 /// [`RunError::Schedule`](crate::RunError::Schedule) before what was shown is
 /// executed.
 pub trait Observer: Send {
-    /// A buffer has been created, or renamed. `user_data` is the allocation in
-    /// `M0` that stands for a new buffer's initial contents.
+    /// A buffer has been created, or renamed. `user_data` is the allocation that stands for a new
+    /// buffer's initial contents.
     fn buffer(&mut self, info: &Arc<BufferInfo>, user_data: Option<AllocationId>);
 
     /// A task, with all of this node's commands, instructions and pilots for it.

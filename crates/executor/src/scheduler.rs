@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
-use celerity_idag::{AllocationId, InstructionGraph, Lookahead, Schedule};
+use celerity_idag::{InstructionGraph, Lookahead, Placement, Schedule};
 use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
 use celerity_trace::Text;
 
@@ -36,13 +36,12 @@ pub struct Scheduler {
 
 /// What a node's second half is told: owned, in order, once.
 pub enum Order {
-    /// A buffer has been created; its initial contents, with the allocation
-    /// that stands for them.
+    /// A buffer has been created; its initial contents, with the allocation that they are.
     Buffer {
         /// Its description.
         info: Arc<BufferInfo>,
         /// Its initial contents.
-        initial: Option<(AllocationId, Arc<dyn HostData>)>,
+        initial: Option<(Placement, HostData)>,
     },
     /// A buffer has got a new name.
     Renamed(Arc<BufferInfo>),

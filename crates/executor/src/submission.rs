@@ -17,7 +17,7 @@ pub enum Submission {
         /// Its description.
         info: Arc<BufferInfo>,
         /// Its initial contents; present exactly if the description says so.
-        data: Option<Arc<dyn HostData>>,
+        data: Option<HostData>,
     },
     /// A buffer has got a new name.
     Renamed(Arc<BufferInfo>),

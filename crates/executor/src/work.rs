@@ -1,12 +1,15 @@
 //! What users give the executor to run: kernels and host functions, with the
 //! memory that one chunk of them may touch. The graphs know none of this.
+#![allow(unsafe_code)]
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 
 use celerity_regions::{Box3, Region};
 
 use crate::code::DeviceCode;
+use crate::memory::BasePtr;
 
 /// Live memory for one access of a chunk.
 ///
@@ -82,8 +85,48 @@ pub enum Payload {
 }
 
 /// A buffer's initial contents: all elements, row-major, in memory that the
-/// user's side has handed over.
-pub trait HostData: Send + Sync + 'static {
-    /// The contents as bytes; aligned for the element type.
-    fn bytes(&self) -> &[u8];
+/// user's side has handed over. Where devices work in the host's memory, it becomes the buffer's,
+/// and is read and written in place; otherwise it is read. Given back when the buffer has ended.
+pub struct HostData {
+    base: BasePtr,
+    bytes: u64,
+    owner: Box<dyn Any + Send>,
+}
+
+impl HostData {
+    /// The elements of a list, where they are.
+    #[must_use]
+    pub fn new<T: bytemuck::Pod + Send>(mut elements: Vec<T>) -> Self {
+        let contents: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
+        let (base, bytes) = (BasePtr::of_mut_slice(contents), contents.len() as u64);
+        // SAFETY: what a list holds stays where it is while the list is kept and not touched.
+        unsafe { Self::of_raw(base, bytes, elements) }
+    }
+
+    /// The `bytes` bytes from `base` on, which `owner` keeps.
+    ///
+    /// # Safety
+    /// Until `owner` is dropped they are initialised, valid to read and write, and touched by
+    /// nobody else.
+    #[must_use]
+    pub unsafe fn of_raw(base: BasePtr, bytes: u64, owner: impl Any + Send) -> Self {
+        Self { base, bytes, owner: Box::new(owner) }
+    }
+
+    /// Whether elements of this alignment may lie there.
+    pub(crate) fn is_aligned(&self, alignment: u64) -> bool {
+        (self.base.as_ptr() as u64).is_multiple_of(alignment.max(1))
+    }
+
+    /// Where it starts, its length in bytes, and what keeps it.
+    pub(crate) fn into_parts(self) -> (BasePtr, u64, Box<dyn Any + Send>) {
+        let Self { base, bytes, owner } = self;
+        (base, bytes, owner)
+    }
+}
+
+impl fmt::Debug for HostData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostData({} bytes)", self.bytes)
+    }
 }

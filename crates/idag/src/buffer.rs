@@ -9,7 +9,7 @@ use celerity_tdag::{BufferId, BufferInfo};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
-use crate::instruction::{AllocationId, InstructionId, MemoryId, Placement};
+use crate::instruction::{InstructionId, MemoryId, Placement};
 
 #[cfg(feature = "mutants")]
 use crate::mistakes;
@@ -143,11 +143,10 @@ impl BufferState {
         Identity { buffer: id, elem_size, elem_align }
     }
 
-    /// Initial contents in user memory, provided before `epoch`.
-    pub(crate) fn initialize(&mut self, allocation: AllocationId, epoch: InstructionId) {
-        let placement = Placement { allocation, memory: MemoryId::USER, extent: self.extent };
-        self.backings_mut(MemoryId::USER).push(Backing::new(placement, epoch));
-        let version = Version::produced(epoch, MemoryId::USER);
+    /// Initial contents of the whole buffer, provided before `epoch`.
+    pub(crate) fn initialize(&mut self, placement: Placement, epoch: InstructionId) {
+        self.backings_mut(placement.memory).push(Backing::new(placement, epoch));
+        let version = Version::produced(epoch, placement.memory);
         self.versions.update_box(&self.extent.clone(), version);
     }
 

@@ -17,7 +17,7 @@ use crate::emit::{Schedule, Stream};
 use crate::forecast::Forecast;
 use crate::growth::Reservations;
 use crate::instruction::{
-    AllocationId, DeviceId, DeviceMemory, InstructionId, InstructionKind, MemoryId,
+    DeviceId, DeviceMemory, InstructionId, InstructionKind, MemoryId, Placement,
 };
 use crate::launch::launch;
 use crate::pieces::{Boxes, compact_boxes, contiguous_boxes};
@@ -122,9 +122,10 @@ impl InstructionGraph {
     }
 
     /// Makes a buffer known, or its new name. For a new host-initialised
-    /// buffer, returns the allocation in `M0` that stands for the user's data;
-    /// a *free* instruction tells when it is not needed any more.
-    pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<AllocationId> {
+    /// buffer, returns where the user's data has to be: all of the buffer in one allocation, which
+    /// is [in `M0`](DeviceMemory::of_initial_contents) to be read, or in `M1` to be read and
+    /// written like any other. A *free* instruction tells when it is not needed any more.
+    pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<Placement> {
         if let Some(known) = self.buffers.0.get_mut(info.id) {
             known.name = info.name.clone();
             return None;
@@ -133,8 +134,10 @@ impl InstructionGraph {
         let mut state = BufferState::new(info, self.devices + 2, epoch);
         let initial = info.host_initialized.then(|| {
             let allocation = self.stream.new_allocation();
-            state.initialize(allocation, epoch);
-            allocation
+            let memory = self.planner.memory().of_initial_contents();
+            let placement = Placement { allocation, memory, extent: info.extent };
+            state.initialize(placement, epoch);
+            placement
         });
         self.buffers.0.insert(info.id, state);
         initial

@@ -31,7 +31,8 @@ define_id!(
 );
 
 impl MemoryId {
-    /// `M0`: memory that the user controls, such as a buffer's initial data.
+    /// `M0`: memory that the user has handed over and that devices do not reach, where a buffer's
+    /// initial contents wait to be copied. Read only.
     pub const USER: Self = Self::from_index(0);
     /// `M1`: host memory that devices and network can reach directly.
     pub const HOST: Self = Self::from_index(1);
@@ -77,6 +78,16 @@ impl DeviceMemory {
     pub const fn of(self, device: DeviceId) -> MemoryId {
         match self {
             Self::Own => MemoryId::of_device(device),
+            Self::Host => MemoryId::HOST,
+        }
+    }
+
+    /// Where a buffer's initial contents are: in `M1`, to be worked on where they lie, if devices
+    /// can; in `M0`, to be copied, if they cannot.
+    #[must_use]
+    pub const fn of_initial_contents(self) -> MemoryId {
+        match self {
+            Self::Own => MemoryId::USER,
             Self::Host => MemoryId::HOST,
         }
     }

@@ -11,7 +11,7 @@ use celerity_tdag::{BufferId, BufferInfo, Task, Work};
 use crate::diagnostic::Diagnostic;
 use crate::emit::Schedule;
 use crate::graph::InstructionGraph;
-use crate::instruction::AllocationId;
+use crate::instruction::Placement;
 use crate::plan::Launches;
 
 /// How long commands that will allocate are held back.
@@ -171,7 +171,7 @@ impl LookaheadQueue {
     }
 
     /// See [`InstructionGraph::register_buffer`].
-    pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<AllocationId> {
+    pub fn register_buffer(&mut self, info: &BufferInfo) -> Option<Placement> {
         self.graph.register_buffer(info)
     }
 

@@ -131,6 +131,11 @@ impl Planner {
         self.memory = memory;
     }
 
+    /// Which memory devices work in.
+    pub(crate) const fn memory(&self) -> DeviceMemory {
+        self.memory
+    }
+
     /// The launches for one node's chunk of a task (002 §3.1), device by device.
     pub(crate) fn plan(
         &mut self,

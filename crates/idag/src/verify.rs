@@ -6,7 +6,7 @@ mod memory;
 mod transfers;
 
 use celerity_cdag::TransferId;
-use celerity_tdag::{BrokenEdge, Lineage, Point};
+use celerity_tdag::{BrokenEdge, BufferId, Lineage, Point};
 
 use crate::instruction::{
     AllocationId, DeviceMemory, Instruction, InstructionId, InstructionKind, MemoryId, MessageId,
@@ -59,12 +59,14 @@ pub enum Broken {
 
 /// Checks the contract of one node's instructions and pilots, all that its
 /// graph has made since the program's start, in that order. `memory` is what the
-/// graph was [told](crate::InstructionGraph::with_device_memory).
+/// graph was [told](crate::InstructionGraph::with_device_memory), `initial` what it has said of
+/// buffers' initial contents: the allocations that stand for them, and the buffers.
 ///
 /// **Edges.** As [`Lineage`] says.
 ///
 /// **Memory.** Ids of allocations are used once, and nothing is allocated in
-/// `M0`. Who touches memory says of an allocation that lives what all others
+/// `M0`. What has initial contents is there from the beginning. Who touches memory says of an
+/// allocation that lives what all others
 /// say: its memory, its buffer, its extent, and a size that is that of its
 /// elements. What is touched lies inside. Kernels are bound to the memory that
 /// their device works in, host tasks, sends and receives to `M1`, and nothing writes to
@@ -86,9 +88,10 @@ pub fn verify(
     instructions: &[Instruction],
     pilots: &[Pilot],
     memory: DeviceMemory,
+    initial: &[(AllocationId, BufferId)],
 ) -> Result<(), Vec<Broken>> {
     let mut broken = Vec::new();
-    let (mut lineage, mut allocations) = (Lineage::default(), Allocations::new(memory));
+    let (mut lineage, mut allocations) = (Lineage::default(), Allocations::new(memory, initial));
     let mut transfers = Transfers::new(pilots);
     for instruction in instructions {
         let on = instruction.dependencies.iter().copied();

@@ -24,7 +24,9 @@ proptest! {
         configuration in any_configuration(),
     ) {
         for node in generate(&program, &configuration) {
-            prop_assert_eq!(verify(&node.instructions, &node.pilots, configuration.device_memory), Ok(()));
+            let InstructionTrace { instructions, pilots, user_allocations, .. } = &node;
+            let memory = configuration.device_memory;
+            prop_assert_eq!(verify(instructions, pilots, memory, user_allocations), Ok(()));
         }
     }
 }
@@ -36,7 +38,8 @@ fn the_corpus_keeps_the_contract() {
             for device_memory in [DeviceMemory::Own, DeviceMemory::Host] {
                 let cluster = Configuration::new(nodes, devices);
                 for node in generate(&program, &Configuration { device_memory, ..cluster }) {
-                    let kept = verify(&node.instructions, &node.pilots, device_memory);
+                    let InstructionTrace { instructions, pilots, user_allocations, .. } = &node;
+                    let kept = verify(instructions, pilots, device_memory, user_allocations);
                     assert_eq!(kept, Ok(()), "{name}");
                 }
             }
@@ -49,9 +52,12 @@ fn broken(change: impl FnOnce(&mut Vec<Instruction>, &mut Vec<Pilot>)) -> Vec<Br
     let configuration = Configuration { horizon_step: 2, ..Configuration::new(2, 2) };
     let node = generate(&corpus::jacobi([12, 8], 6), &configuration).remove(0);
     let (mut instructions, mut pilots) = (node.instructions, node.pilots);
-    assert_eq!(verify(&instructions, &pilots, DeviceMemory::Own), Ok(()));
+    let judge = |instructions: &[Instruction], pilots: &[Pilot]| {
+        verify(instructions, pilots, DeviceMemory::Own, &node.user_allocations)
+    };
+    assert_eq!(judge(&instructions, &pilots), Ok(()));
     change(&mut instructions, &mut pilots);
-    verify(&instructions, &pilots, DeviceMemory::Own).expect_err("something has been broken")
+    judge(&instructions, &pilots).expect_err("something has been broken")
 }
 
 fn first(
@@ -223,7 +229,8 @@ fn what_arrives_is_awaited() {
         unreachable!("it has just been found")
     };
     transfer.consumer = transfer.consumer.next();
-    let found = verify(&instructions, &node.pilots, DeviceMemory::Own).unwrap_err();
+    let found = verify(&instructions, &node.pilots, DeviceMemory::Own, &node.user_allocations);
+    let found = found.unwrap_err();
     assert!(says(&found, "no split receive has begun"), "{found:?}");
     assert!(says(&found, "nobody awaits all of it"), "{found:?}");
 }

@@ -135,7 +135,7 @@ impl<'a> Driver<'a> {
         let initial = spec.host_initialized.then(|| {
             let elements = element::volume(&spec.extent);
             let words = initial_contents(expected.index(), elements, spec.words);
-            Arc::new(InitialWords(words)) as Arc<dyn HostData>
+            HostData::new(words)
         });
         let id = self.frontend.create_buffer(spec.to_new_buffer(), initial);
         assert_eq!(id, expected, "buffer ids are dense in order of creation");
@@ -155,15 +155,6 @@ impl<'a> Driver<'a> {
         };
         self.frontend.submit(task.to_task_spec(&mut self.lowering), payload)?;
         Ok(())
-    }
-}
-
-/// A buffer's initial contents.
-struct InitialWords(Vec<u64>);
-
-impl HostData for InitialWords {
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
     }
 }
 

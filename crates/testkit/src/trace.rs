@@ -59,7 +59,7 @@ pub struct InstructionTrace {
     pub origins: Vec<Origin>,
     /// What it announces to others.
     pub pilots: Vec<Pilot>,
-    /// The allocations that stand for users' initial data, in `M0`.
+    /// The allocations that stand for users' initial data.
     pub user_allocations: Vec<(AllocationId, BufferId)>,
     /// Whether an allocation may serve events after its own.
     pub looks_ahead: bool,
@@ -279,8 +279,8 @@ impl Driver {
     fn submit(&mut self, event: usize, content: &Event, commands: &[Command]) {
         match content {
             Event::Create(info) => {
-                let allocation = self.queue.register_buffer(info);
-                self.user_allocations.extend(allocation.map(|allocation| (allocation, info.id)));
+                let placed = self.queue.register_buffer(info);
+                self.user_allocations.extend(placed.map(|placed| (placed.allocation, info.id)));
             }
             Event::Task(task) => {
                 self.submitted.insert(task.id, event);

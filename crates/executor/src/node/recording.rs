@@ -12,7 +12,6 @@ use crate::arbiter::PostReceive;
 use crate::engine::LaneId;
 use crate::profile::{Label, NodeProfile};
 use crate::time::Span;
-use crate::work::HostData;
 
 impl Executor {
     /// Records everything that is executed.
@@ -57,12 +56,6 @@ impl Executor {
     pub(super) fn record_arrival(&mut self, from: NodeId, message: MessageId) {
         if let Some(profile) = &mut self.profile {
             profile.arrived(from, message);
-        }
-    }
-
-    pub(super) fn record_user_data(&mut self, data: Option<&dyn HostData>) {
-        if let (Some(profile), Some(data)) = (&mut self.profile, data) {
-            profile.allocated(MemoryId::USER, data.bytes().len() as u64);
         }
     }
 

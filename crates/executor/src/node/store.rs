@@ -1,6 +1,7 @@
 //! What a node owns: the memory behind allocation ids, and what buffers are
 //! called. Knows nothing of when memory is used.
 
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,29 +29,29 @@ struct Allocation {
     bytes: u64,
     /// How many of them there is memory for.
     resident: u64,
-    /// In `M0`: whose memory it is.
-    owner: Option<Arc<dyn HostData>>,
+    /// What keeps the memory, if the backend does not: the user has handed it over.
+    owner: Option<Box<dyn Any + Send>>,
 }
 
 impl Store {
     /// Keeps a buffer's description and, if it has any, its initial data as the
-    /// allocation that stands for it.
+    /// allocation that it is. Returns how much that is, in which memory.
     pub(super) fn add_buffer(
         &mut self,
         info: Arc<BufferInfo>,
-        initial: Option<(AllocationId, Arc<dyn HostData>)>,
-    ) -> Result<(), RunError> {
-        if let Some((allocation, owner)) = initial {
-            let contents = owner.bytes();
-            let (base, bytes) = (BasePtr::of_slice(contents), contents.len() as u64);
+        initial: Option<(Placement, HostData)>,
+    ) -> Result<Option<(MemoryId, u64)>, RunError> {
+        let mut handed_over = None;
+        if let Some((Placement { allocation, memory, .. }, data)) = initial {
+            let (base, bytes, owner) = data.into_parts();
             check_length(&info, bytes)?;
-            let owner = Some(owner);
-            let (memory, buffer, resident) = (MemoryId::USER, info.id, bytes);
+            let (buffer, resident, owner) = (info.id, bytes, Some(owner));
             let user = Allocation { memory, buffer, base, bytes, resident, owner };
             self.allocations.insert(allocation, user);
+            handed_over = Some((memory, bytes));
         }
         self.buffers.insert(info.id, info);
-        Ok(())
+        Ok(handed_over)
     }
 
     pub(super) fn rename_buffer(&mut self, info: Arc<BufferInfo>) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig};
-use celerity_idag::{AllocationId, InstructionGraph, Lookahead, LookaheadQueue, Released};
+use celerity_idag::{InstructionGraph, Lookahead, LookaheadQueue, Placement, Released};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
 use super::Batch;
@@ -39,12 +39,12 @@ impl Generator {
         self.observers.add(observer);
     }
 
-    /// Adds a buffer, or renames a known one. Returns the allocation that
-    /// stands for its initial contents, if it has any.
-    pub(super) fn register_buffer(&mut self, info: &Arc<BufferInfo>) -> Option<AllocationId> {
+    /// Adds a buffer, or renames a known one. Returns where its initial contents have to be, if it
+    /// has any.
+    pub(super) fn register_buffer(&mut self, info: &Arc<BufferInfo>) -> Option<Placement> {
         self.commands.register_buffer(info);
         let user_data = self.instructions.register_buffer(info);
-        self.observers.buffer(info, user_data);
+        self.observers.buffer(info, user_data.map(|placed| placed.allocation));
         user_data
     }
 

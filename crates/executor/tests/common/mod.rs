@@ -78,14 +78,6 @@ pub fn run<R: Send + 'static>(
     }
 }
 
-struct Words(Vec<u64>);
-
-impl HostData for Words {
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
-    }
-}
-
 pub fn new_buffer(extent: Box3, host_initialized: bool) -> NewBuffer {
     let dims = u8::try_from(extent.effective_dims()).unwrap();
     NewBuffer { name: None, dims, extent, elem_size: 8, elem_align: 8, host_initialized }
@@ -96,7 +88,7 @@ pub fn buffer(node: &NodeFrontend, extent: Box3) -> BufferId {
 }
 
 pub fn buffer_from(node: &NodeFrontend, extent: Box3, contents: Vec<u64>) -> BufferId {
-    node.create_buffer(new_buffer(extent, true), Some(Arc::new(Words(contents))))
+    node.create_buffer(new_buffer(extent, true), Some(HostData::new(contents)))
 }
 
 pub fn reads(buffer: BufferId, mapper: Mapper) -> Access {

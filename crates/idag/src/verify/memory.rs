@@ -25,7 +25,7 @@ pub(super) struct Allocations {
 struct Allocation {
     memory: MemoryId,
     buffer: BufferId,
-    /// `None` for the user's.
+    /// `None` for initial contents.
     bytes: Option<u64>,
     /// Told by the first instruction that touches it.
     extent: Option<Box3>,
@@ -46,8 +46,12 @@ struct Use<'a> {
 }
 
 impl Allocations {
-    pub(super) fn new(native: DeviceMemory) -> Self {
-        Self { all: BTreeMap::new(), native }
+    pub(super) fn new(native: DeviceMemory, initial: &[(AllocationId, BufferId)]) -> Self {
+        let given = initial.iter().map(|&(id, buffer)| {
+            let (memory, bytes, extent) = (native.of_initial_contents(), None, None);
+            (id, Allocation { memory, buffer, bytes, extent, provided: None, alive: true })
+        });
+        Self { all: given.collect(), native }
     }
 
     pub(super) fn check(&mut self, instruction: &Instruction, broken: &mut Vec<Broken>) {
@@ -132,9 +136,8 @@ impl Allocations {
     }
 
     fn free(&mut self, id: AllocationId, memory: MemoryId) -> Option<&'static str> {
-        // Users' data may go untouched.
         let Some(allocation) = self.all.get_mut(&id) else {
-            return (memory != MemoryId::USER).then_some("is freed and was never allocated");
+            return Some("is freed and was never allocated");
         };
         match std::mem::replace(&mut allocation.alive, false) {
             false => Some("is freed a second time"),
@@ -145,13 +148,6 @@ impl Allocations {
 
     fn touch(&mut self, used: &Use<'_>) -> Option<&'static str> {
         let Placement { allocation: id, memory, extent } = *used.placement;
-        let of_user = memory == MemoryId::USER;
-        if of_user {
-            let Use { buffer, .. } = *used;
-            let (bytes, extent, provided, alive) = (None, None, None, true);
-            let users = Allocation { memory, buffer, bytes, extent, provided, alive };
-            self.all.entry(id).or_insert(users);
-        }
         let Some(known) = self.all.get_mut(&id) else { return Some("was never allocated") };
         let told = *known.extent.get_or_insert(extent);
         let fits = known.bytes.is_none_or(|bytes| has_size(bytes, &extent, used.elem_size));
@@ -169,7 +165,7 @@ impl Allocations {
             {
                 Some("has no memory yet for all that is touched")
             }
-            () if of_user && used.writes => Some("is the user's and written to"),
+            () if memory == MemoryId::USER && used.writes => Some("is the user's and written to"),
             () => None,
         }
     }

@@ -81,23 +81,16 @@ impl Drop for SimBackend {
 /// node lets go of them.
 pub(super) struct SimData {
     base: BasePtr,
-    bytes: usize,
     world: Shared,
 }
 
 impl SimData {
-    pub(super) fn new(words: Vec<u64>, world: Shared) -> Self {
-        let bytes = words.len() * 8;
+    pub(super) fn adopt(words: Vec<u64>, world: Shared) -> HostData {
+        let bytes = words.len() as u64 * 8;
         let base = world.lock().memory.adopt(words);
-        Self { base, bytes, world }
-    }
-}
-
-impl HostData for SimData {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the world keeps the words until its end, which `self` puts
-        // off, and writes them only when `self` goes.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
+        // SAFETY: the world keeps the words until its end, which its owner puts off, and writes
+        // them only when that goes.
+        unsafe { HostData::of_raw(base, bytes, Self { base, world }) }
     }
 }
 

@@ -188,7 +188,7 @@ impl<'a> User<'a> {
         let data = spec.host_initialized.then(|| {
             let elements = element::volume(&spec.extent);
             let words = initial_contents(self.created, elements, spec.words);
-            Arc::new(SimData::new(words, self.world.clone())) as _
+            SimData::adopt(words, self.world.clone())
         });
         self.created += 1;
         let info = self.graph.create_buffer(spec.to_new_buffer());

@@ -119,7 +119,7 @@ impl<'a> Collector<'a> {
     fn new(cluster: &Cluster<'a>, node: usize) -> Self {
         let users = cluster.nodes[node].user_allocations.iter().map(|&(id, buffer)| {
             let allocation = Allocation {
-                memory: MemoryId::USER,
+                memory: cluster.device_memory.of_initial_contents(),
                 buffer,
                 extent: Some(cluster.truth.buffer(buffer).extent),
                 bytes: None,
