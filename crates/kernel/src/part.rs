@@ -217,7 +217,6 @@ impl<'a, T> PartView<'a, T, 1> {
     }
 
     /// All elements, in order.
-    #[must_use]
     #[inline]
     pub fn iter(&self) -> core::slice::Iter<'a, T> {
         self.as_relative_slice().iter()
