@@ -180,6 +180,61 @@ fn met(queue: &Queue, range: [usize; 2], values: &[i32]) -> Result<Met> {
     ))
 }
 
+/// Where rows of a sparse matrix begin, and where the last one ends: some are empty, also where
+/// chunks begin and end.
+fn ends_of_rows() -> Vec<usize> {
+    let lengths = (0..1000).map(|row| if row % 7 == 0 { 0 } else { row % 5 });
+    let ends = lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+#[test]
+fn a_sparse_matrix_is_indexed_as_a_whole_whatever_the_split() {
+    let ends = ends_of_rows();
+    let entries = ends[1000];
+    let columns: Vec<u32> = (0..entries as u32).map(|at| at * 37 % 1000).collect();
+    let values: Vec<f64> = (0..entries).map(|at| (at % 17) as f64 - 5.0).collect();
+    let x: Vec<f64> = (0..1000).map(|i| (i % 11) as f64).collect();
+    let row = |row: usize| {
+        let entries = ends[row]..ends[row + 1];
+        entries.map(|at| values[at] * x[columns[at] as usize]).sum::<f64>()
+    };
+    let expected: Vec<f64> = (0..1000).map(row).collect();
+    for cluster in clusters() {
+        let product = cluster.run(|queue| {
+            let starts: std::sync::Arc<[usize]> = ends.as_slice().into();
+            let entries_of = mapper("entries of rows", move |rows: Chunk<1>, _| {
+                let start = starts[rows.offset[0]];
+                let end = starts[rows.offset[0] + rows.range[0]];
+                Subrange { offset: [start], range: [end - start] }
+            });
+            let ends_of = mapper("ends of rows", |rows: Chunk<1>, _| Subrange {
+                offset: rows.offset,
+                range: [rows.range[0] + 1],
+            });
+            let y = queue.buffer::<f64, 1>(1000);
+            let ends = queue.buffer_from(1001, ends.clone())?;
+            let columns = queue.buffer_from(entries, columns.clone())?;
+            let values = queue.buffer_from(entries, values.clone())?;
+            let x = queue.buffer_from(1000, x.clone())?;
+            let accesses = (
+                y.write(one_to_one()),
+                ends.read(ends_of),
+                columns.read(entries_of.clone()),
+                values.read(entries_of),
+                x.read(all()),
+            );
+            let task = queue.task("multiply").hint(Hint::Oversubscribe(8));
+            task.launch(1000, accesses, linear::multiply_sparse)?;
+            Ok(queue.fence(&y)?.wait()?.into_vec())
+        });
+        assert_eq!(product.unwrap(), expected, "{cluster:?}");
+    }
+}
+
 #[test]
 fn an_element_outside_of_the_declared_part_is_not_read() {
     let texts = failures(|queue| {

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use celerity_executor::{ClusterConfig, Lookahead};
+use celerity_executor::{BasePtr, ClusterConfig, DeviceMemory, HostData, Lookahead};
 use celerity_regions::Box3;
 use celerity_tdag::Mapper;
 use common::*;
@@ -214,6 +214,63 @@ fn memory_of_dropped_buffers_is_given_back() {
             Ok(sums)
         });
         assert_eq!(sums, Ok(vec![0, 100, 200, 300, 400]), "{lookahead:?}");
+    }
+}
+
+/// Initial contents whose end can be seen.
+fn watched(contents: Vec<u64>, marker: &Arc<()>) -> HostData {
+    let mut owner = (contents, marker.clone());
+    let base = BasePtr::of_mut_slice(bytemuck::cast_slice_mut(&mut owner.0));
+    let bytes = owner.0.len() as u64 * 8;
+    // SAFETY: what a list holds stays where it is while its owner is kept and not touched.
+    #[allow(unsafe_code)]
+    unsafe {
+        HostData::of_raw(base, bytes, owner)
+    }
+}
+
+/// What a node has handed over is kept as long as the buffer is used, and no longer, whether it is
+/// worked on or copied; each node works on its own.
+#[test]
+fn what_was_handed_over_goes_with_its_buffer() {
+    for config in configurations() {
+        for device_memory in [DeviceMemory::Own, DeviceMemory::Host] {
+            let config = ClusterConfig { device_memory: Some(device_memory), ..config.clone() };
+            let sums = run(&config, |node| {
+                let marker = Arc::new(());
+                let data = node.create_buffer(
+                    new_buffer(line(100), true),
+                    Some(watched((0..100).collect(), &marker)),
+                );
+                let add = vec![updates(data, Mapper::OneToOne)];
+                kernel(node, "add", line(100), add, |p, v| v[0].set(p, v[0].get(p) + 1))?;
+                let last = fence(node, data, line(100))?;
+                node.drop_buffer(data);
+                let sum = last.wait(node)?.iter().sum::<u64>();
+                node.barrier()?;
+                assert_eq!(Arc::strong_count(&marker), 1, "the buffer has ended");
+                Ok(sum)
+            });
+            assert_eq!(sums, Ok(5050), "{config:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_handed_over_goes_with_a_run_that_fails() {
+    for device_memory in [DeviceMemory::Own, DeviceMemory::Host] {
+        let (marker, config) = (Arc::new(()), cluster(2, 1));
+        let config = ClusterConfig { device_memory: Some(device_memory), ..config };
+        let inside = marker.clone();
+        let failed = run(&config, move |node| {
+            let contents = watched(vec![0; 100], &inside);
+            let data = node.create_buffer(new_buffer(line(100), true), Some(contents));
+            let add = vec![updates(data, Mapper::OneToOne)];
+            kernel(node, "fail", line(100), add, |p, v| v[0].set(p, 100 / (p[0] - 77)))?;
+            Ok(fence(node, data, line(100))?.wait(node)?)
+        });
+        assert!(failed.is_err());
+        assert_eq!(Arc::strong_count(&marker), 1, "{device_memory:?}");
     }
 }
 

@@ -1,10 +1,13 @@
 //! Devices that work in the host's memory: what a kernel has written is sent, read by host tasks
 //! and overwritten by what arrives where it lies, without a copy.
 
-use celerity_idag::{DeviceMemory, Instruction, InstructionKind, Lookahead, MemoryId};
+use celerity_idag::{
+    AllocationId, DeviceMemory, Instruction, InstructionKind, Lookahead, MemoryId,
+};
+use celerity_tdag::BufferId;
 use celerity_testkit::check::{Configuration, check_idag, check_schedule};
 use celerity_testkit::corpus;
-use celerity_testkit::program::Program;
+use celerity_testkit::program::{Op, Program};
 use celerity_testkit::trace::InstructionTrace;
 
 fn in_host_memory(nodes: usize, devices: usize) -> Configuration {
@@ -50,6 +53,81 @@ fn nothing_is_copied_but_what_becomes_larger() {
         let sends = is(|kind| matches!(kind, InstructionKind::Send { .. }));
         assert_eq!(sends > 0, nodes > 1);
         assert_eq!(is(is_elsewhere), 0);
+    }
+}
+
+/// What stands for a buffer's initial contents is the buffer's memory: what reads and writes it,
+/// sends it and receives into it names that allocation, and nothing is copied out of it.
+#[test]
+fn what_is_handed_over_is_worked_on_where_it_lies() {
+    let mut program = corpus::jacobi([12, 8], 6);
+    program.ops.extend([0, 1].map(|index| Op::Drop(BufferId::from_index(index))));
+    for (nodes, devices) in [(1, 1), (1, 3), (2, 1), (3, 2)] {
+        let traces =
+            InstructionTrace::of_program(&program, &in_host_memory(nodes, devices)).unwrap();
+        for InstructionTrace { instructions, user_allocations, .. } in traces {
+            let given = |id: &AllocationId| user_allocations.iter().any(|(known, _)| known == id);
+            let uses = |is: fn(&InstructionKind) -> Option<AllocationId>| {
+                let used = instructions.iter().filter_map(|one| is(&one.kind));
+                used.filter(|id| given(id)).count()
+            };
+            assert_eq!(user_allocations.len(), 2, "both fields are given");
+            assert!(instructions.iter().all(|one| allocated(&one.kind).is_none()));
+            assert_eq!((uses(copied_from), uses(freed)), (0, 2));
+            assert!(uses(launched_on) > 0);
+            assert_eq!((uses(sent_from) > 0, uses(received_into) > 0), (nodes > 1, nodes > 1));
+        }
+    }
+}
+
+fn allocated(kind: &InstructionKind) -> Option<AllocationId> {
+    match kind {
+        InstructionKind::Alloc { allocation, .. } => Some(*allocation),
+        _ => None,
+    }
+}
+
+fn copied_from(kind: &InstructionKind) -> Option<AllocationId> {
+    match kind {
+        InstructionKind::Copy { source, .. } => Some(source.allocation),
+        _ => None,
+    }
+}
+
+fn freed(kind: &InstructionKind) -> Option<AllocationId> {
+    match kind {
+        InstructionKind::Free { allocation, memory } => {
+            Some(*allocation).filter(|_| *memory == MemoryId::HOST)
+        }
+        _ => None,
+    }
+}
+
+fn launched_on(kind: &InstructionKind) -> Option<AllocationId> {
+    match kind {
+        InstructionKind::Kernel { accesses, .. } => {
+            let mut placements = accesses.iter().filter_map(|access| access.placement);
+            placements
+                .find(|placement| placement.memory == MemoryId::HOST)
+                .map(|one| one.allocation)
+        }
+        _ => None,
+    }
+}
+
+fn sent_from(kind: &InstructionKind) -> Option<AllocationId> {
+    match kind {
+        InstructionKind::Send { source, .. } => Some(source.allocation),
+        _ => None,
+    }
+}
+
+fn received_into(kind: &InstructionKind) -> Option<AllocationId> {
+    match kind {
+        InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
+            Some(inbound.target.allocation)
+        }
+        _ => None,
     }
 }
 

@@ -38,7 +38,8 @@ use crate::outside::{RowOf, Scope, check_element, no_range};
     message = "a view of a {D}-dimensional buffer cannot be indexed by `{Self}`",
     label = "neither the index of an element nor a range of indices",
     note = "indices are those of the buffer: `[usize; {D}]`, in one dimension also `usize`, `a..b` and \
-            `a..=b`; take a row first, `view.row([y])`, for a range in more dimensions"
+            `a..=b`; in more dimensions take a row first, `view.row([y])[a..b]`",
+    note = "a range needs both ends: where an open one ends depends on the chunk"
 )]
 pub trait ViewIndex<const D: usize>: Clone + sealed::Sealed {
     /// What there is at the index: an element, or a slice of them.

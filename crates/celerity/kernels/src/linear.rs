@@ -3,7 +3,7 @@
 use core::ops::{Add, Mul};
 
 use celerity_kernel::abi::Scalar;
-use celerity_kernel::{Item, PartView, Row, kernel};
+use celerity_kernel::{Item, PartView, Row, WholeView, kernel};
 
 use crate::hash::{mix, unit};
 
@@ -52,6 +52,26 @@ pub fn multiply(
     let mut sum = 0.0;
     for k in row.indices() {
         sum += row[k] * column[k];
+    }
+    *out = sum;
+}
+
+/// An element of a sparse matrix times a vector. The matrix is in compressed rows: `ends` says
+/// where each row begins in `columns` and `values`, and where the last one ends.
+#[kernel]
+pub fn multiply_sparse(
+    item: Item<1>,
+    (out, ends, columns, values, x): (
+        &mut f64,
+        PartView<'_, usize, 1>,
+        PartView<'_, u32, 1>,
+        PartView<'_, f64, 1>,
+        WholeView<'_, f64, 1>,
+    ),
+) {
+    let mut sum = 0.0;
+    for at in ends[item[0]]..ends[item[0] + 1] {
+        sum += values[at] * x[columns[at] as usize];
     }
     *out = sum;
 }

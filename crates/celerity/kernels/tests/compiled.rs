@@ -58,6 +58,7 @@ fn kernels() -> Vec<Description> {
         of::<linear::saxpy<f64>>(),
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
+        of::<linear::multiply_sparse>(),
         of::<programs::run_statement>(),
         of::<radiosity::build_room>(),
         of::<radiosity::send_flash>(),
@@ -107,7 +108,7 @@ fn rows_are_moved_as_vectors_of_sixteen_bytes() {
 
 #[test]
 fn what_is_only_read_goes_through_the_read_only_cache() {
-    for entry in ["wave_step", "kick_f64", "multiply", "saxpy_f64"] {
+    for entry in ["wave_step", "kick_f64", "multiply", "multiply_sparse", "saxpy_f64"] {
         assert!(body(entry).contains("ld.global.nc."), "{entry}");
     }
 }
@@ -169,7 +170,15 @@ fn indices_are_checked_and_numbers_converted_in_few_instructions() {
 #[test]
 fn checks_of_views_are_no_calls() {
     // With a call in it, be it never made, the driver compiles a kernel worse.
-    for entry in ["wave_step", "wave_step_row", "kick_f64", "multiply", "matmul", "step_by_index"] {
+    for entry in [
+        "wave_step",
+        "wave_step_row",
+        "kick_f64",
+        "multiply",
+        "multiply_sparse",
+        "matmul",
+        "step_by_index",
+    ] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
     }
 }

@@ -13,6 +13,7 @@ use super::{
 use crate::atomic::AtomicView;
 use crate::bounds::Bounds;
 use crate::neighborhood::{NeighborhoodItem, NeighborhoodRow};
+use crate::part::PartView;
 use crate::part_mut::PartViewMut;
 use crate::view::View;
 use crate::whole::WholeView;
@@ -211,6 +212,36 @@ fn parts_and_wholes_lead_where_they_say() {
     );
     assert_eq!(out.0[16..80], u.0[16..80]);
     assert!(out.0[..16].iter().chain(&out.0[80..]).all(|&element| element == -1.0));
+}
+
+/// A launch whose allocation and declared part begin somewhere in the buffer: what a kernel finds
+/// at an index is what the buffer has there.
+#[test]
+fn parts_are_read_by_the_indices_of_the_buffer() {
+    let range = [6, 16];
+    let (mut held, mut out) = (Memory([-1.0; 1024]), Memory([-1.0; 1024]));
+    let (extent, part) = (Bounds::new([1, 2, 0], [5, 14, 1]), Bounds::new([2, 4, 0], [4, 11, 1]));
+    for (y, x) in (1..5).flat_map(|y| (2..14).map(move |x| (y, x))) {
+        held.0[(y - 1) * 12 + x - 2] = (100 * y + x) as f32;
+    }
+    let read = AccessMemory { extent, part, ..access(&mut held, range, Mapping::Opaque) };
+    let accesses = [access(&mut out, range, Mapping::OneToOne), read];
+    let items = Bounds::new([2, 4, 0], [4, 10, 1]);
+    launch(Form::Item, items, &accesses, |place, out: &mut f32, u: PartView<'_, f32, 2>| {
+        let [y, x] = place.start;
+        let (row, column) = (u.row([y]), u.along(0, [0, x]));
+        assert_eq!((u[[y, x]], row[x], column[y]), (row[x], column[y], u[[y, x]]));
+        assert_eq!((row.indices(), column.indices()), (4..11, 2..4));
+        assert!(u.get([y, 3]).is_none() && u.row([1]).is_empty() && row.get(9..12).is_none());
+        *out = row[x..x + 2].iter().sum();
+    });
+    for (y, x) in (0..6).flat_map(|y| (0..16).map(move |x| (y, x))) {
+        let expected = match items.contains([y, x, 0]) {
+            true => (200 * y + 2 * x + 1) as f32,
+            false => -1.0,
+        };
+        assert_eq!(out.0[16 * y + x], expected, "at {y}, {x}");
+    }
 }
 
 #[test]
