@@ -12,10 +12,10 @@ use rayon::prelude::*;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 /// Few enough elements for a cache, so that what counts is instructions.
-const ITEMS: usize = 1 << 14;
+const ITEMS: usize = 1 << 13;
 const WIDTH: usize = 64;
 /// Accesses of a step, and steps of a turn.
-const SIZE: (usize, usize) = (ITEMS * WIDTH, 20);
+const SIZE: (usize, usize) = (ITEMS * WIDTH, 40);
 
 pub(crate) fn cases() -> Vec<Case> {
     [lines(), planes(), spaces(), wholes(), writes()].into_iter().flatten().collect()

@@ -19,6 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         case("scan, by slices", (N, 20), by_hand, |steps| ours(steps, Form::Slices)),
         case("scan, by index", (N, 20), by_hand, |steps| ours(steps, Form::Index)),
+        case("scan, to new memory each time", (N, 20), anew_by_hand, anew),
         case("scan, the first of a new `Vec`", (N, 1), |_| once_by_hand(), |_| once()),
     ]
 }
@@ -52,6 +53,15 @@ fn scan_by_hand(values: &[u64], out: &mut [u64]) {
 fn by_hand(steps: usize) -> (Duration, Vec<u64>) {
     let (values, mut out) = (given(), vec![0; N]);
     let time = timed_by_hand(steps, || scan_by_hand(&values, &mut out));
+    (time, out)
+}
+
+fn anew_by_hand(steps: usize) -> (Duration, Vec<u64>) {
+    let (values, mut out) = (given(), Vec::new());
+    let time = timed_by_hand(steps, || {
+        out = vec![0; N];
+        scan_by_hand(&values, &mut out);
+    });
     (time, out)
 }
 
@@ -117,6 +127,18 @@ fn ours(steps: usize, form: Form) -> celerity::Result<(Duration, Vec<u64>)> {
     Config::default().run(|queue| {
         let (values, room) = (queue.buffer_from(N, given())?, room(queue));
         let time = timed(queue, steps, || scan(queue, &values, &room, form))?;
+        Ok((time, queue.fence(&room.0)?.wait()?.into_vec()))
+    })
+}
+
+/// With a buffer of its own for each step's results.
+fn anew(steps: usize) -> celerity::Result<(Duration, Vec<u64>)> {
+    Config::default().run(|queue| {
+        let (values, mut room) = (queue.buffer_from(N, given())?, room(queue));
+        let time = timed(queue, steps, || {
+            room.0 = queue.buffer(N);
+            scan(queue, &values, &room, Form::Slices)
+        })?;
         Ok((time, queue.fence(&room.0)?.wait()?.into_vec()))
     })
 }

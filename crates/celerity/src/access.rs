@@ -30,7 +30,8 @@ pub use tuple::KernelAccesses;
 /// What a kernel gets for it depends on the range mapper `M`: `&T` (per item)
 /// or `&[T]` (per row) for `one_to_one`, [`NeighborhoodItem`] or
 /// [`NeighborhoodRow`] for the neighbourhoods, [`WholeView`] for `all`, and
-/// [`PartView`] for any other.
+/// [`PartView`] for any other. The last two are indexed as the buffer is, however the task is
+/// split. `docs/views.md` in the repository tells what each view costs.
 ///
 /// [`NeighborhoodItem`]: celerity_kernel::NeighborhoodItem
 /// [`NeighborhoodRow`]: celerity_kernel::NeighborhoodRow

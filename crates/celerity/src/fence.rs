@@ -10,17 +10,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use celerity_executor::{HostFunction, NodeFrontend};
-use celerity_kernel::{Bounds, WholeView};
+use celerity_kernel::{Bounds, Layout, PartView, WholeView};
 use celerity_regions::{Box3, Subrange};
 
 use crate::access::{Elements, rows_of};
 use crate::buffer::Element;
 use crate::error::{Error, Result};
-use crate::range::{bounds, subrange};
+use crate::range::{bounds, subrange, to_bounds};
 
 /// A copy of a part of a buffer, taken at a fence.
 ///
-/// Indexed by buffer coordinates.
+/// Indexed by buffer coordinates, as are the rows, columns and ranges of [`as_view`](Self::as_view).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot<T, const D: usize> {
     elements: Vec<T>,
@@ -34,10 +34,33 @@ impl<T, const D: usize> Snapshot<T, D> {
         self.part
     }
 
-    /// All elements, row-major.
+    /// All elements, row-major: the first of them is at the offset of [`part`](Self::part).
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
         &self.elements
+    }
+
+    /// All elements, by the buffer's indices.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// let last = celerity::run(|queue| {
+    ///     let a = queue.buffer_from([3, 4], (0..12).collect::<Vec<u32>>())?;
+    ///     let below = Subrange { offset: [1, 0], range: [2, 4] };
+    ///     let below = queue.fence_part(&a, below)?.wait()?;
+    ///     assert_eq!(below.as_view().along(0, [0, 3])[2], below[[2, 3]]);
+    ///     Ok(below.as_view().row([2])[1..4].to_vec())
+    /// })?;
+    /// assert_eq!(last, [9, 10, 11]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    #[allow(unsafe_code)]
+    pub fn as_view(&self) -> PartView<'_, T, D> {
+        let part: Bounds<D> = to_bounds(self.part);
+        // SAFETY: `elements` holds the part, row-major, and is borrowed as long as the view.
+        unsafe { PartView::new(self.elements.as_ptr(), Layout::row_major(&part), part) }
     }
 
     /// All elements, row-major.
@@ -49,11 +72,7 @@ impl<T, const D: usize> Snapshot<T, D> {
     /// The element at `index`, or `None` outside of the part.
     #[must_use]
     pub fn get(&self, index: [usize; D]) -> Option<&T> {
-        let mut relative = index;
-        for (relative, offset) in relative.iter_mut().zip(self.part.offset) {
-            *relative = relative.checked_sub(offset)?;
-        }
-        WholeView::new(&self.elements, self.part.range).get(relative)
+        self.as_view().get(index)
     }
 
     /// All rows along the fastest dimension, in order.

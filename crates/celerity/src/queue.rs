@@ -50,6 +50,11 @@ impl Queue {
     /// A new buffer with initial contents, row-major: a `Vec` is handed over, a
     /// slice copied. Every node must pass the same contents.
     ///
+    /// Where devices work in the host's memory, as CPU threads that are a node's one device do,
+    /// the `Vec` is the buffer's memory from then on: it is read, written and given back in its
+    /// place, on each node its own. Devices with memories of their own get copies of what
+    /// they use.
+    ///
     /// # Errors
     /// [`Error::HostDataLength`](crate::Error::HostDataLength) unless there is one value per element.
     pub fn buffer_from<T: Element, const D: usize>(

@@ -381,7 +381,9 @@ fn a_kernel_cannot_widen_its_view() {
     let inverted = Config::default().run(|queue| {
         let a = queue.buffer::<u8, 1>(8);
         queue.task("inverted").parallel_for(1, a.write(slice(0)), |_, mut a| {
-            assert!(a.narrowed(Bounds::new([3], [2])).try_as_relative_mut_slice().unwrap().is_empty());
+            assert!(
+                a.narrowed(Bounds::new([3], [2])).try_as_relative_mut_slice().unwrap().is_empty()
+            );
         })?;
         queue.barrier()
     });

@@ -109,11 +109,7 @@ impl<const D: usize> Bounds<D> {
 
     /// How far the row's first element lies behind the box's; 0 if it has nothing of the row. O(D).
     #[inline]
-    pub(crate) fn distance_of_row(
-        &self,
-        strides: [usize; D],
-        outer: impl OuterIndex<D>,
-    ) -> isize {
+    pub(crate) fn distance_of_row(&self, strides: [usize; D], outer: impl OuterIndex<D>) -> isize {
         let first = outer.with_fastest(self.min[D - 1]);
         if self.contains(first) { distance(strides, self.min, first) } else { 0 }
     }

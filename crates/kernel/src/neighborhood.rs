@@ -84,7 +84,8 @@ impl<const D: usize> Limits<D> {
     }
 }
 
-/// The surroundings of a row of items: shifted slices, each as long as the row.
+/// The surroundings of a row of items: shifted slices, each as long as the row. Position `i` in
+/// them belongs to the row's `i`-th item, as in the slices that are the items' own.
 #[derive(Clone, Copy, Debug)]
 pub struct NeighborhoodRow<'a, T, const D: usize> {
     /// The element of the row's first item.

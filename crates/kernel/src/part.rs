@@ -153,7 +153,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         // SAFETY: `new`'s contract covers the row; its elements lie side by side.
         unsafe {
             let start = self.start.offset(distance);
-             PartView::from_parts(start, [1], (part, self.row.through(outer.with_fastest(0))))
+            PartView::from_parts(start, [1], (part, self.row.through(outer.with_fastest(0))))
         }
     }
 
@@ -162,14 +162,16 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     pub fn rows(&self) -> impl Iterator<Item = PartView<'a, T, 1>> + use<'a, T, D> {
         let (view, len) = (*self, self.part.range().last().copied().unwrap_or(1));
         let first = self.part.min().last().copied().unwrap_or(0);
-        let starts = core::iter::successors(
-            (!self.is_empty()).then(|| self.part.min()),
-            move |start| next_row(&view.part, *start),
-        );
+        let starts =
+            core::iter::successors((!self.is_empty()).then(|| self.part.min()), move |start| {
+                next_row(&view.part, *start)
+            });
         starts.map(move |start| {
             let part = Bounds::from_corners([first], [first + len]);
             // SAFETY: as in `row`.
-            unsafe { PartView::from_parts(view.address(start), [1], (part, view.row.through(start))) }
+            unsafe {
+                PartView::from_parts(view.address(start), [1], (part, view.row.through(start)))
+            }
         })
     }
 

@@ -42,7 +42,10 @@ fn exactly_the_part_can_be_read() {
             assert_eq!(view.along(1, [y, 9]).get(x).copied(), expected, "{x} along row {y}");
             if let Some(expected) = expected {
                 assert_eq!((view[[y, x]], view.row([y])[x]), (expected, expected));
-                assert_eq!((view.along(0, [0, x])[y], view.along(1, [y, 0])[x]), (expected, expected));
+                assert_eq!(
+                    (view.along(0, [0, x])[y], view.along(1, [y, 0])[x]),
+                    (expected, expected)
+                );
             }
         }
         assert_eq!((view.len(), view.is_empty()), (part.volume(), part.is_empty()));

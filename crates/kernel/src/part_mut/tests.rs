@@ -61,8 +61,7 @@ fn boxes_of_all_dimensionalities_are_filled() {
     let mut line = vec![0; 6];
     let layout = Layout::row_major(&Bounds::new([10], [16]));
     // SAFETY: as above.
-    let mut own =
-        unsafe { PartViewMut::new(line.as_mut_ptr(), layout, Bounds::new([11], [14])) };
+    let mut own = unsafe { PartViewMut::new(line.as_mut_ptr(), layout, Bounds::new([11], [14])) };
     own.fill(2);
     own[12] += 1;
     own.as_relative_mut_slice()[0] = 9;
