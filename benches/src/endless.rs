@@ -23,6 +23,12 @@ pub enum Program {
     Jacobi,
     /// Transposes a matrix, back and forth.
     Chain,
+    /// So many stencils of different sizes in turns, as a multigrid solver has them: as
+    /// many index spaces. Matrices grow with the number of nodes.
+    Rotation {
+        /// Stencils.
+        spaces: usize,
+    },
 }
 
 impl Program {
@@ -39,6 +45,9 @@ impl Program {
             Self::WaveSim => "wave_sim",
             Self::Jacobi => "jacobi",
             Self::Chain => "chain",
+            Self::Rotation { spaces: 8 } => "rotation of 8 spaces",
+            Self::Rotation { spaces: 64 } => "rotation of 64 spaces",
+            Self::Rotation { .. } => "rotation",
         }
     }
 
@@ -47,10 +56,11 @@ impl Program {
     pub fn start(self, sink: &mut impl Sink) -> Endless {
         Endless(match self {
             Self::AllGather => State::PingPong(PingPong::all_gather(sink)),
-            Self::Stencil => State::PingPong(PingPong::stencil(sink)),
+            Self::Stencil => State::PingPong(PingPong::stencil(sink, PER_NODE)),
             Self::WaveSim => State::WaveSim(WaveSim::start(sink)),
             Self::Jacobi => State::Jacobi(Jacobi::start(sink)),
             Self::Chain => State::Chain(Chain::start(sink)),
+            Self::Rotation { spaces } => State::Rotation(Rotation::start(sink, spaces)),
         })
     }
 }
@@ -65,6 +75,7 @@ enum State {
     WaveSim(WaveSim),
     Jacobi(Jacobi),
     Chain(Chain),
+    Rotation(Rotation),
 }
 
 impl Endless {
@@ -75,6 +86,7 @@ impl Endless {
             State::WaveSim(program) => program.step(sink),
             State::Jacobi(program) => program.step(sink),
             State::Chain(program) => program.step(sink),
+            State::Rotation(program) => program.step(sink),
         }
     }
 }
@@ -98,8 +110,8 @@ impl PingPong {
         Self::start(sink, 1, extent, Mapper::All)
     }
 
-    fn stencil(sink: &mut impl Sink) -> Self {
-        let extent = Box3::from_range([sink.nodes() * PER_NODE, PER_NODE]);
+    fn stencil(sink: &mut impl Sink, columns: usize) -> Self {
+        let extent = Box3::from_range([sink.nodes() * PER_NODE, columns]);
         Self::start(sink, 2, extent, five_points())
     }
 
@@ -115,6 +127,25 @@ impl PingPong {
         ];
         sink.task(self.dims, self.extent, accesses);
         std::mem::swap(&mut self.from, &mut self.to);
+    }
+}
+
+/// Stencils that take turns.
+#[derive(Debug)]
+struct Rotation {
+    stencils: Vec<PingPong>,
+    next: usize,
+}
+
+impl Rotation {
+    fn start(sink: &mut impl Sink, spaces: usize) -> Self {
+        let stencils = (0..spaces).map(|extra| PingPong::stencil(sink, PER_NODE + extra));
+        Self { stencils: stencils.collect(), next: 0 }
+    }
+
+    fn step(&mut self, sink: &mut impl Sink) {
+        self.stencils[self.next].step(sink);
+        self.next = (self.next + 1) % self.stencils.len();
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Layers {
     command_graph: Option<CommandGraph>,
     instructions: Option<Instructions>,
     commands: Vec<Command>,
+    /// Commands that the lookahead has taken over.
+    handed_on: usize,
     schedule: Schedule,
 }
 
@@ -50,7 +52,8 @@ impl Layers {
         Self {
             command_graph: reaches(Depth::Commands).then(|| CommandGraph::new(commands)),
             instructions: reaches(Depth::Instructions).then(|| Instructions::Immediate(graph())),
-            commands: Vec::with_capacity(ROOM),
+            commands: Vec::with_capacity(if reaches(Depth::Commands) { ROOM } else { 0 }),
+            handed_on: 0,
             schedule,
         }
     }
@@ -94,7 +97,8 @@ impl Layers {
                 }
             }
             Some(Instructions::Ahead(queue)) => {
-                queue.push(task, &mut self.commands[first..].to_vec());
+                self.handed_on += self.commands.len();
+                queue.push(task, &mut self.commands);
                 while queue.release(&mut self.schedule, &mut mistakes).is_some() {}
             }
             None => {}
@@ -104,11 +108,13 @@ impl Layers {
 
     /// How much has been made and not [forgotten](Self::forget).
     pub(crate) fn output(&self) -> Output {
-        let (commands, instructions) = (self.commands.len(), self.schedule.instructions.len());
+        let commands = self.handed_on + self.commands.len();
+        let instructions = self.schedule.instructions.len();
         Output { tasks: 0, commands, instructions }
     }
 
     pub(crate) fn forget(&mut self) {
+        self.handed_on = 0;
         self.commands.clear();
         self.schedule.clear();
     }

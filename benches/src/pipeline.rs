@@ -126,6 +126,12 @@ impl Pipeline {
         Self { forgets: true, ..self }
     }
 
+    /// The same graphs with the lookahead of a real run before the last of them.
+    #[must_use]
+    pub fn looking_ahead(self) -> Self {
+        Self { layers: self.layers.looking_ahead(), ..self }
+    }
+
     /// Submits a task that runs once, on the host of node 0, and touches nothing.
     pub fn host_task(&mut self) {
         self.submit(Work::HostOnce, Vec::new());

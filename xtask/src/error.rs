@@ -66,4 +66,9 @@ pub(crate) enum Error {
         /// The package that was searched.
         package: &'static str,
     },
+    /// Times were to be checked or blessed.
+    #[error(
+        "`--check` and `--bless` are for `cargo xtask bench instructions` alone: times are not committed"
+    )]
+    OnlyCounts,
 }

@@ -47,14 +47,10 @@ enum Command {
     /// and writes the same figures to `bench-results.json` in the target directory. With `graphs`,
     /// heap allocations per task are counted, too. After `scaling`, named as a group, the picture
     /// docs/figures/scheduling-scaling.svg is drawn anew.
-    Bench {
-        /// Benchmark files to run, as named in benches/benches (default: all of them)
-        #[arg(value_name = "GROUP")]
-        groups: Vec<String>,
-        /// Stop each case as soon as its estimate settles: fast, less exact
-        #[arg(long)]
-        quick: bool,
-    },
+    ///
+    /// The group `instructions` counts the instructions of fixed cases under valgrind, and compares them
+    /// with those committed in benches/instructions/counts.txt.
+    Bench(bench::Options),
     /// Check the repository rules: dependency arrows, module docs, manifests, forbidden text.
     ///
     /// The same rules run as tests under `cargo xtask test`.
@@ -122,7 +118,7 @@ fn run(command: Command) -> Result<bool, Error> {
     let workspace = Workspace::load()?;
     match command {
         Command::Test => test::run(&workspace),
-        Command::Bench { groups, quick } => bench::run(&workspace, &groups, quick),
+        Command::Bench(options) => bench::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
         Command::Mpi { only } => mpi::run(&workspace, &only),
         Command::Bundle { mpi } => bundle::run(&workspace, mpi),

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod campaign;
+pub mod census;
 pub mod check;
 pub mod corpus;
 pub mod element;

@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: runs the criterion benchmarks and compares them with the C++ original.
 //!
-//! A pipeline of passes: run, collect ([`estimates`], [`counts`]), compare and print ([`report`]
+//! A group of its own is `instructions`, which counts instead of timing ([`instructions`]); all
+//! others are a pipeline of passes: run, collect ([`estimates`], [`counts`]), compare and print ([`report`]
 //! against [`mod@reference`]), draw. Knows nothing of what a benchmark measures; a case is matched with
 //! its reference and its count by name alone.
 
 mod counts;
 mod estimates;
+mod instructions;
 mod reference;
 mod report;
 
@@ -14,10 +16,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::SystemTime;
 
+use clap::Args;
+
 use crate::error::Error;
 use crate::runner;
 use crate::workspace::{Workspace, cargo};
 use counts::Counts;
+use instructions::Purpose;
 use reference::Reference;
 use report::Comparison;
 
@@ -35,13 +40,51 @@ const DRAWN: &str = "scaling";
 const DRAW: &str = "scaling_figure";
 const FIGURE: &str = "docs/figures/scheduling-scaling.svg";
 
+/// The group whose cases are counted, and timed by nobody.
+const INSTRUCTIONS: &str = "instructions";
+
+/// What `cargo xtask bench` is asked for.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Benchmark files to run, as named in benches/benches (default: all of them), or `instructions`
+    #[arg(value_name = "GROUP")]
+    groups: Vec<String>,
+    /// Stop each case as soon as its estimate settles: fast, less exact
+    #[arg(long)]
+    quick: bool,
+    /// With `instructions`: fail where a count differs by more than 3 % from the one committed
+    #[arg(long, conflicts_with = "quick")]
+    check: bool,
+    /// With `instructions`: commit the counts, for a reason that reviewers will read
+    #[arg(long, value_name = "REASON", conflicts_with_all = ["quick", "check"])]
+    bless: Option<String>,
+}
+
+/// Counts instructions, if they are what is asked for, or else times benchmarks.
+///
+/// # Errors
+/// As [`time`] and [`instructions::run`].
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
+    let Options { groups, quick, check, bless } = options;
+    let purpose = match (check, bless) {
+        (_, Some(reason)) => Purpose::Bless(reason),
+        (true, None) => Purpose::Check,
+        (false, None) => Purpose::Show,
+    };
+    match groups.as_slice() {
+        [only] if only == INSTRUCTIONS => instructions::run(workspace, purpose),
+        _ if *check || bless.is_some() => Err(Error::OnlyCounts),
+        _ => time(workspace, groups, *quick),
+    }
+}
+
 /// Runs the benchmarks named in `groups` (all, if there are none), prints the comparison and
 /// writes it as JSON into the target directory. The scaling of the scheduler is drawn, too, if it was
 /// asked for by name: the picture is under version control. Returns whether everything ran to its end.
 ///
 /// # Errors
 /// An unknown group, or files that cannot be read or written.
-pub(crate) fn run(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, Error> {
+fn time(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, Error> {
     let selected = with_counts(select(known_benches(workspace), groups)?);
     let reference = load_reference(workspace)?;
     let start = SystemTime::now();

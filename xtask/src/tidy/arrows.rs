@@ -38,8 +38,13 @@ const KERNEL_USERS: [&str; 3] = ["celerity-executor", "celerity-cuda", "celerity
 
 /// Never part of a user's program. Each may depend on everything above and on those before it
 /// here; nothing else may depend on them.
-const DEVELOPMENT: [&str; 4] =
-    ["celerity-testkit", "celerity-benches", "celerity-baselines", "xtask"];
+const DEVELOPMENT: [&str; 5] = [
+    "celerity-testkit",
+    "celerity-benches",
+    "celerity-instructions",
+    "celerity-baselines",
+    "xtask",
+];
 
 /// Finds arrows that run the wrong way and crates that have no place in the order.
 pub(super) fn check(packages: &[Package]) -> Vec<Violation> {

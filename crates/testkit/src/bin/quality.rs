@@ -1,12 +1,30 @@
-//! `cargo xtask quality`: prints what the corpus's schedules cost per step, as a
-//! table in Markdown. Owns nothing but its exit status.
+//! `cargo xtask quality`: prints what the corpus's schedules cost per step, or with
+//! `--census` what schedules of whole programs consist of, as a table in Markdown. Owns
+//! the command line and the exit status.
 
 use std::process::ExitCode;
 
-use celerity_testkit::quality;
+use celerity_testkit::violation::Violation;
+use celerity_testkit::{census, quality};
+use clap::Parser;
+
+/// Prints what schedules cost, as a table in Markdown.
+#[derive(Parser)]
+#[command(name = "cargo xtask quality", bin_name = "cargo xtask quality")]
+struct Arguments {
+    /// Count what the schedules of the corpus, and of so many random programs, consist of
+    #[arg(long, value_name = "PROGRAMS")]
+    census: Option<u64>,
+    /// Seed of the first random program; the others follow
+    #[arg(long, default_value_t = 1, requires = "census")]
+    seed: u64,
+    /// Also print a row for every single case, for a comparison of two states
+    #[arg(long, requires = "census")]
+    cases: bool,
+}
 
 fn main() -> ExitCode {
-    match quality::table() {
+    match table(&Arguments::parse()) {
         Ok(table) => {
             print!("{table}");
             ExitCode::SUCCESS
@@ -16,4 +34,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn table(arguments: &Arguments) -> Result<String, Violation> {
+    let Some(programs) = arguments.census else { return quality::table() };
+    census::table(programs, arguments.seed, |case, census| {
+        if arguments.cases {
+            println!("| {case} |{census}");
+        }
+    })
 }

@@ -1,0 +1,123 @@
+//! The list of cases: every layer, on programs that are the same in every run. Knows
+//! nothing of how they are counted.
+
+use std::hint::black_box;
+
+use celerity_benches::endless::{Program, Running};
+use celerity_benches::pipeline::{Build, Depth, Pipeline, Shape};
+use celerity_benches::region_cases::RegionCase;
+use celerity_benches::topologies::Topology;
+
+use crate::{checker, engine};
+
+/// One case.
+pub(crate) struct Case {
+    /// `GROUP/PROGRAM`; no two are equal.
+    pub(crate) name: String,
+    /// Makes what is needed before anything is counted; what it returns is run twice, and
+    /// the second time is counted.
+    pub(crate) start: Box<dyn Fn() -> Box<dyn FnMut()>>,
+}
+
+impl Case {
+    pub(crate) fn new<W: FnMut() + 'static>(name: String, start: impl Fn() -> W + 'static) -> Self {
+        Self { name, start: Box::new(move || Box::new(start())) }
+    }
+}
+
+/// All cases, in the order of the table.
+pub(crate) fn all() -> Vec<Case> {
+    let mut all = whole_programs();
+    all.extend(steady_states());
+    all.extend(engine::cases());
+    all.extend(checker::cases());
+    all.extend(regions());
+    all
+}
+
+/// The original's topologies from the first task to the last: fresh graphs, every task, the
+/// shutdown epoch, and the end of it all.
+fn whole_programs() -> Vec<Case> {
+    use Depth::{Commands, Instructions, Tasks};
+    let indirect = |shape| Shape { direct: false, ..shape };
+    let groups = [
+        ("tasks", Shape::new(Tasks, 1, 1)),
+        ("commands on 1 node", Shape::new(Commands, 1, 1)),
+        ("commands on 4 nodes", Shape::new(Commands, 4, 1)),
+        ("commands on 16 nodes", Shape::new(Commands, 16, 1)),
+        ("instructions on 2 nodes", Shape::new(Instructions, 2, 1)),
+        ("instructions on 1 x 16", Shape::new(Instructions, 1, 16)),
+        ("instructions on 4 x 4", Shape::new(Instructions, 4, 4)),
+        ("instructions on 4 x 4, no direct copies", indirect(Shape::new(Instructions, 4, 4))),
+    ];
+    let immediate = groups.into_iter().flat_map(|(group, shape)| {
+        Topology::ALL.map(|topology| {
+            Case::new(format!("{group}/{}", topology.name()), move || {
+                move || build(topology, Pipeline::new(shape))
+            })
+        })
+    });
+    let shape = Shape::new(Instructions, 4, 4);
+    let ahead = Topology::ALL.map(|topology| {
+        Case::new(format!("lookahead on 4 x 4/{}", topology.name()), move || {
+            move || build(topology, Pipeline::new(shape).looking_ahead())
+        })
+    });
+    immediate.chain(ahead).collect()
+}
+
+fn build(topology: Topology, mut graphs: Pipeline) {
+    topology.submit(&mut graphs);
+    black_box(graphs.finish());
+}
+
+/// Steps before the first that is counted, with those of the warm-up, and steps counted:
+/// whole multiples of what lies between two horizons, and of all that programs rotate.
+const WARM_UP: u64 = 256;
+const STEPS: u64 = 128;
+
+/// Programs that have been running for long, on a node in the middle.
+fn steady_states() -> Vec<Case> {
+    let instructions = |nodes, devices| Shape::new(Depth::Instructions, nodes, devices);
+    let shapes = [
+        ("4 x 1", instructions(4, 1)),
+        ("4 x 4", instructions(4, 4)),
+        ("64 x 1", instructions(64, 1)),
+        ("512 x 1", instructions(512, 1)),
+    ];
+    let programs = [
+        Program::WaveSim,
+        Program::Jacobi,
+        Program::Chain,
+        Program::Stencil,
+        Program::AllGather,
+        Program::Rotation { spaces: 8 },
+        Program::Rotation { spaces: 64 },
+    ];
+    let cases = shapes.into_iter().flat_map(|(on, shape)| {
+        let shape = shape.in_the_middle();
+        programs.map(|program| {
+            Case::new(format!("steady state on {on}/{}", program.name()), move || {
+                let pipeline = Pipeline::new(shape).looking_ahead().forgetting();
+                let mut running = Running::new(program, pipeline);
+                running.advance(WARM_UP);
+                move || running.advance(STEPS)
+            })
+        })
+    });
+    cases.collect()
+}
+
+/// The large region cases: the small ones are told by the others.
+fn regions() -> Vec<Case> {
+    let large = RegionCase::all()
+        .into_iter()
+        .filter(|case| case.function.contains("large") && case.function.ends_with("native"));
+    let case = |case: RegionCase| {
+        Case::new(format!("regions: {}/{}", case.group, case.function), move || {
+            let case = case.clone();
+            move || drop(black_box(case.compute()))
+        })
+    };
+    large.map(case).collect()
+}
