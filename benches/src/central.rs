@@ -102,7 +102,7 @@ impl CentralScheduler {
         if self.splits.len() == REMEMBERED {
             self.splits.remove(0);
         }
-        let chunks: Arc<[Box3]> = space.split(&space.extent, self.nodes).into();
+        let chunks: Arc<[Box3]> = space.split(&space.extent, self.nodes).iter().collect();
         self.splits.push((*space, chunks.clone()));
         chunks
     }

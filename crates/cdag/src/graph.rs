@@ -11,8 +11,7 @@ use celerity_tdag::{
 };
 use smallvec::SmallVec;
 
-use crate::assign::Assigner;
-use crate::chunks::Chunks;
+use crate::assign::Chunks;
 use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
 use crate::diagnostic::Diagnostic;
 use crate::holding::BufferState;
@@ -41,7 +40,6 @@ pub struct CommandGraphConfig {
 #[derive(Debug)]
 pub struct CommandGraph {
     config: CommandGraphConfig,
-    assigner: Assigner,
     buffers: BufferTable<Buffer>,
     frontier: Frontier<CommandId>,
     pending_horizon: Option<CommandId>,
@@ -63,7 +61,6 @@ impl CommandGraph {
         assert!(config.local.slot() < config.nodes, "{} is not in the cluster", config.local);
         Self {
             config,
-            assigner: Assigner::new(config.nodes),
             buffers: BufferTable::default(),
             frontier: Frontier::new(),
             pending_horizon: None,
@@ -112,15 +109,15 @@ impl CommandGraph {
         out: &mut Vec<Command>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
-        let chunks = self.assigner.chunks(&task.work);
-        let local = chunks.all().get(self.config.local.slot()).copied().unwrap_or(Box3::EMPTY);
+        let chunks = Chunks::of(&task.work, self.config.nodes);
+        let local = chunks.get(self.config.local.slot());
         #[cfg(feature = "mutants")]
-        let local = mistakes::own_chunk(local, chunks.all(), self.config.local);
+        let local = mistakes::own_chunk(local, &chunks, self.config.local);
         let buffers = &self.buffers;
         let mut needs = Requirements::new();
         requirements(task, local, |id| buffer(buffers, id).state.extent, &mut needs);
-        if chunks.all().len() > 1 {
-            self.check_writes(task, chunks.all(), &needs, diagnostics);
+        if chunks.len() > 1 {
+            self.check_writes(task, &chunks, &needs, diagnostics);
         }
         if self.config.nodes > 1 {
             needs.iter().filter(|need| need.is_read()).for_each(|need| {
@@ -136,14 +133,17 @@ impl CommandGraph {
     fn check_writes(
         &self,
         task: &Task,
-        chunks: &[Box3],
+        chunks: &Chunks,
         needs: &[Requirement<'_>],
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         for need in needs.iter().filter(|need| need.is_written_on_trust()) {
             let name = || buffer(&self.buffers, need.buffer).name.clone();
             let mut unwritten = need.writes_of_all.difference(&need.writes);
-            for (node, chunk) in self.remote(chunks) {
+            chunks.for_each_near(&task.work.extent(), |node, chunk| {
+                if node == self.config.local {
+                    return;
+                }
                 let writes = need.writes_of(chunk, task.work.extent());
                 unwritten.subtract(&writes);
                 if writes.intersects(&need.writes) {
@@ -155,7 +155,7 @@ impl CommandGraph {
                         second: node,
                     });
                 }
-            }
+            });
             if !unwritten.is_empty() {
                 diagnostics.push(Diagnostic::UnwrittenElements {
                     task: task.to_string(),
@@ -201,12 +201,11 @@ impl CommandGraph {
     fn owed(&self, task: &Task, chunks: &Chunks, need: &Requirement<'_>) -> SmallVec<[Owed; 2]> {
         let state = &buffer(&self.buffers, need.buffer).state;
         let mut pushes = SmallVec::<[Owed; 2]>::new();
-        chunks.for_each_near(&need.readers_of(&state.owned), |position| {
-            if position == self.config.local.slot() {
+        chunks.for_each_near(&need.readers_of(&state.owned), |node, chunk| {
+            if node == self.config.local {
                 return;
             }
-            let node = NodeId::from_index(position as u64);
-            let reads = need.reads_of(chunks.all()[position], task.work.extent());
+            let reads = need.reads_of(chunk, task.work.extent());
             state.for_each_owed(node, &reads, |part, writer| {
                 let writer = self.frontier.representative(writer);
                 add_owed(&mut pushes, writer, node, part);
@@ -306,13 +305,6 @@ impl CommandGraph {
         for buffer in self.buffers.values_mut() {
             buffer.state.compact(command);
         }
-    }
-
-    fn remote<'a>(&self, chunks: &'a [Box3]) -> impl Iterator<Item = (NodeId, Box3)> + use<'a> {
-        let local = self.config.local;
-        let all = chunks.iter().enumerate();
-        all.map(|(node, &chunk)| (NodeId::from_index(node as u64), chunk))
-            .filter(move |&(node, _)| node != local)
     }
 }
 

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod assign;
-mod chunks;
 mod command;
 mod diagnostic;
 mod graph;

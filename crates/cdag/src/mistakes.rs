@@ -4,14 +4,16 @@ use celerity_mutants::Mutant;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::Task;
 
+use crate::assign::Chunks;
 use crate::command::{CommandId, NodeId, TransferId};
 use crate::graph::Targets;
 use crate::holding::{BufferState, Holding, State};
 use crate::node_set::NodeSet;
 
-pub(crate) fn own_chunk(chunk: Box3, chunks: &[Box3], local: NodeId) -> Box3 {
-    let from_the_end = || chunks.iter().rev().nth(local.slot()).copied();
-    Mutant::OwnChunkFromTheEnd.alter(chunk, |_| from_the_end().unwrap_or_default())
+pub(crate) fn own_chunk(chunk: Box3, chunks: &Chunks, local: NodeId) -> Box3 {
+    let from_the_end = || chunks.len().checked_sub(local.slot() + 1);
+    Mutant::OwnChunkFromTheEnd
+        .alter(chunk, |_| from_the_end().map_or(Box3::EMPTY, |position| chunks.get(position)))
 }
 
 pub(crate) fn pushed(

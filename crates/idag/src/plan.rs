@@ -2,7 +2,7 @@
 //! what that touches. Pure; knows nothing of what is where.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{AccessMode, BufferId, IndexSpace, MapperInput, Task, Work};
+use celerity_tdag::{AccessMode, BufferId, MapperInput, Task, Work};
 use smallvec::SmallVec;
 
 use crate::instruction::{DeviceId, DeviceMemory, MemoryId};
@@ -112,18 +112,13 @@ impl Launches {
 pub(crate) struct Planner {
     devices: usize,
     memory: DeviceMemory,
-    /// The most recent split; programs repeat few index spaces, mostly one.
-    last: Option<(IndexSpace, Box3, DeviceChunks)>,
     /// Empty tables, to be filled.
     spare: Vec<Launches>,
 }
 
-/// The chunks of a split, by the device that runs them.
-type DeviceChunks = Vec<(DeviceId, Box3)>;
-
 impl Planner {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { devices, memory: DeviceMemory::Own, last: None, spare: Vec::new() }
+        Self { devices, memory: DeviceMemory::Own, spare: Vec::new() }
     }
 
     /// Says which memory devices work in.
@@ -149,15 +144,24 @@ impl Planner {
             launches.push(place, task, extent_of);
             return launches;
         };
-        let native = self.memory;
-        for &(device, chunk) in self.split(space, chunk) {
-            let memory = native.of(device);
-            #[cfg(feature = "mutants")]
-            let memory = celerity_mutants::Mutant::MemoryOfFirstDevice
-                .alter(memory, |_| native.of(DeviceId::from_index(0)));
-            launches.push(Place { device: Some(device), memory, chunk }, task, &extent_of);
+        // Over devices first, and then each device's share again (CCGrid 2023, §IV-D).
+        for (index, share) in space.split(&chunk, self.devices).iter().enumerate() {
+            let device = DeviceId::from_index(index as u64);
+            let memory = self.memory_of(device);
+            for chunk in space.split(&share, space.oversubscription as usize).iter() {
+                let place = Place { device: Some(device), memory, chunk };
+                launches.push(place, task, &extent_of);
+            }
         }
         launches
+    }
+
+    fn memory_of(&self, device: DeviceId) -> MemoryId {
+        let memory = self.memory.of(device);
+        #[cfg(feature = "mutants")]
+        let memory = celerity_mutants::Mutant::MemoryOfFirstDevice
+            .alter(memory, |_| self.memory.of(DeviceId::from_index(0)));
+        memory
     }
 
     /// Takes the memory of launches back that have been generated.
@@ -166,20 +170,5 @@ impl Planner {
             launches.clear();
             self.spare.push(launches);
         }
-    }
-
-    /// Over devices first, and then each device's share again (000 §IV-D).
-    fn split(&mut self, space: &IndexSpace, chunk: Box3) -> &[(DeviceId, Box3)] {
-        let known = matches!(&self.last, Some((s, c, _)) if s == space && *c == chunk);
-        if !known {
-            let shares = space.split(&chunk, self.devices).into_iter().enumerate();
-            let chunks = shares.flat_map(|(index, share)| {
-                let device = DeviceId::from_index(index as u64);
-                let parts = space.split(&share, space.oversubscription as usize);
-                parts.into_iter().map(move |part| (device, part))
-            });
-            self.last = Some((*space, chunk, chunks.collect()));
-        }
-        self.last.as_ref().map_or(&[], |(_, _, chunks)| chunks)
     }
 }

@@ -7,7 +7,7 @@
 //! | `box3` | [`Box3`], one half-open box; everything else is made of these |
 //! | `region` | [`Region`], a canonical set of disjoint boxes, and its set operations |
 //! | `region_map` | [`RegionMap`], a value for every element of an extent |
-//! | `split` | [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
+//! | `split` | [`Grid`], [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
 //! | `serde_impls` | behind the feature `serde`: what makes recorded boxes and regions valid |
 //! | `typed` | [`Subrange`] and [`Chunk`], the const-generic face of a box |
 //! | `verify` | [`verify()`] and [`verify_entries`]: what the boxes of regions and maps promise |
@@ -31,6 +31,6 @@ mod verify;
 pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
 pub use region::Region;
 pub use region_map::RegionMap;
-pub use split::{split_1d, split_2d, split_along};
+pub use split::{Grid, split_1d, split_2d, split_along};
 pub use typed::{Chunk, Subrange};
 pub use verify::{Broken, verify, verify_entries};

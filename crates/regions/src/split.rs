@@ -1,7 +1,9 @@
 //! Cutting an index space into chunks.
 //!
 //! Owns the arithmetic of even splits under granularity constraints. It refuses to know who
-//! executes a chunk; nodes and devices are assigned by the caller, in the order returned.
+//! executes a chunk; nodes and devices are assigned by the caller, in the order of the chunks.
+
+use std::ops::Range;
 
 use crate::box3::{Box3, Coord3};
 
@@ -15,57 +17,134 @@ pub fn split_1d(space: &Box3, granularity: Coord3, parts: usize) -> Vec<Box3> {
     split_along(space, 0, granularity, parts)
 }
 
-/// Splits `space` into at most `parts` chunks along dimension `dim`.
-///
-/// Laws: the chunks are disjoint, cover `space`, come in ascending order, are never empty,
-/// and are whole granules (`granularity[dim]` elements each) whose numbers differ by at most
-/// one, larger chunks first. If the range is no multiple of the granularity, the last chunk
-/// also takes the remainder. There are fewer chunks than `parts` when there are fewer
-/// granules, one when the space is smaller than a granule, and none when it is empty.
+/// Splits `space` into at most `parts` chunks along dimension `dim`; see [`Grid::along`].
 ///
 /// Takes time linear in the number of chunks.
 ///
 /// # Panics
 /// If `dim` is not below 3, or `parts` or `granularity[dim]` is zero.
 pub fn split_along(space: &Box3, dim: usize, granularity: Coord3, parts: usize) -> Vec<Box3> {
-    assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
-    let cuts = Cuts::new(space, dim, granularity, parts);
-    if space.is_empty() {
-        return Vec::new();
-    }
-    (0..cuts.count).map(|i| cuts.chunk(space, i)).collect()
+    Grid::along(space, dim, granularity, parts).iter().collect()
 }
 
-/// Splits `space` into at most `parts` tiles over dimensions 0 and 1.
-///
-/// Among all pairs of factors of `parts`, takes the one that yields most tiles under the
-/// granularity, then the one with the squarest tiles (smallest sum of edges), then the most
-/// balanced one, then the one with more cuts in dimension 0, so that runs in the faster
-/// dimension stay long. Each dimension is cut by the laws of [`split_along`]; tiles come in
-/// row-major order.
+/// Splits `space` into at most `parts` tiles over dimensions 0 and 1; see [`Grid::tiled`].
 ///
 /// Takes time linear in the number of tiles plus the square root of `parts`.
 ///
 /// # Panics
 /// If `parts` is zero or the granularity is zero in dimension 0 or 1.
 pub fn split_2d(space: &Box3, granularity: Coord3, parts: usize) -> Vec<Box3> {
-    assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
-    #[cfg(feature = "mutants")]
-    let granularity = celerity_mutants::Mutant::TilesIgnoreGranularity
-        .alter(granularity, |[slow, _, fast]| [slow, 1, fast]);
-    let [rows, columns] = factorise(space, granularity, parts);
-    if space.is_empty() {
-        return Vec::new();
-    }
-    let mut tiles = Vec::with_capacity(rows.count * columns.count);
-    for row in 0..rows.count {
-        let strip = rows.chunk(space, row);
-        tiles.extend((0..columns.count).map(|column| columns.chunk(&strip, column)));
-    }
-    tiles
+    Grid::tiled(space, granularity, parts).iter().collect()
 }
 
-/// The factors of `parts` to cut dimensions 0 and 1 by; see [`split_2d`] for the choice.
+/// The chunks of a split, none of which is stored: they are computed when they are asked for,
+/// and so is who is near. On any number of nodes a split costs what a few divisions do.
+///
+/// Laws: the chunks are disjoint, cover the space, come in row-major order and are never empty.
+/// Along each dimension they are whole granules whose numbers differ by at most one, larger
+/// chunks first. If the range is no multiple of the granularity, the last chunk also takes the
+/// remainder. There are fewer chunks than were asked for when there are fewer granules, one
+/// when the space is smaller than a granule, and none when it is empty.
+///
+/// ```
+/// use celerity_regions::{Box3, Grid};
+/// // A million rows for 300,000 nodes: 100,000 of them get four rows, the others three.
+/// let grid = Grid::along(&Box3::from_range([1_000_000, 8]), 0, [1; 3], 300_000);
+/// assert_eq!(grid.get(299_999), Some(Box3::from_offset_range([999_997, 0], [3, 8])));
+/// let mut near = vec![];
+/// grid.for_each_touching(&Box3::from_offset_range([7, 0], [2, 1]), |at, _| near.push(at));
+/// assert_eq!(near, [1, 2]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    space: Box3,
+    /// The slower dimension first; the other one may not be cut at all.
+    cuts: [Cuts; 2],
+}
+
+impl Grid {
+    /// Cuts `space` into at most `parts` chunks along dimension `dim`. O(1).
+    ///
+    /// # Panics
+    /// If `dim` is not below 3, or `parts` or `granularity[dim]` is zero.
+    #[inline]
+    pub fn along(space: &Box3, dim: usize, granularity: Coord3, parts: usize) -> Grid {
+        assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
+        let cuts = Cuts::new(space, dim, granularity, parts);
+        let other = Cuts::none(space, if dim == 0 { 1 } else { 0 });
+        Grid { space: *space, cuts: if dim == 0 { [cuts, other] } else { [other, cuts] } }
+    }
+
+    /// Cuts `space` into at most `parts` tiles over dimensions 0 and 1.
+    ///
+    /// Among all pairs of factors of `parts`, takes the one that yields most tiles under the
+    /// granularity, then the one with the squarest tiles (smallest sum of edges), then the most
+    /// balanced one, then the one with more cuts in dimension 0, so that runs in the faster
+    /// dimension stay long. O(square root of `parts`).
+    ///
+    /// # Panics
+    /// If `parts` is zero or the granularity is zero in dimension 0 or 1.
+    pub fn tiled(space: &Box3, granularity: Coord3, parts: usize) -> Grid {
+        assert!(parts > 0, "cannot split {space} into 0 parts; ask for at least one");
+        #[cfg(feature = "mutants")]
+        let granularity = celerity_mutants::Mutant::TilesIgnoreGranularity
+            .alter(granularity, |[slow, _, fast]| [slow, 1, fast]);
+        Grid { space: *space, cuts: factorise(space, granularity, parts) }
+    }
+
+    /// The number of chunks.
+    #[inline]
+    pub fn len(&self) -> usize {
+        if self.space.is_empty() { 0 } else { self.cuts[0].count * self.cuts[1].count }
+    }
+
+    /// Whether there are no chunks: the space is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.space.is_empty()
+    }
+
+    /// The chunk at a position, in row-major order. O(1).
+    #[inline]
+    pub fn get(&self, position: usize) -> Option<Box3> {
+        if position >= self.len() {
+            return None;
+        }
+        let [slow, fast] = &self.cuts;
+        let (row, column) = match fast.count {
+            1 => (position, 0),
+            width => (position / width, position % width),
+        };
+        Some(fast.chunk(&slow.chunk(&self.space, row), column))
+    }
+
+    /// All chunks, in row-major order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Box3> + use<> {
+        let grid = *self;
+        (0..grid.len()).map(move |position| grid.get(position).expect("it is below the length"))
+    }
+
+    /// Visits all chunks that share a point with `part`, each with its position, in row-major
+    /// order. O(1 + found).
+    #[inline]
+    pub fn for_each_touching(&self, part: &Box3, mut visit: impl FnMut(usize, Box3)) {
+        let part = part.intersection(&self.space);
+        if part.is_empty() {
+            return;
+        }
+        let [slow, fast] = &self.cuts;
+        let (rows, columns) =
+            (slow.touching(&self.space, &part), fast.touching(&self.space, &part));
+        for row in rows {
+            let (strip, start) = (slow.chunk(&self.space, row), row * fast.count);
+            for column in columns.clone() {
+                visit(start + column, fast.chunk(&strip, column));
+            }
+        }
+    }
+}
+
+/// The factors of `parts` to cut dimensions 0 and 1 by; see [`Grid::tiled`] for the choice.
 fn factorise(space: &Box3, granularity: Coord3, parts: usize) -> [Cuts; 2] {
     let candidates = (1..=parts.isqrt())
         .filter(|small| parts.is_multiple_of(*small))
@@ -84,32 +163,51 @@ fn factorise(space: &Box3, granularity: Coord3, parts: usize) -> [Cuts; 2] {
     candidates.min_by_key(rank).expect("1 divides every number of parts")
 }
 
-/// An even division of one dimension into `count` chunks.
-#[derive(Clone, Copy)]
+/// An even division of one dimension into `count` chunks: `larger` ones of `small + 1` granules
+/// each, and then those of `small`.
+#[derive(Clone, Copy, Debug)]
 struct Cuts {
     dim: usize,
     granule: u64,
-    granules: u64,
     count: usize,
+    small: u64,
+    larger: u64,
 }
 
 impl Cuts {
+    #[inline]
     fn new(space: &Box3, dim: usize, granularity: Coord3, parts: usize) -> Cuts {
         let granule = granularity[dim];
         assert!(granule > 0, "granularity of dimension {dim} is 0; it must be at least 1");
-        let granules = space.range()[dim] / granule;
-        let count = granules.clamp(1, parts as u64) as usize;
-        Cuts { dim, granule, granules, count }
+        let range = space.range()[dim];
+        // Granules of one element are the rule, and a division is as slow as the rest of this.
+        let granules = if granule == 1 { range } else { range / granule };
+        let count = granules.clamp(1, parts as u64);
+        let (small, larger) = (granules / count, granules % count);
+        Cuts { dim, granule, count: count as usize, small, larger }
+    }
+
+    /// Leaves the dimension whole.
+    #[inline]
+    fn none(space: &Box3, dim: usize) -> Cuts {
+        Cuts { dim, granule: 1, count: 1, small: space.range()[dim], larger: 0 }
     }
 
     /// Where chunk `index` begins, relative to the space, in granules.
+    #[inline]
     fn start(&self, index: usize) -> u64 {
-        let (index, count) = (index as u64, self.count as u64);
-        let (small, larger) = (self.granules / count, self.granules % count);
-        index * small + index.min(larger)
+        let index = index as u64;
+        index * self.small + index.min(self.larger)
     }
 
+    #[inline]
     fn chunk(&self, space: &Box3, index: usize) -> Box3 {
+        if self.count == 1 {
+            #[cfg(feature = "mutants")]
+            return self.mistaken_whole(space);
+            #[cfg(not(feature = "mutants"))]
+            return *space;
+        }
         let origin = space.min()[self.dim];
         let lo = origin + self.start(index) * self.granule;
         let hi = if index + 1 == self.count {
@@ -119,7 +217,43 @@ impl Cuts {
         };
         #[cfg(feature = "mutants")]
         let hi = self.mistaken_end(space, index, hi);
-        space.with_extent(self.dim, lo, hi)
+        // Spelled out per dimension, so that the box can stay in registers.
+        match self.dim {
+            0 => space.with_extent(0, lo, hi),
+            1 => space.with_extent(1, lo, hi),
+            _ => space.with_extent(2, lo, hi),
+        }
+    }
+
+    /// The chunks that share a point with `part`, which lies in the space and is not empty.
+    #[inline]
+    fn touching(&self, space: &Box3, part: &Box3) -> Range<usize> {
+        let [lo, hi] = [part.min()[self.dim], part.max()[self.dim]];
+        if lo == space.min()[self.dim] && hi == space.max()[self.dim] {
+            return 0..self.count;
+        }
+        let offset = |at: u64| at - space.min()[self.dim];
+        self.holder(offset(lo))..self.holder(offset(hi - 1)) + 1
+    }
+
+    /// The chunk that holds an element, given relative to the space.
+    #[inline]
+    fn holder(&self, offset: u64) -> usize {
+        let granule = if self.granule == 1 { offset } else { offset / self.granule };
+        let in_larger = (self.small + 1) * self.larger;
+        let index = match granule < in_larger {
+            true => granule / (self.small + 1),
+            // A space smaller than a granule has no granules, and one chunk.
+            false => self.larger + (granule - in_larger) / self.small.max(1),
+        };
+        // What remains beyond the last granule is the last chunk's.
+        (index as usize).min(self.count - 1)
+    }
+
+    #[cfg(feature = "mutants")]
+    fn mistaken_whole(&self, space: &Box3) -> Box3 {
+        let end = self.mistaken_end(space, 0, space.max()[self.dim]);
+        space.with_extent(self.dim, space.min()[self.dim], end)
     }
 
     #[cfg(feature = "mutants")]
@@ -128,7 +262,8 @@ impl Cuts {
         if index + 1 < self.count {
             return Mutant::ChunksOverlap.alter(end, |end| end + 1);
         }
-        let whole = space.min()[self.dim] + self.granules.max(1) * self.granule;
+        let granules = self.start(self.count);
+        let whole = space.min()[self.dim] + granules.max(1) * self.granule;
         Mutant::RemainderLost.alter(end, |end| end.min(whole))
     }
 }

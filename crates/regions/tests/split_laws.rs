@@ -2,7 +2,7 @@
 
 mod common;
 
-use celerity_regions::{Box3, Region, split_1d, split_2d, split_along};
+use celerity_regions::{Box3, Grid, Region, split_1d, split_2d, split_along};
 use proptest::prelude::*;
 
 fn space() -> impl Strategy<Value = Box3> {
@@ -76,5 +76,22 @@ proptest! {
         let factors = (1..=parts).filter(|f| parts.is_multiple_of(*f));
         let most = factors.map(|f| f.min(max[0]) * (parts / f).min(max[1])).max();
         prop_assert_eq!(Some(tiles.len() as u64), most, "more tiles were possible");
+    }
+
+    #[test]
+    fn grids_know_who_is_near(space in space(), part in space(), dim in 0..4usize,
+                              granule in 1..20u64, parts in 1..60usize) {
+        let grid = match dim {
+            3 => Grid::tiled(&space, [granule, granule + 1, 1], parts),
+            dim => Grid::along(&space, dim, [granule; 3], parts),
+        };
+        let chunks: Vec<Box3> = grid.iter().collect();
+        prop_assert_eq!((grid.len(), grid.is_empty()), (chunks.len(), chunks.is_empty()));
+        prop_assert_eq!(grid.get(chunks.len()), None);
+        let mut near = Vec::new();
+        grid.for_each_touching(&part, |position, chunk| near.push((position, chunk)));
+        let all = chunks.into_iter().enumerate();
+        let touching = all.filter(|(_, chunk)| chunk.intersects(&part));
+        prop_assert_eq!(near, touching.collect::<Vec<_>>());
     }
 }

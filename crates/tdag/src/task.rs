@@ -6,7 +6,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use celerity_regions::{Box3, Coord3};
+use celerity_regions::{Box3, Coord3, Grid};
 
 use crate::dependency::Dependencies;
 use crate::id::{BufferId, TaskId};
@@ -121,13 +121,12 @@ impl IndexSpace {
 
     /// Cuts `part`, a box of this space, into at most `parts` chunks.
     #[must_use]
-    pub fn split(&self, part: &Box3, parts: usize) -> Vec<Box3> {
+    #[inline]
+    pub fn split(&self, part: &Box3, parts: usize) -> Grid {
         match self.split {
-            Split::OneDimensional => celerity_regions::split_1d(part, self.granularity, parts),
-            Split::Tiled => celerity_regions::split_2d(part, self.granularity, parts),
-            Split::Along(dim) => {
-                celerity_regions::split_along(part, usize::from(dim), self.granularity, parts)
-            }
+            Split::OneDimensional => Grid::along(part, 0, self.granularity, parts),
+            Split::Tiled => Grid::tiled(part, self.granularity, parts),
+            Split::Along(dim) => Grid::along(part, usize::from(dim), self.granularity, parts),
         }
     }
 }

@@ -49,7 +49,7 @@ fn execute(program: &Program) -> Observation {
 impl Arrays {
     fn execute(&mut self, op: usize, task: &TaskOp, program: &Program) {
         let chunks = match &task.kind {
-            TaskKind::Device(space) => space.split(&space.extent, 3),
+            TaskKind::Device(space) => space.split(&space.extent, 3).iter().collect(),
             TaskKind::HostOnce | TaskKind::Fence => vec![Box3::UNIT],
         };
         for chunk in chunks.into_iter().filter(|chunk| !chunk.is_empty()) {
