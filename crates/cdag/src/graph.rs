@@ -338,8 +338,8 @@ fn by_region(targets: &[(NodeId, Region)]) -> impl Iterator<Item = (&Region, Nod
     })
 }
 
-/// Adds what a command must wait for before it overwrites `region`: who has written it,
-/// and who has read it.
+/// Adds what a command must wait for before it overwrites `region`: who has read it, and who
+/// has written what nobody has read.
 fn before_overwriting(
     state: &mut BufferState,
     frontier: &Frontier<CommandId>,
@@ -349,8 +349,11 @@ fn before_overwriting(
     if region.is_empty() {
         return;
     }
-    state.holdings.for_each_in_region(region, |_, holding| {
-        dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
+    let point = frontier.synchronization_point();
+    state.holdings.for_each_in_region(region, |part, holding| {
+        if !state.readers.stand_in_for(holding.writer, &part, point) {
+            dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
+        }
     });
     after_readers(state, frontier, region, dependencies);
 }

@@ -105,10 +105,14 @@ impl Backing {
         self.writers.for_each_in_region(region, |_, &writer| waits.add(writer));
     }
 
-    /// What a writer of `region` waits for: its writers and their readers, who
-    /// are forgotten, since whoever comes next waits for this writer.
+    /// What a writer of `region` waits for: its readers, and the writers of what nobody has
+    /// read. Readers are forgotten, since whoever comes next waits for this writer.
     pub(crate) fn before_write(&mut self, region: &Region, waits: &mut Waits) {
-        self.writers.for_each_in_region(region, |_, &writer| waits.add(writer));
+        self.writers.for_each_in_region(region, |part, &writer| {
+            if !self.readers.stand_in_for(writer, &part, waits.point()) {
+                waits.add(writer);
+            }
+        });
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::WriteSkipsReaders.is_active() {
             return self.readers.overwrite(region, |_| {});
@@ -116,9 +120,14 @@ impl Backing {
         self.readers.overwrite(region, |reader| waits.add(reader));
     }
 
-    /// What the end of this allocation waits for: everybody.
+    /// What the end of this allocation waits for: everybody, though not for who is waited for
+    /// by others.
     pub(crate) fn before_free(&self, waits: &mut Waits) {
-        self.writers.iter().for_each(|(_, &writer)| waits.add(writer));
+        for (part, &writer) in self.writers.iter() {
+            if !self.readers.stand_in_for(writer, &part, waits.point()) {
+                waits.add(writer);
+            }
+        }
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::FreedWhileRead.is_active() {
             return;

@@ -92,6 +92,12 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
+    /// The synchronisation point: stands in for all that is older.
+    #[inline]
+    pub(crate) fn point(&self) -> InstructionId {
+        self.point
+    }
+
     /// O(1) if ids come in ascending order, as those of many readers do.
     #[inline]
     pub(crate) fn add(&mut self, id: InstructionId) {

@@ -103,6 +103,8 @@ catalogue! {
         ReadWriteKeepsWriter,
         /// Readers: the second access of one reader replaces the first.
         SecondReadReplacesFirst,
+        /// Readers: any of them is taken to wait for a writer, whatever it reads.
+        AnyReaderStandsIn,
         /// Horizon: when it is applied, the node before it becomes the synchronisation point.
         HorizonOffByOne,
         /// Horizon: does not wait for the oldest node without a successor.

@@ -48,24 +48,28 @@ impl BufferState {
     }
 
     /// True dependencies on last writers, output dependencies on those that
-    /// are overwritten, anti-dependencies on their readers (003 §3.2, 000 §IV-B).
-    /// The readers of what is overwritten are forgotten.
+    /// are overwritten, anti-dependencies on their readers (Euro-Par 2019, §3.2; CCGrid 2023,
+    /// §IV-B). Who is overwritten unread is waited for, of others only the readers: they wait for
+    /// it themselves. The readers of what is overwritten are forgotten.
     pub(crate) fn before(
         &mut self,
         touched: &Touched,
+        point: TaskId,
         wait_for: impl FnMut(TaskId, DependencyKind),
     ) {
         #[cfg(feature = "mutants")]
         let wait_for = mistakes::forgetting(wait_for);
         let mut wait_for = wait_for;
-        let on_writers =
-            if touched.mode.reads() { DependencyKind::True } else { DependencyKind::Output };
-        self.writers.for_each_in_region(&touched.region, |_, writer| {
-            writer.iter().for_each(|&writer| wait_for(writer, on_writers));
+        let (region, readers) = (&touched.region, &mut self.readers);
+        self.writers.for_each_in_region(region, |part, writer| match *writer {
+            Some(writer) if touched.mode.reads() => wait_for(writer, DependencyKind::True),
+            Some(writer) if !readers.stand_in_for(writer, &part, point) => {
+                wait_for(writer, DependencyKind::Output);
+            }
+            _ => {}
         });
         if touched.mode.writes() {
-            let on_reader = |reader| wait_for(reader, DependencyKind::Anti);
-            self.readers.overwrite(&touched.region, on_reader);
+            readers.overwrite(region, |reader| wait_for(reader, DependencyKind::Anti));
         }
     }
 

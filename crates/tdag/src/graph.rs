@@ -257,7 +257,7 @@ impl TaskGraph {
         let (frontier, next) = (&self.frontier, self.frontier.next_id());
         for touched in footprint {
             let state = buffer_mut(&mut self.buffers, touched.buffer);
-            state.before(touched, |earlier, kind| {
+            state.before(touched, frontier.synchronization_point(), |earlier, kind| {
                 dependencies.add(frontier.representative(earlier), kind);
             });
             #[cfg(feature = "mutants")]

@@ -14,12 +14,14 @@ use crate::mistakes;
 /// use celerity_regions::Box3;
 /// use celerity_tdag::{Readers, TaskId};
 /// let (left, all) = (Box3::from_range([4]), Box3::from_range([8]));
-/// let reader = TaskId::from_index(1);
+/// let [epoch, writer, reader] = [0, 1, 2].map(TaskId::from_index);
 /// let mut readers = Readers::default();
 /// readers.add(reader, &all.into());
 /// let mut seen = vec![];
+/// assert!(readers.stand_in_for(writer, &left, epoch));
 /// readers.overwrite(&left.into(), |id| seen.push(id));
 /// assert_eq!(seen, [reader]);
+/// assert!(!readers.stand_in_for(writer, &left, epoch));
 /// readers.overwrite(&left.into(), |_| unreachable!("nobody has read the new contents"));
 /// ```
 #[derive(Clone, Debug)]
@@ -54,6 +56,27 @@ impl<I: GraphId> Readers<I> {
             self.reads.retain(|read| read.id != id);
         }
         self.reads.extend(region.boxes().iter().map(|&part| Read { id, part }));
+    }
+
+    /// Whether somebody reads any of `part`. O(reads).
+    #[inline]
+    fn any_in(&self, part: &Box3) -> bool {
+        self.reads.iter().any(|read| read.part.intersects(part))
+    }
+
+    /// Whether somebody who waits for all readers of `part` need not wait for its `writer`, too,
+    /// since one of the readers does. O(reads).
+    ///
+    /// `point` is the synchronisation point. It stands in for writers that are older, and is waited
+    /// for in any case: readers that were there before it do not wait for it.
+    #[must_use]
+    #[inline]
+    pub fn stand_in_for(&self, writer: I, part: &Box3, point: I) -> bool {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::AnyReaderStandsIn.is_active() && writer > point {
+            return !self.reads.is_empty();
+        }
+        writer > point && self.any_in(part)
     }
 
     /// Calls `each` for every reader of a part of `region`, and forgets those

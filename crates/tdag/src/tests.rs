@@ -95,13 +95,61 @@ fn a_reader_waits_only_for_the_writers_of_what_it_reads() {
 }
 
 #[test]
-fn overwriting_waits_for_readers_and_writers() {
+fn overwriting_waits_for_readers_who_wait_for_the_writer() {
     let mut f = Fixture::new();
     let writer = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
     let reader = f.submit(EXTENT, vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
     let again = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
     assert_eq!(f.dependency(again, reader), Some(DependencyKind::Anti));
-    assert_eq!(f.dependency(again, writer), Some(DependencyKind::Output));
+    assert_eq!(f.dependency(again, writer), None, "the reader waits for it");
+}
+
+#[test]
+fn overwriting_waits_for_the_writers_of_what_nobody_reads() {
+    let mut f = Fixture::new();
+    let row = |y| Mapper::fixed(Box3::from_offset_range([y, 0], [1, 8]));
+    let single = [1, 1];
+    let writers = [0, 1].map(|y| f.submit(single, vec![write(f.a, row(y))]));
+    let reader = f.submit(single, vec![read(f.a, row(0)), write(f.b, Mapper::All)]);
+    let two = Mapper::fixed(Box3::from_range([2, 8]));
+    let again = f.submit(single, vec![write(f.a, two.clone())]);
+    assert_eq!(f.dependency(again, writers[0]), None);
+    assert_eq!(f.dependency(again, writers[1]), Some(DependencyKind::Output));
+    assert_eq!(f.dependency(again, reader), Some(DependencyKind::Anti));
+    // What has been overwritten since is nobody's reason any more.
+    let last = f.submit(single, vec![write(f.a, two)]);
+    assert_eq!(f.dependency(last, again), Some(DependencyKind::Output));
+}
+
+#[test]
+fn who_reads_and_overwrites_waits_for_what_it_reads() {
+    let mut f = Fixture::new();
+    let writer = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let reader = f.submit(EXTENT, vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
+    let both = Access { buffer: f.a, mode: AccessMode::ReadWrite, mapper: Mapper::OneToOne };
+    let again = f.submit(EXTENT, vec![both]);
+    assert_eq!(f.dependency(again, writer), Some(DependencyKind::True), "the flow of data");
+    assert_eq!(f.dependency(again, reader), Some(DependencyKind::Anti));
+}
+
+#[test]
+fn a_reader_from_before_the_point_does_not_stand_in_for_it() {
+    let mut f = Fixture::new();
+    f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    // A chain of tasks until the first horizon is the point, with a reader after that horizon.
+    let chain = |f: &mut Fixture| f.submit(EXTENT, vec![write(f.b, Mapper::OneToOne)]);
+    while f.horizons().is_empty() {
+        chain(&mut f);
+    }
+    let reader = f.submit([1, 1], vec![read(f.a, Mapper::fixed(Box3::from_range([1, 1])))]);
+    while f.horizons().len() < 2 {
+        chain(&mut f);
+    }
+    let point = f.horizons()[0];
+    assert_eq!(f.dependency(reader, point), None, "it was there before the point was");
+    let again = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(again, reader), Some(DependencyKind::Anti));
+    assert_eq!(f.dependency(again, point), Some(DependencyKind::Output));
 }
 
 #[test]
