@@ -119,8 +119,8 @@ pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Bo
 }
 
 /// The allocations to make: disjoint, each the bounding box of boxes and
-/// existing allocations that overlap.
-fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box3; 2]> {
+/// existing allocations that overlap, or of boxes that are halves of it.
+pub(crate) fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box3; 2]> {
     let mut extents = SmallVec::<[Box3; 2]>::new();
     for required in boxes {
         let exists = required.is_empty() || buffer.backing_of(memory, required).is_some();
@@ -133,7 +133,8 @@ fn plan(buffer: &BufferState, memory: MemoryId, boxes: &[Box3]) -> SmallVec<[Box
 }
 
 /// Grows `extent` by everything it overlaps, until that is nothing more: what
-/// is allocated, what is anticipated, and `extents`, which lose what it takes in.
+/// is allocated, what is anticipated, and `extents`, which lose what it takes in. What is
+/// not there yet is also taken in where both are halves of a larger box.
 fn grown(
     mut extent: Box3,
     buffer: &BufferState,
@@ -159,11 +160,11 @@ fn grown(
             }
         }
         extents.retain(|other| {
-            let overlaps = other.intersects(&extent);
-            if overlaps {
+            let joins = other.intersects(&extent) || are_halves(other, &extent);
+            if joins {
                 extent = extent.bounding(other);
             }
-            !overlaps
+            !joins
         });
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::GrowthStopsEarly.is_active() {

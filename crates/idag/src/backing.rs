@@ -6,6 +6,7 @@ use celerity_tdag::Readers;
 
 use crate::emit::Waits;
 use crate::instruction::{InstructionId, Placement};
+use crate::linearize::Side;
 use crate::pieces::Boxes;
 
 /// What of an allocation that grows is there already.
@@ -42,6 +43,12 @@ impl Backing {
         let (held, provided) = (Region::empty(), Region::empty());
         let growth = Growth { held, provided };
         Self { growth: Some(Box::new(growth)), ..Self::new(placement, reserve) }
+    }
+
+    /// Where it lies, and which elements it holds in which order: what decides how they are
+    /// copied.
+    pub(crate) fn side(&self) -> Side<'_> {
+        (self.placement.memory, &self.placement.extent)
     }
 
     /// Whether more of its extent can be made available.

@@ -33,7 +33,8 @@ pub(crate) fn make_coherent(
     buffer.note_current(region, memory);
 }
 
-fn is_current(buffer: &BufferState, memory: MemoryId, region: &Region) -> bool {
+/// Whether `memory` has all of `region` as it is now.
+pub(crate) fn is_current(buffer: &BufferState, memory: MemoryId, region: &Region) -> bool {
     let mut current = true;
     let mut look = |_, version: &Version| current &= version.holders.contains(memory);
     buffer.versions.for_each_in_region(region, &mut look);
@@ -77,7 +78,7 @@ fn copy_between(
             for target in &mut *targets {
                 for elements in target.held_in(&there) {
                     copied += elements.volume();
-                    let ends = (&source.placement, &target.placement);
+                    let ends = (source.side(), target.side());
                     let stops = links.stops(ends, &elements, identity.elem_size);
                     let ends = (&mut *source, &mut *target);
                     stages.copy_through(stream, out, identity, &stops, ends, elements);

@@ -11,7 +11,7 @@ use celerity_regions::Box3;
 use smallvec::SmallVec;
 
 use crate::growth::elements_per_row;
-use crate::instruction::{MemoryId, Placement};
+use crate::instruction::MemoryId;
 
 /// The memories in which a copy stops on its way.
 pub(crate) type Stops = SmallVec<[MemoryId; 2]>;
@@ -20,41 +20,39 @@ pub(crate) type Stops = SmallVec<[MemoryId; 2]>;
 /// memory again. In bytes.
 const MOST_STAGED: u64 = 64 << 20;
 
+/// One end of a copy: a memory, and the extent of an allocation there.
+pub(crate) type Side<'a> = (MemoryId, &'a Box3);
+
 /// Where `elements` of so many bytes each stop between two allocations: on each
 /// side on which they lie in rows of less than `rows_below` bytes.
 pub(crate) fn stops(
-    (source, target): (&Placement, &Placement),
+    (source, target): (Side<'_>, Side<'_>),
     elements: &Box3,
     elem_size: u64,
     rows_below: u64,
 ) -> Stops {
-    let crosses = source.memory.device().is_some() != target.memory.device().is_some();
+    let crosses = source.0.device().is_some() != target.0.device().is_some();
     if rows_below == 0 || !crosses || elements.volume().saturating_mul(elem_size) > MOST_STAGED {
         return Stops::new();
     }
-    let sides = [source, target].into_iter().filter(|side| {
-        let row = elements_per_row(elements, &side.extent);
+    let sides = [source, target].into_iter().filter(|(_, extent)| {
+        let row = elements_per_row(elements, extent);
         row < elements.volume() && row * elem_size < rows_below
     });
     sides
-        .map(|side| if side.memory == MemoryId::USER { MemoryId::HOST } else { side.memory })
+        .map(|(memory, _)| if memory == MemoryId::USER { MemoryId::HOST } else { memory })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instruction::{AllocationId, DeviceId};
+    use crate::instruction::DeviceId;
 
     const DEVICE: MemoryId = MemoryId::of_device(DeviceId::from_index(0));
 
-    fn placement(memory: MemoryId, extent: Box3) -> Placement {
-        Placement { allocation: AllocationId::from_index(0), memory, extent }
-    }
-
     fn route(from: (MemoryId, Box3), to: (MemoryId, Box3), elements: Box3) -> Vec<MemoryId> {
-        let (source, target) = (placement(from.0, from.1), placement(to.0, to.1));
-        stops((&source, &target), &elements, 4, 64).to_vec()
+        stops(((from.0, &from.1), (to.0, &to.1)), &elements, 4, 64).to_vec()
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! Pass: a push command becomes sends from host memory, one per target, box
 //! and original producer, each announced by a pilot (002 §3.4). Data that goes
 //! to several nodes is copied to the host once: to the buffer's allocation
-//! there, or to a stage where that would be mostly empty.
+//! there, or to a stage where that would be mostly empty, or would cut the data into rows too
+//! short for a device to copy.
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_regions::{Box3, Region};
 
-use crate::allocate::{Needs, allocate};
+use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
 use crate::buffer::{BufferState, Version};
-use crate::coherence::make_coherent;
+use crate::coherence::{is_current, make_coherent};
 use crate::emit::{Schedule, Stream};
 use crate::growth::Reservations;
 use crate::instruction::{InstructionId, InstructionKind, MemoryId, Pilot};
-use crate::pieces::{Parts, departure_boxes, join};
+use crate::pieces::{Boxes, Parts, departure_boxes, join};
 use crate::staging::Links;
 #[cfg(feature = "mutants")]
 use crate::{instruction::Placement, mistakes};
@@ -25,7 +26,7 @@ pub(crate) fn push(
     links: &Links,
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
-    let boxes = departure_boxes(targets.iter().map(|(_, region)| region));
+    let boxes = departures(buffer, links, targets);
     let needs = Needs { boxes, discarded: Region::empty() };
     allocate(stream, out, buffer, MemoryId::HOST, &needs, &Reservations::default());
     let elem_size = buffer.elem_size;
@@ -40,6 +41,34 @@ pub(crate) fn push(
     }
 }
 
+/// The boxes to allocate on the host: those that messages can be sent from, and for what else
+/// leaves, those that the lookahead knows will be allocated anyway, since data will arrive there.
+fn departures(buffer: &BufferState, links: &Links, targets: &[(NodeId, Region)]) -> Boxes {
+    let regions = || targets.iter().map(|(_, region)| region);
+    let mut boxes = departure_boxes(regions());
+    for part in regions().flat_map(Region::boxes) {
+        if !boxes.iter().any(|known| known.contains(part)) {
+            let mut anticipated = buffer.anticipated(MemoryId::HOST);
+            boxes.extend(anticipated.find(|arrivals| arrivals.contains(part)).copied());
+        }
+    }
+    if links.linearize_some() {
+        for extent in plan(buffer, MemoryId::HOST, &boxes) {
+            let leaves = regions().any(|region| anything_leaves(buffer, links, region, &extent));
+            boxes.retain(|part| leaves || !extent.contains(part));
+        }
+    }
+    boxes
+}
+
+/// Whether an allocation of `extent` on the host would be what some of `region` is sent from.
+fn anything_leaves(buffer: &BufferState, links: &Links, region: &Region, extent: &Box3) -> bool {
+    let leaves = |(part, (_, origin)): &(Box3, (InstructionId, MemoryId))| {
+        extent.contains(part) && !is_gathered(buffer, links, *origin, part, extent)
+    };
+    by_producer(buffer, region).iter().any(leaves)
+}
+
 /// Brings `part`, which was written to `origin`, to the host in one piece: to
 /// the allocation for it, or else to a stage.
 fn provide<'a>(
@@ -49,13 +78,46 @@ fn provide<'a>(
     links: &Links,
     (part, origin): (Box3, MemoryId),
 ) -> &'a mut Backing {
-    if buffer.backing_of(MemoryId::HOST, &part).is_some() {
+    if leaves_from_allocation(buffer, links, origin, &part) {
         make_coherent(stream, out, buffer, links, MemoryId::HOST, &part.into());
         return buffer.backing(MemoryId::HOST, &part);
     }
     let identity = buffer.identity();
     let (sources, stages) = buffer.memory_and_stages(origin);
     stages.pack(stream, out, identity, links, sources, part)
+}
+
+/// Whether the host has an allocation for `part`, with nothing to copy to it, or nothing that
+/// would stop in a dense stage on its way: such a part leaves from that stage, in one piece and
+/// a copy sooner.
+fn leaves_from_allocation(
+    buffer: &BufferState,
+    links: &Links,
+    origin: MemoryId,
+    part: &Box3,
+) -> bool {
+    let Some(position) = buffer.backing_of(MemoryId::HOST, part) else { return false };
+    let extent = &buffer.backings(MemoryId::HOST)[position].placement.extent;
+    !links.linearize_some()
+        || is_current(buffer, MemoryId::HOST, &(*part).into())
+        || !is_gathered(buffer, links, origin, part, extent)
+}
+
+/// Whether `part` would stop in a dense stage on the host on its way from the memory `origin` to
+/// an allocation of `extent` there.
+fn is_gathered(
+    buffer: &BufferState,
+    links: &Links,
+    origin: MemoryId,
+    part: &Box3,
+    extent: &Box3,
+) -> bool {
+    buffer.backings(origin).iter().any(|source| {
+        let elements = source.placement.extent.intersection(part);
+        let ends = (source.side(), (MemoryId::HOST, extent));
+        !elements.is_empty()
+            && links.stops(ends, &elements, buffer.elem_size).contains(&MemoryId::HOST)
+    })
 }
 
 /// What one message is about.

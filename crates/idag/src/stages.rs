@@ -82,7 +82,7 @@ impl Stages {
             let held: Boxes =
                 missing.boxes().iter().flat_map(|part| source.held_in(part)).collect();
             for part in held {
-                let ends = (&source.placement, &stage.backing.placement);
+                let ends = (source.side(), stage.backing.side());
                 let stops = links.stops(ends, &part, identity.elem_size);
                 let ends = (&mut *source, &mut stage.backing);
                 self.copy_through(stream, out, identity, &stops, ends, part);

@@ -5,8 +5,8 @@
 use celerity_regions::{Box3, Region};
 
 use crate::buffer::{BufferState, Version};
-use crate::instruction::{DeviceId, MemoryId, Placement};
-use crate::linearize::{Stops, stops};
+use crate::instruction::{DeviceId, MemoryId};
+use crate::linearize::{Side, Stops, stops};
 
 /// How copies get from one memory to another: between which devices they go
 /// directly, and where they stop to be linearised. Host and user memory reach
@@ -36,6 +36,11 @@ impl Links {
         self.rows_below = bytes;
     }
 
+    /// Whether some rows are slow, so that copies may stop on their way.
+    pub(crate) fn linearize_some(&self) -> bool {
+        self.rows_below > 0
+    }
+
     /// Whether nothing is ever staged.
     pub(crate) fn are_complete(&self) -> bool {
         self.missing.is_empty()
@@ -60,7 +65,7 @@ impl Links {
     /// Where a copy of `elements` stops on its way.
     pub(crate) fn stops(
         &self,
-        ends: (&Placement, &Placement),
+        ends: (Side<'_>, Side<'_>),
         elements: &Box3,
         elem_size: u64,
     ) -> Stops {
