@@ -44,9 +44,10 @@ impl Stream {
     }
 
     /// The dependencies of the next instruction, to be filled in.
+    #[inline]
     pub(crate) fn waits(&self) -> Waits {
         let point = self.frontier.synchronization_point();
-        Waits { ids: InstructionDependencies::new(), newest: point, point }
+        Waits { ids: InstructionDependencies::new(), point }
     }
 
     /// Appends an instruction; one that waits for nothing else waits for the
@@ -62,7 +63,7 @@ impl Stream {
         if waits.ids.is_empty() && self.frontier.next_id() > waits.point {
             waits.ids.push(waits.point);
         }
-        let id = self.frontier.push_after(waits.ids.iter().copied());
+        let id = self.frontier.push_after_each(&mut waits.ids);
         out.instructions.push(Instruction { id, kind, dependencies: waits.ids });
         id
     }
@@ -81,13 +82,11 @@ impl Stream {
     }
 }
 
-/// Dependencies under construction: no id twice, none older than the
-/// synchronisation point.
+/// Dependencies under construction: none older than the synchronisation point. The stream
+/// leaves doubles out when it takes them over, so that adding one is O(1).
 #[derive(Debug)]
 pub(crate) struct Waits {
     ids: InstructionDependencies,
-    /// The newest of them, if there are any.
-    newest: InstructionId,
     point: InstructionId,
 }
 
@@ -98,12 +97,11 @@ impl Waits {
         self.point
     }
 
-    /// O(1) if ids come in ascending order, as those of many readers do.
     #[inline]
     pub(crate) fn add(&mut self, id: InstructionId) {
         let id = id.max(self.point);
-        if id > self.newest || !self.ids.contains(&id) {
-            self.newest = self.newest.max(id);
+        // Doubles are few, and most come in a row.
+        if self.ids.last() != Some(&id) {
             self.ids.push(id);
         }
     }

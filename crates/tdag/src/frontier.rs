@@ -21,6 +21,8 @@
 
 use std::marker::PhantomData;
 
+use smallvec::SmallVec;
+
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::id::GraphId;
 
@@ -45,7 +47,14 @@ pub struct Frontier<I> {
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     depth: u64,
-    has_successor: bool,
+    /// The index of its newest successor; 0, which nothing comes before, if it has none.
+    successor: u64,
+}
+
+impl Recent {
+    fn is_leaf(&self) -> bool {
+        self.successor == 0
+    }
 }
 
 /// As many nodes as small programs have between two horizons.
@@ -85,15 +94,49 @@ impl<I: GraphId> Frontier<I> {
 
     /// Adds a node that waits for the given nodes.
     pub fn push_after(&mut self, predecessors: impl Iterator<Item = I>) -> I {
-        let id = self.next_id();
-        let mut depth = 0;
+        let (id, mut depth) = (self.next_id(), 0);
         for on in predecessors {
-            let node = &mut self.nodes[slot(self.base, on)];
-            depth = depth.max(node.depth + 1);
-            self.leaves -= usize::from(!node.has_successor);
-            node.has_successor = true;
+            let _ = self.precede(on, id, &mut depth);
         }
-        self.nodes.push(Recent { depth, has_successor: false });
+        self.append(id, depth)
+    }
+
+    /// Adds a node that waits for the given nodes, some of which may be named more than once:
+    /// each is left there once. O(predecessors): nobody has to look for doubles.
+    #[inline]
+    pub fn push_after_each<const N: usize>(&mut self, predecessors: &mut SmallVec<[I; N]>) -> I {
+        let (id, mut depth) = (self.next_id(), 0);
+        let mut kept = 0;
+        let list = predecessors.as_mut_slice();
+        for position in 0..list.len() {
+            let on = list[position];
+            if self.precede(on, id, &mut depth) {
+                list[kept] = on;
+                kept += 1;
+            }
+        }
+        if kept < predecessors.len() {
+            predecessors.truncate(kept);
+            predecessors.shrink_to_fit();
+        }
+        self.append(id, depth)
+    }
+
+    /// Lets node `on` come before the next one, `id`, whose depth this may increase. Whether it
+    /// did not already.
+    #[inline]
+    fn precede(&mut self, on: I, id: I, depth: &mut u64) -> bool {
+        let node = &mut self.nodes[slot(self.base, on)];
+        let is_new = node.successor != id.index();
+        self.leaves -= usize::from(node.is_leaf());
+        node.successor = id.index();
+        *depth = (*depth).max(node.depth + 1);
+        is_new
+    }
+
+    #[inline]
+    fn append(&mut self, id: I, depth: u64) -> I {
+        self.nodes.push(Recent { depth, successor: 0 });
         self.leaves += 1;
         self.depth = self.depth.max(depth);
         id
@@ -105,7 +148,7 @@ impl<I: GraphId> Frontier<I> {
         let skipped = usize::try_from(self.oldest_leaf - self.base).expect("a window in memory");
         let recent = self.nodes.iter().enumerate().skip(skipped);
         recent
-            .filter(|(_, node)| !node.has_successor)
+            .filter(|(_, node)| node.is_leaf())
             .map(|(slot, _)| I::from_index(self.base + slot as u64))
     }
 
@@ -174,4 +217,28 @@ impl<I: GraphId> Frontier<I> {
 fn slot<I: GraphId>(base: u64, node: I) -> usize {
     debug_assert!(node.index() >= base, "{node} lies before the synchronisation point");
     usize::try_from(node.index() - base).expect("a window fits in memory")
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::id::TaskId;
+
+    #[test]
+    fn who_is_named_twice_is_left_once() {
+        let mut frontier = Frontier::<TaskId>::new();
+        let epoch = frontier.push_after([].into_iter());
+        let [a, b, c] = [0; 3].map(|_| frontier.push_after([epoch].into_iter()));
+        let mut named: SmallVec<[TaskId; 2]> = smallvec![b, a, b, b, a, epoch, b];
+        let last = frontier.push_after_each(&mut named);
+        assert_eq!((named.as_slice(), named.spilled()), (&[b, a, epoch][..], true));
+        assert_eq!(frontier.leaves().collect::<Vec<_>>(), [c, last]);
+        assert_eq!((frontier.leaf_count(), frontier.depth()), (2, 2));
+        // The same nodes again, for another one: it is no double of the last.
+        let mut named: SmallVec<[TaskId; 2]> = smallvec![a, a, b];
+        frontier.push_after_each(&mut named);
+        assert_eq!((named.as_slice(), named.spilled()), (&[a, b][..], false));
+    }
 }
