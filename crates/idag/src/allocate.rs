@@ -39,65 +39,86 @@ pub(crate) fn allocate(
     for extent in plan(buffer, memory, &needs.boxes) {
         buffer.fulfil(memory, &extent);
         let grows = reservations.cover(buffer, memory, &extent);
-        let mut merged = take_overlapping(buffer, memory, &extent, grows);
-        let mut backing = match grows {
-            true => grown_to(stream, out, buffer, memory, &extent, &mut merged),
-            false => create(stream, out, buffer.identity(), memory, extent),
+        let new = match grows {
+            true => grown_to(stream, out, buffer, memory, &extent),
+            false => {
+                let new = create(stream, out, buffer.identity(), memory, extent);
+                buffer.add_backing(memory, new)
+            }
         };
-        for mut old in merged {
-            #[cfg(feature = "mutants")]
-            if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
-                free(stream, out, &old);
-                preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
-                continue;
-            }
-            preserve(stream, out, buffer, &mut old, &mut backing, &needs.discarded);
-            if keeps_the_rest(buffer, &mut old, &extent) {
-                buffer.backings_mut(memory).push(old);
-            } else {
-                free(stream, out, &old);
-            }
-        }
+        merge(stream, out, buffer, (memory, new), &extent, &needs.discarded);
         if grows {
             buffer.take_back(memory, &extent);
         }
-        buffer.backings_mut(memory).push(backing);
     }
 }
 
-/// Lets an allocation give up `extent`. Whether it is still good for something.
-fn keeps_the_rest(buffer: &mut BufferState, old: &mut Backing, extent: &Box3) -> bool {
-    if !old.grows() {
-        return false;
-    }
-    let memory = old.placement.memory;
-    for part in old.held_in(extent) {
-        buffer.leave_behind(memory, &part);
-    }
-    old.give_up(extent);
-    let rest = !old.held().is_empty();
-    if !rest {
-        buffer.take_back(memory, &old.placement.extent);
-    }
-    rest
-}
-
-/// The allocation of the buffer that grows, taken out of the others, or a new
-/// one, with memory for `extent`.
+/// The position of the buffer's allocation that grows, or of a new one, with memory for
+/// `extent`.
 fn grown_to(
     stream: &mut Stream,
     out: &mut Schedule,
     buffer: &mut BufferState,
     memory: MemoryId,
     extent: &Box3,
-    merged: &mut SmallVec<[Backing; 2]>,
-) -> Backing {
-    let mut backing = match merged.iter().position(Backing::grows) {
-        Some(position) => merged.swap_remove(position),
-        None => reserve(stream, out, buffer, memory),
-    };
-    grow(stream, out, buffer.identity(), &mut backing, extent);
-    backing
+) -> usize {
+    let identity = buffer.identity();
+    let position = buffer.backings(memory).iter().position(Backing::grows);
+    let position = position.unwrap_or_else(|| {
+        let new = reserve(stream, out, buffer, memory);
+        buffer.add_backing(memory, new)
+    });
+    grow(stream, out, identity, &mut buffer.backings_mut(memory)[position], extent);
+    position
+}
+
+/// Lets the allocation at position `new`, which holds all of `extent`, take over what others
+/// have of it, and frees those that are not needed any more.
+fn merge(
+    stream: &mut Stream,
+    out: &mut Schedule,
+    buffer: &mut BufferState,
+    (memory, new): (MemoryId, usize),
+    extent: &Box3,
+    discarded: &Region,
+) {
+    let mut outgrown = SmallVec::<[usize; 8]>::new();
+    let backings = buffer.backings(memory).iter().enumerate();
+    let overlap = |(old, backing): &(usize, &Backing)| *old != new && backing.holds_some_of(extent);
+    let overlapping = backings.filter(overlap).map(|(old, _)| old);
+    for old in overlapping.collect::<SmallVec<[usize; 8]>>() {
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
+            free(stream, out, &buffer.backings(memory)[old]);
+            preserve(stream, out, buffer, memory, (old, new), discarded);
+            outgrown.push(old);
+            continue;
+        }
+        preserve(stream, out, buffer, memory, (old, new), discarded);
+        if !keeps_the_rest(buffer, memory, old, extent) {
+            free(stream, out, &buffer.backings(memory)[old]);
+            outgrown.push(old);
+        }
+    }
+    buffer.remove_backings(memory, &outgrown);
+}
+
+/// Lets an allocation give up `extent`. Whether it is still good for something.
+fn keeps_the_rest(buffer: &mut BufferState, memory: MemoryId, old: usize, extent: &Box3) -> bool {
+    if !buffer.backings(memory)[old].grows() {
+        return false;
+    }
+    for part in buffer.backings(memory)[old].held_in(extent) {
+        buffer.leave_behind(memory, &part);
+    }
+    let backing = &mut buffer.backings_mut(memory)[old];
+    backing.give_up(extent);
+    if backing.is_empty() {
+        let all = backing.placement.extent;
+        buffer.take_back(memory, &all);
+        return false;
+    }
+    true
 }
 
 /// Notes that `boxes` will be needed in one piece each, by a command that is
@@ -148,11 +169,7 @@ fn grown(
             if backing.grows() && is_contiguous(&extent, &backing.placement.extent) {
                 continue;
             }
-            for held in backing.held() {
-                if held.intersects(&extent) {
-                    extent = extent.bounding(&held);
-                }
-            }
+            extent = backing.around(&extent);
         }
         for future in buffer.anticipated(memory) {
             if future.intersects(&extent) || are_halves(future, &extent) {
@@ -186,28 +203,6 @@ fn are_halves(a: &Box3, b: &Box3) -> bool {
         && slowest.is_some_and(|dim| a.min()[dim] != b.min()[dim])
 }
 
-/// Takes the allocations out of the buffer that hold some of `extent`; one that
-/// grows also if the extent is to become a part of it.
-fn take_overlapping(
-    buffer: &mut BufferState,
-    memory: MemoryId,
-    extent: &Box3,
-    grows: bool,
-) -> SmallVec<[Backing; 2]> {
-    let mut taken = SmallVec::new();
-    let backings = buffer.backings_mut(memory);
-    let mut position = 0;
-    while position < backings.len() {
-        let old = &backings[position];
-        if grows && old.grows() || !old.held_in(extent).is_empty() {
-            taken.push(backings.remove(position));
-        } else {
-            position += 1;
-        }
-    }
-    taken
-}
-
 /// Allocates room for the elements of a buffer's box.
 pub(crate) fn create(
     stream: &mut Stream,
@@ -231,27 +226,33 @@ pub(crate) fn create(
     Backing::new(Placement { allocation, memory, extent }, alloc)
 }
 
-/// Copies what is current in `old` to its successor, but for what is there already.
+/// Copies what is current in the allocation at position `old` to its successor at position
+/// `new`, but for what is there already.
 fn preserve(
     stream: &mut Stream,
     out: &mut Schedule,
-    buffer: &BufferState,
-    old: &mut Backing,
-    new: &mut Backing,
+    buffer: &mut BufferState,
+    memory: MemoryId,
+    (old, new): (usize, usize),
     discarded: &Region,
 ) {
     #[cfg(feature = "mutants")]
     if celerity_mutants::Mutant::ResizeForgetsContents.is_active() {
         return;
     }
-    let memory = old.placement.memory;
-    for held in old.held_in(&new.placement.extent) {
-        let mut moved = buffer.region_current(memory, &held).difference(discarded);
-        if let Some(left) = buffer.left_behind(memory).filter(|_| new.grows()) {
+    let identity = buffer.identity();
+    let successor = &buffer.backings(memory)[new];
+    let (extent, grows) = (successor.placement.extent, successor.grows());
+    for held in buffer.backings(memory)[old].held_in(&extent) {
+        let mut moved = buffer.region_current(memory, &held);
+        moved.subtract(discarded);
+        if let Some(left) = buffer.left_behind(memory).filter(|_| grows) {
             moved.subtract(left);
         }
+        let ends = buffer.backings_mut(memory).get_disjoint_mut([old, new]);
+        let Ok([old, new]) = ends else { unreachable!("no allocation succeeds itself") };
         for part in moved.boxes() {
-            copy(stream, out, buffer.identity(), (old, new), *part);
+            copy(stream, out, identity, (&mut *old, &mut *new), *part);
         }
     }
 }

@@ -65,6 +65,13 @@ impl Backing {
         }
     }
 
+    /// Whether it holds some of `part`.
+    #[inline]
+    pub(crate) fn holds_some_of(&self, part: &Box3) -> bool {
+        self.placement.extent.intersects(part)
+            && self.growth.as_ref().is_none_or(|growth| growth.held.intersects_box(part))
+    }
+
     /// What it holds of `part`.
     #[inline]
     pub(crate) fn held_in(&self, part: &Box3) -> Boxes {
@@ -76,9 +83,20 @@ impl Backing {
         }
     }
 
-    /// Everything that it holds.
-    pub(crate) fn held(&self) -> Boxes {
-        self.held_in(&self.placement.extent)
+    /// A box around everything that it holds and that overlaps `part`, and around `part`.
+    #[inline]
+    pub(crate) fn around(&self, part: &Box3) -> Box3 {
+        let held = match &self.growth {
+            None => std::slice::from_ref(&self.placement.extent),
+            Some(growth) => growth.held.boxes(),
+        };
+        let overlapping = held.iter().filter(|held| held.intersects(part));
+        overlapping.fold(*part, |around, held| around.bounding(held))
+    }
+
+    /// Whether it holds nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.growth.as_ref().is_some_and(|growth| growth.held.is_empty())
     }
 
     /// Holds all of `part` from now on; returns what there is no memory for yet.

@@ -145,8 +145,8 @@ impl BufferState {
 
     /// Initial contents of the whole buffer, provided before `epoch`.
     pub(crate) fn initialize(&mut self, placement: Placement, epoch: InstructionId) {
-        self.backings_mut(placement.memory).push(Backing::new(placement, epoch));
         let version = Version::produced(epoch, placement.memory);
+        self.add_backing(placement.memory, Backing::new(placement, epoch));
         self.versions.update_box(&self.extent.clone(), version);
     }
 
@@ -154,8 +154,23 @@ impl BufferState {
         &self.memories[memory.slot()]
     }
 
-    pub(crate) fn backings_mut(&mut self, memory: MemoryId) -> &mut SmallVec<[Backing; 1]> {
+    pub(crate) fn backings_mut(&mut self, memory: MemoryId) -> &mut [Backing] {
         &mut self.memories[memory.slot()]
+    }
+
+    /// Adds an allocation; returns its position among those in `memory`.
+    pub(crate) fn add_backing(&mut self, memory: MemoryId, backing: Backing) -> usize {
+        let backings = &mut self.memories[memory.slot()];
+        backings.push(backing);
+        backings.len() - 1
+    }
+
+    /// Forgets the allocations at `positions`, ascending, which have been freed. Others change
+    /// places.
+    pub(crate) fn remove_backings(&mut self, memory: MemoryId, positions: &[usize]) {
+        for &position in positions.iter().rev() {
+            self.memories[memory.slot()].swap_remove(position);
+        }
     }
 
     /// The allocations in two different memories, and what is on its way.
@@ -197,8 +212,10 @@ impl BufferState {
     }
 
     /// The position of the allocation that holds all of `part`.
+    #[inline]
     pub(crate) fn backing_of(&self, memory: MemoryId, part: &Box3) -> Option<usize> {
-        self.backings(memory).iter().position(|backing| backing.holds(part))
+        // What was allocated last is what is used now, where there are many.
+        self.backings(memory).iter().rposition(|backing| backing.holds(part))
     }
 
     /// The allocation that holds all of `part`, which must have been allocated.

@@ -73,9 +73,9 @@ fn copy_between(
     let identity = buffer.identity();
     let (sources, targets, stages) = buffer.two_memories(from, to);
     let mut copied = 0;
-    for source in sources {
+    for source in sources.iter_mut().filter(|source| source.holds_some_of(&part)) {
         for there in source.held_in(&part) {
-            for target in &mut *targets {
+            for target in targets.iter_mut().filter(|target| target.holds_some_of(&there)) {
                 for elements in target.held_in(&there) {
                     copied += elements.volume();
                     let ends = (source.side(), target.side());
