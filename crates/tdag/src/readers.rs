@@ -2,7 +2,6 @@
 //! anti-dependencies, in every graph layer.
 
 use celerity_regions::{Box3, Region};
-use smallvec::SmallVec;
 
 use crate::id::GraphId;
 #[cfg(feature = "mutants")]
@@ -55,13 +54,7 @@ impl<I: GraphId> Readers<I> {
         if mistakes::replaces_read() {
             self.reads.retain(|read| read.id != id);
         }
-        self.reads.extend(region.boxes().iter().map(|&part| Read { id, part }));
-    }
-
-    /// Whether somebody reads any of `part`. O(reads).
-    #[inline]
-    fn any_in(&self, part: &Box3) -> bool {
-        self.reads.iter().any(|read| read.part.intersects(part))
+        region.boxes().iter().for_each(|&part| self.reads.push(Read { id, part }));
     }
 
     /// Whether somebody who waits for all readers of `part` need not wait for its `writer`, too,
@@ -76,42 +69,48 @@ impl<I: GraphId> Readers<I> {
         if celerity_mutants::Mutant::AnyReaderStandsIn.is_active() && writer > point {
             return !self.reads.is_empty();
         }
-        writer > point && self.any_in(part)
+        writer > point && self.reads.iter().any(|read| read.part.intersects(part))
     }
 
     /// Calls `each` for every reader of a part of `region`, and forgets those
-    /// parts: whoever writes next waits for the writer instead. A reader may be
-    /// named more than once. O(reads · boxes of the region).
+    /// parts: whoever writes next waits for the writer instead. Readers come in no
+    /// particular order, and may be named more than once. O(reads · boxes of the region).
     pub fn overwrite(&mut self, region: &Region, mut each: impl FnMut(I)) {
         for written in region.boxes() {
             self.overwrite_box(written, &mut each);
         }
     }
 
-    fn overwrite_box(&mut self, written: &Box3, mut each: impl FnMut(I)) {
-        let is_hit = |read: &Read<I>| read.part.intersects(written);
-        if !self.reads.iter().any(is_hit) {
-            return;
-        }
-        let mut rests = SmallVec::<[Read<I>; 4]>::new();
-        self.reads.retain_mut(|read| {
-            if !is_hit(read) {
-                return true;
+    #[inline]
+    fn overwrite_box(&mut self, written: &Box3, each: &mut impl FnMut(I)) {
+        let mut at = 0;
+        while let Some(&read) = self.reads.get(at) {
+            if !read.part.intersects(written) {
+                at += 1;
+                continue;
             }
             each(read.id);
-            // What is left stays in its place as far as it can, since users add
-            // dependencies fastest in ascending order.
-            let (whole, mut is_left) = (read.part, false);
-            whole.for_each_without(written, |part| {
-                match is_left {
-                    false => read.part = part,
-                    true => rests.push(Read { part, ..*read }),
-                }
-                is_left = true;
-            });
-            is_left
+            if written.contains(&read.part) {
+                // The last one takes its place, and has its turn now.
+                self.reads.swap_remove(at);
+            } else {
+                self.cut(at, written);
+                at += 1;
+            }
+        }
+    }
+
+    /// Leaves of the read at `at` what is outside of `written`, in its place as far as it can
+    /// be: not all of it is inside, nor all outside.
+    fn cut(&mut self, at: usize, written: &Box3) {
+        let (read, mut is_left) = (self.reads[at], false);
+        read.part.for_each_without(written, |part| {
+            match is_left {
+                false => self.reads[at].part = part,
+                true => self.reads.push(Read { part, ..read }),
+            }
+            is_left = true;
         });
-        self.reads.extend(rests);
     }
 
     /// Calls `each` for every reader of a part of `part`, keeping all. A reader
@@ -152,6 +151,7 @@ mod tests {
     fn readers_of(readers: &mut Readers<TaskId>, region: &Region) -> Vec<u64> {
         let mut seen = Vec::new();
         readers.overwrite(region, |id| seen.push(id.index()));
+        seen.sort_unstable();
         seen
     }
 
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(readers_of(&mut readers, &columns(3, 2)), [1, 2]);
         assert_eq!(readers_of(&mut readers, &columns(3, 2)), []);
         assert_eq!(readers_of(&mut readers, &columns(0, 3)), [1]);
-        assert_eq!(readers_of(&mut readers, &columns(0, 8)), [2, 1]);
+        assert_eq!(readers_of(&mut readers, &columns(0, 8)), [1, 2]);
         assert_eq!(readers_of(&mut readers, &columns(0, 8)), []);
     }
 
