@@ -1,7 +1,7 @@
 //! Configuration from environment variables: a pure function over names and
 //! values. The names and meanings are the C++ original's where it has them.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use celerity_executor::{CheckLevel, DeviceMemory, Lookahead};
@@ -19,7 +19,33 @@ use crate::place::Platform;
 struct Variable {
     name: &'static str,
     expected: &'static str,
-    set: fn(Config, &str) -> Option<Config>,
+    set: fn(Config, Value<'_>) -> Option<Config>,
+}
+
+/// A variable's value: text, or else a path, which may be any bytes.
+#[derive(Clone, Copy)]
+struct Value<'v>(&'v OsStr);
+
+impl<'v> Value<'v> {
+    /// The text, without spaces around it.
+    fn text(self) -> Option<&'v str> {
+        self.0.to_str().map(str::trim)
+    }
+
+    /// The path, as it is.
+    fn path(self) -> Option<&'v OsStr> {
+        (!self.0.is_empty()).then_some(self.0)
+    }
+
+    fn count(self) -> Option<usize> {
+        self.text()?.parse().ok().filter(|&count| count > 0)
+    }
+
+    /// Seconds, also parts of one, up to some thousand years.
+    fn seconds(self) -> Option<Duration> {
+        let seconds: f64 = self.text()?.parse().ok()?;
+        (0.0..1e11).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+    }
 }
 
 const COUNT: &str = "a whole number of at least 1";
@@ -28,90 +54,90 @@ const VARIABLES: [Variable; 17] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
-        set: |config, value| Some(config.nodes(count(value)?)),
+        set: |config, value| Some(config.nodes(value.count()?)),
     },
     Variable {
         name: "CELERITY_DEVICES",
         expected: COUNT,
-        set: |config, value| Some(config.devices(count(value)?)),
+        set: |config, value| Some(config.devices(value.count()?)),
     },
     Variable {
         name: "CELERITY_DEVICE_MEMORY",
         expected: "own or host",
-        set: |config, value| Some(config.device_memory(device_memory(value)?)),
+        set: |config, value| Some(config.device_memory(device_memory(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_HORIZON_STEP",
         expected: COUNT,
-        set: |config, value| Some(config.horizon_step(count(value)? as u64)),
+        set: |config, value| Some(config.horizon_step(value.count()? as u64)),
     },
     Variable {
         name: "CELERITY_HORIZON_MAX_PARALLELISM",
         expected: COUNT,
-        set: |config, value| Some(config.horizon_max_parallelism(count(value)? as u64)),
+        set: |config, value| Some(config.horizon_max_parallelism(value.count()? as u64)),
     },
     Variable {
         name: "CELERITY_UNINITIALIZED_READ",
         expected: "error or warn",
-        set: |config, value| Some(config.uninitialized_read(uninitialized_read(value)?)),
+        set: |config, value| Some(config.uninitialized_read(uninitialized_read(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_LOOKAHEAD",
         expected: "none, auto or infinite",
-        set: |config, value| Some(config.lookahead(lookahead(value)?)),
+        set: |config, value| Some(config.lookahead(lookahead(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_CHECK",
         expected: "off, cheap or on",
-        set: |config, value| Some(config.check(check(value)?)),
+        set: |config, value| Some(config.check(check(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_PRINT_GRAPHS",
         expected: "on or off",
-        set: |config, value| Some(config.print_graphs(switch(value)?)),
+        set: |config, value| Some(config.print_graphs(switch(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_PROFILE_KERNEL",
         expected: "on or off",
-        set: |config, value| Some(config.profile_kernels(switch(value)?)),
+        set: |config, value| Some(config.profile_kernels(switch(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_TRACE",
         expected: "the path of a file",
-        set: |config, value| (!value.is_empty()).then(|| config.trace(value)),
+        set: |config, value| Some(config.trace(value.path()?)),
     },
     Variable {
         name: "CELERITY_WATCHDOG",
         expected: "a number of seconds, or 0 for never",
-        set: |config, value| Some(config.watchdog(seconds(value)?)),
+        set: |config, value| Some(config.watchdog(value.seconds()?)),
     },
     Variable {
         name: "CELERITY_PLATFORM",
         expected: "auto, cpu or cuda",
-        set: |config, value| Some(config.platform(platform(value)?)),
+        set: |config, value| Some(config.platform(platform(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_SHARE_GPUS",
         expected: "on or off",
-        set: |config, value| Some(config.share_gpus(switch(value)?)),
+        set: |config, value| Some(config.share_gpus(switch(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_THREAD_PINNING",
         expected: "off, auto or a list of cores like 0,2,3, each once",
-        set: |config, value| Some(config.pinning(pinning(value)?)),
+        set: |config, value| Some(config.pinning(pinning(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_PEER_TIMEOUT",
         expected: "a number of seconds above 0",
         set: |config, value| {
-            let timeout = seconds(value)?;
+            let timeout = value.seconds()?;
             (!timeout.is_zero()).then(|| config.peer_timeout(timeout))
         },
     },
     Variable {
         name: "CELERITY_LOG_LEVEL",
         expected: "trace, debug, info, warn, error, critical or off",
-        set: |config, value| Some(config.log_level(log_level(value)?)),
+        set: |config, value| Some(config.log_level(log_level(value.text()?)?)),
     },
 ];
 
@@ -123,13 +149,12 @@ impl Config {
     /// For any other variable that begins with `CELERITY_`, and for any other
     /// value.
     pub fn from_env() -> Result<Self, ConfigError> {
-        let text = |text: OsString| text.to_string_lossy().into_owned();
-        let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-        Ok(Self::from_variables(variables)?.interruptible(true))
+        Ok(Self::from_variables(std::env::vars_os())?.interruptible(true))
     }
 
     /// As [`from_env`](Self::from_env), from any names and values. Names that do
-    /// not begin with `CELERITY_` are ignored.
+    /// not begin with `CELERITY_` are ignored. Spaces around a value are, too, but for
+    /// paths: these may be anything that the system takes for a path.
     ///
     /// ```
     /// use celerity::Config;
@@ -145,37 +170,28 @@ impl Config {
     ///
     /// # Errors
     /// As [`from_env`](Self::from_env).
-    pub fn from_variables<N: AsRef<str>, V: AsRef<str>>(
+    pub fn from_variables<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self, ConfigError> {
         variables
             .into_iter()
-            .filter(|(name, _)| name.as_ref().starts_with("CELERITY_"))
+            .filter(|(name, _)| name.as_ref().as_encoded_bytes().starts_with(b"CELERITY_"))
             .try_fold(Self::default(), |config, (name, value)| {
-                set(config, name.as_ref(), value.as_ref().trim())
+                set(config, name.as_ref(), value.as_ref())
             })
     }
 }
 
-fn set(config: Config, name: &str, value: &str) -> Result<Config, ConfigError> {
+fn set(config: Config, name: &OsStr, value: &OsStr) -> Result<Config, ConfigError> {
     let Some(variable) = VARIABLES.iter().find(|variable| variable.name == name) else {
-        return Err(ConfigError::UnknownVariable { name: name.to_owned(), nearest: nearest(name) });
+        let name = name.to_string_lossy().into_owned();
+        return Err(ConfigError::UnknownVariable { nearest: nearest(&name), name });
     };
-    (variable.set)(config, value).ok_or_else(|| ConfigError::BadValue {
+    (variable.set)(config, Value(value)).ok_or_else(|| ConfigError::BadValue {
         name: variable.name,
-        value: value.to_owned(),
+        value: value.to_string_lossy().trim().to_owned(),
         expected: variable.expected,
     })
-}
-
-fn count(value: &str) -> Option<usize> {
-    value.parse().ok().filter(|&count| count > 0)
-}
-
-/// Seconds, also parts of one, up to some thousand years.
-fn seconds(value: &str) -> Option<Duration> {
-    let seconds: f64 = value.parse().ok()?;
-    (0.0..1e11).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
 fn device_memory(value: &str) -> Option<DeviceMemory> {
@@ -350,6 +366,21 @@ mod tests {
             let message = parse(wrong, "1").unwrap_err().to_string();
             assert!(message.contains(wrong) && message.contains(right), "{message}");
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_is_taken_byte_by_byte_and_other_values_are_text() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let path = OsStr::from_bytes(b"out/\xff trace.json ");
+        let of = |name| Config::from_variables([(name, path)]);
+        assert_eq!(of("CELERITY_TRACE"), Ok(Config::default().trace(path)));
+        let error = of("CELERITY_NODES").unwrap_err().to_string();
+        assert!(error.contains("CELERITY_NODES is \"out/\u{fffd} trace.json\""), "{error}");
+        let name = OsStr::from_bytes(b"CELERITY_TRACE\xff");
+        let error = Config::from_variables([(name, "x")]).unwrap_err().to_string();
+        assert!(error.contains("did you mean CELERITY_TRACE?"), "{error}");
     }
 
     #[test]
