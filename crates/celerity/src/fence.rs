@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use celerity_executor::contain::caught;
 use celerity_executor::{HostFunction, NodeFrontend};
 use celerity_kernel::{Bounds, Layout, PartView, WholeView};
 use celerity_regions::{Box3, Subrange};
@@ -214,11 +215,13 @@ impl<T> Slot<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whom it wakes, and how, is the user's: a waker may panic, which is told by the panic hook
+    /// and changes nothing of what the slot holds.
     fn settle(&self, outcome: State<T>) {
         let before = std::mem::replace(&mut *self.lock(), outcome);
         self.arrived.notify_all();
         if let State::Pending(Some(waker)) = before {
-            waker.wake();
+            drop(caught(|| waker.wake()));
         }
     }
 }

@@ -170,15 +170,6 @@ fn on_device(device: Option<DeviceId>) -> String {
     device.map_or_else(String::new, |device| format!(", {device}"))
 }
 
-/// What a caught panic said.
-pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,12 +183,5 @@ mod tests {
             message: "boom".to_owned(),
         };
         assert_eq!(error.to_string(), "task T3 \"step\" at main.rs:4 panicked on N1, D2: boom");
-    }
-
-    #[test]
-    fn panics_with_and_without_text_have_a_message() {
-        assert_eq!(panic_message(&"text"), "text");
-        assert_eq!(panic_message(&"owned".to_owned()), "owned");
-        assert_eq!(panic_message(&7_u8), "a panic without a message");
     }
 }

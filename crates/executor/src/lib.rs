@@ -6,6 +6,7 @@ mod check;
 mod code;
 mod communicator;
 mod config;
+pub mod contain;
 mod copy;
 mod engine;
 mod error;

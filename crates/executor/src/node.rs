@@ -13,6 +13,7 @@ use celerity_tdag::{EpochAction, Task, TaskId, Work};
 use crate::arbiter::{Arbiter, ArbiterError};
 use crate::backend::{Backend, Completion};
 use crate::communicator::{CommEvent, CommunicationError, Communicator};
+use crate::contain::{Kept, end};
 use crate::engine::{Engine, Step};
 use crate::error::RunError;
 use crate::lanes::LaneLayout;
@@ -140,7 +141,7 @@ struct Scheduling {
 /// A task with instructions that have not completed.
 struct RunningTask {
     task: Arc<Task>,
-    payload: Option<Payload>,
+    payload: Option<Kept<Payload>>,
     incomplete: u32,
     /// Whether all of its instructions are known.
     scheduled: bool,
@@ -231,7 +232,7 @@ impl Executor {
         let taken = self.take_orders();
         followed |= taken && self.issue_and_follow_up();
         let busy = completed || heard || taken || followed;
-        self.over.clear();
+        self.give_back();
         self.progress.horizons_reached(std::mem::take(&mut self.horizons));
         self.watch(busy, completed || heard);
         self.record_poll();
@@ -421,7 +422,7 @@ impl Executor {
                     self.inbox.push_front(order);
                     return false;
                 }
-                (Phase::Stopped | Phase::Finished, order) => drop(order),
+                (Phase::Stopped | Phase::Finished, order) => drop(end(order)),
             }
         }
         any
@@ -444,6 +445,7 @@ impl Executor {
                 self.stream.task(&task, &mut self.notes);
                 self.send_notes();
                 self.scheduling.begun += 1;
+                let payload = payload.map(Kept::new);
                 let running = RunningTask { task, payload, incomplete: 1, scheduled: false };
                 self.tasks.insert(running.task.id.index(), running);
                 if let Some(batch) = batch {
@@ -498,6 +500,20 @@ impl Executor {
         if running.incomplete == 0 {
             self.over.extend(self.tasks.remove(task.index()));
         }
+    }
+
+    /// Drops what tasks owned that have ended. It is the user's, and may panic: a mistake of
+    /// the task, though all of it has run.
+    fn give_back(&mut self) {
+        let mut over = std::mem::take(&mut self.over);
+        for RunningTask { task, payload, .. } in over.drain(..) {
+            if let Some(said) = payload.and_then(|payload| end(payload.into_inner())) {
+                let (task, node) = (task.to_string(), self.id());
+                let message = format!("dropping what it owned: {said}");
+                self.fail(RunError::TaskPanicked { task, node, device: None, message });
+            }
+        }
+        self.over = over;
     }
 
     fn retire(&mut self, instruction: InstructionId) {

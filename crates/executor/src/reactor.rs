@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
 use crate::backend::Waker;
+use crate::contain::end;
 use crate::node::Activity;
 use crate::time::Time;
 
@@ -175,6 +176,7 @@ impl<I: Send + 'static> Reactor<I> {
             && let Ok(message) = self.channel.recv()
         {
             self.count_closed::<M>(&message);
+            drop(end(message));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The first half of a node: turns what user threads submit into what the other
 //! half runs. A poll-driven state machine; knows no memory, lane or network.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
@@ -9,7 +8,8 @@ use celerity_idag::{InstructionGraph, Lookahead, Placement, Schedule};
 use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
 use celerity_trace::Text;
 
-use crate::error::{RunError, panic_message};
+use crate::contain::caught;
+use crate::error::RunError;
 use crate::observe::Observer;
 use crate::profile::StageProfile;
 use crate::submission::Submission;
@@ -171,13 +171,13 @@ impl Scheduler {
         // Generators evaluate users' range mappers, which may panic.
         let (generator, profile) = (&mut self.generator, self.profile.as_ref());
         let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
-        let step = || catch_unwind(AssertUnwindSafe(|| step(generator)));
+        let step = || caught(|| step(generator));
         let message = match StageProfile::timed(profile, name, step) {
             Ok(Ok(batch)) => return Ok(Some(batch)),
             Ok(Err(complaint)) => complaint,
-            Err(panic) => {
+            Err(said) => {
                 let whose = task.map_or_else(String::new, |task| format!(" of task {task}"));
-                format!("a range mapper{whose} panicked: {}", panic_message(&*panic))
+                format!("a range mapper{whose} panicked: {said}")
             }
         };
         Err(RunError::Schedule { node: self.node, message })

@@ -2,11 +2,13 @@
 //! it could be. Knows who is told, and not how it was found out.
 
 use std::fmt;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
 
+use crate::contain::caught;
 use crate::node::{Stall, Starvation};
 
 /// Something that a user may want to know. The run goes on.
@@ -87,11 +89,13 @@ impl WarningSink {
         Self(Some(Arc::new(listener)))
     }
 
+    /// A listener that panics is not called again for this warning; nor does the run fail.
     pub(crate) fn warn(&self, warning: &Warning) {
         tracing::warn!("{warning}");
         match &self.0 {
-            Some(listener) => listener(warning),
-            None => eprintln!("celerity: {warning}"),
+            Some(listener) => drop(caught(|| listener(warning))),
+            // Nobody reads it, or the disk is full: no reason to fail.
+            None => drop(writeln!(io::stderr(), "celerity: {warning}")),
         }
     }
 }

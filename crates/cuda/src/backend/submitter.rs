@@ -14,12 +14,11 @@
 //! nothing on the GPU the thread sleeps.
 #![allow(unsafe_code)]
 
-use std::any::Any;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
+use celerity_executor::contain::{caught, end};
 use celerity_executor::{BoundMemory, Completion, DeviceKernel, LaneJob, Launch};
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
@@ -183,7 +182,7 @@ impl Submitter {
     fn start(&mut self, mut order: Order) {
         let (stream, halted) = self.target(order.lane);
         if halted || self.reports.is_cancelled() {
-            drop(order);
+            drop(end(order));
             return self.reports.dropped(1);
         }
         if !order.after.is_empty() {
@@ -195,7 +194,7 @@ impl Submitter {
             Joined::Later => return self.held = Some(order),
             Joined::Never => {
                 self.lane(order.lane).halted = true;
-                drop(order);
+                drop(end(order));
                 return self.reports.dropped(1);
             }
             Joined::Failed(error) => Err(error),
@@ -206,8 +205,8 @@ impl Submitter {
         let timing = self.begin_timing(stream);
         let outcome = ready.map_err(|error| error.to_string()).and_then(|()| {
             // What says how to launch a kernel may be written by users.
-            catch_unwind(AssertUnwindSafe(|| self.perform(stream, work)))
-                .unwrap_or_else(|panic| Err(panic_text(&*panic)))
+            caught(|| self.perform(stream, work))
+                .unwrap_or_else(|said| Err(format!("how to launch it cannot be told: {said}")))
         });
         match outcome {
             Ok(panics) => {
@@ -444,13 +443,6 @@ impl Submitter {
             self.take(message);
         }
     }
-}
-
-/// What a panic said.
-fn panic_text(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    format!("how to launch it cannot be told: {}", text.unwrap_or("a panic without a message"))
 }
 
 impl Drop for Submitter {

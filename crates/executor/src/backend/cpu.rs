@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 
-use super::{AllocError, Backend, Completion, Job, Waker};
+use super::{AllocError, Arguments, Backend, Completion, Job, Waker};
+use crate::contain::Kept;
 use crate::engine::{LaneId, LaneJob};
 use crate::lanes::LaneLayout;
 use crate::memory::{BasePtr, ZeroedMemory};
@@ -35,9 +36,9 @@ pub struct CpuBackend {
     /// By lane.
     inboxes: Vec<Inbox>,
     paces: Paces,
-    /// The last job that has run when it was pushed. What it owns is given back when
+    /// What is left of the last job that has run when it was pushed. It is given back when
     /// nothing has happened, so that what the job lets go need not wait for that.
-    spent: Option<Queued>,
+    spent: Option<Arguments>,
     /// Whether whoever polls computes, too.
     computes: bool,
     /// Jobs that whoever polls shall run, with their lanes.
@@ -122,9 +123,10 @@ impl Backend for CpuBackend {
         debug_assert!(after.is_empty(), "lanes of CPUs do not wait for each other");
         self.inboxes[lane.slot()].expect(instruction);
         let pace = self.paces.of(&job);
-        match self.lanes[lane.slot()].push(Queued { job, pace }, self.computes) {
+        let job = Queued { job: Kept::new(job), pace };
+        match self.lanes[lane.slot()].push(job, self.computes) {
             Pushed::Taken => {}
-            Pushed::Ran(spent) => self.spent = Some(spent),
+            Pushed::Ran(spent) => self.spent = spent,
             Pushed::Kept(job) => self.kept.push_back((lane.slot(), job)),
         }
     }

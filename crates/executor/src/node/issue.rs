@@ -13,6 +13,7 @@ use super::{Executor, Phase, RunningTask};
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Arguments, Job};
 use crate::communicator::Payload as WirePayload;
+use crate::contain::Kept;
 use crate::engine::{Assignment, LaneId, LaneJob};
 use crate::work::Payload;
 
@@ -114,7 +115,7 @@ impl Executor {
 
     fn kernel(&mut self, task: TaskId, chunk: Box3, accesses: Box<[BoundAccess]>) -> Job {
         let arguments = self.arguments(accesses);
-        match &self.running_task(task).payload {
+        match self.running_task(task).payload.as_deref() {
             Some(Payload::Kernel(kernel)) => {
                 Job::Kernel { kernel: kernel.clone(), chunk, arguments }
             }
@@ -124,7 +125,7 @@ impl Executor {
 
     fn host_task(&mut self, task: TaskId, accesses: Box<[BoundAccess]>) -> Job {
         let arguments = self.arguments(accesses);
-        match self.running_task(task).payload.take() {
+        match self.running_task(task).payload.take().map(Kept::into_inner) {
             Some(Payload::Host(function)) => Job::Host { function, arguments },
             _ => unreachable!("{task} comes with one host function and runs it once"),
         }

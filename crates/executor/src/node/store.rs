@@ -10,6 +10,7 @@ use celerity_idag::{AllocationId, MemoryId, Placement};
 use celerity_tdag::{BufferId, BufferInfo};
 
 use crate::backend::Backend;
+use crate::contain::Kept;
 use crate::copy::ElementArray;
 use crate::error::{Resident, RunError};
 use crate::memory::BasePtr;
@@ -30,7 +31,7 @@ struct Allocation {
     /// How many of them there is memory for.
     resident: u64,
     /// What keeps the memory, if the backend does not: the user has handed it over.
-    owner: Option<Box<dyn Any + Send>>,
+    owner: Option<Kept<Box<dyn Any + Send>>>,
 }
 
 impl Store {
@@ -45,7 +46,7 @@ impl Store {
         if let Some((Placement { allocation, memory, .. }, data)) = initial {
             let (base, bytes, owner) = data.into_parts();
             check_length(&info, bytes)?;
-            let (buffer, resident, owner) = (info.id, bytes, Some(owner));
+            let (buffer, resident, owner) = (info.id, bytes, Some(Kept::new(owner)));
             let user = Allocation { memory, buffer, base, bytes, resident, owner };
             self.allocations.insert(allocation, user);
             handed_over = Some((memory, bytes));

@@ -7,7 +7,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use celerity_cdag::NodeId;
 
-use crate::error::{RunError, panic_message};
+use crate::contain::{caught, end, text_of};
+use crate::error::RunError;
 use crate::frontend::NodeFrontend;
 use crate::threads::no_threads;
 
@@ -33,7 +34,9 @@ where
         outcomes
     });
     let decisive = decisive(&outcomes, first.error());
-    outcomes.swap_remove(decisive).1
+    let (_, outcome) = outcomes.swap_remove(decisive);
+    outcomes.into_iter().for_each(|other| drop(end(other)));
+    outcome
 }
 
 /// Whose outcome is that of the run: of the node whose program has failed first; otherwise
@@ -88,11 +91,13 @@ where
     let outcome = match outcome {
         Ok(Ok(value)) => Ok(frontend.shutdown().map(|()| value).map_err(E::from)),
         Ok(Err(error)) => {
-            frontend.abort(RunError::Stopped { node, message: error.to_string() });
+            let message = caught(|| error.to_string());
+            let message = message.unwrap_or_else(|said| format!("its error's text panics: {said}"));
+            frontend.abort(RunError::Stopped { node, message });
             Ok(Err(error))
         }
         Err(panic) => {
-            let message = format!("the program panicked: {}", panic_message(&*panic));
+            let message = format!("the program panicked: {}", text_of(&*panic));
             frontend.abort(RunError::Stopped { node, message });
             Err(panic)
         }

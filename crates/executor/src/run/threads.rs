@@ -2,14 +2,14 @@
 //! that has a process of its own has two, so that scheduling holds up neither
 //! its devices nor its network, unless they would share a core.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use crossbeam::channel::{Receiver, Sender, bounded};
 
-use crate::error::{RunError, panic_message};
+use crate::contain::{caught, end};
+use crate::error::RunError;
 use crate::machine::NodeMachine;
 use crate::node::{Activity, Executor};
 use crate::pinning::Cores;
@@ -52,20 +52,22 @@ where
     let computes = setting.computes && nth == 0;
     let react = move || {
         let count = machines.len();
-        let outcome = catch_unwind(AssertUnwindSafe(|| -> Result<(), RunError> {
+        let outcome = caught(|| -> Result<(), RunError> {
             cores.pin_engine(nth)?;
             let _pool = computes.then(CpuPool::of_this_thread).transpose()?;
             reactor.run(&mut machines, since);
             Ok(())
-        }));
-        let outcome = outcome
-            .unwrap_or_else(|panic| Err(RunError::Internal { message: panic_message(&*panic) }));
+        });
+        let outcome = outcome.unwrap_or_else(|message| Err(RunError::Internal { message }));
+        let failed = outcome.is_err();
         if let Err(error) = outcome {
             for progress in &progress {
                 progress.fail(error.clone());
             }
-            // Only now, as whoever waits for a payload looks for the error.
-            drop(machines);
+        }
+        // Only now, as whoever waits for a payload looks for the error.
+        drop(end(machines));
+        if failed {
             reactor.discard_until_closed::<M>(count);
         }
     };

@@ -5,6 +5,7 @@ use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::needs_drop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use celerity_regions::Region;
@@ -16,6 +17,9 @@ use super::MapperInput;
 /// An implementation must obey the laws of [`Mapper`](super::Mapper). A mapper that breaks
 /// them cannot make the safe API unsound (kernels are confined to what was
 /// declared for their chunk), but may make a program fail or see old data.
+///
+/// It is dropped by whichever thread uses it last. If that panics, the panic hook tells it, and
+/// nothing else comes of it: nobody needs the mapper any more.
 pub trait RangeMapper: Any + Send + Sync {
     /// The elements that `input.chunk` touches; never looked at outside of
     /// `input.buffer` once submission has accepted the task.
@@ -79,13 +83,49 @@ impl UserMapper {
 
 impl Function {
     fn of<M: RangeMapper>(mapper: M) -> Self {
-        if size_of::<M>() > 0 || needs_drop::<M>() {
+        if needs_drop::<M>() {
+            return Self::Shared(Arc::new(Contained(Some(mapper))));
+        }
+        if size_of::<M>() > 0 {
             return Self::Shared(Arc::new(mapper));
         }
         // The box of a value without size is no allocation: nothing leaks.
         Self::Stateless(Box::leak(Box::new(mapper)))
     }
 }
+
+/// A mapper whose end cannot unwind into whoever drops it: graphs keep many in one list.
+struct Contained<M: RangeMapper>(Option<M>);
+
+impl<M: RangeMapper> Contained<M> {
+    fn get(&self) -> &M {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<M: RangeMapper> RangeMapper for Contained<M> {
+    fn map(&self, input: &MapperInput) -> Region {
+        self.get().map(input)
+    }
+
+    fn name(&self) -> &str {
+        self.get().name()
+    }
+}
+
+impl<M: RangeMapper> Drop for Contained<M> {
+    fn drop(&mut self) {
+        let mut panic = catch_unwind(AssertUnwindSafe(|| drop(self.0.take()))).err();
+        // What it panics with may do the same; each is dropped, but not without end.
+        for _ in 0..MOST_PANICS {
+            let Some(payload) = panic.take() else { return };
+            panic = catch_unwind(AssertUnwindSafe(|| drop(payload))).err();
+        }
+        std::mem::forget(panic);
+    }
+}
+
+const MOST_PANICS: usize = 16;
 
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
@@ -155,6 +195,30 @@ mod tests {
         let unit = fixed(Box3::UNIT);
         assert_eq!(unit, unit.clone());
         assert_ne!(unit, fixed(Box3::UNIT));
+    }
+
+    #[test]
+    fn mappers_that_panic_when_they_are_dropped_harm_nobody() {
+        struct Fragile(usize);
+        impl Drop for Fragile {
+            fn drop(&mut self) {
+                DROPPED.fetch_add(1, Ordering::Relaxed);
+                match self.0 {
+                    0 => panic!("broken"),
+                    more => std::panic::panic_any(Fragile(more - 1)),
+                }
+            }
+        }
+        static DROPPED: AtomicU32 = AtomicU32::new(0);
+        let fragile = |chain| {
+            let fragile = Fragile(chain);
+            UserMapper::new(move |_: &MapperInput| {
+                let _ = &fragile;
+                Region::empty()
+            })
+        };
+        drop(vec![fragile(0), fragile(2), fragile(0)]);
+        assert_eq!(DROPPED.load(Ordering::Relaxed), 5);
     }
 
     #[test]

@@ -3,15 +3,14 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use super::pace::{Length, Pace};
 use super::reports::Outbox;
-use crate::backend::Job;
+use crate::backend::{Arguments, Job};
+use crate::contain::{Kept, caught};
 use crate::copy::copy_elements_spread;
-use crate::error::panic_message;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
 use crate::threads;
@@ -35,7 +34,7 @@ pub(super) enum Place {
 
 /// A job on a lane.
 pub(super) struct Queued {
-    pub(super) job: Job,
+    pub(super) job: Kept<Job>,
     /// Of a kernel that runs on one thread.
     pub(super) pace: Option<Arc<Pace>>,
 }
@@ -54,8 +53,9 @@ pub(super) struct Lane {
 pub(super) enum Pushed {
     /// The lane has it.
     Taken,
-    /// It has run. What it owns is to be given back when nobody waits for what it has done.
-    Ran(Queued),
+    /// It has run. What is left of it is to be given back when nobody waits for what it has
+    /// done.
+    Ran(Option<Arguments>),
     /// Who has pushed it shall [run](Lane::run_kept) it, when there is time.
     Kept(Queued),
 }
@@ -88,7 +88,7 @@ impl Lane {
         drop(state);
         if job.is_short() {
             self.run_here(&job);
-            return Pushed::Ran(job);
+            return Pushed::Ran(job.spent());
         }
         self.keep_or_start(job, computes).map_or(Pushed::Taken, Pushed::Kept)
     }
@@ -243,7 +243,7 @@ impl Lane {
 
 impl Queued {
     fn is_short(&self) -> bool {
-        match &self.job {
+        match &*self.job {
             Job::Copy { elements, elem_size, .. } => {
                 elements.volume().saturating_mul(*elem_size) <= SHORT
             }
@@ -262,39 +262,42 @@ impl Queued {
 
     /// Runs the job, drops it, and returns what it said if any of that panicked.
     fn run(self) -> Option<String> {
-        caught(|| match self {
-            Self { job: Job::Host { function, arguments }, .. } => function(&arguments.bind()),
-            other => other.run_in_place(),
-        })
+        let Self { job, pace } = self;
+        let run = || match job.into_inner() {
+            Job::Host { function, arguments } => function(&arguments.bind()),
+            other => run_in_place(&other, pace.as_deref()),
+        };
+        caught(run).err()
     }
 
     /// The same for a job that [is short](Self::is_short), which stays.
     fn run_short(&self) -> Option<String> {
-        caught(|| self.run_in_place())
+        caught(|| run_in_place(&self.job, self.pace.as_deref())).err()
     }
 
-    fn run_in_place(&self) {
-        match &self.job {
-            Job::Kernel { kernel, chunk, arguments } => {
-                let run = || kernel.run(chunk, &arguments.bind());
-                self.pace.as_ref().map_or_else(run, |pace| pace.timed(run));
-            }
-            Job::Copy { source, target, elements, elem_size } => {
-                // SAFETY: `Backend::enqueue` promises live memory without races for
-                // as long as the job has not been reported.
-                unsafe { copy_elements_spread(*source, *target, elements, *elem_size) }
-            }
-            Job::Host { .. } => unreachable!("a function that runs once is not run in place"),
+    /// Drops a job that has run, but for what takes time. Its kernel is its task's as well, and
+    /// ends with that.
+    fn spent(self) -> Option<Arguments> {
+        match self.job.into_inner() {
+            Job::Kernel { arguments, .. } | Job::Host { arguments, .. } => Some(arguments),
+            Job::Copy { .. } => None,
         }
     }
 }
 
-/// Runs something, and returns what it said if it panicked.
-fn caught(run: impl FnOnce()) -> Option<String> {
-    // A job that panicked is never run again and the run stops, so nobody sees
-    // what it left behind.
-    let outcome = catch_unwind(AssertUnwindSafe(run));
-    outcome.err().map(|payload| panic_message(&*payload))
+fn run_in_place(job: &Job, pace: Option<&Pace>) {
+    match job {
+        Job::Kernel { kernel, chunk, arguments } => {
+            let run = || kernel.run(chunk, &arguments.bind());
+            pace.map_or_else(run, |pace| pace.timed(run));
+        }
+        Job::Copy { source, target, elements, elem_size } => {
+            // SAFETY: `Backend::enqueue` promises live memory without races for
+            // as long as the job has not been reported.
+            unsafe { copy_elements_spread(*source, *target, elements, *elem_size) }
+        }
+        Job::Host { .. } => unreachable!("a function that runs once is not run in place"),
+    }
 }
 
 #[cfg(test)]
@@ -331,7 +334,7 @@ mod tests {
             let arguments = Arguments::new(Box::default(), |_| None);
             let kernel = Arc::new(Tell(sender.clone()));
             let job = Job::Kernel { kernel, chunk: Box3::from_range([1]), arguments };
-            let pushed = lane.push(Queued { job, pace: Some(pace.clone()) }, false);
+            let pushed = lane.push(Queued { job: Kept::new(job), pace: Some(pace.clone()) }, false);
             assert!(!matches!(pushed, Pushed::Kept(_)), "who pushes does not compute");
             let seen = runs.recv().unwrap();
             while !lane.is_quiet() {
@@ -360,7 +363,7 @@ mod tests {
         // As `push` leaves it when it goes for a thread.
         let mut state = lock(&lane.state);
         let job = Job::Host { function, arguments };
-        state.queue.push_back(Queued { job, pace: None });
+        state.queue.push_back(Queued { job: Kept::new(job), pace: None });
         state.running = true;
         drop(state);
         lane.fail_next("no threads".to_owned());
