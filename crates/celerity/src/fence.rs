@@ -117,6 +117,9 @@ pub struct Fence<T, const D: usize> {
     frontend: Arc<NodeFrontend>,
 }
 
+/// What a range mapper cannot do.
+const WAIT: &str = "wait for a fence";
+
 /// Where a fence's copy arrives.
 struct Slot<T> {
     state: Mutex<State<T>>,
@@ -126,6 +129,8 @@ struct Slot<T> {
 enum State<T> {
     Pending(Option<Waker>),
     Ready(Vec<T>),
+    /// There was no memory for a copy.
+    NoMemory,
     Abandoned,
 }
 
@@ -155,9 +160,15 @@ impl<T: Element, const D: usize> Fence<T, D> {
         let promise = Promise(slot.clone());
         let bounds = bounds(part);
         let copy: HostFunction = Box::new(move |memory| {
-            let mut elements = Vec::with_capacity(bounds.volume());
-            copy_out(memory, &bounds, &mut elements);
-            promise.fulfil(elements);
+            let mut elements = Vec::new();
+            // A copy may be as large as all that the process has.
+            match elements.try_reserve_exact(bounds.volume()) {
+                Ok(()) => {
+                    copy_out(memory, &bounds, &mut elements);
+                    promise.settle(State::Ready(elements));
+                }
+                Err(_) => promise.settle(State::NoMemory),
+            }
         });
         (Self { slot, part: subrange(&bounds), buffer, frontend: frontend.clone() }, copy)
     }
@@ -165,8 +176,11 @@ impl<T: Element, const D: usize> Fence<T, D> {
     /// Blocks until the snapshot is there.
     ///
     /// # Errors
-    /// The run's first error if it fails before the fence is reached.
+    /// [`Error::FenceMemory`] if there is no memory for the copy; the run goes on.
+    /// The run's first error if it fails before the fence is reached;
+    /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a range mapper.
     pub fn wait(self) -> Result<Snapshot<T, D>> {
+        self.frontend.refuse_in_mappers(WAIT)?;
         let mut state = self.slot.lock();
         while matches!(*state, State::Pending(_)) {
             state = self.slot.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -178,6 +192,7 @@ impl<T: Element, const D: usize> Fence<T, D> {
     fn take(&self, state: &mut State<T>) -> Result<Snapshot<T, D>> {
         match std::mem::replace(state, State::Abandoned) {
             State::Ready(elements) => Ok(Snapshot { elements, part: self.part }),
+            State::NoMemory => Err(self.no_memory()),
             State::Pending(_) | State::Abandoned => Err(self.frontend.error().map_or_else(
                 || Error::FenceAbandoned { buffer: self.buffer.clone() },
                 Error::from,
@@ -186,10 +201,24 @@ impl<T: Element, const D: usize> Fence<T, D> {
     }
 }
 
+impl<T, const D: usize> Fence<T, D> {
+    fn no_memory(&self) -> Error {
+        let elements = self.part.range.iter().fold(1, |all: usize, &size| all.saturating_mul(size));
+        Error::FenceMemory {
+            buffer: self.buffer.clone(),
+            part: self.part.to_string(),
+            bytes: elements.saturating_mul(size_of::<T>()),
+        }
+    }
+}
+
 impl<T: Element, const D: usize> Future for Fence<T, D> {
     type Output = Result<Snapshot<T, D>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Err(error) = self.frontend.refuse_in_mappers(WAIT) {
+            return Poll::Ready(Err(error.into()));
+        }
         let mut state = self.slot.lock();
         if let State::Pending(waker) = &mut *state {
             *waker = Some(context.waker().clone());
@@ -227,8 +256,8 @@ impl<T> Slot<T> {
 }
 
 impl<T> Promise<T> {
-    fn fulfil(&self, elements: Vec<T>) {
-        self.0.settle(State::Ready(elements));
+    fn settle(&self, outcome: State<T>) {
+        self.0.settle(outcome);
     }
 }
 

@@ -110,6 +110,12 @@ pub enum RunError {
         /// The signal, as in `SIGINT`.
         signal: String,
     },
+    /// A call that would wait for itself where it was made: in a range mapper, or in a task.
+    #[error("{what}")]
+    Misplaced {
+        /// Who made it, why it cannot be there, and what to do.
+        what: String,
+    },
     /// The cluster cannot be started as configured.
     #[error("cannot start the cluster: {what}")]
     Start {

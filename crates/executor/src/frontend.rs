@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use celerity_cdag::NodeId;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
-    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec, Work,
+    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec,
+    Traced, Work,
 };
 use celerity_trace::Text;
 use smallvec::SmallVec;
@@ -20,6 +21,7 @@ use crate::reactor::Feeder;
 use crate::run::{KernelCheck, Node};
 use crate::submission::Submission;
 use crate::sync::lock;
+use crate::threads::{refuse_barriers, refuse_in_mappers, while_mapping};
 use crate::work::{HostData, Payload};
 
 /// One node's side of a run, as its user code sees it. `Send` and `Sync`; tasks
@@ -149,10 +151,12 @@ impl NodeFrontend {
     /// for it, the id of the newest task is returned. If the run fails, the
     /// payload is dropped without having been called.
     ///
+    /// Users' range mappers are asked on the calling thread, while no lock is held.
+    ///
     /// # Errors
     /// [`SubmitError::Declare`] or [`SubmitError::Kernel`] if the task is wrong: it
     /// is not in the graph, and the run goes on. [`SubmitError::Run`] if the run
-    /// has failed or ended.
+    /// has failed or ended, or if a range mapper calls this.
     ///
     /// # Panics
     /// If the payload does not fit the task's work: a kernel for
@@ -160,6 +164,7 @@ impl NodeFrontend {
     /// [`Work::Fence`].
     pub fn submit(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         assert!(fits(&spec.work, &payload), "{:?} comes with the wrong payload", spec.work);
+        refuse_in_mappers("submit a task")?;
         self.check_kernel(&spec, &payload)?;
         self.wait_for_run_ahead()?;
         let name = self.profile.is_some().then(|| spec.name.clone());
@@ -171,18 +176,45 @@ impl NodeFrontend {
         // A refused task is dropped under the lock, and a user's mapper may own
         // the last handle of a buffer, whose end takes the lock again: so it is
         // kept until the lock, which is dropped first, is free.
-        let _kept = user_mappers(&spec);
+        let users = user_mappers(&spec);
+        let traced = if users.is_empty() { None } else { self.trace(&spec)? };
         let mut program = lock(&self.program);
         self.check_open(&program)?;
         if spec.work.extent().is_empty() {
             return Ok(program.newest);
         }
         let Program { graph, batch, warnings, .. } = &mut *program;
-        let (task, found) = graph.submit(spec, batch)?;
+        let (task, found) = match traced {
+            Some(traced) => graph.submit_traced(spec, traced, batch)?,
+            None => graph.submit(spec, batch)?,
+        };
         let room = MOST_WARNINGS.saturating_sub(warnings.len());
         warnings.extend(found.into_iter().take(room));
         self.send_tasks(&mut program, Some(payload));
         Ok(task)
+    }
+
+    /// Asks a user's mappers what a task touches, without the lock: they may take their time,
+    /// and what they drop may be a buffer's last handle.
+    fn trace(&self, spec: &TaskSpec) -> Result<Option<Traced>, SubmitError> {
+        let sketch = {
+            let program = lock(&self.program);
+            self.check_open(&program)?;
+            program.graph.sketch(spec)
+        };
+        if spec.work.extent().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(while_mapping(|| sketch.trace(spec))?))
+    }
+
+    /// Refuses what waits, or makes others wait, if a range mapper calls for it: as in "wait
+    /// for a fence".
+    ///
+    /// # Errors
+    /// [`RunError::Misplaced`] on a thread that is in a range mapper.
+    pub fn refuse_in_mappers(&self, act: &str) -> Result<(), RunError> {
+        refuse_in_mappers(act)
     }
 
     /// Waits until all nodes have reached this point and everything submitted
@@ -190,8 +222,10 @@ impl NodeFrontend {
     /// wait for itself.
     ///
     /// # Errors
-    /// The run's first error, if it has failed.
+    /// The run's first error, if it has failed. [`RunError::Misplaced`] if a kernel, a host
+    /// task or a range mapper calls this.
     pub fn barrier(&self) -> Result<(), RunError> {
+        refuse_barriers()?;
         self.epoch(EpochAction::Barrier)
     }
 

@@ -228,7 +228,8 @@ impl<I: Send + 'static> Reactor<I> {
             std::thread::yield_now();
         }
         let deadlines = machines.iter().filter_map(M::deadline);
-        let deadlines = deadlines.map(|time| start + time.since(Time::START));
+        // One that the clock cannot tell never comes.
+        let deadlines = deadlines.filter_map(|time| start.checked_add(time.since(Time::START)));
         let message = match beat.map(|beat| idle_since + beat).into_iter().chain(deadlines).min() {
             Some(deadline) => self.channel.recv_deadline(deadline),
             None => self.channel.recv().map_err(|_| RecvTimeoutError::Disconnected),

@@ -25,7 +25,7 @@ use crate::profile::{Profile, StageProfile};
 use crate::progress::Progress;
 use crate::reactor::Reactor;
 use crate::scheduler::Scheduler;
-use crate::threads::refuse_inside_jobs;
+use crate::threads::refuse_runs;
 use crate::time::real_clock;
 use crate::warning::Warning;
 
@@ -174,7 +174,8 @@ impl<'r> Run<'r> {
     ///
     /// # Errors
     /// Before `body` is called: [`RunError::Start`] if the configuration is
-    /// [invalid](ClusterConfig::validate), if the system gives no threads, or if a
+    /// [invalid](ClusterConfig::validate), if this process is to have more than 1024 nodes,
+    /// if the system gives no threads, or if a
     /// kernel or host task calls this, as it would wait on threads that it
     /// occupies; or what network or devices object to.
     ///
@@ -193,8 +194,9 @@ impl<'r> Run<'r> {
         R: Send,
         E: From<RunError> + Display + Send,
     {
-        refuse_inside_jobs()?;
+        refuse_runs()?;
         self.config.validate()?;
+        self.config.check_nodes_here(self.network.local().len())?;
         let ClusterConfig { nodes, devices, .. } = self.config;
         let _span = tracing::info_span!("run", nodes, devices).entered();
         let since = Instant::now();

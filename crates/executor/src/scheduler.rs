@@ -13,6 +13,7 @@ use crate::error::RunError;
 use crate::observe::Observer;
 use crate::profile::StageProfile;
 use crate::submission::Submission;
+use crate::threads::while_mapping;
 use crate::work::{HostData, Payload};
 
 mod generator;
@@ -171,7 +172,7 @@ impl Scheduler {
         // Generators evaluate users' range mappers, which may panic.
         let (generator, profile) = (&mut self.generator, self.profile.as_ref());
         let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
-        let step = || caught(|| step(generator));
+        let step = || caught(|| while_mapping(|| step(generator)));
         let message = match StageProfile::timed(profile, name, step) {
             Ok(Ok(batch)) => return Ok(Some(batch)),
             Ok(Err(complaint)) => complaint,

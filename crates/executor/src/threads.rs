@@ -1,5 +1,6 @@
-//! The threads that run jobs: what is common to those of the pool and those of
-//! host lanes. Knows neither pools nor lanes.
+//! The threads that run what users have written: what is common to those of the pool and those
+//! of host lanes, and what a thread may do while it runs a job or evaluates a range mapper.
+//! Knows neither pools nor lanes.
 
 use std::cell::Cell;
 use std::thread::{Builder, JoinHandle};
@@ -12,35 +13,91 @@ use crate::pinning;
 /// much, as they may recurse. Only what is used counts.
 pub(crate) const STACK: usize = 16 << 20;
 
+/// What of a user's a thread is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The program.
+    Program,
+    /// A kernel, a host task, or a fence's copy.
+    Job,
+    /// A range mapper, which is asked while tasks are submitted and scheduled.
+    Mapper,
+}
+
 thread_local! {
-    static RUNS_JOBS: Cell<bool> = const { Cell::new(false) };
+    static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
 }
 
 /// Marks the calling thread, for good, as one that runs jobs. All of a job
 /// counts, also the part that `rayon` has spread over the pool.
 pub(crate) fn mark() {
-    RUNS_JOBS.set(true);
+    PLACE.set(Place::Job);
 }
 
 /// Does `work`, which is a job, on a thread that otherwise runs none.
 pub(crate) fn while_marked<R>(work: impl FnOnce() -> R) -> R {
-    let before = RUNS_JOBS.replace(true);
-    let result = work();
-    RUNS_JOBS.set(before);
-    result
+    within(Place::Job, work)
 }
 
-/// Refuses to start a run from inside a job.
+/// Does `work`, which asks range mappers.
+pub(crate) fn while_mapping<R>(work: impl FnOnce() -> R) -> R {
+    within(Place::Mapper, work)
+}
+
+fn within<R>(place: Place, work: impl FnOnce() -> R) -> R {
+    /// Goes back, also if `work` panics.
+    struct Back(Place);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            PLACE.set(self.0);
+        }
+    }
+    let _back = Back(PLACE.replace(place));
+    work()
+}
+
+/// Refuses to start a run from inside a job or a range mapper.
 ///
 /// All runs of a process share one pool: if as many kernels as it has threads
 /// waited for runs of their own, none of these would get a thread.
-pub(crate) fn refuse_inside_jobs() -> Result<(), RunError> {
-    if !RUNS_JOBS.get() {
+pub(crate) fn refuse_runs() -> Result<(), RunError> {
+    let what = match PLACE.get() {
+        Place::Program => return Ok(()),
+        Place::Job => {
+            "a kernel or host task started it, which would wait on threads that it occupies \
+             itself; start runs one after another, or from threads of the program"
+        }
+        Place::Mapper => {
+            "a range mapper started it; a mapper only computes which part of a buffer a part of \
+             an index space touches"
+        }
+    };
+    Err(RunError::Start { what: what.to_owned() })
+}
+
+/// Refuses to `act`, as in "submit a task", from inside a range mapper: the thread that waits
+/// for it may be the one that it needs, and each node asks as often as it likes.
+pub(crate) fn refuse_in_mappers(act: &str) -> Result<(), RunError> {
+    if PLACE.get() != Place::Mapper {
         return Ok(());
     }
-    let what = "a kernel or host task started it, which would wait on threads that it occupies \
-                itself; start runs one after another, or from threads of the program";
-    Err(RunError::Start { what: what.to_owned() })
+    let what = format!(
+        "a range mapper cannot {act}: it is asked while tasks are submitted and scheduled, on \
+         each node and as often as the runtime likes; let it compute from its arguments, and what \
+         it has captured, which part of a buffer a chunk touches"
+    );
+    Err(RunError::Misplaced { what })
+}
+
+/// Refuses to wait for everything from inside of something that is waited for.
+pub(crate) fn refuse_barriers() -> Result<(), RunError> {
+    refuse_in_mappers("wait for a barrier")?;
+    if PLACE.get() != Place::Job {
+        return Ok(());
+    }
+    let what = "a kernel or host task cannot wait for a barrier, which would wait for it; let \
+                the program wait";
+    Err(RunError::Misplaced { what: what.to_owned() })
 }
 
 /// Starts a thread for jobs.
@@ -74,11 +131,32 @@ mod tests {
 
     #[test]
     fn only_threads_that_run_jobs_are_refused() {
-        assert_eq!(refuse_inside_jobs(), Ok(()));
-        let job = || assert!(matches!(refuse_inside_jobs(), Err(RunError::Start { .. })));
+        assert_eq!(refuse_runs(), Ok(()));
+        let job = || assert!(matches!(refuse_runs(), Err(RunError::Start { .. })));
         start("job".to_owned(), job).unwrap().join().unwrap();
-        assert_eq!(refuse_inside_jobs(), Ok(()), "the mark is the thread's own");
+        assert_eq!(refuse_runs(), Ok(()), "the mark is the thread's own");
         while_marked(job);
-        assert_eq!(refuse_inside_jobs(), Ok(()), "the mark is gone with the job");
+        assert_eq!(refuse_runs(), Ok(()), "the mark is gone with the job");
+        while_mapping(|| while_marked(job));
+    }
+
+    #[test]
+    fn what_waits_is_refused_where_it_would_wait_for_itself() {
+        let refused = |outcome: Result<(), RunError>| {
+            assert!(matches!(outcome, Err(RunError::Misplaced { .. })), "{outcome:?}");
+        };
+        let in_mapper = || {
+            refused(refuse_in_mappers("submit a task"));
+            refused(refuse_barriers());
+            assert!(matches!(refuse_runs(), Err(RunError::Start { .. })));
+        };
+        while_mapping(in_mapper);
+        let panicking = || while_mapping(|| -> () { panic!("a mapper's own") });
+        assert!(crate::contain::caught(panicking).is_err());
+        assert_eq!((refuse_in_mappers("x"), refuse_barriers()), (Ok(()), Ok(())), "it is over");
+        while_marked(|| {
+            assert_eq!(refuse_in_mappers("wait for a fence"), Ok(()));
+            refused(refuse_barriers());
+        });
     }
 }

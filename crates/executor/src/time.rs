@@ -57,8 +57,9 @@ pub struct Span {
 impl std::ops::Add<Duration> for Time {
     type Output = Self;
 
+    /// The last point in time if it would be later.
     fn add(self, duration: Duration) -> Self {
-        Self(self.0 + duration)
+        Self(self.0.saturating_add(duration))
     }
 }
 

@@ -7,13 +7,14 @@ use celerity_regions::{Box3, Region};
 
 use crate::buffer_state::BufferState;
 use crate::buffer_table::BufferTable;
-use crate::declare::{Declared, Footprint, UninitializedRead, describe, trace};
+use crate::declare::{Declared, Footprint, Touched, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
 use crate::frontier::Frontier;
 use crate::id::{BufferId, TaskId};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
+use crate::sketch::{Sketch, Traced};
 use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
 
 /// Parameters of a [`TaskGraph`]; they must be equal on all nodes.
@@ -165,6 +166,50 @@ impl TaskGraph {
         Ok((self.place(spec, &footprint, out), warnings))
     }
 
+    /// What evaluating the mappers of `spec` takes of this graph, so that a user's mapper can
+    /// think while nobody holds it:
+    ///
+    /// ```
+    /// # use celerity_tdag::*;
+    /// use std::sync::Mutex;
+    /// let graph = Mutex::new(TaskGraph::new(TaskGraphConfig::default()));
+    /// graph.lock().unwrap().start();
+    /// # let (name, work, accesses) = ("step".into(), Work::HostOnce, Vec::new());
+    /// let spec = TaskSpec { name, work, accesses, location: None };
+    /// let sketch = graph.lock().unwrap().sketch(&spec);
+    /// let traced = sketch.trace(&spec)?; // others may use the graph meanwhile
+    /// let mut tasks = Vec::new();
+    /// let (task, _) = graph.lock().unwrap().submit_traced(spec, traced, &mut tasks)?;
+    /// assert_eq!(task, tasks[0].id);
+    /// # Ok::<(), DeclareError>(())
+    /// ```
+    #[must_use]
+    pub fn sketch(&self, spec: &TaskSpec) -> Sketch {
+        let infos = spec.accesses.iter().filter_map(|access| self.buffer(access.buffer));
+        Sketch { next: self.frontier.next_id(), buffers: infos.cloned().collect() }
+    }
+
+    /// [`submit`](Self::submit) for a task whose mappers have been evaluated, by a
+    /// [sketch](Self::sketch) of this graph.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit); also if a buffer of the task was dropped since.
+    pub fn submit_traced(
+        &mut self,
+        spec: TaskSpec,
+        traced: Traced,
+        out: &mut Vec<Arc<Task>>,
+    ) -> Result<(TaskId, Vec<DeclareError>), DeclareError> {
+        let Traced(footprint) = traced;
+        let gone = footprint.iter().find(|touched| self.buffer(touched.buffer).is_none());
+        if let Some(&Touched { buffer, .. }) = gone {
+            let task = describe(&spec, self.frontier.next_id());
+            return Err(DeclareError::UnknownBuffer { task, buffer });
+        }
+        let warnings = self.tolerated(&spec, &footprint)?;
+        Ok((self.place(spec, &footprint, out), warnings))
+    }
+
     /// The tasks that last wrote what a declared task reads, with the buffer
     /// and the part in question: what forward tasks are decided from.
     pub fn producers(&self, declared: &Declared) -> Vec<(TaskId, BufferId, Region)> {
@@ -211,6 +256,15 @@ impl TaskGraph {
     ) -> Result<Vec<DeclareError>, DeclareError> {
         let buffer_of = |id| self.buffer(id).map(|info| &**info);
         trace(spec, self.frontier.next_id(), buffer_of, footprint)?;
+        self.tolerated(spec, footprint)
+    }
+
+    /// Checks a footprint against earlier tasks. Returns what is tolerated.
+    fn tolerated(
+        &self,
+        spec: &TaskSpec,
+        footprint: &Footprint,
+    ) -> Result<Vec<DeclareError>, DeclareError> {
         let warnings = self.uninitialized_reads(spec, footprint);
         match (self.config.uninitialized_read, warnings.first()) {
             (UninitializedRead::Error, Some(first)) => Err(first.clone()),

@@ -16,6 +16,7 @@ mod mistakes;
 mod readers;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod sketch;
 mod stream;
 mod task;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use readers::Readers;
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use serde as __serde;
+pub use sketch::{Sketch, Traced};
 pub use stream::StreamHash;
 pub use task::{
     Access, AccessMode, BufferInfo, EpochAction, IndexSpace, SourceLocation, Split, Task, TaskSpec,

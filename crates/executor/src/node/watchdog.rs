@@ -47,8 +47,8 @@ impl Watchdog {
         if still < self.patience {
             return None;
         }
-        while self.patience <= still {
-            self.patience *= 2;
+        while self.patience <= still && self.patience < Duration::MAX {
+            self.patience = self.patience.saturating_mul(2);
         }
         Some(still)
     }
@@ -81,6 +81,16 @@ mod tests {
         assert_eq!(dog.overslept(at(40)), Some(Duration::from_secs(30)));
         dog.calm(at(40), false);
         assert_eq!(dog.overslept(at(99)), None);
+    }
+
+    #[test]
+    fn one_without_end_of_patience_never_complains() {
+        let mut dog = Watchdog::new(Duration::MAX);
+        dog.calm(at(10), true);
+        assert_eq!((dog.complain(at(1 << 40)), dog.overslept(at(1 << 40))), (None, None));
+        let mut dog = Watchdog::new(Duration::MAX / 2);
+        assert!(dog.complain(Time::START + Duration::MAX).is_some());
+        assert_eq!(dog.deadline(), Time::START + Duration::MAX);
     }
 
     #[test]

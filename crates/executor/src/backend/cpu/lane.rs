@@ -319,7 +319,7 @@ mod tests {
     struct Tell(Sender<(ThreadId, bool)>);
     impl DeviceKernel for Tell {
         fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
-            let may_run = threads::refuse_inside_jobs().is_ok();
+            let may_run = threads::refuse_runs().is_ok();
             self.0.send((std::thread::current().id(), may_run)).unwrap();
         }
     }
@@ -349,7 +349,7 @@ mod tests {
         let pace = Arc::new(Pace::default());
         (0..TRIALS).for_each(|_| pace.took(SHORT_KERNEL));
         assert_eq!(push(&pace), (here, false), "a job, though on a thread of no pool");
-        assert_eq!(threads::refuse_inside_jobs(), Ok(()));
+        assert_eq!(threads::refuse_runs(), Ok(()));
     }
 
     #[test]
