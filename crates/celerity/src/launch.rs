@@ -20,6 +20,7 @@ use crate::range::{bounds, to_box};
 mod compiled;
 mod crew;
 mod groups;
+mod overflow;
 pub(crate) mod whereabouts;
 
 pub(crate) use compiled::CompiledKernel;

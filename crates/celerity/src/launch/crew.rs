@@ -10,8 +10,10 @@ use celerity_kernel::Meeting;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use super::overflow::{Name, limit, prepare, watched};
+
 /// Bytes of a stack. Only what is used takes memory: as a rule one page.
-const STACK: usize = 256 << 10;
+pub(super) const STACK: usize = 256 << 10;
 
 /// The most stacks that a thread keeps for later.
 const KEPT: usize = 1024;
@@ -23,7 +25,13 @@ thread_local! {
 /// Where a member of a crew waits.
 type Place = &'static Location<'static>;
 
-type Member = Coroutine<(), Place, (), DefaultStack>;
+/// One of a crew.
+struct Member {
+    number: usize,
+    /// The lowest address of its stack.
+    limit: usize,
+    routine: Coroutine<(), Place, (), DefaultStack>,
+}
 
 /// The members of a crew have not all come to the same place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +50,7 @@ pub(crate) enum Split {
 
 /// Calls `body` for each number below `members`, side by side: where one waits, the
 /// others go on. All must wait equally often, and in the same places. On each switch,
-/// O(1).
+/// O(1). If a stack overflows, `name` tells whose it was, and the process ends.
 ///
 /// # Errors
 /// If they do not. Those that wait are unwound from there.
@@ -52,26 +60,34 @@ pub(crate) enum Split {
 /// system has no memory for a stack.
 pub(crate) fn side_by_side(
     members: usize,
+    name: Name<'_>,
     body: &dyn Fn(usize, &dyn Meeting),
 ) -> Result<(), Split> {
+    prepare();
     // SAFETY: members borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
     let body: &'static dyn Fn(usize, &dyn Meeting) = unsafe { std::mem::transmute(body) };
     let board: Rc<[Cell<u64>]> = (0..members).map(|_| Cell::new(0)).collect();
-    let mut waiting = meet(members, (0..members).map(|number| recruit(number, body, &board)))?;
+    let crew = (0..members).map(|number| recruit(number, body, &board));
+    let mut waiting = meet(members, name, crew)?;
     while !waiting.is_empty() {
-        waiting = meet(members, waiting.into_iter())?;
+        waiting = meet(members, name, waiting.into_iter())?;
     }
     Ok(())
 }
 
 /// Lets each of a crew run until it waits or ends, and returns those that wait: all
 /// or none.
-fn meet(members: usize, crew: impl Iterator<Item = Member>) -> Result<Vec<Member>, Split> {
+fn meet(
+    members: usize,
+    name: Name<'_>,
+    crew: impl Iterator<Item = Member>,
+) -> Result<Vec<Member>, Split> {
     let (mut waiting, mut place) = (Vec::new(), None);
     for mut member in crew {
-        match member.resume(()) {
-            CoroutineResult::Return(()) => keep(member.into_stack()),
+        let Member { number, limit, ref mut routine } = member;
+        match watched(limit, number, &name, || routine.resume(())) {
+            CoroutineResult::Return(()) => keep(member.routine.into_stack()),
             CoroutineResult::Yield(other) => {
                 waiting.push(member);
                 let one: Place = *place.get_or_insert(other);
@@ -95,10 +111,12 @@ fn recruit(
     body: &'static dyn Fn(usize, &dyn Meeting),
     board: &Rc<[Cell<u64>]>,
 ) -> Member {
-    let board = board.clone();
-    Coroutine::with_stack(stack(), move |yielder: &Yielder<(), Place>, ()| {
+    let (board, stack) = (board.clone(), stack());
+    let limit = limit(&stack);
+    let routine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Place>, ()| {
         body(number, &Break { yielder, board });
-    })
+    });
+    Member { number, limit, routine }
 }
 
 /// The way of a member back to its crew, and what the crew passes around.
@@ -141,6 +159,8 @@ mod tests {
 
     use super::*;
 
+    const NOBODY: Name<'_> = &|_, _| Ok(());
+
     /// Where a test waits, however often it is called.
     #[track_caller]
     fn wait(meeting: &dyn Meeting) {
@@ -156,7 +176,7 @@ mod tests {
                 wait(meeting);
             }
         };
-        side_by_side(4, &walk).unwrap();
+        side_by_side(4, NOBODY, &walk).unwrap();
         let expected: Vec<_> =
             (0..3).flat_map(|step| (0..4).map(move |number| (step, number))).collect();
         assert_eq!(log.into_inner(), expected);
@@ -164,7 +184,7 @@ mod tests {
 
     #[test]
     fn those_who_end_early_are_missed() {
-        let error = side_by_side(5, &|number, meeting| {
+        let error = side_by_side(5, NOBODY, &|number, meeting| {
             if number != 2 {
                 wait(meeting);
             }
@@ -177,7 +197,7 @@ mod tests {
 
     #[test]
     fn two_places_are_not_one() {
-        let error = side_by_side(2, &|number, meeting| match number {
+        let error = side_by_side(2, NOBODY, &|number, meeting| match number {
             0 => wait(meeting),
             _ => wait(meeting),
         });
@@ -195,7 +215,7 @@ mod tests {
         }
         let unwound = Cell::new(0);
         let panicking = || {
-            side_by_side(6, &|number, meeting| {
+            side_by_side(6, NOBODY, &|number, meeting| {
                 let _guard = Unwound(&unwound);
                 wait(meeting);
                 assert!(number != 3, "three is wrong");

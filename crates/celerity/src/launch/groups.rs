@@ -3,13 +3,14 @@
 //! queues.
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, LocalMemory, Meeting, NdItem, Row};
 use celerity_regions::Box3;
 
-use super::crew::{Split, side_by_side};
+use super::crew::{STACK, Split, side_by_side};
 use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread, whereabouts};
 use crate::access::{KernelAccesses, rows_of};
 use crate::range::bounds;
@@ -106,7 +107,20 @@ where
                 });
             }
         };
-        if let Err(split) = side_by_side(size.iter().product(), &body) {
+        let name = |number: usize, out: &mut dyn fmt::Write| {
+            let inside = delinearize(number, size);
+            let at: [usize; K] = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
+            write!(
+                out,
+                "the stack of item {at:?} of kernel `{}`, over {:?} items in groups of {size:?}, \
+                 has overflowed: an item of a group has {} KiB; let it recurse less, and put what \
+                 is large on the heap or into local memory",
+                W::DESCRIPTION.name,
+                self.launch.global,
+                STACK >> 10,
+            )
+        };
+        if let Err(split) = side_by_side(size.iter().product(), &name, &body) {
             self.refuse(group, split);
         }
     }

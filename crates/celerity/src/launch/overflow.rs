@@ -1,0 +1,228 @@
+//! What becomes of an item whose stack overflows: a message that names it, and the end of the
+//! process. The item cannot go on: what it was in the middle of can neither be finished nor be
+//! unwound.
+//!
+//! Below each stack lies a page that nobody may touch. Who touches it gets a signal, which is
+//! handled on a stack of its own, as every thread of Rust's has one. Signals for anything else go
+//! to whoever had them before. Refuses to know what runs on a stack.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::fmt::{self, Write};
+use std::ptr;
+
+use corosensei::stack::{DefaultStack, Stack as _};
+
+/// Writes what runs on a stack, by its number. It is called in the middle of whatever has
+/// touched the guard page, so it must not allocate, lock or panic.
+pub(super) type Name<'n> = &'n dyn Fn(usize, &mut dyn Write) -> fmt::Result;
+
+/// A stack that is in use, and what for.
+#[derive(Clone, Copy)]
+struct InUse {
+    /// The lowest address: that of the guard page.
+    limit: usize,
+    number: usize,
+    /// Valid for as long as this is [current](CURRENT).
+    name: *const Name<'static>,
+}
+
+thread_local! {
+    /// The innermost: who runs on such a stack may let others run meanwhile.
+    static CURRENT: Cell<Option<InUse>> = const { Cell::new(None) };
+}
+
+/// The lowest address of a stack.
+pub(super) fn limit(stack: &DefaultStack) -> usize {
+    stack.limit().get()
+}
+
+/// Calls `switch`, which goes to the stack with this lowest address and comes back. If that
+/// overflows meanwhile, the name of `number` is told. Some ten instructions.
+#[inline]
+pub(super) fn watched<R>(
+    limit: usize,
+    number: usize,
+    name: &Name<'_>,
+    switch: impl FnOnce() -> R,
+) -> R {
+    /// Goes back, also if `switch` panics.
+    struct Back(Option<InUse>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            CURRENT.set(self.0);
+        }
+    }
+    let name = ptr::from_ref(name).cast::<Name<'static>>();
+    let _back = Back(CURRENT.replace(Some(InUse { limit, number, name })));
+    switch()
+}
+
+#[cfg(not(unix))]
+pub(super) fn prepare() {}
+
+#[cfg(unix)]
+pub(super) use signals::prepare;
+
+#[cfg(unix)]
+mod signals {
+    use std::ffi::{c_int, c_void};
+    use std::mem::MaybeUninit;
+    use std::sync::OnceLock;
+
+    use libc::{SA_ONSTACK, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, sigaction, siginfo_t};
+
+    use super::{CURRENT, InUse, Write, fmt};
+
+    /// What touching a guard page raises: the one on Linux, the other elsewhere.
+    const RAISED: [c_int; 2] = [SIGSEGV, SIGBUS];
+
+    /// What is known before the first overflow.
+    struct Prepared {
+        page: usize,
+        /// Who had the signals before.
+        before: [sigaction; 2],
+    }
+
+    static PREPARED: OnceLock<Prepared> = OnceLock::new();
+
+    /// Sees to it that overflows are noticed from now on. The first call of the process does it.
+    pub(crate) fn prepare() {
+        PREPARED.get_or_init(|| {
+            // SAFETY: it reads a constant of the system.
+            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+            let before = RAISED.map(|signal| {
+                let mut before = MaybeUninit::zeroed();
+                // SAFETY: asks for the present action and changes nothing; an action of zeroes
+                // is the default one, for a signal that cannot be asked for.
+                unsafe {
+                    sigaction(signal, std::ptr::null(), before.as_mut_ptr());
+                    before.assume_init()
+                }
+            });
+            Prepared { page: usize::try_from(page).unwrap_or(4096), before }
+        });
+        // Only now, as the handler looks at what has been prepared.
+        static INSTALLED: OnceLock<()> = OnceLock::new();
+        INSTALLED.get_or_init(|| RAISED.into_iter().for_each(install));
+    }
+
+    fn install(signal: c_int) {
+        // SAFETY: an action of zeroes is a valid one. The handler does nothing that a handler
+        // must not do. If it cannot be installed, an overflow is the bare signal.
+        unsafe {
+            let mut action: sigaction = MaybeUninit::zeroed().assume_init();
+            action.sa_sigaction = handle as *const () as usize;
+            action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+            libc::sigemptyset(&raw mut action.sa_mask);
+            sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+
+    extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+        let Some(Prepared { page, before }) = PREPARED.get() else { return };
+        // SAFETY: the system passes what it knows of the signal, to a handler that has asked.
+        let address = unsafe { (*info).si_addr() } as usize;
+        if let Some(stack) = CURRENT.get()
+            && (stack.limit..stack.limit + page).contains(&address)
+        {
+            end(&stack);
+        }
+        let position = RAISED.iter().position(|raised| *raised == signal).unwrap_or(0);
+        // SAFETY: with the arguments of the signal that it was installed for.
+        unsafe { pass_on(&before[position], signal, info, context) };
+    }
+
+    /// Does with a signal what would have been done without us.
+    ///
+    /// # Safety
+    /// The arguments are those of the signal whose action this was.
+    unsafe fn pass_on(
+        action: &sigaction,
+        signal: c_int,
+        info: *mut siginfo_t,
+        context: *mut c_void,
+    ) {
+        match action.sa_sigaction {
+            // What has raised it raises it again, and then it is not ours.
+            // SAFETY: it restores what was there.
+            SIG_DFL | SIG_IGN => unsafe {
+                sigaction(signal, action, std::ptr::null_mut());
+            },
+            handler if action.sa_flags & SA_SIGINFO != 0 => {
+                // SAFETY: the flag says that this is the type of the handler.
+                let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
+                    unsafe { std::mem::transmute(handler) };
+                handler(signal, info, context);
+            }
+            handler => {
+                // SAFETY: without the flag, this is the type of the handler.
+                let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+                handler(signal);
+            }
+        }
+    }
+
+    /// Says what has happened, and ends the process as Rust does when a thread's stack overflows.
+    fn end(stack: &InUse) -> ! {
+        let mut text = Text { bytes: [0; 1024], len: 0 };
+        let _ = text.write_str("celerity: ");
+        // SAFETY: whoever has made the stack the current one keeps the name until it is not.
+        let named = unsafe { (*stack.name)(stack.number, &mut text) };
+        let _ = named.and_then(|()| text.write_str("\n"));
+        // SAFETY: the bytes are initialised. Whether they can be written changes nothing.
+        unsafe {
+            libc::write(2, text.bytes.as_ptr().cast(), text.len);
+            libc::abort()
+        }
+    }
+
+    /// A text of bounded length: what is too much is left out.
+    struct Text {
+        bytes: [u8; 1024],
+        len: usize,
+    }
+
+    impl Write for Text {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            let room = &mut self.bytes[self.len..];
+            let len = text.len().min(room.len());
+            room[..len].copy_from_slice(&text.as_bytes()[..len]);
+            self.len += len;
+            Ok(())
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_text_that_is_too_long_is_cut() {
+            let mut text = Text { bytes: [0; 1024], len: 0 };
+            for _ in 0..100 {
+                write!(text, "{:?} ", [7; 10]).unwrap();
+            }
+            assert_eq!(text.len, 1024);
+            assert!(text.bytes.starts_with(b"[7, 7, 7"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_stack_is_the_current_one_until_it_is_left() {
+        let limit_of = || CURRENT.get().map(|stack| (stack.limit, stack.number));
+        let name: Name<'_> = &|_, _| Ok(());
+        watched(1, 10, &name, || {
+            watched(2, 20, &name, || assert_eq!(limit_of(), Some((2, 20))));
+            assert_eq!(limit_of(), Some((1, 10)));
+        });
+        let panicking = || watched(3, 30, &name, || panic!("on a stack"));
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panicking));
+        assert!(caught.is_err() && limit_of().is_none());
+    }
+}
