@@ -15,7 +15,7 @@ use celerity_executor::{
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
-use crate::log::LogLevel;
+use crate::log::{LogLevel, print};
 use crate::pinning::Pinning;
 use crate::place::{Platform, place};
 use crate::queue::Queue;
@@ -65,14 +65,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Sets the number of nodes; each runs the program on a thread of its own.
+    /// Sets the number of nodes, 1 to 1024; each runs the program on a thread of its own.
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.cluster.nodes = nodes;
         self
     }
 
-    /// Sets the number of devices per node. By default, there is one made of CPU
+    /// Sets the number of devices per node, 1 to 61. By default, there is one made of CPU
     /// threads, or as many GPUs as there are for each node.
     #[must_use]
     pub fn devices(mut self, devices: usize) -> Self {
@@ -145,14 +145,15 @@ impl Config {
     }
 
     /// Sets after how many tasks in a row the runtime forgets older ones (002
-    /// §3.5).
+    /// §3.5): 1 to 1,048,576.
     #[must_use]
     pub fn horizon_step(mut self, step: u64) -> Self {
         self.cluster.horizon_step = step;
         self
     }
 
-    /// Sets after how many tasks side by side the runtime forgets older ones.
+    /// Sets after how many tasks side by side the runtime forgets older ones: 1 to
+    /// 1,048,576.
     #[must_use]
     pub fn horizon_max_parallelism(mut self, tasks: u64) -> Self {
         self.cluster.horizon_max_parallelism = tasks;
@@ -168,7 +169,7 @@ impl Config {
 
     /// Sets how many horizons may be outstanding before submission waits, beside
     /// those that the [lookahead](Self::lookahead) holds back: 64 at most, 1024 if
-    /// it is infinite.
+    /// it is infinite. 1 to 1,048,576.
     #[must_use]
     pub fn run_ahead(mut self, horizons: usize) -> Self {
         self.cluster.run_ahead = horizons;
@@ -240,8 +241,8 @@ impl Config {
     /// completed. Returns node 0's value.
     ///
     /// # Errors
-    /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0, or
-    /// there are too many devices. Otherwise what the program returned on the node of
+    /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0 or too
+    /// large. Otherwise what the program returned on the node of
     /// this process that failed first, or the run's first error, with its task, node
     /// and buffer. The work of all nodes ends with the first error.
     ///
@@ -297,6 +298,6 @@ struct PrintedRecorder(Recorder);
 
 impl Drop for PrintedRecorder {
     fn drop(&mut self) {
-        eprint!("{}", self.0);
+        print(&self.0.to_string());
     }
 }

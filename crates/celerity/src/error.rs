@@ -159,6 +159,20 @@ pub enum Error {
         /// The index space's size.
         range: Vec<usize>,
     },
+    /// A fence for whose copy this process has no memory. The run goes on.
+    #[error(
+        "there is no memory for the copy of {part} of buffer \"{buffer}\" that a fence makes, \
+         {bytes} bytes; take it part by part with `fence_part`, drop what the program does not \
+         need, or run fewer nodes on each host"
+    )]
+    FenceMemory {
+        /// The buffer's name.
+        buffer: String,
+        /// The part of the buffer that was asked for.
+        part: String,
+        /// What a copy of it takes.
+        bytes: usize,
+    },
     /// A fence whose run ended before it was reached.
     #[error("the run ended before the fence on buffer \"{buffer}\" was reached")]
     FenceAbandoned {

@@ -1,6 +1,8 @@
 //! What a run says on standard error while it goes. Errors are returned, not
 //! logged.
 
+use std::io::{self, Write as _};
+
 /// How much to print to standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -25,11 +27,15 @@ impl LogLevel {
     /// Prints a message of the given level, if that is not above this one.
     pub(crate) fn print(self, level: Self, message: impl FnOnce() -> String) {
         if level <= self {
-            // Written at once: under a launcher, processes share the stream.
-            let line = format!("celerity: {}\n", message());
-            eprint!("{line}");
+            print(&format!("celerity: {}\n", message()));
         }
     }
+}
+
+/// Writes `text` to standard error, at once: under a launcher, processes share the stream. If
+/// that cannot take it, as if its reader is gone or its disk full, that is no reason to fail.
+pub(crate) fn print(text: &str) {
+    drop(io::stderr().write_all(text.as_bytes()));
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ fn a_cluster_of_nothing_is_refused() {
         let error = config.run(|_| Ok(())).unwrap_err();
         let Error::Run(run) = &error else { panic!("{error:?}") };
         assert!(matches!(**run, RunError::Start { .. }), "{error:?}");
-        assert_says(&error, &["is 0, but must be at least 1"]);
+        assert_says(&error, &["is 0, but must be a number from 1 to"]);
     }
 }
 
