@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier, Task,
-    Work,
+    BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier, Sweep,
+    Task, Work,
 };
 use smallvec::SmallVec;
 
@@ -302,9 +302,10 @@ impl CommandGraph {
 
     fn synchronize_at(&mut self, command: CommandId) {
         self.frontier.synchronize_at(command);
-        for buffer in self.buffers.values_mut() {
+        self.buffers.sweep(|buffer| {
             buffer.state.compact(command);
-        }
+            Sweep::Settled
+        });
     }
 }
 

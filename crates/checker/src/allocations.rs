@@ -99,6 +99,7 @@ impl Instructions {
             contents: Some(Contents { extent, ledger }),
         };
         self.next_allocation = self.next_allocation.max(id.index() + 1);
+        self.owned.insert((allocation.buffer, id));
         self.allocations.insert(id, allocation);
     }
 
@@ -144,6 +145,7 @@ impl Instructions {
             provided: grows.then(|| Tiles::new(extent, false)),
             contents: grows.then(contents),
         };
+        self.owned.insert((allocation.buffer, id));
         self.allocations.insert(id, allocation);
         batch.made.push(id);
         Ok(())
@@ -209,6 +211,7 @@ impl Instructions {
         }
         self.check_last_user(buffer, allocation, me, id)?;
         let Some(allocation) = self.allocations.remove(&id) else { return Ok(()) };
+        self.owned.remove(&(allocation.buffer, id));
         match batch {
             Some(batch) if batch.made.contains(&id) => batch.outgrown.push((id, allocation)),
             // Outgrown before what it was made for came, if it was made ahead.
@@ -329,7 +332,9 @@ impl Instructions {
     /// A dropped buffer leaves nothing behind.
     pub(crate) fn check_leaks(&self, buffer: &Buffer) -> Check {
         let id = buffer.info.id;
-        match self.allocations.iter().find(|(_, allocation)| allocation.buffer == id) {
+        let mut left = self.owned.range((id, AllocationId::from_index(0))..);
+        let left = left.next().filter(|(owner, _)| *owner == id);
+        match left.and_then(|(_, left)| self.allocations.get_key_value(left)) {
             None => Ok(()),
             Some((&allocation, left)) => Err(Violation::Leak {
                 made_by: left.made_by.map(|index| self.window.vertex(index)),

@@ -90,6 +90,11 @@ impl Buffers {
         self.0.values_mut()
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Number of tiles in all ledgers.
     pub(crate) fn len(&self) -> usize {
         self.0.values().map(|buffer| buffer.truth.len() + buffer.held.len()).sum()

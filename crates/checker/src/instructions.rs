@@ -1,7 +1,7 @@
 //! The rules of one node's instruction graph, one instruction after the other:
 //! shape, what each kind is called for, and that nothing called for is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use celerity_cdag::{NodeId, TransferId};
@@ -29,6 +29,8 @@ pub(crate) struct Instructions {
     pub(crate) window: Window<InstructionLabel>,
     /// Those that live.
     pub(crate) allocations: BTreeMap<AllocationId, Allocation>,
+    /// The same by buffer.
+    pub(crate) owned: BTreeSet<(BufferId, AllocationId)>,
     /// Ids below have been used; so memory is bounded by what lives.
     pub(crate) next_allocation: u64,
     pub(crate) next_message: u64,

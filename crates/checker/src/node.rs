@@ -67,7 +67,14 @@ pub struct NodeChecker {
     instructions: Instructions,
     outline: Outline,
     hash: StreamHash,
+    /// Nodes checked since ledgers were compacted.
+    fresh: usize,
 }
+
+/// Ledgers are compacted once a node has been checked for so many of them: so a
+/// program that keeps thousands of buffers and uses few does not pay for all at every
+/// horizon.
+const LEDGERS_PER_NODE: usize = 4;
 
 impl NodeChecker {
     /// A checker that has seen nothing.
@@ -89,6 +96,7 @@ impl NodeChecker {
             eager: eager_allocation,
             window: Window::new(Layer::Instructions(local), tracks),
             allocations: Default::default(),
+            owned: Default::default(),
             next_allocation: 0,
             next_message: 0,
             waste: Waste::new(),
@@ -101,6 +109,7 @@ impl NodeChecker {
             instructions,
             outline: Outline::default(),
             hash: StreamHash::default(),
+            fresh: 0,
         }
     }
 
@@ -201,7 +210,10 @@ impl NodeChecker {
         self.instructions.finish(&self.buffers, &batch)?;
         self.tasks.leave(&mut self.buffers, task.id, writes)?;
         self.gather(batch.outline, task);
-        if points != self.points() {
+        self.fresh += 1 + commands.len() + instructions.len();
+        let ledgers = self.buffers.count() + self.instructions.allocations.len();
+        if points != self.points() && self.fresh * LEDGERS_PER_NODE >= ledgers {
+            self.fresh = 0;
             self.compact();
         }
         Ok(())

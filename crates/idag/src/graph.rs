@@ -6,7 +6,7 @@ use std::ops::Range;
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, Mapper, MapperInput, Task,
+    AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, Mapper, MapperInput, Sweep, Task,
 };
 
 use crate::allocate::{Needs, allocate, free};
@@ -312,16 +312,18 @@ impl InstructionGraph {
     }
 
     fn retire_stages(&mut self, out: &mut Schedule) {
-        for buffer in self.buffers.0.values_mut() {
+        self.buffers.0.unsettled_mut(|buffer| {
             buffer.stages.retire().for_each(|stage| free(&mut self.stream, out, &stage));
-        }
+        });
     }
 
     fn synchronize_at(&mut self, instruction: InstructionId) {
         self.stream.frontier.synchronize_at(instruction);
-        for buffer in self.buffers.0.values_mut() {
+        self.buffers.0.sweep(|buffer| {
             buffer.compact(instruction);
-        }
+            // Stages are given back when they have been idle for long.
+            if buffer.stages.is_empty() { Sweep::Settled } else { Sweep::Again }
+        });
     }
 }
 

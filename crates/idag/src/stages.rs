@@ -135,6 +135,10 @@ impl Stages {
         retired.map(|stage| stage.backing)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn backings(&self) -> impl Iterator<Item = &Backing> {
         self.0.iter().map(|stage| &stage.backing)
     }

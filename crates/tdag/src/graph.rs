@@ -6,7 +6,7 @@ use std::sync::Arc;
 use celerity_regions::{Box3, Region};
 
 use crate::buffer_state::BufferState;
-use crate::buffer_table::BufferTable;
+use crate::buffer_table::{BufferTable, Sweep};
 use crate::declare::{Declared, Footprint, Touched, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
@@ -363,7 +363,10 @@ impl TaskGraph {
 
     fn synchronize_at(&mut self, task: TaskId) {
         self.frontier.synchronize_at(task);
-        self.buffers.values_mut().for_each(|state| state.compact(task));
+        self.buffers.sweep(|state| {
+            state.compact(task);
+            Sweep::Settled
+        });
     }
 }
 

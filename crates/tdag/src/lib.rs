@@ -23,7 +23,7 @@ mod task;
 mod tests;
 mod verify;
 
-pub use buffer_table::BufferTable;
+pub use buffer_table::{BufferTable, Sweep};
 pub use declare::{Declared, Touched, UninitializedRead};
 pub use dependency::{Dependencies, Dependency, DependencyKind};
 pub use error::DeclareError;
