@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier, Sweep,
-    Task, Work,
+    Access, BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier,
+    StreamHash, Sweep, Task, Work,
 };
 use smallvec::SmallVec;
 
+use crate::answers::Answers;
 use crate::assign::Chunks;
 use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
 use crate::diagnostic::Diagnostic;
@@ -18,7 +19,7 @@ use crate::holding::BufferState;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::node_set::NodeSet;
-use crate::requirements::{Requirement, Requirements, requirements};
+use crate::requirements::{Part, Requirement, Requirements, requirements};
 
 /// Parameters of a [`CommandGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,20 +36,25 @@ pub struct CommandGraphConfig {
 /// what this node holds, and the commands since the last applied horizon.
 /// Cost per task: a mapper evaluation for each chunk that can read what this
 /// node owns, plus the entries touched. So a stencil costs the same on any
-/// number of nodes, and an all-gather is linear in the nodes (000 fig. 1), as is
-/// whatever is read through a mapper of the user's.
+/// number of nodes, and an all-gather is linear in the nodes (000 fig. 1). A
+/// mapper of the user's is asked for every chunk, once, unless nothing has ever
+/// written what is read through it.
 #[derive(Debug)]
 pub struct CommandGraph {
     config: CommandGraphConfig,
     buffers: BufferTable<Buffer>,
     frontier: Frontier<CommandId>,
     pending_horizon: Option<CommandId>,
+    /// What users' mappers have said so far.
+    said: StreamHash,
 }
 
 #[derive(Debug)]
 struct Buffer {
     name: Arc<str>,
     state: BufferState,
+    /// Whether a task has written it, so that nodes may have to exchange parts of it.
+    is_written: bool,
 }
 
 impl CommandGraph {
@@ -64,7 +70,16 @@ impl CommandGraph {
             buffers: BufferTable::default(),
             frontier: Frontier::new(),
             pending_horizon: None,
+            said: StreamHash::default(),
         }
+    }
+
+    /// A hash of what users' range mappers have said of all chunks so far, as far as nodes
+    /// depend on it: the same on all nodes, unless a mapper tells them different things. Then
+    /// they may wait for each other without end. 0 with one node.
+    #[must_use]
+    pub fn answers(&self) -> u64 {
+        self.said.value()
     }
 
     /// Makes a buffer known, or its new name. Buffers come in order of their ids.
@@ -75,7 +90,7 @@ impl CommandGraph {
             return;
         }
         let state = BufferState::new(info.extent, self.frontier.synchronization_point());
-        self.buffers.insert(info.id, Buffer { name, state });
+        self.buffers.insert(info.id, Buffer { name, state, is_written: false });
     }
 
     /// Forgets a buffer that no later task names.
@@ -113,9 +128,14 @@ impl CommandGraph {
         let local = chunks.get(self.config.local.slot());
         #[cfg(feature = "mutants")]
         let local = mistakes::own_chunk(local, &chunks, self.config.local);
-        let buffers = &self.buffers;
+        let local = part(task, self.config.local, local);
+        let (buffers, said) = (&self.buffers, &mut self.said);
+        let answers = match self.config.nodes {
+            1 => Answers::default(),
+            _ => Answers::ask(task, &chunks, |id| exchanged(task, buffers, id), said),
+        };
         let mut needs = Requirements::new();
-        requirements(task, local, |id| buffer(buffers, id).state.extent, &mut needs);
+        requirements(task, &answers, local, |id| buffer(buffers, id).state.extent, &mut needs);
         if chunks.len() > 1 {
             self.check_writes(task, &chunks, &needs, diagnostics);
         }
@@ -125,7 +145,8 @@ impl CommandGraph {
                 self.await_push(task, need, out);
             });
         }
-        let execute = (!local.is_empty()).then(|| self.execute(task, local, &needs, out));
+        let chunk = local.chunk;
+        let execute = (!chunk.is_empty()).then(|| self.execute(task, chunk, &needs, out));
         self.record(execute, &needs);
     }
 
@@ -144,7 +165,7 @@ impl CommandGraph {
                 if node == self.config.local {
                     return;
                 }
-                let writes = need.writes_of(chunk, task.work.extent());
+                let writes = need.writes_of(part(task, node, chunk));
                 unwritten.subtract(&writes);
                 if writes.intersects(&need.writes) {
                     diagnostics.push(Diagnostic::OverlappingWrites {
@@ -205,7 +226,7 @@ impl CommandGraph {
             if node == self.config.local {
                 return;
             }
-            let reads = need.reads_of(chunk, task.work.extent());
+            let reads = need.reads_of(part(task, node, chunk));
             state.for_each_owed(node, &reads, |part, writer| {
                 let writer = self.frontier.representative(writer);
                 add_owed(&mut pushes, writer, node, part);
@@ -261,7 +282,8 @@ impl CommandGraph {
     /// Updates what this node holds and who reads it.
     fn record(&mut self, execute: Option<CommandId>, needs: &[Requirement<'_>]) {
         for need in needs {
-            let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
+            let Buffer { state, is_written, .. } = buffer_mut(&mut self.buffers, need.buffer);
+            *is_written |= need.is_written();
             if !need.writes_of_all.is_empty() {
                 state.write(&need.writes_of_all, &need.writes, execute);
             }
@@ -393,6 +415,19 @@ fn emit(
     let id = frontier.push(&dependencies);
     out.push(Command { id, task: task.id, kind, dependencies });
     id
+}
+
+/// The chunk of a task that a node runs.
+fn part(task: &Task, node: NodeId, chunk: Box3) -> Part {
+    Part { position: node.slot(), chunk, global: task.work.extent() }
+}
+
+/// The extent of a buffer, if nodes may have to exchange parts of it before or after a task:
+/// the same on all nodes.
+fn exchanged(task: &Task, buffers: &BufferTable<Buffer>, id: BufferId) -> Option<Box3> {
+    let Buffer { state, is_written, .. } = buffer(buffers, id);
+    let writes = |access: &Access| access.buffer == id && access.mode.writes();
+    (*is_written || task.accesses.iter().any(writes)).then_some(state.extent)
 }
 
 fn buffer(buffers: &BufferTable<Buffer>, id: BufferId) -> &Buffer {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod answers;
 mod assign;
 mod command;
 mod diagnostic;

@@ -5,6 +5,8 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{Access, BufferId, DimRelation, Mapper, MapperInput, Task};
 use smallvec::SmallVec;
 
+use crate::answers::Answers;
+
 /// What a task does to one buffer, seen from one node.
 #[derive(Debug)]
 pub(crate) struct Requirement<'a> {
@@ -19,34 +21,46 @@ pub(crate) struct Requirement<'a> {
     /// What all chunks write.
     pub(crate) writes_of_all: Region,
     writer: Option<&'a Access>,
+    /// What users' mappers have said.
+    answers: &'a Answers<'a>,
+}
+
+/// A chunk of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Which: that of the node of this index.
+    pub(crate) position: usize,
+    pub(crate) chunk: Box3,
+    /// The task's index space.
+    pub(crate) global: Box3,
 }
 
 /// One entry per buffer of a task.
 pub(crate) type Requirements<'a> = SmallVec<[Requirement<'a>; 4]>;
 
 /// Adds all buffers of a task to `found`, which is empty: a list that is worth leaving
-/// where it is. `local` is empty if this node runs nothing.
+/// where it is. The chunk of `local` is empty if this node runs nothing.
 #[inline]
 pub(crate) fn requirements<'a>(
     task: &'a Task,
-    local: Box3,
+    answers: &'a Answers<'a>,
+    local: Part,
     extent_of: impl Fn(BufferId) -> Box3,
     found: &mut Requirements<'a>,
 ) {
-    let global = task.work.extent();
     for access in &task.accesses {
         let extent = extent_of(access.buffer);
         let slot = found.iter().position(|entry| entry.buffer == access.buffer);
         let slot = slot.unwrap_or_else(|| {
-            found.push(Requirement::untouched(access.buffer, extent));
+            found.push(Requirement::untouched(access.buffer, extent, answers));
             found.len() - 1
         });
-        found[slot].add(access, local, global);
+        found[slot].add(access, local);
     }
 }
 
 impl<'a> Requirement<'a> {
-    fn untouched(buffer: BufferId, extent: Box3) -> Self {
+    fn untouched(buffer: BufferId, extent: Box3, answers: &'a Answers<'a>) -> Self {
         Self {
             buffer,
             extent,
@@ -55,23 +69,36 @@ impl<'a> Requirement<'a> {
             writes: Region::empty(),
             writes_of_all: Region::empty(),
             writer: None,
+            answers,
         }
     }
 
-    fn add(&mut self, access: &'a Access, local: Box3, global: Box3) {
-        let image = access.mapper.map(&self.input(local, global));
+    fn add(&mut self, access: &'a Access, local: Part) {
+        let image = self.image(access, local);
         if access.mode.reads() {
             self.reads.union_with(&image);
             self.readers.push(access);
         }
         if access.mode.writes() {
-            self.writes_of_all = match local == global {
+            let global = local.global;
+            self.writes_of_all = match local.chunk == global {
                 true => image.clone(),
                 false => access.mapper.map(&self.input(global, global)),
             };
             self.writes = image;
             self.writer = Some(access);
         }
+    }
+
+    /// What a chunk touches through an access.
+    #[inline]
+    fn image(&self, access: &Access, Part { position, chunk, global }: Part) -> Region {
+        if let Mapper::User(_) = access.mapper
+            && let Some(answer) = self.answers.of(access, position)
+        {
+            return answer.clone();
+        }
+        access.mapper.map(&self.input(chunk, global))
     }
 
     fn input(&self, chunk: Box3, global: Box3) -> MapperInput {
@@ -81,6 +108,11 @@ impl<'a> Requirement<'a> {
     /// Whether any chunk may read the buffer.
     pub(crate) fn is_read(&self) -> bool {
         !self.readers.is_empty()
+    }
+
+    /// Whether any chunk may write the buffer.
+    pub(crate) fn is_written(&self) -> bool {
+        self.writer.is_some()
     }
 
     /// A box around all items that read any of `part`.
@@ -93,12 +125,11 @@ impl<'a> Requirement<'a> {
     }
 
     /// What another chunk of the task reads.
-    pub(crate) fn reads_of(&self, chunk: Box3, global: Box3) -> Region {
-        let input = self.input(chunk, global);
+    pub(crate) fn reads_of(&self, part: Part) -> Region {
         match self.readers.split_first() {
-            Some((first, [])) => first.mapper.map(&input),
+            Some((first, [])) => self.image(first, part),
             _ => self.readers.iter().fold(Region::empty(), |mut reads, access| {
-                reads.union_with(&access.mapper.map(&input));
+                reads.union_with(&self.image(access, part));
                 reads
             }),
         }
@@ -110,9 +141,8 @@ impl<'a> Requirement<'a> {
     }
 
     /// What another chunk of the task writes.
-    pub(crate) fn writes_of(&self, chunk: Box3, global: Box3) -> Region {
-        let input = self.input(chunk, global);
-        self.writer.map_or_else(Region::empty, |access| access.mapper.map(&input))
+    pub(crate) fn writes_of(&self, part: Part) -> Region {
+        self.writer.map_or_else(Region::empty, |access| self.image(access, part))
     }
 }
 

@@ -96,6 +96,20 @@ pub enum RunError {
         /// What that one has submitted in the same place.
         other_task: String,
     },
+    /// A range mapper tells nodes different things, by which they would wait for each other
+    /// without end.
+    #[error(
+        "a range mapper of task {task} says something else on {node} than on {other}; a mapper \
+         must tell all nodes the same of the same part of an index space, whenever it is asked"
+    )]
+    MapperDiffers {
+        /// The first task about which nodes differ: id, name and source line.
+        task: String,
+        /// One of the nodes.
+        node: NodeId,
+        /// The other.
+        other: NodeId,
+    },
     /// The communicator cannot do its work any more.
     #[error("communication failed on {node}: {error}")]
     Communication {

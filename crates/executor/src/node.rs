@@ -442,8 +442,11 @@ impl Executor {
             Order::Renamed(info) => self.store.rename_buffer(info),
             Order::Dropped(buffer) => self.store.forget_buffer(buffer),
             Order::Task { task, payload, batch } => {
-                self.stream.task(&task, &mut self.notes);
-                self.send_notes();
+                // One that could not be scheduled is an error, which comes next.
+                if let Some(batch) = &batch {
+                    self.stream.task(&task, batch.answers, &mut self.notes);
+                    self.send_notes();
+                }
                 self.scheduling.begun += 1;
                 let payload = payload.map(Kept::new);
                 let running = RunningTask { task, payload, incomplete: 1, scheduled: false };

@@ -75,6 +75,8 @@ pub struct Batch {
     pub ended: Vec<TaskId>,
     /// Horizons that are held back after this step.
     pub held_horizons: u64,
+    /// A hash of what users' range mappers have said of all nodes' chunks so far.
+    pub answers: u64,
 }
 
 impl Batch {

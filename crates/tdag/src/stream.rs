@@ -1,7 +1,7 @@
 //! A hash of the program so far: equal on all nodes exactly if they submit the
 //! same tasks. Knows nothing of who compares it.
 
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 
 use crate::mapper::{Mapper, NeighborhoodShape};
 use crate::task::{Access, BufferInfo, IndexSpace, Split, Task, Work};
@@ -10,8 +10,8 @@ use crate::task::{Access, BufferInfo, IndexSpace, Split, Task, Work};
 ///
 /// It covers what decides about work and data: ids, index spaces, hints,
 /// accesses, sizes. Names and source lines are left out, and of a user's mapper
-/// everything but its name, as two processes cannot compare functions. The same
-/// on every machine.
+/// everything but its name, as two processes cannot compare functions; what it says can
+/// be [added](Self::image). The same on every machine.
 ///
 /// O(accesses) per task; allocates nothing but for users' mappers.
 ///
@@ -60,6 +60,12 @@ impl StreamHash {
         task.accesses.iter().for_each(|access| self.access(access));
     }
 
+    /// Adds what a user's mapper has said of a part of an index space: what no name tells.
+    pub fn image(&mut self, image: &Region) {
+        self.word(image.boxes().len() as u64);
+        image.boxes().iter().for_each(|part| self.extent(part));
+    }
+
     fn index_space(&mut self, space: &IndexSpace) {
         let split = match space.split {
             Split::OneDimensional => 0,
@@ -82,8 +88,8 @@ impl StreamHash {
                 self.words(border);
             }
             Mapper::Fixed(region) => {
-                self.words(&[5, region.boxes().len() as u64]);
-                region.boxes().iter().for_each(|part| self.extent(part));
+                self.word(5);
+                self.image(region);
             }
             Mapper::User(_) => {
                 let name = access.mapper.to_string();

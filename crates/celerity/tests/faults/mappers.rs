@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use celerity::prelude::*;
 use celerity::{Buffer, CustomMapper, Error, Result, RunError};
 
-use crate::{assert_next_run_works, assert_says, clusters, errors_of, run_error};
+use crate::{assert_next_run_works, assert_says, cluster, clusters, errors_of, run_error};
 
 /// One that does something each time it is asked, and maps one to one.
 fn doing(act: impl Fn(usize) + Send + Sync + 'static) -> CustomMapper<1, 1> {
@@ -146,4 +146,126 @@ fn a_host_task_may_still_wait_for_a_fence() {
     }
     let said = SAID.lock().unwrap();
     assert!(!said.is_empty() && said.iter().all(|one| one == "Ok([1])"), "{said:?}");
+}
+
+/// How a task goes through a mapper of the program's own.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Reads,
+    Writes,
+    Updates,
+}
+
+const WAYS: [Way; 3] = [Way::Reads, Way::Writes, Way::Updates];
+
+/// Steps in which all nodes exchange elements, through what `map` makes of each step.
+#[allow(unsafe_code)]
+fn steps_through<M: Fn(Chunk<1>, [usize; 1]) -> Subrange<1> + Send + Sync + 'static>(
+    queue: &Queue,
+    way: Way,
+    map: impl Fn(usize) -> M,
+) -> Result<Vec<u32>> {
+    let (a, b) = (queue.buffer_from(64, vec![0_u32; 64])?, queue.buffer_from(64, vec![0_u32; 64])?);
+    for step in 0..6 {
+        let every = (b.write(one_to_one()), a.read(all()));
+        queue.task("look").parallel_for(64, every, |item, (b, a)| *b = a[item[0]])?;
+        let (task, map) = (queue.task("step"), map(step));
+        match way {
+            Way::Reads => {
+                let accesses = (a.write(one_to_one()), b.read(mapper("fickle", map)));
+                task.parallel_for(64, accesses, |item, (a, _)| *a = item[0] as u32)?;
+            }
+            Way::Writes => {
+                // SAFETY: it lies, and views are confined all the same, which is the point.
+                let map = unsafe { disjoint_mapper("fickle", map) };
+                task.parallel_for(64, a.read_write(map), |_, _| ())?;
+            }
+            Way::Updates => {
+                task.parallel_for(64, a.update(mapper("fickle", map)), |_, _| ())?;
+            }
+        }
+    }
+    Ok(queue.fence(&a)?.wait()?.into_vec())
+}
+
+/// Nodes of several devices and of one; what they are told differs by node.
+const SEVERAL: [(usize, usize); 5] = [(2, 1), (2, 3), (3, 1), (3, 2), (4, 1)];
+
+#[test]
+fn nodes_that_are_told_different_things_end_with_an_error() {
+    for way in WAYS {
+        for case in SEVERAL {
+            let outcome = cluster(case).check(celerity::CheckLevel::Off).run(|queue| {
+                let (node, nodes) = (queue.node(), queue.nodes());
+                steps_through(queue, way, |step| {
+                    // All is well until the fourth step. Then each node mixes up the chunks in
+                    // its own way: disjoint, together the whole, and nowhere the same.
+                    move |chunk: Chunk<1>, _: [usize; 1]| {
+                        let turn = if step < 3 || chunk.range == [64] { 0 } else { node };
+                        let size = 64 / nodes;
+                        let offset = [(chunk.offset[0] + turn * size) % 64];
+                        let fits = offset[0] + chunk.range[0] <= 64;
+                        Subrange { offset: if fits { offset } else { [0] }, range: chunk.range }
+                    }
+                })
+            });
+            let error = outcome.expect_err("nobody agrees");
+            // Whoever finds first that what it was told cannot be says so.
+            match run_error(&error) {
+                RunError::MapperDiffers { task, node, other } => {
+                    assert!(task.contains("\"step\" at ") && node != other, "{error}");
+                }
+                RunError::Schedule { message, .. } => assert_says(message, &["\"step\" at "]),
+                other => panic!("{way:?} on {case:?}: {other}"),
+            }
+            assert_next_run_works(&cluster(case));
+        }
+    }
+}
+
+#[test]
+fn mappers_whose_answers_change_hang_nobody() {
+    for way in WAYS {
+        for case in SEVERAL {
+            for seed in 0..8_usize {
+                let outcome = cluster(case).check(celerity::CheckLevel::Off).run(|queue| {
+                    let node = queue.node();
+                    steps_through(queue, way, |step| {
+                        let asked = AtomicUsize::new(seed * 31 + step * 7 + node);
+                        move |chunk: Chunk<1>, _: [usize; 1]| {
+                            let nth = asked.fetch_add(1, Ordering::Relaxed);
+                            let less = (nth * nth + seed) % 3 * usize::from(chunk.range != [64]);
+                            let range = [chunk.range[0].saturating_sub(less)];
+                            Subrange { offset: chunk.offset, range }
+                        }
+                    })
+                });
+                // By chance, nobody may have noticed.
+                if let Err(error) = outcome {
+                    let at_fault = ["\"step\" at ", "a range mapper", "do all nodes run the same"];
+                    let text = error.to_string();
+                    assert!(at_fault.iter().any(|part| text.contains(part)), "{text}");
+                }
+                assert_next_run_works(&cluster(case));
+            }
+        }
+    }
+}
+
+#[test]
+fn mappers_that_tell_all_nodes_the_same_are_believed() {
+    for way in WAYS {
+        for case in SEVERAL {
+            let values = cluster(case).run(|queue| {
+                steps_through(queue, way, |_| {
+                    |chunk: Chunk<1>, _: [usize; 1]| Subrange {
+                        offset: chunk.offset,
+                        range: chunk.range,
+                    }
+                })
+            });
+            let last = |way| if matches!(way, Way::Reads) { 63 } else { 0 };
+            assert_eq!(values.unwrap()[63], last(way), "{way:?} on {case:?}");
+        }
+    }
 }

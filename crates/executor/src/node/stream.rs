@@ -1,6 +1,7 @@
 //! Whether all nodes run the same program: each node tells its neighbour in a
-//! ring hashes of the tasks that it has been given, and compares what it is told
-//! with its own. Knows neither graphs nor networks.
+//! ring hashes of the tasks that it has been given, and of what users' range mappers
+//! say of them, and compares what it is told with its own. Knows neither graphs nor
+//! networks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -51,6 +52,9 @@ pub(super) struct TaskStream {
 }
 
 struct Known {
+    /// Of all tasks up to this one.
+    tasks: u64,
+    /// The same, and of what range mappers have said of them.
     hash: u64,
     name: Arc<str>,
     location: Option<SourceLocation>,
@@ -83,15 +87,17 @@ impl TaskStream {
         }
     }
 
-    /// Adds the next task, and appends what it makes other nodes want to know.
-    pub(super) fn task(&mut self, task: &Task, out: &mut Vec<Outgoing>) {
+    /// Adds the next task, and appends what it makes other nodes want to know. `answers` is a
+    /// hash of what range mappers have said up to here.
+    pub(super) fn task(&mut self, task: &Task, answers: u64, out: &mut Vec<Outgoing>) {
         if self.nodes == 1 {
             return;
         }
         self.hash.task(task);
-        let known =
-            Known { hash: self.hash.value(), name: name_of(task), location: task.location.clone() };
-        self.known.push_back(known);
+        let tasks = self.hash.value();
+        let (name, location) = (name_of(task), task.location.clone());
+        let hash = tasks ^ answers.rotate_left(32);
+        self.known.push_back(Known { tasks, hash, name, location });
         if self.known.len() > REMEMBERED {
             self.known.pop_front();
             self.first += 1;
@@ -122,8 +128,8 @@ impl TaskStream {
                 }
                 Ok(())
             }
-            Note::Dispute { task, name } => {
-                Err(Objection::Diverged(self.diverged(from, task, name)))
+            Note::Dispute { task, tasks, name } => {
+                Err(Objection::Diverged(self.diverged(from, task, tasks, name)))
             }
         }
     }
@@ -135,10 +141,12 @@ impl TaskStream {
             }
             return;
         }
-        let differs = self.get(task).is_some_and(|known| known.hash != hash);
-        if differs && !std::mem::replace(&mut self.disputed, true) {
+        let differing = self.get(task).filter(|known| known.hash != hash);
+        if let Some(&Known { tasks, .. }) = differing
+            && !std::mem::replace(&mut self.disputed, true)
+        {
             let name = self.name(task).chars().take(LONGEST_NAME).collect();
-            let note = Note::Dispute { task, name };
+            let note = Note::Dispute { task, tasks, name };
             out.push(Outgoing { to: from, note: note.encode() });
         }
     }
@@ -153,8 +161,16 @@ impl TaskStream {
         }
     }
 
-    fn diverged(&self, other: NodeId, task: u64, other_task: String) -> RunError {
-        RunError::Diverged { node: self.local, task: self.name(task), other, other_task }
+    /// Another node disputes a task, which comes after tasks of this hash and has this name
+    /// there.
+    fn diverged(&self, other: NodeId, task: u64, tasks: u64, other_task: String) -> RunError {
+        let (node, name) = (self.local, self.name(task));
+        match self.get(task) {
+            Some(known) if known.tasks == tasks => {
+                RunError::MapperDiffers { task: name, node, other }
+            }
+            _ => RunError::Diverged { node, task: name, other, other_task },
+        }
     }
 
     /// The next node in the ring.
@@ -210,8 +226,9 @@ pub(super) enum Objection {
 enum Note {
     /// The hashes of tasks from `first` on.
     Hashes { first: u64, hashes: Vec<u64> },
-    /// The first task whose hash is another one here, and what it is here.
-    Dispute { task: u64, name: String },
+    /// The first task whose hash is another one here; the hash of tasks alone up to it, and what
+    /// it is here.
+    Dispute { task: u64, tasks: u64, name: String },
 }
 
 const HASHES: u8 = 0;
@@ -226,9 +243,9 @@ impl Note {
                 let words = std::iter::once(first).chain(hashes);
                 std::iter::once(HASHES).chain(words.flat_map(|word| word.to_le_bytes())).collect()
             }
-            Self::Dispute { task, name } => {
-                let words = task.to_le_bytes();
-                [DISPUTE].into_iter().chain(words).chain(name.bytes()).collect()
+            Self::Dispute { task, tasks, name } => {
+                let words = [task, tasks].into_iter().flat_map(|word| word.to_le_bytes());
+                std::iter::once(DISPUTE).chain(words).chain(name.bytes()).collect()
             }
         }
     }
@@ -245,8 +262,9 @@ impl Note {
                 fits.then_some(Self::Hashes { first: task, hashes })
             }
             DISPUTE => {
-                let name = String::from_utf8(rest.to_vec()).ok()?;
-                Some(Self::Dispute { task, name })
+                let (tasks, name) = rest.split_first_chunk()?;
+                let name = String::from_utf8(name.to_vec()).ok()?;
+                Some(Self::Dispute { task, tasks: u64::from_le_bytes(*tasks), name })
             }
             _ => None,
         }
@@ -301,7 +319,7 @@ mod tests {
         let mut said = Vec::new();
         for (stream, program) in streams.iter_mut().zip(programs) {
             let mut out = Vec::new();
-            program.iter().for_each(|task| stream.task(task, &mut out));
+            program.iter().for_each(|task| stream.task(task, 0, &mut out));
             said.extend(out.into_iter().map(|one| (stream.local, one)));
         }
         settle(&mut streams, said)
@@ -330,6 +348,32 @@ mod tests {
     }
 
     #[test]
+    fn equal_tasks_about_which_mappers_differ_are_told_from_different_tasks() {
+        for nodes in 2..=4 {
+            for liar in 0..nodes {
+                let streams = (0..nodes as u64).map(|index| TaskStream::new(node(index), nodes));
+                let (mut streams, mut said): (Vec<_>, _) = (streams.collect(), Vec::new());
+                for (at, stream) in streams.iter_mut().enumerate() {
+                    let mut out = Vec::new();
+                    stream.task(&kernel(0, "a", 4), 7, &mut out);
+                    stream.task(&kernel(1, "b", 4), if at == liar { 8 } else { 9 }, &mut out);
+                    stream.task(&shutdown(2), 9, &mut out);
+                    said.extend(out.into_iter().map(|one| (stream.local, one)));
+                }
+                let errors = settle(&mut streams, said);
+                assert!(!errors.is_empty());
+                for error in errors {
+                    let RunError::MapperDiffers { task, node, other } = &error else {
+                        panic!("{error}")
+                    };
+                    assert_eq!(task, "T1 \"b\"");
+                    assert!([node, other].iter().any(|one| one.slot() == liar), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn one_that_waits_alone_is_found_by_those_that_go_on() {
         let fence = task(1, "fence", Work::Fence);
         let waiting = vec![kernel(0, "a", 4), fence];
@@ -345,13 +389,13 @@ mod tests {
     fn notes_survive_the_wire_and_nothing_else_does() {
         let notes = [
             Note::Hashes { first: 7, hashes: vec![1, u64::MAX] },
-            Note::Dispute { task: 3, name: "T3 \"é\"".to_owned() },
+            Note::Dispute { task: 3, tasks: 5, name: "T3 \"é\"".to_owned() },
         ];
         for note in notes {
             assert_eq!(Note::decode(&note.encode()), Some(note));
         }
         let too_far = [&[HASHES][..], &u64::MAX.to_le_bytes(), &[0; 8]].concat();
-        let no_text = [&[DISPUTE][..], &[0; 8], &[0xff]].concat();
+        let no_text = [&[DISPUTE][..], &[0; 16], &[0xff]].concat();
         for bytes in [&[][..], &[0; 5], &[2; 9], &[0; 13], &too_far, &no_text] {
             assert_eq!(Note::decode(bytes), None, "{bytes:?}");
         }

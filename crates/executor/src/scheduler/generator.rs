@@ -74,7 +74,7 @@ impl Generator {
     /// What may go, unless there is a complaint, or one comes of it: the first counts.
     fn release(&mut self, mut complaint: Option<String>) -> Result<Batch, String> {
         let mut batch = self.batches.pop().unwrap_or_default();
-        let Batch { schedule, ended, held_horizons } = &mut batch;
+        let Batch { schedule, ended, held_horizons, answers } = &mut batch;
         let (mut diagnostics, mut shown) = (Vec::new(), Shown::default());
         while let Some(released) = self.instructions.release(schedule, &mut diagnostics) {
             complaint = complaint.or_else(|| diagnostics.first().map(ToString::to_string));
@@ -86,6 +86,7 @@ impl Generator {
             }
         }
         *held_horizons = self.instructions.held_horizons() as u64;
+        *answers = self.commands.answers();
         complaint.map_or(Ok(batch), Err)
     }
 
