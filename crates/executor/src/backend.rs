@@ -13,7 +13,7 @@ use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, LaneId, LaneJob};
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
-use crate::time::{Clock, Span};
+use crate::time::{Clock, Span, Time};
 use crate::work::{BoundMemory, DeviceKernel, HostFunction};
 
 mod cpu;
@@ -140,6 +140,24 @@ pub trait Backend: Send {
     /// Whether no job is running. Meaningful after [`cancel`](Self::cancel).
     fn is_quiet(&self) -> bool;
 
+    /// The job that a lane is at, if it is at one and the backend can tell. For reports: it may
+    /// be over by the time that this returns.
+    fn begun(&self, lane: LaneId) -> Option<Begun> {
+        let _ = lane;
+        None
+    }
+
+    /// Asks for [when](Begun::since) jobs have begun, as far as the backend can tell. Called at
+    /// most once, before all jobs.
+    fn note_begins(&mut self, clock: Clock) {
+        drop(clock);
+    }
+
+    /// The next job that [`compute`](Self::compute) would run.
+    fn next_to_compute(&self) -> Option<InstructionId> {
+        None
+    }
+
     /// Asks for the [span](Completion::span) of each job that is enqueued from now
     /// on, as far as the backend can tell. Called at most once, before all jobs.
     ///
@@ -225,6 +243,17 @@ pub struct Completion {
     pub panic: Option<String>,
     /// When it ran, if that was [asked for](Backend::time_jobs) and is known.
     pub span: Option<Span>,
+}
+
+/// A job that has begun, and has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// Which.
+    pub instruction: InstructionId,
+    /// When, if that was [asked for](Backend::note_begins) and is known.
+    pub since: Option<Time>,
+    /// The name of the thread that runs it, or has spread it over others.
+    pub thread: Option<String>,
 }
 
 /// A memory without room.

@@ -1,14 +1,17 @@
 //! What one node's user threads hold: the task graph, and the way to the node.
 //! Erased: knows bytes and boxes, not element types.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use celerity_cdag::NodeId;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
-    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec,
-    Traced, Work,
+    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, SourceLocation, Task, TaskGraph,
+    TaskId, TaskSpec, Traced, Work,
 };
 use celerity_trace::Text;
 use smallvec::SmallVec;
@@ -22,6 +25,7 @@ use crate::run::{KernelCheck, Node};
 use crate::submission::Submission;
 use crate::sync::lock;
 use crate::threads::{refuse_barriers, refuse_in_mappers, while_mapping};
+use crate::time::Time;
 use crate::work::{HostData, Payload};
 
 /// One node's side of a run, as its user code sees it. `Send` and `Sync`; tasks
@@ -42,6 +46,16 @@ pub struct NodeFrontend {
     kernel_check: Option<Arc<KernelCheck>>,
     rounds: Arc<AtomicU64>,
     profile: Option<Arc<StageProfile>>,
+    /// Tasks whose range mappers are being asked on threads of the program.
+    mapping: Mutex<Vec<Arc<Mapping>>>,
+    since: Instant,
+}
+
+/// A task whose range mappers are being asked before it is submitted.
+struct Mapping {
+    /// Its name and source line.
+    task: String,
+    since: Instant,
 }
 
 /// The task graph and what goes with it, under one lock: the order of tasks in
@@ -54,7 +68,19 @@ struct Program {
     ended: bool,
     /// What was tolerated and nobody has asked for yet.
     warnings: Vec<DeclareError>,
+    /// The newest tasks, for who has to name one that the engine is at.
+    recent: VecDeque<Named>,
 }
+
+/// What users know a task by.
+struct Named {
+    id: TaskId,
+    name: Arc<str>,
+    location: Option<SourceLocation>,
+}
+
+/// More than the run-ahead covers in ordinary programs.
+const RECENT: usize = 1024;
 
 /// A program that is never asked about its warnings must not collect them.
 const MOST_WARNINGS: usize = 64;
@@ -65,14 +91,15 @@ impl NodeFrontend {
         node: &Node,
         submitter: Feeder<Submission>,
         rounds: Arc<AtomicU64>,
+        since: Instant,
     ) -> Self {
         let mut graph = TaskGraph::new(config.task_graph());
         let init = graph.start();
         let newest = init.id;
         node.progress.task_submitted();
         submitter.feed(Submission::Task { task: init, payload: None });
-        let program =
-            Program { graph, batch: Vec::new(), newest, ended: false, warnings: Vec::new() };
+        let (batch, warnings, recent) = (Vec::new(), Vec::new(), VecDeque::new());
+        let program = Program { graph, batch, newest, ended: false, warnings, recent };
         Self {
             node: node.id,
             nodes: config.nodes,
@@ -85,6 +112,8 @@ impl NodeFrontend {
             kernel_check: node.kernel_check.clone(),
             rounds,
             profile: node.profile.clone(),
+            mapping: Mutex::default(),
+            since,
         }
     }
 
@@ -205,7 +234,34 @@ impl NodeFrontend {
         if spec.work.extent().is_empty() {
             return Ok(None);
         }
-        Ok(Some(while_mapping(|| sketch.trace(spec))?))
+        let (task, since) = (format!("\"{}\"{}", spec.name, at(spec)), Instant::now());
+        let mapping = Arc::new(Mapping { task, since });
+        lock(&self.mapping).push(mapping.clone());
+        let traced = catch_unwind(AssertUnwindSafe(|| while_mapping(|| sketch.trace(spec))));
+        lock(&self.mapping).retain(|other| !Arc::ptr_eq(other, &mapping));
+        Ok(Some(traced.unwrap_or_else(|panic| resume_unwind(panic))?))
+    }
+
+    /// The task whose range mappers a thread of the program has been asking for longest, if one
+    /// is, and since when.
+    pub(crate) fn mapping(&self) -> Option<(String, Time)> {
+        let mapping = lock(&self.mapping).first().cloned()?;
+        let since = Time::START + mapping.since.saturating_duration_since(self.since);
+        Some((mapping.task.clone(), since))
+    }
+
+    /// A task's id; and its name and source line, if it is one of the newest.
+    pub(crate) fn describe(&self, task: TaskId) -> String {
+        let program = lock(&self.program);
+        let recent = program.recent.iter().rev().find(|recent| recent.id == task);
+        let Some(Named { name, location, .. }) = recent else { return task.to_string() };
+        let at = location.as_ref().map_or_else(String::new, |location| format!(" at {location}"));
+        format!("{task} \"{name}\"{at}")
+    }
+
+    /// Calls `alarm` when the run fails, or is asked to.
+    pub(crate) fn on_failure(&self, alarm: impl Fn() + Send + Sync + 'static) {
+        self.progress.on_failure(alarm);
     }
 
     /// Refuses what waits, or makes others wait, if a range mapper calls for it: as in "wait
@@ -275,12 +331,14 @@ impl NodeFrontend {
 
     /// Stops the run on all nodes.
     pub(crate) fn abort(&self, error: RunError) {
+        self.progress.alarm();
         self.send(Submission::Abort(Box::new(error)));
     }
 
     /// Lets go of the node: nothing else will be submitted.
     pub(crate) fn close(&self) {
         lock(&self.program).ended = true;
+        self.progress.program_ended();
         self.send(Submission::Closed);
     }
 
@@ -335,6 +393,11 @@ impl NodeFrontend {
     fn send_tasks(&self, program: &mut Program, mut payload: Option<Payload>) {
         for task in program.batch.drain(..) {
             program.newest = task.id;
+            if program.recent.len() == RECENT {
+                program.recent.pop_front();
+            }
+            let (name, location) = (task.name.clone(), task.location.clone());
+            program.recent.push_back(Named { id: task.id, name, location });
             if task.work == Work::Horizon {
                 self.horizons.fetch_add(1, Ordering::Relaxed);
             }
@@ -353,6 +416,10 @@ impl std::fmt::Debug for NodeFrontend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "NodeFrontend({} of {}, {} devices)", self.node, self.nodes, self.devices)
     }
+}
+
+fn at(spec: &TaskSpec) -> String {
+    spec.location.as_ref().map_or_else(String::new, |location| format!(" at {location}"))
 }
 
 fn user_mappers(spec: &TaskSpec) -> SmallVec<[Mapper; 4]> {

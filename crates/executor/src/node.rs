@@ -19,14 +19,16 @@ use crate::error::RunError;
 use crate::lanes::LaneLayout;
 use crate::profile::NodeProfile;
 use crate::progress::Progress;
+use crate::pulse::{Call, Calls};
 use crate::reactor::Attention;
 use crate::scheduler::{Batch, Order};
-use crate::time::Time;
+use crate::time::{Clock, Time};
 use crate::warning::WarningSink;
 use crate::window::{IdMap, Window};
 use crate::work::Payload;
 
 mod issue;
+mod lingering;
 mod open;
 mod out_of_memory;
 mod recording;
@@ -43,10 +45,10 @@ use starvation::StarvationMeter;
 use store::Store;
 use stream::{Objection, Outgoing, TaskStream};
 use timing::KernelTimer;
-use watchdog::Watchdog;
+pub(crate) use watchdog::{GRACE, Watchdog};
 
 pub use starvation::Starvation;
-pub use waiting::{Stall, Waiting, WaitsFor};
+pub use waiting::{OnLane, Running, Stall, Waiting, WaitsFor};
 
 /// What a round of polling did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +122,10 @@ pub struct Executor {
     scheduling: Scheduling,
     starvation: StarvationMeter,
     watchdog: Option<Watchdog>,
+    /// Of a run that has failed.
+    end: Option<Box<lingering::End>>,
+    /// What of the user's this half of the node is in.
+    calls: Arc<Calls>,
     warnings: WarningSink,
     profile: Option<Box<NodeProfile>>,
     kernel_timer: Option<Box<KernelTimer>>,
@@ -186,6 +192,8 @@ impl Executor {
             scheduling: Scheduling::default(),
             starvation: StarvationMeter::new(lanes.devices()),
             watchdog: None,
+            end: None,
+            calls: Arc::default(),
             warnings: WarningSink::default(),
             profile: None,
             kernel_timer: None,
@@ -199,6 +207,20 @@ impl Executor {
     #[must_use]
     pub(crate) fn sharing_core(mut self) -> Self {
         self.backend.share_core();
+        self
+    }
+
+    /// Tells `calls` what of the user's it is in.
+    #[must_use]
+    pub(crate) fn with_calls(mut self, calls: &Arc<Calls>) -> Self {
+        self.calls = calls.clone();
+        self
+    }
+
+    /// Tells when jobs have begun, by times on `clock`, where it says what runs.
+    #[must_use]
+    pub(crate) fn noting_begins(mut self, clock: Clock) -> Self {
+        self.backend.note_begins(clock);
         self
     }
 
@@ -249,9 +271,18 @@ impl Executor {
         let all_sent = self.sends.is_empty();
         let computes = self.phase == Phase::Running
             && (all_sent || self.now.since(self.last_busy) > TIME_TO_LEAVE)
-            && self.backend.compute();
+            && self.run_kept();
         self.computing_since = computes.then_some(self.now);
         computes
+    }
+
+    /// Runs a job that the backend leaves to the node.
+    fn run_kept(&mut self) -> bool {
+        let next = self.backend.next_to_compute();
+        match next.and_then(|instruction| self.open.task_of(instruction)) {
+            Some((task, _)) => self.calls.during(Call::Kernel(task), || self.backend.compute()),
+            None => self.backend.compute(),
+        }
     }
 
     /// Whether the node has nothing left to do, ever: its user code has ended,
@@ -510,7 +541,9 @@ impl Executor {
     fn give_back(&mut self) {
         let mut over = std::mem::take(&mut self.over);
         for RunningTask { task, payload, .. } in over.drain(..) {
-            if let Some(said) = payload.and_then(|payload| end(payload.into_inner())) {
+            let Some(payload) = payload else { continue };
+            let call = Call::End(task.id);
+            if let Some(said) = self.calls.during(call, || end(payload.into_inner())) {
                 let (task, node) = (task.to_string(), self.id());
                 let message = format!("dropping what it owned: {said}");
                 self.fail(RunError::TaskPanicked { task, node, device: None, message });
@@ -570,6 +603,7 @@ impl Executor {
     /// run. What does run keeps its memory until the node is dropped.
     fn stop(&mut self, error: RunError) {
         tracing::error!(node = %self.id(), %error, "the run fails");
+        self.linger(&error);
         self.phase = Phase::Stopped;
         self.progress.fail(error);
         self.backend.cancel();

@@ -2,7 +2,7 @@
 //! and epochs reached, and the run's first error.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, OnceLock};
 
 use celerity_tdag::TaskId;
 
@@ -24,6 +24,19 @@ pub struct Progress {
     state: Mutex<State>,
     epoch_reached: Condvar,
     horizons_reached: Condvar,
+    /// Whether the program of this node has ended, whatever became of what it has submitted.
+    program_ended: AtomicBool,
+    /// Somebody who wants to know at once that the run is to end.
+    alarm: Alarm,
+}
+
+#[derive(Default)]
+struct Alarm(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl std::fmt::Debug for Alarm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "Alarm(..)" } else { "Alarm" })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -85,8 +98,33 @@ impl Progress {
         state.error.get_or_insert(error);
         self.failed.store(true, Ordering::Release);
         drop(state);
+        self.alarm();
         self.epoch_reached.notify_all();
         self.horizons_reached.notify_all();
+    }
+
+    /// Calls `alarm` when the run fails, or is asked to, on whichever thread that is. The first
+    /// one to be set counts.
+    pub(crate) fn on_failure(&self, alarm: impl Fn() + Send + Sync + 'static) {
+        drop(self.alarm.0.set(Box::new(alarm)));
+        if self.has_failed() {
+            self.alarm();
+        }
+    }
+
+    /// The run is to end.
+    pub(crate) fn alarm(&self) {
+        self.alarm.0.get().into_iter().for_each(|alarm| alarm());
+    }
+
+    /// The program of this node has ended.
+    pub(crate) fn program_ended(&self) {
+        self.program_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the program of this node has ended.
+    pub(crate) fn has_program_ended(&self) -> bool {
+        self.program_ended.load(Ordering::Relaxed)
     }
 
     /// The run's first error, if it has failed.

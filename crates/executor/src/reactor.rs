@@ -10,6 +10,7 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crate::backend::Waker;
 use crate::contain::end;
 use crate::node::Activity;
+use crate::pulse::Pulse;
 use crate::time::Time;
 
 /// How long an idle reactor keeps looking before it sleeps. Waking a sleeping
@@ -103,6 +104,7 @@ pub(crate) struct Reactor<I> {
     /// Whether a wake-up is in the channel.
     woken: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
+    pulse: Arc<Pulse>,
     /// Machines that will get no more input.
     closed: AtomicUsize,
 }
@@ -115,6 +117,7 @@ impl<I: Send + 'static> Reactor<I> {
             sender,
             woken: Arc::default(),
             rounds: Arc::default(),
+            pulse: Arc::default(),
             closed: AtomicUsize::new(0),
         }
     }
@@ -139,6 +142,11 @@ impl<I: Send + 'static> Reactor<I> {
         self.rounds.clone()
     }
 
+    /// What its thread is at, for others.
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        self.pulse.clone()
+    }
+
     /// Polls `machines` until all are done, with the time since `start`.
     pub(crate) fn run<M: Machine<Input = I>>(&self, machines: &mut [M], start: Instant) {
         let clock = || Time::elapsed(start);
@@ -147,6 +155,7 @@ impl<I: Send + 'static> Reactor<I> {
         let mut busy = Time::START;
         while !machines.iter().all(M::is_done) {
             self.rounds.fetch_add(1, Ordering::Relaxed);
+            self.pulse.beat(begin);
             let activity = self.round(machines, attention, begin);
             let end = clock();
             if activity == Activity::Busy || end.since(begin) > LONG_ROUND {
@@ -162,11 +171,13 @@ impl<I: Send + 'static> Reactor<I> {
                 }
                 _ if machines.iter().all(M::is_done) => end,
                 _ => {
+                    self.pulse.rest();
                     self.wait(machines, attention, (start, end));
                     clock()
                 }
             };
         }
+        self.pulse.rest();
     }
 
     /// Drops inputs until all machines have been closed: what is left of a run
@@ -236,6 +247,8 @@ impl<I: Send + 'static> Reactor<I> {
         };
         // The reactor holds a sender, so the channel is never disconnected.
         if let Ok(message) = message {
+            // To take an input may be all of the work.
+            self.pulse.beat(Time::elapsed(start));
             self.deliver(message, machines);
         }
     }

@@ -23,6 +23,7 @@ use crate::pinning::{Cores, PinnedJobs, available_cores};
 use crate::pool::CpuPool;
 use crate::profile::{Profile, StageProfile};
 use crate::progress::Progress;
+use crate::pulse::Calls;
 use crate::reactor::Reactor;
 use crate::scheduler::Scheduler;
 use crate::threads::refuse_runs;
@@ -33,11 +34,13 @@ mod interrupt;
 mod place;
 mod program;
 mod threads;
+mod watch;
 
 use interrupt::Interrupts;
 pub use place::{CpuDevices, Devices, InProcess, KernelCheck, Network};
 use program::run_program;
 use threads::{Setting, stages, start};
+use watch::{Duty, Sight, Watch};
 
 /// Runs a program on a cluster of `config.nodes` nodes in this process, on CPU
 /// devices: short for [`Run::new`] and [`Run::execute`].
@@ -206,11 +209,12 @@ impl<'r> Run<'r> {
         let computes = self.computes(&pool);
         let means = Means { pool: &pool, computes, since, profile: profile.as_ref() };
         let outcome = thread::scope(|scope| {
-            let Started { frontends, threads } = self.start(scope, means)?;
-            let interrupts = self.watch(&frontends);
+            let Started { frontends, threads, sights } = self.start(scope, means)?;
+            let watch = self.watch(since, sights, &frontends);
+            let interrupts = self.listen(&frontends, watch.as_ref());
             let outcome = run_program(&frontends, &body);
             threads.into_iter().for_each(|thread| drop(thread.join()));
-            drop(interrupts);
+            drop((interrupts, watch));
             match outcome {
                 Ok(value) => value,
                 Err(panic) => resume_unwind(panic),
@@ -263,14 +267,27 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn watch(&self, nodes: &[Arc<NodeFrontend>]) -> Option<Interrupts> {
-        let watched = self.interruptible.then(|| Interrupts::watch(nodes))?;
-        watched
-            .map_err(|error| {
-                let what = format!("cannot watch for signals: {error}");
-                nodes.iter().for_each(|node| node.abort(RunError::Start { what: what.clone() }));
-            })
-            .ok()
+    /// Lets somebody look at the engine's threads, if they are to be looked at.
+    fn watch(
+        &self,
+        since: Instant,
+        sights: Vec<Sight>,
+        nodes: &[Arc<NodeFrontend>],
+    ) -> Option<Watch> {
+        let ClusterConfig { watchdog, warnings, .. } = &self.config;
+        if watchdog.is_zero() {
+            return None;
+        }
+        let watch = Watch::start(*watchdog, since, sights, nodes, warnings.clone());
+        watch.map_err(|error| abort(nodes, &error)).ok()
+    }
+
+    /// Lets signals end the run, if they are to.
+    fn listen(&self, nodes: &[Arc<NodeFrontend>], watch: Option<&Watch>) -> Option<Interrupts> {
+        let hurry = watch.map(Watch::hurry);
+        let watched = self.interruptible.then(|| Interrupts::watch(nodes, hurry))?;
+        let failed = |error| RunError::Start { what: format!("cannot watch for signals: {error}") };
+        watched.map_err(|error| abort(nodes, &failed(error))).ok()
     }
 
     /// Begins the trace, if there is to be one.
@@ -312,13 +329,18 @@ impl<'r> Run<'r> {
         let nodes = self.open(means, || reactor.waker())?;
         let progress = nodes.iter().map(|node| node.progress.clone()).collect();
         let frontend = |(slot, node): (usize, &Node)| {
-            NodeFrontend::new(&self.config, node, reactor.feeder(slot), reactor.rounds())
+            let rounds = reactor.rounds();
+            NodeFrontend::new(&self.config, node, reactor.feeder(slot), rounds, means.since)
         };
         let frontends = nodes.iter().enumerate().map(frontend).map(Arc::new).collect();
+        // One thread is in one call at a time.
+        let calls = nodes.iter().flat_map(|node| node.calls.clone().map(|calls| (node.id, calls)));
+        let (pulse, calls) = (reactor.pulse(), calls.collect());
+        let sights = vec![Sight { pulse, duty: Duty::Both, calls }];
         let machines = nodes.into_iter().map(|node| NodeMachine::of(node.scheduler, node.executor));
         let machines = machines.collect();
         let thread = start(setting, (0, "celerity-reactor"), reactor, machines, progress)?;
-        Ok(Started { frontends, threads: vec![thread] })
+        Ok(Started { frontends, threads: vec![thread], sights })
     }
 
     /// One thread that schedules and one that executes, for this process's only
@@ -332,15 +354,19 @@ impl<'r> Run<'r> {
         let mut nodes = self.open(means, || executing.waker())?;
         let node = nodes.pop().expect("this process has a node");
         let rounds = executing.rounds();
-        let frontend = NodeFrontend::new(&self.config, &node, scheduling.feeder(0), rounds);
-        let Node { scheduler, executor, progress, .. } = node;
+        let feeder = scheduling.feeder(0);
+        let frontend = NodeFrontend::new(&self.config, &node, feeder, rounds, means.since);
+        let Node { id, scheduler, executor, progress, calls, .. } = node;
+        let duties = [(Duty::Scheduling, scheduling.pulse()), (Duty::Execution, executing.pulse())];
+        let sight = |((duty, pulse), calls)| Sight { pulse, duty, calls: vec![(id, calls)] };
+        let sights = duties.into_iter().zip(calls).map(sight).collect();
         let (first, second) = stages(scheduler, executor, executing.feeder(0), progress.clone());
         let progress = vec![progress];
         let execute = (0, "celerity-execute");
         let second = start(setting, execute, executing, vec![second], progress.clone())?;
         let schedule = (1, "celerity-schedule");
         let first = start(setting, schedule, scheduling, vec![first], progress)?;
-        Ok(Started { frontends: vec![Arc::new(frontend)], threads: vec![first, second] })
+        Ok(Started { frontends: vec![Arc::new(frontend)], threads: vec![first, second], sights })
     }
 
     /// The two halves of each node of this process.
@@ -362,9 +388,13 @@ impl<'r> Run<'r> {
             let progress = Arc::<Progress>::default();
             let backend = self.devices.open(id, means.pool, waker())?;
             let lanes = backend.layout();
+            let calls: [Arc<Calls>; 2] = Default::default();
+            scheduler.tell_calls(&calls[0]);
             let mut executor = Executor::new(end, backend, progress.clone())
                 .with_watchdog(self.config.watchdog)
-                .with_warnings(self.config.warnings.clone());
+                .with_warnings(self.config.warnings.clone())
+                .with_calls(&calls[1])
+                .noting_begins(real_clock(means.since));
             if means.computes {
                 executor = executor.sharing_core();
             }
@@ -376,7 +406,7 @@ impl<'r> Run<'r> {
                 scheduler.record(profile.scheduler(id));
                 Arc::new(profile.program(id))
             });
-            Ok(Node { id, scheduler, executor, progress, profile, kernel_check })
+            Ok(Node { id, scheduler, executor, progress, profile, kernel_check, calls })
         };
         pairs.map(node).collect()
     }
@@ -410,10 +440,18 @@ pub(crate) struct Node {
     pub(crate) kernel_check: Option<Arc<KernelCheck>>,
     scheduler: Scheduler,
     executor: Executor,
+    /// What of the user's its halves are in.
+    calls: [Arc<Calls>; 2],
 }
 
 /// The nodes of this process at work.
 struct Started<'scope> {
     frontends: Vec<Arc<NodeFrontend>>,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
+    /// The same threads, to be watched.
+    sights: Vec<Sight>,
+}
+
+fn abort(nodes: &[Arc<NodeFrontend>], error: &RunError) {
+    nodes.iter().for_each(|node| node.abort(error.clone()));
 }

@@ -12,6 +12,7 @@ use crate::contain::caught;
 use crate::error::RunError;
 use crate::observe::Observer;
 use crate::profile::StageProfile;
+use crate::pulse::{Call, Calls};
 use crate::submission::Submission;
 use crate::threads::while_mapping;
 use crate::work::{HostData, Payload};
@@ -33,6 +34,8 @@ pub struct Scheduler {
     generator: Generator,
     failed: bool,
     profile: Option<StageProfile>,
+    /// What of the user's this half of the node is in.
+    calls: Arc<Calls>,
 }
 
 /// What a node's second half is told: owned, in order, once.
@@ -96,6 +99,7 @@ impl Scheduler {
             generator: Generator::new(commands, instructions),
             failed: false,
             profile: None,
+            calls: Arc::default(),
         }
     }
 
@@ -107,6 +111,11 @@ impl Scheduler {
     /// Shows `observer` everything that is generated.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.generator.observe(observer);
+    }
+
+    /// Tells `calls` what of the user's it is in.
+    pub(crate) fn tell_calls(&mut self, calls: &Arc<Calls>) {
+        self.calls = calls.clone();
     }
 
     /// Records each step of the generators.
@@ -175,7 +184,12 @@ impl Scheduler {
         let (generator, profile) = (&mut self.generator, self.profile.as_ref());
         let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
         let step = || caught(|| while_mapping(|| step(generator)));
-        let message = match StageProfile::timed(profile, name, step) {
+        let timed = || StageProfile::timed(profile, name, step);
+        let outcome = match task {
+            Some(task) => self.calls.during(Call::Mapper(task.id), timed),
+            None => timed(),
+        };
+        let message = match outcome {
             Ok(Ok(batch)) => return Ok(Some(batch)),
             Ok(Err(complaint)) => complaint,
             Err(said) => {

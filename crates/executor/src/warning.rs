@@ -9,6 +9,7 @@ use std::time::Duration;
 use celerity_cdag::NodeId;
 
 use crate::contain::caught;
+use crate::error::RunError;
 use crate::node::{Stall, Starvation};
 
 /// Something that a user may want to know. The run goes on.
@@ -17,6 +18,10 @@ use crate::node::{Stall, Starvation};
 pub enum Warning {
     /// A node has made no progress for a while.
     Stalled(Stall),
+    /// A run that has failed has not ended on a node.
+    Lingering(Lingering),
+    /// A thread of a node is in code of the user's that does not return.
+    Blocked(Blocked),
     /// A node has found something at a look of its own that nobody had woken it for:
     /// a defect of a backend or communicator, unless the process was stopped.
     Overslept {
@@ -42,10 +47,73 @@ pub enum Warning {
     },
 }
 
+/// A node on which a run that has failed does not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lingering {
+    /// Which.
+    pub node: NodeId,
+    /// Why the run is to end.
+    pub error: Box<RunError>,
+    /// For how long that has been known there.
+    pub lasting: Duration,
+    /// What has to end before, in words.
+    pub waits_for: Vec<String>,
+}
+
+/// A thread that is where it cannot do anything else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// Whose.
+    pub node: NodeId,
+    /// Where, as in `a range mapper of T3 "step" at src/main.rs:40`.
+    pub whereabouts: String,
+    /// For how long.
+    pub lasting: Duration,
+    /// What does not happen meanwhile, from a semicolon on; empty if everything else does.
+    pub consequence: String,
+    /// By which signal the run was interrupted, if it was.
+    pub interrupted: Option<String>,
+}
+
+/// What who has pressed Ctrl-C can do.
+const AGAIN: &str = "; interrupt again to end at once";
+
+impl fmt::Display for Lingering {
+    /// `interrupted by SIGINT; N2 waits for kernel of T257 "step" on D0, which has been running
+    /// for 1.0s on thread celerity-1; interrupt again to end at once`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, error, waits_for, .. } = self;
+        let interrupted = matches!(**error, RunError::Interrupted { .. });
+        match interrupted {
+            true => write!(f, "{error}")?,
+            false => write!(f, "the run has failed: {error}")?,
+        }
+        write!(f, "; {node} waits for ")?;
+        for (nth, one) in waits_for.iter().enumerate() {
+            write!(f, "{}{one}", if nth == 0 { "" } else { "; and for " })?;
+        }
+        f.write_str(if interrupted { AGAIN } else { "" })
+    }
+}
+
+impl fmt::Display for Blocked {
+    /// `N0 has been in a range mapper of T3 "step" at src/main.rs:40 for 30.0s; meanwhile ...`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, whereabouts, lasting, consequence, interrupted } = self;
+        if let Some(signal) = interrupted {
+            write!(f, "interrupted by {signal}; ")?;
+        }
+        write!(f, "{node} has been in {whereabouts} for {lasting:.1?}{consequence}")?;
+        f.write_str(if interrupted.is_some() { AGAIN } else { "" })
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stalled(stall) => stall.fmt(f),
+            Self::Lingering(lingering) => lingering.fmt(f),
+            Self::Blocked(blocked) => blocked.fmt(f),
             Self::Overslept { node, lasting } => write!(
                 f,
                 "nothing woke {node} for {lasting:.1?}, though something had happened: a wake-up \

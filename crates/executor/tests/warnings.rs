@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use celerity_executor::{
     Activity, BoundMemory, ClusterConfig, CpuBackend, CpuPool, DeviceKernel, Lookahead,
-    NodeMachine, Payload, Stall, Submission, Time, Waker, Warning, WarningSink, local_cluster,
+    NodeMachine, OnLane, Payload, Phase, RunError, Stall, Submission, Time, WaitsFor, Waker,
+    Warning, WarningSink, local_cluster,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{
@@ -58,7 +59,8 @@ fn a_stuck_peer_is_reported_by_all_who_wait() {
     let text = texts.take().remove(0).join("\n");
     for part in [
         "N0 has made no progress for",
-        "(host function of T1 \"stick\") waits for lane 3",
+        "(host function of T1 \"stick\") has been running for ",
+        " on thread celerity-host",
         "N1 has made no progress for",
         "(receive of \"u\" for T2 \"update\") waits for elements {[4..8]}, announced by N0",
     ] {
@@ -182,14 +184,15 @@ fn a_node_complains_at_its_deadlines_while_something_is_open() {
     assert_eq!(node.machine.deadline(), None, "there is nothing to wait for");
     let u = node.buffer();
     let gate = node.write("slow", u);
-    node.poll(at(2));
+    node.poll_until(at(2), is_at_work);
     assert_eq!(node.machine.deadline(), Some(at(32)));
     node.poll(at(31));
     assert_eq!(node.warnings.try_iter().count(), 0);
     node.poll(at(32));
     let text = node.warnings.try_recv().unwrap().to_string();
     assert!(text.starts_with("N0 has made no progress for 30.0s"), "{text}");
-    assert!(text.contains("(kernel of T1 \"slow\" on D0) waits for lane 0, since 30.0s"), "{text}");
+    let running = "(kernel of T1 \"slow\" on D0) has been running for 30.0s on thread celerity-0";
+    assert!(text.contains(running), "{text}");
     assert_eq!(node.machine.deadline(), Some(at(62)), "then at doubling intervals");
     node.poll(at(62));
     assert_eq!((node.warnings.try_iter().count(), node.machine.deadline()), (1, Some(at(122))));
@@ -198,6 +201,77 @@ fn a_node_complains_at_its_deadlines_while_something_is_open() {
     assert_eq!(node.machine.deadline(), None);
     node.poll(at(1000));
     assert_eq!(node.warnings.try_iter().count(), 0);
+}
+
+/// Until one of its threads is at something.
+fn is_at_work(machine: &NodeMachine) -> bool {
+    let runs =
+        |reason: &WaitsFor| matches!(reason, WaitsFor::Lane(OnLane { running: Some(_), .. }));
+    machine.waiting().iter().any(|waiting| runs(&waiting.reason))
+}
+
+#[test]
+fn what_is_queued_behind_a_kernel_waits_for_its_lane() {
+    let mut node = Alone::new(|machine| machine.with_watchdog(Duration::from_secs(30)));
+    let u = node.buffer();
+    let gates = ["first", "second"].map(|name| node.write(name, u));
+    node.poll_until(at(2), is_at_work);
+    node.poll(at(32));
+    let text = node.warnings.try_recv().unwrap().to_string();
+    for part in [
+        "(kernel of T1 \"first\" on D0) has been running for 30.0s on thread celerity-0",
+        "(kernel of T2 \"second\" on D0) waits for its lane, D0 kernels 1, since 30.0s",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    drop(gates);
+    node.poll_until(at(33), |machine| machine.waiting().is_empty());
+}
+
+#[test]
+fn a_failed_run_says_what_its_end_waits_for() {
+    let mut node = Alone::new(|machine| machine.with_watchdog(Duration::from_secs(30)));
+    let u = node.buffer();
+    let gate = node.write("slow", u);
+    node.poll_until(at(2), is_at_work);
+    let signal = "SIGINT".to_owned();
+    node.machine.submit(Submission::Abort(Box::new(RunError::Interrupted { signal })));
+    node.poll_until(at(3), |machine| machine.phase() == Phase::Stopped);
+    assert_eq!(node.machine.deadline(), Some(at(4)), "not after 30 s");
+    node.poll(at(4));
+    let text = node.warnings.try_recv().unwrap().to_string();
+    let expected = "interrupted by SIGINT; N0 waits for kernel of T1 \"slow\" on D0, which has been \
+                    running for ";
+    assert!(text.starts_with(expected), "{text}");
+    let expected = "on thread celerity-0; and for its program, which has not returned; interrupt \
+                    again to end at once";
+    assert!(text.ends_with(expected), "{text}");
+    assert_eq!(node.machine.deadline(), Some(at(5)), "then at doubling intervals");
+    node.machine.submit(Submission::Closed);
+    node.poll(at(5));
+    let text = node.warnings.try_recv().unwrap().to_string();
+    assert!(text.ends_with(" on thread celerity-0; interrupt again to end at once"), "{text}");
+    assert_eq!(node.machine.deadline(), Some(at(7)));
+    drop(gate);
+    node.poll_until(at(6), NodeMachine::is_done);
+    node.poll(at(100));
+    assert_eq!((node.machine.deadline(), node.warnings.try_iter().count()), (None, 0));
+}
+
+#[test]
+fn who_does_not_want_to_be_warned_is_not_warned_of_the_end_either() {
+    let mut node = Alone::new(|machine| machine.with_watchdog(Duration::ZERO));
+    let u = node.buffer();
+    let gate = node.write("slow", u);
+    node.poll_until(at(2), is_at_work);
+    let error = RunError::Internal { message: "test".to_owned() };
+    node.machine.submit(Submission::Abort(Box::new(error)));
+    node.poll_until(at(3), |machine| machine.phase() == Phase::Stopped);
+    node.machine.submit(Submission::Closed);
+    node.poll(at(100));
+    assert_eq!((node.machine.deadline(), node.warnings.try_iter().count()), (None, 0));
+    drop(gate);
+    node.poll_until(at(101), NodeMachine::is_done);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 
-use super::{AllocError, Arguments, Backend, Completion, Job, Waker};
+use super::{AllocError, Arguments, Backend, Begun, Completion, Job, Waker};
 use crate::contain::Kept;
 use crate::engine::{LaneId, LaneJob};
 use crate::lanes::LaneLayout;
@@ -148,6 +148,19 @@ impl Backend for CpuBackend {
         let next = self.lanes[lane].run_kept(job);
         self.kept.extend(next.map(|job| (lane, job)));
         true
+    }
+
+    fn next_to_compute(&self) -> Option<InstructionId> {
+        let (lane, _) = self.kept.front()?;
+        self.inboxes[*lane].next()
+    }
+
+    fn begun(&self, lane: LaneId) -> Option<Begun> {
+        self.inboxes[lane.slot()].begun()
+    }
+
+    fn note_begins(&mut self, clock: Clock) {
+        self.bell.note_begins(clock);
     }
 
     fn cancel(&mut self) {

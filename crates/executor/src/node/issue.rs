@@ -15,6 +15,7 @@ use crate::backend::{AllocError, Arguments, Job};
 use crate::communicator::Payload as WirePayload;
 use crate::contain::Kept;
 use crate::engine::{Assignment, LaneId, LaneJob};
+use crate::pulse::Call;
 use crate::work::Payload;
 
 impl Executor {
@@ -39,9 +40,11 @@ impl Executor {
         kind: InstructionKind,
         after: &[LaneJob],
     ) {
+        let mut call = None;
         let job = match kind {
             InstructionKind::Kernel { task, chunk, accesses, .. } => {
                 self.time_launch(instruction, &accesses);
+                call = Some(Call::Kernel(task));
                 self.kernel(task, chunk, accesses)
             }
             InstructionKind::HostTask { task, accesses } => self.host_task(task, accesses),
@@ -55,7 +58,12 @@ impl Executor {
         // before the backend is quiet. Conflicting accesses are ordered by the
         // graph's dependencies, which the engine keeps by completion, by the
         // order of one lane, or by letting lanes wait.
-        unsafe { self.backend.enqueue(lane, instruction, job, after) };
+        let enqueue = || unsafe { self.backend.enqueue(lane, instruction, job, after) };
+        match call {
+            // It may be run at once.
+            Some(call) => self.calls.during(call, enqueue),
+            None => enqueue(),
+        }
     }
 
     fn issue_here(&mut self, instruction: InstructionId, kind: InstructionKind) {

@@ -34,8 +34,8 @@ pub enum WaitsFor {
     /// Others of this node, in ascending order, have to complete first. Empty
     /// if it could be issued, which only an aborting node refuses.
     Instructions(Vec<InstructionId>),
-    /// The lane that it was put on has to run it.
-    Lane(LaneId),
+    /// The lane that it was put on has to run it, or runs it.
+    Lane(OnLane),
     /// The receiver has to take the payload.
     Receiver(NodeId),
     /// Elements have to arrive.
@@ -47,6 +47,26 @@ pub enum WaitsFor {
     },
     /// The other nodes have to enter the same barrier.
     Barrier,
+}
+
+/// An instruction's lane, and what that does with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnLane {
+    /// Which.
+    pub lane: LaneId,
+    /// What it is for, as in `D1 kernels 2`.
+    pub name: String,
+    /// If the lane runs the instruction, as far as the backend can tell.
+    pub running: Option<Running>,
+}
+
+/// An instruction that its lane runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// For how long; if the backend cannot tell when it has begun, since it was issued.
+    pub lasting: Duration,
+    /// The name of the thread that runs it, or has spread it over others.
+    pub thread: Option<String>,
 }
 
 /// A node that makes no progress, and all that it waits for.
@@ -87,7 +107,7 @@ impl Executor {
                     (Summary::of(kind), WaitsFor::Instructions(blockers(instruction)))
                 }
                 Stage::Issued(summary, lane) => {
-                    (*summary, self.reason(instruction, summary, *lane))
+                    (*summary, self.reason(instruction, summary, *lane, *since))
                 }
             };
             Waiting { instruction, what: self.describe(&summary), reason, since: *since }
@@ -103,9 +123,15 @@ impl Executor {
         Stall { node, lasting, at, waiting, held_back }
     }
 
-    fn reason(&self, issued: InstructionId, what: &Summary, lane: Option<LaneId>) -> WaitsFor {
+    fn reason(
+        &self,
+        issued: InstructionId,
+        what: &Summary,
+        lane: Option<LaneId>,
+        since: Time,
+    ) -> WaitsFor {
         match (*what, lane) {
-            (_, Some(lane)) => WaitsFor::Lane(lane),
+            (_, Some(lane)) => WaitsFor::Lane(self.on_lane(issued, lane, since)),
             (Summary::Send { to, .. }, None) => WaitsFor::Receiver(to),
             (Summary::Receive { .. }, None) => WaitsFor::Elements {
                 missing: self.arbiter.missing(issued).unwrap_or_default(),
@@ -117,7 +143,17 @@ impl Executor {
         }
     }
 
-    fn describe(&self, summary: &Summary) -> String {
+    /// What the lane does with an instruction that was issued then.
+    fn on_lane(&self, issued: InstructionId, lane: LaneId, since: Time) -> OnLane {
+        let begun = self.backend.begun(lane).filter(|begun| begun.instruction == issued);
+        let running = begun.map(|begun| Running {
+            lasting: self.now.since(begun.since.unwrap_or(since)),
+            thread: begun.thread,
+        });
+        OnLane { lane, name: self.lanes.name(lane), running }
+    }
+
+    pub(super) fn describe(&self, summary: &Summary) -> String {
         match *summary {
             Summary::Alloc { allocation, memory, buffer } => {
                 format!("alloc of {allocation} in {memory} for {}", self.store.buffer_name(buffer))
@@ -158,27 +194,46 @@ impl Executor {
 }
 
 impl fmt::Display for Waiting {
-    /// `I12 (receive of "u" for T3 "step") waits for elements {[4..8]}, which ...`.
+    /// `I12 (receive of "u" for T3 "step") waits for elements {[4..8]}, which ...`, or
+    /// `I13 (kernel of T4 "step" on D0) has been running for 30.0s on thread celerity-1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}) waits for {}", self.instruction, self.what, self.reason)
+        write!(f, "{} ({}) {}", self.instruction, self.what, self.reason)
     }
 }
 
 impl fmt::Display for WaitsFor {
+    /// As in `waits for N2 to take it`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Instructions(blockers) if blockers.is_empty() => f.write_str("nothing"),
-            Self::Instructions(blockers) => f.write_str(&join(blockers)),
-            Self::Lane(lane) => write!(f, "lane {}", lane.slot()),
-            Self::Receiver(node) => write!(f, "{node} to take it"),
+            Self::Instructions(blockers) if blockers.is_empty() => f.write_str("waits for nothing"),
+            Self::Instructions(blockers) => write!(f, "waits for {}", join(blockers)),
+            Self::Lane(lane) => lane.fmt(f),
+            Self::Receiver(node) => write!(f, "waits for {node} to take it"),
             Self::Elements { missing, announced_by } if announced_by.is_empty() => {
-                write!(f, "elements {missing}, which no node has announced")
+                write!(f, "waits for elements {missing}, which no node has announced")
             }
             Self::Elements { missing, announced_by } => {
-                write!(f, "elements {missing}, announced by {}", join(announced_by))
+                write!(f, "waits for elements {missing}, announced by {}", join(announced_by))
             }
-            Self::Barrier => f.write_str("the other nodes to get there"),
+            Self::Barrier => f.write_str("waits for the other nodes to get there"),
         }
+    }
+}
+
+impl fmt::Display for OnLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Running { lasting, thread }) = &self.running else {
+            return write!(f, "waits for its lane, {}", self.name);
+        };
+        write!(f, "has been running for {lasting:.1?}")?;
+        thread.as_ref().map_or(Ok(()), |thread| write!(f, " on thread {thread}"))
+    }
+}
+
+impl WaitsFor {
+    /// Whether it is being done, and not waited for.
+    fn is_running(&self) -> bool {
+        matches!(self, Self::Lane(OnLane { running: Some(_), .. }))
     }
 }
 
@@ -193,11 +248,16 @@ impl fmt::Display for Stall {
         let behind = |one: &&Waiting| matches!(one.reason, WaitsFor::Instructions(_));
         let (behind, first): (Vec<_>, Vec<_>) = waiting.iter().partition(behind);
         for one in first.iter().take(MOST_LINES) {
-            write!(f, "\n    {one}, since {:.1?}", at.since(one.since))?;
+            write!(f, "\n    {one}")?;
+            if !one.reason.is_running() {
+                write!(f, ", since {:.1?}", at.since(one.since))?;
+            }
         }
         more(f, first.len())?;
-        if !behind.is_empty() {
-            write!(f, "\n    {} more instructions wait for these", behind.len())?;
+        match behind.len() {
+            0 => {}
+            1 => f.write_str("\n    1 more instruction waits for these")?,
+            more => write!(f, "\n    {more} more instructions wait for these")?,
         }
         for task in held_back.iter().take(MOST_LINES) {
             write!(f, "\n    {task} is held back to see what follows; flushing lets it go")?;

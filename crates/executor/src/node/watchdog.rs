@@ -6,8 +6,12 @@ use std::time::Duration;
 
 use crate::time::Time;
 
+/// How long the end of a run that has failed may take before somebody says what it waits for: a
+/// moment for what runs, and not so long that who has pressed Ctrl-C presses it again.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watchdog {
+pub(crate) struct Watchdog {
     period: Duration,
     /// Since when nothing has happened.
     since: Time,
@@ -19,30 +23,35 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     /// One that reports after `period`, which is not 0.
-    pub(super) fn new(period: Duration) -> Self {
+    pub(crate) fn new(period: Duration) -> Self {
         debug_assert!(!period.is_zero(), "it would report at every look");
         Self { period, since: Time::START, patience: period, armed: false }
     }
 
+    /// How long nothing may happen at first.
+    pub(crate) fn period(&self) -> Duration {
+        self.period
+    }
+
     /// Something has happened, or there is nothing to wait for; and there is
     /// something from now on, or not.
-    pub(super) fn calm(&mut self, now: Time, armed: bool) {
+    pub(crate) fn calm(&mut self, now: Time, armed: bool) {
         (self.since, self.patience, self.armed) = (now, self.period, armed);
     }
 
     /// Something has happened: how long nothing had, if it is found by the look at
     /// the deadline, or later.
-    pub(super) fn overslept(&self, now: Time) -> Option<Duration> {
+    pub(crate) fn overslept(&self, now: Time) -> Option<Duration> {
         (self.armed && now >= self.deadline()).then(|| now.since(self.since))
     }
 
     /// When it wants to be asked.
-    pub(super) fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         self.since + self.patience
     }
 
     /// Nothing has happened: for how long, if it is time to say so.
-    pub(super) fn complain(&mut self, now: Time) -> Option<Duration> {
+    pub(crate) fn complain(&mut self, now: Time) -> Option<Duration> {
         let still = now.since(self.since);
         if still < self.patience {
             return None;

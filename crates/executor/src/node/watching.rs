@@ -28,7 +28,8 @@ impl Executor {
     /// When the node wants to be polled even if nothing happens, if ever.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        self.watchdog.filter(|_| self.waits()).map(|watchdog| watchdog.deadline())
+        let running = self.watchdog.filter(|_| self.waits()).map(|watchdog| watchdog.deadline());
+        running.or_else(|| self.end_deadline())
     }
 
     /// How long the node's devices have starved so far.
@@ -45,6 +46,9 @@ impl Executor {
     /// Takes notice of what a round did: whether anything, and whether it found
     /// something that must have woken the node.
     pub(super) fn watch(&mut self, busy: bool, found: bool) {
+        if self.phase == Phase::Stopped {
+            return self.watch_end();
+        }
         let (waits, node) = (self.waits(), self.id());
         let Some(watchdog) = &mut self.watchdog else { return };
         if found && let Some(lasting) = watchdog.overslept(self.now) {

@@ -15,6 +15,8 @@ use crate::error::RunError;
 use crate::frontend::NodeFrontend;
 use crate::sync::lock;
 
+use super::watch::Hurry;
+
 const INTERRUPTS: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Watches for interrupts until it is dropped.
@@ -30,22 +32,29 @@ impl Interrupts {
     ///
     /// # Errors
     /// If the system refuses a handler or a thread.
-    pub(super) fn watch(nodes: &[Arc<NodeFrontend>]) -> io::Result<Self> {
+    ///
+    /// `hurry` is told of it, since a node may be where it cannot.
+    pub(super) fn watch(nodes: &[Arc<NodeFrontend>], hurry: Option<Hurry>) -> io::Result<Self> {
         let fatal = lock(&WATCHED).begin()?;
-        let started = Self::start(nodes.to_vec(), fatal);
+        let started = Self::start(nodes.to_vec(), hurry, fatal);
         if started.is_err() {
             lock(&WATCHED).end();
         }
         started
     }
 
-    fn start(nodes: Vec<Arc<NodeFrontend>>, fatal: Arc<AtomicBool>) -> io::Result<Self> {
+    fn start(
+        nodes: Vec<Arc<NodeFrontend>>,
+        hurry: Option<Hurry>,
+        fatal: Arc<AtomicBool>,
+    ) -> io::Result<Self> {
         let mut signals = Signals::new(INTERRUPTS)?;
         let handle = signals.handle();
         let watch = move || {
             for signal in signals.forever() {
                 fatal.store(true, Ordering::SeqCst);
                 let signal = signal_name(signal).unwrap_or("a signal").to_owned();
+                hurry.iter().for_each(|hurry| hurry.up(Some(&signal)));
                 for node in &nodes {
                     node.abort(RunError::Interrupted { signal: signal.clone() });
                 }

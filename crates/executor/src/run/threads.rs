@@ -58,6 +58,7 @@ where
             reactor.run(&mut machines, since);
             Ok(())
         });
+        reactor.pulse().rest();
         let outcome = outcome.unwrap_or_else(|message| Err(RunError::Internal { message }));
         let failed = outcome.is_err();
         if let Err(error) = outcome {

@@ -2,7 +2,8 @@
 #![allow(unsafe_code)]
 
 use celerity_executor::{
-    AllocError, Backend, BasePtr, Completion, HostData, Job, LaneGroup, LaneId, LaneJob, LaneLayout,
+    AllocError, Backend, BasePtr, Begun, Completion, HostData, Job, LaneGroup, LaneId, LaneJob,
+    LaneLayout,
 };
 use celerity_idag::{InstructionId, MemoryId};
 
@@ -57,6 +58,11 @@ impl Backend for SimBackend {
 
     fn poll(&mut self, out: &mut Vec<Completion>) {
         self.world.lock().report(self.node, out);
+    }
+
+    fn begun(&self, lane: LaneId) -> Option<Begun> {
+        let instruction = self.world.lock().devices[self.node].running(lane)?;
+        Some(Begun { instruction, since: None, thread: None })
     }
 
     fn cancel(&mut self) {

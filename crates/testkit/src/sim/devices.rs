@@ -79,6 +79,14 @@ impl Devices {
         next.is_some_and(|next| next.after.iter().all(has_ended))
     }
 
+    /// The job that a lane runs.
+    pub(super) fn running(&self, lane: LaneId) -> Option<InstructionId> {
+        match self.lanes[lane.slot()].turn {
+            Turn::Running(instruction, _) => Some(instruction),
+            Turn::Idle | Turn::Starting => None,
+        }
+    }
+
     /// Whether no job is running.
     pub(super) fn is_quiet(&self) -> bool {
         self.lanes.iter().all(|lane| !matches!(lane.turn, Turn::Running(..)))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use super::pace::{Length, Pace};
-use super::reports::Outbox;
+use super::reports::{HOST_THREAD, Outbox};
 use crate::backend::{Arguments, Job};
 use crate::contain::{Kept, caught};
 use crate::copy::copy_elements_spread;
@@ -169,7 +169,7 @@ impl Lane {
             return self.changed.notify_all();
         }
         let lane = self.clone();
-        match threads::start("celerity-host".to_owned(), move || lane.run_until_halted()) {
+        match threads::start(HOST_THREAD.to_owned(), move || lane.run_until_halted()) {
             Ok(thread) => state.thread = Some(thread),
             Err(error) => {
                 drop(state);

@@ -3,14 +3,18 @@
 //! panic or are timed.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use celerity_idag::InstructionId;
 
-use crate::backend::{Completion, Waker};
+use crate::backend::{Begun, Completion, Waker};
 use crate::sync::lock;
-use crate::time::{Clock, Span};
+use crate::time::{Clock, Span, Time};
+
+/// What threads of lanes are called.
+pub(super) const HOST_THREAD: &str = "celerity-host";
 
 /// Which lanes of a node have news, and how to wake the node.
 pub(super) struct Bell {
@@ -19,6 +23,8 @@ pub(super) struct Bell {
     waker: Waker,
     /// Set if jobs are timed.
     clock: OnceLock<Clock>,
+    /// Set if somebody may ask when jobs have begun.
+    begins: OnceLock<Clock>,
 }
 
 /// The lane's end: written by whoever runs the lane's jobs, one at a time.
@@ -30,6 +36,12 @@ pub(super) struct Outbox {
     failure: OnceLock<(u64, String)>,
     /// Of jobs that have not been reported, if jobs are timed.
     spans: Mutex<VecDeque<Span>>,
+    /// When the job has begun that is run now, in nanoseconds from the start of the run, and 2
+    /// more; 1 if that is not known, and 0 if none is run. Those that are run by who pushes them
+    /// do not count: nobody else looks.
+    begun: AtomicU64,
+    /// Which thread of the pool runs it, and 1 more; 0 for the lane's own.
+    thread: AtomicUsize,
 }
 
 /// The node's end.
@@ -43,13 +55,19 @@ pub(super) struct Inbox {
 impl Bell {
     pub(super) fn new(lanes: usize, waker: Waker) -> Arc<Self> {
         let news = (0..lanes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Arc::new(Self { news, waker, clock: OnceLock::new() })
+        Arc::new(Self { news, waker, clock: OnceLock::new(), begins: OnceLock::new() })
     }
 
     /// Times jobs from now on.
     pub(super) fn time_by(&self, clock: Clock) {
         // The first clock holds.
         drop(self.clock.set(clock));
+    }
+
+    /// Notes from now on when jobs begin.
+    pub(super) fn note_begins(&self, clock: Clock) {
+        // The first clock holds.
+        drop(self.begins.set(clock));
     }
 
     pub(super) fn wake(&self) {
@@ -86,6 +104,8 @@ impl Outbox {
             completed: AtomicU64::new(0),
             failure: OnceLock::new(),
             spans: Mutex::default(),
+            begun: AtomicU64::new(0),
+            thread: AtomicUsize::new(0),
         })
     }
 
@@ -96,8 +116,22 @@ impl Outbox {
     /// Runs the lane's next job, which returns what it said if it panicked, and
     /// tells the node.
     pub(super) fn report(&self, job: impl FnOnce() -> Option<String>) {
-        self.report_quietly(job);
+        self.begins();
+        self.report_quietly(|| {
+            let panic = job();
+            self.begun.store(0, Ordering::Relaxed);
+            panic
+        });
         self.bell.wake();
+    }
+
+    /// A job begins on this thread.
+    fn begins(&self) {
+        let now = self.bell.begins.get().map(|clock| clock().since(Time::START).as_nanos());
+        let now = now.map_or(1, |nanos| u64::try_from(nanos).unwrap_or(u64::MAX).saturating_add(2));
+        let thread = rayon::current_thread_index().map_or(0, |index| index + 1);
+        self.thread.store(thread, Ordering::Relaxed);
+        self.begun.store(now, Ordering::Relaxed);
     }
 
     /// The same for a node that looks anyway.
@@ -128,6 +162,24 @@ impl Inbox {
         self.queued.push_back(instruction);
     }
 
+    /// The job that the lane is at, unless it is run by who has pushed it.
+    pub(super) fn begun(&self) -> Option<Begun> {
+        let nanos = self.outbox.begun.load(Ordering::Relaxed).checked_sub(1)?;
+        let since = nanos.checked_sub(1).map(|nanos| Time::START + Duration::from_nanos(nanos));
+        let thread = match self.outbox.thread.load(Ordering::Relaxed) {
+            0 => HOST_THREAD.to_owned(),
+            index => format!("celerity-{}", index - 1),
+        };
+        Some(Begun { instruction: self.next()?, since, thread: Some(thread) })
+    }
+
+    /// The first job that has not completed.
+    pub(super) fn next(&self) -> Option<InstructionId> {
+        let completed = self.outbox.completed.load(Ordering::Acquire);
+        let ahead = usize::try_from(completed - self.reported).ok()?;
+        self.queued.get(ahead).copied()
+    }
+
     /// Appends what has completed since the last call.
     pub(super) fn collect(&mut self, out: &mut Vec<Completion>) {
         let completed = self.outbox.completed.load(Ordering::Acquire);
@@ -145,10 +197,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::time::Time;
 
     fn lane(bell: &Arc<Bell>, number: usize) -> (Arc<Outbox>, Inbox) {
         let outbox = Outbox::new(number, bell.clone());
@@ -184,6 +233,32 @@ mod tests {
         };
         assert_eq!(done, [told(a, None), told(b, None), told(c, Some("boom"))]);
         assert_eq!(collect(&bell, &mut []), []);
+    }
+
+    #[test]
+    fn a_job_is_known_while_it_runs() {
+        let bell = Bell::new(1, Arc::new(|| {}));
+        let (outbox, mut inbox) = lane(&bell, 0);
+        let [a, b] = [4, 7].map(InstructionId::from_index);
+        [a, b].into_iter().for_each(|job| inbox.expect(job));
+        let thread = Some(HOST_THREAD.to_owned());
+        outbox.report(|| {
+            let begun = Begun { instruction: a, since: None, thread: thread.clone() };
+            assert_eq!(inbox.begun(), Some(begun));
+            None
+        });
+        assert_eq!((inbox.begun(), inbox.next()), (None, Some(b)));
+        bell.note_begins(Arc::new(|| Time::START + Duration::from_secs(3)));
+        outbox.report(|| {
+            let since = Some(Time::START + Duration::from_secs(3));
+            assert_eq!(
+                inbox.begun(),
+                Some(Begun { instruction: b, since, thread: thread.clone() })
+            );
+            None
+        });
+        inbox.collect(&mut Vec::new());
+        assert_eq!((inbox.begun(), inbox.next()), (None, None));
     }
 
     #[test]
