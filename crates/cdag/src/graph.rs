@@ -135,7 +135,7 @@ impl CommandGraph {
             _ => Answers::ask(task, &chunks, |id| exchanged(task, buffers, id), said),
         };
         let mut needs = Requirements::new();
-        requirements(task, &answers, local, |id| buffer(buffers, id).state.extent, &mut needs);
+        requirements(task, &answers, &local, |id| buffer(buffers, id).state.extent, &mut needs);
         if chunks.len() > 1 {
             self.check_writes(task, &chunks, &needs, diagnostics);
         }
@@ -165,7 +165,7 @@ impl CommandGraph {
                 if node == self.config.local {
                     return;
                 }
-                let writes = need.writes_of(part(task, node, chunk));
+                let writes = need.writes_of(&part(task, node, chunk));
                 unwritten.subtract(&writes);
                 if writes.intersects(&need.writes) {
                     diagnostics.push(Diagnostic::OverlappingWrites {
@@ -226,7 +226,7 @@ impl CommandGraph {
             if node == self.config.local {
                 return;
             }
-            let reads = need.reads_of(part(task, node, chunk));
+            let reads = need.reads_of(&part(task, node, chunk));
             state.for_each_owed(node, &reads, |part, writer| {
                 let writer = self.frontier.representative(writer);
                 add_owed(&mut pushes, writer, node, part);
@@ -434,6 +434,7 @@ fn buffer(buffers: &BufferTable<Buffer>, id: BufferId) -> &Buffer {
     buffers.get(id).unwrap_or_else(|| panic!("{id} is not registered"))
 }
 
+#[inline]
 fn buffer_mut(buffers: &mut BufferTable<Buffer>, id: BufferId) -> &mut Buffer {
     buffers.get_mut(id).unwrap_or_else(|| panic!("{id} is not registered"))
 }

@@ -44,7 +44,7 @@ pub(crate) type Requirements<'a> = SmallVec<[Requirement<'a>; 4]>;
 pub(crate) fn requirements<'a>(
     task: &'a Task,
     answers: &'a Answers<'a>,
-    local: Part,
+    local: &Part,
     extent_of: impl Fn(BufferId) -> Box3,
     found: &mut Requirements<'a>,
 ) {
@@ -73,7 +73,7 @@ impl<'a> Requirement<'a> {
         }
     }
 
-    fn add(&mut self, access: &'a Access, local: Part) {
+    fn add(&mut self, access: &'a Access, local: &Part) {
         let image = self.image(access, local);
         if access.mode.reads() {
             self.reads.union_with(&image);
@@ -92,13 +92,13 @@ impl<'a> Requirement<'a> {
 
     /// What a chunk touches through an access.
     #[inline]
-    fn image(&self, access: &Access, Part { position, chunk, global }: Part) -> Region {
+    fn image(&self, access: &Access, part: &Part) -> Region {
         if let Mapper::User(_) = access.mapper
-            && let Some(answer) = self.answers.of(access, position)
+            && let Some(answer) = self.answers.of(access, part.position)
         {
             return answer.clone();
         }
-        access.mapper.map(&self.input(chunk, global))
+        access.mapper.map(&self.input(part.chunk, part.global))
     }
 
     fn input(&self, chunk: Box3, global: Box3) -> MapperInput {
@@ -125,7 +125,7 @@ impl<'a> Requirement<'a> {
     }
 
     /// What another chunk of the task reads.
-    pub(crate) fn reads_of(&self, part: Part) -> Region {
+    pub(crate) fn reads_of(&self, part: &Part) -> Region {
         match self.readers.split_first() {
             Some((first, [])) => self.image(first, part),
             _ => self.readers.iter().fold(Region::empty(), |mut reads, access| {
@@ -141,7 +141,7 @@ impl<'a> Requirement<'a> {
     }
 
     /// What another chunk of the task writes.
-    pub(crate) fn writes_of(&self, part: Part) -> Region {
+    pub(crate) fn writes_of(&self, part: &Part) -> Region {
         self.writer.map_or_else(Region::empty, |access| self.image(access, part))
     }
 }

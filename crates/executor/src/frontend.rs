@@ -1,17 +1,16 @@
 //! What one node's user threads hold: the task graph, and the way to the node.
 //! Erased: knows bytes and boxes, not element types.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use celerity_cdag::NodeId;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
-    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, SourceLocation, Task, TaskGraph,
-    TaskId, TaskSpec, Traced, Work,
+    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec,
+    Traced, Work,
 };
 use celerity_trace::Text;
 use smallvec::SmallVec;
@@ -68,19 +67,13 @@ struct Program {
     ended: bool,
     /// What was tolerated and nobody has asked for yet.
     warnings: Vec<DeclareError>,
-    /// The newest tasks, for who has to name one that the engine is at.
-    recent: VecDeque<Named>,
-}
-
-/// What users know a task by.
-struct Named {
-    id: TaskId,
-    name: Arc<str>,
-    location: Option<SourceLocation>,
+    /// The newest tasks, each in the slot of its id, for who has to name one that the engine is
+    /// at. What they own goes with those whom it belongs to.
+    recent: Vec<Weak<Task>>,
 }
 
 /// More than the run-ahead covers in ordinary programs.
-const RECENT: usize = 1024;
+const RECENT: usize = 2048;
 
 /// A program that is never asked about its warnings must not collect them.
 const MOST_WARNINGS: usize = 64;
@@ -98,7 +91,8 @@ impl NodeFrontend {
         let newest = init.id;
         node.progress.task_submitted();
         submitter.feed(Submission::Task { task: init, payload: None });
-        let (batch, warnings, recent) = (Vec::new(), Vec::new(), VecDeque::new());
+        // The first task is never asked for, but has a slot.
+        let (batch, warnings, recent) = (Vec::new(), Vec::new(), vec![Weak::new()]);
         let program = Program { graph, batch, newest, ended: false, warnings, recent };
         Self {
             node: node.id,
@@ -214,8 +208,8 @@ impl NodeFrontend {
         }
         let Program { graph, batch, warnings, .. } = &mut *program;
         let (task, found) = match traced {
-            Some(traced) => graph.submit_traced(spec, traced, batch)?,
             None => graph.submit(spec, batch)?,
+            Some(traced) => graph.submit_traced(spec, traced, batch)?,
         };
         let room = MOST_WARNINGS.saturating_sub(warnings.len());
         warnings.extend(found.into_iter().take(room));
@@ -225,6 +219,7 @@ impl NodeFrontend {
 
     /// Asks a user's mappers what a task touches, without the lock: they may take their time,
     /// and what they drop may be a buffer's last handle.
+    #[inline(never)]
     fn trace(&self, spec: &TaskSpec) -> Result<Option<Traced>, SubmitError> {
         let sketch = {
             let program = lock(&self.program);
@@ -250,13 +245,12 @@ impl NodeFrontend {
         Some((mapping.task.clone(), since))
     }
 
-    /// A task's id; and its name and source line, if it is one of the newest.
+    /// A task's id; and its name and source line, if it is one of the newest that have not
+    /// ended.
     pub(crate) fn describe(&self, task: TaskId) -> String {
-        let program = lock(&self.program);
-        let recent = program.recent.iter().rev().find(|recent| recent.id == task);
-        let Some(Named { name, location, .. }) = recent else { return task.to_string() };
-        let at = location.as_ref().map_or_else(String::new, |location| format!(" at {location}"));
-        format!("{task} \"{name}\"{at}")
+        let recent = lock(&self.program).recent.get(slot(task)).and_then(Weak::upgrade);
+        let known = recent.filter(|recent| recent.id == task);
+        known.map_or_else(|| task.to_string(), |known| known.to_string())
     }
 
     /// Calls `alarm` when the run fails, or is asked to.
@@ -393,11 +387,11 @@ impl NodeFrontend {
     fn send_tasks(&self, program: &mut Program, mut payload: Option<Payload>) {
         for task in program.batch.drain(..) {
             program.newest = task.id;
-            if program.recent.len() == RECENT {
-                program.recent.pop_front();
+            let (slot, recent) = (slot(task.id), Arc::downgrade(&task));
+            match program.recent.get_mut(slot) {
+                Some(older) => *older = recent,
+                None => program.recent.push(recent),
             }
-            let (name, location) = (task.name.clone(), task.location.clone());
-            program.recent.push_back(Named { id: task.id, name, location });
             if task.work == Work::Horizon {
                 self.horizons.fetch_add(1, Ordering::Relaxed);
             }
@@ -416,6 +410,10 @@ impl std::fmt::Debug for NodeFrontend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "NodeFrontend({} of {}, {} devices)", self.node, self.nodes, self.devices)
     }
+}
+
+fn slot(task: TaskId) -> usize {
+    usize::try_from(task.index() % RECENT as u64).expect("a small remainder")
 }
 
 fn at(spec: &TaskSpec) -> String {

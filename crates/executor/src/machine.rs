@@ -149,6 +149,11 @@ impl NodeMachine {
         self.executor.deadline()
     }
 
+    /// Its driver could not look at it from then until then.
+    pub(crate) fn excuse(&mut self, from: Time, until: Time) {
+        self.executor.excuse(from, until);
+    }
+
     /// How far the node has come.
     #[must_use]
     pub fn phase(&self) -> Phase {

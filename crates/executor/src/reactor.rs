@@ -25,6 +25,9 @@ const BEAT: Duration = Duration::from_micros(50);
 /// A round that takes longer has moved data, even if nothing has ended with it.
 const LONG_ROUND: Duration = Duration::from_micros(20);
 
+/// In a round that takes longer, machines may have missed what they wanted to be polled for.
+const AWAY: Duration = Duration::from_millis(1);
+
 /// How long it sleeps if it waits for nothing, but cannot be woken by peers that
 /// want something.
 const SLOW_BEAT: Duration = Duration::from_millis(2);
@@ -66,6 +69,11 @@ pub(crate) trait Machine {
     /// When it wants to be polled at the latest, if nothing happens.
     fn deadline(&self) -> Option<Time> {
         None
+    }
+
+    /// It could not be polled from then until then.
+    fn excuse(&mut self, from: Time, until: Time) {
+        let _ = (from, until);
     }
 }
 
@@ -160,6 +168,9 @@ impl<I: Send + 'static> Reactor<I> {
             let end = clock();
             if activity == Activity::Busy || end.since(begin) > LONG_ROUND {
                 busy = end;
+            }
+            if end.since(begin) > AWAY {
+                machines.iter_mut().for_each(|machine| machine.excuse(begin, end));
             }
             attention = closest(machines);
             begin = match (activity, attention) {

@@ -60,6 +60,7 @@ impl Buffers {
         self.0.get(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, buffer: BufferId) -> &mut BufferState {
         self.0.get_mut(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
     }

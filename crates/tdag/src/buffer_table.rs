@@ -82,9 +82,10 @@ impl<T> BufferTable<T> {
     #[inline]
     pub fn get_mut(&mut self, buffer: BufferId) -> Option<&mut T> {
         let position = self.position(buffer)?;
-        let entry = self.entries[position].1.as_mut()?;
-        if std::mem::replace(&mut entry.visits, VISITS) == 0 {
-            self.unsettled.push(buffer);
+        let (_, entry) = &mut self.entries[position];
+        let entry = entry.as_mut()?;
+        if entry.visits < VISITS {
+            unsettle(&mut self.unsettled, buffer, &mut entry.visits);
         }
         Some(&mut entry.value)
     }
@@ -154,6 +155,14 @@ impl<T> BufferTable<T> {
             Some((id, _)) if *id == buffer => Some(guess),
             _ => self.entries.binary_search_by_key(&buffer, |(id, _)| *id).ok(),
         }
+    }
+}
+
+/// Sees to it that a buffer is visited; once between two sweeps.
+#[cold]
+fn unsettle(unsettled: &mut Vec<BufferId>, buffer: BufferId, visits: &mut u8) {
+    if std::mem::replace(visits, VISITS) == 0 {
+        unsettled.push(buffer);
     }
 }
 

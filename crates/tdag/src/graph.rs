@@ -206,8 +206,10 @@ impl TaskGraph {
             let task = describe(&spec, self.frontier.next_id());
             return Err(DeclareError::UnknownBuffer { task, buffer });
         }
-        let warnings = self.tolerated(&spec, &footprint)?;
-        Ok((self.place(spec, &footprint, out), warnings))
+        let mut warnings = self.tolerated(&spec, &footprint)?;
+        let tolerated = std::mem::take(&mut warnings);
+        let task = self.commit(Declared { spec, footprint: *footprint, warnings }, out);
+        Ok((task, tolerated))
     }
 
     /// The tasks that last wrote what a declared task reads, with the buffer

@@ -21,7 +21,7 @@ pub struct Sketch {
 /// What a task touches, for [`TaskGraph::submit_traced`](crate::TaskGraph::submit_traced).
 #[derive(Clone, Debug)]
 #[must_use = "a traced task enters the graph when it is submitted"]
-pub struct Traced(pub(crate) Footprint);
+pub struct Traced(pub(crate) Box<Footprint>);
 
 impl Sketch {
     /// Checks a task against everything that does not depend on earlier tasks, and evaluates
@@ -35,6 +35,6 @@ impl Sketch {
         let mut footprint = Footprint::new();
         let buffer_of = |id| self.buffers.iter().find(|info| info.id == id).map(|info| &**info);
         trace(spec, self.next, buffer_of, &mut footprint)?;
-        Ok(Traced(footprint))
+        Ok(Traced(Box::new(footprint)))
     }
 }

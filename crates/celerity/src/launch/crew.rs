@@ -10,7 +10,7 @@ use celerity_kernel::Meeting;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::overflow::{Name, limit, prepare, watched};
+use super::overflow::{Name, Stacks, limit, watched};
 
 /// Bytes of a stack. Only what is used takes memory: as a rule one page.
 pub(super) const STACK: usize = 256 << 10;
@@ -27,7 +27,6 @@ type Place = &'static Location<'static>;
 
 /// One of a crew.
 struct Member {
-    number: usize,
     /// The lowest address of its stack.
     limit: usize,
     routine: Coroutine<(), Place, (), DefaultStack>,
@@ -63,30 +62,32 @@ pub(crate) fn side_by_side(
     name: Name<'_>,
     body: &dyn Fn(usize, &dyn Meeting),
 ) -> Result<(), Split> {
-    prepare();
     // SAFETY: members borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
     let body: &'static dyn Fn(usize, &dyn Meeting) = unsafe { std::mem::transmute(body) };
     let board: Rc<[Cell<u64>]> = (0..members).map(|_| Cell::new(0)).collect();
-    let crew = (0..members).map(|number| recruit(number, body, &board));
-    let mut waiting = meet(members, name, crew)?;
-    while !waiting.is_empty() {
-        waiting = meet(members, name, waiting.into_iter())?;
-    }
-    Ok(())
+    watched(name, |stacks| {
+        let crew = (0..members).map(|number| recruit(number, body, &board));
+        let mut waiting = meet(members, stacks, crew)?;
+        while !waiting.is_empty() {
+            waiting = meet(members, stacks, waiting.into_iter())?;
+        }
+        Ok(())
+    })
 }
 
 /// Lets each of a crew run until it waits or ends, and returns those that wait: all
 /// or none.
 fn meet(
     members: usize,
-    name: Name<'_>,
+    stacks: &Stacks<'_>,
     crew: impl Iterator<Item = Member>,
 ) -> Result<Vec<Member>, Split> {
     let (mut waiting, mut place) = (Vec::new(), None);
-    for mut member in crew {
-        let Member { number, limit, ref mut routine } = member;
-        match watched(limit, number, &name, || routine.resume(())) {
+    // Those that wait are all or none, so each stays in its place.
+    for (number, mut member) in crew.enumerate() {
+        stacks.go_to(member.limit, number);
+        match member.routine.resume(()) {
             CoroutineResult::Return(()) => keep(member.routine.into_stack()),
             CoroutineResult::Yield(other) => {
                 waiting.push(member);
@@ -116,7 +117,7 @@ fn recruit(
     let routine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Place>, ()| {
         body(number, &Break { yielder, board });
     });
-    Member { number, limit, routine }
+    Member { limit, routine }
 }
 
 /// The way of a member back to its crew, and what the crew passes around.

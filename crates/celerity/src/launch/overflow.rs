@@ -17,19 +17,19 @@ use corosensei::stack::{DefaultStack, Stack as _};
 /// touched the guard page, so it must not allocate, lock or panic.
 pub(super) type Name<'n> = &'n dyn Fn(usize, &mut dyn Write) -> fmt::Result;
 
-/// A stack that is in use, and what for.
-#[derive(Clone, Copy)]
-struct InUse {
-    /// The lowest address: that of the guard page.
-    limit: usize,
-    number: usize,
-    /// Valid for as long as this is [current](CURRENT).
-    name: *const Name<'static>,
+/// Stacks that are used one at a time, for the same thing.
+pub(super) struct Stacks<'n> {
+    /// The lowest address of the one in use, that of its guard page; and its number.
+    limit: Cell<usize>,
+    number: Cell<usize>,
+    name: Name<'n>,
+    /// Who was here before: who runs on one of these stacks may let others run meanwhile.
+    outer: *const Stacks<'static>,
 }
 
 thread_local! {
-    /// The innermost: who runs on such a stack may let others run meanwhile.
-    static CURRENT: Cell<Option<InUse>> = const { Cell::new(None) };
+    /// The innermost; null where there are none.
+    static CURRENT: Cell<*const Stacks<'static>> = const { Cell::new(ptr::null()) };
 }
 
 /// The lowest address of a stack.
@@ -37,32 +37,38 @@ pub(super) fn limit(stack: &DefaultStack) -> usize {
     stack.limit().get()
 }
 
-/// Calls `switch`, which goes to the stack with this lowest address and comes back. If that
-/// overflows meanwhile, the name of `number` is told. Some ten instructions.
-#[inline]
-pub(super) fn watched<R>(
-    limit: usize,
-    number: usize,
-    name: &Name<'_>,
-    switch: impl FnOnce() -> R,
-) -> R {
-    /// Goes back, also if `switch` panics.
-    struct Back(Option<InUse>);
+/// Calls `work`, which goes to stacks and comes back from them. If one overflows that it has
+/// [said](Stacks::go_to) to go to, `name` tells whose it was.
+pub(super) fn watched<R>(name: Name<'_>, work: impl FnOnce(&Stacks<'_>) -> R) -> R {
+    /// Goes back, also if `work` panics.
+    struct Back(*const Stacks<'static>);
     impl Drop for Back {
         fn drop(&mut self) {
             CURRENT.set(self.0);
         }
     }
-    let name = ptr::from_ref(name).cast::<Name<'static>>();
-    let _back = Back(CURRENT.replace(Some(InUse { limit, number, name })));
-    switch()
+    signals::prepare();
+    let (limit, number, outer) = (Cell::new(usize::MAX), Cell::new(0), CURRENT.get());
+    let stacks = Stacks { limit, number, name, outer };
+    CURRENT.set(ptr::from_ref(&stacks).cast());
+    let _back = Back(outer);
+    work(&stacks)
+}
+
+impl Stacks<'_> {
+    /// The stack with this lowest address is about to be used, under this number. Two stores.
+    #[inline]
+    pub(super) fn go_to(&self, limit: usize, number: usize) {
+        self.limit.set(limit);
+        self.number.set(number);
+    }
 }
 
 #[cfg(not(unix))]
-pub(super) fn prepare() {}
-
-#[cfg(unix)]
-pub(super) use signals::prepare;
+mod signals {
+    /// Nothing can be noticed.
+    pub(super) fn prepare() {}
+}
 
 #[cfg(unix)]
 mod signals {
@@ -72,7 +78,7 @@ mod signals {
 
     use libc::{SA_ONSTACK, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, sigaction, siginfo_t};
 
-    use super::{CURRENT, InUse, Write, fmt};
+    use super::{CURRENT, Stacks, Write, fmt};
 
     /// What touching a guard page raises: the one on Linux, the other elsewhere.
     const RAISED: [c_int; 2] = [SIGSEGV, SIGBUS];
@@ -87,7 +93,7 @@ mod signals {
     static PREPARED: OnceLock<Prepared> = OnceLock::new();
 
     /// Sees to it that overflows are noticed from now on. The first call of the process does it.
-    pub(crate) fn prepare() {
+    pub(super) fn prepare() {
         PREPARED.get_or_init(|| {
             // SAFETY: it reads a constant of the system.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -123,10 +129,15 @@ mod signals {
         let Some(Prepared { page, before }) = PREPARED.get() else { return };
         // SAFETY: the system passes what it knows of the signal, to a handler that has asked.
         let address = unsafe { (*info).si_addr() } as usize;
-        if let Some(stack) = CURRENT.get()
-            && (stack.limit..stack.limit + page).contains(&address)
-        {
-            end(&stack);
+        let mut stacks = CURRENT.get();
+        // SAFETY: it is null, or leads to a frame below on this thread, which has not returned:
+        // `watched` takes it back before it does. So does what is `outer` to it.
+        while let Some(innermost) = unsafe { stacks.as_ref() } {
+            let guard = innermost.limit.get();
+            if (guard..guard.saturating_add(*page)).contains(&address) {
+                end(innermost);
+            }
+            stacks = innermost.outer;
         }
         let position = RAISED.iter().position(|raised| *raised == signal).unwrap_or(0);
         // SAFETY: with the arguments of the signal that it was installed for.
@@ -164,11 +175,10 @@ mod signals {
     }
 
     /// Says what has happened, and ends the process as Rust does when a thread's stack overflows.
-    fn end(stack: &InUse) -> ! {
+    fn end(stacks: &Stacks<'_>) -> ! {
         let mut text = Text { bytes: [0; 1024], len: 0 };
         let _ = text.write_str("celerity: ");
-        // SAFETY: whoever has made the stack the current one keeps the name until it is not.
-        let named = unsafe { (*stack.name)(stack.number, &mut text) };
+        let named = (stacks.name)(stacks.number.get(), &mut text);
         let _ = named.and_then(|()| text.write_str("\n"));
         // SAFETY: the bytes are initialised. Whether they can be written changes nothing.
         unsafe {
@@ -213,16 +223,32 @@ mod signals {
 mod tests {
     use super::*;
 
+    /// What is known, the innermost first.
+    fn known() -> Vec<(usize, usize)> {
+        let (mut all, mut stacks) = (Vec::new(), CURRENT.get());
+        // SAFETY: it leads to frames that have not returned.
+        while let Some(innermost) = unsafe { stacks.as_ref() } {
+            all.push((innermost.limit.get(), innermost.number.get()));
+            stacks = innermost.outer;
+        }
+        all
+    }
+
     #[test]
-    fn the_innermost_stack_is_the_current_one_until_it_is_left() {
-        let limit_of = || CURRENT.get().map(|stack| (stack.limit, stack.number));
+    fn stacks_are_known_until_they_are_left() {
         let name: Name<'_> = &|_, _| Ok(());
-        watched(1, 10, &name, || {
-            watched(2, 20, &name, || assert_eq!(limit_of(), Some((2, 20))));
-            assert_eq!(limit_of(), Some((1, 10)));
+        watched(name, |outer| {
+            outer.go_to(1, 10);
+            watched(name, |inner| {
+                inner.go_to(2, 20);
+                assert_eq!(known(), [(2, 20), (1, 10)]);
+                inner.go_to(3, 30);
+                assert_eq!(known(), [(3, 30), (1, 10)]);
+            });
+            assert_eq!(known(), [(1, 10)]);
         });
-        let panicking = || watched(3, 30, &name, || panic!("on a stack"));
+        let panicking = || watched(name, |_| panic!("on a stack"));
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panicking));
-        assert!(caught.is_err() && limit_of().is_none());
+        assert!(caught.is_err() && known().is_empty());
     }
 }

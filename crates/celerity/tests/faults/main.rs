@@ -8,6 +8,7 @@ mod limits;
 mod mappers;
 mod memory;
 mod process;
+mod silence;
 mod stacks;
 
 use celerity::prelude::*;

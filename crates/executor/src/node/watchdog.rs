@@ -19,13 +19,15 @@ pub(crate) struct Watchdog {
     patience: Duration,
     /// Whether there has been something to wait for since the last look.
     armed: bool,
+    /// Whether who looks could not at the deadline.
+    excused: bool,
 }
 
 impl Watchdog {
     /// One that reports after `period`, which is not 0.
     pub(crate) fn new(period: Duration) -> Self {
         debug_assert!(!period.is_zero(), "it would report at every look");
-        Self { period, since: Time::START, patience: period, armed: false }
+        Self { period, since: Time::START, patience: period, armed: false, excused: false }
     }
 
     /// How long nothing may happen at first.
@@ -37,12 +39,19 @@ impl Watchdog {
     /// something from now on, or not.
     pub(crate) fn calm(&mut self, now: Time, armed: bool) {
         (self.since, self.patience, self.armed) = (now, self.period, armed);
+        self.excused = false;
+    }
+
+    /// Who looks was busy elsewhere from then until then.
+    pub(crate) fn excuse(&mut self, from: Time, until: Time) {
+        self.excused |= (from..until).contains(&self.deadline());
     }
 
     /// Something has happened: how long nothing had, if it is found by the look at
     /// the deadline, or later.
     pub(crate) fn overslept(&self, now: Time) -> Option<Duration> {
-        (self.armed && now >= self.deadline()).then(|| now.since(self.since))
+        let overslept = self.armed && !self.excused && now >= self.deadline();
+        overslept.then(|| now.since(self.since))
     }
 
     /// When it wants to be asked.
@@ -90,6 +99,18 @@ mod tests {
         assert_eq!(dog.overslept(at(40)), Some(Duration::from_secs(30)));
         dog.calm(at(40), false);
         assert_eq!(dog.overslept(at(99)), None);
+    }
+
+    #[test]
+    fn who_was_busy_elsewhere_at_the_deadline_has_not_overslept() {
+        let mut dog = Watchdog::new(Duration::from_secs(30));
+        dog.calm(at(10), true);
+        dog.excuse(at(11), at(39));
+        assert_eq!(dog.overslept(at(50)), Some(Duration::from_secs(40)));
+        dog.excuse(at(39), at(50));
+        assert_eq!(dog.overslept(at(50)), None);
+        dog.calm(at(50), true);
+        assert_eq!(dog.overslept(at(80)), Some(Duration::from_secs(30)));
     }
 
     #[test]

@@ -32,6 +32,12 @@ impl Executor {
         running.or_else(|| self.end_deadline())
     }
 
+    /// Its driver could not look at it from then until then, as another node on the same thread,
+    /// or the other half of this one, took so long.
+    pub(crate) fn excuse(&mut self, from: Time, until: Time) {
+        self.watchdog.iter_mut().for_each(|watchdog| watchdog.excuse(from, until));
+    }
+
     /// How long the node's devices have starved so far.
     #[must_use]
     pub fn starvation(&self) -> Starvation {

@@ -181,6 +181,10 @@ impl Machine for ExecutorStage {
     fn deadline(&self) -> Option<Time> {
         self.executor.deadline()
     }
+
+    fn excuse(&mut self, from: Time, until: Time) {
+        self.executor.excuse(from, until);
+    }
 }
 
 impl Machine for NodeMachine {
@@ -208,5 +212,9 @@ impl Machine for NodeMachine {
 
     fn deadline(&self) -> Option<Time> {
         Self::deadline(self)
+    }
+
+    fn excuse(&mut self, from: Time, until: Time) {
+        Self::excuse(self, from, until);
     }
 }
