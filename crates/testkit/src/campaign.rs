@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::{AddAssign, RangeInclusive};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use celerity_executor::contain;
 use celerity_idag::{DeviceMemory, Lookahead};
 
 use crate::check::{Configuration, Failure, check_run, check_schedule};
@@ -19,6 +19,7 @@ use crate::model::{self, Truth};
 use crate::program::{Program, Sizes, seeded};
 use crate::random::Random;
 use crate::shrink::shrink;
+use crate::supervise::Notes;
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
 use crate::violation::Violation;
 
@@ -94,13 +95,13 @@ impl Campaign {
         (seeded(Sizes::default(), seed), configuration)
     }
 
-    /// Checks everything, and calls `progress` after each program, from any thread. Ends with the
-    /// first failure.
-    pub fn run(&self, progress: impl Fn() + Sync) -> Report {
+    /// Checks everything, and calls `begin` before each program, with its seed, and `end` after
+    /// it, from any thread. Ends with the first failure. What it is at is in `notes`.
+    pub fn run(&self, notes: &Notes, begin: impl Fn(u64) + Sync, end: impl Fn() + Sync) -> Report {
         let start = Instant::now();
         let (next, counts) = (AtomicU64::new(0), Mutex::new(Counts::default()));
         let failure = Mutex::new(None);
-        let work = || {
+        let work = |thread| {
             let mut own = Counts::default();
             loop {
                 let nth = next.fetch_add(1, Relaxed);
@@ -108,20 +109,26 @@ impl Campaign {
                     break;
                 }
                 let seed = self.seed.wrapping_add(nth);
-                match self.check(nth, seed) {
+                let check = || {
+                    begin(seed);
+                    self.check(nth, seed)
+                };
+                match notes.at(thread, seed, check) {
                     Ok(counted) => own += counted,
                     Err(found) => {
                         failure.lock().expect("nobody panics").get_or_insert((seed, found));
                     }
                 }
-                progress();
+                end();
             }
             *counts.lock().expect("nobody panics") += own;
         };
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+        let work = &work;
+        thread::scope(|scope| (0..threads).for_each(|nth| drop(scope.spawn(move || work(nth)))));
         let failure = failure.into_inner().expect("nobody panics");
-        let failure = failure.map(|(seed, failure)| (seed, smallest(*failure)));
+        let failure =
+            failure.map(|(seed, failure)| (seed, notes.at(0, seed, || smallest(*failure))));
         let counts = counts.into_inner().expect("nobody panics");
         Report { counts, time: start.elapsed(), failure }
     }
@@ -220,10 +227,7 @@ fn caught<T>(
     check: impl FnOnce() -> Result<T, Box<Failure>>,
 ) -> Result<T, Box<Failure>> {
     // What a panic leaves behind belongs to `check` and is gone with it.
-    catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|payload| {
-        let text = payload.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
-        let message = text.unwrap_or_else(|| "without a message".to_owned());
+    contain::caught(check).unwrap_or_else(|message| {
         Err(failure(Violation::Panicked { message }, program, configuration))
     })
 }
@@ -294,7 +298,7 @@ mod tests {
 
     #[test]
     fn random_programs_pass_and_are_counted() {
-        let report = campaign(60).run(|| ());
+        let report = campaign(60).run(&Notes::nowhere(), |_| (), || ());
         if let Some((seed, failure)) = report.failure {
             panic!("seed {seed}: {failure}");
         }

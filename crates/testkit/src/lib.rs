@@ -20,6 +20,7 @@ pub mod recording;
 pub mod run;
 pub mod shrink;
 pub mod sim;
+pub mod supervise;
 pub mod trace;
 pub mod twin;
 pub mod violation;

@@ -45,7 +45,7 @@ mod world;
 
 use std::fmt;
 
-use celerity_executor::{Backend, Communicator, RunError, Time};
+use celerity_executor::{Backend, Communicator, RunError, Time, contain};
 
 use crate::check::Configuration;
 use crate::program::Program;
@@ -152,7 +152,14 @@ impl<'a> Simulation<'a> {
     /// # Panics
     /// If the configuration has no nodes or no devices.
     pub fn run(self) -> Result<Report, Box<Failure>> {
-        let mut cluster = Cluster::new(&self);
+        // Machines may also panic when they are dropped.
+        contain::caught(|| self.run_to_its_end()).unwrap_or_else(|message| {
+            Err(Box::new(self.failure(Breach::Crashed { message }, Vec::new())))
+        })
+    }
+
+    fn run_to_its_end(&self) -> Result<Report, Box<Failure>> {
+        let mut cluster = Cluster::new(self);
         let outcome = cluster.run().and_then(|()| cluster.error());
         let mut world = cluster.world.lock();
         let log = world.log.take();
@@ -164,14 +171,13 @@ impl<'a> Simulation<'a> {
                 error,
                 log,
             }),
-            Err(breach) => Err(Box::new(Failure {
-                breach,
-                configuration: *self.configuration,
-                seed: self.seed,
-                program: self.program.clone(),
-                log,
-            })),
+            Err(breach) => Err(Box::new(self.failure(breach, log))),
         }
+    }
+
+    fn failure(&self, breach: Breach, log: Vec<Entry>) -> Failure {
+        let (configuration, program) = (*self.configuration, self.program.clone());
+        Failure { breach, configuration, seed: self.seed, program, log }
     }
 }
 

@@ -133,7 +133,10 @@ fn a_lost_completion_is_a_job_that_waits_for_its_lane() {
         |breach: &&Breach| is_deadlock(breach, |reason| matches!(reason, WaitsFor::Lane(_)));
     assert!(breaches.iter().filter(waits).count() > 10, "{breaches:?}");
     let text = breaches.iter().find(waits).expect("as just seen").to_string();
-    assert!(text.contains(" waits for lane ") && text.contains("its program waits for"), "{text}");
+    assert!(
+        text.contains(" waits for its lane, ") && text.contains("its program waits for"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use celerity_testkit::campaign::seed_of_now;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::sim::{Failure, Report, Scenario, Simulation};
+use celerity_testkit::supervise::{Notes, is_alone, supervised};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -28,19 +29,45 @@ struct Arguments {
     /// Print the event log of a single run
     #[arg(long)]
     log: bool,
+    /// Abort at this seed, as a bug might: for tests
+    #[arg(long, value_name = "SEED", hide = true)]
+    die_at: Option<u64>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Panics of the runtime are findings here, and reported as such.
-    std::panic::set_hook(Box::new(|_| {}));
-    let found_nothing = match arguments.seed {
+    if !is_alone() {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
+    match arguments.seed {
         Some(seed) if arguments.programs.is_none() && arguments.seconds.is_none() => {
-            replay(seed, arguments.log)
+            code(replay(seed, arguments.log))
         }
-        seed => search(seed.unwrap_or_else(seed_of_now), &arguments),
-    };
+        seed => search_supervised(seed.unwrap_or_else(seed_of_now), &arguments),
+    }
+}
+
+fn code(found_nothing: bool) -> ExitCode {
     if found_nothing { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Searches in a process of its own, whose death is a finding.
+fn search_supervised(first: u64, arguments: &Arguments) -> ExitCode {
+    let single = |seed| {
+        let mut single = format!("--seed {seed} --programs 1");
+        if let Some(seed) = arguments.die_at {
+            single += &format!(" --die-at {seed}");
+        }
+        single.split(' ').map(str::to_owned).collect()
+    };
+    let search = |notes: &Notes| code(search(first, arguments, notes));
+    supervised(search, single, |death| {
+        println!("\n{death}");
+        for seed in &death.seeds {
+            println!("replay: cargo xtask sim --seed {seed}");
+        }
+    })
 }
 
 /// Runs one seed; returns whether it keeps all promises.
@@ -106,8 +133,8 @@ impl Tally {
     }
 }
 
-/// Runs programs until one fails; returns whether none does.
-fn search(first: u64, arguments: &Arguments) -> bool {
+/// Runs programs until one fails; returns whether none does. What it is at is in `notes`.
+fn search(first: u64, arguments: &Arguments, notes: &Notes) -> bool {
     println!("first seed {first}");
     let limit = match (arguments.programs, arguments.seconds) {
         (Some(programs), _) => programs,
@@ -121,10 +148,17 @@ fn search(first: u64, arguments: &Arguments) -> bool {
         if start.elapsed() >= time {
             break;
         }
-        let scenario = Scenario::new(first.wrapping_add(nth));
-        match scenario.simulate() {
-            Ok(report) => tally.add(&scenario.configuration, &report),
-            Err(_) => found = Some(scenario),
+        let seed = first.wrapping_add(nth);
+        let simulate = || {
+            if arguments.die_at == Some(seed) {
+                std::process::abort();
+            }
+            let scenario = Scenario::new(seed);
+            (scenario.simulate(), scenario)
+        };
+        match notes.at(0, seed, simulate) {
+            (Ok(report), scenario) => tally.add(&scenario.configuration, &report),
+            (Err(_), scenario) => found = Some(scenario),
         }
         bar.inc(1);
         if found.is_some() {
@@ -135,7 +169,8 @@ fn search(first: u64, arguments: &Arguments) -> bool {
     tally.print(start.elapsed(), found.iter().len());
     match found {
         Some(scenario) => {
-            print_failure(scenario);
+            let seed = scenario.seed;
+            notes.at(0, seed, || print_failure(scenario));
             false
         }
         None => true,
@@ -153,8 +188,10 @@ fn progress_bar(limit: u64) -> ProgressBar {
 
 fn print_failure(scenario: Scenario) {
     let (seed, statements) = (scenario.seed, scenario.program.ops.len());
-    let (smaller, failure): (Scenario, Box<Failure>) =
-        scenario.shrink().expect("equal runs end equally");
+    let Some((smaller, failure)): Option<(Scenario, Box<Failure>)> = scenario.shrink() else {
+        println!("\nseed {seed} fails, but not twice: replay: cargo xtask sim --seed {seed}");
+        return;
+    };
     let left = smaller.program.ops.len();
     println!("\nseed {seed} fails; shrunk from {statements} to {left} statements:\n{failure}");
     println!("\nreplay, not shrunk: cargo xtask sim --seed {seed}");

@@ -37,6 +37,12 @@ pub enum Breach {
         /// What the panic said.
         message: String,
     },
+    /// Something else has panicked: a program, or a machine when it was dropped.
+    #[error("the simulation panicked: {message}")]
+    Crashed {
+        /// What the panic said.
+        message: String,
+    },
     /// The run has failed without a fault, or otherwise than its faults explain.
     #[error("the run fails without a reason: {error}")]
     Unexplained {

@@ -1,21 +1,20 @@
 //! A whole run: the machines and programs of all nodes, driven event by event
 //! until nothing can happen any more, and what there is to say about it then.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use celerity_cdag::CommandGraphConfig;
 use celerity_executor::{
     Activity, Executor, LaneLayout, NodeMachine, Progress, RunError, Scheduler, Stall, Time,
-    Warning, WarningSink,
+    Warning, WarningSink, contain,
 };
 use celerity_idag::{InstructionGraph, InstructionGraphConfig};
 
 use super::breach::{Breach, Stuck};
 use super::communicator::SimCommunicator;
 use super::conditions::{Conditions, Fault};
-use super::execution::{FAULT, panic_text};
+use super::execution::FAULT;
 use super::log::{Log, What};
 use super::user::{GIVES_UP, User};
 use super::world::{Event, Shared, World, node_id};
@@ -94,11 +93,8 @@ impl<'a> Cluster<'a> {
     fn poll(&mut self, index: usize) -> Result<(), Breach> {
         let now = self.world.lock().now;
         let Node { machine, user, .. } = &mut self.nodes[index];
-        let outcome = catch_unwind(AssertUnwindSafe(|| machine.poll(now)));
-        let activity = outcome.map_err(|panic| {
-            let message = panic_text(&*panic);
-            Breach::Panicked { node: node_id(index), message }
-        })?;
+        let activity = contain::caught(|| machine.poll(now))
+            .map_err(|message| Breach::Panicked { node: node_id(index), message })?;
         let mut world = self.world.lock();
         world.note(index, What::Polled { busy: activity == Activity::Busy });
         if activity == Activity::Busy {

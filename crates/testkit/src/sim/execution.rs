@@ -2,9 +2,9 @@
 //! choice between its start and its end. Knows neither lanes nor time.
 #![allow(unsafe_code)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use celerity_executor::{Arguments, BasePtr, BoundMemory, ElementArray, Job, copy_elements};
+use celerity_executor::{
+    Arguments, BasePtr, BoundMemory, ElementArray, Job, contain, copy_elements,
+};
 
 use super::memory::{Memory, Staged};
 
@@ -131,14 +131,7 @@ fn run(job: Job) -> Outcome {
 
 fn catch(body: impl FnOnce()) -> Outcome {
     // A run ends with the first panic, so nobody sees what it left behind.
-    catch_unwind(AssertUnwindSafe(body)).err().map(|panic| panic_text(&*panic))
-}
-
-/// What a caught panic said.
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without a message".to_owned())
+    contain::caught(body).err()
 }
 
 fn check(job: &Job, memory: &Memory) -> Result<(), String> {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use celerity_testkit::campaign::{Campaign, check_everything, seed_of_now};
 use celerity_testkit::check::Failure;
 use celerity_testkit::recording::{RecordingError, load_program, save_program};
+use celerity_testkit::supervise::{Notes, is_alone, supervised};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -40,22 +41,49 @@ struct Arguments {
     /// Where to save the program of a failure (default: the folder for temporary files)
     #[arg(long, value_name = "FOLDER")]
     save_to: Option<PathBuf>,
+    /// Abort at this seed, as a bug might: for tests
+    #[arg(long, value_name = "SEED", hide = true)]
+    die_at: Option<u64>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let passed = match &arguments.replay {
-        Some(file) => replay(file),
-        None => Ok(search(&arguments)),
-    };
-    match passed {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    match &arguments.replay {
+        None => search_supervised(&arguments),
+        Some(file) => match replay(file) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
+}
+
+/// Searches in a process of its own, whose death is a finding.
+fn search_supervised(arguments: &Arguments) -> ExitCode {
+    let single = |seed| {
+        let Arguments { nodes, devices, run_every, die_at, .. } = arguments;
+        let range = |range: &RangeInclusive<usize>| format!("{}..{}", range.start(), range.end());
+        let mut single = format!("--seed {seed} --programs 1 --run-every {}", run_every.min(&1));
+        single += &format!(" --nodes {} --devices {}", range(nodes), range(devices));
+        if let Some(seed) = die_at {
+            single += &format!(" --die-at {seed}");
+        }
+        single.split(' ').map(str::to_owned).collect()
+    };
+    let found_nothing = |notes: &Notes| match search(arguments, notes) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    };
+    supervised(found_nothing, single, |death| {
+        println!("\n{death}");
+        let culprits = if death.alone.is_empty() { &death.seeds } else { &death.alone };
+        for seed in culprits {
+            println!("replay: cargo xtask check {}", single(*seed).join(" "));
+        }
+    })
 }
 
 /// Checks one recorded program; whether it passes.
@@ -73,17 +101,24 @@ fn replay(file: &Path) -> Result<bool, RecordingError> {
 }
 
 /// Checks random programs; whether all pass.
-fn search(arguments: &Arguments) -> bool {
+fn search(arguments: &Arguments, notes: &Notes) -> bool {
     let Arguments { programs, run_every, .. } = *arguments;
     let (nodes, devices) = (arguments.nodes.clone(), arguments.devices.clone());
     let seed = arguments.seed.unwrap_or_else(seed_of_now);
     println!("{programs} programs from seed {seed}");
     let campaign = Campaign { programs, seed, nodes, devices, run_every };
+    let die = |seed| {
+        if arguments.die_at == Some(seed) {
+            std::process::abort();
+        }
+    };
     // Drawn on a terminal only.
     let bar = ProgressBar::new(programs).with_style(style());
     // A panic is a failure that is reported at the end; shrinking repeats it a thousand times.
-    std::panic::set_hook(Box::new(|_| ()));
-    let report = campaign.run(|| bar.inc(1));
+    if !is_alone() {
+        std::panic::set_hook(Box::new(|_| ()));
+    }
+    let report = campaign.run(notes, die, || bar.inc(1));
     drop(std::panic::take_hook());
     bar.finish_and_clear();
     print!("{}", report::text(&report));
