@@ -49,7 +49,39 @@ const STUCK: &[&str] = &[
     "N0 has made no progress",
     "receive of \"slow\" for T131 \"see\"",
     "waits for elements {[2..3]}, announced by N2",
+    "kernel of T130 \"sleep\" at ",
+    "on D0) has been running for ",
     "test result: ok. 1 passed",
+];
+/// Why the run ends, and for whom it waits.
+const LINGERING: &[&str] = &[
+    "the run has failed: task T1 \"fragile\" at ",
+    "; N2 waits for kernel of T1 \"fragile\" at ",
+    "on D0, which has been running for ",
+    "N0: task T1",
+    "N1: task T1",
+    "N2: task T1",
+    "panicked on N0, D0: item [0]: broken",
+];
+/// Where the process is that says nothing.
+const BLOCKED: &[&str] = &[
+    "N2 has been in a range mapper of T1 \"late\" at ",
+    "; meanwhile N2 schedules nothing",
+    "test result: ok. 1 passed",
+];
+const FICKLE: &[&str] = &["N0: ", "N1: ", "N2: ", "a range mapper of task T2 \"step\" at "];
+const OVERFLOWING: &[&str] =
+    &["the stack of item [23] of kernel `deep`", "groups of [8], has overflowed", "256 KiB"];
+const DROPPING: &[&str] = &[
+    "N0: task T1 \"keeper\" at ",
+    "N1: task T1 \"keeper\" at ",
+    "N2: task T1 \"keeper\" at ",
+    "panicked on N2: dropping what it owned: broken",
+];
+const FENCE: &[&str] = &[
+    "there is no memory for the copy of [0..16777216] of buffer \"field\"",
+    "the program stopped on N2: there is no memory",
+    "N0: 16777216 elements",
 ];
 
 /// All of them, for one MPI.
@@ -160,6 +192,12 @@ fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>>
         stage("one trace of all nodes", "traced", Expected::Checks).with("CELERITY_TRACE", &trace),
         stage("different programs", "diverging", Expected::Checks),
         stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),
+        stage("an end that takes its time", "lingering", Expected::Told(LINGERING, End::Badly)),
+        stage("a mapper that does not return", "blocked", Expected::Told(BLOCKED, End::Well)),
+        stage("a mapper of many opinions", "fickle", Expected::Told(FICKLE, End::Badly)),
+        stage("a stack that overflows", "overflowing", Expected::Told(OVERFLOWING, End::Badly)),
+        stage("a value that panics", "dropping", Expected::Told(DROPPING, End::Badly)),
+        stage("a fence without memory", "fence", Expected::Told(FENCE, End::Badly)),
         stage("Ctrl-C", "interrupted", Expected::Told(INTERRUPTED, End::Badly)),
         stage("a killed node", "killed", Expected::Told(&[], End::Badly)),
         Stage {

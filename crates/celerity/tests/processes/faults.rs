@@ -14,7 +14,7 @@ use crate::program::{MIDDLE, STEPS, steps, twin};
 const ENDLESS: usize = usize::MAX;
 
 /// How survivors of [`killed`] and processes that were [`interrupted`] exit.
-const ENDED: u8 = 3;
+pub(crate) const ENDED: u8 = 3;
 
 /// The last node is killed. The others print that, and how long it has taken them.
 pub(crate) fn killed() -> ExitCode {
@@ -120,7 +120,7 @@ fn zero(_: celerity::Item<1>, value: &mut u64) {
     *value = 0;
 }
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config::from_env().unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -128,8 +128,15 @@ fn config() -> Config {
 fn fail<R: Send>(
     program: impl Fn(&Queue) -> celerity::Result<R> + Sync,
 ) -> (usize, RunError, Duration) {
+    fail_with(&config(), program)
+}
+
+pub(crate) fn fail_with<R: Send>(
+    config: &Config,
+    program: impl Fn(&Queue) -> celerity::Result<R> + Sync,
+) -> (usize, RunError, Duration) {
     let (node, start) = (OnceLock::new(), Instant::now());
-    let outcome = celerity::run(|queue| {
+    let outcome = config.run(|queue| {
         node.get_or_init(|| queue.node());
         program(queue)
     });
@@ -141,7 +148,7 @@ fn fail<R: Send>(
     }
 }
 
-fn is_last(queue: &Queue) -> bool {
+pub(crate) fn is_last(queue: &Queue) -> bool {
     queue.node() + 1 == queue.nodes()
 }
 

@@ -1,14 +1,20 @@
 //! A program whose nodes are processes, undisturbed and disturbed: one is killed, stands
-//! still, computes something else, or is interrupted. Each process is a node and looks
+//! still, computes something else, or is interrupted; or its code does what code should not. Each process is a node and looks
 //! at what it is told itself; what a launcher makes of it is up to whoever starts it.
 //!
 //! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
 
+mod code;
 mod faults;
 mod program;
 mod trace;
 
 use std::process::ExitCode;
+
+use celerity::kernels;
+
+static MODULE: kernels::Module =
+    kernels::Module { name: "processes", code: kernels::Code::Missing("not built for devices") };
 
 fn main() -> ExitCode {
     match std::env::var("PROCESSES_ROLE").as_deref() {
@@ -18,6 +24,12 @@ fn main() -> ExitCode {
         Ok("interrupted") => return faults::interrupted(),
         Ok("diverging") => faults::diverging(),
         Ok("stuck") => faults::stuck(),
+        Ok("lingering") => return code::lingering(),
+        Ok("blocked") => code::blocked(),
+        Ok("fickle") => return code::fickle(),
+        Ok("overflowing") => return code::overflowing(),
+        Ok("dropping") => return code::dropping(),
+        Ok("fence") => return code::fence(),
         Ok(other) => panic!("there is no role {other}"),
     }
     ExitCode::SUCCESS
