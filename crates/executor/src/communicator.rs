@@ -44,8 +44,9 @@ pub trait Communicator: Send {
     /// Nodes in the cluster.
     fn nodes(&self) -> usize;
 
-    /// Announces a payload to its receiver.
-    fn send_pilot(&mut self, pilot: &Pilot);
+    /// Announces a payload to its receiver, and tells it how many horizons this node has
+    /// reached: the receiver's credit, if the network [sends ahead](Self::sends_ahead).
+    fn send_pilot(&mut self, pilot: &Pilot, reached: u64);
 
     /// Tells another node something, in at most [`NOTE_LEN`] bytes. Like pilots,
     /// notes arrive once, and may overtake each other.
@@ -101,6 +102,14 @@ pub trait Communicator: Send {
         true
     }
 
+    /// Whether a payload may count as sent before its receiver has asked for it, as where
+    /// the network keeps a copy of what is small. Then completed sends say nothing of how
+    /// far a receiver is behind, and nodes give each other credit: they say how many
+    /// horizons they have reached. The same on all nodes.
+    fn sends_ahead(&self) -> bool {
+        false
+    }
+
     /// Whether no memory of this end is in use. Meaningful after an abort.
     fn is_quiet(&self) -> bool;
 }
@@ -130,6 +139,8 @@ pub enum CommEvent {
         from: NodeId,
         /// What it announces.
         pilot: Pilot,
+        /// How many horizons the sender had reached.
+        reached: u64,
     },
     /// A note has arrived.
     Note {

@@ -34,7 +34,8 @@ pub struct ClusterConfig {
     pub uninitialized_read: UninitializedRead,
     /// Horizons that may be outstanding before submission blocks, beside those
     /// that the lookahead holds back (64 at most, 1024 if it is infinite): 1 to
-    /// 1,048,576.
+    /// 1,048,576. Where nodes are processes, a horizon is outstanding also while another
+    /// node that this one sends to is more than so many behind it.
     pub run_ahead: usize,
     /// How long work that will allocate is held back, so that allocations are
     /// made once (002 §4.3).

@@ -27,6 +27,7 @@ use crate::warning::WarningSink;
 use crate::window::{IdMap, Window};
 use crate::work::Payload;
 
+mod credit;
 mod issue;
 mod lingering;
 mod open;
@@ -40,6 +41,7 @@ mod waiting;
 mod watchdog;
 mod watching;
 
+use credit::Credit;
 use open::OpenInstructions;
 use starvation::StarvationMeter;
 use store::Store;
@@ -103,6 +105,7 @@ pub struct Executor {
     /// Horizons that this round has reached. They are told at its end, too: to wake who
     /// submits may take longer than all else, and may cost this thread its core.
     horizons: u64,
+    credit: Credit,
     sends: IdMap<MessageId, InstructionId>,
     /// When something has happened last.
     last_busy: Time,
@@ -164,6 +167,7 @@ impl Executor {
     ) -> Self {
         let (local, lanes) = (communicator.node(), backend.layout());
         let stream = TaskStream::new(local, communicator.nodes());
+        let credit = Credit::new(communicator.nodes(), communicator.sends_ahead().then_some(LEAD));
         Self {
             phase: Phase::Running,
             now: Time::START,
@@ -179,6 +183,7 @@ impl Executor {
             tasks: Window::default(),
             over: Vec::new(),
             horizons: 0,
+            credit,
             sends: IdMap::default(),
             last_busy: Time::START,
             computing_since: None,
@@ -199,6 +204,16 @@ impl Executor {
             kernel_timer: None,
             times_jobs: false,
         }
+    }
+
+    /// The same node, which may be so many horizons ahead of those that it sends to, if the
+    /// network [sends ahead](Communicator::sends_ahead): 16 without this call. The same on
+    /// all nodes.
+    #[must_use]
+    pub fn with_lead(mut self, horizons: u64) -> Self {
+        let lead = self.communicator.sends_ahead().then_some(horizons);
+        self.credit = Credit::new(self.communicator.nodes(), lead);
+        self
     }
 
     /// The same node in a process whose threads have one core between them: kernels that
@@ -255,7 +270,7 @@ impl Executor {
         followed |= taken && self.issue_and_follow_up();
         let busy = completed || heard || taken || followed;
         self.give_back();
-        self.progress.horizons_reached(std::mem::take(&mut self.horizons));
+        self.tell_horizons();
         self.watch(busy, completed || heard);
         self.record_poll();
         if busy {
@@ -302,7 +317,10 @@ impl Executor {
     pub fn attention(&self) -> Attention {
         if self.communicator.wakes() {
             Attention::WhenWoken
-        } else if self.communicator.needs_polling() || self.arbiter.expects_pilots() {
+        } else if self.communicator.needs_polling()
+            || self.arbiter.expects_pilots()
+            || self.progress.waits_for_peers()
+        {
             let patience = patience(self.communicator.bytes_under_way());
             Attention::Close(patience + self.computed_for.min(LONGEST_LAG))
         } else {
@@ -318,6 +336,17 @@ impl Executor {
 
     fn id(&self) -> NodeId {
         self.communicator.node()
+    }
+
+    /// Tells the program, and peers that have to know, how far this node is.
+    fn tell_horizons(&mut self) {
+        let more = std::mem::take(&mut self.horizons);
+        if more > 0 {
+            for peer in self.credit.reach(more) {
+                self.communicator.send_note(peer, &credit::note(self.credit.reached()));
+            }
+        }
+        self.progress.horizons_reached(more, self.credit.limit());
     }
 
     fn collect_completions(&mut self) -> bool {
@@ -373,7 +402,8 @@ impl Executor {
 
     fn network_event(&mut self, event: CommEvent) {
         match event {
-            CommEvent::Pilot { from, pilot } => {
+            CommEvent::Pilot { from, pilot, reached } => {
+                self.credit.announced(from, pilot.transfer.consumer, reached);
                 let outcome = self.arbiter.pilot(from, pilot);
                 self.arbitrated(outcome);
             }
@@ -405,6 +435,9 @@ impl Executor {
     }
 
     fn noted(&mut self, from: NodeId, note: &[u8]) {
+        if let Some(reached) = credit::read(note) {
+            return self.credit.hear(from, reached);
+        }
         let outcome = self.stream.noted(from, note, &mut self.notes);
         self.send_notes();
         match outcome {
@@ -478,6 +511,9 @@ impl Executor {
                     self.stream.task(&task, batch.answers, &mut self.notes);
                     self.send_notes();
                 }
+                if task.work == Work::Horizon {
+                    self.credit.know(task.id);
+                }
                 self.scheduling.begun += 1;
                 let payload = payload.map(Kept::new);
                 let running = RunningTask { task, payload, incomplete: 1, scheduled: false };
@@ -495,7 +531,8 @@ impl Executor {
     /// Sends pilots and hands instructions to the engine.
     fn admit(&mut self, mut batch: Batch) {
         for pilot in &batch.schedule.pilots {
-            self.communicator.send_pilot(pilot);
+            let reached = self.credit.announce(pilot);
+            self.communicator.send_pilot(pilot, reached);
         }
         for Instruction { id, kind, dependencies } in batch.schedule.instructions.drain(..) {
             let mut target = self.lanes.target(&kind);
@@ -613,6 +650,10 @@ impl Executor {
         self.in_barrier = None;
     }
 }
+
+/// How many horizons a node may be ahead of those that it sends to: as many as may be
+/// outstanding in a program, by default.
+const LEAD: u64 = 16;
 
 /// How long looking at the network without rest pays while so many bytes are on their way:
 /// what is waited for comes within 200 µs or not soon, later by as much as the bytes take

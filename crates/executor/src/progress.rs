@@ -16,11 +16,16 @@ use crate::sync::{lock, wait_while};
 pub struct Progress {
     /// Copies of what `state` holds, so that submission takes no lock.
     horizons: AtomicU64,
+    /// Those of them that peers allow to be counted: the others wait for peers that are
+    /// behind.
+    credited: AtomicU64,
     /// Horizons whose instructions are held back by the lookahead.
     held_horizons: AtomicU64,
     /// Tasks submitted.
     tasks: AtomicU64,
     failed: AtomicBool,
+    /// Whether somebody waits for horizons.
+    is_awaited: AtomicBool,
     state: Mutex<State>,
     epoch_reached: Condvar,
     horizons_reached: Condvar,
@@ -49,13 +54,16 @@ struct State {
 }
 
 impl Progress {
-    /// So many more horizons have been reached.
-    pub(crate) fn horizons_reached(&self, more: u64) {
-        if more == 0 {
+    /// So many more horizons have been reached; peers allow `limit` in all to be counted.
+    pub(crate) fn horizons_reached(&self, more: u64, limit: u64) {
+        let reached = self.horizons() + more;
+        let credited = reached.min(limit);
+        if more == 0 && credited == self.credited.load(Ordering::Relaxed) {
             return;
         }
         let mut state = lock(&self.state);
-        self.horizons.fetch_add(more, Ordering::Release);
+        self.horizons.store(reached, Ordering::Release);
+        self.credited.store(credited, Ordering::Release);
         self.wake_run_ahead(&mut state);
     }
 
@@ -82,6 +90,7 @@ impl Progress {
     fn wake_run_ahead(&self, state: &mut State) {
         let passed = self.passed_horizons();
         if state.awaited_horizons.take_if(|awaited| *awaited <= passed).is_some() {
+            self.is_awaited.store(false, Ordering::Relaxed);
             self.horizons_reached.notify_all();
         }
     }
@@ -158,11 +167,19 @@ impl Progress {
         self.held_horizons.load(Ordering::Acquire)
     }
 
-    /// Horizons that submission need not wait for any more: those reached, and
-    /// those held back, since what comes next may be what lets go of them.
+    /// Horizons that submission need not wait for any more: those reached, as far as peers
+    /// that this node sends to are not too far behind, and those held back, since what comes
+    /// next may be what lets go of them.
     #[must_use]
     pub fn passed_horizons(&self) -> u64 {
-        self.horizons() + self.held_horizons()
+        self.credited.load(Ordering::Acquire) + self.held_horizons()
+    }
+
+    /// Whether somebody waits for horizons that this node has reached, but its peers have
+    /// not followed to yet.
+    pub(crate) fn waits_for_peers(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
+            && self.credited.load(Ordering::Relaxed) < self.horizons()
     }
 
     /// The latest epoch reached, if any has been.
@@ -178,6 +195,7 @@ impl Progress {
             if waits {
                 let least = state.awaited_horizons.map_or(count, |other| other.min(count));
                 state.awaited_horizons = Some(least);
+                self.is_awaited.store(true, Ordering::Relaxed);
             }
             waits
         });
@@ -207,13 +225,33 @@ mod tests {
         std::thread::scope(|scope| {
             let horizons = scope.spawn(|| progress.wait_for_horizons(2));
             let epoch = scope.spawn(|| progress.wait_for_epoch(TaskId::from_index(5)));
-            progress.horizons_reached(1);
-            progress.horizons_reached(1);
+            progress.horizons_reached(1, u64::MAX);
+            progress.horizons_reached(1, u64::MAX);
             progress.epoch_reached(TaskId::from_index(5));
             assert_eq!(horizons.join().unwrap(), Ok(()));
             assert_eq!(epoch.join().unwrap(), Ok(()));
         });
         assert_eq!((progress.epoch(), progress.horizons()), (Some(TaskId::from_index(5)), 2));
+    }
+
+    #[test]
+    fn horizons_count_as_far_as_peers_allow() {
+        let progress = Progress::default();
+        progress.horizons_reached(5, 3);
+        assert_eq!((progress.horizons(), progress.passed_horizons()), (5, 3));
+        assert!(!progress.waits_for_peers(), "nobody waits at all");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| progress.wait_for_horizons(5));
+            while !progress.waits_for_peers() {
+                std::thread::yield_now();
+            }
+            progress.horizons_reached(0, 4);
+            assert!(progress.waits_for_peers());
+            progress.horizons_reached(1, u64::MAX);
+            assert_eq!(waiting.join().unwrap(), Ok(()));
+        });
+        assert_eq!(progress.passed_horizons(), 6);
+        assert!(!progress.waits_for_peers());
     }
 
     #[test]

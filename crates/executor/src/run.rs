@@ -391,6 +391,7 @@ impl<'r> Run<'r> {
             let calls: [Arc<Calls>; 2] = Default::default();
             scheduler.tell_calls(&calls[0]);
             let mut executor = Executor::new(end, backend, progress.clone())
+                .with_lead(self.config.run_ahead as u64)
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone())
                 .with_calls(&calls[1])

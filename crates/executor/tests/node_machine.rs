@@ -187,8 +187,8 @@ impl Communicator for Unwoken {
         self.0.nodes()
     }
 
-    fn send_pilot(&mut self, pilot: &Pilot) {
-        self.0.send_pilot(pilot);
+    fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
+        self.0.send_pilot(pilot, reached);
     }
 
     fn send_note(&mut self, to: NodeId, note: &[u8]) {

@@ -168,8 +168,8 @@ impl Communicator for MpiCommunicator {
         self.network.nodes
     }
 
-    fn send_pilot(&mut self, pilot: &Pilot) {
-        self.act_towards(pilot.to, |network| network.send_pilot(pilot));
+    fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
+        self.act_towards(pilot.to, |network| network.send_pilot(pilot, reached));
     }
 
     fn send_note(&mut self, to: NodeId, note: &[u8]) {
@@ -222,6 +222,11 @@ impl Communicator for MpiCommunicator {
 
     fn wakes(&self) -> bool {
         false
+    }
+
+    /// MPI keeps what is small for receivers that have not asked for it.
+    fn sends_ahead(&self) -> bool {
+        true
     }
 
     fn is_quiet(&self) -> bool {

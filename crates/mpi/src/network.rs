@@ -53,12 +53,15 @@ impl Mail {
     /// is longer waits in MPI's own buffers.
     fn room(self) -> (usize, usize) {
         match self {
-            Self::Pilot => (wire::PILOT_LEN + 32, 64),
+            Self::Pilot => (PILOT_LEN + 32, 64),
             Self::Note => (NOTE_LEN, 4),
             Self::Arrived => (16, 2),
         }
     }
 }
+
+/// A pilot, and how many horizons its sender has reached: a little-endian word.
+const PILOT_LEN: usize = wire::PILOT_LEN + 8;
 
 /// How often in a row MPI is asked what has completed, if it tells of nothing.
 const IN_VAIN: u32 = 2;
@@ -171,9 +174,12 @@ impl Network {
             || self.incoming.is_waiting()
     }
 
-    pub(crate) fn send_pilot(&mut self, pilot: &Pilot) -> Outcome {
+    pub(crate) fn send_pilot(&mut self, pilot: &Pilot, reached: u64) -> Outcome {
         self.outgoing.announce(pilot)?;
-        self.send_mail(Mail::Pilot, pilot.to.slot(), &wire::encode(pilot, self.node))
+        let mut bytes = [0; PILOT_LEN];
+        bytes[..wire::PILOT_LEN].copy_from_slice(&wire::encode(pilot, self.node));
+        bytes[wire::PILOT_LEN..].copy_from_slice(&reached.to_le_bytes());
+        self.send_mail(Mail::Pilot, pilot.to.slot(), &bytes)
     }
 
     pub(crate) fn send_mail(&mut self, mail: Mail, to: usize, bytes: &[u8]) -> Outcome {
@@ -336,12 +342,16 @@ impl Network {
         let malformed = |what| Fault::from(CommunicationError::Malformed { from, what });
         match mail {
             Mail::Pilot => {
+                let (bytes, reached) = bytes.split_last_chunk().ok_or_else(|| {
+                    malformed(format!("a pilot has {PILOT_LEN} bytes, but {} came", bytes.len()))
+                })?;
+                let reached = u64::from_le_bytes(*reached);
                 let (claimed, pilot) = wire::decode(bytes, self.nodes, self.node)
                     .map_err(|error| malformed(error.to_string()))?;
                 if claimed != from {
                     return Err(malformed(format!("it claims to be {claimed}")));
                 }
-                events.push_back(CommEvent::Pilot { from, pilot });
+                events.push_back(CommEvent::Pilot { from, pilot, reached });
                 if let Some(ready) = self.incoming.announce(from, &pilot)? {
                     self.start(Way::In, ready)?;
                 }

@@ -223,6 +223,10 @@ catalogue! {
         SendNeverEnds,
         /// Node: of the receives that an arrival completes, only one is told to the engine.
         OneReceivePerArrival,
+        /// Credit: a peer that is behind keeps nobody waiting.
+        CreditUnlimited,
+        /// Credit: whoever has been told something does not ask any more, whatever it was.
+        CreditHalfTold,
         /// Copy: the last of several rows is not copied.
         CopyMissesLastRow,
         /// Window: removing a value takes its successor along.

@@ -4,8 +4,9 @@
 //!
 //! What the simulation decides: which node is polled next and how much it finds,
 //! when each job starts and ends and at which of the two it reads and writes,
-//! when pilots, parts of payloads, barriers and aborts arrive, when each program
-//! submits its next statement, and what fails. What it does not touch: anything
+//! when pilots, parts of payloads, barriers and aborts arrive, whether small payloads
+//! wait for their receivers or at them, when each program submits its next statement,
+//! and what fails. What it does not touch: anything
 //! that the contracts of [`Communicator`] and
 //! [`Backend`] promise. Messages are not lost.
 //!
@@ -36,6 +37,7 @@ mod communicator;
 mod conditions;
 mod devices;
 mod execution;
+mod ledger;
 mod log;
 mod memory;
 mod network;
@@ -53,6 +55,7 @@ use crate::program::Program;
 pub use backend::SimBackend;
 pub use breach::{Breach, Stuck};
 pub use communicator::SimCommunicator;
+pub use conditions::SlowNode;
 pub use log::{Entry, What};
 pub use scenario::Scenario;
 
@@ -69,6 +72,8 @@ pub struct Report {
     pub hash: u64,
     /// What the run ended with, if it had a fault.
     pub error: Option<RunError>,
+    /// The most payloads that have waited at one node, sent ahead and not asked for.
+    pub most_waiting: usize,
     /// The event log, if it was [asked for](Simulation::with_log); else its end.
     pub log: Vec<Entry>,
 }
@@ -115,6 +120,7 @@ pub struct Simulation<'a> {
     configuration: &'a Configuration,
     seed: u64,
     keeps_log: bool,
+    slow_node: Option<SlowNode>,
     doubles: Box<Doubles<'a>>,
 }
 
@@ -125,13 +131,20 @@ impl<'a> Simulation<'a> {
         let doubles = Box::new(|end, backend| -> (Box<dyn Communicator>, Box<dyn Backend>) {
             (Box::new(end), Box::new(backend))
         });
-        Self { program, configuration, seed, keeps_log: false, doubles }
+        Self { program, configuration, seed, keeps_log: false, slow_node: None, doubles }
     }
 
     /// Keeps the whole event log.
     #[must_use]
     pub fn with_log(self) -> Self {
         Self { keeps_log: true, ..self }
+    }
+
+    /// Slows one node down, and lets all payloads leave when they are offered. The seed
+    /// still decides the order of what happens, but neither speeds nor faults.
+    #[must_use]
+    pub fn with_slow_node(self, slow: SlowNode) -> Self {
+        Self { slow_node: Some(slow), ..self }
     }
 
     /// Lets `doubles` stand between each node and the simulation. It is called
@@ -169,6 +182,7 @@ impl<'a> Simulation<'a> {
                 events: world.log.count(),
                 hash: world.log.hash(),
                 error,
+                most_waiting: world.network.most_waiting(),
                 log,
             }),
             Err(breach) => Err(Box::new(self.failure(breach, log))),

@@ -206,10 +206,10 @@ impl Communicator for DefectiveEnd {
         self.inner.nodes()
     }
 
-    fn send_pilot(&mut self, pilot: &Pilot) {
+    fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
         self.pilots += 1;
         if self.defect != Defect::PilotLost || self.pilots > 1 {
-            self.inner.send_pilot(pilot);
+            self.inner.send_pilot(pilot, reached);
         }
     }
 
@@ -263,6 +263,10 @@ impl Communicator for DefectiveEnd {
             }
             return event;
         }
+    }
+
+    fn sends_ahead(&self) -> bool {
+        self.inner.sends_ahead()
     }
 
     fn is_quiet(&self) -> bool {

@@ -200,10 +200,14 @@ fn pilots_arrive_once<C: Communicator>(connect: &mut dyn FnMut() -> C, meet: &dy
         (0..200).map(move |message| pilot(to, message as u64, box_of(message + 1)))
     };
     if me != to {
-        pilots(me.slot()).for_each(|pilot| end.send_pilot(&pilot));
+        for (reached, pilot) in (0..).zip(pilots(me.slot())) {
+            end.send_pilot(&pilot, reached);
+        }
     } else {
         let all = (0..to.slot()).flat_map(|from| {
-            pilots(from).map(move |pilot| CommEvent::Pilot { from: node(from), pilot })
+            let event =
+                move |(reached, pilot)| CommEvent::Pilot { from: node(from), pilot, reached };
+            (0..).zip(pilots(from)).map(event)
         });
         let mut expected: Vec<_> = all.collect();
         while !expected.is_empty() {
@@ -275,7 +279,7 @@ fn move_square(
     target.extent = Box3::from_offset_range([1, 0], [side + 1, side + 1]);
     let role = if end.nodes() < 2 { 2 } else { end.node().slot() };
     if role == 0 {
-        end.send_pilot(&pilot(node(1), message, elements));
+        end.send_pilot(&pilot(node(1), message, elements), 0);
     }
     let turn = match (order, role) {
         (_, 2..) => usize::MAX,
@@ -328,7 +332,7 @@ fn odd_shapes_arrive<C: Communicator>(connect: &mut dyn FnMut() -> C, meet: &dyn
         let mut target = Square::new(11, |_| 255);
         match (end.nodes(), end.node().slot()) {
             (2.., 0) => {
-                end.send_pilot(&pilot(node(1), message as u64, elements));
+                end.send_pilot(&pilot(node(1), message as u64, elements), 0);
                 // SAFETY: the square outlives the report, awaited below.
                 unsafe { end.send(node(1), source.payload(message as u64, elements)) };
                 assert!(matches!(next_event(&mut end), CommEvent::Sent { .. }));
@@ -356,7 +360,7 @@ fn payloads_are_told_apart<C: Communicator>(connect: &mut dyn FnMut() -> C, meet
     if me != to {
         squares.extend([0, 1].map(|message| Square::new(3, |_| value(me.slot(), message))));
         for (message, square) in (0..).zip(&mut squares) {
-            end.send_pilot(&pilot(to, message, whole));
+            end.send_pilot(&pilot(to, message, whole), 0);
             // SAFETY: the squares outlive the reports, awaited below.
             unsafe { end.send(to, square.payload(message, whole)) };
         }
@@ -464,7 +468,7 @@ fn nothing_completes_after_an_abort<C: Communicator>(
     let (mut source, mut target) = (Square::new(300, |_| 1), Square::new(300, |_| 2));
     let (me, to) = (end.node(), last(&end));
     if me == node(0) && me != to {
-        end.send_pilot(&pilot(to, 0, whole));
+        end.send_pilot(&pilot(to, 0, whole), 0);
         end.enter_barrier(TaskId::from_index(1));
         // SAFETY: the square outlives the end.
         unsafe { end.send(to, source.payload(0, whole)) };

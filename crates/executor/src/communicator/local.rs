@@ -93,9 +93,10 @@ impl Communicator for LocalCommunicator {
         self.network.wakers.len()
     }
 
-    fn send_pilot(&mut self, pilot: &Pilot) {
+    fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
         if self.check_peer(pilot.to) {
-            self.network.tell(pilot.to, CommEvent::Pilot { from: self.node, pilot: *pilot });
+            let event = CommEvent::Pilot { from: self.node, pilot: *pilot, reached };
+            self.network.tell(pilot.to, event);
         }
     }
 

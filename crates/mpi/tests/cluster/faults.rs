@@ -24,7 +24,7 @@ pub(crate) fn run(world: &World, fault: &str) {
     if world.rank == last {
         signal(if fault == "kill" { "KILL" } else { "STOP" });
     }
-    end.send_pilot(&pilot(node(last), 0, whole));
+    end.send_pilot(&pilot(node(last), 0, whole), 0);
     // SAFETY: the memory outlives the end.
     unsafe { end.send(node(last), payload(&mut source, whole, whole, 0)) };
     end.enter_barrier(TaskId::from_index(1));

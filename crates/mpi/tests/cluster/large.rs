@@ -24,7 +24,7 @@ pub(crate) fn run(world: &World) {
     match world.rank {
         0 => {
             (0..memory.len()).step_by(STRIDE).for_each(|at| memory[at] = stamp(at));
-            end.send_pilot(&pilot(node(1), 0, whole));
+            end.send_pilot(&pilot(node(1), 0, whole), 0);
             // SAFETY: the memory outlives the report, awaited below.
             unsafe { end.send(node(1), payload(&mut memory, whole, whole, 0)) };
             assert!(matches!(next_but_pilots(&mut end), CommEvent::Sent { .. }));

@@ -116,7 +116,7 @@ fn exchange(world: &World, end: &mut MpiCommunicator, extent: Box3, boxes: &[Box
     let numbered = (0..).zip(boxes);
     if world.rank == 0 {
         numbered.clone().for_each(|(message, elements)| {
-            end.send_pilot(&pilot(node(1), message, *elements));
+            end.send_pilot(&pilot(node(1), message, *elements), 0);
         });
     }
     for (message, elements) in numbered {
@@ -181,7 +181,7 @@ fn random_payloads_arrive(world: &World) {
         let elements = Box3::from_range([len]);
         let fill = u8::try_from(message % 251).expect("below 251");
         if from == world.rank {
-            end.send_pilot(&pilot(node(to), message, elements));
+            end.send_pilot(&pilot(node(to), message, elements), 0);
             mine.push((message, to, true));
             memory.push(vec![fill; len]);
         } else if to == world.rank {
@@ -221,9 +221,12 @@ fn bad_pilots_are_errors(world: &World) {
     if world.size < 2 {
         return;
     }
-    let good = wire::encode(&pilot(node(1), 0, Box3::from_range([1])), node(0));
-    let elsewhere = wire::encode(&pilot(node(0), 0, Box3::from_range([1])), node(1));
-    let cases: [&[u8]; 5] = [&[], &good[1..], &[7; 97], &[7; 1000], &elsewhere];
+    let message = |to, from| {
+        let pilot = wire::encode(&pilot(node(to), 0, Box3::from_range([1])), node(from));
+        [&pilot[..], &0_u64.to_le_bytes()].concat()
+    };
+    let (good, elsewhere) = (message(1, 0), message(0, 1));
+    let cases: [&[u8]; 5] = [&[], &good[1..], &[7; 105], &[7; 1000], &elsewhere];
     for bytes in cases {
         let mut end = world.connect(&MpiOptions::default());
         match world.rank {
@@ -254,7 +257,7 @@ fn wrong_lengths_are_errors(world: &World) {
         let mut memory = vec![0; 100_000];
         match world.rank {
             0 => {
-                end.send_pilot(&pilot(node(1), 3, whole(announced)));
+                end.send_pilot(&pilot(node(1), 3, whole(announced)), 0);
                 // SAFETY: the memory outlives the end.
                 unsafe { end.send(node(1), payload(&mut memory, whole(sent), whole(sent), 3)) };
             }

@@ -50,7 +50,11 @@ impl<'a> Cluster<'a> {
     pub(super) fn new(simulation: &'a Simulation<'a>) -> Self {
         let configuration = simulation.configuration;
         let mut random = Random::new(simulation.seed);
-        let conditions = Conditions::draw(&mut random, configuration, simulation.program.ops.len());
+        let ops = simulation.program.ops.len();
+        let mut conditions = Conditions::draw(&mut random, configuration, ops);
+        if let Some(slow) = simulation.slow_node {
+            conditions.slow_down(slow);
+        }
         let lanes = LaneLayout::new(configuration.devices).count();
         let log = Log::new(simulation.keeps_log);
         let world = World::new(random, conditions, configuration.nodes, lanes, log);
@@ -92,11 +96,12 @@ impl<'a> Cluster<'a> {
 
     fn poll(&mut self, index: usize) -> Result<(), Breach> {
         let now = self.world.lock().now;
-        let Node { machine, user, .. } = &mut self.nodes[index];
+        let Node { machine, user, progress, .. } = &mut self.nodes[index];
         let activity = contain::caught(|| machine.poll(now))
             .map_err(|message| Breach::Panicked { node: node_id(index), message })?;
         let mut world = self.world.lock();
         world.note(index, What::Polled { busy: activity == Activity::Busy });
+        world.ledger.reached(index, progress.horizons());
         if activity == Activity::Busy {
             world.wake(index);
         }
@@ -200,7 +205,8 @@ impl<'a> Node<'a> {
         let instructions =
             InstructionGraph::new(devices).with_device_memory(configuration.device_memory);
         let scheduler = Scheduler::new(commands, instructions);
-        let executor = Executor::new(end, backend, progress.clone());
+        let lead = world.lock().conditions.lead;
+        let executor = Executor::new(end, backend, progress.clone()).with_lead(lead);
         let machine = NodeMachine::of(scheduler, executor)
             .with_lookahead(configuration.lookahead)
             .with_watchdog(WATCHDOG)

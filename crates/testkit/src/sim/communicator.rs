@@ -31,8 +31,8 @@ impl Communicator for SimCommunicator {
         self.nodes
     }
 
-    fn send_pilot(&mut self, pilot: &Pilot) {
-        self.world.lock().send_pilot(self.node, pilot);
+    fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
+        self.world.lock().send_pilot(self.node, pilot, reached);
     }
 
     fn send_note(&mut self, to: NodeId, note: &[u8]) {
@@ -57,6 +57,10 @@ impl Communicator for SimCommunicator {
 
     fn poll(&mut self) -> Option<CommEvent> {
         self.world.lock().hear(self.node)
+    }
+
+    fn sends_ahead(&self) -> bool {
+        self.world.lock().conditions.eager > 0
     }
 
     fn is_quiet(&self) -> bool {
@@ -95,8 +99,8 @@ mod tests {
             self.0.nodes()
         }
 
-        fn send_pilot(&mut self, pilot: &Pilot) {
-            self.0.send_pilot(pilot);
+        fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
+            self.0.send_pilot(pilot, reached);
         }
 
         fn send_note(&mut self, to: NodeId, note: &[u8]) {
@@ -128,6 +132,10 @@ mod tests {
             }
             drop(world);
             self.0.poll()
+        }
+
+        fn sends_ahead(&self) -> bool {
+            self.0.sends_ahead()
         }
 
         fn is_quiet(&self) -> bool {

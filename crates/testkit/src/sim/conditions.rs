@@ -31,8 +31,24 @@ pub(super) struct Conditions {
     pub(super) joins: bool,
     /// Horizons that may be outstanding before a program waits.
     pub(super) run_ahead: u64,
+    /// Payloads of up to so many bytes leave when they are offered, and wait at their
+    /// receiver; 0: all wait for both sides.
+    pub(super) eager: u64,
+    /// Horizons that a node may be ahead of those that it sends to, if payloads do.
+    pub(super) lead: u64,
     /// What goes wrong, if it comes to it.
     pub(super) faults: Vec<Fault>,
+}
+
+/// One node of a cluster whose kernels take a thousand times as long as those of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowNode {
+    /// Which.
+    pub node: usize,
+    /// Horizons that others may be ahead of it when they send to it.
+    pub lead: u64,
+    /// Horizons that may be outstanding before a program waits.
+    pub run_ahead: u64,
 }
 
 /// Something that a run must survive: by ending with an error, on all nodes.
@@ -69,8 +85,25 @@ impl Conditions {
             stutter: random.between(2, 8),
             joins: random.once_in(2),
             run_ahead: random.between(1, 8) as u64,
+            eager: if random.once_in(2) { 8 << random.below(10) } else { 0 },
+            lead: random.between(0, 5) as u64,
             faults: Fault::draw(random, nodes, ops),
         }
+    }
+
+    /// Makes one node as slow as any can be and the others as fast, and lets all payloads
+    /// leave when they are offered; nothing goes wrong.
+    pub(super) fn slow_down(&mut self, slow: SlowNode) {
+        let (slowest, fastest) = (Span::up_to(SLOWEST), Span::up_to(4));
+        for (node, lanes) in self.lanes.iter_mut().enumerate() {
+            lanes.fill(if node == slow.node { slowest } else { fastest });
+        }
+        for span in self.poll.iter_mut().chain(&mut self.user) {
+            *span = fastest;
+        }
+        (self.start, self.pilot, self.payload, self.notice) = (fastest, fastest, fastest, fastest);
+        (self.eager, self.lead, self.run_ahead) = (u64::MAX, slow.lead, slow.run_ahead);
+        self.faults.clear();
     }
 
     /// After a failure everything has come to rest by then: what runs has ended,

@@ -1,5 +1,6 @@
 //! The simulated network: pilots that overtake each other, payloads that travel
-//! in parts, barriers and aborts that nodes learn of at different times. Keeps
+//! in parts or wait where they have been sent ahead, barriers and aborts that nodes
+//! learn of at different times. Keeps
 //! the contract of [`Communicator`](celerity_executor::Communicator) and gives
 //! nothing beyond it.
 #![allow(unsafe_code)]
@@ -7,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CommEvent, CommunicationError, RunError, Time, WirePayload};
+use celerity_executor::{CommEvent, CommunicationError, ElementArray, RunError, Time, WirePayload};
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::{Box3, split_along};
 use celerity_tdag::TaskId;
@@ -30,6 +31,10 @@ pub(super) struct Network {
     /// Payloads that are moving, by number.
     journeys: BTreeMap<u64, Journey>,
     departed: u64,
+    /// By node: payloads that wait there, sent ahead and not asked for; and the most that
+    /// ever did at any of them.
+    waiting: Vec<usize>,
+    most_waiting: usize,
     in_barrier: Vec<(NodeId, TaskId)>,
     /// When the run was aborted first.
     aborted: Option<Time>,
@@ -55,6 +60,8 @@ struct Posted {
     side: Side,
     to: NodeId,
     payload: WirePayload,
+    /// Whether the sender has been told: the payload is in memory of the network.
+    is_ahead: bool,
 }
 
 /// A payload that both sides have posted.
@@ -62,6 +69,8 @@ struct Journey {
     from: NodeId,
     to: NodeId,
     source: WirePayload,
+    /// As in [`Posted`].
+    is_ahead: bool,
     target: WirePayload,
     parts: Vec<Box3>,
     unread: usize,
@@ -77,6 +86,8 @@ impl Network {
             half_open: BTreeMap::new(),
             journeys: BTreeMap::new(),
             departed: 0,
+            waiting: vec![0; nodes],
+            most_waiting: 0,
             in_barrier: Vec::new(),
             aborted: None,
         }
@@ -85,6 +96,11 @@ impl Network {
     /// When the run was aborted first, if it was.
     pub(super) fn aborted(&self) -> Option<Time> {
         self.aborted
+    }
+
+    /// The most payloads that have ever waited at one node, sent ahead and not asked for.
+    pub(super) fn most_waiting(&self) -> usize {
+        self.most_waiting
     }
 
     /// A payload that only one side has posted, if there is one.
@@ -109,12 +125,13 @@ impl Network {
 }
 
 impl World {
-    pub(super) fn send_pilot(&mut self, from: usize, pilot: &Pilot) {
+    pub(super) fn send_pilot(&mut self, from: usize, pilot: &Pilot, reached: u64) {
         let Pilot { to, message, transfer, .. } = *pilot;
         self.note(from, What::Announces { to, message, transfer });
         if self.check_peer(from, to) {
+            self.check_credit(from, pilot);
             let delay = self.random.delay(self.conditions.pilot);
-            let notice = CommEvent::Pilot { from: node_id(from), pilot: *pilot };
+            let notice = CommEvent::Pilot { from: node_id(from), pilot: *pilot, reached };
             self.after(delay, Event::Network(Delivery::Notice(to, notice)));
         }
     }
@@ -141,14 +158,47 @@ impl World {
         }
         match self.network.half_open.remove(&(from, message)) {
             None => {
-                let posted = Posted { side, to, payload };
+                let sent = (side == Side::Sender).then(|| self.send_ahead(from, to, &payload));
+                let (is_ahead, payload) =
+                    sent.flatten().map_or((false, payload), |sent| (true, sent));
+                let posted = Posted { side, to, payload, is_ahead };
                 let _ = self.network.half_open.insert((from, message), posted);
             }
-            Some(other) => match meet(side, from, to, payload, other) {
-                Ok((source, target)) => self.depart(from, to, source, target),
-                Err(error) => self.fail(poster, *error),
-            },
+            Some(other) => {
+                let is_ahead = other.is_ahead;
+                self.network.waiting[to.slot()] -= usize::from(is_ahead);
+                match meet(side, from, to, payload, other) {
+                    Ok((source, target)) => self.depart((from, source, is_ahead), (to, target)),
+                    Err(error) => self.fail(poster, *error),
+                }
+            }
         }
+    }
+
+    /// Takes a payload that is small enough over from its sender; returns it as it then is.
+    fn send_ahead(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        payload: &WirePayload,
+    ) -> Option<WirePayload> {
+        let WirePayload { message, memory, elements, elem_size } = *payload;
+        let bytes = elements.volume() * elem_size;
+        if bytes > self.conditions.eager {
+            return None;
+        }
+        self.check_memory(from, payload);
+        // SAFETY: the sender has promised live memory without writers until it is told.
+        let staged = unsafe { Staged::read(memory, elements, elem_size) };
+        let base = self.memory.allocate(bytes, 8);
+        let memory = ElementArray { base, extent: elements };
+        // SAFETY: the block has room for the elements, and is nobody else's.
+        unsafe { staged.write(memory) };
+        self.tell(from, CommEvent::Sent { message });
+        let waiting = &mut self.network.waiting[to.slot()];
+        *waiting += 1;
+        self.network.most_waiting = self.network.most_waiting.max(*waiting);
+        Some(WirePayload { memory, ..*payload })
     }
 
     pub(super) fn enter_barrier(&mut self, node: usize, epoch: TaskId) {
@@ -207,7 +257,11 @@ impl World {
 
     /// Both sides have posted a payload: what is in the receiver's memory is not
     /// defined until all has arrived.
-    fn depart(&mut self, from: NodeId, to: NodeId, source: WirePayload, target: WirePayload) {
+    fn depart(
+        &mut self,
+        (from, source, is_ahead): (NodeId, WirePayload, bool),
+        (to, target): (NodeId, WirePayload),
+    ) {
         self.check_memory(to, &target);
         let poison = Staged::poison(target.elements, target.elem_size);
         // SAFETY: the receiver has promised live memory without races until it
@@ -216,7 +270,8 @@ impl World {
         let parts = cut(&source.elements, self.random.between(1, self.conditions.parts));
         let (number, count) = (self.network.departed, parts.len());
         self.network.departed += 1;
-        let journey = Journey { from, to, source, target, parts, unread: count, unwritten: count };
+        let (unread, unwritten) = (count, count);
+        let journey = Journey { from, to, source, is_ahead, target, parts, unread, unwritten };
         self.network.journeys.insert(number, journey);
         for part in 0..count {
             let delay = self.random.delay(self.conditions.payload);
@@ -231,6 +286,7 @@ impl World {
         let journey = self.network.journeys.get_mut(&number).expect("parts move during a journey");
         journey.unread -= 1;
         let (from, source, all_read) = (journey.from, journey.source, journey.unread == 0);
+        let is_ahead = journey.is_ahead;
         let elements = journey.parts[part];
         self.note(from.slot(), What::PartRead { message: source.message, part });
         self.check_memory(from, &source);
@@ -239,8 +295,10 @@ impl World {
         let staged = unsafe { Staged::read(source.memory, elements, source.elem_size) };
         let delay = self.random.delay(self.conditions.payload);
         self.after(delay, Event::Network(Delivery::Write(number, part, staged)));
-        if all_read {
-            self.tell(from, CommEvent::Sent { message: source.message });
+        match all_read {
+            true if is_ahead => drop(self.memory.give_back(source.memory.base)),
+            true => self.tell(from, CommEvent::Sent { message: source.message }),
+            false => {}
         }
     }
 
@@ -262,17 +320,28 @@ impl World {
     /// the network is quiet.
     fn journey_ended(&mut self, number: u64) {
         let journey = self.network.journeys.remove(&number).expect("a journey ends once");
-        let Journey { from, to, target, parts, .. } = journey;
+        let Journey { from, to, target, parts, is_ahead, .. } = journey;
         let message = target.message;
         if self.network.aborted.is_some() {
             self.wake(from.slot());
             self.wake(to.slot());
             return;
         }
-        if parts.is_empty() {
+        if parts.is_empty() && !is_ahead {
             self.tell(from, CommEvent::Sent { message });
         }
         self.tell(to, CommEvent::Received { from, message });
+    }
+
+    /// A receiver may be behind by what its sender's lead and run-ahead allow.
+    fn check_credit(&mut self, from: usize, pilot: &Pilot) {
+        let (Pilot { to, transfer, .. }, consumer) = (*pilot, pilot.transfer.consumer);
+        let allowed = self.conditions.lead.saturating_add(self.conditions.run_ahead);
+        let ahead = self.ledger.announce((from, to.slot()), consumer, allowed);
+        if let Some(ahead) = ahead.filter(|_| self.conditions.eager > 0) {
+            let what = format!("announces {transfer} to {to}, which is {ahead} horizons behind");
+            self.object(from, what);
+        }
     }
 
     fn check_memory(&mut self, node: NodeId, payload: &WirePayload) {
@@ -357,7 +426,7 @@ fn cut(elements: &Box3, parts: usize) -> Vec<Box3> {
 
 fn what_arrived(notice: &CommEvent) -> What {
     match *notice {
-        CommEvent::Pilot { from, pilot } => What::Announced { from, message: pilot.message },
+        CommEvent::Pilot { from, pilot, .. } => What::Announced { from, message: pilot.message },
         CommEvent::Note { from, .. } => What::Noted { from },
         CommEvent::Sent { message } => What::Sent { message },
         CommEvent::Received { from, message } => What::Received { from, message },

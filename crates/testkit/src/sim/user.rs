@@ -126,13 +126,21 @@ impl<'a> User<'a> {
         } else if self.stop_at == Some(op) {
             self.world.lock().faults_met += 1;
             self.give_up(GIVES_UP.to_owned(), machine);
-        } else if self.progress.passed_horizons() + self.run_ahead <= self.horizons {
+        } else if self.submits(op)
+            && self.progress.passed_horizons() + self.run_ahead <= self.horizons
+        {
             self.wait = Wait::Horizons(self.horizons - self.run_ahead / 2);
         } else {
             self.wait = Wait::Nothing;
+            self.world.lock().ledger.goes_on(self.node, self.progress.held_horizons());
             self.statement(op, machine)?;
         }
         Ok(())
+    }
+
+    /// Whether a statement submits a task, for which there must be room. Epochs need none.
+    fn submits(&self, op: usize) -> bool {
+        matches!(self.program.ops.get(op), Some(Op::Task(_)))
     }
 
     /// Whether the program has ended.
@@ -242,7 +250,10 @@ impl<'a> User<'a> {
     /// Submits the batch; the payload belongs to its first task.
     fn send_tasks(&mut self, mut payload: Option<Payload>, machine: &mut NodeMachine) {
         for task in self.batch.drain(..) {
-            self.horizons += u64::from(task.work == Work::Horizon);
+            if task.work == Work::Horizon {
+                self.horizons += 1;
+                self.world.lock().ledger.submitted(task.id);
+            }
             machine.submit(Submission::Task { task, payload: payload.take() });
         }
     }

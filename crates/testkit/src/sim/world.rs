@@ -11,6 +11,7 @@ use super::agenda::Agenda;
 use super::breach::Breach;
 use super::conditions::Conditions;
 use super::devices::Devices;
+use super::ledger::Ledger;
 use super::log::{Entry, Log, What};
 use super::memory::Memory;
 use super::network::{Delivery, Network};
@@ -39,6 +40,7 @@ pub(super) struct World {
     pub(super) log: Log,
     pub(super) memory: Memory,
     pub(super) network: Network,
+    pub(super) ledger: Ledger,
     /// By node.
     pub(super) devices: Vec<Devices>,
     /// Faults that have happened.
@@ -78,6 +80,7 @@ impl World {
             log,
             memory: Memory::default(),
             network: Network::new(nodes),
+            ledger: Ledger::new(nodes),
             devices: (0..nodes).map(|_| Devices::new(lanes)).collect(),
             faults_met: 0,
             breach: None,
