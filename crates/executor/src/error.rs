@@ -136,6 +136,14 @@ pub enum RunError {
         /// What is wrong and what to change.
         what: String,
     },
+    /// One of the cluster's processes cannot take part in the run, so that nobody can.
+    #[error("{node} could not start: {what}")]
+    NotStarted {
+        /// The process's first node.
+        node: NodeId,
+        /// What is wrong there, and what to change.
+        what: String,
+    },
     /// The frontend was used after its run had ended.
     #[error("the run has ended on {node}; submit work only inside of the run's closure")]
     Ended {
@@ -148,6 +156,20 @@ pub enum RunError {
         /// What is known.
         message: String,
     },
+}
+
+impl RunError {
+    /// The error of a whole cluster of which one process, with the first node `node`, cannot
+    /// start for this reason.
+    #[must_use]
+    pub fn of_start_on(self, node: NodeId) -> Self {
+        let what = match self {
+            Self::NotStarted { .. } => return self,
+            Self::Start { what } => what,
+            other => other.to_string(),
+        };
+        Self::NotStarted { node, what }
+    }
 }
 
 /// Tasks of one name may differ in what cannot be told from it.
@@ -203,5 +225,14 @@ mod tests {
             message: "boom".to_owned(),
         };
         assert_eq!(error.to_string(), "task T3 \"step\" at main.rs:4 panicked on N1, D2: boom");
+    }
+
+    #[test]
+    fn who_could_not_start_is_named_once() {
+        let what = "no threads".to_owned();
+        let node = NodeId::from_index(1);
+        let error = RunError::Start { what }.of_start_on(node);
+        assert_eq!(error.to_string(), "N1 could not start: no threads");
+        assert_eq!(error.clone().of_start_on(NodeId::from_index(2)), error);
     }
 }

@@ -651,6 +651,19 @@ impl Executor {
     }
 }
 
+impl Drop for Executor {
+    /// Whoever drops a node in the middle of its run, such as a thread that panics, ends the
+    /// run: other processes would wait.
+    fn drop(&mut self) {
+        if self.phase == Phase::Running {
+            let message = format!("{} was dropped in the middle of its run", self.id());
+            let dropped = || RunError::Internal { message };
+            let error = self.progress.error().unwrap_or_else(dropped);
+            self.communicator.abort(&error);
+        }
+    }
+}
+
 /// How many horizons a node may be ahead of those that it sends to: as many as may be
 /// outstanding in a program, by default.
 const LEAD: u64 = 16;

@@ -54,14 +54,18 @@ impl CpuPool {
         self.threads.current_num_threads()
     }
 
-    /// Makes the calling thread, until it ends, the only one of another pool: what `rayon`
-    /// is asked for in jobs that it runs is done by itself.
+    /// Another pool, of one thread: what `rayon` is asked for in jobs that this thread runs
+    /// is done by itself.
+    ///
+    /// The thread is the pool's own. To make one of an existing thread, `rayon` keeps 8 kB
+    /// for ever, and a process may make thousands of runs.
     ///
     /// # Errors
-    /// [`RunError::Start`] if the system refuses, or if the thread is in a pool.
-    pub(crate) fn of_this_thread() -> Result<ThreadPool, RunError> {
-        let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
-        builder.build().map_err(|error| no_threads(&error.to_string()))
+    /// [`RunError::Start`] if the system gives no thread.
+    pub(crate) fn of_one_thread(name: &'static str) -> Result<ThreadPool, RunError> {
+        let builder = ThreadPoolBuilder::new().num_threads(1).stack_size(STACK);
+        let pool = builder.thread_name(move |_| name.to_owned()).build();
+        pool.map_err(|error| no_threads(&error.to_string()))
     }
 
     /// Lets all threads stay on the cores for jobs until the result is dropped, or

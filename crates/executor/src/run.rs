@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
 
-use crate::backend::Waker;
+use crate::backend::{Backend, Waker};
 use crate::check::ScheduleCheck;
 use crate::config::ClusterConfig;
 use crate::error::RunError;
@@ -180,7 +180,8 @@ impl<'r> Run<'r> {
     /// [invalid](ClusterConfig::validate), if this process is to have more than 1024 nodes,
     /// if the system gives no threads, or if a
     /// kernel or host task calls this, as it would wait on threads that it
-    /// occupies; or what network or devices object to.
+    /// occupies; or what network or devices object to. If that happens in one of several
+    /// processes, all get [`RunError::NotStarted`].
     ///
     /// Later, what the node of this process returned that failed first, as it returned
     /// it: so a mistake that all nodes make is the same error, whoever is the fastest.
@@ -197,15 +198,13 @@ impl<'r> Run<'r> {
         R: Send,
         E: From<RunError> + Display + Send,
     {
+        // The other processes wait for the run that this thread is a job of.
         refuse_runs()?;
-        self.config.validate()?;
-        self.config.check_nodes_here(self.network.local().len())?;
         let ClusterConfig { nodes, devices, .. } = self.config;
         let _span = tracing::info_span!("run", nodes, devices).entered();
         let since = Instant::now();
-        let pool = CpuPool::of_process()?;
-        let _pinned = self.pin(&pool)?;
-        let profile = self.profile(since)?;
+        let prepared = self.prepare(since).map_err(|error| self.network.refuse(error))?;
+        let Prepared { pool, profile, _pinned } = prepared;
         let computes = self.computes(&pool);
         let means = Means { pool: &pool, computes, since, profile: profile.as_ref() };
         let outcome = thread::scope(|scope| {
@@ -224,6 +223,16 @@ impl<'r> Run<'r> {
             self.end_trace(profile);
         }
         outcome
+    }
+
+    /// All that can fail before the nodes are connected, but for the devices.
+    fn prepare(&self, since: Instant) -> Result<Prepared, RunError> {
+        self.config.validate()?;
+        self.config.check_nodes_here(self.network.local().len())?;
+        let pool = CpuPool::of_process()?;
+        let _pinned = self.pin(&pool)?;
+        let profile = self.profile(since)?;
+        Ok(Prepared { pool, profile, _pinned })
     }
 
     fn pin(&self, pool: &CpuPool) -> Result<Option<PinnedJobs>, RunError> {
@@ -369,14 +378,18 @@ impl<'r> Run<'r> {
         Ok(Started { frontends: vec![Arc::new(frontend)], threads: vec![first, second], sights })
     }
 
-    /// The two halves of each node of this process.
+    /// The two halves of each node of this process. The network comes last: what fails
+    /// before is told to other processes by a refusal.
     fn open(&self, means: Means<'_>, waker: impl Fn() -> Waker) -> Result<Vec<Node>, RunError> {
         let local = self.network.local();
+        let devices =
+            |index| self.devices.open(NodeId::from_index(index as u64), means.pool, waker());
+        let backends = local.clone().map(devices).collect::<Result<Vec<_>, _>>();
+        let backends = backends.map_err(|error| self.network.refuse(error))?;
         let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
         let memory = self.devices.memory();
         let mut checks = ScheduleCheck::of_all(&self.config, memory, local.clone()).into_iter();
-        let pairs = local.zip(ends);
-        let node = |(index, end): (usize, _)| {
+        let node = |((index, end), backend): ((usize, _), Box<dyn Backend>)| {
             let id = NodeId::from_index(index as u64);
             let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);
             let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
@@ -386,7 +399,6 @@ impl<'r> Run<'r> {
             observers.for_each(|observer| scheduler.observe(observer));
             let kernel_check = self.devices.kernel_check();
             let progress = Arc::<Progress>::default();
-            let backend = self.devices.open(id, means.pool, waker())?;
             let lanes = backend.layout();
             let calls: [Arc<Calls>; 2] = Default::default();
             scheduler.tell_calls(&calls[0]);
@@ -407,9 +419,9 @@ impl<'r> Run<'r> {
                 scheduler.record(profile.scheduler(id));
                 Arc::new(profile.program(id))
             });
-            Ok(Node { id, scheduler, executor, progress, profile, kernel_check, calls })
+            Node { id, scheduler, executor, progress, profile, kernel_check, calls }
         };
-        pairs.map(node).collect()
+        Ok(local.zip(ends).zip(backends).map(node).collect())
     }
 }
 
@@ -418,6 +430,13 @@ impl fmt::Display for Run<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} nodes x {} devices", self.config.nodes, self.config.devices)
     }
+}
+
+/// What a run has before it has nodes.
+struct Prepared {
+    pool: Arc<CpuPool>,
+    profile: Option<Profile>,
+    _pinned: Option<PinnedJobs>,
 }
 
 /// What the nodes of a process share.

@@ -26,15 +26,24 @@ pub trait Network: Sync {
         1
     }
 
-    /// Their ends, in order. Each wakes its node by the waker at its position.
+    /// Their ends, in order. Each wakes its node by the waker at its position. From then on
+    /// the nodes of all processes are in the run, and whoever cannot go on has to
+    /// [abort](Communicator::abort) it.
     ///
     /// # Errors
-    /// If the network cannot be reached.
+    /// If the network cannot be reached, or if another process [refuses](Self::refuse).
     fn connect(
         &self,
         wakers: Vec<Waker>,
         pool: &Arc<CpuPool>,
     ) -> Result<Vec<Box<dyn Communicator>>, RunError>;
+
+    /// Says, instead of [connecting](Self::connect), that this process cannot take part in
+    /// the run, for this reason: so that those of other processes fail and do not wait for
+    /// it. Returns the error with which all of them fail.
+    fn refuse(&self, error: RunError) -> RunError {
+        error
+    }
 }
 
 /// Looks at a kernel and the number of its accesses, and says what keeps it from

@@ -2,7 +2,7 @@
 //! that has a process of its own has two, so that scheduling holds up neither
 //! its devices nor its network, unless they would share a core.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::reactor::{Attention, Feeder, Machine, Reactor};
 use crate::scheduler::{Batch, Order, Scheduler};
 use crate::submission::Submission;
+use crate::sync::lock;
 use crate::threads::{STACK, no_threads};
 use crate::time::Time;
 
@@ -35,13 +36,13 @@ pub(super) struct Setting<'scope, 'env> {
     pub(super) since: Instant,
 }
 
-/// Starts a thread, the `nth` of the engine, that polls `machines`. If it panics,
-/// all nodes fail.
+/// Starts a thread, the `nth` of the engine, that polls `machines`. If it panics, or if there
+/// is none, all nodes fail.
 pub(super) fn start<'scope, M>(
     setting: &Setting<'scope, '_>,
-    (nth, name): (usize, &str),
+    (nth, name): (usize, &'static str),
     reactor: Reactor<M::Input>,
-    mut machines: Vec<M>,
+    machines: Vec<M>,
     progress: Vec<Arc<Progress>>,
 ) -> Result<ScopedJoinHandle<'scope, ()>, RunError>
 where
@@ -50,23 +51,28 @@ where
 {
     let (cores, since) = (setting.cores.clone(), setting.since);
     let computes = setting.computes && nth == 0;
+    // They stay here until there is a thread, so that they can be told if there is none.
+    let machines = Arc::new(Mutex::new(Some(machines)));
+    let (kept, told) = (machines.clone(), progress.clone());
     let react = move || {
+        let mut machines = lock(&machines).take().expect("handed over to one thread");
         let count = machines.len();
         let outcome = caught(|| -> Result<(), RunError> {
-            cores.pin_engine(nth)?;
-            let _pool = computes.then(CpuPool::of_this_thread).transpose()?;
-            reactor.run(&mut machines, since);
-            Ok(())
+            let mut run = || {
+                cores.pin_engine(nth)?;
+                reactor.run(&mut machines, since);
+                Ok(())
+            };
+            if computes { CpuPool::of_one_thread(name)?.install(run) } else { run() }
         });
         reactor.pulse().rest();
         let outcome = outcome.unwrap_or_else(|message| Err(RunError::Internal { message }));
         let failed = outcome.is_err();
         if let Err(error) = outcome {
-            for progress in &progress {
-                progress.fail(error.clone());
-            }
+            fail(&progress, &error);
         }
-        // Only now, as whoever waits for a payload looks for the error.
+        // Only now, as whoever waits for a payload looks for the error, and so do the
+        // machines themselves, which tell other processes.
         drop(end(machines));
         if failed {
             reactor.discard_until_closed::<M>(count);
@@ -74,7 +80,16 @@ where
     };
     // Short kernels run here, too.
     let thread = thread::Builder::new().name(name.to_owned()).stack_size(STACK);
-    thread.spawn_scoped(setting.scope, react).map_err(|error| no_threads(&error.to_string()))
+    thread.spawn_scoped(setting.scope, react).map_err(|error| {
+        let error = no_threads(&error.to_string());
+        fail(&told, &error);
+        drop(kept);
+        error
+    })
+}
+
+fn fail(progress: &[Arc<Progress>], error: &RunError) {
+    progress.iter().for_each(|progress| progress.fail(error.clone()));
 }
 
 /// The first half of a node on a thread of its own.
@@ -144,8 +159,9 @@ impl Drop for SchedulerStage {
     /// waiting.
     fn drop(&mut self) {
         if !self.closed {
-            let message = "the scheduler has stopped".to_owned();
-            self.executor.feed(Order::Fail(Box::new(RunError::Internal { message })));
+            let stopped = || RunError::Internal { message: "the scheduler has stopped".to_owned() };
+            let error = self.progress.error().unwrap_or_else(stopped);
+            self.executor.feed(Order::Fail(Box::new(error)));
             self.executor.feed(Order::Closed);
         }
     }
