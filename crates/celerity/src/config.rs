@@ -9,9 +9,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_executor::{
-    CheckLevel, ClusterConfig, DeviceMemory, KernelTimes, Lookahead, WarningSink,
-};
+use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, KernelTimes, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
@@ -40,6 +38,7 @@ pub struct Config {
     share_gpus: bool,
     pub(crate) pinning: Pinning,
     pub(crate) peer_timeout: Duration,
+    pub(crate) start_timeout: Duration,
     interruptible: bool,
     pub(crate) log_level: LogLevel,
     print_graphs: bool,
@@ -56,6 +55,7 @@ impl Default for Config {
             share_gpus: false,
             pinning: Pinning::default(),
             peer_timeout: Duration::from_secs(10),
+            start_timeout: Duration::from_secs(60),
             interruptible: false,
             log_level: LogLevel::default(),
             print_graphs: false,
@@ -121,6 +121,15 @@ impl Config {
         self
     }
 
+    /// Sets how long a process waits for the others when they first meet, in its first run,
+    /// where nodes are processes: 60 s. Nobody can tell a process that is late from one that
+    /// has died before. Later runs wait for processes as long as they live.
+    #[must_use]
+    pub fn start_timeout(mut self, timeout: Duration) -> Self {
+        self.start_timeout = timeout;
+        self
+    }
+
     /// Sets whether SIGINT (Ctrl-C) and SIGTERM end the run on all nodes with
     /// [`RunError::Interrupted`](crate::RunError::Interrupted), once what is running
     /// has ended; a second one ends the process. [`from_env`](Self::from_env) sets
@@ -129,6 +138,11 @@ impl Config {
     pub fn interruptible(mut self, interruptible: bool) -> Self {
         self.interruptible = interruptible;
         self
+    }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn cluster(&self) -> &ClusterConfig {
+        &self.cluster
     }
 
     pub(crate) fn nodes_in_process(&self) -> usize {
@@ -169,7 +183,9 @@ impl Config {
 
     /// Sets how many horizons may be outstanding before submission waits, beside
     /// those that the [lookahead](Self::lookahead) holds back: 64 at most, 1024 if
-    /// it is infinite. 1 to 1,048,576.
+    /// it is infinite. 1 to 1,048,576. Where nodes are processes, a horizon is outstanding also
+    /// while another node that this one sends to is more than so many behind it: so data that
+    /// a slow node has not asked for cannot pile up.
     #[must_use]
     pub fn run_ahead(mut self, horizons: usize) -> Self {
         self.cluster.run_ahead = horizons;
@@ -242,7 +258,8 @@ impl Config {
     ///
     /// # Errors
     /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0 or too
-    /// large. Otherwise what the program returned on the node of
+    /// large. Where nodes are processes, [`RunError::NotStarted`] if that is so in one of
+    /// them. Otherwise what the program returned on the node of
     /// this process that failed first, or the run's first error, with its task, node
     /// and buffer. The work of all nodes ends with the first error.
     ///
@@ -250,12 +267,11 @@ impl Config {
     /// If the program panics, once everything has stopped.
     ///
     /// [`RunError::Start`]: crate::RunError::Start
+    /// [`RunError::NotStarted`]: crate::RunError::NotStarted
     pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
         let body = |frontend: &_| program(&Queue::new(frontend, self.log_level));
         let level = self.log_level;
-        let warnings =
-            WarningSink::new(move |warning| level.print(LogLevel::Warn, || warning.to_string()));
-        let cluster = ClusterConfig { warnings, ..self.cluster.clone() };
+        let cluster = ClusterConfig { warnings: level.warnings(), ..self.cluster.clone() };
         let mut run = place(self, &cluster)?.interruptible(self.interruptible);
         self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
         let kernels = self.profile_kernels.then(|| LoggedKernels::new(run.nodes_here(), level));

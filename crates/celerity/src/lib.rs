@@ -56,5 +56,5 @@ pub use range::IntoRange;
 /// # Errors
 /// A [`ConfigError`], or as [`Config::run`].
 pub fn run<R: Send>(program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
-    Config::from_env()?.run(program)
+    Config::read_env().map_err(place::misconfigured)?.run(program)
 }

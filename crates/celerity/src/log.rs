@@ -3,6 +3,8 @@
 
 use std::io::{self, Write as _};
 
+use celerity_executor::WarningSink;
+
 /// How much to print to standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
@@ -29,6 +31,11 @@ impl LogLevel {
         if level <= self {
             print(&format!("celerity: {}\n", message()));
         }
+    }
+
+    /// Prints warnings, if they are not above this level.
+    pub(crate) fn warnings(self) -> WarningSink {
+        WarningSink::new(move |warning| self.print(Self::Warn, || warning.to_string()))
     }
 }
 

@@ -3,8 +3,8 @@
 
 use celerity_executor::{ClusterConfig, Run, RunError, available_cores, online_cores};
 
-use crate::config::Config;
-use crate::error::Result;
+use crate::config::{Config, ConfigError};
+use crate::error::{Error, Result};
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
 
@@ -35,11 +35,37 @@ struct Host {
     all: usize,
 }
 
-/// The run that `config` describes, on the network and devices that there are.
+/// The run that `config` describes, on the network and devices that there are. If it cannot
+/// be, the processes of other nodes are told.
 pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
-    let (run, host) = connect(config, Run::new(cluster))?;
-    let run = run.pinned(cores(config, &host)?);
-    devices(config, run, &host)
+    let site = Site::find(config)?;
+    let placed = site.place(config, cluster);
+    placed.map_err(|error| site.refuse(error))
+}
+
+/// The error of a run whose configuration is wrong in this process. The processes of other
+/// nodes, if a launcher has started some, end the run with it, too.
+pub(crate) fn misconfigured(error: ConfigError) -> Error {
+    match Site::find(&Config::default()) {
+        Ok(site) => site.refuse(error.into()),
+        // The other processes end as this one does: they do not meet.
+        Err(_) => error.into(),
+    }
+}
+
+/// The processes that a launcher has started together, or this one alone.
+#[derive(Debug)]
+struct Site {
+    #[cfg(feature = "mpi")]
+    network: Option<(celerity_mpi::MpiNetwork, &'static str)>,
+}
+
+impl Site {
+    fn place<'r>(&self, config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
+        let (run, host) = self.connect(config, Run::new(cluster))?;
+        let run = run.pinned(cores(config, &host)?);
+        devices(config, run, &host)
+    }
 }
 
 /// The cores that threads of this process stay on; none if they go anywhere.
@@ -59,41 +85,83 @@ fn cores(config: &Config, host: &Host) -> Result<Vec<usize>> {
     Ok(cores)
 }
 
-#[cfg(any(feature = "mpi", not(feature = "cuda")))]
+#[cfg(not(feature = "cuda"))]
 fn start_error(what: impl ToString) -> RunError {
     RunError::Start { what: what.to_string() }
 }
 
 #[cfg(feature = "mpi")]
-fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
-    use celerity_executor::Network as _;
-    use celerity_mpi::{MpiNetwork, MpiOptions};
+impl Site {
+    /// Meets the other processes, if a launcher has started any.
+    fn find(config: &Config) -> Result<Self> {
+        use celerity_mpi::{MpiNetwork, MpiOptions};
 
-    let Some(variable) = launcher_variable() else {
-        return Ok((run, in_process(config)));
-    };
-    if config.nodes_in_process() > 1 {
-        return Err(crate::ConfigError::NodesUnderLauncher { variable }.into());
+        let Some(variable) = launcher_variable() else { return Ok(Self { network: None }) };
+        let level = config.log_level;
+        let options = MpiOptions {
+            peer_timeout: config.peer_timeout,
+            start_timeout: config.start_timeout,
+            watchdog: config.cluster().watchdog,
+            warnings: level.warnings(),
+            ..MpiOptions::default()
+        };
+        let network = MpiNetwork::join(options).map_err(RunError::from)?;
+        Ok(Self { network: Some((network, variable)) })
     }
-    let options = MpiOptions { peer_timeout: config.peer_timeout, ..MpiOptions::default() };
-    let network = MpiNetwork::join(options).map_err(start_error)?;
-    let (before, all) = network.place_on_host();
-    let host = Host { first: network.local().start, here: 1, before, all };
-    Ok((run.on(network), host))
+
+    fn connect<'r>(&self, config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
+        use celerity_executor::Network as _;
+
+        let Some((network, variable)) = &self.network else { return Ok((run, in_process(config))) };
+        if config.nodes_in_process() > 1 {
+            return Err(ConfigError::NodesUnderLauncher { variable }.into());
+        }
+        let (before, all) = network.place_on_host();
+        let host = Host { first: network.local().start, here: 1, before, all };
+        Ok((run.on(network.clone()), host))
+    }
+
+    /// This process cannot take part in the run. Returns what the run ends with.
+    fn refuse(&self, error: Error) -> Error {
+        use celerity_executor::Network as _;
+
+        match &self.network {
+            Some((network, _)) if network.nodes() > 1 => {
+                let error = match error {
+                    Error::Run(error) => *error,
+                    other => RunError::Start { what: other.to_string() },
+                };
+                network.refuse(error).into()
+            }
+            _ => error,
+        }
+    }
 }
 
-/// `mpirun` starts such a program, too, and each process does all of the work.
 #[cfg(not(feature = "mpi"))]
-fn connect<'r>(config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
-    if let Some(variable) = launcher_variable() {
-        config.log_level.print(LogLevel::Warn, || {
-            format!(
-                "a launcher has set {variable}, but the program was built without feature `mpi`: \
-                 this process is a cluster of its own"
-            )
-        });
+impl Site {
+    #[expect(clippy::unnecessary_wraps, reason = "with feature `mpi` it may fail")]
+    fn find(_: &Config) -> Result<Self> {
+        Ok(Self {})
     }
-    Ok((run, in_process(config)))
+
+    /// `mpirun` starts such a program, too, and each process does all of the work.
+    #[expect(clippy::unnecessary_wraps, reason = "as above")]
+    fn connect<'r>(&self, config: &Config, run: Run<'r>) -> Result<(Run<'r>, Host)> {
+        if let Some(variable) = launcher_variable() {
+            config.log_level.print(LogLevel::Warn, || {
+                format!(
+                    "a launcher has set {variable}, but the program was built without feature \
+                     `mpi`: this process is a cluster of its own"
+                )
+            });
+        }
+        Ok((run, in_process(config)))
+    }
+
+    fn refuse(&self, error: Error) -> Error {
+        error
+    }
 }
 
 /// The variable by which a launcher tells a process that it is one of several,

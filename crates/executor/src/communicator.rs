@@ -271,6 +271,19 @@ pub enum CommunicationError {
         /// How that was noticed.
         sign: String,
     },
+    /// This node counts as gone, also if it has only been stopped for a while.
+    #[error(
+        "{by} has given {node} up: {sign}; if its process was stopped, let others wait longer for \
+         a sign of life"
+    )]
+    GivenUp {
+        /// The node.
+        node: NodeId,
+        /// Who does not count on it any more.
+        by: NodeId,
+        /// Why.
+        sign: String,
+    },
     /// The network refused a call.
     #[error("the network failed: {what}")]
     Network {

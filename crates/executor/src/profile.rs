@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use celerity_cdag::NodeId;
-use celerity_trace::{Recorder, TraceError, TraceFile, is_complete, merge, part_of};
+use celerity_trace::{Recorder, Target, TraceError, TraceFile, is_complete, merge, part_of};
 
 use crate::error::RunError;
 use crate::lanes::LaneLayout;
@@ -24,7 +24,7 @@ pub(crate) use stage::StageProfile;
 /// The trace of the nodes of this process.
 pub(crate) struct Profile {
     path: PathBuf,
-    /// The first nodes of all processes, if there are several.
+    /// The first nodes of all processes whose parts are to be joined, if any are.
     processes: Vec<u64>,
     file: TraceFile,
     clock: Clock,
@@ -35,21 +35,27 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Profile {
     /// Begins the trace at `path` of a run that has started at `since`. If the run
-    /// has other processes, what is written is a part, and `processes` are the
-    /// first nodes of all of them; this one's is `local`.
+    /// has other processes, what is written is a part, unless there is something else than a
+    /// file at `path`; `processes` are the first nodes of all of them, and this one's is
+    /// `local`.
     pub(crate) fn begin(
         path: &Path,
         since: Instant,
         local: u64,
         processes: Vec<u64>,
     ) -> Result<Self, RunError> {
-        let several = processes.len() > 1;
-        let own = if several { part_of(path, local) } else { path.to_owned() };
+        let (path, own, processes) = match Target::of(path) {
+            Target::File(file) if processes.len() > 1 => {
+                let part = part_of(&file, local);
+                (file, part, processes)
+            }
+            _ => (path.to_owned(), path.to_owned(), Vec::new()),
+        };
         let start =
             SystemTime::now().checked_sub(since.elapsed()).unwrap_or(SystemTime::UNIX_EPOCH);
         let file = TraceFile::create(&own, start);
         let file = file.map_err(|error| RunError::Start { what: error.to_string() })?;
-        Ok(Self { path: path.to_owned(), processes, file, clock: real_clock(since) })
+        Ok(Self { path, processes, file, clock: real_clock(since) })
     }
 
     /// Records what one node executes.
@@ -90,5 +96,29 @@ impl Profile {
 
     fn recorder(&self, node: NodeId) -> Arc<Recorder> {
         self.file.recorder(u32::try_from(node.index()).expect("node counts are small"))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Nothing replaces a device, and nothing is left beside it.
+    #[test]
+    fn each_process_writes_to_what_is_no_file() {
+        let folder = std::env::temp_dir().join(format!("profile-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|made| made.success()), "there is no `mkfifo`");
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
+            let profile = Profile::begin(&pipe, Instant::now(), 0, vec![0, 1]).unwrap();
+            drop(profile.program(NodeId::from_index(0)));
+            profile.finish(true).unwrap();
+            assert!(read.join().unwrap().starts_with("[\n{"));
+        });
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

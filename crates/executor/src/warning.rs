@@ -40,6 +40,17 @@ pub enum Warning {
         /// How long the run took.
         run: Duration,
     },
+    /// Other processes do not come to a run.
+    Alone {
+        /// The node that waits for them.
+        node: NodeId,
+        /// Which run, counted from 1.
+        run: u64,
+        /// How long it has waited.
+        lasting: Duration,
+        /// Whom it waits for, as far as it knows.
+        missing: Vec<NodeId>,
+    },
     /// The run's trace is not complete.
     Trace {
         /// What is wrong with it.
@@ -120,6 +131,15 @@ impl fmt::Display for Warning {
                  was lost, or the process was stopped"
             ),
             Self::Starved { node, starvation, run } => starved(f, *node, starvation, *run),
+            Self::Alone { node, run, lasting, missing } => {
+                let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+                let missing = match missing.len() {
+                    0 => "other processes".to_owned(),
+                    1..=8 => missing.join(", "),
+                    many => format!("{many} other processes"),
+                };
+                write!(f, "{node} has waited {lasting:.1?} for {missing} to come to run {run}")
+            }
             Self::Trace { message } => f.write_str(message),
         }
     }
@@ -157,8 +177,9 @@ impl WarningSink {
         Self(Some(Arc::new(listener)))
     }
 
-    /// A listener that panics is not called again for this warning; nor does the run fail.
-    pub(crate) fn warn(&self, warning: &Warning) {
+    /// Tells whoever is told. A listener that panics is not called again for this warning; nor
+    /// does the run fail.
+    pub fn warn(&self, warning: &Warning) {
         tracing::warn!("{warning}");
         match &self.0 {
             Some(listener) => drop(caught(|| listener(warning))),

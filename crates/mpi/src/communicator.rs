@@ -11,12 +11,14 @@ use celerity_executor::{CommEvent, CommunicationError, Communicator, RunError, W
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
+use crate::attendance::Attendance;
 use crate::error::MpiError;
 use crate::failure;
-use crate::liveness::{Report, SideChannel};
+use crate::liveness::Report;
 use crate::matching::Fault;
 use crate::network::{Mail, Network, Outcome};
-use crate::process::Access;
+use crate::process::{self, Access};
+use crate::session::error_of_loss;
 
 /// One node's end of a cluster of MPI processes; made by [`start`](crate::start()).
 ///
@@ -31,7 +33,7 @@ use crate::process::Access;
 pub struct MpiCommunicator {
     /// Leaked unless left in good order: MPI may still know its memory.
     network: ManuallyDrop<Network>,
-    side: SideChannel,
+    attendance: Attendance,
     events: VecDeque<CommEvent>,
     /// Whether the last poll told something. MPI is not asked again before that has been
     /// acted upon: the next message would wait for one more look at nothing.
@@ -40,7 +42,8 @@ pub struct MpiCommunicator {
     /// Somebody here has asked for an abort.
     asked: bool,
     patience: Duration,
-    access: Access,
+    /// Given back last: then the process may come to another run.
+    _access: Access,
 }
 
 /// How far the end is from being out of use.
@@ -61,13 +64,14 @@ unsafe impl Send for MpiCommunicator {}
 impl MpiCommunicator {
     pub(crate) fn new(
         network: Network,
-        side: SideChannel,
+        attendance: Attendance,
         patience: Duration,
         access: Access,
     ) -> Self {
         let (network, events) = (ManuallyDrop::new(network), VecDeque::new());
         let (told, phase, asked) = (false, Phase::Open, false);
-        Self { network, side, events, told, phase, asked, patience, access }
+        let _access = access;
+        Self { network, attendance, events, told, phase, asked, patience, _access }
     }
 
     /// Sends bytes in place of a pilot: for tests of what receivers make of it.
@@ -101,12 +105,12 @@ impl MpiCommunicator {
                 }
                 self.events.push_back(CommEvent::Aborted(failure::read(&error)));
             }
-            Report::Died { node, sign } => {
+            Report::Lost(loss) => {
                 let over = matches!(self.phase, Phase::Left | Phase::Lost);
                 self.lose();
                 if !over {
-                    self.events
-                        .push_back(CommEvent::Failed(CommunicationError::Died { node, sign }));
+                    let error = error_of_loss(self.network.node, loss);
+                    self.events.push_back(CommEvent::Failed(error));
                 }
             }
         }
@@ -120,7 +124,7 @@ impl MpiCommunicator {
 
     fn lose(&mut self) {
         self.phase = Phase::Lost;
-        self.access.lose();
+        process::lose();
     }
 
     /// Gives MPI up if it does not work.
@@ -192,13 +196,13 @@ impl Communicator for MpiCommunicator {
 
     fn abort(&mut self, error: &RunError) {
         if !std::mem::replace(&mut self.asked, true) {
-            self.side.abort(failure::write(error));
+            self.attendance.abort(error);
         }
     }
 
     fn poll(&mut self) -> Option<CommEvent> {
         if self.events.is_empty() && !self.told {
-            while let Some(report) = self.side.poll() {
+            while let Some(report) = self.attendance.poll() {
                 self.report(report);
             }
             self.step();
@@ -249,9 +253,7 @@ impl Drop for MpiCommunicator {
         }
         if self.phase == Phase::Left {
             // SAFETY: it is not used afterwards.
-            let network = unsafe { ManuallyDrop::take(&mut self.network) };
-            // What MPI keeps now, it keeps to the end of the process.
-            drop(network.free());
+            unsafe { ManuallyDrop::drop(&mut self.network) };
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use celerity_executor::RunError;
+
 use crate::process::ThreadLevel;
 
 /// Why a node could not join the cluster.
@@ -34,17 +36,36 @@ pub enum StartError {
     /// An MPI call failed.
     #[error(transparent)]
     Call(#[from] MpiError),
-    /// The nodes could not connect to each other beside MPI.
+    /// Another process does not come: before all have met, nobody can say which, or why.
     #[error(
-        "the side channel, which notices dead nodes, does not come up within {timeout:?}: {what}; \
-         nodes must reach a TCP port of N0"
+        "not all processes that the launcher has started have come within {timeout:?} ({step} \
+         still waits): one has died or ended, or is busy before its first run; to wait longer, \
+         raise `MpiOptions::start_timeout` (CELERITY_START_TIMEOUT)"
     )]
-    SideChannel {
-        /// What went wrong, here or on another node.
-        what: String,
+    Alone {
+        /// The call of MPI that has not ended.
+        step: &'static str,
         /// How long was waited.
         timeout: Duration,
     },
+    /// The run has ended before it began, on all nodes: one could not start, or has died.
+    #[error(transparent)]
+    Run(Box<RunError>),
+}
+
+impl From<RunError> for StartError {
+    fn from(error: RunError) -> Self {
+        Self::Run(Box::new(error))
+    }
+}
+
+impl From<StartError> for RunError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Run(error) => *error,
+            other => Self::Start { what: other.to_string() },
+        }
+    }
 }
 
 /// An MPI call that failed.

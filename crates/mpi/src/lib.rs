@@ -12,9 +12,15 @@ mod matching;
 mod window;
 
 #[cfg(feature = "mpi")]
+mod attendance;
+#[cfg(feature = "mpi")]
 mod barrier;
 #[cfg(feature = "mpi")]
+mod card;
+#[cfg(feature = "mpi")]
 mod communicator;
+#[cfg(feature = "mpi")]
+mod deadline;
 #[cfg(feature = "mpi")]
 mod error;
 #[cfg(feature = "mpi")]
@@ -31,6 +37,8 @@ mod process;
 mod raw;
 #[cfg(feature = "mpi")]
 mod requests;
+#[cfg(feature = "mpi")]
+mod session;
 #[cfg(feature = "mpi")]
 mod start;
 #[cfg(feature = "mpi")]

@@ -1,18 +1,26 @@
-//! The side channel: a TCP star that finds dead nodes, and tells everybody why a
-//! run stops, when MPI may not be able to. `N0` is the hub. Knows neither MPI nor
+//! The side channel: a TCP star beside MPI, with `N0` as the hub. It exists from before the
+//! first collective call of MPI to after the last one, and sees to it that no node waits for
+//! another one that does not come: it says when all processes have come to a run, why one
+//! does not begin or is stopped, which processes end, and who is dead. Knows neither MPI nor
 //! what an error is: errors are bytes here.
 //!
 //! A node is dead if its connection closes without a goodbye, as the system sees
 //! to when a process is killed, or if it has been silent for a configurable time,
-//! as when its machine has lost power. Of several errors, the one that reaches
+//! as when its machine has lost power. Of several reasons to stop a run, the one that reaches
 //! the hub first is the run's. When the hub itself is dead, each node's own is:
 //! there is nobody left to ask.
 //!
-//! One thread per node owns the sockets. It looks every few milliseconds, since
-//! the standard library cannot wait for several sockets at once.
+//! | file | owns |
+//! | --- | --- |
+//! | `connect.rs` | how the star comes up |
+//! | `frame.rs`, `link.rs`, `wait.rs` | bytes, sockets, waiting for several |
+//! | `hub.rs` | what the hub decides |
+//! | `record.rs` | what a node knows of that |
+//! | `watch.rs` | the thread that owns the sockets |
+//! | `shared.rs` | what it shares with the rest of the process |
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use celerity_cdag::NodeId;
@@ -20,46 +28,39 @@ use celerity_executor::Waker;
 
 mod connect;
 mod frame;
+mod hub;
 mod link;
+mod record;
+mod shared;
 #[cfg(test)]
 mod tests;
+mod wait;
+mod watch;
 
 pub(crate) use connect::Door;
 use frame::Frame;
 use link::Link;
+pub(crate) use record::{Loss, Obstacle};
+use shared::{Listener, Order, Shared};
+use wait::Bell;
+use watch::Watch;
 
-/// Between two looks at the sockets.
-const BEAT: Duration = Duration::from_millis(5);
-/// The same while leaving, when others wait for us.
-const LAST_BEAT: Duration = Duration::from_micros(200);
-/// How long a node that leaves waits for others to notice.
+/// How long a node that says goodbye waits for others to notice.
 const FAREWELL: Duration = Duration::from_secs(1);
 const HUB: NodeId = NodeId::from_index(0);
 
-/// What comes out of the side channel.
+/// What comes out of the side channel during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The run has been stopped, for this reason.
     Aborted(Vec<u8>),
-    /// A node is gone.
-    Died {
-        /// Which.
-        node: NodeId,
-        /// How that was noticed.
-        sign: String,
-    },
+    /// A node is lost.
+    Lost(Loss),
 }
 
-enum Command {
-    Abort(Vec<u8>),
-}
-
-/// A node's end of the side channel.
+/// A process's end of the side channel. Runs are counted from 1.
 pub(crate) struct SideChannel {
-    /// `None` once the node leaves.
-    commands: Option<Sender<Command>>,
-    reports: Receiver<Report>,
-    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
 }
 
 impl SideChannel {
@@ -67,22 +68,17 @@ impl SideChannel {
     ///
     /// # Errors
     /// If there is no thread.
-    pub(crate) fn alone(wake: Waker) -> Result<Self, String> {
-        Self::start(HUB, Vec::new(), FAREWELL, wake)
+    pub(crate) fn alone() -> Result<Self, String> {
+        Self::start(HUB, Vec::new(), FAREWELL)
     }
 
     /// The hub's end, once all other nodes are connected. Peers count as dead
-    /// after `timeout` of silence. `wake` is called when there is a report.
+    /// after `timeout` of silence.
     ///
     /// # Errors
     /// Who did not come within `timeout`, or that there is no thread.
-    pub(crate) fn hub(
-        door: &Door,
-        nodes: usize,
-        timeout: Duration,
-        wake: Waker,
-    ) -> Result<Self, String> {
-        Self::start(HUB, door.admit(nodes, timeout)?, timeout, wake)
+    pub(crate) fn hub(door: &Door, nodes: usize, timeout: Duration) -> Result<Self, String> {
+        Self::start(HUB, door.admit(nodes, timeout)?, timeout)
     }
 
     /// Another node's end. The hub is at one of `hosts`.
@@ -93,160 +89,143 @@ impl SideChannel {
         node: NodeId,
         (hosts, port, token): (&[String], u16, u64),
         timeout: Duration,
-        wake: Waker,
     ) -> Result<Self, String> {
         let hub = connect::call(hosts, port, &Frame::Hello { token, node }, timeout)?;
-        Self::start(node, vec![(HUB, hub)], timeout, wake)
+        Self::start(node, vec![(HUB, hub)], timeout)
     }
 
-    fn start(
-        node: NodeId,
-        links: Vec<(NodeId, Link)>,
+    fn start(node: NodeId, links: Vec<(NodeId, Link)>, timeout: Duration) -> Result<Self, String> {
+        let bell = Bell::new().map_err(|error| format!("no sockets: {error}"))?;
+        let shared = Arc::new(Shared::new(bell));
+        let watch = Watch::new(node, links, timeout, shared.clone());
+        let thread = thread::Builder::new().name("celerity-liveness".to_owned());
+        let thread = thread.spawn(|| watch.run());
+        thread.map_err(|error| format!("no threads: {error}; allow this process more"))?;
+        Ok(Self { shared })
+    }
+
+    /// Comes to a run, and waits until all nodes have. From then on peers count as dead after
+    /// `timeout` of silence; `wake` is called when there is a report.
+    ///
+    /// # Errors
+    /// Why the run does not begin.
+    pub(crate) fn begin(
+        &self,
+        run: u64,
         timeout: Duration,
         wake: Waker,
-    ) -> Result<Self, String> {
-        let (commands, orders) = channel();
-        let (outbox, reports) = channel();
-        let watch = Watch { node, links, timeout, orders, outbox, wake, asked: None, over: false };
-        let thread = thread::Builder::new().name("celerity-liveness".to_owned());
-        let thread = thread.spawn(|| watch.run()).map_err(|error| error.to_string())?;
-        Ok(Self { commands: Some(commands), reports, thread: Some(thread) })
+        impatience: Impatience<'_>,
+    ) -> Result<(), Obstacle> {
+        let (reports, missing) = (Default::default(), Vec::new());
+        self.shared.lock().listener = Some(Listener { run, wake, reports, missing });
+        self.shared.order(Order::Timeout(timeout));
+        if self.shared.lock().record.verdict(run).is_none() {
+            self.shared.order(Order::Say(Frame::Begin { run }));
+        }
+        let verdict = self.verdict(run, impatience);
+        if verdict.is_err() {
+            self.end();
+        }
+        verdict
     }
 
-    /// Asks for the run to be stopped. All nodes get one [`Report::Aborted`].
-    pub(crate) fn abort(&self, error: Vec<u8>) {
-        // A thread that is gone has reported why.
-        drop(self.commands.as_ref().map(|commands| commands.send(Command::Abort(error))));
+    /// Says that this node does not come to a run, and waits for what becomes of it.
+    pub(crate) fn refuse(&self, run: u64, reason: Vec<u8>) -> Obstacle {
+        let stopped = Obstacle::Stopped(reason.clone());
+        self.abort(run, reason);
+        self.verdict(run, Impatience::new(Duration::ZERO, &mut |_, _| {})).err().unwrap_or(stopped)
     }
 
-    /// What has come, if anything has.
+    /// Asks for a run to be stopped. All nodes in it get one [`Report::Aborted`].
+    pub(crate) fn abort(&self, run: u64, error: Vec<u8>) {
+        self.shared.order(Order::Say(Frame::Abort { run, error }));
+    }
+
+    /// What has come during a run, if anything has.
     pub(crate) fn poll(&self) -> Option<Report> {
-        self.reports.try_recv().ok()
+        self.shared.next_report()
+    }
+
+    /// This node is in no run any more.
+    pub(crate) fn end(&self) {
+        self.shared.lock().listener = None;
+    }
+
+    /// Who is lost, if anybody is.
+    pub(crate) fn lost(&self) -> Option<Loss> {
+        self.shared.lock().record.lost().cloned()
+    }
+
+    /// Says that this process ends after so many runs; if it `finalises` MPI, waits until all
+    /// processes want to. Returns whether it can.
+    pub(crate) fn leave(&self, runs: u64, finalises: bool) -> bool {
+        self.shared.order(Order::Say(Frame::Leave { runs, finalises }));
+        let mut state = self.shared.lock();
+        while finalises && state.record.finishes().is_none() && !state.is_over {
+            state = self.shared.wait(state, None);
+        }
+        finalises && state.record.finishes() == Some(true)
+    }
+
+    /// Says goodbye to the others. Bounded in time.
+    pub(crate) fn part(&self) {
+        self.shared.order(Order::Part);
+        let deadline = Instant::now() + 2 * FAREWELL;
+        let mut state = self.shared.lock();
+        while !state.is_over && Instant::now() < deadline {
+            state = self.shared.wait(state, Some(FAREWELL));
+        }
+    }
+
+    fn verdict(&self, run: u64, mut impatience: Impatience<'_>) -> Result<(), Obstacle> {
+        let start = Instant::now();
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(verdict) = state.record.verdict(run) {
+                return verdict;
+            }
+            if state.is_over {
+                let sign = "the side channel has stopped".to_owned();
+                return Err(Obstacle::Lost(Loss::Died { node: HUB, sign }));
+            }
+            let missing = state.listener.as_ref().map(|listener| listener.missing.clone());
+            drop(state);
+            let longest = impatience.look(start.elapsed(), &missing.unwrap_or_default());
+            state = self.shared.lock();
+            if state.record.verdict(run).is_none() && !state.is_over {
+                state = self.shared.wait(state, longest);
+            }
+        }
+    }
+}
+
+/// Who is told how long a node has waited for a run, and at the hub for whom: after a while,
+/// and then at doubling intervals.
+pub(crate) struct Impatience<'a> {
+    next: Option<Duration>,
+    tell: &'a mut dyn FnMut(Duration, &[NodeId]),
+}
+
+impl<'a> Impatience<'a> {
+    /// Tells it after `first`; never if that is 0.
+    pub(crate) fn new(first: Duration, tell: &'a mut dyn FnMut(Duration, &[NodeId])) -> Self {
+        Self { next: (!first.is_zero()).then_some(first), tell }
+    }
+
+    /// Tells it if it is time, and returns when it is time next.
+    fn look(&mut self, waited: Duration, missing: &[NodeId]) -> Option<Duration> {
+        let next = self.next?;
+        if waited >= next {
+            (self.tell)(waited, missing);
+            self.next = Some(2 * next);
+        }
+        self.next.map(|next| next.saturating_sub(waited))
     }
 }
 
 impl Drop for SideChannel {
-    /// Says goodbye to the others. Bounded in time.
+    /// As [`part`](Self::part).
     fn drop(&mut self) {
-        self.commands = None;
-        drop(self.thread.take().map(JoinHandle::join));
-    }
-}
-
-/// What the thread owns.
-struct Watch {
-    node: NodeId,
-    /// All other nodes at the hub, the hub elsewhere; as far as they live.
-    links: Vec<(NodeId, Link)>,
-    timeout: Duration,
-    orders: Receiver<Command>,
-    outbox: Sender<Report>,
-    wake: Waker,
-    /// What this node wants to stop the run for.
-    asked: Option<Vec<u8>>,
-    /// The run has been stopped.
-    over: bool,
-}
-
-impl Watch {
-    fn run(mut self) {
-        loop {
-            // Alone there is nothing to look at.
-            let order = match self.links.is_empty() {
-                true => self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => self.orders.recv_timeout(BEAT),
-            };
-            match order {
-                Ok(Command::Abort(error)) => self.ask(error),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return self.leave(),
-            }
-            self.look(Instant::now());
-        }
-    }
-
-    /// One look at all links.
-    fn look(&mut self, now: Instant) {
-        let mut frames = Vec::new();
-        let mut at = 0;
-        while at < self.links.len() {
-            let (node, link) = &mut self.links[at];
-            let node = *node;
-            link.beat(now, self.timeout / 4);
-            let outcome = link.receive(now, self.timeout, &mut frames);
-            if outcome.is_err() {
-                drop(self.links.remove(at));
-            } else {
-                at += 1;
-            }
-            frames.drain(..).for_each(|frame| self.hear(frame));
-            if let Err(sign) = outcome {
-                self.lost(node, sign);
-            }
-        }
-    }
-
-    fn hear(&mut self, frame: Frame) {
-        match frame {
-            Frame::Abort(error) => self.ask(error),
-            Frame::Aborted(error) => self.stop(error),
-            Frame::Died { node, sign } if node != self.node => {
-                self.report(Report::Died { node, sign });
-            }
-            Frame::Hello { .. } | Frame::Beat | Frame::Died { .. } | Frame::Goodbye => {}
-        }
-    }
-
-    fn lost(&mut self, node: NodeId, sign: String) {
-        if self.node == HUB {
-            self.tell_all(&Frame::Died { node, sign: sign.clone() });
-        }
-        self.report(Report::Died { node, sign });
-        if self.node != HUB
-            && let Some(error) = self.asked.take()
-        {
-            self.stop(error);
-        }
-    }
-
-    /// Somebody wants to stop the run: the hub decides.
-    fn ask(&mut self, error: Vec<u8>) {
-        let hub_is_gone = self.node != HUB && self.links.is_empty();
-        if self.node == HUB || hub_is_gone {
-            return self.stop(error);
-        }
-        self.tell_all(&Frame::Abort(error.clone()));
-        self.asked = Some(error);
-    }
-
-    fn stop(&mut self, error: Vec<u8>) {
-        if !std::mem::replace(&mut self.over, true) {
-            if self.node == HUB {
-                self.tell_all(&Frame::Aborted(error.clone()));
-            }
-            self.report(Report::Aborted(error));
-        }
-    }
-
-    fn tell_all(&mut self, frame: &Frame) {
-        let now = Instant::now();
-        self.links.iter_mut().for_each(|(_, link)| link.send(frame, now));
-    }
-
-    fn report(&self, report: Report) {
-        // Nobody listens any more once the node leaves.
-        drop(self.outbox.send(report));
-        (self.wake)();
-    }
-
-    /// Leaves so that nobody mistakes it for a death: closes a connection only
-    /// when the other side has, or takes too long.
-    fn leave(mut self) {
-        let start = Instant::now();
-        self.links.iter_mut().for_each(|(_, link)| link.close(start));
-        while !self.links.is_empty() && start.elapsed() < FAREWELL {
-            self.links.retain_mut(|(_, link)| !link.is_over(Instant::now()));
-            thread::sleep(LAST_BEAT);
-        }
+        self.part();
     }
 }

@@ -1,17 +1,20 @@
 //! MPI as a property of the process: initialised once, finalised when the process
-//! ends. The only global state of this crate, because it is MPI's.
+//! ends. Global state, because it is MPI's; knows nothing of other processes.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::fmt;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use mpi::ffi;
 
+use crate::deadline::Deadline;
 use crate::error::StartError;
-use crate::raw::check;
+use crate::raw::{Comm, check};
 
 /// Which threads of a process may call MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,35 +43,25 @@ impl fmt::Display for ThreadLevel {
 /// A node is lost, or MPI does not answer: no more calls.
 static LOST: AtomicBool = AtomicBool::new(false);
 static IN_USE: AtomicBool = AtomicBool::new(false);
-/// Held while MPI is initialised.
-static INITIALISING: Mutex<()> = Mutex::new(());
+/// Who has initialised MPI; held while it is initialised.
+static KEEPER: Mutex<Option<Keeper>> = Mutex::new(None);
 
 /// The right of one communicator to call MPI.
 #[derive(Debug)]
 pub(crate) struct Access(());
 
 impl Access {
-    /// Initialises MPI if nobody has, and checks that it allows calls from the
-    /// threads that make them.
-    ///
     /// # Errors
-    /// If it does not, if it is in use, or cannot be used any more.
-    pub(crate) fn new(required: ThreadLevel) -> Result<Self, StartError> {
+    /// If MPI is in use, or cannot be used any more.
+    pub(crate) fn new() -> Result<Self, StartError> {
         if is_lost() {
             return Err(StartError::Lost);
         }
-        if IN_USE.swap(true, Ordering::AcqRel) {
-            return Err(StartError::InUse);
+        match IN_USE.swap(true, Ordering::AcqRel) {
+            true => Err(StartError::InUse),
+            // From here on, dropping it gives the right back.
+            false => Ok(Self(())),
         }
-        // From here on, dropping it gives the right back.
-        let access = Self(());
-        initialise(required).map(|()| access)
-    }
-
-    /// Gives MPI up, for this process and for ever: what is open stays open, and
-    /// MPI is not finalised at the end.
-    pub(crate) fn lose(&self) {
-        LOST.store(true, Ordering::Release);
     }
 }
 
@@ -78,6 +71,12 @@ impl Drop for Access {
     }
 }
 
+/// Gives MPI up, for this process and for ever: what is open stays open, and
+/// MPI is not finalised at the end.
+pub(crate) fn lose() {
+    LOST.store(true, Ordering::Release);
+}
+
 /// Whether this process has given MPI up. It then must not call MPI, and exits
 /// without finalising it.
 #[must_use]
@@ -85,24 +84,141 @@ pub fn is_lost() -> bool {
     LOST.load(Ordering::Acquire)
 }
 
-pub(crate) fn initialise(required: ThreadLevel) -> Result<(), StartError> {
-    let _guard = INITIALISING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let by_user = initialised()?;
-    if !by_user {
-        let mut granted = 0;
-        let wanted = raw_level(required);
-        // SAFETY: MPI has not been initialised; without arguments, it leaves the
-        // command line alone.
-        let code = unsafe {
-            ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), wanted, &raw mut granted)
-        };
-        check("MPI_Init_thread", code)?;
-        finalise_at_exit()?;
+/// Whether a communicator has the right to call MPI.
+pub(crate) fn is_in_use() -> bool {
+    IN_USE.load(Ordering::Acquire)
+}
+
+/// Whether this crate has initialised MPI, and is to finalise it.
+pub(crate) fn is_ours() -> bool {
+    keeper().is_some()
+}
+
+/// Initialises MPI unless it is, and checks that it may be called as required.
+///
+/// # Errors
+/// If it may not, or if it is not done in time, as when another process does not come; then
+/// MPI is [lost](is_lost).
+pub(crate) fn initialise(required: ThreadLevel, deadline: &Deadline) -> Result<(), StartError> {
+    let mut keeper = keeper();
+    let by_user = initialised()? && keeper.is_none();
+    if !by_user && keeper.is_none() {
+        *keeper = Some(Keeper::initialise(required, deadline)?);
     }
     let granted = granted_level()?;
     match granted >= required {
         true => Ok(()),
         false => Err(StartError::Threads { required, granted, by_user }),
+    }
+}
+
+/// Finalises MPI, if that is up to this crate, unless it takes until `gives_up` says so.
+pub(crate) fn finalise(gives_up: impl Fn() -> bool) {
+    if let Some(keeper) = keeper().as_ref().filter(|_| !is_lost()) {
+        keeper.finalise(gives_up);
+    }
+}
+
+fn keeper() -> MutexGuard<'static, Option<Keeper>> {
+    KEEPER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A thread that initialises MPI and finalises it: both may wait for other processes for
+/// ever, and whoever wants it does not. That it is the same thread is what MPI asks for.
+struct Keeper {
+    stage: Arc<(Mutex<Stage>, Condvar)>,
+}
+
+/// What the thread is at.
+#[derive(Clone, Debug, PartialEq)]
+enum Stage {
+    Initialising,
+    Initialised(Result<(), StartError>),
+    Finalising,
+    Finalised,
+}
+
+impl Keeper {
+    fn initialise(required: ThreadLevel, deadline: &Deadline) -> Result<Self, StartError> {
+        let stage = Arc::new((Mutex::new(Stage::Initialising), Condvar::new()));
+        let keeper = Self { stage: stage.clone() };
+        let thread = thread::Builder::new().name("celerity-mpi".to_owned());
+        let started = thread.spawn(move || {
+            let keeper = Self { stage };
+            let outcome = init(required);
+            let failed = outcome.is_err();
+            keeper.enter(Stage::Initialised(outcome));
+            if !failed {
+                keeper.wait_while(None, |stage| *stage != Stage::Finalising);
+                finalise_now();
+                keeper.enter(Stage::Finalised);
+            }
+        });
+        if started.is_err() {
+            // Then it is done here: others must hear of what this process lacks.
+            keeper.enter(Stage::Initialised(init(required)));
+        }
+        let stage = keeper.wait_while(Some(deadline.left()), |stage| *stage == Stage::Initialising);
+        match stage {
+            Stage::Initialised(outcome) => outcome.map(|()| keeper),
+            _ => Err(deadline.missed("MPI_Init")),
+        }
+    }
+
+    fn finalise(&self, gives_up: impl Fn() -> bool) {
+        self.enter(Stage::Finalising);
+        let beat = Duration::from_millis(20);
+        while !gives_up()
+            && self.wait_while(Some(beat), |stage| *stage == Stage::Finalising) == Stage::Finalising
+        {
+        }
+    }
+
+    fn enter(&self, stage: Stage) {
+        *self.lock() = stage;
+        self.stage.1.notify_all();
+    }
+
+    /// Waits while something holds, for so long at most; returns what is the case then.
+    fn wait_while(&self, longest: Option<Duration>, holds: impl Fn(&mut Stage) -> bool) -> Stage {
+        let (stage, changed) = (self.lock(), &self.stage.1);
+        let stage = match longest {
+            None => changed.wait_while(stage, |stage| holds(stage)),
+            Some(longest) => changed
+                .wait_timeout_while(stage, longest, |stage| holds(stage))
+                .map(|(stage, _)| stage)
+                .map_err(|error| PoisonError::new(error.into_inner().0)),
+        };
+        stage.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stage> {
+        self.stage.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn init(required: ThreadLevel) -> Result<(), StartError> {
+    let (mut granted, wanted) = (0, raw_level(required));
+    // SAFETY: MPI has not been initialised; without arguments, it leaves the
+    // command line alone.
+    let code =
+        unsafe { ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), wanted, &raw mut granted) };
+    check("MPI_Init_thread", code)?;
+    // What an MPI call would do by default ends the process, so errors of calls
+    // that belong to no communicator of ours are reported as well. Nobody else has chosen a
+    // handler.
+    Ok(Comm::world().return_errors()?)
+}
+
+fn finalise_now() {
+    let mut finalised = 0;
+    // SAFETY: MPI is initialised; nobody else calls it, as no communicator is in
+    // use. Its outcome changes nothing any more.
+    unsafe {
+        ffi::MPI_Finalized(&raw mut finalised);
+        if finalised == 0 {
+            ffi::MPI_Finalize();
+        }
     }
 }
 
@@ -138,40 +254,6 @@ fn raw_level(level: ThreadLevel) -> c_int {
             ThreadLevel::Funneled => ffi::RSMPI_THREAD_FUNNELED,
             ThreadLevel::Serialized => ffi::RSMPI_THREAD_SERIALIZED,
             ThreadLevel::Multiple => ffi::RSMPI_THREAD_MULTIPLE,
-        }
-    }
-}
-
-/// A launcher takes a process that exits without finalising MPI for a crash. But
-/// MPI can be finalised only once, and runs may follow one another.
-fn finalise_at_exit() -> Result<(), StartError> {
-    unsafe extern "C" {
-        fn atexit(function: extern "C" fn()) -> c_int;
-    }
-    // What an MPI call would do by default ends the process, so errors of calls
-    // that belong to no communicator of ours are reported as well.
-    // SAFETY: MPI is initialised, and by us: nobody else has chosen a handler.
-    let code =
-        unsafe { ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN) };
-    check("MPI_Comm_set_errhandler", code)?;
-    // SAFETY: `finalise` is a function for the rest of the process.
-    let refused = unsafe { atexit(finalise) };
-    debug_assert_eq!(refused, 0, "the C library takes at least 32 exit handlers");
-    Ok(())
-}
-
-extern "C" fn finalise() {
-    let mut finalised = 0;
-    // With a run still under way, the process ends in the middle of it.
-    if is_lost() || IN_USE.load(Ordering::Acquire) {
-        return;
-    }
-    // SAFETY: MPI is initialised; nobody else calls it, as no communicator is in
-    // use. Its outcome changes nothing any more.
-    unsafe {
-        ffi::MPI_Finalized(&raw mut finalised);
-        if finalised == 0 {
-            ffi::MPI_Finalize();
         }
     }
 }

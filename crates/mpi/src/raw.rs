@@ -83,28 +83,41 @@ impl Span {
     }
 }
 
-/// A communicator of our own, of the same processes as `MPI_COMM_WORLD`, whose
+/// A communicator: all processes, or one of our own of the same processes, whose
 /// messages no other can take.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 pub(crate) struct Comm(MPI_Comm);
 
+// SAFETY: MPI's handles may be used by any thread, one at a time, since that level of thread
+// support has been checked; who may call MPI is a matter of `Access`.
+unsafe impl Send for Comm {}
+// SAFETY: as above; a handle is a plain value.
+unsafe impl Sync for Comm {}
+
 impl Comm {
-    /// Collective.
-    pub(crate) fn duplicate_world() -> Result<Self, MpiError> {
-        let mut own = Self(world());
-        // SAFETY: MPI is initialised: whoever makes one holds an `Access`.
-        unsafe {
-            check("MPI_Comm_dup", ffi::MPI_Comm_dup(world(), &raw mut own.0))?;
-            let code = ffi::MPI_Comm_set_errhandler(own.0, ffi::RSMPI_ERRORS_RETURN);
-            check("MPI_Comm_set_errhandler", code)?;
-        }
-        Ok(own)
+    /// All processes.
+    pub(crate) fn world() -> Self {
+        Self(world())
     }
 
-    /// Collective. No copy of it may be used afterwards.
-    pub(crate) fn free(mut self) -> Result<(), MpiError> {
-        // SAFETY: it was made by `duplicate_world`.
-        check("MPI_Comm_free", unsafe { ffi::MPI_Comm_free(&raw mut self.0) })
+    /// Starts to make another communicator of the same processes, to be used when the request
+    /// has completed. Collective.
+    ///
+    /// # Safety
+    /// `made` belongs to MPI until then.
+    pub(crate) unsafe fn start_duplicate(self, made: *mut Self) -> Result<MPI_Request, MpiError> {
+        let mut request = null_request();
+        // SAFETY: passed on; a `Comm` is a handle and nothing else.
+        let code = unsafe { ffi::MPI_Comm_idup(self.0, made.cast(), &raw mut request) };
+        check("MPI_Comm_idup", code).map(|()| request)
+    }
+
+    /// Lets errors of calls with it be returned.
+    pub(crate) fn return_errors(self) -> Result<(), MpiError> {
+        // SAFETY: the communicator is alive.
+        let code = unsafe { ffi::MPI_Comm_set_errhandler(self.0, ffi::RSMPI_ERRORS_RETURN) };
+        check("MPI_Comm_set_errhandler", code)
     }
 
     /// This process's rank and the number of processes.
@@ -137,30 +150,26 @@ impl Comm {
         Ok(u64::from(largest) + 1)
     }
 
-    /// Collective: `text` of rank 0, everywhere.
-    pub(crate) fn broadcast(self, text: &mut [u8]) -> Result<(), MpiError> {
-        let len = count(text.len());
-        // SAFETY: all processes give as many bytes.
-        let code =
-            unsafe { ffi::MPI_Bcast(text.as_mut_ptr().cast::<c_void>(), len, byte(), 0, self.0) };
-        check("MPI_Bcast", code)
-    }
-
-    /// Collective: the lowest of all processes' values, everywhere.
-    pub(crate) fn lowest(self, value: u64) -> Result<u64, MpiError> {
-        let mut lowest = 0_u64;
-        // SAFETY: one word each; the call returns when both are out of use.
+    /// Starts to give `len` bytes to all processes, and to receive as many of each, in order
+    /// of ranks.
+    ///
+    /// # Safety
+    /// `own` stays as it is and `all` belongs to MPI until the request has completed; they
+    /// hold `len` bytes, and as many for each process. `len` is the same everywhere.
+    pub(crate) unsafe fn start_gather(
+        self,
+        own: *const u8,
+        all: *mut u8,
+        len: usize,
+    ) -> Result<MPI_Request, MpiError> {
+        let mut request = null_request();
+        // SAFETY: passed on.
         let code = unsafe {
-            ffi::MPI_Allreduce(
-                (&raw const value).cast::<c_void>(),
-                (&raw mut lowest).cast::<c_void>(),
-                1,
-                word(),
-                ffi::RSMPI_MIN,
-                self.0,
-            )
+            let (own, all) = (own.cast::<c_void>(), all.cast::<c_void>());
+            let (len, byte) = (count(len), byte());
+            ffi::MPI_Iallgather(own, len, byte, all, len, byte, self.0, &raw mut request)
         };
-        check("MPI_Allreduce", code).map(|()| lowest)
+        check("MPI_Iallgather", code).map(|()| request)
     }
 
     /// Starts to send.

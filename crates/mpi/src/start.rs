@@ -1,19 +1,19 @@
-//! Bringing a cluster up: every process makes its node, all at the same time.
+//! Coming to a run: every process makes its node, all at the same time.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use celerity_cdag::NodeId;
-use celerity_executor::Waker;
+use celerity_executor::{CommunicationError, RunError, Waker, Warning, WarningSink};
 
+use crate::attendance::Attendance;
 use crate::communicator::MpiCommunicator;
 use crate::error::StartError;
-use crate::liveness::{Door, SideChannel};
+use crate::liveness::Impatience;
 use crate::network::Network;
-use crate::process::{Access, ThreadLevel};
-use crate::raw::{self, Comm};
+use crate::process::{self, Access, ThreadLevel};
+use crate::session::Session;
 
-/// How a node takes part. All nodes must be given the same, but for `threads`.
+/// How a node takes part. All nodes must be given the same, but for `threads` and
+/// `warnings`. What is said of the start counts in the first run of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MpiOptions {
     /// Which threads call MPI. `Serialized` unless the program calls it as well,
@@ -21,6 +21,9 @@ pub struct MpiOptions {
     pub threads: ThreadLevel,
     /// After how much silence a node counts as dead: 10 s.
     pub peer_timeout: Duration,
+    /// How long a process waits for the others when they first meet: 60 s. Later it waits
+    /// for them as long as they live.
+    pub start_timeout: Duration,
     /// Under which name or address the others reach `N0`, if not by the name
     /// that MPI knows its machine by.
     pub hub_host: Option<String>,
@@ -29,6 +32,11 @@ pub struct MpiOptions {
     pub max_message: u64,
     /// Tags to use, at most: all that MPI has. Tests lower it.
     pub max_tags: u64,
+    /// How long a process waits for others to come to a run before it warns of that, and
+    /// then at doubling intervals: 30 s; 0: for ever.
+    pub watchdog: Duration,
+    /// Who is warned.
+    pub warnings: WarningSink,
 }
 
 impl Default for MpiOptions {
@@ -36,9 +44,12 @@ impl Default for MpiOptions {
         Self {
             threads: ThreadLevel::Serialized,
             peer_timeout: Duration::from_secs(10),
+            start_timeout: Duration::from_secs(60),
             hub_host: None,
             max_message: 1 << 30,
             max_tags: u64::MAX,
+            watchdog: Duration::from_secs(30),
+            warnings: WarningSink::default(),
         }
     }
 }
@@ -47,114 +58,38 @@ impl Default for MpiOptions {
 /// node each; `N0` is rank 0. Initialises MPI if the program has not, and leaves
 /// it initialised until the process exits.
 ///
-/// Collective: it returns once all processes have called it. `wake` is called
-/// from a thread of its own when another node has aborted or died; for anything
-/// else the end must be polled.
+/// Collective: it returns once all processes have called it, or one has refused to, has
+/// ended or has died. `wake` is called from a thread of its own when another node has
+/// aborted or died; for anything else the end must be polled.
 ///
 /// # Errors
-/// [`StartError`]. If the side channel does not come up, all processes get one.
+/// [`StartError`]. If the run does not begin, all processes get one.
 pub fn start(options: &MpiOptions, wake: Waker) -> Result<MpiCommunicator, StartError> {
-    let access = Access::new(options.threads)?;
-    let comms = (Comm::duplicate_world()?, Comm::duplicate_world()?);
-    let side = match side_channel(comms.0, options, wake) {
-        Ok(side) => side,
-        Err(error) => {
-            // All processes get here.
-            comms.0.free()?;
-            comms.1.free()?;
-            return Err(error);
-        }
+    let access = Access::new()?;
+    let session = Session::of_process(options)?;
+    let attendance = attend(session.clone(), options, wake)?;
+    let network = Network::new(session.comms(), options.max_message, options.max_tags);
+    let network = network.inspect_err(|error| {
+        let error = Box::new(CommunicationError::Network { what: error.to_string() });
+        attendance.abort(&RunError::Communication { node: session.node(), error });
+        process::lose();
+    })?;
+    Ok(MpiCommunicator::new(network, attendance, options.peer_timeout, access))
+}
+
+/// Comes to the next run, and waits for the others.
+fn attend(
+    session: std::sync::Arc<Session>,
+    options: &MpiOptions,
+    wake: Waker,
+) -> Result<Attendance, StartError> {
+    let (node, run) = (session.node(), session.next_run());
+    let mut tell = |lasting: Duration, missing: &[_]| {
+        let missing = missing.to_vec();
+        options.warnings.warn(&Warning::Alone { node, run, lasting, missing });
     };
-    let network = Network::new(comms, options.max_message, options.max_tags)?;
-    Ok(MpiCommunicator::new(network, side, options.peer_timeout, access))
-}
-
-/// Where the hub is, as it tells the others.
-struct Address {
-    token: u64,
-    /// 0 if it could not open one.
-    port: u16,
-    host: String,
-}
-
-/// Room for an address: token, port, length of the host's name, name.
-const ADDRESS_LEN: usize = 512;
-
-impl Address {
-    fn write(&self) -> [u8; ADDRESS_LEN] {
-        let mut bytes = [0; ADDRESS_LEN];
-        bytes[..8].copy_from_slice(&self.token.to_le_bytes());
-        bytes[8..10].copy_from_slice(&self.port.to_le_bytes());
-        let host = &self.host.as_bytes()[..self.host.len().min(ADDRESS_LEN - 12)];
-        let len = u16::try_from(host.len()).expect("it fits into an address");
-        bytes[10..12].copy_from_slice(&len.to_le_bytes());
-        bytes[12..12 + host.len()].copy_from_slice(host);
-        bytes
-    }
-
-    fn read(bytes: &[u8; ADDRESS_LEN]) -> Self {
-        let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let mut token = [0; 8];
-        token.copy_from_slice(&bytes[..8]);
-        let len = usize::from(word(10)).min(ADDRESS_LEN - 12);
-        let host = String::from_utf8_lossy(&bytes[12..12 + len]).into_owned();
-        Self { token: u64::from_le_bytes(token), port: word(8), host }
-    }
-
-    /// Names to try, the likeliest first.
-    fn hosts(self, options: &MpiOptions, here: &str) -> Vec<String> {
-        match &options.hub_host {
-            Some(_) => vec![self.host],
-            None if self.host == here => vec!["127.0.0.1".to_owned(), self.host],
-            None => vec![self.host],
-        }
-    }
-}
-
-fn side_channel(comm: Comm, options: &MpiOptions, wake: Waker) -> Result<SideChannel, StartError> {
-    let (rank, nodes) = comm.place()?;
-    if nodes == 1 {
-        return SideChannel::alone(wake).map_err(|what| failed(options, what));
-    }
-    let here = raw::processor_name()?;
-    let mut door = Err("only N0 has one".to_owned());
-    let mut address = [0; ADDRESS_LEN];
-    if rank == 0 {
-        let token = RandomState::new().hash_one(&here);
-        door = open_door(options, token);
-        let port = door.as_ref().map_or(0, |(_, port)| *port);
-        let host = options.hub_host.clone().unwrap_or_else(|| here.clone());
-        address = Address { token, port, host }.write();
-    }
-    comm.broadcast(&mut address)?;
-    let address = Address::read(&address);
-    let timeout = options.peer_timeout;
-    let side = match address.port {
-        0 => Err(door.err().unwrap_or_default()),
-        _ if rank == 0 => door.and_then(|(door, _)| SideChannel::hub(&door, nodes, timeout, wake)),
-        port => {
-            let (node, token) = (NodeId::from_index(rank as u64), address.token);
-            let hosts = address.hosts(options, &here);
-            SideChannel::member(node, (&hosts, port, token), timeout, wake)
-        }
-    };
-    let all_are_up = comm.lowest(u64::from(side.is_ok()))? == 1;
-    match side {
-        Ok(side) if all_are_up => Ok(side),
-        Ok(_) => Err(failed(options, "another node could not connect".to_owned())),
-        Err(what) => Err(failed(options, what)),
-    }
-}
-
-fn open_door(options: &MpiOptions, token: u64) -> Result<(Door, u16), String> {
-    let open = || {
-        let door = Door::open(options.hub_host.as_deref(), token)?;
-        let port = door.port()?;
-        Ok::<_, std::io::Error>((door, port))
-    };
-    open().map_err(|error| format!("N0 cannot open a TCP port: {error}"))
-}
-
-fn failed(options: &MpiOptions, what: String) -> StartError {
-    StartError::SideChannel { what, timeout: options.peer_timeout }
+    let impatience = Impatience::new(options.watchdog, &mut tell);
+    let begun = session.side().begin(run, options.peer_timeout, wake, impatience);
+    begun.map_err(|obstacle| session.error_of(run, obstacle))?;
+    Ok(Attendance::new(session, run))
 }

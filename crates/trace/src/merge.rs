@@ -30,7 +30,42 @@ pub fn is_complete(part: &Path) -> bool {
     File::open(part).and_then(end).is_ok_and(|end| end == *END)
 }
 
-/// Joins parts into the trace at `path`, which is replaced, and removes them. Time 0
+/// Where a trace that several processes write goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To this file, symbolic links followed: parts lie [beside](part_of) it, and are joined.
+    File(PathBuf),
+    /// To what is there and no file, such as a device or a pipe: it cannot be replaced, and
+    /// nothing belongs beside it. Each process opens it for itself.
+    Other,
+}
+
+impl Target {
+    /// What is at `path`.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        match fs::metadata(path) {
+            Ok(found) if !found.is_file() => Self::Other,
+            // What is not there yet is going to be a file.
+            _ => Self::File(followed(path)),
+        }
+    }
+}
+
+/// Where symbolic links lead, also if nothing is there.
+fn followed(path: &Path) -> PathBuf {
+    /// As many as Linux follows.
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
+/// Joins parts into the trace at `path`, and removes them. A file there is replaced in one
+/// step, symbolic links are followed, and anything else is opened and written. Time 0
 /// of the whole is that of the part that began first, by the clocks of the
 /// machines: as well as those agree.
 ///
@@ -44,7 +79,11 @@ pub fn is_complete(part: &Path) -> bool {
 pub fn merge(path: &Path, parts: &[PathBuf]) -> Result<Vec<PathBuf>, TraceError> {
     let (there, missing): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.exists());
     let starts = there.iter().map(|part| start_of(part)).collect::<Result<Vec<_>, _>>()?;
-    let whole = whole_path(path);
+    let target = Target::of(path);
+    let whole = match &target {
+        Target::File(file) => whole_path(file),
+        Target::Other => path.to_owned(),
+    };
     let file = File::create(&whole);
     let file = file.map_err(|source| TraceError::Create { path: whole.clone(), source })?;
     let mut out = Joined { file: BufWriter::new(file), path: &whole, lines: 0 };
@@ -55,8 +94,10 @@ pub fn merge(path: &Path, parts: &[PathBuf]) -> Result<Vec<PathBuf>, TraceError>
         out.append(part, start - earliest, keeps_clock)?;
     }
     out.end()?;
-    let moved = fs::rename(&whole, path);
-    moved.map_err(|source| TraceError::Write { path: path.to_owned(), source })?;
+    if let Target::File(file) = target {
+        let moved = fs::rename(&whole, &file);
+        moved.map_err(|source| TraceError::Write { path: file, source })?;
+    }
     for part in there {
         // One that stays is no harm.
         drop(fs::remove_file(part));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use celerity_trace::{
-    Counter, Slice, TraceError, TraceFile, TrackId, Value, is_complete, merge, part_of,
+    Counter, Slice, Target, TraceError, TraceFile, TrackId, Value, is_complete, merge, part_of,
 };
 
 /// A folder of the test's own, gone at its end.
@@ -168,4 +168,59 @@ fn what_comes_after_the_end_is_dropped() {
     file.finish().unwrap();
     (0..5000).for_each(|id| recorder.slice(kernel([0, 1], id)));
     assert_eq!(valid(&path).lines().count(), 3);
+}
+
+/// The parts of two processes, which have written ten slices each.
+fn two_parts(path: &Path) -> [PathBuf; 2] {
+    let Target::File(file) = Target::of(path) else { panic!("{path:?} is a file") };
+    let parts = [0, 1].map(|node| part_of(&file, node));
+    for (process, part) in (0..).zip(&parts) {
+        write(part, process, SystemTime::now(), 10);
+    }
+    parts
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_stay() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new("links");
+    std::fs::create_dir(folder.0.join("there")).unwrap();
+    let file = folder.0.join("there/trace.json");
+    let (near, far) = (folder.0.join("near.json"), folder.0.join("there/far.json"));
+    symlink("there/far.json", &near).unwrap();
+    symlink(&file, &far).unwrap();
+    // At first the links lead to nothing, then to a file.
+    for link in [&near, &far, &near] {
+        let parts = two_parts(link);
+        assert_eq!(parts[0], folder.0.join("there/trace.json.N0"));
+        assert_eq!(merge(link, &parts).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(valid(&file).matches(r#""ph":"X""#).count(), 20);
+        assert!(link.is_symlink() && far.is_symlink() && !file.is_symlink());
+    }
+    let names = std::fs::read_dir(folder.0.join("there")).unwrap();
+    assert_eq!(names.count(), 2, "something is left");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_written_and_not_replaced() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let folder = Folder::new("pipe");
+    let (pipe, parts) = (folder.0.join("pipe"), two_parts(&folder.0.join("trace.json")));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.is_ok_and(|made| made.success()), "there is no `mkfifo`");
+    assert_eq!(Target::of(&pipe), Target::Other);
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
+        assert_eq!(merge(&pipe, &parts).unwrap(), Vec::<PathBuf>::new());
+        let text = read.join().unwrap();
+        assert_eq!(after_value(&text).map(str::trim), Some(""), "no JSON:\n{text}");
+        assert_eq!(text.matches(r#""ph":"X""#).count(), 20);
+    });
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+    assert_eq!(Target::of(Path::new("/dev/null")), Target::Other);
+    assert_eq!(Target::of(&folder.0), Target::Other, "it cannot be written, either");
 }

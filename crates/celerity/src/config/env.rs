@@ -12,7 +12,7 @@ use super::distance::edit_distance;
 use super::error::ConfigError;
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
-use crate::place::Platform;
+use crate::place::{Platform, misconfigured};
 
 /// A variable: its name, what its values are, and what a value does. The setter
 /// returns `None` for a value that means nothing.
@@ -50,7 +50,7 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 17] = [
+const VARIABLES: [Variable; 18] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -135,6 +135,14 @@ const VARIABLES: [Variable; 17] = [
         },
     },
     Variable {
+        name: "CELERITY_START_TIMEOUT",
+        expected: "a number of seconds above 0",
+        set: |config, value| {
+            let timeout = value.seconds()?;
+            (!timeout.is_zero()).then(|| config.start_timeout(timeout))
+        },
+    },
+    Variable {
         name: "CELERITY_LOG_LEVEL",
         expected: "trace, debug, info, warn, error, critical or off",
         set: |config, value| Some(config.log_level(log_level(value.text()?)?)),
@@ -145,10 +153,18 @@ impl Config {
     /// The configuration that the process's environment asks for. The variables, their
     /// values and the defaults are in the [crate's documentation](crate#what-to-run-on).
     ///
+    /// If a launcher has started several processes, and this fails in one of them, the others
+    /// are told: their next run fails, too, and does not wait for this process.
+    ///
     /// # Errors
     /// For any other variable that begins with `CELERITY_`, and for any other
     /// value.
     pub fn from_env() -> Result<Self, ConfigError> {
+        Self::read_env().inspect_err(|error| drop(misconfigured(error.clone())))
+    }
+
+    /// As [`from_env`](Self::from_env), but tells nobody.
+    pub(crate) fn read_env() -> Result<Self, ConfigError> {
         Ok(Self::from_variables(std::env::vars_os())?.interruptible(true))
     }
 
@@ -309,6 +325,7 @@ mod tests {
             ("CELERITY_SHARE_GPUS", "on"),
             ("CELERITY_THREAD_PINNING", "0, 2,3"),
             ("CELERITY_PEER_TIMEOUT", "3"),
+            ("CELERITY_START_TIMEOUT", "4.5"),
             ("CELERITY_LOG_LEVEL", "off"),
         ]);
         let expected = Config::default()
@@ -325,6 +342,7 @@ mod tests {
             .share_gpus(true)
             .pinning(Pinning::Cores(vec![0, 2, 3]))
             .peer_timeout(Duration::from_secs(3))
+            .start_timeout(Duration::from_millis(4500))
             .log_level(LogLevel::Off);
         assert_eq!(config, Ok(expected));
     }
@@ -343,6 +361,7 @@ mod tests {
             ("CELERITY_TRACE", ""),
             ("CELERITY_WATCHDOG", "-1"),
             ("CELERITY_WATCHDOG", "inf"),
+            ("CELERITY_START_TIMEOUT", "0"),
             ("CELERITY_LOG_LEVEL", "loud"),
             ("CELERITY_THREAD_PINNING", ""),
             ("CELERITY_THREAD_PINNING", "0,-1"),

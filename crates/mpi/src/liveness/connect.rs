@@ -10,9 +10,14 @@ use celerity_cdag::NodeId;
 
 use super::frame::Frame;
 use super::link::Link;
+use super::wait::Sockets;
 
-/// How often a connection is tried again, and a newcomer is looked for.
-const RETRY: Duration = Duration::from_millis(2);
+/// How often a connection is tried again, and members are told that the hub lives.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Callers of whom nothing is known yet, beside as many as there are nodes: of more, the
+/// oldest are turned away, since members say at once who they are.
+const MOST_STRANGERS: usize = 64;
 
 /// The hub's open door.
 pub(crate) struct Door {
@@ -47,7 +52,8 @@ impl Door {
         Ok(self.listener.local_addr()?.port())
     }
 
-    /// Waits for all others of so many nodes. Strangers are turned away.
+    /// Waits for all others of so many nodes. Strangers are turned away, and cost no more
+    /// than what a hello has and a socket each, of which there are not many.
     ///
     /// # Errors
     /// If somebody does not come in time.
@@ -58,38 +64,48 @@ impl Door {
     ) -> Result<Vec<(NodeId, Link)>, String> {
         let deadline = Instant::now() + patience;
         let (mut callers, mut members) = (Vec::new(), Vec::<(NodeId, Link)>::new());
+        let mut sockets = Sockets::default();
         while members.len() + 1 < nodes {
             let now = Instant::now();
             if now >= deadline {
-                let (here, all) = (members.len(), nodes - 1);
-                return Err(format!("{here} of {all} nodes connected within {patience:?}"));
+                return Err(absent(nodes, &members, patience));
             }
-            while let Ok((stream, _)) = self.listener.accept() {
-                callers.extend(Link::new(stream, now));
-            }
-            let mut waiting = Vec::new();
-            for mut link in callers.drain(..) {
-                match self.greeting(&mut link, now, patience) {
-                    Greeting::Awaited => waiting.push(link),
-                    Greeting::Member(node) if (1..nodes).contains(&node.slot()) => {
+            self.accept(&mut callers, nodes, now);
+            for mut link in std::mem::take(&mut callers) {
+                match self.greeting(&mut link, now) {
+                    Greeting::Awaited => callers.push(link),
+                    Greeting::Member(node) if is_expected(node, nodes, &members) => {
                         members.push((node, link));
                     }
                     Greeting::Member(_) | Greeting::Stranger => {}
                 }
             }
-            callers = waiting;
-            thread::sleep(RETRY);
+            sockets.clear();
+            sockets.add(&self.listener, false);
+            callers.iter().for_each(|link| link.wait_in(&mut sockets));
+            if members.len() + 1 < nodes {
+                sockets.wait(Some(deadline.min(now + RETRY)));
+            }
+            members.iter_mut().for_each(|(_, link)| link.beat(now, RETRY));
         }
         members.sort_by_key(|(node, _)| *node);
         Ok(members)
     }
 
-    fn greeting(&self, link: &mut Link, now: Instant, patience: Duration) -> Greeting {
-        let mut frames = Vec::new();
-        let heard = link.receive(now, patience, &mut frames);
-        match frames.first() {
-            Some(Frame::Hello { token, node }) if *token == self.token => Greeting::Member(*node),
-            None if heard.is_ok() => Greeting::Awaited,
+    /// Lets callers in, as many as may wait.
+    fn accept(&self, callers: &mut Vec<Link>, nodes: usize, now: Instant) {
+        let most = nodes + MOST_STRANGERS;
+        for _ in 0..most {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            callers.extend(Link::new(stream, now));
+        }
+        callers.drain(..callers.len().saturating_sub(most));
+    }
+
+    fn greeting(&self, link: &mut Link, now: Instant) -> Greeting {
+        match link.greeting(now) {
+            Ok(Some(Frame::Hello { token, node })) if token == self.token => Greeting::Member(node),
+            Ok(None) => Greeting::Awaited,
             _ => Greeting::Stranger,
         }
     }
@@ -100,6 +116,23 @@ enum Greeting {
     Awaited,
     Member(NodeId),
     Stranger,
+}
+
+fn is_expected(node: NodeId, nodes: usize, members: &[(NodeId, Link)]) -> bool {
+    (1..nodes).contains(&node.slot()) && members.iter().all(|(known, _)| *known != node)
+}
+
+/// Who has not come: by name, if those are few.
+fn absent(nodes: usize, members: &[(NodeId, Link)], patience: Duration) -> String {
+    let is_absent = |node: &NodeId| members.iter().all(|(known, _)| known != node);
+    let absent = (1..nodes as u64).map(NodeId::from_index).filter(is_absent);
+    let absent: Vec<_> = absent.map(|node| node.to_string()).collect();
+    let who = match absent.len() {
+        1..=4 => absent.join(", "),
+        many => format!("{many} of {nodes} nodes"),
+    };
+    let have = if absent.len() == 1 { "has" } else { "have" };
+    format!("{who} {have} not connected to N0 within {patience:?}")
 }
 
 /// Connects to the hub, at whichever of its possible hosts answers first.
@@ -118,13 +151,15 @@ pub(super) fn call(
         let addresses =
             hosts.iter().filter_map(|host| (host.as_str(), port).to_socket_addrs().ok());
         for address in addresses.flatten() {
-            match reach(address, hello, patience) {
+            // One that swallows everything leaves time for the others.
+            match reach(address, hello, patience / 4) {
                 Ok(link) => return Ok(link),
                 Err(error) => last = format!("{address}: {error}"),
             }
         }
         if Instant::now() >= deadline {
-            return Err(format!("the hub does not answer on {} ({last})", hosts.join(", ")));
+            let hosts = hosts.join(", ");
+            return Err(format!("N0 does not answer on {hosts} within {patience:?} ({last})"));
         }
         thread::sleep(RETRY);
     }

@@ -4,29 +4,44 @@
 //! | --- | --- |
 //! | 0 | kind |
 //! | 1..5 | length of the rest, at most [`MAX_BODY`], little-endian |
-//! | 5.. | the rest |
+//! | 5.. | the rest: numbers of eight bytes, then text or an error |
 
 use celerity_cdag::NodeId;
 
 /// The longest body: errors are text, and nobody reads more of it.
 pub(super) const MAX_BODY: usize = 1 << 20;
 
+/// The length of a [`Frame::Hello`].
+pub(super) const HELLO_LEN: usize = HEADER + 16;
+
 const HEADER: usize = 5;
 
-/// A message between the hub and another node.
+/// A message between the hub and another node. Runs of a process are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Who connects. The token shows that it belongs to this run.
+    /// Who connects. The token shows that it belongs to this cluster.
     Hello { token: u64, node: NodeId },
     /// The sender lives.
     Beat,
-    /// The sender wants to stop the run, to the hub.
-    Abort(Vec<u8>),
-    /// The run has been stopped, from the hub.
-    Aborted(Vec<u8>),
-    /// Another node is gone, from the hub.
+    /// The sender has come to this run, and waits for the others; to the hub.
+    Begin { run: u64 },
+    /// All nodes have come to this run; from the hub.
+    Go { run: u64 },
+    /// The sender wants to stop a run, also one that has not begun; to the hub.
+    Abort { run: u64, error: Vec<u8> },
+    /// A run has been stopped; from the hub.
+    Aborted { run: u64, error: Vec<u8> },
+    /// A node is gone; from the hub, also to that node, or from a node that says so of
+    /// the hub.
     Died { node: NodeId, sign: String },
-    /// The sender has left the run, and will say no more.
+    /// The sender's process ends after so many runs, and waits until it can finalise MPI,
+    /// unless it never will; to the hub.
+    Leave { runs: u64, finalises: bool },
+    /// A node's process ends after so many runs, and can finalise MPI or not; from the hub.
+    Left { node: NodeId, runs: u64, finalises: bool },
+    /// All processes end, and can finalise MPI; from the hub.
+    Finish,
+    /// The sender will say no more.
     Goodbye,
 }
 
@@ -38,20 +53,11 @@ impl Frame {
     /// Appends the frame. Bodies that are too long are cut: what is left is
     /// refused by whoever reads it, and not mistaken for something else.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let (kind, numbers, text) = self.parts();
         let start = out.len();
-        out.extend([self.kind(), 0, 0, 0, 0]);
-        match self {
-            Self::Hello { token, node } => {
-                out.extend(token.to_le_bytes());
-                out.extend(node.index().to_le_bytes());
-            }
-            Self::Abort(error) | Self::Aborted(error) => out.extend(error),
-            Self::Died { node, sign } => {
-                out.extend(node.index().to_le_bytes());
-                out.extend(sign.as_bytes());
-            }
-            Self::Beat | Self::Goodbye => {}
-        }
+        out.extend([kind, 0, 0, 0, 0]);
+        out.extend(numbers.into_iter().flatten().flat_map(u64::to_le_bytes));
+        out.extend(text);
         out.truncate(start + HEADER + MAX_BODY);
         let len = u32::try_from(out.len() - start - HEADER).expect("bodies have a limit");
         out[start + 1..start + HEADER].copy_from_slice(&len.to_le_bytes());
@@ -73,40 +79,72 @@ impl Frame {
         Ok(Some(frame))
     }
 
-    fn kind(&self) -> u8 {
+    /// The kind, up to three numbers, and what comes after them.
+    fn parts(&self) -> (u8, [Option<u64>; 3], &[u8]) {
+        let of = |numbers: &[u64]| std::array::from_fn(|at| numbers.get(at).copied());
         match self {
-            Self::Hello { .. } => 1,
-            Self::Beat => 2,
-            Self::Abort(_) => 3,
-            Self::Aborted(_) => 4,
-            Self::Died { .. } => 5,
-            Self::Goodbye => 6,
+            Self::Hello { token, node } => (1, of(&[*token, node.index()]), &[]),
+            Self::Beat => (2, of(&[]), &[]),
+            Self::Begin { run } => (3, of(&[*run]), &[]),
+            Self::Go { run } => (4, of(&[*run]), &[]),
+            Self::Abort { run, error } => (5, of(&[*run]), error),
+            Self::Aborted { run, error } => (6, of(&[*run]), error),
+            Self::Died { node, sign } => (7, of(&[node.index()]), sign.as_bytes()),
+            Self::Leave { runs, finalises } => (8, of(&[*runs, (*finalises).into()]), &[]),
+            Self::Left { node, runs, finalises } => {
+                (9, of(&[node.index(), *runs, (*finalises).into()]), &[])
+            }
+            Self::Finish => (10, of(&[]), &[]),
+            Self::Goodbye => (11, of(&[]), &[]),
         }
     }
 
     fn of(kind: u8, body: &[u8]) -> Result<Self, Malformed> {
-        match (kind, body.len()) {
-            (1, 16) => {
-                let (token, node) = number(body)?;
-                Ok(Self::Hello { token, node: NodeId::from_index(number(node)?.0) })
+        let node = NodeId::from_index;
+        Ok(match kind {
+            1 => {
+                let [token, index] = numbers(body)?;
+                Self::Hello { token, node: node(index) }
             }
-            (2, 0) => Ok(Self::Beat),
-            (3, _) => Ok(Self::Abort(body.to_vec())),
-            (4, _) => Ok(Self::Aborted(body.to_vec())),
-            (5, _) => {
-                let (node, sign) = number(body)?;
+            2 => numbers::<0>(body).map(|_| Self::Beat)?,
+            3 => numbers(body).map(|[run]| Self::Begin { run })?,
+            4 => numbers(body).map(|[run]| Self::Go { run })?,
+            5 => number(body).map(|(run, error)| Self::Abort { run, error: error.to_vec() })?,
+            6 => number(body).map(|(run, error)| Self::Aborted { run, error: error.to_vec() })?,
+            7 => {
+                let (index, sign) = number(body)?;
                 let sign = String::from_utf8_lossy(sign).into_owned();
-                Ok(Self::Died { node: NodeId::from_index(node), sign })
+                Self::Died { node: node(index), sign }
             }
-            (6, 0) => Ok(Self::Goodbye),
-            (1 | 2 | 6, _) => Err(Malformed("it has the wrong length")),
-            _ => Err(Malformed("it is of no known kind")),
-        }
+            8 => {
+                let [runs, finalises] = numbers(body)?;
+                Self::Leave { runs, finalises: finalises != 0 }
+            }
+            9 => {
+                let [index, runs, finalises] = numbers(body)?;
+                Self::Left { node: node(index), runs, finalises: finalises != 0 }
+            }
+            10 => numbers::<0>(body).map(|_| Self::Finish)?,
+            11 => numbers::<0>(body).map(|_| Self::Goodbye)?,
+            _ => return Err(Malformed("it is of no known kind")),
+        })
     }
 }
 
-fn number(bytes: &[u8]) -> Result<(u64, &[u8]), Malformed> {
-    let (number, rest) = bytes.split_first_chunk().ok_or(Malformed("it is too short"))?;
+/// A body of so many numbers and nothing else.
+fn numbers<const N: usize>(body: &[u8]) -> Result<[u64; N], Malformed> {
+    let (words, rest) = body.as_chunks();
+    let words: &[[u8; 8]; N] =
+        words.try_into().map_err(|_| Malformed("it has the wrong length"))?;
+    match rest {
+        [] => Ok(words.map(u64::from_le_bytes)),
+        _ => Err(Malformed("it has the wrong length")),
+    }
+}
+
+/// A body that begins with a number.
+fn number(body: &[u8]) -> Result<(u64, &[u8]), Malformed> {
+    let (number, rest) = body.split_first_chunk().ok_or(Malformed("it is too short"))?;
     Ok((u64::from_le_bytes(*number), rest))
 }
 
@@ -121,9 +159,16 @@ mod tests {
         vec![
             Frame::Hello { token: u64::MAX - 1, node },
             Frame::Beat,
-            Frame::Abort(b"why".to_vec()),
-            Frame::Aborted(Vec::new()),
+            Frame::Begin { run: 1 },
+            Frame::Go { run: u64::MAX },
+            Frame::Abort { run: 2, error: b"why".to_vec() },
+            Frame::Aborted { run: 3, error: Vec::new() },
             Frame::Died { node, sign: "its connection was closed".to_owned() },
+            Frame::Leave { runs: 7, finalises: true },
+            Frame::Leave { runs: 0, finalises: false },
+            Frame::Left { node, runs: 7, finalises: true },
+            Frame::Left { node, runs: 7, finalises: false },
+            Frame::Finish,
             Frame::Goodbye,
         ]
     }
@@ -146,13 +191,21 @@ mod tests {
     }
 
     #[test]
+    fn a_hello_has_its_length() {
+        let mut bytes = Vec::new();
+        frames()[0].write(&mut bytes);
+        assert_eq!(bytes.len(), HELLO_LEN);
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for bytes in [
-            vec![9, 0, 0, 0, 0],
+            vec![99, 0, 0, 0, 0],
             vec![2, 1, 0, 0, 0, 7],
             vec![1, 2, 0, 0, 0, 7, 7],
-            vec![5, 2, 0, 0, 0, 7, 7],
-            vec![3, 255, 255, 255, 255],
+            vec![7, 2, 0, 0, 0, 7, 7],
+            vec![4, 9, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+            vec![5, 255, 255, 255, 255],
         ] {
             assert!(Frame::read(&mut bytes.clone()).is_err(), "{bytes:?}");
         }
@@ -161,8 +214,9 @@ mod tests {
     #[test]
     fn bodies_have_a_limit() {
         let mut bytes = Vec::new();
-        Frame::Abort(vec![1; MAX_BODY + 1]).write(&mut bytes);
-        assert_eq!(Frame::read(&mut bytes), Ok(Some(Frame::Abort(vec![1; MAX_BODY]))));
+        Frame::Abort { run: 1, error: vec![1; MAX_BODY] }.write(&mut bytes);
+        let error = vec![1; MAX_BODY - 8];
+        assert_eq!(Frame::read(&mut bytes), Ok(Some(Frame::Abort { run: 1, error })));
         assert_eq!(bytes, []);
     }
 
