@@ -1,6 +1,8 @@
 //! Everything that can go wrong between `run` and its result.
 
-use celerity_executor::{RunError, SubmitError};
+use std::fmt;
+
+use celerity_executor::{RunError, SubmitError, write_with_causes};
 use celerity_kernel::abi::GroupError;
 use celerity_tdag::DeclareError;
 
@@ -11,10 +13,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a run, or a step of it, failed.
 ///
+/// `Debug` writes what people read, so that `fn main() -> celerity::Result<()>` prints it:
+/// the text of the error, and a line for each cause that the text does not tell.
+///
 /// Errors at submission ([`Declare`](Self::Declare) and the argument errors)
 /// leave the run intact: the task was not submitted. [`Run`](Self::Run) is the
 /// run's first error; every later call on any node returns it again.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The run has failed: a kernel panicked, memory is exhausted, …
@@ -193,6 +198,12 @@ impl Error {
     /// ```
     pub fn user(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::User(error.into())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_with_causes(self, f)
     }
 }
 

@@ -169,6 +169,7 @@ impl<T: Element, const D: usize> Fence<T, D> {
                 }
                 Err(_) => promise.settle(State::NoMemory),
             }
+            Ok(())
         });
         (Self { slot, part: subrange(&bounds), buffer, frontend: frontend.clone() }, copy)
     }

@@ -1,19 +1,81 @@
-//! Host tasks as the executor runs them.
+//! Host tasks as the executor runs them, and what their functions may return.
 #![allow(unsafe_code)]
 
-use celerity_executor::HostFunction;
+use std::error::Error;
+
+use celerity_executor::{HostFunction, TaskError};
 
 use crate::access::HostAccesses;
 
+/// What the function of a host task may return: nothing, or a [`Result`] whose error can be
+/// any, so that `?` works in it; sealed.
+///
+/// An error ends the run on all nodes with [`RunError::TaskFailed`], which names the task,
+/// its source line and the node.
+///
+/// [`RunError::TaskFailed`]: crate::RunError::TaskFailed
+// Of the types `Result<(), _>` exactly one, or a function that uses `?` would have to name
+// the error that it converts to.
+#[diagnostic::on_unimplemented(
+    message = "a host task cannot return `{Self}`",
+    label = "returns neither `()` nor `Result<(), Box<dyn Error + Send + Sync>>`",
+    note = "let the function end with `Ok(())`, and add `?` to what fails: any error is converted",
+    note = "a host task hands results on by writing a buffer, or through a channel"
+)]
+pub trait HostOutcome: sealed::Sealed {
+    #[doc(hidden)]
+    fn into_result(self) -> Result<(), TaskError>;
+}
+
+impl HostOutcome for () {
+    fn into_result(self) -> Result<(), TaskError> {
+        Ok(())
+    }
+}
+
+impl HostOutcome for Result<(), Box<dyn Error + Send + Sync>> {
+    fn into_result(self) -> Result<(), TaskError> {
+        self.map_err(TaskError::new)
+    }
+}
+
+/// Of a function that always panics, say.
+impl HostOutcome for Never {
+    fn into_result(self) -> Result<(), TaskError> {
+        self
+    }
+}
+
+/// The type `!`, which has no name yet where types are spelt.
+type Never = <fn() -> ! as sealed::Returning>::Output;
+
+mod sealed {
+    use std::error::Error;
+
+    pub trait Sealed {}
+    impl Sealed for () {}
+    impl Sealed for Result<(), Box<dyn Error + Send + Sync>> {}
+    impl Sealed for super::Never {}
+
+    pub trait Returning {
+        type Output;
+    }
+
+    impl<R> Returning for fn() -> R {
+        type Output = R;
+    }
+}
+
 /// `function` with its views, as something that takes the executor's memory.
-pub(crate) fn call_with_views<A, F>(plan: A::Plan, function: F) -> HostFunction
+pub(crate) fn call_with_views<A, F, R>(plan: A::Plan, function: F) -> HostFunction
 where
     A: HostAccesses,
-    F: for<'a> FnOnce(A::Views<'a>) + Send + 'static,
+    F: for<'a> FnOnce(A::Views<'a>) -> R + Send + 'static,
+    R: HostOutcome,
 {
     Box::new(move |memory| {
         // SAFETY: the executor keeps its promise for the accesses that the plan
         // was lowered with, which are the task's, in order.
-        unsafe { A::call(plan, memory, function) }
+        unsafe { A::call(plan, memory, function) }.into_result()
     })
 }

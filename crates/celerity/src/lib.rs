@@ -22,7 +22,9 @@ pub use access::{
     HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, UpdateAccess, WriteAccess,
 };
 pub use buffer::{Buffer, Element};
-pub use celerity_executor::{CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError};
+pub use celerity_executor::{
+    CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError, TaskError,
+};
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {
     pub use celerity_kernel::{
@@ -39,6 +41,7 @@ pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};
 pub use config::{Config, ConfigError};
 pub use error::{Error, Result};
 pub use fence::{Fence, Snapshot};
+pub use host::HostOutcome;
 pub use log::LogLevel;
 pub use mapper::{
     All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapperFor, Neighborhood,

@@ -85,6 +85,7 @@ impl Program<'_> {
         let copy_out = move |memory: &[BoundMemory<'_>]| {
             let view = View(memory[0]);
             drop(promise.send(points(&space).map(|point| view.get(point)).collect()));
+            Ok(())
         };
         let accesses = vec![access(buffer, AccessMode::Read, Mapper::All)];
         let spec =

@@ -9,8 +9,10 @@ use celerity_idag::{BoundAccess, InstructionId, MemoryId};
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
+use crate::contain::caught;
 use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, LaneId, LaneJob};
+use crate::error::TaskError;
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
 use crate::time::{Clock, Span, Time};
@@ -32,7 +34,7 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 /// * each job that has run is reported once by `poll`, and the waker is called
 ///   after it can be polled, unless it has run inside of `enqueue`: who calls that
 ///   polls afterwards;
-/// * a job that panics is reported as such, and its lane runs nothing more:
+/// * a job that fails is reported with how, and its lane runs nothing more:
 ///   what was queued behind it may depend on it; nor does what waits for it on
 ///   other lanes, and what is queued behind that;
 /// * dropping the backend waits for running jobs before memory is given back.
@@ -239,8 +241,8 @@ impl Arguments {
 pub struct Completion {
     /// Which.
     pub instruction: InstructionId,
-    /// What the panic said, if it panicked.
-    pub panic: Option<String>,
+    /// How it failed, if it did.
+    pub failure: Option<JobFailure>,
     /// When it ran, if that was [asked for](Backend::time_jobs) and is known.
     pub span: Option<Span>,
 }
@@ -254,6 +256,28 @@ pub struct Begun {
     pub since: Option<Time>,
     /// The name of the thread that runs it, or has spread it over others.
     pub thread: Option<String>,
+}
+
+/// How a job failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobFailure {
+    /// It panicked: what the panic said.
+    #[error("{0}")]
+    Panicked(String),
+    /// A host task has returned an error.
+    #[error("{0}")]
+    Returned(TaskError),
+}
+
+impl JobFailure {
+    /// Runs a job, and returns how it failed, if it did. Nobody may run it again or look at
+    /// what it has left behind.
+    pub fn of(run: impl FnOnce() -> Result<(), TaskError>) -> Option<Self> {
+        match caught(run) {
+            Ok(outcome) => outcome.err().map(Self::Returned),
+            Err(said) => Some(Self::Panicked(said)),
+        }
+    }
 }
 
 /// A memory without room.

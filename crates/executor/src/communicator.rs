@@ -2,6 +2,8 @@
 //! and its contract; knows nothing of graphs or instructions.
 #![allow(unsafe_code)]
 
+use std::fmt;
+
 use celerity_cdag::NodeId;
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
@@ -169,8 +171,8 @@ pub enum CommEvent {
     Failed(CommunicationError),
 }
 
-/// Why a communicator cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a communicator cannot go on. `Debug` writes the text, as `main` prints it.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CommunicationError {
@@ -290,6 +292,12 @@ pub enum CommunicationError {
         /// Which call, and what the network said.
         what: String,
     },
+}
+
+impl fmt::Debug for CommunicationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 fn or_more(received: Option<u64>) -> String {

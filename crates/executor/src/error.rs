@@ -1,6 +1,8 @@
 //! Everything that can end a run, in words that a user knows: task and buffer
 //! names, nodes, devices. Knows nothing of how errors travel.
 
+use std::fmt;
+
 use celerity_cdag::NodeId;
 use celerity_idag::DeviceId;
 use celerity_tdag::{DeclareError, SourceLocation};
@@ -9,15 +11,20 @@ use thiserror::Error;
 use crate::arbiter::ArbiterError;
 use crate::communicator::CommunicationError;
 
+mod causes;
 mod no_room;
+mod task_error;
 
+pub use causes::write_with_causes;
 pub use no_room::{NoRoom, Resident};
+pub use task_error::TaskError;
 
 /// What stopped a run.
 ///
 /// A run has one first error. Every node of the cluster stops on it, and every
-/// node's user code gets the same value.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+/// node's user code gets the same value. Its `Debug` is what people read: the text, and a
+/// line for each cause that it does not tell.
+#[derive(Clone, PartialEq, Eq, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RunError {
@@ -32,6 +39,17 @@ pub enum RunError {
         device: Option<DeviceId>,
         /// What the panic said.
         message: String,
+    },
+    /// A host task has returned an error.
+    #[error("task {task} failed on {node}: {error}")]
+    TaskFailed {
+        /// Id, name and source line.
+        task: String,
+        /// Where it ran.
+        node: NodeId,
+        /// What it has returned; the [source](std::error::Error::source) of this error.
+        #[source]
+        error: TaskError,
     },
     /// A memory has no room for a buffer's next allocation.
     #[error("out of memory on {node}: {error}")]
@@ -172,6 +190,12 @@ impl RunError {
     }
 }
 
+impl fmt::Debug for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_with_causes(self, f)
+    }
+}
+
 /// Tasks of one name may differ in what cannot be told from it.
 fn difference(node: NodeId, task: &str, other: NodeId, other_task: &str) -> String {
     if task == other_task {
@@ -184,7 +208,7 @@ fn difference(node: NodeId, task: &str, other: NodeId, other_task: &str) -> Stri
 }
 
 /// Why a task was not accepted.
-#[derive(Clone, Debug, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 pub enum SubmitError {
     /// The task itself is wrong; the run goes on.
     #[error(transparent)]
@@ -202,6 +226,12 @@ pub enum SubmitError {
     /// The run has failed.
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+impl fmt::Debug for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_with_causes(self, f)
+    }
 }
 
 fn at_location(location: Option<&SourceLocation>) -> String {
@@ -234,5 +264,18 @@ mod tests {
         let error = RunError::Start { what }.of_start_on(node);
         assert_eq!(error.to_string(), "N1 could not start: no threads");
         assert_eq!(error.clone().of_start_on(NodeId::from_index(2)), error);
+    }
+
+    #[test]
+    fn what_a_host_task_returns_is_the_cause_and_is_told_once() {
+        let node = NodeId::from_index(0);
+        let failed = |error| RunError::TaskFailed { task: "T3 \"save\"".to_owned(), node, error };
+        let error = failed(TaskError::new(std::io::Error::other("the disk is full")));
+        assert_eq!(format!("{error:?}"), "task T3 \"save\" failed on N0: the disk is full");
+        let cause = std::error::Error::source(&error).expect("there is a cause");
+        assert!(cause.downcast_ref::<std::io::Error>().is_some());
+        let inner = failed(TaskError::new(SubmitError::Run(error.clone())));
+        assert_eq!(inner.to_string(), format!("task T3 \"save\" failed on N0: {error}"));
+        assert_ne!(inner, error);
     }
 }

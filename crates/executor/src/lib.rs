@@ -34,7 +34,9 @@ mod window;
 mod work;
 
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
-pub use backend::{AllocError, Arguments, Backend, Begun, Completion, CpuBackend, Job, Waker};
+pub use backend::{
+    AllocError, Arguments, Backend, Begun, Completion, CpuBackend, Job, JobFailure, Waker,
+};
 pub use celerity_idag::{DeviceMemory, Lookahead};
 pub use check::CheckLevel;
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
@@ -45,7 +47,7 @@ pub use communicator::{
 pub use config::ClusterConfig;
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};
 pub use engine::{Assignment, Engine, LaneGroup, LaneId, LaneJob, Step, Target};
-pub use error::{NoRoom, Resident, RunError, SubmitError};
+pub use error::{NoRoom, Resident, RunError, SubmitError, TaskError, write_with_causes};
 pub use frontend::NodeFrontend;
 pub use kernel_times::{KernelTime, KernelTimes};
 pub use lanes::LaneLayout;

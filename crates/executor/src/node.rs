@@ -11,7 +11,7 @@ use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, Messa
 use celerity_tdag::{EpochAction, Task, TaskId, Work};
 
 use crate::arbiter::{Arbiter, ArbiterError};
-use crate::backend::{Backend, Completion};
+use crate::backend::{Backend, Completion, JobFailure};
 use crate::communicator::{CommEvent, CommunicationError, Communicator};
 use crate::contain::{Kept, end};
 use crate::engine::{Engine, Step};
@@ -376,9 +376,9 @@ impl Executor {
         let instruction = completion.instruction;
         let job = self.open.task_of(instruction);
         self.record_span(instruction, completion.span);
-        if let Some(message) = completion.panic {
+        if let Some(failure) = completion.failure {
             self.record_retired(instruction);
-            return self.fail(self.panicked(job, instruction, message));
+            return self.fail(self.failed(job, instruction, failure));
         }
         self.time_job(instruction, job, completion.span);
         if let Some((task, _)) = job {
@@ -614,17 +614,32 @@ impl Executor {
         self.progress.epoch_reached(task);
     }
 
-    fn panicked(
+    /// What the failure of a job means: of a user's, if it is one of a task.
+    fn failed(
         &self,
         job: Option<(TaskId, Option<DeviceId>)>,
         instruction: InstructionId,
-        message: String,
+        failure: JobFailure,
     ) -> RunError {
-        let Some((task, device)) = job else {
-            return RunError::Internal { message: format!("{instruction} panicked: {message}") };
-        };
-        let running = self.tasks.get(task.index()).expect("tasks outlive their instructions");
-        RunError::TaskPanicked { task: running.task.to_string(), node: self.id(), device, message }
+        let node = self.id();
+        let named = job.map(|(task, device)| {
+            let running = self.tasks.get(task.index()).expect("tasks outlive their instructions");
+            (running.task.to_string(), device)
+        });
+        match (named, failure) {
+            (Some((task, device)), JobFailure::Panicked(message)) => {
+                RunError::TaskPanicked { task, node, device, message }
+            }
+            (Some((task, _)), JobFailure::Returned(error)) => {
+                RunError::TaskFailed { task, node, error }
+            }
+            (None, JobFailure::Panicked(message)) => {
+                RunError::Internal { message: format!("{instruction} panicked: {message}") }
+            }
+            (None, JobFailure::Returned(error)) => {
+                RunError::Internal { message: format!("{instruction} failed: {error}") }
+            }
+        }
     }
 
     /// Stops issuing, here at once and everywhere soon. The network decides

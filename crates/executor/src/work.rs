@@ -9,6 +9,7 @@ use std::fmt;
 use celerity_regions::{Box3, Region};
 
 use crate::code::DeviceCode;
+use crate::error::TaskError;
 use crate::memory::BasePtr;
 
 /// Live memory for one access of a chunk.
@@ -73,8 +74,8 @@ pub trait DeviceKernel: Any + Send + Sync {
 /// that was submitted before. It runs outside of the pool, so `rayon` calls
 /// inside spread over `rayon`'s global one. At most four of a node run at a
 /// time, so none may wait for a later one. A fence's copy shares the pool with
-/// kernels and must not block.
-pub type HostFunction = Box<dyn FnOnce(&[BoundMemory<'_>]) + Send>;
+/// kernels and must not block. An error ends the run, as a panic does.
+pub type HostFunction = Box<dyn FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send>;
 
 /// What a task carries besides its record in the graphs.
 pub enum Payload {

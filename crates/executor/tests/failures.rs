@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    CheckLevel, ClusterConfig, Lookahead, NoRoom, NodeFrontend, Resident, RunError, SubmitError,
+    CheckLevel, ClusterConfig, Lookahead, NoRoom, NodeFrontend, Payload, Resident, RunError,
+    SubmitError, TaskError,
 };
 use celerity_regions::Box3;
-use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper};
+use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper, Work};
 use common::*;
 
 fn line(length: usize) -> Box3 {
@@ -120,6 +121,26 @@ fn a_host_task_panic_stops_nodes_that_only_wait() {
             message: "disk full".to_owned(),
         };
         assert_eq!(outcome, Err(ProgramError::Run(expected)), "{config:?}");
+    }
+}
+
+#[test]
+fn an_error_of_a_host_task_stops_nodes_that_only_wait() {
+    for config in configurations() {
+        let outcome = run(&config, |node| {
+            let data = buffer_from(node, line(8), vec![1; 8]);
+            let payload = Payload::Host(Box::new(|_| Err(TaskError::new("disk full"))));
+            let accesses = vec![reads(data, Mapper::All)];
+            node.submit(spec("save", Work::HostOnce, accesses), payload)?;
+            Ok(node.barrier()?)
+        });
+        let expected = RunError::TaskFailed {
+            task: "T1 \"save\"".to_owned(),
+            node: NodeId::from_index(0),
+            error: TaskError::new("disk full"),
+        };
+        assert_eq!(outcome, Err(ProgramError::Run(expected)), "{config:?}");
+        assert_next_run_works(&config);
     }
 }
 

@@ -22,8 +22,10 @@ pub(crate) fn read(bytes: &[u8]) -> RunError {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
+
     use celerity_cdag::{NodeId, TransferId};
-    use celerity_executor::{ArbiterError, CommunicationError};
+    use celerity_executor::{ArbiterError, CommunicationError, TaskError};
     use celerity_idag::{DeviceId, InstructionId, MessageId};
     use celerity_regions::Box3;
     use celerity_tdag::{BufferId, TaskId};
@@ -52,6 +54,28 @@ mod tests {
         ] {
             assert_eq!(read(&write(&error)), error);
         }
+    }
+
+    #[test]
+    fn what_a_host_task_returned_arrives_as_texts() {
+        let inner = std::io::Error::other("the disk is full");
+        let outer = RunError::TaskFailed {
+            task: "T4 \"sync\"".to_owned(),
+            node: NodeId::from_index(0),
+            error: TaskError::new(inner),
+        };
+        let error = RunError::TaskFailed {
+            task: "T5 \"save\"".to_owned(),
+            node: NodeId::from_index(0),
+            error: TaskError::new(outer),
+        };
+        let arrived = read(&write(&error));
+        assert_eq!(arrived, error);
+        assert_eq!(format!("{arrived:?}"), format!("{error:?}"));
+        let causes = std::iter::successors(arrived.source(), |cause| cause.source());
+        let texts: Vec<_> = causes.map(|cause| cause.to_string()).collect();
+        let expected = ["task T4 \"sync\" failed on N0: the disk is full", "the disk is full"];
+        assert_eq!(texts, expected);
     }
 
     #[test]

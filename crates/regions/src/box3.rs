@@ -13,8 +13,8 @@ pub const MAX_DIMS: usize = 3;
 /// A point, or the extents of a box, in the embedding space; dimension 0 is the slowest.
 pub type Coord3 = [u64; 3];
 
-/// A box that cannot be represented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// A box that cannot be represented. `Debug` writes the text, as `main` prints it.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BoxError {
     /// `offset + range` exceeds 64 bits.
     #[error(
@@ -40,6 +40,12 @@ pub enum BoxError {
         /// Dimensions that the box occupies.
         needs: usize,
     },
+}
+
+impl fmt::Debug for BoxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// A half-open box `[min, max)`, in elements.

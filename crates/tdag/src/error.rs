@@ -1,11 +1,13 @@
 //! What can be wrong with a task at submission.
 
+use std::fmt;
 use std::sync::Arc;
 
 use celerity_regions::Region;
 
-/// A task that cannot enter the graph. The graph is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// A task that cannot enter the graph. The graph is unchanged. `Debug` writes the text, as
+/// `main` prints it.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeclareError {
     /// A read of elements that nothing has written.
@@ -89,4 +91,10 @@ pub enum DeclareError {
         /// The buffer's id.
         buffer: crate::BufferId,
     },
+}
+
+impl fmt::Debug for DeclareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -47,7 +47,10 @@ impl HashKernel {
     /// The same for a task that runs once.
     #[must_use]
     pub fn into_host_function(self) -> HostFunction {
-        Box::new(move |memory| self.run(&Box3::UNIT, memory))
+        Box::new(move |memory| {
+            self.run(&Box3::UNIT, memory);
+            Ok(())
+        })
     }
 
     /// Hands copies of all that is read to `publish`, one per access.
@@ -65,6 +68,7 @@ impl HashKernel {
                 Snapshot { op: self.op, buffer: access.buffer, words }
             });
             publish(snapshots.collect());
+            Ok(())
         })
     }
 

@@ -362,7 +362,7 @@ impl Backend for DefectiveBackend {
                 let early = self.queued.drain(..);
                 out.extend(early.map(|instruction| Completion {
                     instruction,
-                    panic: None,
+                    failure: None,
                     span: None,
                 }));
             }

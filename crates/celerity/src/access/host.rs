@@ -156,9 +156,9 @@ pub trait HostAccesses: Sealed {
     /// # Safety
     /// As [`HostAccess::bind`], for one memory per access, in order.
     #[doc(hidden)]
-    unsafe fn call<F>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F)
+    unsafe fn call<F, R>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F) -> R
     where
-        F: for<'a> FnOnce(Self::Views<'a>);
+        F: for<'a> FnOnce(Self::Views<'a>) -> R;
 }
 
 macro_rules! tuple_host_accesses {
@@ -174,16 +174,17 @@ macro_rules! tuple_host_accesses {
             }
 
             #[allow(unused_variables)]
-            unsafe fn call<Function>(
+            unsafe fn call<Function, R>(
                 plan: Self::Plan,
                 memory: &[BoundMemory<'_>],
                 function: Function,
-            ) where
-                Function: for<'a> FnOnce(Self::Views<'a>),
+            ) -> R
+            where
+                Function: for<'a> FnOnce(Self::Views<'a>) -> R,
             {
                 // SAFETY: passed on.
                 $(let mut $bound = unsafe { $access::bind(plan.$index, &memory[$index]) };)*
-                function(($($access::view(&mut $bound),)*));
+                function(($($access::view(&mut $bound),)*))
             }
         }
     };
@@ -213,9 +214,9 @@ macro_rules! single_host_access {
                 (self,).lower(lowering)
             }
 
-            unsafe fn call<F>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F)
+            unsafe fn call<F, R>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F) -> R
             where
-                F: for<'a> FnOnce(Self::Views<'a>),
+                F: for<'a> FnOnce(Self::Views<'a>) -> R,
             {
                 // SAFETY: passed on.
                 unsafe { <(Self,)>::call(plan, memory, |(view,)| function(view)) }

@@ -1,7 +1,9 @@
 //! What can be wrong with a configuration before anything runs.
 
-/// What is wrong with the environment variables.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+use std::fmt;
+
+/// What is wrong with the environment variables. `Debug` writes the text, as `main` prints it.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// A variable that begins like ours, but is none.
@@ -43,4 +45,10 @@ pub enum ConfigError {
         /// By which variable the launcher is known.
         variable: &'static str,
     },
+}
+
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

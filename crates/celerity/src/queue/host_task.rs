@@ -6,7 +6,7 @@ use celerity_tdag::{TaskId, Work};
 use super::{LoweredTask, Origin};
 use crate::access::{HostAccesses, Lowered, Lowering};
 use crate::error::Result;
-use crate::host::call_with_views;
+use crate::host::{HostOutcome, call_with_views};
 
 /// A host task before its function is known.
 #[derive(Debug)]
@@ -24,17 +24,57 @@ impl<'q> HostTaskBuilder<'q> {
     /// contents that it reads are there. It gets the views of `accesses`, in
     /// order, and must own what it captures.
     ///
+    /// The function returns nothing, or a result. An error ends the run on all nodes with
+    /// [`RunError::TaskFailed`](crate::RunError::TaskFailed): it names the task, its source
+    /// line and the node, and the error that the function has returned is its source.
+    ///
+    /// ```
+    /// use std::io::Write as _;
+    /// use celerity::prelude::*;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("celerity-squares-{}", std::process::id()));
+    /// celerity::run(|queue| {
+    ///     let squares = queue.buffer::<u64, 1>(10);
+    ///     queue.task("square").parallel_for(10, squares.write(one_to_one()), |item, square| {
+    ///         *square = (item[0] * item[0]) as u64;
+    ///     })?;
+    ///     let path = path.clone();
+    ///     queue.host_task("save").once(squares.read(all()), move |squares| {
+    ///         let mut file = std::fs::File::create(path)?;
+    ///         for square in squares.as_slice() {
+    ///             writeln!(file, "{square}")?;
+    ///         }
+    ///         Ok(())
+    ///     })?;
+    ///     Ok(())
+    /// })?;
+    /// assert!(std::fs::read_to_string(&path)?.ends_with("64\n81\n"));
+    /// # std::fs::remove_file(&path)?;
+    ///
+    /// let failed = celerity::run(|queue| {
+    ///     queue.host_task("load").once((), |()| {
+    ///         let _ = std::fs::read("/no/such/file")?;
+    ///         Ok(())
+    ///     })?;
+    ///     Ok(())
+    /// });
+    /// let message = failed.unwrap_err().to_string();
+    /// assert!(message.contains("\"load\" at") && message.contains("failed on N0: No such file"));
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`TaskBuilder::parallel_for`](crate::TaskBuilder::parallel_for).
-    pub fn once<A, F>(self, accesses: A, function: F) -> Result<TaskId>
+    pub fn once<A, F, R>(self, accesses: A, function: F) -> Result<TaskId>
     where
         A: HostAccesses,
-        F: for<'a> FnOnce(A::Views<'a>) + Send + 'static,
+        F: for<'a> FnOnce(A::Views<'a>) -> R + Send + 'static,
+        R: HostOutcome,
     {
         let mut lowering = Lowering::new(&self.origin);
         let plan = accesses.lower(&mut lowering)?;
         let Lowered { accesses, .. } = lowering.finish();
-        let payload = Payload::Host(call_with_views::<A, F>(plan, function));
+        let payload = Payload::Host(call_with_views::<A, F, R>(plan, function));
         LoweredTask { origin: self.origin, work: Work::HostOnce, accesses }.submit(payload)
     }
 }

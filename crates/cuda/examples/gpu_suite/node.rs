@@ -89,10 +89,10 @@ impl Node {
     /// Takes what has ended.
     pub(crate) fn poll(&mut self) -> Result<(), String> {
         self.backend.poll(&mut self.completions);
-        for Completion { panic, span, .. } in self.completions.drain(..) {
+        for Completion { failure, span, .. } in self.completions.drain(..) {
             self.done += 1;
             self.span = span;
-            panic.map_or(Ok(()), Err)?;
+            failure.map_or(Ok(()), |how| Err(how.to_string()))?;
         }
         Ok(())
     }

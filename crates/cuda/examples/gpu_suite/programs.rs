@@ -59,6 +59,7 @@ fn contents(node: &NodeFrontend, buffer: BufferId, count: usize) -> Result<Vec<u
         // not written meanwhile.
         let all = unsafe { std::slice::from_raw_parts(memory[0].base.cast::<u32>(), count) };
         drop(promise.send(all.to_vec()));
+        Ok(())
     };
     let accesses = vec![access(buffer, AccessMode::Read, Mapper::All)];
     let spec = TaskSpec { name: "contents".into(), work: Work::Fence, accesses, location: None };

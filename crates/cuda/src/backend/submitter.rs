@@ -19,7 +19,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use celerity_executor::contain::{caught, end};
-use celerity_executor::{BoundMemory, Completion, DeviceKernel, LaneJob, Launch};
+use celerity_executor::{BoundMemory, Completion, DeviceKernel, JobFailure, LaneJob, Launch};
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
 use crossbeam::channel::Receiver;
@@ -365,7 +365,7 @@ impl Submitter {
         if let Some(record) = record.cloned() {
             return self.panicked(&record, jobs);
         }
-        let done = |job: Job| Completion { instruction: job.instruction, panic: None, span };
+        let done = |job: Job| Completion { instruction: job.instruction, failure: None, span };
         self.reports.completed(jobs.into_iter().map(done));
     }
 
@@ -392,7 +392,7 @@ impl Submitter {
             Ok(event) => {
                 self.events.push(event);
                 self.lane(lane).halted = true;
-                self.reports.completed([Completion { instruction, panic: Some(text), span: None }]);
+                self.reports.completed([failed(instruction, text)]);
             }
             Err(error) => {
                 self.lane(lane).started(Job { instruction, panics: None });
@@ -421,7 +421,7 @@ impl Submitter {
             let others: Vec<_> = others.iter().map(|job| job.instruction.to_string()).collect();
             text += &format!("; it was in this one or in {}", others.join(", "));
         }
-        self.reports.completed([Completion { instruction, panic: Some(text), span: None }]);
+        self.reports.completed([failed(instruction, text)]);
         self.reports.dropped(others.len());
     }
 
@@ -443,6 +443,11 @@ impl Submitter {
             self.take(message);
         }
     }
+}
+
+/// The report of a job that has failed.
+fn failed(instruction: InstructionId, text: String) -> Completion {
+    Completion { instruction, failure: Some(JobFailure::Panicked(text)), span: None }
 }
 
 impl Drop for Submitter {

@@ -116,7 +116,7 @@ impl Node {
 
     /// The failure among what has been reported.
     fn failure(&self) -> &Completion {
-        self.done.iter().find(|it| it.panic.is_some()).expect("something has failed")
+        self.done.iter().find(|it| it.failure.is_some()).expect("something has failed")
     }
 }
 
@@ -257,6 +257,7 @@ fn host_jobs_run_beside_devices() {
         let ran = ran.clone();
         let function: HostFunction = Box::new(move |_| {
             ran.fetch_add(1, Ordering::SeqCst);
+            Ok(())
         });
         let arguments = Arguments::new(Box::default(), |_| None);
         let lane = host_task_lane(&node) + lane;
@@ -279,8 +280,8 @@ fn a_fault_is_reported_once_and_stops_the_device() {
     node.fake.resume();
     node.wait_until_quiet();
     node.backend.poll(&mut node.done);
-    let Completion { instruction, panic, .. } = node.failure();
-    let text = panic.as_ref().unwrap();
+    let Completion { instruction, failure, .. } = node.failure();
+    let text = failure.as_ref().unwrap().to_string();
     assert!(*instruction == faulty && text.contains("an illegal address"), "{text}");
     assert_eq!(node.done.len(), 1, "what came after it is not reported");
 }
@@ -301,7 +302,7 @@ fn a_fault_is_not_blamed_on_what_was_started_later() {
     }
     node.wait_until_quiet();
     node.backend.poll(&mut node.done);
-    let text = node.failure().panic.clone().unwrap();
+    let text = node.failure().failure.as_ref().unwrap().to_string();
     let named = node.failure().instruction == faulty || text.contains(&faulty.to_string());
     assert!(named && text.contains("an illegal address"), "{text}");
 }
@@ -342,7 +343,7 @@ fn a_panic_in_what_users_write_is_a_failure_of_the_job() {
     let arguments = Arguments::new(Box::default(), |_| None);
     node.issue(0, Job::Kernel { kernel, chunk: Box3::UNIT, arguments });
     node.finish();
-    let text = node.failure().panic.clone().unwrap();
+    let text = node.failure().failure.as_ref().unwrap().to_string();
     assert_eq!(text, "how to launch it cannot be told: no idea");
 }
 
@@ -374,7 +375,7 @@ fn kernels_that_cannot_run_say_why() {
     node.finish();
     let text = |index: usize| {
         let failed = node.done.iter().find(|it| it.instruction.index() == index as u64);
-        failed.unwrap().panic.clone().unwrap()
+        failed.unwrap().failure.as_ref().unwrap().to_string()
     };
     assert!(text(0).contains("no code for this device"), "{}", text(0));
     assert!(text(1).contains("no kernel `absent`"), "{}", text(1));
@@ -394,7 +395,7 @@ fn an_access_outside_of_what_was_declared_is_reported() {
     let job = node.job("increment", 1, base);
     node.issue(0, job);
     node.finish();
-    let text = node.failure().panic.clone().unwrap();
+    let text = node.failure().failure.as_ref().unwrap().to_string();
     let expected = "kernel `increment` touched elements that its task does not declare: 7 times \
                     through access 1, in [3,0,0]..[10,1,1]";
     assert_eq!(text, expected);
@@ -410,7 +411,7 @@ fn a_panic_in_a_kernel_ends_its_job_with_what_it_said() {
         node.issue(0, job);
     }
     node.finish();
-    assert!(node.done.iter().all(|it| it.panic.is_none()));
+    assert!(node.done.iter().all(|it| it.failure.is_none()));
     let job = node.job("step", 13, base);
     let culprit = node.issue(0, job);
     let job = node.job("step", 1, base);
@@ -418,7 +419,7 @@ fn a_panic_in_a_kernel_ends_its_job_with_what_it_said() {
     node.wait_until_quiet();
     node.backend.poll(&mut node.done);
     let failure = node.failure();
-    let text = failure.panic.clone().unwrap();
+    let text = failure.failure.as_ref().unwrap().to_string();
     let expected = "panicked on GPU 0: kernel `step`, item [5], at lib.rs:7:9: no fuel";
     assert!(text.starts_with(expected), "{text}");
     let named = text.contains(&culprit.to_string());

@@ -149,7 +149,7 @@ impl<F: Fn(Coord3, &[View<'_>]) + Send + Sync + 'static> DeviceKernel for ItemKe
     }
 }
 
-fn spec(name: &str, work: Work, accesses: Vec<Access>) -> TaskSpec {
+pub fn spec(name: &str, work: Work, accesses: Vec<Access>) -> TaskSpec {
     TaskSpec { name: name.into(), work, accesses, location: None }
 }
 
@@ -172,7 +172,10 @@ pub fn host_task(
     accesses: Vec<Access>,
     function: impl FnOnce(&[View<'_>]) + Send + 'static,
 ) -> Result<TaskId, SubmitError> {
-    let payload = Payload::Host(Box::new(move |memory| function(&views(memory))));
+    let payload = Payload::Host(Box::new(move |memory| {
+        function(&views(memory));
+        Ok(())
+    }));
     node.submit(spec(name, Work::HostOnce, accesses), payload)
 }
 
@@ -184,6 +187,7 @@ pub fn fence(node: &NodeFrontend, buffer: BufferId, extent: Box3) -> Result<Fenc
     let copy_out = move |memory: &[BoundMemory<'_>]| {
         let view = View(memory[0]);
         drop(promise.send(points(&extent).map(|point| view.get(point)).collect()));
+        Ok(())
     };
     let accesses = vec![reads(buffer, Mapper::All)];
     node.submit(spec("fence", Work::Fence, accesses), Payload::Host(Box::new(copy_out)))?;

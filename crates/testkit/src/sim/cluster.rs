@@ -260,11 +260,14 @@ impl Fault {
     /// Whether a run with this fault may end with `error`.
     fn explains(&self, error: &RunError) -> bool {
         match (self, error) {
-            (Self::Panic { node, .. }, RunError::TaskPanicked { node: at, message, .. }) => {
+            (Self::Job { node, .. }, RunError::TaskPanicked { node: at, message, .. }) => {
                 at.slot() == *node && message == FAULT
             }
+            (Self::Job { node, .. }, RunError::TaskFailed { node: at, error, .. }) => {
+                at.slot() == *node && error.to_string() == FAULT
+            }
             // A copy has no task; one that fails is the runtime's own failure.
-            (Self::Panic { .. }, RunError::Internal { message }) => message.ends_with(FAULT),
+            (Self::Job { .. }, RunError::Internal { message }) => message.ends_with(FAULT),
             (Self::OutOfMemory { node, .. }, RunError::OutOfMemory { node: at, .. }) => {
                 at.slot() == *node
             }

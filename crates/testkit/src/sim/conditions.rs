@@ -54,8 +54,8 @@ pub struct SlowNode {
 /// Something that a run must survive: by ending with an error, on all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The job that is started as this one of a node panics.
-    Panic { node: usize, job: usize },
+    /// The job that is started as this one of a node fails.
+    Job { node: usize, job: usize },
     /// This allocation of a node finds no room.
     OutOfMemory { node: usize, allocation: usize },
     /// A node's program gives up at this statement.
@@ -131,7 +131,7 @@ impl Fault {
         let mut draw = || {
             let node = random.below(nodes);
             match random.below(3) {
-                0 => Self::Panic { node, job: random.below(24) },
+                0 => Self::Job { node, job: random.below(24) },
                 1 => Self::OutOfMemory { node, allocation: random.below(12) },
                 _ => Self::Stop { node, op: random.below(ops.max(1)) },
             }

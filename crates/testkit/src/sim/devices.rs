@@ -27,7 +27,7 @@ struct Lane {
     queue: VecDeque<Queued>,
     turn: Turn,
     halted: bool,
-    /// Jobs that have ended, and did not panic.
+    /// Jobs that have ended, and did not fail.
     ended: u64,
 }
 
@@ -188,24 +188,24 @@ impl World {
         instruction: InstructionId,
         execution: Execution,
     ) {
-        let panic = match execution.end(&mut self.memory) {
-            Ok(panic) => panic,
+        let failure = match execution.end(&mut self.memory) {
+            Ok(failure) => failure,
             Err(what) => return self.object(node, format!("{instruction} {what}")),
         };
-        self.note(node, What::Ended { instruction, panicked: panic.is_some() });
+        self.note(node, What::Ended { instruction, failed: failure.is_some() });
         let devices = &mut self.devices[node];
-        devices.lanes[lane.slot()].halted |= panic.is_some();
-        devices.lanes[lane.slot()].ended += u64::from(panic.is_none());
-        devices.reports.push((lane, Completion { instruction, panic, span: None }));
+        devices.lanes[lane.slot()].halted |= failure.is_some();
+        devices.lanes[lane.slot()].ended += u64::from(failure.is_none());
+        devices.reports.push((lane, Completion { instruction, failure, span: None }));
         self.wake(node);
     }
 
     fn style(&mut self, node: usize) -> Style {
         let job = self.devices[node].started;
         self.devices[node].started += 1;
-        if self.conditions.faults.contains(&Fault::Panic { node, job }) {
+        if self.conditions.faults.contains(&Fault::Job { node, job }) {
             self.faults_met += 1;
-            return Style::Panics;
+            return Style::Fails;
         }
         [Style::Early, Style::Late, Style::Stretched][self.random.below(3)]
     }

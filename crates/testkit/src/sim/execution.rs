@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use celerity_executor::{
-    Arguments, BasePtr, BoundMemory, ElementArray, Job, contain, copy_elements,
+    Arguments, BasePtr, BoundMemory, ElementArray, Job, JobFailure, TaskError, copy_elements,
 };
 
 use super::memory::{Memory, Staged};
@@ -17,12 +17,13 @@ pub(super) enum Style {
     Late,
     /// Reads when it starts, writes when it ends: both.
     Stretched,
-    /// Does nothing and panics: a fault of the simulation.
-    Panics,
+    /// Does nothing and fails: a fault of the simulation. Host functions return an error, the
+    /// others panic.
+    Fails,
 }
 
-/// What a job panicked with, if it did.
-pub(super) type Outcome = Option<String>;
+/// How a job failed, if it did.
+pub(super) type Outcome = Option<JobFailure>;
 
 /// A job between its start and its end.
 pub(super) enum Execution {
@@ -55,7 +56,10 @@ impl Execution {
             Style::Early => Self::Done(run(job)),
             Style::Late => Self::Pending(job),
             Style::Stretched => stretch(job, memory),
-            Style::Panics => Self::Done(Some(FAULT.to_owned())),
+            Style::Fails => Self::Done(Some(match job {
+                Job::Host { .. } => JobFailure::Returned(TaskError::new(FAULT)),
+                _ => JobFailure::Panicked(FAULT.to_owned()),
+            })),
         })
     }
 
@@ -92,9 +96,10 @@ fn stretch(job: Job, memory: &Memory) -> Execution {
             let staged = unsafe { Staged::read(source, elements, elem_size) };
             Execution::Read { staged, target }
         }
-        Job::Kernel { kernel, chunk, arguments } => {
-            shadowed(&arguments, memory, |bound| kernel.run(&chunk, bound))
-        }
+        Job::Kernel { kernel, chunk, arguments } => shadowed(&arguments, memory, |bound| {
+            kernel.run(&chunk, bound);
+            Ok(())
+        }),
         Job::Host { function, arguments } => shadowed(&arguments, memory, |bound| function(bound)),
     }
 }
@@ -103,7 +108,7 @@ fn stretch(job: Job, memory: &Memory) -> Execution {
 fn shadowed(
     arguments: &Arguments,
     memory: &Memory,
-    body: impl FnOnce(&[BoundMemory<'_>]),
+    body: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError>,
 ) -> Execution {
     let mut bound = arguments.bind();
     let mut shadows = Vec::new();
@@ -114,24 +119,22 @@ fn shadowed(
         memory_of.base = BasePtr::of_mut_slice(bytemuck::cast_slice_mut(&mut words)).as_ptr();
         shadows.push(Shadow { base, before, words });
     }
-    let outcome = catch(|| body(&bound));
+    let outcome = JobFailure::of(|| body(&bound));
     Execution::Shadowed { shadows, outcome }
 }
 
 fn run(job: Job) -> Outcome {
-    catch(|| match job {
-        Job::Kernel { kernel, chunk, arguments } => kernel.run(&chunk, &arguments.bind()),
-        Job::Host { function, arguments } => function(&arguments.bind()),
-        Job::Copy { source, target, elements, elem_size } => {
-            // SAFETY: as for the write in `end`.
-            unsafe { copy_elements(source, target, &elements, elem_size) }
+    JobFailure::of(|| {
+        match job {
+            Job::Kernel { kernel, chunk, arguments } => kernel.run(&chunk, &arguments.bind()),
+            Job::Host { function, arguments } => return function(&arguments.bind()),
+            Job::Copy { source, target, elements, elem_size } => {
+                // SAFETY: as for the write in `end`.
+                unsafe { copy_elements(source, target, &elements, elem_size) }
+            }
         }
+        Ok(())
     })
-}
-
-fn catch(body: impl FnOnce()) -> Outcome {
-    // A run ends with the first panic, so nobody sees what it left behind.
-    contain::caught(body).err()
 }
 
 fn check(job: &Job, memory: &Memory) -> Result<(), String> {

@@ -42,7 +42,7 @@ pub enum What {
     /// A job starts.
     Started { instruction: InstructionId, lane: LaneId },
     /// A job ends.
-    Ended { instruction: InstructionId, panicked: bool },
+    Ended { instruction: InstructionId, failed: bool },
     /// It announces a payload.
     Announces { to: NodeId, message: MessageId, transfer: TransferId },
     /// A note is sent.
@@ -177,8 +177,8 @@ impl fmt::Display for What {
             Self::Started { instruction, lane } => {
                 write!(f, "{instruction} starts on lane {}", lane.slot())
             }
-            Self::Ended { instruction, panicked: false } => write!(f, "{instruction} ends"),
-            Self::Ended { instruction, panicked: true } => write!(f, "{instruction} panics"),
+            Self::Ended { instruction, failed: false } => write!(f, "{instruction} ends"),
+            Self::Ended { instruction, failed: true } => write!(f, "{instruction} fails"),
             Self::Announces { to, message, transfer } => {
                 write!(f, "announces {message} to {to} for {transfer}")
             }

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 
 use super::pace::{Length, Pace};
 use super::reports::{HOST_THREAD, Outbox};
-use crate::backend::{Arguments, Job};
-use crate::contain::{Kept, caught};
+use crate::backend::{Arguments, Job, JobFailure};
+use crate::contain::Kept;
 use crate::copy::copy_elements_spread;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
@@ -200,23 +200,26 @@ impl Lane {
     fn fail_next(&self, reason: String) {
         if let Some(job) = self.take_next() {
             drop(job);
-            self.report(|| Some(reason));
+            self.report(|| Some(JobFailure::Panicked(reason)));
             let _: Option<Queued> = self.take_next();
         }
     }
 
-    fn report(&self, job: impl FnOnce() -> Option<String>) {
+    fn report(&self, job: impl FnOnce() -> Option<JobFailure>) {
         self.outbox.report(self.halting(job));
     }
 
-    /// The job, which halts the lane if it panics.
-    fn halting(&self, job: impl FnOnce() -> Option<String>) -> impl FnOnce() -> Option<String> {
+    /// The job, which halts the lane if it fails.
+    fn halting(
+        &self,
+        job: impl FnOnce() -> Option<JobFailure>,
+    ) -> impl FnOnce() -> Option<JobFailure> {
         || {
-            let panic = job();
-            if panic.is_some() {
+            let failure = job();
+            if failure.is_some() {
                 lock(&self.state).halted = true;
             }
-            panic
+            failure
         }
     }
 
@@ -260,19 +263,24 @@ impl Queued {
         self.pace.as_ref().map_or(Length::Any, |pace| pace.length())
     }
 
-    /// Runs the job, drops it, and returns what it said if any of that panicked.
-    fn run(self) -> Option<String> {
+    /// Runs the job, drops it, and returns how any of that failed, if it did.
+    fn run(self) -> Option<JobFailure> {
         let Self { job, pace } = self;
-        let run = || match job.into_inner() {
+        JobFailure::of(|| match job.into_inner() {
             Job::Host { function, arguments } => function(&arguments.bind()),
-            other => run_in_place(&other, pace.as_deref()),
-        };
-        caught(run).err()
+            other => {
+                run_in_place(&other, pace.as_deref());
+                Ok(())
+            }
+        })
     }
 
     /// The same for a job that [is short](Self::is_short), which stays.
-    fn run_short(&self) -> Option<String> {
-        caught(|| run_in_place(&self.job, self.pace.as_deref())).err()
+    fn run_short(&self) -> Option<JobFailure> {
+        JobFailure::of(|| {
+            run_in_place(&self.job, self.pace.as_deref());
+            Ok(())
+        })
     }
 
     /// Drops a job that has run, but for what takes time. Its kernel is its task's as well, and
@@ -369,8 +377,8 @@ mod tests {
         lane.fail_next("no threads".to_owned());
         let mut reported = Vec::new();
         inbox.collect(&mut reported);
-        let panic = Some("no threads".to_owned());
-        assert_eq!(reported, [Completion { instruction, panic, span: None }]);
+        let failure = Some(JobFailure::Panicked("no threads".to_owned()));
+        assert_eq!(reported, [Completion { instruction, failure, span: None }]);
         assert!(lane.is_quiet());
     }
 }

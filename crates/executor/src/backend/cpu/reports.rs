@@ -1,6 +1,6 @@
 //! How a lane tells which of its jobs have run. A lane is in order, so a count says
 //! it all: no queue between threads, no lock and no allocation, but for jobs that
-//! panic or are timed.
+//! fail or are timed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use celerity_idag::InstructionId;
 
-use crate::backend::{Begun, Completion, Waker};
+use crate::backend::{Begun, Completion, JobFailure, Waker};
 use crate::sync::lock;
 use crate::time::{Clock, Span, Time};
 
@@ -32,8 +32,8 @@ pub(super) struct Outbox {
     lane: usize,
     bell: Arc<Bell>,
     completed: AtomicU64,
-    /// The job that panicked, counted from 0, and what it said. It is the last.
-    failure: OnceLock<(u64, String)>,
+    /// The job that failed, counted from 0, and how. It is the last.
+    failure: OnceLock<(u64, JobFailure)>,
     /// Of jobs that have not been reported, if jobs are timed.
     spans: Mutex<VecDeque<Span>>,
     /// When the job has begun that is run now, in nanoseconds from the start of the run, and 2
@@ -113,14 +113,14 @@ impl Outbox {
         &self.bell
     }
 
-    /// Runs the lane's next job, which returns what it said if it panicked, and
-    /// tells the node.
-    pub(super) fn report(&self, job: impl FnOnce() -> Option<String>) {
+    /// Runs the lane's next job, which returns how it failed, if it did, and tells the
+    /// node.
+    pub(super) fn report(&self, job: impl FnOnce() -> Option<JobFailure>) {
         self.begins();
         self.report_quietly(|| {
-            let panic = job();
+            let failure = job();
             self.begun.store(0, Ordering::Relaxed);
-            panic
+            failure
         });
         self.bell.wake();
     }
@@ -135,17 +135,17 @@ impl Outbox {
     }
 
     /// The same for a node that looks anyway.
-    pub(super) fn report_quietly(&self, job: impl FnOnce() -> Option<String>) {
+    pub(super) fn report_quietly(&self, job: impl FnOnce() -> Option<JobFailure>) {
         let clock = self.bell.clock.get();
         let start = clock.map(|clock| clock());
-        let panic = job();
+        let failure = job();
         if let Some((clock, start)) = clock.zip(start) {
             lock(&self.spans).push_back(Span { start, end: clock() });
         }
-        if let Some(panic) = panic {
+        if let Some(failure) = failure {
             let job = self.completed.load(Ordering::Relaxed);
-            // Nothing runs after the first panic.
-            drop(self.failure.set((job, panic)));
+            // Nothing runs after the first failure.
+            drop(self.failure.set((job, failure)));
         }
         self.completed.fetch_add(1, Ordering::Release);
         self.bell.ring(self.lane);
@@ -186,10 +186,10 @@ impl Inbox {
         for job in self.reported..completed {
             let instruction = self.queued.pop_front().expect("a lane runs what was put on it");
             let failure = self.outbox.failure.get().filter(|(failed, _)| *failed == job);
-            let panic = failure.map(|(_, message)| message.clone());
+            let failure = failure.map(|(_, how)| how.clone());
             let timed = self.outbox.bell.clock.get().is_some();
             let span = timed.then(|| lock(&self.outbox.spans).pop_front()).flatten();
-            out.push(Completion { instruction, panic, span });
+            out.push(Completion { instruction, failure, span });
         }
         self.reported = completed;
     }
@@ -223,12 +223,12 @@ mod tests {
         other.expect(c);
         assert_eq!(collect(&bell, &mut [(0, &mut one), (129, &mut other)]), []);
         last.report(|| None);
-        last.report(|| Some("boom".to_owned()));
+        last.report(|| Some(JobFailure::Panicked("boom".to_owned())));
         first.report(|| None);
         let done = collect(&bell, &mut [(0, &mut one), (129, &mut other)]);
         let told = |instruction, panic: Option<&str>| Completion {
             instruction,
-            panic: panic.map(str::to_owned),
+            failure: panic.map(|text| JobFailure::Panicked(text.to_owned())),
             span: None,
         };
         assert_eq!(done, [told(a, None), told(b, None), told(c, Some("boom"))]);

@@ -9,9 +9,10 @@ use celerity_regions::Box3;
 
 use super::pace::BRIEF;
 use super::*;
-use crate::backend::Arguments;
+use crate::backend::{Arguments, JobFailure};
 use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, Target};
+use crate::error::TaskError;
 use crate::sync::lock;
 use crate::work::{BoundMemory, DeviceKernel, HostFunction};
 
@@ -21,7 +22,10 @@ fn backend(threads: usize, limit: Option<u64>) -> CpuBackend {
 }
 
 fn host(function: impl FnOnce() + Send + 'static) -> Job {
-    let function: HostFunction = Box::new(move |_| function());
+    let function: HostFunction = Box::new(move |_| {
+        function();
+        Ok(())
+    });
     Job::Host { function, arguments: Arguments::new(Box::default(), |_| None) }
 }
 
@@ -48,6 +52,10 @@ fn completions(backend: &mut CpuBackend, count: usize) -> Vec<Completion> {
     all
 }
 
+fn text_of(failed: &Completion) -> String {
+    failed.failure.as_ref().expect("it has failed").to_string()
+}
+
 fn wait_until_quiet(backend: &CpuBackend) {
     let start = Instant::now();
     while !backend.is_quiet() {
@@ -67,7 +75,7 @@ fn every_lane_runs_its_jobs_in_order() {
         enqueue(&mut backend, u16::try_from(lane).unwrap(), index, job);
     }
     let done = completions(&mut backend, 300);
-    assert!(done.iter().all(|completion| completion.panic.is_none()));
+    assert!(done.iter().all(|completion| completion.failure.is_none()));
     for lane in order.iter() {
         let lane = lock(lane);
         assert!(lane.len() == 100 && lane.is_sorted());
@@ -137,7 +145,7 @@ fn a_panic_on_a_lane_with_a_thread_halts_it() {
     enqueue(&mut backend, lane, 1, host(|| panic!("boom")));
     enqueue(&mut backend, lane, 2, count(&ran));
     let done = completions(&mut backend, 1);
-    assert_eq!(done[0].panic.as_deref(), Some("boom"));
+    assert_eq!(text_of(&done[0]), "boom");
     wait_until_quiet(&backend);
     enqueue(&mut backend, lane, 3, count(&ran));
     backend.cancel();
@@ -184,13 +192,29 @@ fn a_busy_lane_leaves_others_their_turn() {
 }
 
 #[test]
+fn an_error_of_a_host_function_is_reported_and_nothing_behind_it_runs() {
+    let mut backend = backend(2, None);
+    let ran = Arc::new(AtomicUsize::new(0));
+    let lane = backend.layout().lanes().find(|&lane| backend.layout().may_block(lane)).unwrap();
+    let lane = u16::try_from(lane.slot()).unwrap();
+    let function: HostFunction = Box::new(|_| Err(TaskError::new("the disk is full")));
+    let job = Job::Host { function, arguments: Arguments::new(Box::default(), |_| None) };
+    enqueue(&mut backend, lane, 1, job);
+    enqueue(&mut backend, lane, 2, count(&ran));
+    let done = completions(&mut backend, 1);
+    assert_eq!(done[0].failure, Some(JobFailure::Returned(TaskError::new("the disk is full"))));
+    wait_until_quiet(&backend);
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn a_panic_is_reported_and_nothing_behind_it_runs() {
     let mut backend = backend(1, None);
     let ran = Arc::new(AtomicUsize::new(0));
     enqueue(&mut backend, 0, 1, host(|| panic!("boom {}", 7)));
     enqueue(&mut backend, 0, 2, count(&ran));
     let done = completions(&mut backend, 1);
-    assert_eq!(done[0].panic.as_deref(), Some("boom 7"));
+    assert_eq!(text_of(&done[0]), "boom 7");
     wait_until_quiet(&backend);
     backend.cancel();
     assert_eq!(ran.load(Ordering::SeqCst), 0);
@@ -274,7 +298,7 @@ fn kernels_get_the_memory_that_they_are_bound_to() {
     let job = Job::Kernel { kernel: Arc::new(Fill), chunk, arguments };
     // SAFETY: the memory lives until the end of the test.
     unsafe { backend.enqueue(LaneId::from_slot(0), InstructionId::from_index(0), job, &[]) };
-    assert_eq!(completions(&mut backend, 1)[0].panic, None);
+    assert_eq!(completions(&mut backend, 1)[0].failure, None);
     // SAFETY: eight bytes, and the kernel has completed.
     let contents = unsafe { std::slice::from_raw_parts(base.as_ptr(), 8) };
     assert_eq!(contents, [0, 0, 1, 1, 1, 0, 0, 0]);
@@ -365,7 +389,7 @@ fn a_kept_kernel_that_panics_halts_its_lane() {
         enqueue(&mut backend, 0, number, job(number));
     }
     assert!(backend.compute() && !backend.compute());
-    assert_eq!(completions(&mut backend, 1)[0].panic.as_deref(), Some("boom"));
+    assert_eq!(text_of(&completions(&mut backend, 1)[0]), "boom");
     assert!(backend.is_quiet());
     assert_eq!(lock(&runs).len(), 1);
 }

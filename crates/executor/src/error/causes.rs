@@ -1,0 +1,52 @@
+//! An error as people read it: its text, and what lies behind it. What `main` prints of an
+//! error that it returns is its `Debug`, so public errors are debugged like this.
+
+use std::error::Error;
+use std::fmt::{Formatter, Result};
+
+/// Writes an error's text and, on a line each, the texts of its causes that the line before
+/// does not end with.
+///
+/// ```
+/// use celerity_executor::write_with_causes;
+///
+/// struct Failed(std::io::Error);
+///
+/// impl std::fmt::Display for Failed {
+///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+///         f.write_str("cannot save the picture")
+///     }
+/// }
+///
+/// impl std::fmt::Debug for Failed {
+///     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+///         write_with_causes(self, f)
+///     }
+/// }
+///
+/// impl std::error::Error for Failed {
+///     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+///         Some(&self.0)
+///     }
+/// }
+///
+/// let failed = Failed(std::io::Error::other("the disk is full"));
+/// assert_eq!(format!("{failed:?}"), "cannot save the picture\ncaused by: the disk is full");
+/// ```
+///
+/// # Errors
+/// As writing to the formatter.
+pub fn write_with_causes(error: &dyn Error, f: &mut Formatter<'_>) -> Result {
+    let mut text = error.to_string();
+    f.write_str(&text)?;
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.ends_with(&next) {
+            write!(f, "\ncaused by: {next}")?;
+            text = next;
+        }
+        cause = error.source();
+    }
+    Ok(())
+}
