@@ -159,8 +159,12 @@ impl Drop for Handle {
     }
 }
 
+/// Does not compile for elements without bytes.
+pub(crate) const fn check_element<T>() {
+    assert!(size_of::<T>() > 0, "a buffer's elements have at least one byte");
+}
+
 fn description<T: Element, const D: usize>(range: [usize; D], host_initialized: bool) -> NewBuffer {
-    const { assert!(size_of::<T>() > 0, "a buffer's elements have at least one byte") };
     NewBuffer {
         name: None,
         dims: D as u8,

@@ -9,6 +9,7 @@ use celerity_cuda::{
     NvrtcConfig,
 };
 use celerity_executor::RunError;
+use celerity_tdag::Count;
 
 pub use celerity_cuda::CudaKernel;
 pub use celerity_executor::{CodeModule, CodeSource};
@@ -69,8 +70,9 @@ fn hand(gpus: usize, nodes: &Nodes, wish: Wish) -> Result<Vec<u16>, RunError> {
             return Err(match wanted {
                 None => too_few(DealError::TooFew { nodes, gpus }),
                 Some(each) => {
+                    let (nodes, each) = (Count(nodes, "node"), Count(each, "GPU"));
                     let what =
-                        format!("{nodes} nodes want {each} GPUs each, but their host has {gpus}");
+                        format!("there are {nodes} with {each} each, but their host has {gpus}");
                     RunError::Start { what }
                 }
             });
@@ -109,6 +111,6 @@ mod tests {
         assert_eq!(hand(2, &nodes(0, 3, 3), shared).unwrap(), [0, 1, 0]);
         let two = Wish { per_node: Some(2), ..ALL };
         let error = hand(2, &nodes(0, 1, 2), two).unwrap_err().to_string();
-        assert!(error.contains("want 2 GPUs each"), "{error}");
+        assert!(error.contains("2 GPUs each"), "{error}");
     }
 }

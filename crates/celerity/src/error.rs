@@ -4,7 +4,7 @@ use std::fmt;
 
 use celerity_executor::{RunError, SubmitError, write_with_causes};
 use celerity_kernel::abi::GroupError;
-use celerity_tdag::DeclareError;
+use celerity_tdag::{Count, DeclareError};
 
 use crate::config::ConfigError;
 
@@ -38,8 +38,9 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// A buffer's initial contents do not fit its size.
     #[error(
-        "a buffer of range {range:?} has {expected} elements, but its initial data has \
-         {actual}; provide one value per element, row-major"
+        "a buffer of range {range:?} has {}, but its initial data has {actual}; provide one value \
+         per element, row-major",
+        Count(*expected, "element")
     )]
     HostDataLength {
         /// The buffer's size.
@@ -62,8 +63,9 @@ pub enum Error {
     },
     /// `slice` along a dimension that the buffer does not have.
     #[error(
-        "task {task} accesses buffer \"{buffer}\" through slice({dim}), but the buffer has \
-         {dims} dimensions, counted from 0"
+        "task {task} accesses buffer \"{buffer}\" through slice({dim}), but the buffer has {}, \
+         counted from 0",
+        Count(*dims, "dimension")
     )]
     SliceDimension {
         /// The task: name and source line.
@@ -91,8 +93,9 @@ pub enum Error {
     },
     /// A granularity that does not fit the index space.
     #[error(
-        "task {task} has granularity {granularity:?}, but needs one size of at least 1 for \
-         each of its {dims} dimensions"
+        "task {task} has granularity {granularity:?}, but an index space of {}: give each of them \
+         a size of at least 1",
+        Count(*dims, "dimension")
     )]
     Granularity {
         /// The task: name and source line.
@@ -134,8 +137,9 @@ pub enum Error {
     },
     /// A split along a dimension that the index space does not have.
     #[error(
-        "task {task} is to be split along dimension {dim}, but its index space has {dims} \
-         dimensions, counted from 0"
+        "task {task} is to be split along dimension {dim}, but its index space has {}, counted \
+         from 0",
+        Count(*dims, "dimension")
     )]
     SplitDimension {
         /// The task: name and source line.
@@ -146,7 +150,10 @@ pub enum Error {
         dims: usize,
     },
     /// Too many chunks per device, or none.
-    #[error("task {task} asks for {chunks} chunks per device; 1 to 1024 are possible")]
+    #[error(
+        "task {task} asks for {} per device; 1 to 1024 are possible",
+        Count(*chunks, "chunk")
+    )]
     Oversubscription {
         /// The task: name and source line.
         task: String,

@@ -74,8 +74,20 @@ where
     R: HostOutcome,
 {
     Box::new(move |memory| {
-        // SAFETY: the executor keeps its promise for the accesses that the plan
-        // was lowered with, which are the task's, in order.
-        unsafe { A::call(plan, memory, function) }.into_result()
+        __rust_begin_short_backtrace(|| {
+            // SAFETY: the executor keeps its promise for the accesses that the plan
+            // was lowered with, which are the task's, in order.
+            unsafe { A::call(plan, memory, function) }.into_result()
+        })
     })
+}
+
+/// Calls `function`. The name is what the standard library looks for in the backtrace of a
+/// panic: it leaves out who calls this.
+#[inline(never)]
+fn __rust_begin_short_backtrace<R>(function: impl FnOnce() -> R) -> R {
+    let result = function();
+    // Not a tail call, or the frame would be gone.
+    std::hint::black_box(());
+    result
 }

@@ -11,6 +11,7 @@ mod host;
 mod launch;
 mod log;
 mod mapper;
+mod misuse;
 mod pinning;
 mod place;
 pub mod prelude;

@@ -9,7 +9,7 @@ use celerity_kernel::{Bounds, Reach};
 use celerity_regions::{Box3, Chunk, Region, Subrange};
 use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
 
-use crate::range::{bounds, subrange, to_bounds, to_box};
+use crate::range::{bounds, check_dimensions, subrange, to_bounds, to_box};
 
 /// See [`one_to_one`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub fn all() -> All {
 /// Every item touches the same part of the buffer.
 #[must_use]
 pub fn fixed<const D: usize>(part: Subrange<D>) -> Fixed<D> {
+    const { check_dimensions(D) };
     Fixed(part)
 }
 
@@ -80,6 +81,7 @@ pub fn slice(dim: usize) -> Slice {
 /// each dimension, diagonals included.
 #[must_use]
 pub fn neighborhood<const D: usize>(border: [usize; D]) -> Neighborhood<D> {
+    const { check_dimensions(D) };
     Neighborhood { border, shape: NeighborhoodShape::BoundingBox }
 }
 
@@ -87,6 +89,7 @@ pub fn neighborhood<const D: usize>(border: [usize; D]) -> Neighborhood<D> {
 /// along one dimension at a time: no diagonals, so less is exchanged.
 #[must_use]
 pub fn neighborhood_along_axes<const D: usize>(border: [usize; D]) -> Neighborhood<D> {
+    const { check_dimensions(D) };
     Neighborhood { border, shape: NeighborhoodShape::AlongAxes }
 }
 

@@ -10,11 +10,11 @@ use celerity_regions::Subrange;
 use celerity_tdag::{Access, Mapper, SourceLocation, TaskId, TaskSpec, Work};
 
 use crate::access::{Lowered, Lowering};
-use crate::buffer::{Buffer, Element};
+use crate::buffer::{Buffer, Element, check_element};
 use crate::error::Result;
 use crate::fence::Fence;
 use crate::log::LogLevel;
-use crate::range::{IntoRange, to_box};
+use crate::range::{IntoRange, check_dimensions, to_box};
 
 mod host_task;
 mod task;
@@ -44,6 +44,8 @@ impl Queue {
     /// A new buffer without contents. Takes no memory until a task accesses it.
     #[must_use]
     pub fn buffer<T: Element, const D: usize>(&self, range: impl IntoRange<D>) -> Buffer<T, D> {
+        const { check_dimensions(D) };
+        const { check_element::<T>() };
         Buffer::new(&self.frontend, range.into_range())
     }
 
@@ -62,6 +64,8 @@ impl Queue {
         range: impl IntoRange<D>,
         data: impl Into<Vec<T>>,
     ) -> Result<Buffer<T, D>> {
+        const { check_dimensions(D) };
+        const { check_element::<T>() };
         Buffer::from_data(&self.frontend, range.into_range(), data.into())
     }
 

@@ -20,7 +20,6 @@ pub trait IntoRange<const D: usize> {
 
 impl<const D: usize> IntoRange<D> for [usize; D] {
     fn into_range(self) -> [usize; D] {
-        const { assert!(D <= 3, "index spaces and buffers have at most three dimensions") };
         self
     }
 }
@@ -29,6 +28,16 @@ impl IntoRange<1> for usize {
     fn into_range(self) -> [usize; 1] {
         [self]
     }
+}
+
+/// Does not compile for more dimensions than there are. Called, in a `const` block, by the
+/// functions that programs call, since the compiler names the line that they are called from.
+pub(crate) const fn check_dimensions(dimensions: usize) {
+    assert!(
+        dimensions <= 3,
+        "buffers and index spaces have at most 3 dimensions: combine some of them into one, as in \
+         `[a * b, c, d]` for a size of `[a, b, c, d]`"
+    );
 }
 
 /// The number of elements of a space of size `range`, or `None` if `usize` cannot

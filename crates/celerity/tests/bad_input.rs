@@ -278,7 +278,7 @@ fn the_environment_is_read_and_checked() {
         assert!(launched.contains("PMI_SIZE") && launched.contains("`mpi`"), "{launched}");
     }
     let verbose = report(&[("CELERITY_LOG_LEVEL", "debug")]);
-    assert!(verbose.contains("celerity: run on 1 nodes x 1 devices"), "{verbose}");
+    assert!(verbose.contains("celerity: run on 1 node × 1 device"), "{verbose}");
 }
 
 #[test]

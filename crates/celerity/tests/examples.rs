@@ -10,6 +10,12 @@ use std::sync::OnceLock;
 /// Nodes and devices of the verified runs.
 const CLUSTERS: [(usize, usize); 5] = [(1, 1), (1, 3), (2, 2), (3, 1), (4, 3)];
 
+/// As the programs print it: `2 nodes × 1 device`.
+fn cluster(nodes: usize, devices: usize) -> String {
+    let plural = |count| if count == 1 { "" } else { "s" };
+    format!("{nodes} node{} × {devices} device{}", plural(nodes), plural(devices))
+}
+
 #[test]
 fn wave_sim_equals_its_sequential_twin_on_every_cluster() {
     let folder = Folder::new("wave_sim_clusters");
@@ -21,7 +27,7 @@ fn wave_sim_equals_its_sequential_twin_on_every_cluster() {
             run.args(["--size", "61", "--steps", "40", "--verify", "--kernel", kernel]);
             let output = succeed(run.arg("--out").arg(&picture));
             assert!(output.contains("bit for bit"), "{output}");
-            assert!(output.contains(&format!("{nodes} nodes × {devices} devices")), "{output}");
+            assert!(output.contains(&cluster(nodes, devices)), "{output}");
             pictures.push(fs::read(picture).unwrap());
         }
     }
@@ -249,7 +255,7 @@ fn matmul_equals_its_sequential_twin_on_every_cluster() {
             run.args(["--size", "80", "--steps", "2", "--verify", "--kernel", kernel]);
             let output = succeed(&mut run);
             assert!(output.contains("bit for bit"), "{output}");
-            assert!(output.contains(&format!("{nodes} nodes × {devices} devices")), "{output}");
+            assert!(output.contains(&cluster(nodes, devices)), "{output}");
         }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use celerity_tdag::Count;
+
 use crate::driver::{Driver, DriverError, Place, Stream, Transfer};
 
 /// A record on a GPU.
@@ -81,8 +83,9 @@ impl fmt::Display for Astray {
         let list = |of: &[u64; 3]| of.map(|side| side.to_string()).join(",");
         write!(
             f,
-            "touched elements that its task does not declare: {count} times through access \
-             {access}, in [{}]..[{}]",
+            "touched elements that its task does not declare: {} through access {access}, in \
+             [{}]..[{}]",
+            Count(*count, "time"),
             list(min),
             list(max)
         )

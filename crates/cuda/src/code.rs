@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use celerity_executor::{BasePtr, BoundMemory, CodeModule, CodeSource, DeviceCode};
 use celerity_regions::{Box3, Region};
+use celerity_tdag::Count;
 use thiserror::Error;
 
 use crate::checked::Record;
@@ -67,8 +68,9 @@ pub enum CodeError {
     },
     /// Its groups need more memory than there is.
     #[error(
-        "kernel `{entry}` of module `{module}` needs {needed} bytes of shared memory for each \
-         group, but {gpu} has {limit}: make its `Local` parameters smaller"
+        "kernel `{entry}` of module `{module}` needs {} of shared memory for each group, but {gpu} \
+         has {limit}: make its `Local` parameters smaller",
+        Count(*needed, "byte")
     )]
     SharedMemory {
         /// The module's name.
@@ -84,8 +86,9 @@ pub enum CodeError {
     },
     /// The entry point takes other parameters.
     #[error(
-        "kernel `{entry}` of module `{module}` takes {expected} bytes of parameters, but the task \
-         has {given}; its parameters must be those of the task, in order"
+        "kernel `{entry}` of module `{module}` takes {} of parameters, but the task has {given}; \
+         its parameters must be those of the task, in order",
+        Count(*expected, "byte")
     )]
     Parameters {
         /// The module's name.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use celerity_cdag::NodeId;
 use celerity_executor::{Backend, CpuPool, Devices, KernelCheck, RunError, Waker};
 use celerity_idag::{InstructionGraph, InstructionGraphConfig};
+use celerity_tdag::Count;
 use thiserror::Error;
 
 use crate::backend::{CudaBackend, CudaConfig};
@@ -23,8 +24,9 @@ const SLOW_ROWS: u64 = 64;
 pub enum DealError {
     /// There are too few.
     #[error(
-        "{nodes} nodes are to share {gpus} GPUs; use at most one node per GPU, or allow nodes to \
-         share them"
+        "there are too few GPUs: {gpus} for {}; use at most one node per GPU, or allow nodes to \
+         share them",
+        Count(*nodes, "node")
     )]
     TooFew {
         /// Nodes of this process.

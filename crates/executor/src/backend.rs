@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use celerity_idag::{BoundAccess, InstructionId, MemoryId};
 use celerity_regions::Box3;
+use celerity_tdag::Count;
 use smallvec::SmallVec;
 
 use crate::contain::caught;
@@ -282,7 +283,7 @@ impl JobFailure {
 
 /// A memory without room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room: {resident} bytes are resident")]
+#[error("no room: {} in use", Count(*resident, "byte"))]
 pub struct AllocError {
     /// Bytes allocated in that memory.
     pub resident: u64,

@@ -7,7 +7,7 @@ use std::fmt;
 use celerity_cdag::NodeId;
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
-use celerity_tdag::TaskId;
+use celerity_tdag::{Count, TaskId};
 
 use crate::copy::ElementArray;
 use crate::error::RunError;
@@ -223,7 +223,7 @@ pub enum CommunicationError {
         other_epoch: TaskId,
     },
     /// A node that is not in the cluster.
-    #[error("{node} is not one of the cluster's {nodes} nodes")]
+    #[error("{node} is not in the cluster, which has {}", Count(*nodes, "node"))]
     NoSuchNode {
         /// The node named.
         node: NodeId,
@@ -232,7 +232,8 @@ pub enum CommunicationError {
     },
     /// A payload is not as long as its receiver expects.
     #[error(
-        "{message} from {from} to {to} should bring {expected} bytes, but brings {}",
+        "{message} from {from} to {to} should bring {}, but brings {}",
+        Count(*expected, "byte"),
         or_more(*.received)
     )]
     Length {

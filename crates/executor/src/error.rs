@@ -5,7 +5,7 @@ use std::fmt;
 
 use celerity_cdag::NodeId;
 use celerity_idag::DeviceId;
-use celerity_tdag::{DeclareError, SourceLocation};
+use celerity_tdag::{Count, DeclareError, SourceLocation};
 use thiserror::Error;
 
 use crate::arbiter::ArbiterError;
@@ -69,8 +69,9 @@ pub enum RunError {
     },
     /// The initial data of a buffer is not as long as the buffer.
     #[error(
-        "buffer {buffer} holds {expected} bytes, but its initial data has {actual}; provide one \
-         value per element"
+        "buffer {buffer} holds {}, but its initial data has {actual}; provide one value per \
+         element",
+        Count(*expected, "byte")
     )]
     HostDataLength {
         /// The buffer's name.

@@ -9,6 +9,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
+use celerity_tdag::Count;
 
 use crate::backend::{Backend, Waker};
 use crate::check::ScheduleCheck;
@@ -426,9 +427,10 @@ impl<'r> Run<'r> {
 }
 
 impl fmt::Display for Run<'_> {
-    /// `2 nodes x 3 devices`.
+    /// `2 nodes × 3 devices`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} nodes x {} devices", self.config.nodes, self.config.devices)
+        let ClusterConfig { nodes, devices, .. } = self.config;
+        write!(f, "{} × {}", Count(nodes, "node"), Count(devices, "device"))
     }
 }
 

@@ -5,8 +5,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, FnArg, GenericArgument, Generics, Ident, ItemFn, Pat, PathArguments, Result,
-    ReturnType, Safety, Signature, Type, Visibility,
+    Attribute, Error, FnArg, GenericArgument, Generics, Ident, ItemFn, LitInt, Pat, PathArguments,
+    Result, ReturnType, Safety, Signature, Type, Visibility,
 };
 
 use crate::views::{View, is_local};
@@ -141,9 +141,23 @@ fn item(input: Option<&FnArg>, signature: &Signature) -> Result<(Form, TokenStre
     let given: Vec<_> = arguments.args.iter().skip_while(is_elided).collect();
     match given[..] {
         [dims @ (GenericArgument::Const(_) | GenericArgument::Type(_))] => {
-            Ok((form, dims.to_token_stream()))
+            let dims = dims.to_token_stream();
+            few_dimensions(&dims)?;
+            Ok((form, dims))
         }
         _ => Err(wrong()),
+    }
+}
+
+/// Refuses numbers that are too large. What is no number is looked at where kernels are launched.
+fn few_dimensions(dims: &TokenStream) -> Result<()> {
+    let number = syn::parse2::<LitInt>(dims.clone()).and_then(|it| it.base10_parse::<usize>());
+    match number {
+        Ok(4..) => {
+            let what = "index spaces have at most 3 dimensions: combine some of them into one";
+            Err(Error::new(dims.span(), what))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -31,6 +31,23 @@ macro_rules! atomic {
 
 atomic!(u32 i32 u64 i64 usize isize f32 f64);
 
+/// Numbers that are compared and replaced in one step: integers of 32 and 64 bits; sealed.
+#[diagnostic::on_unimplemented(
+    message = "a `{Self}` cannot be compared and replaced in one step",
+    label = "no integer of 32 or 64 bits",
+    note = "of floats that are not negative, take minima and maxima as integers, which are in the \
+            same order: update a buffer of `u32` with `x.to_bits()`, or of `u64` for `f64`, and \
+            read it with `from_bits`",
+    note = "or let each item write a value of its own, and look for the extreme in another task"
+)]
+pub trait AtomicInteger: Integer {}
+
+macro_rules! atomic_integer {
+    ($($number:ty)*) => {$(impl AtomicInteger for $number {})*};
+}
+
+atomic_integer!(u32 i32 u64 i64 usize isize);
+
 /// Access to one declared box of a buffer that all items of a chunk share, by index
 /// into the buffer on every split, for updates in one step. Anything else in the buffer is out of
 /// bounds.
@@ -167,7 +184,7 @@ impl<T: Atomic> AtomicRef<'_, T> {
     #[inline]
     pub fn fetch_min(self, value: T) -> T
     where
-        T: Integer,
+        T: AtomicInteger,
     {
         // SAFETY: as above.
         unsafe { T::min(self.element, value) }
@@ -177,7 +194,7 @@ impl<T: Atomic> AtomicRef<'_, T> {
     #[inline]
     pub fn fetch_max(self, value: T) -> T
     where
-        T: Integer,
+        T: AtomicInteger,
     {
         // SAFETY: as above.
         unsafe { T::max(self.element, value) }
@@ -190,7 +207,7 @@ impl<T: Atomic> AtomicRef<'_, T> {
     #[inline]
     pub fn compare_exchange(self, current: T, new: T) -> Result<T, T>
     where
-        T: Integer,
+        T: AtomicInteger,
     {
         // SAFETY: as above.
         let before = unsafe { T::compare_exchange(self.element, current, new) };

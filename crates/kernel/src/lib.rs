@@ -43,7 +43,7 @@ mod whole;
 
 pub use celerity_kernel_macros::kernel;
 
-pub use atomic::{Atomic, AtomicRef, AtomicView};
+pub use atomic::{Atomic, AtomicInteger, AtomicRef, AtomicView};
 pub use bounds::{Bounds, Layout, OuterIndex};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use group::Meeting;

@@ -86,7 +86,7 @@ impl<'g> Warp<'g> {
         let len = self.len();
         if lane >= len {
             stop_on_device!("a warp has no item at the position asked for");
-            panic!("a warp has {len} items, so none at {lane}");
+            panic!("a warp of size {len} has no item at {lane}");
         }
         self.exchange(value, lane)
     }
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a warp has 8 items, so none at 8")]
+    #[should_panic(expected = "a warp of size 8 has no item at 8")]
     fn a_lane_beyond_the_warp_is_named() {
         let others = passed(|_| 0);
         let _ = Warp::new(39, 40, &others).shuffle(1_u32, 8);

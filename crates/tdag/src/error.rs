@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use celerity_regions::Region;
 
+use crate::count::Count;
+
 /// A task that cannot enter the graph. The graph is unchanged. `Debug` writes the text, as
 /// `main` prints it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,8 +70,9 @@ pub enum DeclareError {
     },
     /// A built-in mapper between spaces of different dimensionality.
     #[error(
-        "{task} has {task_dims} dimensions, but accesses buffer \"{buffer}\" of {buffer_dims} \
-         through {mapper}, which needs equal ones; use all, fixed or a mapper of your own"
+        "{task} has {}, but accesses buffer \"{buffer}\" of {buffer_dims} through {mapper}, which \
+         needs equally many; use all, fixed or a mapper of your own",
+        Count(*task_dims, "dimension")
     )]
     DimensionMismatch {
         /// The task, with its source line.

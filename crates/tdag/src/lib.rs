@@ -3,6 +3,7 @@
 
 mod buffer_state;
 mod buffer_table;
+mod count;
 mod declare;
 mod dependency;
 mod error;
@@ -24,6 +25,7 @@ mod tests;
 mod verify;
 
 pub use buffer_table::{BufferTable, Sweep};
+pub use count::Count;
 pub use declare::{Declared, Touched, UninitializedRead};
 pub use dependency::{Dependencies, Dependency, DependencyKind};
 pub use error::DeclareError;

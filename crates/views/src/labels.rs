@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Result};
 
 use celerity_cdag::CommandKind;
 use celerity_idag::{BoundAccess, Inbound, InstructionKind, Placement};
-use celerity_tdag::{Access, AccessMode, DependencyKind, EpochAction, Task, TaskId, Work};
+use celerity_tdag::{Access, AccessMode, Count, DependencyKind, EpochAction, Task, TaskId, Work};
 
 /// A task: `fill [0..8]; write B0 one_to_one`.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +56,14 @@ impl Display for InstructionLabel<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self.0 {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
-                write!(f, "alloc {memory}.{allocation} for {buffer}, {bytes} bytes")
+                write!(f, "alloc {memory}.{allocation} for {buffer}, {}", Count(*bytes, "byte"))
             }
             InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
-                write!(f, "reserve {memory}.{allocation} for {buffer}, {bytes} bytes")
+                write!(f, "reserve {memory}.{allocation} for {buffer}, {}", Count(*bytes, "byte"))
             }
             InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
-                let bytes = bytes.end - bytes.start;
-                write!(f, "grow {memory}.{allocation} by {buffer} {elements}, {bytes} bytes")
+                let bytes = Count(bytes.end - bytes.start, "byte");
+                write!(f, "grow {memory}.{allocation} by {buffer} {elements}, {bytes}")
             }
             InstructionKind::Free { allocation, memory } => {
                 write!(f, "free {memory}.{allocation}")

@@ -22,7 +22,7 @@ use celerity_example_kernels::finance::{
 };
 use clap::Parser;
 
-use stopwatch::{Measure, Measured, Stopwatch};
+use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 
 /// Interest and volatility of a year.
 const RATE: f32 = 0.02;
@@ -181,12 +181,10 @@ fn report(options: &Options, outcome: &Outcome, prices: &[Prices]) {
         unit: "options",
     };
     println!(
-        "black_scholes: {count} options, {steps} days, {nodes} nodes × {devices} devices, \
-         {seconds:.3} s, {rate:.1} million options/s",
-        count = options.options,
-        steps = options.steps,
-        nodes = outcome.nodes,
-        devices = outcome.devices,
+        "black_scholes: {count}, {steps}, {cluster}, {seconds:.3} s, {rate:.1} million options/s",
+        count = counted(options.options, "option"),
+        steps = counted(options.steps, "day"),
+        cluster = cluster(outcome.nodes, outcome.devices),
         seconds = outcome.elapsed.as_secs_f64(),
         rate = measured.rate(options.measure) / 1e6,
     );

@@ -20,7 +20,7 @@ use celerity_example_kernels::groups::{TILE, matmul};
 use celerity_example_kernels::linear::{element, matrix_fill, multiply};
 use clap::{Parser, ValueEnum};
 
-use stopwatch::{Measure, Measured, Stopwatch};
+use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 
 /// Which matrices.
 const SEED_A: u64 = 1;
@@ -214,12 +214,10 @@ fn report(options: &Options, outcome: &Outcome, result: &[f32]) {
         unit: "flop",
     };
     println!(
-        "matmul: {size}×{size}, {steps} products, {nodes} nodes × {devices} devices, \
-         {seconds:.3} s, {rate:.2} GFLOP/s",
+        "matmul: {size}×{size}, {steps}, {cluster}, {seconds:.3} s, {rate:.2} GFLOP/s",
         size = options.size,
-        steps = options.steps,
-        nodes = outcome.nodes,
-        devices = outcome.devices,
+        steps = counted(options.steps, "product"),
+        cluster = cluster(outcome.nodes, outcome.devices),
         seconds = outcome.elapsed.as_secs_f64(),
         rate = measured.rate(options.measure) / 1e9,
     );

@@ -33,7 +33,7 @@ use clap::{Parser, ValueEnum};
 
 use catalogue::{Body, CatalogueError, G};
 use orbits::Orbits;
-use stopwatch::{Measure, Measured, Stopwatch};
+use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
 use system::{Gathered, Observer, System};
 use units::{Number, Units};
@@ -295,13 +295,12 @@ fn report<T: Number>(
         unit: "pairs",
     };
     println!(
-        "nbody: {bodies} bodies, {steps} steps of {dt:.0} s, {nodes} nodes × {devices} devices, \
+        "nbody: {bodies} bodies, {steps} of {dt:.0} s, {cluster}, \
          {seconds:.3} s, {rate:.1} million pairs/s",
         bodies = problem.bodies.len(),
-        steps = problem.steps,
+        steps = counted(problem.steps, "step"),
         dt = problem.dt,
-        nodes = outcome.nodes,
-        devices = outcome.devices,
+        cluster = cluster(outcome.nodes, outcome.devices),
         seconds = outcome.elapsed.as_secs_f64(),
         rate = measured.rate(measure) / 1e6,
     );

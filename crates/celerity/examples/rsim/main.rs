@@ -26,7 +26,7 @@ use celerity_example_kernels::radiosity::{
 };
 use clap::Parser;
 
-use stopwatch::{Measure, Measured, Stopwatch};
+use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
 
 /// Follows a flash of light through a closed room, and draws a picture: a row for each
@@ -206,11 +206,10 @@ fn report(options: &Options, outcome: &Outcome, history: &[f32]) {
         unit: "pairs",
     };
     println!(
-        "rsim: {patches} patches, {steps} steps, {nodes} nodes × {devices} devices, \
+        "rsim: {patches} patches, {steps}, {cluster}, \
          {seconds:.3} s, {rate:.1} million pairs/s, {out}",
-        steps = options.steps,
-        nodes = outcome.nodes,
-        devices = outcome.devices,
+        steps = counted(options.steps, "step"),
+        cluster = cluster(outcome.nodes, outcome.devices),
         seconds = outcome.elapsed.as_secs_f64(),
         rate = measured.rate(options.measure) / 1e6,
         out = options.out.display(),

@@ -1,4 +1,4 @@
-//! How long the steps of an example take, and the line by which scripts learn of it.
+//! How long the steps of an example take, and how people and scripts are told.
 //! Knows nothing of what is computed.
 
 use std::time::{Duration, Instant};
@@ -100,6 +100,17 @@ impl Measured<'_> {
             unit = self.unit,
         );
     }
+}
+
+/// So many things: `1 step`, `2 steps`.
+pub(crate) fn counted(count: impl Into<u64>, thing: &str) -> String {
+    let count = count.into();
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What a program ran on: `2 nodes × 1 device`.
+pub(crate) fn cluster(nodes: usize, devices: usize) -> String {
+    format!("{} × {}", counted(nodes as u64, "node"), counted(devices as u64, "device"))
 }
 
 /// FNV-1a, 64 bits: what programs in other languages can compute as well.

@@ -25,7 +25,7 @@ use clap::{Parser, ValueEnum};
 
 use film::Film;
 use physics::COURANT_SQUARED;
-use stopwatch::{Measure, Measured, Stopwatch};
+use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, progress_bar};
 
 /// Simulates the 2-D wave equation and writes a picture of the field.
@@ -264,12 +264,10 @@ fn report(options: &Options, film: &Film, outcome: &Outcome, field: &[f32]) {
         unit: "cells",
     };
     println!(
-        "wave_sim: {size}×{size}, {steps} steps, {nodes} nodes × {devices} devices, \
-         {seconds:.3} s, {rate:.0} Mcell/s{pictures}",
+        "wave_sim: {size}×{size}, {steps}, {cluster}, {seconds:.3} s, {rate:.0} Mcell/s{pictures}",
         size = options.size,
-        steps = options.steps,
-        nodes = outcome.nodes,
-        devices = outcome.devices,
+        steps = counted(options.steps, "step"),
+        cluster = cluster(outcome.nodes, outcome.devices),
         seconds = outcome.elapsed.as_secs_f64(),
         rate = measured.rate(options.measure) / 1e6,
         pictures = match film.paths() {

@@ -81,6 +81,9 @@ fn segment<const K: usize>(row: &Row<K>, start: usize, interior: &Range<usize>) 
 /// every cursor as a parameter and is never inlined, and the kernel is inlined
 /// into that: without it, loops over several slices do not vectorise, or check
 /// for overlap at run time.
+///
+/// Its name is what the standard library looks for in the backtrace of a panic: callers of a
+/// function that is called so are left out, 60 frames of the runtime here.
 macro_rules! tuple_accesses {
     ($($access:ident $cursor:ident $index:tt),*) => {
         impl<const K: usize, $($access: KernelAccess<K>),*> KernelAccesses<K> for ($($access,)*) {
@@ -128,7 +131,7 @@ macro_rules! tuple_accesses {
             {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
-                fn call<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
+                fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
                     row: Row<K>,
                     interior: &Range<usize>,
                     kernel: &Kernel,
@@ -148,7 +151,7 @@ macro_rules! tuple_accesses {
                         start += segment.len();
                     }
                 }
-                call::<K, $($access,)* Kernel>(
+                __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
                     row,
                     interior,
                     kernel,
@@ -170,7 +173,7 @@ macro_rules! tuple_accesses {
             {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
-                fn call<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
+                fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
                     row: Row<K>,
                     interior: &Range<usize>,
                     kernel: &Kernel,
@@ -187,7 +190,7 @@ macro_rules! tuple_accesses {
                         start += segment.len();
                     }
                 }
-                call::<K, $($access,)* Kernel>(
+                __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
                     row,
                     interior,
                     kernel,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use celerity_tdag::Count;
+
 /// What is wrong with the environment variables. `Debug` writes the text, as `main` prints it.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -26,9 +28,9 @@ pub enum ConfigError {
     },
     /// Fewer cores were listed than there are processes on the host.
     #[error(
-        "threads are to be pinned to {cores} cores (CELERITY_THREAD_PINNING or \
-         `Config::pinning`), but {processes} processes of this host share them: list at least one \
-         for each"
+        "threads are to be pinned to {} (CELERITY_THREAD_PINNING or `Config::pinning`), but \
+         {processes} processes of this host share them: list at least one for each",
+        Count(*cores, "core")
     )]
     TooFewCores {
         /// How many were listed.

@@ -37,7 +37,8 @@ struct Member {
 pub(crate) enum Split {
     /// Some wait, others have ended.
     #[error(
-        "{waiting} of its {members} items wait at the barrier at {place}, the others have ended"
+        "of its {members} items, so many wait at the barrier at {place}: {waiting}; the others have \
+         ended"
     )]
     Ended { waiting: usize, members: usize, place: Place },
     /// They wait at different places.

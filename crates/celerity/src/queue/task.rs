@@ -11,7 +11,7 @@ use super::Origin;
 use crate::access::KernelAccesses;
 use crate::error::Result;
 use crate::launch::{ItemKernel, RowKernel};
-use crate::range::IntoRange;
+use crate::range::{IntoRange, check_dimensions};
 
 use lower::{by_item, by_row};
 
@@ -119,6 +119,7 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
     {
+        const { check_dimensions(K) };
         let (task, kernel) = self.lower_items(range.into_range(), accesses, kernel)?;
         task.submit(Payload::Kernel(kernel))
     }
@@ -142,6 +143,7 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
     {
+        const { check_dimensions(K) };
         let (task, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
         task.submit(Payload::Kernel(kernel))
     }
@@ -162,6 +164,7 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
     {
+        const { check_dimensions(K) };
         self.submit_compiled(range.into_range(), accesses, kernel, |launch| ItemKernel {
             launch,
             kernel: by_item::<A, W, K>(kernel),
@@ -198,6 +201,7 @@ impl<'q> TaskBuilder<'q> {
         A: KernelAccesses<K> + 'static,
         W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
     {
+        const { check_dimensions(K) };
         self.submit_compiled(range.into_range(), accesses, kernel, |launch| RowKernel {
             launch,
             kernel: by_row::<A, W, K>(kernel),

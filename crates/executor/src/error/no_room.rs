@@ -1,15 +1,17 @@
 //! A memory without room: who wanted how much of it for what, and who has it.
 
 use celerity_regions::Box3;
+use celerity_tdag::Count;
 use thiserror::Error;
 
 /// An allocation that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[error(
-    "{}, {bytes} bytes of {memory}, where {resident} bytes are resident{}{}; use more nodes or \
-     devices, or drop buffers earlier",
+    "{}, {} of {memory}, where {} resident{}{}; use more nodes or devices, or drop buffers earlier",
     wanted(.task.as_deref(), *.extent, .buffer),
+    Count(*.bytes, "byte"),
+    bytes_are(*.resident),
     free_bytes(*.free),
     listed(.residents)
 )]
@@ -53,7 +55,11 @@ fn wanted(task: Option<&str>, extent: Option<Box3>, buffer: &str) -> String {
 }
 
 fn free_bytes(free: Option<u64>) -> String {
-    free.map_or_else(String::new, |free| format!(" and {free} bytes are free"))
+    free.map_or_else(String::new, |free| format!(" and {} free", bytes_are(free)))
+}
+
+fn bytes_are(bytes: u64) -> String {
+    format!("{} {}", Count(bytes, "byte"), if bytes == 1 { "is" } else { "are" })
 }
 
 fn listed(residents: &[Resident]) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::InstructionId;
 use celerity_regions::Region;
-use celerity_tdag::{EpochAction, TaskId};
+use celerity_tdag::{Count, EpochAction, TaskId};
 
 use super::Executor;
 use super::open::{Open, Stage, Summary};
@@ -254,10 +254,9 @@ impl fmt::Display for Stall {
             }
         }
         more(f, first.len())?;
-        match behind.len() {
-            0 => {}
-            1 => f.write_str("\n    1 more instruction waits for these")?,
-            more => write!(f, "\n    {more} more instructions wait for these")?,
+        if !behind.is_empty() {
+            let waits = if behind.len() == 1 { "waits" } else { "wait" };
+            write!(f, "\n    {} {waits} for these", Count(behind.len(), "more instruction"))?;
         }
         for task in held_back.iter().take(MOST_LINES) {
             write!(f, "\n    {task} is held back to see what follows; flushing lets it go")?;

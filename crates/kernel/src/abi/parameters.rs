@@ -106,7 +106,10 @@ impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AccessCount { views, given } => {
-                write!(f, "the kernel has {views} views, but {given} accesses")
+                write!(
+                    f,
+                    "the kernel's views and the accesses are not equally many: {views} and {given}"
+                )
             }
             Self::Mapping { access, view: ViewKind::OwnPart, mapping: Mapping::Opaque } => write!(
                 f,

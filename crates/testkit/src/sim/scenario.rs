@@ -4,6 +4,7 @@
 use std::fmt;
 
 use celerity_idag::{DeviceMemory, Lookahead};
+use celerity_tdag::Count;
 
 use super::{Failure, Report, simulate};
 use crate::check::Configuration;
@@ -71,7 +72,8 @@ const SHRINK_ATTEMPTS: usize = 2000;
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Configuration { nodes, devices, device_memory, .. } = self.configuration;
-        write!(f, "seed {}: {nodes} nodes × {devices} devices", self.seed)?;
+        let (nodes, devices) = (Count(nodes, "node"), Count(devices, "device"));
+        write!(f, "seed {}: {nodes} × {devices}", self.seed)?;
         if device_memory == DeviceMemory::Host { f.write_str(" in host memory") } else { Ok(()) }
     }
 }

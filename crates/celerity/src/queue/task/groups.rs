@@ -8,7 +8,7 @@ use super::TaskBuilder;
 use crate::access::KernelAccesses;
 use crate::error::{Error, Result};
 use crate::launch::GroupKernel;
-use crate::range::IntoRange;
+use crate::range::{IntoRange, check_dimensions};
 
 impl TaskBuilder<'_> {
     /// Submits a kernel that `#[kernel]` has made of a function over items in groups:
@@ -45,6 +45,7 @@ impl TaskBuilder<'_> {
         A: KernelAccesses<K> + 'static,
         W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
     {
+        const { check_dimensions(K) };
         let (range, group) = (range.into_range(), group.into_range());
         self.check_groups::<W, K>(range, group)?;
         self.keep_groups_whole(group);

@@ -117,7 +117,7 @@ fn what_waits_for_a_failed_job_does_not_run() {
         node.wait_until_quiet();
         node.backend.poll(&mut node.done);
         assert_eq!(node.done.len(), 2, "{:?}", node.done);
-        assert!(node.failure().panic.as_ref().unwrap().contains("absent"));
+        assert!(node.failure().failure.as_ref().unwrap().to_string().contains("absent"));
         assert_eq!(numbers(base, 1), [mix(0, 0)], "seed {seed}");
     }
 }
@@ -133,7 +133,11 @@ fn a_gpu_that_fails_does_not_hold_up_others() {
         node.issue_after(3, job, &[LaneJob { lane: LaneId::from_slot(0), number: 0 }]);
         node.wait_until_quiet();
         node.backend.poll(&mut node.done);
-        assert!(node.failure().panic.as_ref().unwrap().contains("GPU 0"), "{:?}", node.done);
+        assert!(
+            node.failure().failure.as_ref().unwrap().to_string().contains("GPU 0"),
+            "{:?}",
+            node.done
+        );
     }
 }
 
