@@ -1,5 +1,5 @@
 //! What a task costs on 1 to 1024 nodes, in the steady state, with its share of
-//! the horizons (000 fig. 1). A dry run: graphs are generated, nothing runs.
+//! the horizons (CCGrid 2023, fig. 1). A dry run: graphs are generated, nothing runs.
 //!
 //! *one node* is what each node of the cluster does for itself: the task graph,
 //! its own commands, and its instructions for one device. Measured is a node in

@@ -1,5 +1,5 @@
 //! A central scheduler: one machine generates the commands of all nodes, as the
-//! master of the earlier master/worker design did (000 §IV-B, fig. 1). It is
+//! master of the earlier master/worker design did (CCGrid 2023, §IV-B, fig. 1). It is
 //! here to be compared with `celerity-cdag`, where each node generates its own.
 //!
 //! What it is: the centralised algorithm of the paper with the means of this

@@ -12,7 +12,7 @@ use crate::topologies::{Chain, Jacobi, Sink, WaveSim, access, five_points};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// Each node writes its part of a vector and reads all of another one, which
-    /// every node had written a part of: the worst case of 000 fig. 1. The
+    /// every node had written a part of: the worst case of CCGrid 2023, fig. 1. The
     /// vector grows with the number of nodes.
     AllGather,
     /// A 5-point stencil, in rows; the matrix grows with the number of nodes.

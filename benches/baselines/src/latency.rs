@@ -1,4 +1,4 @@
-//! Waiting for all nodes: a barrier, and a fence on one element (004 fig. 5).
+//! Waiting for all nodes: a barrier, and a fence on one element (IJPP 2022, fig. 5).
 
 use std::time::Duration;
 

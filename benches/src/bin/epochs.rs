@@ -1,4 +1,4 @@
-//! What an epoch costs in graph generation (004 fig. 7): the time for the task and
+//! What an epoch costs in graph generation (IJPP 2022, fig. 7): the time for the task and
 //! command graphs of a node, with a shutdown epoch in the end and without, per number of
 //! nodes, as a table for `table_figure`.
 //!

@@ -25,7 +25,7 @@ impl NodeId {
 }
 
 /// Names all data that moves to one node for one buffer of one task: pushes
-/// meet await-pushes of the same transfer (000 §IV-C). Prints as `T3.B0`.
+/// meet await-pushes of the same transfer (CCGrid 2023, §IV-C). Prints as `T3.B0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TransferId {

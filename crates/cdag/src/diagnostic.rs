@@ -11,7 +11,7 @@ use crate::command::NodeId;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Diagnostic {
-    /// Two nodes write the same elements (002 §4.4).
+    /// Two nodes write the same elements (instruction-graph preprint, §4.4).
     #[error(
         "{task} writes {region} of buffer \"{buffer}\" on {first} and on {second}; its range \
          mapper promises disjoint images of disjoint chunks, but does not keep the promise"

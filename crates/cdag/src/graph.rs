@@ -36,7 +36,7 @@ pub struct CommandGraphConfig {
 /// what this node holds, and the commands since the last applied horizon.
 /// Cost per task: a mapper evaluation for each chunk that can read what this
 /// node owns, plus the entries touched. So a stencil costs the same on any
-/// number of nodes, and an all-gather is linear in the nodes (000 fig. 1). A
+/// number of nodes, and an all-gather is linear in the nodes (CCGrid 2023, fig. 1). A
 /// mapper of the user's is asked for every chunk, once, unless nothing has ever
 /// written what is read through it.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! What one node knows about its share of one buffer: which parts are current
-//! here, which of those it must pass on, and who has them already (000 §IV-C).
+//! here, which of those it must pass on, and who has them already (CCGrid 2023, §IV-C).
 //! Where else data is, is none of a node's business.
 
 use celerity_regions::{Box3, Region, RegionMap};
@@ -91,7 +91,7 @@ impl BufferState {
     }
 
     /// Notes that a task has written `of_all`, of which `writer` on this node
-    /// has written `here`: O' = (O \ w(I)) ∪ w(C) of 000 §IV-C.
+    /// has written `here`: O' = (O \ w(I)) ∪ w(C) of CCGrid 2023, §IV-C.
     pub(crate) fn write(&mut self, of_all: &Region, here: &Region, writer: Option<CommandId>) {
         if of_all.contains_box(&self.owned) {
             self.owned = Box3::EMPTY;

@@ -158,8 +158,8 @@ impl Config {
         }
     }
 
-    /// Sets after how many tasks in a row the runtime forgets older ones (002
-    /// §3.5): 1 to 1,048,576.
+    /// Sets after how many tasks in a row the runtime forgets older ones (instruction-graph
+    /// preprint, §3.5): 1 to 1,048,576.
     #[must_use]
     pub fn horizon_step(mut self, step: u64) -> Self {
         self.cluster.horizon_step = step;
@@ -193,7 +193,7 @@ impl Config {
     }
 
     /// Sets how long work that will allocate is held back, so that memory is
-    /// allocated once and not grown step by step (002 §4.3). A
+    /// allocated once and not grown step by step (instruction-graph preprint, §4.3). A
     /// [queue](Queue::set_lookahead) can change it.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Lookahead) -> Self {

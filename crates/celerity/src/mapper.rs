@@ -97,7 +97,7 @@ pub fn neighborhood_along_axes<const D: usize>(border: [usize; D]) -> Neighborho
 ///
 /// `map` gets a chunk of the index space and the buffer's size and returns the
 /// part that the chunk reads. It must be a pure function that obeys
-/// `r(A ∪ B) = r(A) ∪ r(B)` (001 eq. 2). One that does not makes programs fail
+/// `r(A ∪ B) = r(A) ∪ r(B)` (IJPP 2024, eq. 2). One that does not makes programs fail
 /// or see old data, but cannot make a kernel touch what was not declared.
 ///
 /// ```
@@ -129,7 +129,7 @@ mod disjoint {
     /// that `map` returns for the chunk of just that item.
     ///
     /// # Safety
-    /// Disjoint chunks must have disjoint images (001 eq. 3), down to single
+    /// Disjoint chunks must have disjoint images (IJPP 2024, eq. 3), down to single
     /// items: they are written concurrently, each through its own view.
     ///
     /// ```

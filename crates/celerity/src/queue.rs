@@ -137,8 +137,8 @@ impl Queue {
     /// Starts all work that is held back to see what follows. Returns at once.
     ///
     /// Tasks whose memory has not been allocated yet are held back for a while,
-    /// so that later tasks can have a say in how much is allocated (002 §4.3).
-    /// Fences, barriers, host tasks and the end of a buffer let go of them. A
+    /// so that later tasks can have a say in how much is allocated (instruction-graph
+    /// preprint, §4.3). Fences, barriers, host tasks and the end of a buffer let go of them. A
     /// program that waits for a *kernel* by means of its own must call this.
     pub fn flush(&self) {
         self.frontend.flush();

@@ -1,5 +1,5 @@
 //! What kernels record that check their indices: which elements they touched
-//! that their task does not declare (002 §4.4). The layout is that of
+//! that their task does not declare (instruction-graph preprint, §4.4). The layout is that of
 //! `celerity.cuh`.
 #![allow(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Receive arbitration (002 §4.2): brings receive instructions, which know a
-//! region but no sender, together with pilots, which know sender and geometry.
+//! Receive arbitration (instruction-graph preprint, §4.2): brings receive instructions, which
+//! know a region but no sender, together with pilots, which know sender and geometry.
 //! Knows neither memory nor wires: it says which receive to post, and is told
 //! what has arrived.
 //!
@@ -139,7 +139,7 @@ pub enum ArbiterError {
 /// * a *receive* completes when all of its region has arrived, in whatever
 ///   geometry; a *split receive* completes at once and its *await receives*
 ///   complete as soon as their part has arrived, whether exactly, as part of
-///   something larger, or in pieces (002 §3.4 a–c).
+///   something larger, or in pieces (instruction-graph preprint, §3.4 a–c).
 ///
 /// Cost: one hash look-up and the region arithmetic of what is still missing,
 /// per pilot and per payload.

@@ -26,7 +26,8 @@ pub struct ClusterConfig {
     /// Which memory CPU devices work in; see
     /// [`memory_of_devices`](Self::memory_of_devices).
     pub device_memory: Option<DeviceMemory>,
-    /// Critical-path length after which a horizon is inserted (002 §3.5): 1 to 1,048,576.
+    /// Critical-path length after which a horizon is inserted (instruction-graph preprint,
+    /// §3.5): 1 to 1,048,576.
     pub horizon_step: u64,
     /// Number of parallel tasks after which a horizon is inserted: 1 to 1,048,576.
     pub horizon_max_parallelism: u64,
@@ -38,7 +39,7 @@ pub struct ClusterConfig {
     /// node that this one sends to is more than so many behind it.
     pub run_ahead: usize,
     /// How long work that will allocate is held back, so that allocations are
-    /// made once (002 §4.3).
+    /// made once (instruction-graph preprint, §4.3).
     pub lookahead: Lookahead,
     /// How much of every schedule is checked before it runs.
     pub check: CheckLevel,

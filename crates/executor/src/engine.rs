@@ -1,4 +1,4 @@
-//! The out-of-order engine (002 §4.1): decides which instruction may start,
+//! The out-of-order engine (instruction-graph preprint, §4.1): decides which instruction may start,
 //! and on which in-order lane. Owns the dependency window; refuses to know what
 //! instructions do, when it is, and who runs them.
 //!

@@ -279,8 +279,8 @@ impl NodeFrontend {
         self.epoch(EpochAction::Barrier)
     }
 
-    /// Lets go of all work that is held back to see what follows (002 §4.3).
-    /// Returns at once.
+    /// Lets go of all work that is held back to see what follows (instruction-graph preprint,
+    /// §4.3). Returns at once.
     pub fn flush(&self) {
         tracing::debug!(node = %self.node, "flush");
         self.send(Submission::Flush);

@@ -1,6 +1,6 @@
 //! Pass: every box that an access, send or receive needs in one piece gets a
-//! single allocation (002 §3.2, fig. 3). Existing allocations that overlap are
-//! merged into the new one: *alloc*, *copy* of what is current, *free*. Those
+//! single allocation (instruction-graph preprint, §3.2, fig. 3). Existing allocations that overlap
+//! are merged into the new one: *alloc*, *copy* of what is current, *free*. Those
 //! that can grow where they are do that instead (see [`growth`](crate::growth)).
 //! Nothing is ever made smaller, and nothing that no access covers allocated.
 
@@ -122,8 +122,8 @@ fn keeps_the_rest(buffer: &mut BufferState, memory: MemoryId, old: usize, extent
 }
 
 /// Notes that `boxes` will be needed in one piece each, by a command that is
-/// held back: the next allocation that overlaps them covers them (002 §4.3).
-/// Whether any of them is neither allocated nor noted.
+/// held back: the next allocation that overlaps them covers them (instruction-graph preprint,
+/// §4.3). Whether any of them is neither allocated nor noted.
 pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Box3]) -> bool {
     let mut news = false;
     for required in boxes {

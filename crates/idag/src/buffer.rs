@@ -1,5 +1,5 @@
 //! Everything a node knows about one buffer: which memories hold which
-//! version of which part (002 §3.3), in which allocations.
+//! version of which part (instruction-graph preprint, §3.3), in which allocations.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Pass: before something in a memory is read, it is made current there
-//! (002 §3.3). One copy per pair of original producer and consumer, so that no
-//! copy waits for more than its own data; nothing current is copied again.
+//! (instruction-graph preprint, §3.3). One copy per pair of original producer and consumer, so that
+//! no copy waits for more than its own data; nothing current is copied again.
 
 use celerity_regions::{Box3, Region};
 

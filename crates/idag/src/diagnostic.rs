@@ -9,7 +9,7 @@ use celerity_regions::Region;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Diagnostic {
-    /// Two devices of this node write the same elements (002 §4.4).
+    /// Two devices of this node write the same elements (instruction-graph preprint, §4.4).
     #[error(
         "{task} writes {region} of buffer \"{buffer}\" on two devices of one node; its range \
          mapper promises disjoint images of disjoint chunks, but does not keep the promise"

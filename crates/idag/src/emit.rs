@@ -12,7 +12,7 @@ use crate::instruction::{
 pub struct Schedule {
     /// Instructions, in a topological order.
     pub instructions: Vec<Instruction>,
-    /// Announcements to other nodes, to be sent at once (002 §3.4).
+    /// Announcements to other nodes, to be sent at once (instruction-graph preprint, §3.4).
     pub pilots: Vec<Pilot>,
 }
 

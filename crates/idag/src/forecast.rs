@@ -1,6 +1,6 @@
 //! What commands that are held back will need: the lookahead's view of memory
-//! (002 §4.3). Owns who will have written what by the time such a command is
-//! generated. Decides nothing of when that is.
+//! (instruction-graph preprint, §4.3). Owns who will have written what by the time such a command
+//! is generated. Decides nothing of when that is.
 
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::Region;

@@ -1,8 +1,8 @@
 //! Allocations that grow where they are. For a buffer that is accessed in parts
 //! which lie in one piece each in its row-major layout, addresses are reserved
 //! for all of it, once, and memory is provided for what is accessed: nothing is
-//! moved when that becomes more. The papers resize by copying (002 §3.2, fig. 3),
-//! which is what remains for other parts, and for memories that cannot reserve.
+//! moved when that becomes more. The papers resize by copying (instruction-graph preprint, §3.2,
+//! fig. 3), which is what remains for other parts, and for memories that cannot reserve.
 //!
 //! Decides which allocations grow, and says what an element's place is in one.
 //! Refuses to know pages: how memory is provided is the backend's business.

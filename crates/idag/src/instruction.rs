@@ -1,4 +1,4 @@
-//! Plain data: instructions, the micro-operations of one node (002 §3,
+//! Plain data: instructions, the micro-operations of one node (instruction-graph preprint, §3,
 //! Table 1). Ids only: never a pointer, a stream or a communicator.
 
 use std::ops::Range;
@@ -284,7 +284,7 @@ pub struct Inbound {
     pub elem_size: u64,
 }
 
-/// Tells a receiver, ahead of time, what a message will bring (002 §3.4).
+/// Tells a receiver, ahead of time, what a message will bring (instruction-graph preprint, §3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Pilot {

@@ -1,5 +1,5 @@
-//! The scheduler's lookahead (002 §4.3): commands that will allocate are held
-//! back for a while, so that an allocation is made once, as large as what
+//! The scheduler's lookahead (instruction-graph preprint, §4.3): commands that will allocate are
+//! held back for a while, so that an allocation is made once, as large as what
 //! follows needs it. Decides *when* commands become instructions; how, is the
 //! [`InstructionGraph`]'s business.
 
@@ -29,7 +29,7 @@ pub enum Lookahead {
 }
 
 /// So many horizons after the last allocating command, patterns are taken to
-/// repeat (002 §4.3).
+/// repeat (instruction-graph preprint, §4.3).
 const STEADY_AFTER: u32 = 2;
 
 /// So many horizons are held back at most, whatever follows: tasks that are not

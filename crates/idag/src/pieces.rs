@@ -10,7 +10,8 @@ pub(crate) type Pieces = SmallVec<[Region; 2]>;
 pub(crate) type Boxes = SmallVec<[Box3; 3]>;
 
 /// The parts of a region whose bounding boxes do not overlap or touch: each
-/// needs a contiguous allocation, since a sender's box may span it (002 §3.4 b).
+/// needs a contiguous allocation, since a sender's box may span it (instruction-graph preprint,
+/// §3.4 b).
 pub(crate) fn contiguous_pieces(region: &Region) -> Pieces {
     match region.boxes() {
         [] => return Pieces::new(),

@@ -131,7 +131,8 @@ impl Planner {
         self.memory
     }
 
-    /// The launches for one node's chunk of a task (002 §3.1), device by device.
+    /// The launches for one node's chunk of a task (instruction-graph preprint, §3.1), device by
+    /// device.
     pub(crate) fn plan(
         &mut self,
         task: &Task,

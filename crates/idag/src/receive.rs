@@ -1,6 +1,6 @@
 //! Pass: what an await-push command announced is received into host memory
-//! (002 §3.4), as one *receive* if all consumers need all of it, and otherwise
-//! as a *split receive* with one *await receive* per part.
+//! (instruction-graph preprint, §3.4), as one *receive* if all consumers need all of it, and
+//! otherwise as a *split receive* with one *await receive* per part.
 
 use celerity_regions::Region;
 

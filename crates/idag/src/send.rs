@@ -1,8 +1,8 @@
 //! Pass: a push command becomes sends from host memory, one per target, box
-//! and original producer, each announced by a pilot (002 §3.4). Data that goes
-//! to several nodes is copied to the host once: to the buffer's allocation
-//! there, or to a stage where that would be mostly empty, or would cut the data into rows too
-//! short for a device to copy.
+//! and original producer, each announced by a pilot (instruction-graph preprint, §3.4). Data that
+//! goes to several nodes is copied to the host once: to the buffer's allocation there, or to a
+//! stage where that would be mostly empty, or would cut the data into rows too short for a device
+//! to copy.
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_regions::{Box3, Region};

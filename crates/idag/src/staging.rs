@@ -1,6 +1,6 @@
 //! Pass: what one device has, another needs and no direct copy can bring goes
-//! through host memory (002 §3.3), once for all who need it. Decides what; how
-//! memory is made current is the business of `coherence`.
+//! through host memory (instruction-graph preprint, §3.3), once for all who need it. Decides what;
+//! how memory is made current is the business of `coherence`.
 
 use celerity_regions::{Box3, Region};
 

@@ -126,7 +126,8 @@ pub fn encode(pilot: &Pilot, from: NodeId) -> [u8; PILOT_LEN] {
 ///
 /// # Errors
 /// [`PilotError`] says what is wrong with them. Whether task, buffer and message exist is for the
-/// receiver to find out: their pilots may be ahead of its own graphs (002 §3.4).
+/// receiver to find out: their pilots may be ahead of its own graphs (instruction-graph preprint,
+/// §3.4).
 #[inline]
 pub fn decode(bytes: &[u8], nodes: usize, local: NodeId) -> Result<(NodeId, Pilot), PilotError> {
     let bytes: &[u8; PILOT_LEN] =

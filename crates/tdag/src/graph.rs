@@ -21,7 +21,7 @@ use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskGraphConfig {
     /// A horizon is generated when the longest chain has grown by so many
-    /// tasks since the last one (002 §3.5).
+    /// tasks since the last one (instruction-graph preprint, §3.5).
     pub horizon_step: u64,
     /// … or when so many tasks have no successor.
     pub horizon_max_parallelism: u64,

@@ -1,5 +1,5 @@
 //! Range mappers as values: which part of a buffer a part of the index space
-//! touches (003 §3.1). Knows geometry only, neither tasks nor nodes.
+//! touches (Euro-Par 2019, §3.1). Knows geometry only, neither tasks nor nodes.
 //!
 //! ```
 //! use celerity_regions::Box3;
@@ -47,10 +47,10 @@ pub enum NeighborhoodShape {
 /// A range mapper: a comparable value with structural metadata.
 ///
 /// Laws, for every lawful mapper `r`:
-/// * additive: `r(A ∪ B) = r(A) ∪ r(B)` (001 eq. 2). Monotonicity alone (000
+/// * additive: `r(A ∪ B) = r(A) ∪ r(B)` (IJPP 2024, eq. 2). Monotonicity alone (CCGrid 2023,
 ///   §IV-B) would let push and await-push disagree;
 /// * in bounds: [`map`](Self::map) clamps to the buffer;
-/// * for writers, disjoint chunks have disjoint images (001 eq. 3); see
+/// * for writers, disjoint chunks have disjoint images (IJPP 2024, eq. 3); see
 ///   [`is_disjoint`](Self::is_disjoint).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]

@@ -70,7 +70,7 @@ pub struct Access {
     pub mapper: Mapper,
 }
 
-/// How an index space is cut into chunks (000 §IV-A).
+/// How an index space is cut into chunks (CCGrid 2023, §IV-A).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Split {
@@ -96,7 +96,7 @@ pub struct IndexSpace {
     /// The user's hint.
     pub split: Split,
     /// Chunks per device, at least 1: with more than one, a device computes on
-    /// some while others wait for data (000 §IV-D).
+    /// some while others wait for data (CCGrid 2023, §IV-D).
     pub oversubscription: u32,
 }
 
@@ -131,7 +131,7 @@ impl IndexSpace {
     }
 }
 
-/// What an epoch task is for (004 §5.2).
+/// What an epoch task is for (IJPP 2022, §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EpochAction {
@@ -153,7 +153,7 @@ pub enum Work {
     HostOnce,
     /// Every node takes a snapshot of what the accesses name.
     Fence,
-    /// Bounds the tracking structures of all graphs (002 §3.5).
+    /// Bounds the tracking structures of all graphs (instruction-graph preprint, §3.5).
     Horizon,
     /// Synchronises the graphs with the user's threads.
     Epoch(EpochAction),

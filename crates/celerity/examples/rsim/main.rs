@@ -7,7 +7,8 @@
 //!
 //! Each step reads what all patches have sent in all steps before, and appends a row
 //! to it: memory that is allocated for what is used now grows with every step. The
-//! pattern is that of RSim, a simulation for time-of-flight cameras (002 §5).
+//! pattern is that of RSim, a simulation for time-of-flight cameras (instruction-graph preprint,
+//! §5).
 
 mod picture;
 #[path = "../support/stopwatch.rs"]

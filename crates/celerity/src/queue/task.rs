@@ -18,7 +18,7 @@ use lower::{by_item, by_row};
 mod groups;
 mod lower;
 
-/// How to cut an index space over nodes and devices (000 §III-E).
+/// How to cut an index space over nodes and devices (CCGrid 2023, §III-E).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
