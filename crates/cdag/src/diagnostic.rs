@@ -28,6 +28,26 @@ pub enum Diagnostic {
         /// The other.
         second: NodeId,
     },
+    /// An access touches on one node what another access writes on another, or the other way
+    /// round.
+    #[error(
+        "{task} shares {region} of buffer \"{buffer}\" between two accesses, one of which writes: it \
+         {} on {}, and {} on {}; their range mappers say of the whole index space that they share \
+         nothing, but not of its chunks: r(A ∪ B) = r(A) ∪ r(B) must hold",
+        accesses[0], nodes[0], accesses[1], nodes[1]
+    )]
+    SharedElements {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// What both touch.
+        region: Region,
+        /// What they do: `reads through shifted`.
+        accesses: [String; 2],
+        /// Where.
+        nodes: [NodeId; 2],
+    },
     /// The whole index space is said to write elements that no chunk writes,
     /// so that nobody could ever send them to whoever reads them.
     #[error(

@@ -138,6 +138,7 @@ impl CommandGraph {
         requirements(task, &answers, &local, |id| buffer(buffers, id).state.extent, &mut needs);
         if chunks.len() > 1 {
             self.check_writes(task, &chunks, &needs, diagnostics);
+            self.check_apart(task, (&chunks, &local), &needs, diagnostics);
         }
         if self.config.nodes > 1 {
             needs.iter().filter(|need| need.is_read()).for_each(|need| {
@@ -182,6 +183,40 @@ impl CommandGraph {
                     task: task.to_string(),
                     buffer: name(),
                     region: unwritten,
+                });
+            }
+        }
+    }
+
+    /// The same for its word that one access does not touch what another writes: neither here
+    /// and on another node, nor the other way round.
+    fn check_apart(
+        &self,
+        task: &Task,
+        (chunks, local): (&Chunks, &Part),
+        needs: &[Requirement<'_>],
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        for [one, other] in task.apart_on_trust() {
+            let (one, other) = (&task.accesses[one], &task.accesses[other]);
+            let need = needs.iter().find(|need| need.buffer == one.buffer);
+            let need = need.expect("each buffer of a task has an entry");
+            for (here, there) in [(one, other), (other, one)] {
+                let touched = need.image(here, local);
+                chunks.for_each_near(&task.work.extent(), |node, chunk| {
+                    if node == self.config.local {
+                        return;
+                    }
+                    let region = touched.intersection(&need.image(there, &part(task, node, chunk)));
+                    if !region.is_empty() {
+                        diagnostics.push(Diagnostic::SharedElements {
+                            task: task.to_string(),
+                            buffer: buffer(&self.buffers, need.buffer).name.clone(),
+                            region,
+                            accesses: [here.to_string(), there.to_string()],
+                            nodes: [self.config.local, node],
+                        });
+                    }
                 });
             }
         }

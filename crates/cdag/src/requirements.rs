@@ -20,7 +20,8 @@ pub(crate) struct Requirement<'a> {
     pub(crate) writes: Region,
     /// What all chunks write.
     pub(crate) writes_of_all: Region,
-    writer: Option<&'a Access>,
+    /// The writing accesses.
+    writers: SmallVec<[&'a Access; 2]>,
     /// What users' mappers have said.
     answers: &'a Answers<'a>,
 }
@@ -68,7 +69,7 @@ impl<'a> Requirement<'a> {
             reads: Region::empty(),
             writes: Region::empty(),
             writes_of_all: Region::empty(),
-            writer: None,
+            writers: SmallVec::new(),
             answers,
         }
     }
@@ -81,18 +82,25 @@ impl<'a> Requirement<'a> {
         }
         if access.mode.writes() {
             let global = local.global;
-            self.writes_of_all = match local.chunk == global {
+            let of_all = match local.chunk == global {
                 true => image.clone(),
                 false => access.mapper.map(&self.input(global, global)),
             };
-            self.writes = image;
-            self.writer = Some(access);
+            // One access that writes is the rule.
+            match self.writers.is_empty() {
+                true => (self.writes_of_all, self.writes) = (of_all, image),
+                false => {
+                    self.writes_of_all.union_with(&of_all);
+                    self.writes.union_with(&image);
+                }
+            }
+            self.writers.push(access);
         }
     }
 
     /// What a chunk touches through an access.
     #[inline]
-    fn image(&self, access: &Access, part: &Part) -> Region {
+    pub(crate) fn image(&self, access: &Access, part: &Part) -> Region {
         if let Mapper::User(_) = access.mapper
             && let Some(answer) = self.answers.of(access, part.position)
         {
@@ -112,7 +120,7 @@ impl<'a> Requirement<'a> {
 
     /// Whether any chunk may write the buffer.
     pub(crate) fn is_written(&self) -> bool {
-        self.writer.is_some()
+        !self.writers.is_empty()
     }
 
     /// A box around all items that read any of `part`.
@@ -126,23 +134,28 @@ impl<'a> Requirement<'a> {
 
     /// What another chunk of the task reads.
     pub(crate) fn reads_of(&self, part: &Part) -> Region {
-        match self.readers.split_first() {
-            Some((first, [])) => self.image(first, part),
-            _ => self.readers.iter().fold(Region::empty(), |mut reads, access| {
-                reads.union_with(&self.image(access, part));
-                reads
-            }),
-        }
+        self.images(&self.readers, part)
     }
 
     /// Whether only a user's word stands for what chunks write.
     pub(crate) fn is_written_on_trust(&self) -> bool {
-        self.writer.is_some_and(|access| matches!(access.mapper, Mapper::User(_)))
+        self.writers.iter().any(|access| matches!(access.mapper, Mapper::User(_)))
     }
 
     /// What another chunk of the task writes.
     pub(crate) fn writes_of(&self, part: &Part) -> Region {
-        self.writer.map_or_else(Region::empty, |access| self.image(access, part))
+        self.images(&self.writers, part)
+    }
+
+    /// What a chunk touches through all of these.
+    fn images(&self, accesses: &[&Access], part: &Part) -> Region {
+        match accesses {
+            [only] => self.image(only, part),
+            several => several.iter().fold(Region::empty(), |mut all, access| {
+                all.union_with(&self.image(access, part));
+                all
+            }),
+        }
     }
 }
 

@@ -1,18 +1,23 @@
 //! What a command graph says about user mappers that break their promises.
 
+use std::sync::Arc;
+
 use celerity_cdag::{CommandGraph, CommandGraphConfig, Diagnostic, NodeId};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::MapperInput;
+use celerity_tdag::{BufferInfo, MapperInput, Task};
 use celerity_testkit::on_trust;
 
 /// The diagnostics of each of two nodes for a task over `[0..8]` that writes a
 /// buffer of 8 elements through `mapper`, which claims to be disjoint.
 fn diagnose(mapper: fn(&MapperInput) -> Region) -> [Vec<Diagnostic>; 2] {
-    let (buffer, tasks) = on_trust::write(mapper);
+    diagnose_task(&on_trust::write(mapper))
+}
+
+fn diagnose_task((buffer, tasks): &(Arc<BufferInfo>, Vec<Arc<Task>>)) -> [Vec<Diagnostic>; 2] {
     [0, 1].map(|node| {
         let local = NodeId::from_index(node);
         let mut graph = CommandGraph::new(CommandGraphConfig { nodes: 2, local });
-        graph.register_buffer(&buffer);
+        graph.register_buffer(buffer);
         let (mut commands, mut diagnostics) = (vec![], vec![]);
         tasks.iter().for_each(|task| graph.schedule(task, &mut commands, &mut diagnostics));
         diagnostics
@@ -50,5 +55,33 @@ fn both_nodes_notice_elements_that_only_the_whole_space_writes() {
             panic!("{diagnostics:?}")
         };
         assert_eq!(region.to_string(), "{[3..4], [7..8]}");
+    }
+}
+
+#[test]
+fn reading_beside_what_the_task_writes_is_not_complained_about() {
+    let shifted = |input: &MapperInput| {
+        let (min, max) = (input.chunk.min()[0], input.chunk.max()[0]);
+        Box3::new([min - 8, 0, 0], [max - 8, 1, 1]).into()
+    };
+    let task = on_trust::read_beside_write(shifted);
+    assert_eq!(diagnose_task(&task), [vec![], vec![]]);
+}
+
+/// Each of them reads only elements that the other one writes.
+#[test]
+fn both_nodes_notice_that_one_reads_what_the_other_writes() {
+    let mirrored = |input: &MapperInput| match input.chunk == input.global {
+        true => Box3::from_range([8]).into(),
+        false => Region::from(input.global).difference(&input.chunk.into()),
+    };
+    let found = diagnose_task(&on_trust::read_beside_write(mirrored));
+    for (diagnostics, here) in found.iter().zip(["N0", "N1"]) {
+        let [first, second] = diagnostics.as_slice() else { panic!("{diagnostics:?}") };
+        for (diagnostic, mode) in [(first, "reads"), (second, "writes")] {
+            let text = diagnostic.to_string();
+            assert!(text.contains(&format!("it {mode} through ")), "{text}");
+            assert!(text.contains(&format!(" on {here}, and ")), "{text}");
+        }
     }
 }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use celerity_tdag::{BufferId, Task, TaskId, Work};
+use celerity_tdag::{Access, BufferId, Task, TaskId, Work};
 use smallvec::SmallVec;
 
 use crate::buffers::Buffers;
-use crate::geometry::{Boxes, holds};
+use crate::geometry::{Boxes, holds, overlap};
 use crate::image::{image, unclamped};
 use crate::ledger::Clash;
 use crate::violation::{Check, Version, Violation};
@@ -67,19 +67,24 @@ impl Tasks {
         Ok(())
     }
 
-    /// An access stays inside its buffer and is alone if it or another writes.
+    /// An access stays inside its buffer and shares nothing with another if one of them writes.
     fn check_access(&self, buffers: &Buffers, task: &Task, position: usize) -> Check {
         let vertex = self.window.vertex(task.id.index());
         let access = &task.accesses[position];
         let buffer = buffers.get(vertex, access.buffer)?;
-        let conflicts = |other: &celerity_tdag::Access| {
+        let (space, extent) = (task.work.extent(), buffer.info.extent);
+        let conflicts = |other: &&Access| {
             other.buffer == access.buffer && (other.mode.writes() || access.mode.writes())
         };
-        if task.accesses[..position].iter().any(conflicts) {
-            let buffer = access.buffer;
-            return Err(Violation::ConflictingAccesses { task: vertex, buffer }.into());
+        for other in task.accesses[..position].iter().filter(conflicts) {
+            let [ours, theirs] =
+                [access, other].map(|access| image(&access.mapper, space, space, extent));
+            let shared = |part| theirs.iter().find_map(|other| overlap(part, other));
+            if let Some(part) = ours.iter().find_map(shared) {
+                let place = buffer.place(part);
+                return Err(Violation::ConflictingAccesses { task: vertex, place }.into());
+            }
         }
-        let (space, extent) = (task.work.extent(), buffer.info.extent);
         let reached = unclamped(&access.mapper, space, space, extent);
         match reached.iter().find(|part| !holds(&extent, part)) {
             Some(part) => {

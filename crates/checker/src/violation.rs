@@ -203,13 +203,13 @@ pub enum Violation {
         /// The buffer's extent.
         extent: Box3,
     },
-    /// A task has two accesses to a buffer of which one writes.
-    #[error("{task} has several accesses to {buffer} of which one writes")]
+    /// A task has two accesses to elements of which one writes.
+    #[error("{task} has two accesses to {place}, of which one writes")]
     ConflictingAccesses {
         /// The task.
         task: Vertex,
-        /// The buffer.
-        buffer: BufferId,
+        /// What both touch.
+        place: Place,
     },
     /// Something is done for another task than the one in hand.
     #[error("{vertex} serves {found} among what {task} needs")]

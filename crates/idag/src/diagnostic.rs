@@ -22,6 +22,24 @@ pub enum Diagnostic {
         /// What both write.
         region: Region,
     },
+    /// An access touches what another access writes, for the same launch or for another one of
+    /// this node.
+    #[error(
+        "{task} shares {region} of buffer \"{buffer}\" between two accesses, one of which writes: it \
+         {} and {}; their range mappers say of the whole index space that they share nothing, but \
+         not of the chunks of this node: r(A ∪ B) = r(A) ∪ r(B) must hold",
+        accesses[0], accesses[1]
+    )]
+    SharedElements {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// What both touch.
+        region: Region,
+        /// What they do: `reads through shifted`.
+        accesses: [String; 2],
+    },
     /// A node's chunk is said to write elements that no device's part of it
     /// writes.
     #[error(

@@ -186,13 +186,14 @@ impl InstructionGraph {
         &mut self,
         command: &Command,
         task: &Task,
-        launches: Launches,
+        mut launches: Launches,
         out: &mut Schedule,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         match &command.kind {
             CommandKind::Execute { chunk } => {
                 check_writes(task, *chunk, &launches, &self.buffers, diagnostics);
+                check_apart(task, &mut launches, &self.buffers, diagnostics);
                 self.execute(task, &launches, out);
                 self.planner.recycle(launches);
             }
@@ -392,6 +393,37 @@ fn check_writes(
         if !unwritten.is_empty() {
             let (task, buffer) = context();
             diagnostics.push(Diagnostic::UnwrittenElements { task, buffer, region: unwritten });
+        }
+    }
+}
+
+/// Holds a user's mapper to its word that one access does not touch what another writes: of
+/// what is bound, since kernels and host tasks rely on it. What two share, the second loses, so
+/// that no launch waits for itself.
+fn check_apart(
+    task: &Task,
+    launches: &mut Launches,
+    buffers: &Buffers,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for accesses in task.apart_on_trust() {
+        let [one, other] = accesses.map(|slot| {
+            let regions = launches.iter().map(|launch| &launch.accesses[slot].region);
+            regions.fold(Region::empty(), |mut all, region| {
+                all.union_with(region);
+                all
+            })
+        });
+        let region = one.intersection(&other);
+        if !region.is_empty() {
+            launches.deny(accesses[1], &region);
+            let accesses = accesses.map(|slot| &task.accesses[slot]);
+            diagnostics.push(Diagnostic::SharedElements {
+                task: task.to_string(),
+                buffer: buffers.get(accesses[0].buffer).name.clone(),
+                region,
+                accesses: accesses.map(ToString::to_string),
+            });
         }
     }
 }

@@ -85,6 +85,15 @@ impl Launches {
         all.filter(|(_, access)| access.mode.reads())
     }
 
+    /// Takes `region` away from what all launches touch through an access.
+    pub(crate) fn deny(&mut self, slot: usize, region: &Region) {
+        let columns = self.columns();
+        for access in self.accesses.iter_mut().skip(slot).step_by(columns) {
+            access.region.subtract(region);
+            access.bounds = access.region.bounding_box();
+        }
+    }
+
     fn columns(&self) -> usize {
         self.accesses.len().checked_div(self.places.len()).unwrap_or(0)
     }

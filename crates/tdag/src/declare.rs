@@ -38,18 +38,18 @@ impl Declared {
         &self.warnings
     }
 
-    /// What the task reads and writes, one entry per buffer.
+    /// What the task reads and writes, one entry per buffer and mode.
     #[must_use]
     pub fn touched(&self) -> &[Touched] {
         &self.footprint
     }
 }
 
-/// What a task touches, one entry per buffer.
+/// What a task touches, one entry per buffer and mode.
 pub(crate) type Footprint = SmallVec<[Touched; 4]>;
 
-/// What a task does to one buffer, over its whole index space. It is one mode and
-/// one region, since an access that writes a buffer is the task's only one to it.
+/// What a task does to a part of one buffer, over its whole index space. What it writes lies
+/// in one entry alone: no other access of the task touches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
     /// The buffer.
@@ -75,15 +75,17 @@ pub(crate) fn trace<'a>(
             return Err(DeclareError::UnknownBuffer { task, buffer: access.buffer });
         };
         let subject = Subject { spec, next, access, buffer };
-        subject.check_exclusive(&spec.accesses[..position])?;
-        record(footprint, access, subject.checked_image()?);
+        let image = subject.checked_image()?;
+        subject.check_apart(&spec.accesses[..position], footprint, &image)?;
+        record(footprint, access, image);
     }
     Ok(())
 }
 
-/// Adds one access to the footprint; if there is one to its buffer, both read.
+/// Adds one access to the footprint.
 fn record(footprint: &mut Footprint, access: &Access, image: Region) {
-    match footprint.iter_mut().find(|entry| entry.buffer == access.buffer) {
+    let alike = |entry: &&mut Touched| entry.buffer == access.buffer && entry.mode == access.mode;
+    match footprint.iter_mut().find(alike) {
         Some(earlier) => earlier.region.union_with(&image),
         None => {
             footprint.push(Touched { buffer: access.buffer, mode: access.mode, region: image });
@@ -112,19 +114,50 @@ impl Subject<'_> {
         Ok(image)
     }
 
-    /// An access that writes is the only one to its buffer: by mode, not by what
-    /// mappers say, since a user's mapper may say something else later.
-    fn check_exclusive(&self, earlier: &[Access]) -> Result<(), DeclareError> {
-        let conflicts = |other: &Access| {
-            other.buffer == self.access.buffer && (other.mode.writes() || self.access.mode.writes())
+    /// What one access writes, no other of the task touches, `earlier` ones with that
+    /// `footprint` or later ones. The images of the whole index space say so for every chunk
+    /// and item of it, since mappers are additive. Whether a user's mapper is, generators
+    /// check for the chunks that they make.
+    fn check_apart(
+        &self,
+        earlier: &[Access],
+        footprint: &Footprint,
+        image: &Region,
+    ) -> Result<(), DeclareError> {
+        let shares = |entry: &&Touched| {
+            self.conflicts_with(entry.buffer, entry.mode) && entry.region.intersects(image)
         };
-        if !earlier.iter().any(conflicts) {
-            return Ok(());
-        }
+        let Some(entry) = footprint.iter().find(shares) else { return Ok(()) };
+        let region = entry.region.intersection(image);
+        let other = self.sharing(earlier, entry.mode, &region);
         Err(DeclareError::ConflictingAccesses {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
+            region: Box::new(region),
+            accesses: [other, self.access].map(ToString::to_string),
         })
+    }
+
+    /// Whether this access and another must not share elements.
+    fn conflicts_with(&self, buffer: BufferId, mode: AccessMode) -> bool {
+        buffer == self.access.buffer && (mode.writes() || self.access.mode.writes())
+    }
+
+    /// The access of `earlier` ones, in `mode`, that touches `region`. There is one, unless a
+    /// user's mapper changes its mind: then the first in that mode.
+    fn sharing<'s>(
+        &'s self,
+        earlier: &'s [Access],
+        mode: AccessMode,
+        region: &Region,
+    ) -> &'s Access {
+        let space = self.spec.work.extent();
+        let input = MapperInput { chunk: space, global: space, buffer: self.buffer.extent };
+        let alike = || {
+            earlier.iter().filter(|other| other.buffer == self.access.buffer && other.mode == mode)
+        };
+        let touches = |other: &&Access| other.mapper.map(&input).intersects(region);
+        alike().find(touches).or_else(|| alike().next()).unwrap_or(self.access)
     }
 
     fn check_dimensions(&self) -> Result<(), DeclareError> {

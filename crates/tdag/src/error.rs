@@ -43,16 +43,23 @@ pub enum DeclareError {
         /// All of the buffer.
         extent: Box<Region>,
     },
-    /// Two accesses to one buffer, one of which writes.
+    /// Two accesses that share elements of a buffer, one of which writes.
     #[error(
-        "{task} has several accesses to buffer \"{buffer}\" of which one writes; use one \
-         read_write access, or split the task in two"
+        "{task} {} and {} the same elements of buffer \"{buffer}\", {region}; what one access \
+         writes no other of the task may touch: give them separate parts of the buffer, use one \
+         read_write access, or split the task in two",
+        accesses[0],
+        accesses[1]
     )]
     ConflictingAccesses {
         /// The task, with its source line.
         task: String,
         /// The buffer's name.
         buffer: Arc<str>,
+        /// What both touch, over the whole index space.
+        region: Box<Region>,
+        /// What they do: `reads through all`.
+        accesses: [String; 2],
     },
     /// A split task writes through a mapper whose images may overlap.
     #[error(

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod apart;
 mod buffer_state;
 mod buffer_table;
 mod count;

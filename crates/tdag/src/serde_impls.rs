@@ -3,16 +3,15 @@
 //! Owns the invariants of the data at rest: a value that breaks one is an error of deserialisation.
 //! Refuses to know any format.
 
-use std::collections::BTreeSet;
-
 use serde::de::Error;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::apart::shared;
 use crate::dependency::{Dependencies, Dependency};
 use crate::id::GraphId;
 use crate::mapper::{Mapper, UserMapper};
-use crate::task::{Access, BufferInfo, IndexSpace, Split, Task, Work};
+use crate::task::{BufferInfo, IndexSpace, Split, Task, Work};
 
 /// Serialises an id as its index.
 #[doc(hidden)]
@@ -126,22 +125,12 @@ fn check_task(task: &Task) -> Result<(), String> {
     if matches!(task.work, Work::Device(space) if space.extent.is_empty()) {
         return Err(format!("{id} has no items"));
     }
-    check_accesses(&task.accesses).map_err(|what| format!("{id} {what}"))
-}
-
-/// O(accesses · log accesses).
-fn check_accesses(accesses: &[Access]) -> Result<(), String> {
-    let (mut seen, mut written) = (BTreeSet::new(), BTreeSet::new());
-    for Access { buffer, mode, .. } in accesses {
-        let again = !seen.insert(buffer);
-        if again && (mode.writes() || written.contains(buffer)) {
-            return Err(format!("writes {buffer} and accesses it once more"));
+    match shared(&task.accesses, &task.work.extent()) {
+        Some(buffer) => {
+            Err(format!("{id} writes {buffer} and accesses the same elements once more"))
         }
-        if mode.writes() {
-            written.insert(buffer);
-        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl<I: Copy + PartialEq + Serialize> Serialize for Dependencies<I> {

@@ -70,6 +70,18 @@ pub struct Access {
     pub mapper: Mapper,
 }
 
+impl fmt::Display for Access {
+    /// What a task does, in messages: `reads through one_to_one`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.mode {
+            AccessMode::Read => "reads",
+            AccessMode::Write => "writes",
+            AccessMode::ReadWrite => "reads and writes",
+        };
+        write!(f, "{verb} through {}", self.mapper)
+    }
+}
+
 /// How an index space is cut into chunks (CCGrid 2023, §IV-A).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -215,12 +227,30 @@ pub struct Task {
     pub name: Arc<str>,
     /// What it does.
     pub work: Work,
-    /// What it touches: at most one access per buffer if any of them writes.
+    /// What it touches. What one of them writes, no other touches.
     pub accesses: Box<[Access]>,
     /// Edges to earlier tasks.
     pub dependencies: Dependencies<TaskId>,
     /// Where it was submitted.
     pub location: Option<SourceLocation>,
+}
+
+impl Task {
+    /// The positions of accesses to one buffer, in pairs, that only a user's word keeps apart:
+    /// one of them writes, and one has a user's mapper. What the mappers have said of the whole
+    /// index space has been looked at; whether they hold to it for its chunks is for who makes
+    /// these to check. O(accesses²).
+    pub fn apart_on_trust(&self) -> impl Iterator<Item = [usize; 2]> {
+        let all = &self.accesses;
+        let pairs =
+            (1..all.len()).flat_map(|later| (0..later).map(move |earlier| [earlier, later]));
+        pairs.filter(|&[a, b]| {
+            let (a, b) = (&all[a], &all[b]);
+            a.buffer == b.buffer
+                && (a.mode.writes() || b.mode.writes())
+                && [a, b].iter().any(|access| matches!(access.mapper, Mapper::User(_)))
+        })
+    }
 }
 
 impl fmt::Display for Task {

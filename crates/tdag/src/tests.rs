@@ -34,7 +34,11 @@ impl Fixture {
     }
 
     fn submit(&mut self, range: [usize; 2], accesses: Vec<Access>) -> TaskId {
-        let declared = self.declare(device(range), accesses).expect("a lawful task");
+        self.submit_over(Box3::from_range(range), accesses)
+    }
+
+    fn submit_over(&mut self, space: Box3, accesses: Vec<Access>) -> TaskId {
+        let declared = self.declare(over(space), accesses).expect("a lawful task");
         self.graph.commit(declared, &mut self.out)
     }
 
@@ -61,7 +65,16 @@ fn buffer(name: &str) -> NewBuffer {
 }
 
 fn device(range: [usize; 2]) -> Work {
-    Work::Device(IndexSpace::new(2, Box3::from_range(range)))
+    over(Box3::from_range(range))
+}
+
+fn over(space: Box3) -> Work {
+    Work::Device(IndexSpace::new(2, space))
+}
+
+/// Rows of a buffer.
+fn rows(min: u64, max: u64) -> Box3 {
+    Box3::new([min, 0, 0], [max, 8, 1])
 }
 
 fn read(buffer: BufferId, mapper: Mapper) -> Access {
@@ -247,21 +260,57 @@ fn a_border_that_leaves_the_buffer_is_clamped() {
 }
 
 #[test]
-fn a_writer_excludes_other_accesses_to_its_buffer() {
-    let f = Fixture::new();
-    let both = vec![write(f.a, Mapper::OneToOne), read(f.a, Mapper::OneToOne)];
-    let result = f.declare(device(EXTENT), both);
-    assert!(matches!(result, Err(DeclareError::ConflictingAccesses { .. })));
+fn a_writer_excludes_other_accesses_to_its_elements() {
+    let mut f = Fixture::new();
+    f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let (row, above) = (rows(3, 4), Mapper::fixed(rows(0, 4)));
+    let same = Mapper::User(UserMapper::disjoint(|input: &MapperInput| input.chunk.into()));
+    for (accesses, first, second) in [
+        (
+            [write(f.a, Mapper::OneToOne), read(f.a, Mapper::All)],
+            "writes through one_to_one",
+            "all",
+        ),
+        ([read(f.a, above.clone()), write(f.a, Mapper::OneToOne)], "reads through fixed", "writes"),
+        (
+            [write(f.a, Mapper::OneToOne), write(f.a, same)],
+            "writes through one_to_one",
+            "user mapper",
+        ),
+    ] {
+        let result = f.declare(over(row), accesses.into());
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains(first) && message.contains(second), "{message}");
+        assert!(message.contains("[3..4, 0..8]"), "{message}");
+    }
 }
 
 #[test]
-fn a_writer_is_exclusive_even_if_its_mapper_names_nothing() {
+fn a_task_may_read_and_write_separate_parts_of_a_buffer() {
     let mut f = Fixture::new();
     f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
-    let nothing = Mapper::User(UserMapper::new(|_: &MapperInput| Region::empty()));
-    let both = vec![write(f.a, nothing), read(f.a, Mapper::All)];
-    let result = f.declare(Work::HostOnce, both);
-    assert!(matches!(result, Err(DeclareError::ConflictingAccesses { .. })));
+    let row_below = Mapper::User(UserMapper::new(|input: &MapperInput| {
+        let (min, max) = (input.chunk.min(), input.chunk.max());
+        Box3::new([min[0] + 1, min[1], 0], [max[0] + 1, max[1], 1]).into()
+    }));
+    let both = f.submit_over(
+        rows(3, 4),
+        vec![
+            read(f.a, Mapper::fixed(rows(0, 3))),
+            write(f.a, Mapper::OneToOne),
+            read(f.a, row_below),
+        ],
+    );
+    for (part, kind) in [
+        (rows(3, 4), DependencyKind::Output),
+        (rows(0, 1), DependencyKind::Anti),
+        (rows(4, 5), DependencyKind::Anti),
+    ] {
+        let later = f.submit_over(part, vec![write(f.a, Mapper::OneToOne)]);
+        assert_eq!(f.dependency(later, both), Some(kind), "{part}");
+    }
+    let elsewhere = f.submit_over(rows(6, 7), vec![write(f.a, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(elsewhere, both), None);
 }
 
 #[test]

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use crate::apart::shared;
 use crate::dependency::DependencyKind;
 use crate::graph::TaskGraphConfig;
 use crate::id::{BufferId, TaskId};
 use crate::lineage::{BrokenEdge, Lineage, Point};
-use crate::task::{EpochAction, Task, Work};
+use crate::task::{Access, EpochAction, Task, Work};
 
 /// A promise that is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,8 +63,8 @@ pub enum Broken {
 /// have no successor, and at no other time: so the window that later stages keep
 /// is bounded.
 ///
-/// **Accesses.** Horizons and epochs touch nothing. An access that writes is the
-/// task's only one to its buffer.
+/// **Accesses.** Horizons and epochs touch nothing. What an access writes no other of
+/// its task touches, as far as that can be told without the sizes of buffers.
 ///
 /// O(tasks · (edges² + accesses² + log tasks)).
 ///
@@ -109,19 +110,15 @@ fn check_reasons(task: &Task, point: TaskId, broken: &mut Vec<Broken>) {
 }
 
 fn check_accesses(task: &Task, broken: &mut Vec<Broken>) {
-    for (position, access) in task.accesses.iter().enumerate() {
-        let earlier = &task.accesses[..position];
-        let conflicts = earlier.iter().any(|other| {
-            other.buffer == access.buffer && (other.mode.writes() || access.mode.writes())
-        });
-        let why = if point_of(task) != Point::None {
-            "but is a horizon or an epoch"
-        } else if conflicts {
-            "of which another of its accesses is the only one, or should be"
-        } else {
-            continue;
-        };
-        broken.push(Broken::Access { task: task.id, buffer: access.buffer, why });
+    let synchronizes = point_of(task) != Point::None;
+    let (task, accesses, space) = (task.id, &task.accesses, task.work.extent());
+    if synchronizes {
+        let why = "but is a horizon or an epoch";
+        let access = |access: &Access| Broken::Access { task, buffer: access.buffer, why };
+        broken.extend(accesses.iter().map(access));
+    } else if let Some(buffer) = shared(accesses, &space) {
+        let why = "of which two of its accesses share what one of them writes";
+        broken.push(Broken::Access { task, buffer, why });
     }
 }
 

@@ -105,7 +105,7 @@ fn tasks_that_cannot_be_are_refused() {
     assert_refused(&Task { id, ..task() }, "T5 waits for T5, which is not older");
     let empty = IndexSpace::new(1, Box3::EMPTY);
     assert_refused(&Task { work: Work::Device(empty), ..task() }, "T9 has no items");
-    let twice = [AccessMode::Read, AccessMode::Write].map(|mode| access(0, mode, Mapper::All));
+    let twice = [AccessMode::Read, AccessMode::Write].map(|mode| access(0, mode, Mapper::OneToOne));
     assert_refused(&Task { accesses: twice.clone().into(), ..task() }, "T9 writes B0");
     let [read, write] = twice;
     assert_refused(&Task { accesses: [write, read].into(), ..task() }, "T9 writes B0");

@@ -18,7 +18,28 @@ use celerity_tdag::{
 /// the task graph refuses that.
 #[must_use]
 pub fn write(mapper: fn(&MapperInput) -> Region) -> (Arc<BufferInfo>, Vec<Arc<Task>>) {
-    let extent = Box3::from_range([8]);
+    let mapper = Mapper::User(UserMapper::disjoint(mapper));
+    task(Box3::from_range([8]), Box3::from_range([8]), &[(AccessMode::Write, mapper)])
+}
+
+/// A buffer of 16 elements with contents, and the init epoch and a task over `[8..16]` that
+/// writes the elements of its items and reads, of the same buffer, what `mapper` says.
+///
+/// # Panics
+/// If the mapper names any of the task's elements for the whole index space: the task graph
+/// refuses that.
+#[must_use]
+pub fn read_beside_write(mapper: fn(&MapperInput) -> Region) -> (Arc<BufferInfo>, Vec<Arc<Task>>) {
+    let read = (AccessMode::Read, Mapper::User(UserMapper::new(mapper)));
+    let write = (AccessMode::Write, Mapper::OneToOne);
+    task(Box3::from_range([16]), Box3::from_offset_range([8], [8]), &[read, write])
+}
+
+fn task(
+    extent: Box3,
+    space: Box3,
+    accesses: &[(AccessMode, Mapper)],
+) -> (Arc<BufferInfo>, Vec<Arc<Task>>) {
     let mut graph = TaskGraph::new(TaskGraphConfig::default());
     let mut tasks = vec![graph.start()];
     let buffer = graph.create_buffer(NewBuffer {
@@ -27,13 +48,14 @@ pub fn write(mapper: fn(&MapperInput) -> Region) -> (Arc<BufferInfo>, Vec<Arc<Ta
         extent,
         elem_size: 4,
         elem_align: 4,
-        host_initialized: false,
+        host_initialized: accesses.iter().any(|(mode, _)| mode.reads()),
     });
-    let mapper = Mapper::User(UserMapper::disjoint(mapper));
+    let accesses = accesses.iter().cloned();
+    let accesses = accesses.map(|(mode, mapper)| Access { buffer: buffer.id, mode, mapper });
     let spec = TaskSpec {
         name: "t".into(),
-        work: Work::Device(IndexSpace::new(1, extent)),
-        accesses: vec![Access { buffer: buffer.id, mode: AccessMode::Write, mapper }],
+        work: Work::Device(IndexSpace::new(1, space)),
+        accesses: accesses.collect(),
         location: None,
     };
     graph.submit(spec, &mut tasks).expect("nothing is wrong with the whole index space");

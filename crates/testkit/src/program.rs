@@ -22,8 +22,8 @@ pub use random::{Sizes, any_program, seeded};
 /// A program: what every node's main thread does, in order.
 ///
 /// Lawful if made by [`ProgramBuilder`]: it reads nothing that was never
-/// written, chunks of one task write disjoint elements, no task has two
-/// accesses to one buffer of which one writes, and every element that is alive
+/// written, chunks of one task write disjoint elements, what an access of a task
+/// writes no other of it touches, and every element that is alive
 /// and written at the end is observed by a fence.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {

@@ -48,13 +48,24 @@ fn task_features(task: &TaskOp) -> Vec<String> {
         TaskKind::HostOnce => "host task".into(),
         TaskKind::Fence => "fence".into(),
     }];
-    for AccessSpec { buffer, mode, mapper } in &task.accesses {
-        features.push(format!("{mode:?} {}", mapper_name(mapper)));
-        if task.accesses.iter().filter(|other| other.buffer == *buffer).count() > 1 {
-            features.push("several readers".into());
-        }
+    for (position, access) in task.accesses.iter().enumerate() {
+        features.push(format!("{:?} {}", access.mode, mapper_name(&access.mapper)));
+        let earlier = &task.accesses[..position];
+        let same = earlier.iter().filter(|other| other.buffer == access.buffer);
+        features.extend(same.map(|other| beside(task, other, access)));
     }
     features
+}
+
+/// How a task has two accesses to one buffer.
+fn beside(task: &TaskOp, one: &AccessSpec, other: &AccessSpec) -> String {
+    let kind = if matches!(task.kind, TaskKind::Device(_)) { "kernel" } else { "host task" };
+    let user = if one.mapper.is_user() || other.mapper.is_user() { ", user's mapper" } else { "" };
+    match (one.mode.writes(), other.mode.writes()) {
+        (false, false) => "several readers".into(),
+        (true, true) => format!("{kind} writes twice{user}"),
+        _ => format!("{kind} reads beside a write{user}"),
+    }
 }
 
 #[test]
@@ -91,6 +102,11 @@ fn all_kinds_of_statements_occur() {
             "host task",
             "fence",
             "several readers",
+            "kernel reads beside a write",
+            "kernel reads beside a write, user's mapper",
+            "kernel writes twice, user's mapper",
+            "host task reads beside a write",
+            "host task writes twice",
         ],
     );
     assert_frequent(

@@ -49,7 +49,7 @@ const LOOKED_AT: u64 = 4096;
 pub enum Flaw {
     /// The buffer does not exist or has been dropped.
     DeadBuffer,
-    /// Another access touches the same buffer and one of them writes.
+    /// Another access touches the same elements and one of them writes.
     Conflict,
     /// A built-in mapper between spaces of different dimensionality.
     Dimensions,
@@ -189,10 +189,6 @@ impl ProgramBuilder {
         if !self.is_alive(access.buffer) {
             return Err(Flaw::DeadBuffer);
         }
-        let mut same_buffer = earlier.iter().filter(|other| other.buffer == access.buffer);
-        if same_buffer.any(|other| other.mode.writes() || access.mode.writes()) {
-            return Err(Flaw::Conflict);
-        }
         let BufferSpec { dims, extent: buffer, .. } = *self.spec(access.buffer);
         if access.mapper.needs_equal_dims() && dims != kind.dims() {
             return Err(Flaw::Dimensions);
@@ -204,6 +200,9 @@ impl ProgramBuilder {
         if !access.mapper.stays_inside(&space, &buffer) {
             return Err(Flaw::OutOfBounds);
         }
+        if self.shares(earlier, access, &space) {
+            return Err(Flaw::Conflict);
+        }
         let images = images(&access.mapper, &space, &buffer);
         let split = matches!(kind, TaskKind::Device(_));
         if split && access.mode.writes() && !writes_apart(&access.mapper, &space, &images) {
@@ -213,6 +212,24 @@ impl ProgramBuilder {
             true => Err(Flaw::Unwritten),
             false => Ok(()),
         }
+    }
+
+    /// Whether `access` touches what one of the `earlier` accesses does, and one of the two
+    /// writes.
+    fn shares(&self, earlier: &[AccessSpec], access: &AccessSpec, space: &Box3) -> bool {
+        let mut others = earlier.iter().filter(|other| {
+            other.buffer == access.buffer && (other.mode.writes() || access.mode.writes())
+        });
+        others.any(|other| {
+            let theirs = self.whole_image(other, space);
+            !theirs.is_disjoint(&self.whole_image(access, space))
+        })
+    }
+
+    /// The slots that all items touch through an access.
+    fn whole_image(&self, access: &AccessSpec, space: &Box3) -> BTreeSet<usize> {
+        let buffer = self.spec(access.buffer).extent;
+        images(&access.mapper, space, &buffer).into_iter().flatten().collect()
     }
 
     /// All buffers that have not been dropped.
@@ -244,6 +261,30 @@ impl ProgramBuilder {
             }
             _ => MapperSpec::All,
         }
+    }
+
+    /// A mapper for everything that a task with these accesses may access as well, in this
+    /// mode; `None` of a buffer that is too large to look at.
+    ///
+    /// # Panics
+    /// If there is no such buffer.
+    #[must_use]
+    pub fn rest_of(
+        &self,
+        buffer: BufferId,
+        mode: AccessMode,
+        accesses: &[AccessSpec],
+        space: &Box3,
+    ) -> Option<MapperSpec> {
+        let BufferState { spec, written, .. } = &self.buffers[buffer_slot(buffer)];
+        let mut rest = written.clone()?;
+        if !mode.reads() {
+            rest.extend(0..element::volume(&spec.extent));
+        }
+        for access in accesses.iter().filter(|access| access.buffer == buffer) {
+            self.whole_image(access, space).iter().for_each(|slot| _ = rest.remove(slot));
+        }
+        Some(MapperSpec::Fixed(runs(&spec.extent, &rest)))
     }
 
     fn is_alive(&self, buffer: BufferId) -> bool {
@@ -292,7 +333,7 @@ impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DeadBuffer => "a buffer does not exist or has been dropped",
-            Self::Conflict => "a buffer is written and accessed once more",
+            Self::Conflict => "what an access writes is accessed once more",
             Self::Dimensions => "a mapper needs equal numbers of dimensions",
             Self::OutOfBounds => "a mapper leaves its buffer",
             Self::Overlap => "two items may write one element",
@@ -307,6 +348,7 @@ impl std::error::Error for Flaw {}
 mod tests {
     use super::*;
     use celerity_tdag::AccessMode::{Read, ReadWrite, Write};
+    use celerity_tdag::NeighborhoodShape;
 
     fn access(buffer: BufferId, mode: AccessMode, mapper: MapperSpec) -> AccessSpec {
         AccessSpec { buffer, mode, mapper }
@@ -322,7 +364,8 @@ mod tests {
     fn each_flaw_is_named() {
         let mut program = ProgramBuilder::default();
         let (full, empty) = (program.initialized([4]), program.buffer([4]));
-        let (short, square) = (program.initialized([3]), program.initialized([4, 4]));
+        let (short, long) = (program.initialized([3]), program.initialized([9]));
+        let square = program.initialized([4, 4]);
         let dead = program.initialized([4]);
         program.drop_buffer(dead);
         let one = || MapperSpec::OneToOne;
@@ -334,6 +377,13 @@ mod tests {
         assert_eq!(flaw_of(vec![access(empty, ReadWrite, one())]), Some(Flaw::Unwritten));
         let twice = vec![access(full, Read, one()), access(full, Write, one())];
         assert_eq!(flaw_of(twice), Some(Flaw::Conflict));
+        let beyond = MapperSpec::Fixed(vec![Box3::from_offset_range([4], [2])]);
+        let beside = vec![access(long, Write, one()), access(long, Read, beyond.clone())];
+        assert_eq!(flaw_of(beside), None);
+        let around =
+            MapperSpec::Neighborhood { border: [1, 0, 0], shape: NeighborhoodShape::BoundingBox };
+        let overlapping = vec![access(long, Read, around), access(long, Write, one())];
+        assert_eq!(flaw_of(overlapping), Some(Flaw::Conflict));
         let sound = vec![access(full, Read, MapperSpec::All), access(full, Read, one())];
         assert_eq!(flaw_of(sound), None);
     }

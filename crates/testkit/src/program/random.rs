@@ -168,6 +168,7 @@ fn lawful_access(
     let with = |mode, mapper: &MapperSpec| AccessSpec { buffer, mode, mapper: mapper.clone() };
     let scatter = MapperSpec::Scatter { seed: raw.buffer as u64 };
     let (write, read) = (AccessMode::Write, AccessMode::Read);
+    let rest_of = |mode| program.rest_of(buffer, mode, earlier, &kind.space());
     let mut candidates = vec![wanted.clone()];
     if raw.mode.writes() {
         let slices = (0..spec.dims).map(|dim| MapperSpec::Slice { dim });
@@ -177,13 +178,31 @@ fn lawful_access(
         candidates.push(with(write, &wanted.mapper));
         candidates.extend([raw.mode, write].map(|mode| with(mode, &MapperSpec::OneToOne)));
         candidates.extend([raw.mode, write].map(|mode| with(mode, &scatter)));
+        // What runs once may write any part.
+        candidates.extend(rest_of(write).map(|rest| with(write, &rest)));
     } else {
+        let is_written = |other: &AccessSpec| other.buffer == buffer && other.mode.writes();
+        if raw.buffer % 2 == 0 && earlier.iter().any(is_written) {
+            candidates.push(with(read, &behind(spec, &kind.space())));
+        }
         candidates.push(with(read, &program.written_part(buffer)));
+        candidates.extend(rest_of(read).map(|rest| with(read, &rest)));
     }
     candidates.into_iter().find(|access| {
         let checked: Result<(), Flaw> = program.check_access(earlier, access, kind);
         checked.is_ok()
     })
+}
+
+/// A user's mapper that follows the items, to elements behind those of the index space, or to
+/// the first ones if there are none.
+fn behind(buffer: &BufferSpec, space: &Box3) -> MapperSpec {
+    let along =
+        |dim: u8, start| Axis::Along { from: dim, start, stride: 1, width: 1, mirrored: false };
+    let [first, second, third] = space.min();
+    let end = space.max()[0];
+    let start = if end > first && end < buffer.extent.max()[0] { end } else { 0 };
+    MapperSpec::Affine([along(0, start), along(1, second), along(2, third)])
 }
 
 fn mapper_spec(buffer: &BufferSpec, raw: &RawMapper) -> MapperSpec {
