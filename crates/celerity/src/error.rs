@@ -93,8 +93,8 @@ pub enum Error {
     },
     /// A granularity that does not fit the index space.
     #[error(
-        "task {task} has granularity {granularity:?}, but an index space of {}: give each of them \
-         a size of at least 1",
+        "task {task} has granularity {granularity:?} for an index space of {}: give one size of at \
+         least 1 per dimension",
         Count(*dims, "dimension")
     )]
     Granularity {

@@ -6,6 +6,7 @@ use std::error::Error;
 use celerity_executor::{HostFunction, TaskError};
 
 use crate::access::HostAccesses;
+use crate::backtrace::__rust_begin_short_backtrace;
 
 /// What the function of a host task may return: nothing, or a [`Result`] whose error can be
 /// any, so that `?` works in it; sealed.
@@ -80,14 +81,4 @@ where
             unsafe { A::call(plan, memory, function) }.into_result()
         })
     })
-}
-
-/// Calls `function`. The name is what the standard library looks for in the backtrace of a
-/// panic: it leaves out who calls this.
-#[inline(never)]
-fn __rust_begin_short_backtrace<R>(function: impl FnOnce() -> R) -> R {
-    let result = function();
-    // Not a tail call, or the frame would be gone.
-    std::hint::black_box(());
-    result
 }

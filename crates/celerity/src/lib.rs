@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod backtrace;
 mod buffer;
 mod config;
 #[cfg(feature = "cuda")]

@@ -201,7 +201,7 @@ fn arguments_that_cannot_be_are_refused() {
     }
     let error =
         error_of(|queue| queue.task("grains").granularity([8, 8]).parallel_for(64, (), |_, ()| ()));
-    assert_says(&error, &["grains", "[8, 8]", "1 dimensions"]);
+    assert_says(&error, &["grains", "[8, 8]", "1 dimension"]);
 }
 
 #[test]

@@ -18,7 +18,13 @@ use crate::memory::BasePtr;
 /// `extent.volume()` elements of the buffer, row-major over `extent`, aligned
 /// for the buffer's element type; elements of `region` are current where the
 /// access reads; nobody else writes `region`, and nobody else reads it either
-/// if the access writes. Elements outside of `region` must not be touched.
+/// if the access writes, not through another access of the same task either.
+/// Elements outside of `region` must not be touched.
+///
+/// That accesses of a task share nothing that one of them writes is seen at submission
+/// ([`ConflictingAccesses`](celerity_tdag::DeclareError::ConflictingAccesses)), and where a
+/// user's mapper says something else of a chunk than of the whole index space, before the chunk
+/// is launched ([`SharedElements`](celerity_idag::Diagnostic::SharedElements)).
 #[derive(Clone, Copy, Debug)]
 pub struct BoundMemory<'a> {
     /// The first element of `extent`; dangling if `extent` is empty.

@@ -93,26 +93,15 @@ pub fn transpose(size: usize, steps: usize) -> Program {
 pub fn rsim(width: usize, steps: usize) -> Program {
     let mut program = ProgramBuilder::default();
     let history = program.buffer([steps + 1, width]);
-    let space = IndexSpace::new(1, Box3::from_range([width]));
-    let row = |step: u64| {
-        let columns = Axis::Along { from: 0, start: 0, stride: 1, width: 1, mirrored: false };
-        let rows = Axis::Constant { min: step, max: step + 1 };
-        MapperSpec::Affine([rows, columns, Axis::Constant { min: 0, max: 1 }])
-    };
-    program.kernel("first_row", space, &[(history, Write, row(0))]);
-    let scratch = program.buffer([width]);
-    for step in 1..=steps {
-        let earlier = MapperSpec::Fixed(vec![Box3::from_range([step, width])]);
-        program.kernel(
-            "radiosity",
-            space,
-            &[(history, Read, earlier), (scratch, Write, MapperSpec::OneToOne)],
-        );
-        program.kernel(
-            "append",
-            space,
-            &[(scratch, Read, MapperSpec::OneToOne), (history, Write, row(step as u64))],
-        );
+    for step in 0..=steps {
+        let row = Box3::from_offset_range([step, 0], [1, width]);
+        let columns = IndexSpace { split: Split::Along(1), ..IndexSpace::new(2, row) };
+        let mut accesses = vec![(history, Write, MapperSpec::OneToOne)];
+        if step > 0 {
+            let earlier = MapperSpec::Fixed(vec![Box3::from_range([step, width])]);
+            accesses.push((history, Read, earlier));
+        }
+        program.kernel("radiosity", columns, &accesses);
     }
     program.finish()
 }

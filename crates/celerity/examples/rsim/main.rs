@@ -5,8 +5,8 @@
 //! CELERITY_NODES=2 CELERITY_LOOKAHEAD=none cargo run --release --example rsim
 //! ```
 //!
-//! Each step reads what all patches have sent in all steps before, and appends a row
-//! to it: memory that is allocated for what is used now grows with every step. The
+//! Each step reads what all patches have sent in all steps before, and writes the next row of
+//! the same buffer: memory that is allocated for what is used now grows with every step. The
 //! pattern is that of RSim, a simulation for time-of-flight cameras (instruction-graph preprint,
 //! §5).
 
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity_example_kernels::radiosity::{
-    Patch, append, arriving, build_room, flash, patch, patches, radiosity, send_flash,
+    Patch, arriving, build_room, flash, patch, patches, radiosity, send_flash,
 };
 use clap::Parser;
 
@@ -110,8 +110,6 @@ struct Room {
     patches: Buffer<Patch, 1>,
     /// A row for each step.
     history: Buffer<f32, 2>,
-    /// The row of the present step.
-    row: Buffer<f32, 2>,
 }
 
 /// The program that every node runs.
@@ -122,7 +120,6 @@ fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::
         edge,
         patches: queue.buffer(patches(edge)).named("patches"),
         history: queue.buffer([steps + 1, patches(edge)]).named("history"),
-        row: queue.buffer([1, patches(edge)]).named("row"),
     };
     room.begin(queue)?;
     let bar = progress_bar(u64::from(options.steps), queue.is_root());
@@ -147,23 +144,19 @@ impl Room {
         let edge = self.edge;
         let (walls, first) = (self.patches.write(one_to_one()), self.history.write(one_to_one()));
         queue.task("room").launch(self.patches.range(), walls, build_room { edge })?;
-        queue.task("flash").launch(self.row.range(), first, send_flash { edge })?;
+        queue.task("flash").launch([1, patches(edge)], first, send_flash { edge })?;
         Ok(())
     }
 
-    /// Reads all rows before `step`, and appends one.
+    /// Reads all rows before `step`, and writes that one: separate parts of one buffer.
     fn step(&self, queue: &Queue, step: usize) -> celerity::Result<()> {
-        let [_, width] = self.row.range();
-        let earlier = fixed(Subrange { offset: [0, 0], range: [step, width] });
+        let [_, width] = self.history.range();
+        let (row, earlier) = (one_to_one(), fixed(Subrange::new([0, 0], [step, width])));
         let accesses =
-            (self.row.write(one_to_one()), self.patches.read(all()), self.history.read(earlier));
-        let radiosity = radiosity { step, edge: self.edge };
+            (self.history.write(row), self.patches.read(all()), self.history.read(earlier));
         // The space is one row: its columns are what devices share.
-        let columns = Hint::SplitAlong(1);
-        queue.task("radiosity").hint(columns).launch([1, width], accesses, radiosity)?;
-        let accesses = (self.history.write(one_to_one()), self.row.read(slice(0)));
-        let append_row = queue.task("append").hint(columns).offset([step, 0]);
-        append_row.launch([1, width], accesses, append)?;
+        let task = queue.task("radiosity").offset([step, 0]).hint(Hint::SplitAlong(1));
+        task.launch([1, width], accesses, radiosity { edge: self.edge })?;
         Ok(())
     }
 }

@@ -88,20 +88,15 @@ pub fn send_flash(item: Item<2>, sent: &mut f32, edge: usize) {
     *sent = flash(item.id()[1], edge);
 }
 
-/// What patches send in a step: [`arriving`]. `history` has a row for each step before.
+/// What a patch sends in a step: [`arriving`]. Items are steps and patches; `history` has a row
+/// for each step before.
 #[kernel]
 pub fn radiosity(
     item: Item<2>,
-    (out, room, history): (&mut f32, WholeView<'_, Patch, 1>, PartView<'_, f32, 2>),
-    step: usize,
+    (sent, room, history): (&mut f32, WholeView<'_, Patch, 1>, PartView<'_, f32, 2>),
     edge: usize,
 ) {
-    let here = room[item.id()[1]];
-    *out = arriving(&here, room.as_slice(), step, edge, |step, patch| history[[step, patch]]);
-}
-
-/// One more row of what was sent.
-#[kernel]
-pub fn append(item: Item<2>, (history, row): (&mut f32, PartView<'_, f32, 2>)) {
-    *history = row[[0, item.id()[1]]];
+    let [step, here] = item.id();
+    let earlier = |step, patch| history[[step, patch]];
+    *sent = arriving(&room[here], room.as_slice(), step, edge, earlier);
 }

@@ -63,7 +63,6 @@ fn kernels() -> Vec<Description> {
         of::<radiosity::build_room>(),
         of::<radiosity::send_flash>(),
         of::<radiosity::radiosity>(),
-        of::<radiosity::append>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
     ]

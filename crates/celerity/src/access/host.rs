@@ -57,7 +57,8 @@ impl<T: Element, const D: usize> HostAccess for ReadAccess<T, D, All> {
     }
 
     fn view<'a>((elements, range): &'a mut Self::Bound<'_>) -> WholeView<'a, T, D> {
-        // SAFETY: a task that writes a buffer has no other access to it.
+        // SAFETY: nobody writes what is bound to a read, not through another access of the
+        // task either: see `BoundMemory`.
         unsafe { elements.whole(*range) }
     }
 }
@@ -79,8 +80,8 @@ impl<T: Element, const D: usize> HostAccess for WriteAccess<T, D, All> {
     }
 
     fn view<'a>((elements, range): &'a mut Self::Bound<'_>) -> WholeViewMut<'a, T, D> {
-        // SAFETY: the task has no other access to the buffer, and `elements` is
-        // borrowed exclusively.
+        // SAFETY: nobody else touches what is bound to a write, see `BoundMemory`, and
+        // `elements` is borrowed exclusively.
         unsafe { elements.whole_mut(*range) }
     }
 }
@@ -103,7 +104,8 @@ macro_rules! host_part {
             }
 
             fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a> {
-                // SAFETY: a task that writes a buffer has no other access to it.
+                // SAFETY: nobody writes what is bound to a read, not through another access of the
+                // task either: see `BoundMemory`.
                 unsafe { bound.part() }
             }
         }
@@ -124,8 +126,8 @@ macro_rules! host_part {
 
             fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a> {
                 let part: Bounds<$d> = bound.single_box();
-                // SAFETY: the task has no other access to the buffer, and `bound`
-                // is borrowed exclusively.
+                // SAFETY: nobody else touches what is bound to a write, see
+                // `BoundMemory`, and `bound` is borrowed exclusively.
                 unsafe { bound.part_mut(part) }
             }
         }

@@ -37,8 +37,8 @@ struct Member {
 pub(crate) enum Split {
     /// Some wait, others have ended.
     #[error(
-        "of its {members} items, so many wait at the barrier at {place}: {waiting}; the others have \
-         ended"
+        "{waiting} of its {members} items {} at the barrier at {place}, the others have ended",
+        if *waiting == 1 { "waits" } else { "wait" }
     )]
     Ended { waiting: usize, members: usize, place: Place },
     /// They wait at different places.

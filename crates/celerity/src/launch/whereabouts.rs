@@ -8,6 +8,8 @@ use std::panic::resume_unwind;
 use celerity_executor::contain::caught;
 use celerity_kernel::Row;
 
+use crate::backtrace::__rust_begin_short_backtrace;
+
 thread_local! {
     /// The run of items that panicked first on this thread, since it was looked at last.
     static FAILED: Cell<Option<Failed>> = const { Cell::new(None) };
@@ -56,7 +58,7 @@ fn note<const K: usize>(at: [usize; K], len: usize) {
 /// does not pass on, which must not panic itself.
 pub(crate) fn named<R>(work: impl FnOnce() -> R) -> R {
     forget();
-    caught(work).unwrap_or_else(|said| {
+    caught(|| __rust_begin_short_backtrace(work)).unwrap_or_else(|said| {
         let text = match FAILED.take() {
             Some(failed) => failed.describe(&said),
             None => said,

@@ -31,8 +31,8 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> 
 
     #[inline]
     unsafe fn row<'r>(bound: &'r Elements<'_, T, N>, row: &Row<N>) -> &'r [T] {
-        // SAFETY: `bind`'s memory holds the chunk's elements, and a task that
-        // writes a buffer has no other access to it.
+        // SAFETY: `bind`'s memory holds the chunk's elements, and nobody writes what is
+        // bound to a read, not through another access of the task either: see `BoundMemory`.
         unsafe { bound.run(row.start(), row.len()) }
     }
 
@@ -75,7 +75,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne>
     #[inline]
     unsafe fn row<'r>(bound: &'r Elements<'_, T, N>, row: &Row<N>) -> &'r mut [T] {
         // SAFETY: `bind`'s memory holds the chunk's elements; live rows share no
-        // items, and the task has no other access to the buffer.
+        // items, and nobody else touches what is bound to a write: see `BoundMemory`.
         unsafe { bound.run_mut(row.start(), row.len()) }
     }
 
@@ -145,7 +145,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
     unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<N>) -> Self::Cursor<'r> {
         let NeighborhoodPlan { reach, range } = &bound.plan;
         // SAFETY: `bind`'s memory holds the surroundings of the whole chunk, and
-        // a task that writes a buffer has no other access to it.
+        // nobody writes what is bound to a read: see `BoundMemory`.
         unsafe { bound.elements.neighborhood(reach, *range, row.start(), row.len()) }
     }
 

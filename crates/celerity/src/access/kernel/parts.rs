@@ -26,7 +26,8 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
     }
 
     unsafe fn bind<'m>(range: &'m [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
-        // SAFETY: passed on; a task that writes a buffer has no other access to it.
+        // SAFETY: passed on; nobody writes what is bound to a read, not through another access
+        // of the task either: see `BoundMemory`.
         unsafe { Elements::new(memory).whole(*range) }
     }
 
@@ -53,7 +54,8 @@ macro_rules! read_part {
             }
 
             unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
-                // SAFETY: passed on; a task that writes a buffer has no other access to it.
+                // SAFETY: passed on; nobody writes what is bound to a read, not through another
+                // access of the task either: see `BoundMemory`.
                 unsafe { Elements::new(memory).part() }
             }
 
@@ -106,7 +108,8 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
     unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
         let part = self.plan.part(start, len, self.row.range());
         // SAFETY: live rows share no items, nor do parts of this one, the mapper promises that
-        // then their parts share no elements, and the task has no other access to the buffer.
+        // then their parts share no elements, and nobody else touches what is bound to a write:
+        // see `BoundMemory`.
         unsafe { self.elements.part_mut(part) }
     }
 }

@@ -26,8 +26,8 @@ where
     }
 
     unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
-        // SAFETY: passed on; all cursors of the access are such views of single steps, and the
-        // task has no other access to the buffer.
+        // SAFETY: passed on; all cursors of the access are such views of single steps, and
+        // nobody else touches what is bound to a write: see `BoundMemory`.
         unsafe { Elements::new(memory).shared() }
     }
 
