@@ -87,7 +87,11 @@ impl<'a> Requirement<'a> {
                 false => access.mapper.map(&self.input(global, global)),
             };
             // One access that writes is the rule.
-            match self.writers.is_empty() {
+            let is_first = self.writers.is_empty();
+            #[cfg(feature = "mutants")]
+            let is_first =
+                celerity_mutants::Mutant::LastWriterReplacesOthers.alter(is_first, |_| true);
+            match is_first {
                 true => (self.writes_of_all, self.writes) = (of_all, image),
                 false => {
                     self.writes_of_all.union_with(&of_all);

@@ -354,6 +354,12 @@ fn needs_of(accesses: &[PlannedAccess], buffer: BufferId) -> Needs {
         if access.mode == AccessMode::Write {
             needs.discarded.union_with(&access.region);
         }
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::ReadBesideWriteDiscarded.is_active()
+            && access.mode == AccessMode::Write
+        {
+            needs.discarded.union_box(&access.bounds);
+        }
     }
     needs
 }

@@ -91,6 +91,8 @@ catalogue! {
         SliceAlongOtherDimension,
         /// Neighbourhood along axes: every arm is as long as that of dimension 0.
         ArmsOfEqualLength,
+        /// Declaration: of a buffer that a task writes, what it reads elsewhere is forgotten.
+        ReadBesideWriteForgotten,
         /// Dataflow: no dependency on readers of what is overwritten.
         AntiDependencyDropped,
         /// Dataflow: no dependency on the writer of what is overwritten.
@@ -117,6 +119,8 @@ catalogue! {
         HostTaskEverywhere,
         /// Assignment: a node takes its own chunk from the wrong end of the list.
         OwnChunkFromTheEnd,
+        /// Requirements: of several accesses that write a buffer, the last counts alone.
+        LastWriterReplacesOthers,
         /// Push: what has been pushed is not noted, and pushed again.
         ReplicationForgotten,
         /// Push: the next node is noted as holder instead of the target.
@@ -149,6 +153,8 @@ catalogue! {
         GrowthStopsEarly,
         /// Allocate: a new allocation does not get what its predecessor held.
         ResizeForgetsContents,
+        /// Allocate: what is read in the bounding box of what is overwritten is not preserved.
+        ReadBesideWriteDiscarded,
         /// Allocate: the predecessor is freed before its contents are copied.
         FreedBeforePreserved,
         /// Growth: memory is provided for all but the last element.

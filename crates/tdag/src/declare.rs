@@ -84,6 +84,10 @@ pub(crate) fn trace<'a>(
 
 /// Adds one access to the footprint.
 fn record(footprint: &mut Footprint, access: &Access, image: Region) {
+    #[cfg(feature = "mutants")]
+    if crate::mistakes::forgets_read(footprint, access) {
+        return;
+    }
     let alike = |entry: &&mut Touched| entry.buffer == access.buffer && entry.mode == access.mode;
     match footprint.iter_mut().find(alike) {
         Some(earlier) => earlier.region.union_with(&image),

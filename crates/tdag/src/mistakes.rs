@@ -5,7 +5,7 @@ use celerity_mutants::Mutant;
 use crate::declare::Touched;
 use crate::dependency::DependencyKind;
 use crate::id::TaskId;
-use crate::task::AccessMode;
+use crate::task::{Access, AccessMode};
 
 /// `wait_for`, except that dependencies of some kind are forgotten.
 pub(crate) fn forgetting(
@@ -24,6 +24,14 @@ fn forgets(kind: DependencyKind) -> bool {
         DependencyKind::Output => Mutant::OutputDependencyDropped.is_active(),
         _ => false,
     }
+}
+
+/// Whether a read is left out beside a write.
+pub(crate) fn forgets_read(footprint: &[Touched], access: &Access) -> bool {
+    let is_write = |entry: &Touched| entry.buffer == access.buffer && entry.mode.writes();
+    Mutant::ReadBesideWriteForgotten.is_active()
+        && !access.mode.writes()
+        && footprint.iter().any(is_write)
 }
 
 /// What is noted of what a task has touched.

@@ -263,8 +263,8 @@ impl ProgramBuilder {
         }
     }
 
-    /// A mapper for everything that a task with these accesses may access as well, in this
-    /// mode; `None` of a buffer that is too large to look at.
+    /// Boxes of everything that a task with these accesses may access as well, in this mode;
+    /// `None` of a buffer that is too large to look at.
     ///
     /// # Panics
     /// If there is no such buffer.
@@ -275,7 +275,7 @@ impl ProgramBuilder {
         mode: AccessMode,
         accesses: &[AccessSpec],
         space: &Box3,
-    ) -> Option<MapperSpec> {
+    ) -> Option<Vec<Box3>> {
         let BufferState { spec, written, .. } = &self.buffers[buffer_slot(buffer)];
         let mut rest = written.clone()?;
         if !mode.reads() {
@@ -284,7 +284,7 @@ impl ProgramBuilder {
         for access in accesses.iter().filter(|access| access.buffer == buffer) {
             self.whole_image(access, space).iter().for_each(|slot| _ = rest.remove(slot));
         }
-        Some(MapperSpec::Fixed(runs(&spec.extent, &rest)))
+        Some(runs(&spec.extent, &rest))
     }
 
     fn is_alive(&self, buffer: BufferId) -> bool {

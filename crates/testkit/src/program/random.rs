@@ -168,7 +168,15 @@ fn lawful_access(
     let with = |mode, mapper: &MapperSpec| AccessSpec { buffer, mode, mapper: mapper.clone() };
     let scatter = MapperSpec::Scatter { seed: raw.buffer as u64 };
     let (write, read) = (AccessMode::Write, AccessMode::Read);
-    let rest_of = |mode| program.rest_of(buffer, mode, earlier, &kind.space());
+    let beside = Beside::of(raw.buffer, kind);
+    let some_of_rest = |mode| match beside {
+        Beside::Rest { boxes } => {
+            let mut rest = program.rest_of(buffer, mode, earlier, &kind.space())?;
+            rest.truncate(boxes);
+            Some(with(mode, &MapperSpec::Fixed(rest)))
+        }
+        Beside::Behind | Beside::Nothing => None,
+    };
     let mut candidates = vec![wanted.clone()];
     if raw.mode.writes() {
         let slices = (0..spec.dims).map(|dim| MapperSpec::Slice { dim });
@@ -179,19 +187,42 @@ fn lawful_access(
         candidates.extend([raw.mode, write].map(|mode| with(mode, &MapperSpec::OneToOne)));
         candidates.extend([raw.mode, write].map(|mode| with(mode, &scatter)));
         // What runs once may write any part.
-        candidates.extend(rest_of(write).map(|rest| with(write, &rest)));
+        candidates.extend(some_of_rest(write));
     } else {
         let is_written = |other: &AccessSpec| other.buffer == buffer && other.mode.writes();
-        if raw.buffer % 2 == 0 && earlier.iter().any(is_written) {
+        if matches!(beside, Beside::Behind) && earlier.iter().any(is_written) {
             candidates.push(with(read, &behind(spec, &kind.space())));
         }
         candidates.push(with(read, &program.written_part(buffer)));
-        candidates.extend(rest_of(read).map(|rest| with(read, &rest)));
+        candidates.extend(some_of_rest(read));
     }
     candidates.into_iter().find(|access| {
         let checked: Result<(), Flaw> = program.check_access(earlier, access, kind);
         checked.is_ok()
     })
+}
+
+/// What becomes of an access that shares elements with an earlier one, of which one writes:
+/// nothing more often than not, or most tasks would touch all of a buffer.
+#[derive(Clone, Copy)]
+enum Beside {
+    Nothing,
+    /// So many boxes that are left.
+    Rest {
+        boxes: usize,
+    },
+    /// Elements [`behind`] those of the index space.
+    Behind,
+}
+
+impl Beside {
+    fn of(raw: usize, kind: &TaskKind) -> Self {
+        match (raw % 5, kind) {
+            (0, _) | (_, TaskKind::HostOnce) => Self::Rest { boxes: 1 + raw / 5 },
+            (1, _) => Self::Behind,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// A user's mapper that follows the items, to elements behind those of the index space, or to

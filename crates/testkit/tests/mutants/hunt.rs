@@ -50,7 +50,7 @@ fn case(seed: u64) -> Case {
         links: if draw(5, 3) > 0 { u64::MAX } else { draw(6, usize::MAX) as u64 },
         linearize_below: if draw(7, 2) > 0 { 0 } else { 8 + draw(8, 92) as u64 },
         device_memory: if draw(9, 3) > 0 { DeviceMemory::Own } else { DeviceMemory::Host },
-        grow_from: if draw(10, 3) > 0 { 0 } else { 1 + draw(11, 500) as u64 },
+        grow_from: if draw(10, 2) > 0 { 0 } else { 1 + draw(11, 128) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };

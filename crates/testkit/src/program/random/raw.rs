@@ -81,7 +81,7 @@ pub(super) fn raw_op() -> impl Strategy<Value = RawOp> {
     prop_oneof![
         12 => (raw_space(), vec(raw_access(), 0..5))
             .prop_map(|(space, accesses)| RawOp::Device { space, accesses }),
-        2 => vec(raw_access(), 0..4).prop_map(|accesses| RawOp::HostOnce { accesses }),
+        3 => vec(raw_access(), 0..4).prop_map(|accesses| RawOp::HostOnce { accesses }),
         2 => (buffer(), proptest::option::of(raw_box()))
             .prop_map(|(buffer, part)| RawOp::Fence { buffer, part }),
         2 => (1..4usize, 1..4usize).prop_map(|(tasks, times)| RawOp::Repeat { tasks, times }),
