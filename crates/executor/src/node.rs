@@ -118,6 +118,8 @@ pub struct Executor {
     notes: Vec<Outgoing>,
     /// The epoch whose barrier this node has entered.
     in_barrier: Option<(InstructionId, TaskId, EpochAction)>,
+    /// What this node has ended the run with, until it is known whether that was the first error.
+    own_failure: Option<RunError>,
     progress: Arc<Progress>,
     completions: Vec<Completion>,
     /// Batches whose memory can be used again.
@@ -191,6 +193,7 @@ impl Executor {
             stream,
             notes: Vec::new(),
             in_barrier: None,
+            own_failure: None,
             progress,
             completions: Vec::new(),
             spent: Vec::new(),
@@ -648,12 +651,16 @@ impl Executor {
         if self.phase == Phase::Running {
             self.phase = Phase::Failing;
             self.communicator.abort(&error);
+            self.own_failure = Some(error);
         }
     }
 
     /// The run's first error is known: publishes it, then drops what will not
     /// run. What does run keeps its memory until the node is dropped.
     fn stop(&mut self, error: RunError) {
+        // What has been on its way through a network may have come back as mere text.
+        let own = self.own_failure.take().filter(|own| *own == error);
+        let error = own.unwrap_or(error);
         tracing::error!(node = %self.id(), %error, "the run fails");
         self.linger(&error);
         self.phase = Phase::Stopped;

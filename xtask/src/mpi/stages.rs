@@ -44,6 +44,13 @@ const MEMORY_FOR_LARGE: u64 = 6 << 20;
 
 const SURVIVORS: &[&str] = &["N0: N2 has died", "N1: N2 has died"];
 const INTERRUPTED: &[&str] = &["N0: interrupted", "N1: interrupted", "N2: interrupted"];
+/// What a host task of node 0 has returned.
+const FAILED: &[&str] = &[
+    "N0: task T2 \"save\" at ",
+    "N1: task T2 \"save\" at ",
+    "N2: task T2 \"save\" at ",
+    " failed on N0: the disk is full",
+];
 /// Who waits, for what, of which buffer, from whom.
 const STUCK: &[&str] = &[
     "N0 has made no progress",
@@ -127,9 +134,9 @@ fn communicator<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
     let mut stages = Vec::new();
     for nodes in ["1", "2", "4"] {
         let launch = ["-n", nodes];
-        let name = format!("checks of {nodes} nodes");
+        let name = format!("checks of {}", nodes_of(nodes));
         stages.push(Stage::new(name, program, &launch, Expected::Checks));
-        let name = format!("random programs on {nodes} nodes");
+        let name = format!("random programs on {}", nodes_of(nodes));
         let random = Stage::new(name, program, &launch, Expected::Checks).role("programs");
         stages.push(random.with("CLUSTER_PROGRAMS", PROGRAMS).with("CLUSTER_SEED", &seed()));
     }
@@ -172,7 +179,7 @@ fn example(program: &Program) -> Vec<Stage<'_>> {
     let arguments = known.map_or(&[][..], |(_, arguments)| arguments).iter().chain(&["--verify"]);
     let arguments: Vec<_> = arguments.map(|&argument| argument.to_owned()).collect();
     let stage = |(nodes, devices)| {
-        let name = format!("{} on {nodes} nodes of {devices} devices", program.name);
+        let name = format!("{} on {}, devices of each: {devices}", program.name, nodes_of(nodes));
         let expected = Expected::Told(&["verified"], End::Well);
         let stage = Stage::new(name, program, &["-n", nodes], expected);
         let stage = stage.with("CELERITY_DEVICES", devices).with("CELERITY_CHECK", "on");
@@ -191,6 +198,7 @@ fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>>
     vec![
         stage("one trace of all nodes", "traced", Expected::Checks).with("CELERITY_TRACE", &trace),
         stage("different programs", "diverging", Expected::Checks),
+        stage("an error of a host task", "failing", Expected::Told(FAILED, End::Well)),
         stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),
         stage("an end that takes its time", "lingering", Expected::Told(LINGERING, End::Badly)),
         stage("a mapper that does not return", "blocked", Expected::Told(BLOCKED, End::Well)),
@@ -242,6 +250,10 @@ impl<'a> Stage<'a> {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+fn nodes_of(count: &str) -> String {
+    format!("{count} node{}", if count == "1" { "" } else { "s" })
 }
 
 fn seed() -> String {

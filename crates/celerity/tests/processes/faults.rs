@@ -1,5 +1,6 @@
 //! What can happen to a node, and what the others must be told.
 
+use std::error::Error as _;
 use std::fs;
 use std::process::{Command, ExitCode, id};
 use std::sync::OnceLock;
@@ -73,6 +74,28 @@ pub(crate) fn diverging() {
     if node == 0 {
         crate::passed();
     }
+}
+
+/// A host task returns an error, after a step in which all have had their part. Every node ends
+/// with it, and where the task has run, it is the very error that it has returned.
+pub(crate) fn failing() {
+    let (node, error, _) = fail(|queue| {
+        let values = queue.buffer::<u64, 1>(queue.nodes()).named("values");
+        queue.task("fill").parallel_for(queue.nodes(), values.write(one_to_one()), zero)?;
+        queue.host_task("save").once(values.read(all()), |values| {
+            assert!(values.iter().all(|&value| value == 0));
+            Err(std::io::Error::other("the disk is full"))?;
+            Ok(())
+        })?;
+        queue.barrier()
+    });
+    let RunError::TaskFailed { task, node: at, .. } = &error else { panic!("N{node}: {error}") };
+    assert!(task.starts_with("T2 \"save\" at ") && task.contains("faults.rs:"), "N{node}: {error}");
+    assert_eq!(at.to_string(), "N0");
+    let cause = error.source().expect("what the task has returned");
+    assert_eq!(cause.to_string(), "the disk is full");
+    assert_eq!(cause.is::<std::io::Error>(), node == 0, "N{node}: {error}");
+    println!("N{node}: {error:?}");
 }
 
 /// The last node's kernel takes far longer than the watchdog has patience. Nothing is

@@ -1,5 +1,6 @@
 //! A program whose nodes are processes, undisturbed and disturbed: one is killed, stands
-//! still, computes something else, or is interrupted; or its code does what code should not. Each process is a node and looks
+//! still, computes something else, returns an error, or is interrupted; or its code does what
+//! code should not. Each process is a node and looks
 //! at what it is told itself; what a launcher makes of it is up to whoever starts it.
 //!
 //! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Ok("killed") => return faults::killed(),
         Ok("interrupted") => return faults::interrupted(),
         Ok("diverging") => faults::diverging(),
+        Ok("failing") => faults::failing(),
         Ok("stuck") => faults::stuck(),
         Ok("lingering") => return code::lingering(),
         Ok("blocked") => code::blocked(),
