@@ -5,9 +5,7 @@ use std::sync::Arc;
 use celerity_benches::topologies::{Sink, Topology};
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, NodeId};
 use celerity_checker::{Depth, Event, NodeCheckerConfig, check_schedule};
-use celerity_idag::{
-    AllocationId, DeviceMemory, InstructionGraph, InstructionGraphConfig, Schedule,
-};
+use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig, Placement, Schedule};
 use celerity_regions::Box3;
 use celerity_tdag::{
     Access, BufferId, BufferInfo, EpochAction, IndexSpace, NewBuffer, Task, TaskGraph,
@@ -58,7 +56,7 @@ struct Recorded {
 }
 
 enum Made {
-    Buffer(Arc<BufferInfo>, Option<AllocationId>),
+    Buffer(Arc<BufferInfo>, Option<Placement>),
     Task(Arc<Task>, Vec<Command>, Schedule),
 }
 

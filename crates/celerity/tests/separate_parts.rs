@@ -96,15 +96,7 @@ fn any_part_of_a_line_can_be_written_beside_the_others() {
             let accesses = (line.read(before), line.read_write(one_to_one()), line.read(behind));
             let task = queue.task("middle").offset([start]);
             task.parallel_for_rows(len, accesses, |row, (before, out, behind)| {
-                let before = before
-                    .boxes()
-                    .flat_map(|part| part.min()[0]..part.max()[0])
-                    .map(|at| before[at]);
-                let behind = behind
-                    .boxes()
-                    .flat_map(|part| part.min()[0]..part.max()[0])
-                    .map(|at| behind[at]);
-                let read = mix(before.chain(behind));
+                let read = mix(before.iter().chain(behind.iter()).copied());
                 for (i, out) in out.iter_mut().enumerate() {
                     *out = mix([row.id(i)[0] as u64, read]);
                 }
