@@ -77,7 +77,7 @@ impl Backend for Instant {
 
     unsafe fn enqueue(&mut self, _: LaneId, instruction: InstructionId, job: Job, _: &[LaneJob]) {
         drop(job);
-        self.done.push(Completion { instruction, panic: None, span: None });
+        self.done.push(Completion { instruction, failure: None, span: None });
     }
 
     fn poll(&mut self, out: &mut Vec<Completion>) {

@@ -58,11 +58,11 @@ impl Arrays {
             let memory = self.bind(task, program, &regions);
             match task.kind {
                 TaskKind::Device(_) => kernel.run(&chunk, &memory),
-                TaskKind::HostOnce => kernel.into_host_function()(&memory),
+                TaskKind::HostOnce => kernel.into_host_function()(&memory).unwrap(),
                 TaskKind::Fence => {
                     let snapshots = self.snapshots.clone();
                     let publish = move |taken| snapshots.lock().unwrap().extend::<Vec<_>>(taken);
-                    kernel.into_snapshot_function(publish)(&memory);
+                    kernel.into_snapshot_function(publish)(&memory).unwrap();
                 }
             }
         }
