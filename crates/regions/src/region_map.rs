@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use crate::box3::{Box3, Coord3};
 use crate::region::{Region, RegionBuilder};
 use flat::Flat;
-use slices::Slices;
+use slices::{Fit, Slices};
 use tree::Tree;
 
 /// Beyond how many entries a list is slower than a tree. Measured on tiles of a 2-D extent
@@ -110,12 +110,11 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         if at.is_empty() {
             return;
         }
-        if at == self.extent {
-            return self.fill(value);
-        }
         if let Store::Slices(slices) = &mut self.store {
-            if slices.turn_to(&self.extent, &at) {
-                return slices.update(&self.extent, &at, value);
+            match slices.turn_to(&self.extent, &at) {
+                Fit::Whole => return slices.fill(value),
+                Fit::Slice => return slices.update(&self.extent, &at, value),
+                Fit::None => {}
             }
             if *slices.get(at.min()) == value && slices.covers_with_one(&self.extent, &at) {
                 return;
@@ -124,8 +123,9 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         }
         match &mut self.store {
             Store::Slices(_) => unreachable!("a sliced map was just converted"),
-            Store::Flat(flat) => flat.update(&at, value),
-            Store::Tree(tree) => tree.update(&at, value),
+            Store::Flat(flat) if at != self.extent => flat.update(&at, value),
+            Store::Tree(tree) if at != self.extent => tree.update(&at, value),
+            Store::Flat(_) | Store::Tree(_) => return *self = RegionMap::new(self.extent, value),
         }
         self.adapt();
     }
@@ -203,18 +203,18 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         if within.is_empty() {
             return;
         }
-        if *within == self.extent {
-            return self.modify_all(change);
-        }
         match &mut self.store {
+            Store::Slices(slices) => match slices.turn_to(&self.extent, within) {
+                Fit::Whole => return slices.modify_all(change),
+                Fit::Slice => return slices.modify(&self.extent, within, change),
+                Fit::None => {}
+            },
+            Store::Flat(_) | Store::Tree(_) if *within == self.extent => {
+                return self.modify_all(change);
+            }
             Store::Flat(flat) => {
                 flat.modify(within, change);
                 return self.adapt();
-            }
-            Store::Slices(slices) => {
-                if slices.turn_to(&self.extent, within) {
-                    return slices.modify(&self.extent, within, change);
-                }
             }
             Store::Tree(_) => {}
         }
@@ -268,14 +268,6 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         };
         let boxes = flat.into_iter().flatten().chain(tree.into_iter().flatten());
         slices.into_iter().flatten().chain(boxes.map(|entry| (entry.extent, &entry.value)))
-    }
-
-    /// Maps every element to `value`; the extent is not empty.
-    fn fill(&mut self, value: V) {
-        match &mut self.store {
-            Store::Slices(slices) => slices.fill(value),
-            Store::Flat(_) | Store::Tree(_) => *self = RegionMap::new(self.extent, value),
-        }
     }
 
     /// Changes to the representation that suits the number of entries.

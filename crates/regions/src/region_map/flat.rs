@@ -81,15 +81,20 @@ impl<V: Clone + PartialEq> Flat<V> {
     }
 
     pub(super) fn modify(&mut self, within: &Box3, mut change: impl FnMut(&V) -> V) {
-        let mut fresh = Fresh::new();
         let mut i = self.first_in(within);
-        while let Some(entry) = self.entries.get(i) {
+        let mut fresh = Fresh::new();
+        while let Some(entry) = self.entries.get_mut(i) {
             let near = entry.extent.intersects(within);
             let new = if near { Some(change(&entry.value)) } else { None };
             let Some(value) = new.filter(|new| *new != entry.value) else {
                 i += 1;
                 continue;
             };
+            if entry.extent == *within {
+                // Nothing else is in the box, and what lies around it stays as it is.
+                entry.value = value;
+                return self.merge_in_place(i);
+            }
             let part = entry.extent.overlap(within);
             let old = self.entries.swap_remove(i);
             keep_outside(&mut fresh, &old.extent, &part, &old.value);

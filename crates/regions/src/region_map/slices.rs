@@ -6,7 +6,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::entry::Entry;
-use crate::box3::{Box3, Coord3, MAX_DIMS};
+use crate::box3::{Box3, Coord3};
 
 #[derive(Clone)]
 pub(super) struct Slices<V> {
@@ -21,14 +21,18 @@ struct Slice<V> {
     value: V,
 }
 
+/// How a box lies in an extent that is cut along one dimension.
+pub(super) enum Fit {
+    /// It is all of it.
+    Whole,
+    /// It spans the extent in all dimensions but that of the cuts.
+    Slice,
+    /// It cannot become a slice.
+    None,
+}
+
 /// Up to how many slices a linear search beats a binary one.
 const LINEAR_MAX: usize = 16;
-
-/// Whether the box, which lies inside the extent, spans it in this dimension.
-#[inline]
-fn spans(extent: &Box3, at: &Box3, dim: usize) -> bool {
-    at.min()[dim] == extent.min()[dim] && at.max()[dim] == extent.max()[dim]
-}
 
 impl<V: Clone + PartialEq> Slices<V> {
     pub(super) fn single(extent: &Box3, value: V) -> Self {
@@ -52,14 +56,32 @@ impl<V: Clone + PartialEq> Slices<V> {
         at.max()[self.axis] <= self.end(self.find(at.min()[self.axis]), extent)
     }
 
-    /// Whether the box, which lies inside the extent, can become a slice: it spans the extent
-    /// in all dimensions but that of the cuts, which is chosen now if there are no cuts yet.
-    pub(super) fn turn_to(&mut self, extent: &Box3, at: &Box3) -> bool {
+    /// What the box, which lies inside the extent, can become. The dimension of the cuts is
+    /// chosen now if there are no cuts yet.
+    #[inline]
+    pub(super) fn turn_to(&mut self, extent: &Box3, at: &Box3) -> Fit {
+        // A bit for each dimension that the box does not span, as one number: a branch for each
+        // of them costs more than all comparisons.
+        let falls_short = |dim: usize| {
+            let differs = at.min()[dim] ^ extent.min()[dim] | at.max()[dim] ^ extent.max()[dim];
+            usize::from(differs != 0) << dim
+        };
+        let short = falls_short(0) | falls_short(1) | falls_short(2);
+        if short == 0 {
+            return Fit::Whole;
+        }
         if let [only] = &mut *self.list {
-            self.axis = (0..MAX_DIMS).find(|&dim| !spans(extent, at, dim)).unwrap_or(0);
+            self.axis = short.trailing_zeros() as usize;
             only.start = extent.min()[self.axis];
         }
-        (0..MAX_DIMS).all(|dim| dim == self.axis || spans(extent, at, dim))
+        if short == 1 << self.axis { Fit::Slice } else { Fit::None }
+    }
+
+    /// Maps the whole extent, which is not empty, to `value`.
+    #[inline]
+    pub(super) fn fill(&mut self, value: V) {
+        self.list.truncate(1);
+        self.list[0].value = value;
     }
 
     pub(super) fn iter<'a>(&'a self, extent: &Box3) -> impl Iterator<Item = (Box3, &'a V)> {
@@ -91,12 +113,6 @@ impl<V: Clone + PartialEq> Slices<V> {
             }
             lo = hi;
         }
-    }
-
-    /// Maps the whole extent, which is not empty, to `value`.
-    pub(super) fn fill(&mut self, value: V) {
-        self.list.truncate(1);
-        self.list[0].value = value;
     }
 
     /// Maps the box, which can become a [slice](Self::turn_to), to `value`.
