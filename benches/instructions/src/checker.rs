@@ -90,7 +90,7 @@ impl Recorded {
 
     fn events(&self) -> impl Iterator<Item = Event<'_>> {
         self.made.iter().map(|made| match made {
-            Made::Buffer(info, user_data) => Event::Create(info, *user_data),
+            Made::Buffer(info, user_data) => Event::Create(info, user_data.map(|it| it.allocation)),
             Made::Task(task, commands, schedule) => {
                 Event::Task(task, commands, &schedule.instructions, &schedule.pilots)
             }
