@@ -83,8 +83,8 @@ fn any_part_of_a_line_can_be_written_beside_the_others() {
     for (start, len) in parts {
         let others = |at: &usize| !(start..start + len).contains(at);
         let read: Vec<u64> = (0..LENGTH).filter(others).map(|at| expected[at]).collect();
-        for at in start..start + len {
-            expected[at] = mix([at as u64, mix(read.iter().copied())]);
+        for (at, value) in expected.iter_mut().enumerate().skip(start).take(len) {
+            *value = mix([at as u64, mix(read.iter().copied())]);
         }
     }
     assert_everywhere(&expected, |queue| {
