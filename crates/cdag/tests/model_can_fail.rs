@@ -9,7 +9,7 @@ use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::model::{Truth, cdag};
 use celerity_testkit::program::{MapperSpec, Program, ProgramBuilder};
-use celerity_testkit::queries::Dag;
+use celerity_testkit::queries::{BufferNames, Dag};
 use celerity_testkit::trace::{CommandTrace, TaskTrace};
 use celerity_testkit::violation::Violation;
 
@@ -74,7 +74,8 @@ fn every_edge_that_orders_dataflow_is_missed() {
                     // Horizons and epochs stand in for older commands, which
                     // may be ordered by other edges, too.
                     let stands_in = synchronizes(&commands[earlier].kind);
-                    let reach = Dag::of_commands("", commands).reachability();
+                    let reach =
+                        Dag::of_commands("", commands, &BufferNames::default()).reachability();
                     if !stands_in && !reach.waits_for(position, earlier) {
                         let what = format!("{name}: N{node} C{position} without {}", dep.on);
                         assert!(case.verdict().is_err(), "{what}");

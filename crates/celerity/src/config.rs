@@ -13,11 +13,11 @@ use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, KernelTimes, Lo
 use celerity_tdag::UninitializedRead;
 
 use crate::error::Result;
-use crate::log::{LogLevel, print};
+use crate::graphs::{Graphs, GraphsTo};
+use crate::log::LogLevel;
 use crate::pinning::Pinning;
 use crate::place::{Platform, place};
 use crate::queue::Queue;
-use crate::recorder::Recorder;
 
 pub use error::ConfigError;
 
@@ -41,7 +41,7 @@ pub struct Config {
     pub(crate) start_timeout: Duration,
     interruptible: bool,
     pub(crate) log_level: LogLevel,
-    print_graphs: bool,
+    graphs: GraphsTo,
     profile_kernels: bool,
 }
 
@@ -58,7 +58,7 @@ impl Default for Config {
             start_timeout: Duration::from_secs(60),
             interruptible: false,
             log_level: LogLevel::default(),
-            print_graphs: false,
+            graphs: GraphsTo::default(),
             profile_kernels: false,
         }
     }
@@ -213,7 +213,35 @@ impl Config {
     /// error when the run ends, as text. They are kept until then.
     #[must_use]
     pub fn print_graphs(mut self, print: bool) -> Self {
-        self.print_graphs = print;
+        self.graphs = if print { GraphsTo::StandardError } else { GraphsTo::Nowhere };
+        self
+    }
+
+    /// Writes the graphs of all layers and nodes to a file when the run ends, instead of
+    /// [printing](Self::print_graphs) them: by the end of its name as a picture (`.svg`), in
+    /// Graphviz's language (`.dot`), or as text (`.txt`). Each run replaces the file.
+    ///
+    /// Where nodes are processes, each process writes a file of its own: `graphs.N1.svg` for
+    /// `graphs.svg` and node 1. A picture shows the first 2,000 nodes of each graph, and says
+    /// how many are left out; the other formats keep all of them in memory until the end.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("celerity-graphs-{}.svg", std::process::id()));
+    /// Config::default().devices(2).write_graphs(&path).run(|queue| {
+    ///     let water = queue.buffer::<f32, 1>(8).named("water");
+    ///     queue.task("fill").parallel_for(8, water.write(one_to_one()), |_, x| *x = 1.0)?;
+    ///     Ok(())
+    /// })?;
+    /// let picture = std::fs::read_to_string(&path)?;
+    /// assert!(picture.starts_with("<svg ") && picture.contains("write B0 &quot;water&quot;"));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    pub fn write_graphs(mut self, path: impl Into<PathBuf>) -> Self {
+        self.graphs = GraphsTo::File(path.into());
         self
     }
 
@@ -257,11 +285,11 @@ impl Config {
     /// completed. Returns node 0's value.
     ///
     /// # Errors
-    /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0 or too
-    /// large. Where nodes are processes, [`RunError::NotStarted`] if that is so in one of
-    /// them. Otherwise what the program returned on the node of
-    /// this process that failed first, or the run's first error, with its task, node
-    /// and buffer. The work of all nodes ends with the first error.
+    /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0 or too large, or a
+    /// file that the run is to write cannot be written. Where nodes are processes,
+    /// [`RunError::NotStarted`] if that is so in one of them. Otherwise what the program returned
+    /// on the node of this process that failed first, or the run's first error, with its task,
+    /// node and buffer. The work of all nodes ends with the first error.
     ///
     /// # Panics
     /// If the program panics, once everything has stopped.
@@ -278,12 +306,12 @@ impl Config {
         if let Some(kernels) = &kernels {
             run = run.timing(&kernels.times);
         }
-        if !self.print_graphs {
-            return run.execute(body);
+        match Graphs::new(&self.graphs, &run.nodes_here(), run.nodes(), level) {
+            None => run.execute(body),
+            Some(graphs) => {
+                run.preparing(|| graphs.open()).observed(|node| graphs.observer(node)).execute(body)
+            }
         }
-        // Printed when dropped: also if the program panics.
-        let recorder = PrintedRecorder(Recorder::default());
-        run.observed(|node| recorder.0.observer(node)).execute(body)
     }
 }
 
@@ -307,13 +335,5 @@ impl Drop for LoggedKernels {
         let message =
             || format!("kernels on N{first}{several}:\n{}", self.times).trim_end().to_owned();
         self.level.print(LogLevel::Info, message);
-    }
-}
-
-struct PrintedRecorder(Recorder);
-
-impl Drop for PrintedRecorder {
-    fn drop(&mut self) {
-        print(&self.0.to_string());
     }
 }

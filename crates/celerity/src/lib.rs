@@ -8,6 +8,7 @@ mod config;
 pub mod cuda;
 mod error;
 mod fence;
+mod graphs;
 mod host;
 mod launch;
 mod log;
@@ -18,7 +19,6 @@ mod place;
 pub mod prelude;
 mod queue;
 mod range;
-mod recorder;
 
 pub use access::{
     HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, UpdateAccess, WriteAccess,

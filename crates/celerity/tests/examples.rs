@@ -73,6 +73,13 @@ fn the_environment_asks_for_checks_and_graphs() {
     let step = table.lines().find(|line| line.starts_with("first_step ")).expect(table);
     // A launch on each of two nodes.
     assert_eq!(step.split_whitespace().nth(1), Some("2"), "{table}");
+    let picture = folder.path("graphs.svg");
+    succeed(run.env("CELERITY_PRINT_GRAPHS", &picture));
+    assert!(fs::read_to_string(picture).unwrap().contains("&quot;up&quot;"));
+    let output = run.env("CELERITY_PRINT_GRAPHS", "graphs.png").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && printed.contains(".svg, .dot or .txt"), "{printed}");
+    run.env_remove("CELERITY_PRINT_GRAPHS");
     let output = run.env("CELERITY_CHECK", "maybe").output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && printed.contains("off, cheap or on"), "{printed}");

@@ -1,11 +1,13 @@
 //! What a program can ask of the runtime about its own schedule: checks,
 //! graphs, lookahead. None of it changes results.
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity::prelude::*;
-use celerity::{CheckLevel, Lookahead, Result};
+use celerity::{CheckLevel, Lookahead, Result, RunError};
 
 /// Each step reads one more row of a table.
 fn growing(queue: &Queue) -> Result<Vec<u64>> {
@@ -51,6 +53,118 @@ fn a_trace_names_tasks_buffers_and_memories_and_changes_no_result() {
     for name in ["sum", "copy table", "fence on sums", "M1 (host)", "barriers"] {
         assert!(trace.contains(&format!("\"name\":\"{name}\"")), "{name} is not in the trace");
     }
+}
+
+/// A folder of its own for a test's files, removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("celerity-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn graphs_go_to_files_and_name_buffers() {
+    let folder = Folder::new("graphs");
+    for (nodes, devices) in [(1, 1), (2, 2)] {
+        let config = Config::default().nodes(nodes).devices(devices);
+        let written = |name: &str| {
+            let path = folder.path(name);
+            let sums = config.clone().write_graphs(&path).run(growing).unwrap();
+            assert_eq!(sums, config.run(growing).unwrap());
+            fs::read_to_string(path).unwrap()
+        };
+        let text = written("graphs.txt");
+        assert!(text.starts_with("task graph:\nT0 epoch init\n"), "{text}");
+        for part in
+            ["write B1 \"sums\" one_to_one", "read B0 \"table\" fixed(", "for B1 \"sums\", "]
+        {
+            assert!(text.contains(part), "\"{part}\" is not in\n{text}");
+        }
+        for node in 0..nodes {
+            assert!(text.contains(&format!("\ncommand graph of N{node}:\nN{node} C0 epoch T0")));
+            assert!(
+                text.contains(&format!("\ninstruction graph of N{node}:\nN{node} I0 epoch T0"))
+            );
+        }
+        if nodes > 1 {
+            assert!(text.contains(".B1 \"sums\" "), "transfers name what they move: {text}");
+        }
+        let dot = written("graphs.dot");
+        assert_eq!(dot.matches("subgraph").count(), 1 + 2 * nodes);
+        assert!(dot.contains("read B0 \\\"table\\\""), "{dot}");
+        let svg = written("graphs.SVG");
+        let nodes_of_graphs = text.lines().filter(|line| !line.ends_with(':')).count();
+        assert_eq!(svg.matches("<title>").count(), nodes_of_graphs, "every node is drawn");
+        assert!(svg.contains("read B0 &quot;table&quot;") && svg.ends_with("</svg>\n"));
+    }
+}
+
+#[test]
+fn a_picture_of_a_long_program_shows_its_beginning() {
+    let folder = Folder::new("long-graphs");
+    let path = folder.path("graphs.svg");
+    let run = Config::default().write_graphs(&path).run(|queue| {
+        let numbers = queue.buffer_from([4], vec![0_u32; 4])?;
+        for _ in 0..3_000 {
+            let accesses = numbers.read_write(one_to_one());
+            queue.task("count").parallel_for([4], accesses, |_, number| *number += 1)?;
+        }
+        Ok(queue.fence(&numbers)?.wait()?[0])
+    });
+    assert_eq!(run.unwrap(), 3_000);
+    let svg = fs::read_to_string(&path).unwrap();
+    assert_eq!(svg.matches("<title>").count(), 3 * 2_000);
+    assert_eq!(svg.matches(" more are left out)").count(), 3);
+}
+
+#[test]
+fn graphs_of_a_run_that_fails_are_written() {
+    let folder = Folder::new("failed-graphs");
+    let path = folder.path("graphs.txt");
+    let run = Config::default().write_graphs(&path).run(|queue| {
+        queue.host_task("fail").once((), |()| Err("no".into()))?;
+        queue.barrier()
+    });
+    assert!(run.unwrap_err().to_string().contains("\"fail\""));
+    assert!(fs::read_to_string(&path).unwrap().contains("T1 fail on the host"));
+}
+
+#[test]
+fn files_that_cannot_be_written_are_known_before_the_run() {
+    let folder = Folder::new("no-graphs");
+    let started = AtomicUsize::new(0);
+    for (name, why) in [
+        ("missing/graphs.svg", "make it writable"),
+        ("graphs.png", ".svg, .dot or .txt"),
+        ("graphs", ".svg, .dot or .txt"),
+    ] {
+        let path = folder.path(name);
+        for (nodes, devices) in [(1, 1), (3, 2)] {
+            let config = Config::default().nodes(nodes).devices(devices).write_graphs(&path);
+            let error = config.run(|_| Ok(started.fetch_add(1, Ordering::Relaxed))).unwrap_err();
+            let celerity::Error::Run(run) = &error else { panic!("{error}") };
+            assert!(matches!(**run, RunError::Start { .. }), "{error}");
+            let text = error.to_string();
+            assert!(text.contains(name) && text.contains(why), "{text}");
+        }
+        assert!(!path.exists());
+    }
+    assert_eq!(started.load(Ordering::Relaxed), 0);
 }
 
 /// A long program that never waits must not pile up behind the lookahead.

@@ -76,6 +76,7 @@ pub struct Run<'r> {
     network: Box<dyn Network + 'r>,
     devices: Box<dyn Devices + 'r>,
     observer: Box<MakeObserver<'r>>,
+    preparation: Box<dyn Fn() -> Result<(), RunError> + 'r>,
     kernel_times: Option<KernelTimes>,
     interruptible: bool,
     /// What threads of this process stay on; none: they go where they like.
@@ -96,6 +97,7 @@ impl<'r> Run<'r> {
             network: Box::new(InProcess { nodes }),
             devices: Box::new(CpuDevices { per_node, memory, memory_limit: device_memory_limit }),
             observer: Box::new(|_| None),
+            preparation: Box::new(|| Ok(())),
             kernel_times: None,
             interruptible: false,
             cores: Vec::new(),
@@ -124,6 +126,14 @@ impl<'r> Run<'r> {
     #[must_use]
     pub fn observed(mut self, observer: impl Fn(NodeId) -> Option<Box<dyn Observer>> + 'r) -> Self {
         self.observer = Box::new(observer);
+        self
+    }
+
+    /// Lets `prepare` run before the nodes meet, such as to open what the run writes. If it
+    /// fails, so does the run.
+    #[must_use]
+    pub fn preparing(mut self, prepare: impl Fn() -> Result<(), RunError> + 'r) -> Self {
+        self.preparation = Box::new(prepare);
         self
     }
 
@@ -156,6 +166,12 @@ impl<'r> Run<'r> {
     pub fn pinned(mut self, cores: Vec<usize>) -> Self {
         self.cores = cores;
         self
+    }
+
+    /// All nodes.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.network.nodes()
     }
 
     /// The nodes of this process.
@@ -233,6 +249,7 @@ impl<'r> Run<'r> {
         let pool = CpuPool::of_process()?;
         let _pinned = self.pin(&pool)?;
         let profile = self.profile(since)?;
+        (self.preparation)()?;
         Ok(Prepared { pool, profile, _pinned })
     }
 

@@ -7,7 +7,7 @@ use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::model::{Truth, idag};
 use celerity_testkit::program::Program;
-use celerity_testkit::queries::Dag;
+use celerity_testkit::queries::{BufferNames, Dag};
 use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
 use celerity_testkit::violation::Violation;
 
@@ -75,7 +75,9 @@ fn is_needed(instructions: &[Instruction], position: usize, on: InstructionId) -
         InstructionKind::Horizon { .. } | InstructionKind::Epoch { .. }
     );
     !stands_in
-        && !Dag::of_instructions("", instructions).reachability().waits_for(position, earlier)
+        && !Dag::of_instructions("", instructions, &BufferNames::default())
+            .reachability()
+            .waits_for(position, earlier)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::model::{Truth, tdag};
 use celerity_testkit::program::{MapperSpec, Program, ProgramBuilder};
-use celerity_testkit::queries::Dag;
+use celerity_testkit::queries::{BufferNames, Dag};
 use celerity_testkit::trace::TaskTrace;
 use celerity_testkit::violation::Violation;
 
@@ -49,7 +49,9 @@ fn every_edge_that_orders_dataflow_is_missed() {
                 let (later, earlier) = (task.id.index() as usize, dropped.on.index() as usize);
                 let mut broken = sound.clone();
                 rewire(&mut broken, later, |on, kind| (on != dropped.on).then_some((on, kind)));
-                let implied = Dag::of_tasks(&broken.tasks).reachability().waits_for(later, earlier);
+                let implied = Dag::of_tasks(&broken.tasks, &BufferNames::default())
+                    .reachability()
+                    .waits_for(later, earlier);
                 // Horizons and epochs stand in for older tasks, which may be
                 // ordered by other edges, too.
                 if !implied && sound.ops[earlier].is_some() && sound.ops[later].is_some() {

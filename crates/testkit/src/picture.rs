@@ -1,7 +1,7 @@
 //! A program's graphs, ready to be looked at. Judges nothing.
 
 use celerity_cdag::NodeId;
-use celerity_views::Dag;
+use celerity_views::{BufferNames, Dag};
 
 use crate::check::Configuration;
 use crate::program::Program;
@@ -34,14 +34,18 @@ pub fn picture(
 ) -> Result<Dag, Violation> {
     let tasks = TaskTrace::of(program, configuration.task_graph())?;
     if layer == Layer::Tasks {
-        return Ok(Dag::of_tasks(&tasks.tasks));
+        return Ok(Dag::of_tasks(&tasks.tasks, &BufferNames::default()));
     }
     let node = NodeId::from_index(node as u64);
     let commands = CommandTrace::of(&tasks, configuration.nodes, node)?;
     if layer == Layer::Commands {
-        return Ok(Dag::of_commands(&node.to_string(), &commands.commands));
+        return Ok(Dag::of_commands(
+            &node.to_string(),
+            &commands.commands,
+            &BufferNames::default(),
+        ));
     }
     let queue = configuration.instruction_graph();
     let instructions = InstructionTrace::with(&tasks, &commands, queue)?;
-    Ok(Dag::of_instructions(&node.to_string(), &instructions.instructions))
+    Ok(Dag::of_instructions(&node.to_string(), &instructions.instructions, &BufferNames::default()))
 }

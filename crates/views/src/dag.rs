@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use celerity_cdag::Command;
-use celerity_idag::Instruction;
-use celerity_tdag::{Dependencies, DependencyKind, GraphId, Task};
+use celerity_cdag::{Command, CommandKind};
+use celerity_idag::{Instruction, InstructionKind};
+use celerity_tdag::{Dependencies, DependencyKind, GraphId, Task, Work};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 use crate::labels::{CommandLabel, InstructionLabel, TaskLabel};
+use crate::names::BufferNames;
 
 /// A graph as positions and labels, kept in a [`petgraph`] graph. Position =
 /// index of the id in its namespace, so streams must be complete: ids dense
@@ -38,15 +39,36 @@ pub struct DagNode {
     pub id: String,
     /// What it does.
     pub label: String,
+    /// What kind of thing that is.
+    pub role: Role,
+}
+
+/// What a node of a graph is, for colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Computes on devices.
+    #[default]
+    Kernel,
+    /// Runs on the host, or takes a snapshot.
+    Host,
+    /// Provides memory, or gives it back.
+    Memory,
+    /// Moves data between memories of a node.
+    Copy,
+    /// Moves data between nodes.
+    Message,
+    /// A horizon or an epoch.
+    Synchronization,
 }
 
 impl Dag {
     /// The task graph.
     #[must_use]
-    pub fn of_tasks(tasks: &[Arc<Task>]) -> Self {
+    pub fn of_tasks(tasks: &[Arc<Task>], names: &BufferNames) -> Self {
         let mut dag = Self::default();
         for task in tasks {
-            dag.push(&task.id.to_string(), &TaskLabel(task).to_string());
+            let label = TaskLabel(task, names).to_string();
+            dag.add(task.id.to_string(), label, role_of_work(&task.work));
         }
         for (later, task) in tasks.iter().enumerate() {
             dag.connect_all(later, &task.dependencies);
@@ -56,13 +78,11 @@ impl Dag {
 
     /// One node's command graph; `owner` goes before each id.
     #[must_use]
-    pub fn of_commands(owner: &str, commands: &[Command]) -> Self {
+    pub fn of_commands(owner: &str, commands: &[Command], names: &BufferNames) -> Self {
         let mut dag = Self::default();
         for command in commands {
-            dag.push(
-                &format!("{owner} {}", command.id),
-                &CommandLabel(&command.kind, command.task).to_string(),
-            );
+            let label = CommandLabel(&command.kind, command.task, names).to_string();
+            dag.add(format!("{owner} {}", command.id), label, role_of_command(&command.kind));
         }
         for (later, command) in commands.iter().enumerate() {
             dag.connect_all(later, &command.dependencies);
@@ -72,11 +92,12 @@ impl Dag {
 
     /// One node's instruction graph; `owner` goes before each id.
     #[must_use]
-    pub fn of_instructions(owner: &str, instructions: &[Instruction]) -> Self {
+    pub fn of_instructions(owner: &str, instructions: &[Instruction], names: &BufferNames) -> Self {
         let mut dag = Self::default();
         for instruction in instructions {
-            let label = InstructionLabel(&instruction.kind).to_string();
-            dag.push(&format!("{owner} {}", instruction.id), &label);
+            let label = InstructionLabel(&instruction.kind, names).to_string();
+            let role = role_of_instruction(&instruction.kind);
+            dag.add(format!("{owner} {}", instruction.id), label, role);
         }
         for (later, instruction) in instructions.iter().enumerate() {
             for on in &instruction.dependencies {
@@ -88,7 +109,11 @@ impl Dag {
 
     /// Appends a node; returns its position.
     pub fn push(&mut self, id: &str, label: &str) -> usize {
-        self.graph.add_node(DagNode { id: id.into(), label: label.into() }).index()
+        self.add(id.into(), label.into(), Role::default())
+    }
+
+    fn add(&mut self, id: String, label: String, role: Role) -> usize {
+        self.graph.add_node(DagNode { id, label, role }).index()
     }
 
     /// Makes `later` wait for `earlier`.
@@ -126,7 +151,7 @@ impl Dag {
     /// A node's id and what it does.
     #[must_use]
     pub fn describe(&self, node: usize) -> String {
-        let DagNode { id, label } = &self.graph[NodeIndex::new(node)];
+        let DagNode { id, label, .. } = &self.graph[NodeIndex::new(node)];
         format!("{id} ({label})")
     }
 
@@ -196,6 +221,39 @@ impl Reachability {
     #[must_use]
     pub fn waits_for(&self, later: usize, earlier: usize) -> bool {
         self.bits[later * self.row_words + earlier / 64] >> (earlier % 64) & 1 == 1
+    }
+}
+
+fn role_of_work(work: &Work) -> Role {
+    match work {
+        Work::Device(_) => Role::Kernel,
+        Work::HostOnce | Work::Fence => Role::Host,
+        Work::Horizon | Work::Epoch(_) => Role::Synchronization,
+    }
+}
+
+fn role_of_command(kind: &CommandKind) -> Role {
+    match kind {
+        CommandKind::Execute { .. } => Role::Kernel,
+        CommandKind::Push { .. } | CommandKind::AwaitPush { .. } => Role::Message,
+        CommandKind::Horizon | CommandKind::Epoch(_) => Role::Synchronization,
+    }
+}
+
+fn role_of_instruction(kind: &InstructionKind) -> Role {
+    match kind {
+        InstructionKind::Alloc { .. }
+        | InstructionKind::Reserve { .. }
+        | InstructionKind::Grow { .. }
+        | InstructionKind::Free { .. } => Role::Memory,
+        InstructionKind::Copy { .. } => Role::Copy,
+        InstructionKind::Send { .. }
+        | InstructionKind::Receive(_)
+        | InstructionKind::SplitReceive(_)
+        | InstructionKind::AwaitReceive { .. } => Role::Message,
+        InstructionKind::Kernel { .. } => Role::Kernel,
+        InstructionKind::HostTask { .. } => Role::Host,
+        InstructionKind::Horizon { .. } | InstructionKind::Epoch { .. } => Role::Synchronization,
     }
 }
 

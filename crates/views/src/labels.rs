@@ -3,21 +3,23 @@
 
 use std::fmt::{self, Display, Formatter, Result};
 
-use celerity_cdag::CommandKind;
+use celerity_cdag::{CommandKind, TransferId};
 use celerity_idag::{BoundAccess, Inbound, InstructionKind, Placement};
 use celerity_tdag::{Access, AccessMode, Count, DependencyKind, EpochAction, Task, TaskId, Work};
 
-/// A task: `fill [0..8]; write B0 one_to_one`.
-#[derive(Clone, Copy, Debug)]
-pub struct TaskLabel<'a>(pub &'a Task);
+use crate::names::BufferNames;
 
-/// A command of a task: `push T3.B0 [0..1] to N1`.
+/// A task: `fill [0..8]; write B0 "u" one_to_one`.
 #[derive(Clone, Copy, Debug)]
-pub struct CommandLabel<'a>(pub &'a CommandKind, pub TaskId);
+pub struct TaskLabel<'a>(pub &'a Task, pub &'a BufferNames);
 
-/// An instruction: `copy B0 [0..4] from M2.A1 [0..8] to M1.A3 [0..4]`.
+/// A command of a task: `push T3.B0 "u" [0..1] to N1`.
 #[derive(Clone, Copy, Debug)]
-pub struct InstructionLabel<'a>(pub &'a InstructionKind);
+pub struct CommandLabel<'a>(pub &'a CommandKind, pub TaskId, pub &'a BufferNames);
+
+/// An instruction: `copy B0 "u" [0..4] from M2.A1 [0..8] to M1.A3 [0..4]`.
+#[derive(Clone, Copy, Debug)]
+pub struct InstructionLabel<'a>(pub &'a InstructionKind, pub &'a BufferNames);
 
 impl Display for TaskLabel<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -30,21 +32,22 @@ impl Display for TaskLabel<'_> {
             Work::Epoch(action) => write!(f, "epoch {}", epoch(*action))?,
         }
         accesses.iter().try_for_each(|Access { buffer, mode: how, mapper }| {
-            write!(f, "; {} {buffer} {mapper}", mode(*how))
+            write!(f, "; {} {} {mapper}", mode(*how), self.1.show(*buffer))
         })
     }
 }
 
 impl Display for CommandLabel<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let of = |transfer| OfTransfer(transfer, self.2);
         match self.0 {
             CommandKind::Execute { chunk } => write!(f, "execute {} {chunk}", self.1),
             CommandKind::Push { transfer, targets } => {
-                write!(f, "push {transfer}")?;
+                write!(f, "push {}", of(transfer))?;
                 targets.iter().try_for_each(|(node, region)| write!(f, " {region} to {node}"))
             }
             CommandKind::AwaitPush { transfer, region } => {
-                write!(f, "await push {transfer} {region}")
+                write!(f, "await push {} {region}", of(transfer))
             }
             CommandKind::Horizon => write!(f, "horizon {}", self.1),
             CommandKind::Epoch(action) => write!(f, "epoch {} {}", self.1, epoch(*action)),
@@ -54,40 +57,58 @@ impl Display for CommandLabel<'_> {
 
 impl Display for InstructionLabel<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let names = self.1;
+        let (show, of) = (|buffer| names.show(buffer), |transfer| OfTransfer(transfer, names));
         match self.0 {
             InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
-                write!(f, "alloc {memory}.{allocation} for {buffer}, {}", Count(*bytes, "byte"))
+                let (buffer, bytes) = (show(*buffer), Count(*bytes, "byte"));
+                write!(f, "alloc {memory}.{allocation} for {buffer}, {bytes}")
             }
             InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
-                write!(f, "reserve {memory}.{allocation} for {buffer}, {}", Count(*bytes, "byte"))
+                let (buffer, bytes) = (show(*buffer), Count(*bytes, "byte"));
+                write!(f, "reserve {memory}.{allocation} for {buffer}, {bytes}")
             }
             InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
                 let bytes = Count(bytes.end - bytes.start, "byte");
+                let buffer = show(*buffer);
                 write!(f, "grow {memory}.{allocation} by {buffer} {elements}, {bytes}")
             }
             InstructionKind::Free { allocation, memory } => {
                 write!(f, "free {memory}.{allocation}")
             }
             InstructionKind::Copy { buffer, source, target, elements, .. } => {
-                write!(f, "copy {buffer} {elements} from {} to {}", At(source), At(target))
+                let (buffer, source, target) = (show(*buffer), At(source), At(target));
+                write!(f, "copy {buffer} {elements} from {source} to {target}")
             }
             InstructionKind::Send { to, message, transfer, source, elements, .. } => {
-                write!(f, "send {transfer} {elements} from {} to {to}, {message}", At(source))
+                let (transfer, source) = (of(transfer), At(source));
+                write!(f, "send {transfer} {elements} from {source} to {to}, {message}")
             }
-            InstructionKind::Receive(inbound) => write!(f, "receive {}", Into(inbound)),
-            InstructionKind::SplitReceive(inbound) => write!(f, "split receive {}", Into(inbound)),
+            InstructionKind::Receive(inbound) => write!(f, "receive {}", Into(inbound, names)),
+            InstructionKind::SplitReceive(inbound) => {
+                write!(f, "split receive {}", Into(inbound, names))
+            }
             InstructionKind::AwaitReceive { transfer, region } => {
-                write!(f, "await receive {transfer} {region}")
+                write!(f, "await receive {} {region}", of(transfer))
             }
             InstructionKind::Kernel { device, task, chunk, accesses } => {
-                write!(f, "kernel {task} {chunk} on {device}{}", Bindings(accesses))
+                write!(f, "kernel {task} {chunk} on {device}{}", Bindings(accesses, names))
             }
             InstructionKind::HostTask { task, accesses } => {
-                write!(f, "host task {task}{}", Bindings(accesses))
+                write!(f, "host task {task}{}", Bindings(accesses, names))
             }
             InstructionKind::Horizon { task } => write!(f, "horizon {task}"),
             InstructionKind::Epoch { task, action } => write!(f, "epoch {task} {}", epoch(*action)),
         }
+    }
+}
+
+/// `T3.B0 "u"`.
+struct OfTransfer<'a>(&'a TransferId, &'a BufferNames);
+
+impl Display for OfTransfer<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{}.{}", self.0.consumer, self.1.show(self.0.buffer))
     }
 }
 
@@ -100,22 +121,25 @@ impl Display for At<'_> {
     }
 }
 
-struct Into<'a>(&'a Inbound);
+struct Into<'a>(&'a Inbound, &'a BufferNames);
 
 impl Display for Into<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let Inbound { transfer, target, region, .. } = self.0;
-        write!(f, "{transfer} {region} into {}", At(target))
+        write!(f, "{} {region} into {}", OfTransfer(transfer, self.1), At(target))
     }
 }
 
-struct Bindings<'a>(&'a [BoundAccess]);
+struct Bindings<'a>(&'a [BoundAccess], &'a BufferNames);
 
 impl Display for Bindings<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        self.0.iter().try_for_each(|BoundAccess { buffer, placement, region }| match placement {
-            Some(placement) => write!(f, "; {buffer} {region} in {}", At(placement)),
-            None => write!(f, "; {buffer} nowhere"),
+        self.0.iter().try_for_each(|BoundAccess { buffer, placement, region }| {
+            let buffer = self.1.show(*buffer);
+            match placement {
+                Some(placement) => write!(f, "; {buffer} {region} in {}", At(placement)),
+                None => write!(f, "; {buffer} nowhere"),
+            }
         })
     }
 }

@@ -18,7 +18,7 @@ impl Dag {
     }
 
     fn line(&self, node: usize) -> String {
-        let DagNode { id, label } = &self.as_petgraph()[NodeIndex::new(node)];
+        let DagNode { id, label, .. } = &self.as_petgraph()[NodeIndex::new(node)];
         let mut edges: Vec<_> = self.edges(node).collect();
         edges.sort_unstable_by_key(|&(on, _)| on);
         let mut line = format!("{id} {label}");
@@ -41,7 +41,7 @@ impl Dag {
         let edge_style = |_, edge: EdgeReference<'_, Option<DependencyKind>>| {
             edge.weight().map_or_else(String::new, |kind| format!("color={}", color(kind)))
         };
-        let node_style = |_, (_, DagNode { id, label }): (NodeIndex, &DagNode)| {
+        let node_style = |_, (_, DagNode { id, label, .. }): (NodeIndex, &DagNode)| {
             format!("shape=box label=\"{}\\n{}\"", escape(id), escape(label))
         };
         let graph = self.as_petgraph();
@@ -55,11 +55,11 @@ fn short(id: &str) -> &str {
     id.rsplit(' ').next().unwrap_or(id)
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-fn color(kind: DependencyKind) -> &'static str {
+pub(crate) fn color(kind: DependencyKind) -> &'static str {
     match kind {
         DependencyKind::True => "black",
         DependencyKind::Anti => "limegreen",

@@ -2,6 +2,7 @@
 //! values. The names and meanings are the C++ original's where it has them.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use celerity_executor::{CheckLevel, DeviceMemory, Lookahead};
@@ -10,6 +11,7 @@ use celerity_tdag::UninitializedRead;
 use super::Config;
 use super::distance::edit_distance;
 use super::error::ConfigError;
+use crate::graphs::Format;
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
 use crate::place::{Platform, misconfigured};
@@ -93,8 +95,8 @@ const VARIABLES: [Variable; 18] = [
     },
     Variable {
         name: "CELERITY_PRINT_GRAPHS",
-        expected: "on or off",
-        set: |config, value| Some(config.print_graphs(switch(value.text()?)?)),
+        expected: "on, off, or the path of a file that ends in .svg, .dot or .txt",
+        set: graphs,
     },
     Variable {
         name: "CELERITY_PROFILE_KERNEL",
@@ -244,6 +246,16 @@ fn check(value: &str) -> Option<CheckLevel> {
     }
 }
 
+fn graphs(config: Config, value: Value<'_>) -> Option<Config> {
+    match value.text().and_then(switch) {
+        Some(print) => Some(config.print_graphs(print)),
+        None => {
+            let path = Path::new(value.path()?);
+            Format::of(path).map(|_| config.write_graphs(path))
+        }
+    }
+}
+
 fn switch(value: &str) -> Option<bool> {
     match value {
         "on" | "1" | "true" => Some(true),
@@ -318,6 +330,7 @@ mod tests {
             ("CELERITY_HORIZON_STEP", "5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
             ("CELERITY_UNINITIALIZED_READ", "warn"),
+            ("CELERITY_PRINT_GRAPHS", "out/graphs.svg"),
             ("CELERITY_PROFILE_KERNEL", "on"),
             ("CELERITY_TRACE", "out/trace.json"),
             ("CELERITY_WATCHDOG", "0.5"),
@@ -335,6 +348,7 @@ mod tests {
             .horizon_step(5)
             .horizon_max_parallelism(7)
             .uninitialized_read(UninitializedRead::Warn)
+            .write_graphs("out/graphs.svg")
             .profile_kernels(true)
             .trace("out/trace.json")
             .watchdog(Duration::from_millis(500))
@@ -358,6 +372,8 @@ mod tests {
             ("CELERITY_HORIZON_STEP", "1.5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "99999999999999999999999"),
             ("CELERITY_UNINITIALIZED_READ", "ignore"),
+            ("CELERITY_PRINT_GRAPHS", "maybe"),
+            ("CELERITY_PRINT_GRAPHS", "graphs.png"),
             ("CELERITY_TRACE", ""),
             ("CELERITY_WATCHDOG", "-1"),
             ("CELERITY_WATCHDOG", "inf"),

@@ -29,7 +29,7 @@ use celerity_tdag::{AccessMode, BufferId, IndexSpace, Mapper, TaskId};
 use celerity_testkit::check::{Configuration, events};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{MapperSpec, ProgramBuilder};
-use celerity_testkit::queries::Dag;
+use celerity_testkit::queries::{BufferNames, Dag};
 use smallvec::SmallVec;
 
 use case::{Case, without};
@@ -108,7 +108,12 @@ fn every_edge_between_tasks_is_missed() {
                 });
                 let earlier = edge.on.index() as usize;
                 let synchronizes = sound.tasks.ops[earlier].is_none();
-                if is_needed(&Dag::of_tasks(&case.tasks.tasks), position, earlier, synchronizes) {
+                if is_needed(
+                    &Dag::of_tasks(&case.tasks.tasks, &BufferNames::default()),
+                    position,
+                    earlier,
+                    synchronizes,
+                ) {
                     assert!(case.verdict().is_err(), "{name}: T{position} without {}", edge.on);
                     dropped += 1;
                 }
@@ -133,7 +138,7 @@ fn every_edge_between_commands_is_missed() {
                     case.commands[0].commands[earlier].kind,
                     CommandKind::Horizon | CommandKind::Epoch(_)
                 );
-                let dag = Dag::of_commands("", &case.commands[0].commands);
+                let dag = Dag::of_commands("", &case.commands[0].commands, &BufferNames::default());
                 if is_needed(&dag, position, earlier, synchronizes) {
                     assert!(case.verdict().is_err(), "{name}: C{position} without {}", edge.on);
                     dropped += 1;
@@ -159,7 +164,7 @@ fn every_edge_between_instructions_is_missed() {
                     all[earlier].kind,
                     InstructionKind::Horizon { .. } | InstructionKind::Epoch { .. }
                 );
-                let dag = Dag::of_instructions("", all);
+                let dag = Dag::of_instructions("", all, &BufferNames::default());
                 if is_needed(&dag, position, earlier, synchronizes) {
                     assert!(case.verdict().is_err(), "{name}: I{position} without {edge}");
                     dropped += 1;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::picture::{Layer, picture};
+use celerity_testkit::queries::{Section, to_svg};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum};
 
@@ -31,7 +32,7 @@ struct Cli {
     /// Steps of the program's loop
     #[arg(long, default_value_t = 2)]
     steps: usize,
-    /// Text, or a picture for Graphviz
+    /// Text, a picture, or one for Graphviz
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
@@ -46,6 +47,7 @@ enum LayerName {
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     Text,
+    Svg,
     Dot,
 }
 
@@ -84,6 +86,10 @@ fn run(cli: &Cli) -> Result<String, String> {
     Ok(match cli.format {
         Format::Text => dag.to_text(),
         Format::Dot => dag.to_dot(),
+        Format::Svg => {
+            let title = format!("{}, {:?}", cli.program, layer).to_lowercase();
+            to_svg(&[Section { title, dag, omitted: 0 }])
+        }
     })
 }
 

@@ -17,7 +17,7 @@ use super::parcels::Parcels;
 use super::{Truth, check_shape, check_synchronization};
 use crate::element;
 use crate::program::buffer_slot;
-use crate::queries::Dag;
+use crate::queries::{BufferNames, Dag};
 use crate::trace::{CommandTrace, TaskTrace};
 use crate::violation::{Version, Violation};
 
@@ -47,7 +47,7 @@ pub fn check(
 }
 
 fn dag_of(node: &CommandTrace) -> Dag {
-    Dag::of_commands(&node.node.to_string(), &node.commands)
+    Dag::of_commands(&node.node.to_string(), &node.commands, &BufferNames::default())
 }
 
 #[derive(Clone, Copy)]

@@ -22,7 +22,7 @@ use celerity_idag::{DeviceMemory, InstructionKind};
 use super::machine::execute_all;
 use super::{Truth, check_shape, check_synchronization};
 use crate::check::Configuration;
-use crate::queries::Dag;
+use crate::queries::{BufferNames, Dag};
 use crate::trace::{InstructionTrace, TaskTrace};
 use crate::violation::Violation;
 
@@ -52,7 +52,13 @@ pub fn check(
 ) -> Result<(), Violation> {
     let dags: Vec<Dag> = nodes
         .iter()
-        .map(|node| Dag::of_instructions(&node.node.to_string(), &node.instructions))
+        .map(|node| {
+            Dag::of_instructions(
+                &node.node.to_string(),
+                &node.instructions,
+                &BufferNames::default(),
+            )
+        })
         .collect();
     let Configuration { devices, device_memory, seed, .. } = *configuration;
     let cluster = Cluster { truth, tasks, nodes, dags: &dags, devices, device_memory };

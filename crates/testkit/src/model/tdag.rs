@@ -10,7 +10,7 @@ use super::{Truth, check_shape, check_synchronization};
 use crate::element;
 use crate::footprint::Footprint;
 use crate::program::{TaskOp, buffer_slot};
-use crate::queries::Dag;
+use crate::queries::{BufferNames, Dag};
 use crate::trace::TaskTrace;
 use crate::violation::Violation;
 
@@ -19,7 +19,7 @@ use crate::violation::Violation;
 /// # Errors
 /// The first broken promise.
 pub fn check(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> {
-    let dag = Dag::of_tasks(&trace.tasks);
+    let dag = Dag::of_tasks(&trace.tasks, &BufferNames::default());
     check_shape(&dag, trace.tasks.iter().map(|task| task.id))?;
     let synchronizes = |task: usize| trace.ops[task].is_none();
     let separates = |task: usize| matches!(trace.tasks[task].work, Work::Epoch(_));
