@@ -195,8 +195,11 @@ fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>>
     };
     let survivors = Expected::Told(SURVIVORS, End::Somehow);
     let trace = scratch.join("trace.json").display().to_string();
+    let graphs = scratch.join("graphs.txt").display().to_string();
     vec![
         stage("one trace of all nodes", "traced", Expected::Checks).with("CELERITY_TRACE", &trace),
+        stage("a file of graphs per node", "graphed", Expected::Checks)
+            .with("CELERITY_PRINT_GRAPHS", &graphs),
         stage("different programs", "diverging", Expected::Checks),
         stage("an error of a host task", "failing", Expected::Told(FAILED, End::Well)),
         stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),

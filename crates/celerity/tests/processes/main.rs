@@ -1,12 +1,13 @@
 //! A program whose nodes are processes, undisturbed and disturbed: one is killed, stands
 //! still, computes something else, returns an error, or is interrupted; or its code does what
-//! code should not. Each process is a node and looks
-//! at what it is told itself; what a launcher makes of it is up to whoever starts it.
+//! code should not. Each process is a node and looks at what it is told itself; what a launcher
+//! makes of it is up to whoever starts it.
 //!
 //! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
 
 mod code;
 mod faults;
+mod graphs;
 mod program;
 mod trace;
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     match std::env::var("PROCESSES_ROLE").as_deref() {
         Err(_) => program::undisturbed(),
         Ok("traced") => trace::run(),
+        Ok("graphed") => graphs::run(),
         Ok("killed") => return faults::killed(),
         Ok("interrupted") => return faults::interrupted(),
         Ok("diverging") => faults::diverging(),
