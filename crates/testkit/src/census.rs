@@ -13,7 +13,7 @@ use crate::check::Configuration;
 use crate::corpus;
 use crate::program::Program;
 use crate::quality::PROGRAMS;
-use crate::queries::Dag;
+use crate::queries::{BufferNames, Dag};
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
 use crate::violation::Violation;
 
@@ -51,13 +51,13 @@ impl Census {
         let tasks = TaskTrace::of(program, configuration.task_graph())?;
         let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
         let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
-        let mut census = Self::default();
-        let _ = census.add_graph(0, &Dag::of_tasks(&tasks.tasks));
+        let (mut census, unnamed) = (Self::default(), BufferNames::default());
+        let _ = census.add_graph(0, &Dag::of_tasks(&tasks.tasks, &unnamed));
         for node in &commands {
-            let _ = census.add_graph(3, &Dag::of_commands("", &node.commands));
+            let _ = census.add_graph(3, &Dag::of_commands("", &node.commands, &unnamed));
         }
         for node in &instructions {
-            let dag = Dag::of_instructions("", &node.instructions);
+            let dag = Dag::of_instructions("", &node.instructions, &unnamed);
             let chain = census.add_graph(6, &dag);
             census.0[9] += chain;
             node.instructions.iter().for_each(|instruction| census.add_memory(&instruction.kind));
