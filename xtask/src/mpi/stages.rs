@@ -51,6 +51,9 @@ const FAILED: &[&str] = &[
     "N2: task T2 \"save\" at ",
     " failed on N0: the disk is full",
 ];
+/// What one process says before the run, and the others repeat.
+const UNWRITABLE: &[&str] =
+    &["N1 could not start: the graphs cannot be written", "unwritable.N1.txt\": Is a directory"];
 /// Who waits, for what, of which buffer, from whom.
 const STUCK: &[&str] = &[
     "N0 has made no progress",
@@ -196,10 +199,13 @@ fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>>
     let survivors = Expected::Told(SURVIVORS, End::Somehow);
     let trace = scratch.join("trace.json").display().to_string();
     let graphs = scratch.join("graphs.txt").display().to_string();
+    let unwritable = scratch.join("unwritable.txt").display().to_string();
     vec![
         stage("one trace of all nodes", "traced", Expected::Checks).with("CELERITY_TRACE", &trace),
         stage("a file of graphs per node", "graphed", Expected::Checks)
             .with("CELERITY_PRINT_GRAPHS", &graphs),
+        stage("a file that cannot be written", "unwritable", Expected::Told(UNWRITABLE, End::Well))
+            .with("CELERITY_PRINT_GRAPHS", &unwritable),
         stage("different programs", "diverging", Expected::Checks),
         stage("an error of a host task", "failing", Expected::Told(FAILED, End::Well)),
         stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),

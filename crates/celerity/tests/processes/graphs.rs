@@ -1,13 +1,16 @@
-//! The graphs of processes: each writes a file of its own, with its node's.
+//! The graphs of processes: each writes a file of its own, with its node's. If one of them
+//! cannot, none of them runs.
 
 use std::fs;
 use std::path::PathBuf;
+
+use celerity::{Error, RunError};
 
 use crate::program::{STEPS, calm, steps};
 
 /// Each process looks at its file when its run has returned.
 pub(crate) fn run() {
-    let path = PathBuf::from(std::env::var_os("CELERITY_PRINT_GRAPHS").expect("a path"));
+    let path = path();
     let outcome = celerity::run(|queue| {
         steps(queue, STEPS, calm)?;
         Ok((queue.node(), queue.nodes()))
@@ -31,4 +34,18 @@ pub(crate) fn run() {
     if node == 0 {
         crate::passed();
     }
+}
+
+/// Where the file of node 1 should be, there is a folder: all processes end with its error.
+pub(crate) fn unwritable() {
+    let path = path();
+    fs::create_dir_all(path.with_extension("N1.txt")).expect("a folder");
+    let outcome = celerity::run(|queue| steps(queue, STEPS, calm));
+    let Err(Error::Run(error)) = outcome else { panic!("there is a run") };
+    assert!(matches!(*error, RunError::NotStarted { .. }), "{error}");
+    println!("{error}");
+}
+
+fn path() -> PathBuf {
+    PathBuf::from(std::env::var_os("CELERITY_PRINT_GRAPHS").expect("a path"))
 }

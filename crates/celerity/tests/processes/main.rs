@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Err(_) => program::undisturbed(),
         Ok("traced") => trace::run(),
         Ok("graphed") => graphs::run(),
+        Ok("unwritable") => graphs::unwritable(),
         Ok("killed") => return faults::killed(),
         Ok("interrupted") => return faults::interrupted(),
         Ok("diverging") => faults::diverging(),
