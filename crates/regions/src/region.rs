@@ -213,6 +213,7 @@ impl Region {
     /// [`intersection_box`](Self::intersection_box), but a region that is inside already,
     /// which is the rule for what is clamped to a buffer, is not built anew.
     #[must_use]
+    #[inline]
     pub fn clamped(self, bounds: &Box3) -> Region {
         if self.is_within(bounds) { self } else { self.intersection_box(bounds) }
     }

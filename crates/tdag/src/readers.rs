@@ -84,7 +84,7 @@ impl<I: GraphId> Readers<I> {
     #[inline]
     fn overwrite_box(&mut self, written: &Box3, each: &mut impl FnMut(I)) {
         let mut at = 0;
-        while let Some(&read) = self.reads.get(at) {
+        while let Some(read) = self.reads.get(at) {
             if !read.part.intersects(written) {
                 at += 1;
                 continue;

@@ -13,8 +13,11 @@ impl<V: PartialEq> Entry<V> {
     /// The box that both entries fill if their values are equal. The boxes are disjoint.
     #[inline]
     pub(super) fn joined(&self, other: &Entry<V>) -> Option<Box3> {
+        if self.value != other.value {
+            return None;
+        }
         let mut joined = self.extent;
-        (self.value == other.value && joined.join(&other.extent)).then_some(joined)
+        joined.join(&other.extent).then_some(joined)
     }
 }
 

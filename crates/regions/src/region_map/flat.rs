@@ -147,9 +147,11 @@ impl<V: Clone + PartialEq> Flat<V> {
     }
 
     fn partner(&self, i: usize) -> Option<(usize, Box3)> {
-        let entry = &self.entries[i];
-        let others = self.entries.iter().enumerate().filter(|(j, _)| *j != i);
-        others.into_iter().find_map(|(j, other)| Some((j, entry.joined(other)?)))
+        let (before, rest) = self.entries.split_at(i);
+        let (entry, after) = rest.split_first()?;
+        let joins = |(j, other)| Some((j, entry.joined(other)?));
+        let mut before = before.iter().enumerate();
+        before.find_map(joins).or_else(|| (i + 1..).zip(after).find_map(joins))
     }
 }
 
