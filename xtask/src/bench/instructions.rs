@@ -57,7 +57,10 @@ pub(crate) fn run(workspace: &Workspace, purpose: Purpose<'_>) -> Result<bool, E
     let committed = Table::load(&path)?;
     if committed.toolchain != toolchain && matches!(purpose, Purpose::Check) {
         let Table { toolchain: theirs, .. } = committed;
-        println!("SKIPPED instructions: counted with {theirs}; here is {toolchain}");
+        println!(
+            "SKIPPED instructions: the committed counts are of {theirs}; here is {toolchain}; \
+             renew them with `cargo xtask bench instructions --bless REASON`"
+        );
         return Ok(true);
     }
     let Some(counts) = count(workspace)? else { return Ok(false) };
@@ -114,6 +117,7 @@ fn count(workspace: &Workspace) -> Result<Option<Vec<(String, u64)>>, Error> {
 fn build(workspace: &Workspace) -> Result<Option<PathBuf>, Error> {
     let mut command = cargo();
     command.current_dir(&workspace.root).env_remove("RUSTFLAGS");
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS");
     command.args(["build", "--quiet", "--profile", "bench", "--package", PACKAGE]);
     let status = command
         .status()
