@@ -40,12 +40,12 @@ pub enum Warning {
         /// How long the run took.
         run: Duration,
     },
-    /// Other processes do not come to a run.
+    /// Other processes do not come to where this one is, but live.
     Alone {
         /// The node that waits for them.
         node: NodeId,
-        /// Which run, counted from 1.
-        run: u64,
+        /// Which run it waits to begin, counted from 1; `None` if it waits to end.
+        run: Option<u64>,
         /// How long it has waited.
         lasting: Duration,
         /// Whom it waits for, as far as it knows.
@@ -138,7 +138,11 @@ impl fmt::Display for Warning {
                     1..=8 => missing.join(", "),
                     many => format!("{many} other processes"),
                 };
-                write!(f, "{node} has waited {lasting:.1?} for {missing} to come to run {run}")
+                write!(f, "{node} has waited {lasting:.1?} for {missing} ")?;
+                match run {
+                    Some(run) => write!(f, "to come to run {run}"),
+                    None => f.write_str("to end"),
+                }
             }
             Self::Trace { message } => f.write_str(message),
         }

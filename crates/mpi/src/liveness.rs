@@ -41,7 +41,7 @@ pub(crate) use connect::Door;
 use frame::Frame;
 use link::Link;
 pub(crate) use record::{Loss, Obstacle};
-use shared::{Listener, Order, Shared};
+use shared::{Listener, Order, Shared, State};
 use wait::Bell;
 use watch::Watch;
 
@@ -60,6 +60,7 @@ pub(crate) enum Report {
 
 /// A process's end of the side channel. Runs are counted from 1.
 pub(crate) struct SideChannel {
+    nodes: usize,
     shared: Arc<Shared>,
 }
 
@@ -69,7 +70,7 @@ impl SideChannel {
     /// # Errors
     /// If there is no thread.
     pub(crate) fn alone() -> Result<Self, String> {
-        Self::start(HUB, Vec::new(), FAREWELL)
+        Self::start((HUB, 1), Vec::new(), FAREWELL)
     }
 
     /// The hub's end, once all other nodes are connected. Peers count as dead
@@ -78,30 +79,34 @@ impl SideChannel {
     /// # Errors
     /// Who did not come within `timeout`, or that there is no thread.
     pub(crate) fn hub(door: &Door, nodes: usize, timeout: Duration) -> Result<Self, String> {
-        Self::start(HUB, door.admit(nodes, timeout)?, timeout)
+        Self::start((HUB, nodes), door.admit(nodes, timeout)?, timeout)
     }
 
-    /// Another node's end. The hub is at one of `hosts`.
+    /// The end of another one of so many nodes. The hub is at one of `hosts`.
     ///
     /// # Errors
     /// If the hub does not answer within `timeout`, or there is no thread.
     pub(crate) fn member(
-        node: NodeId,
+        (node, nodes): (NodeId, usize),
         (hosts, port, token): (&[String], u16, u64),
         timeout: Duration,
     ) -> Result<Self, String> {
         let hub = connect::call(hosts, port, &Frame::Hello { token, node }, timeout)?;
-        Self::start(node, vec![(HUB, hub)], timeout)
+        Self::start((node, nodes), vec![(HUB, hub)], timeout)
     }
 
-    fn start(node: NodeId, links: Vec<(NodeId, Link)>, timeout: Duration) -> Result<Self, String> {
+    fn start(
+        (node, nodes): (NodeId, usize),
+        links: Vec<(NodeId, Link)>,
+        timeout: Duration,
+    ) -> Result<Self, String> {
         let bell = Bell::new().map_err(|error| format!("no sockets: {error}"))?;
         let shared = Arc::new(Shared::new(bell));
         let watch = Watch::new(node, links, timeout, shared.clone());
         let thread = thread::Builder::new().name("celerity-liveness".to_owned());
         let thread = thread.spawn(|| watch.run());
         thread.map_err(|error| format!("no threads: {error}; allow this process more"))?;
-        Ok(Self { shared })
+        Ok(Self { nodes, shared })
     }
 
     /// Comes to a run, and waits until all nodes have. From then on peers count as dead after
@@ -158,13 +163,15 @@ impl SideChannel {
 
     /// Says that this process ends after so many runs; if it `finalises` MPI, waits until all
     /// processes want to. Returns whether it can.
-    pub(crate) fn leave(&self, runs: u64, finalises: bool) -> bool {
+    pub(crate) fn leave(&self, runs: u64, finalises: bool, impatience: Impatience<'_>) -> bool {
         self.shared.order(Order::Say(Frame::Leave { runs, finalises }));
-        let mut state = self.shared.lock();
-        while finalises && state.record.finishes().is_none() && !state.is_over {
-            state = self.shared.wait(state, None);
+        if !finalises {
+            return false;
         }
-        finalises && state.record.finishes() == Some(true)
+        let remaining = |state: &State| state.record.remaining(self.nodes);
+        self.wait(impatience, remaining, |state| {
+            state.record.finishes().or(state.is_over.then_some(false))
+        })
     }
 
     /// Says goodbye to the others. Bounded in time.
@@ -177,30 +184,45 @@ impl SideChannel {
         }
     }
 
-    fn verdict(&self, run: u64, mut impatience: Impatience<'_>) -> Result<(), Obstacle> {
+    fn verdict(&self, run: u64, impatience: Impatience<'_>) -> Result<(), Obstacle> {
+        let missing = |state: &State| {
+            state.listener.as_ref().map_or(Vec::new(), |listener| listener.missing.clone())
+        };
+        self.wait(impatience, missing, |state| {
+            let stopped = || Loss::Died { node: HUB, sign: "the side channel has stopped".into() };
+            let over = state.is_over.then(|| Err(Obstacle::Lost(stopped())));
+            state.record.verdict(run).or(over)
+        })
+    }
+
+    /// Waits for something to be there; meanwhile tells who is impatient for whom it waits.
+    fn wait<T>(
+        &self,
+        mut impatience: Impatience<'_>,
+        missing: impl Fn(&State) -> Vec<NodeId>,
+        there: impl Fn(&State) -> Option<T>,
+    ) -> T {
         let start = Instant::now();
         let mut state = self.shared.lock();
         loop {
-            if let Some(verdict) = state.record.verdict(run) {
-                return verdict;
+            if let Some(there) = there(&state) {
+                return there;
             }
-            if state.is_over {
-                let sign = "the side channel has stopped".to_owned();
-                return Err(Obstacle::Lost(Loss::Died { node: HUB, sign }));
+            let waited = start.elapsed();
+            if impatience.is_due(waited) {
+                let missing = missing(&state);
+                drop(state);
+                impatience.complain(waited, &missing);
+                state = self.shared.lock();
+                continue;
             }
-            let missing = state.listener.as_ref().map(|listener| listener.missing.clone());
-            drop(state);
-            let longest = impatience.look(start.elapsed(), &missing.unwrap_or_default());
-            state = self.shared.lock();
-            if state.record.verdict(run).is_none() && !state.is_over {
-                state = self.shared.wait(state, longest);
-            }
+            state = self.shared.wait(state, impatience.left(waited));
         }
     }
 }
 
-/// Who is told how long a node has waited for a run, and at the hub for whom: after a while,
-/// and then at doubling intervals.
+/// Who is told how long a node has waited, and for whom if it knows: after a while, and then
+/// at doubling intervals. For a run, only the hub knows.
 pub(crate) struct Impatience<'a> {
     next: Option<Duration>,
     tell: &'a mut dyn FnMut(Duration, &[NodeId]),
@@ -212,14 +234,17 @@ impl<'a> Impatience<'a> {
         Self { next: (!first.is_zero()).then_some(first), tell }
     }
 
-    /// Tells it if it is time, and returns when it is time next.
-    fn look(&mut self, waited: Duration, missing: &[NodeId]) -> Option<Duration> {
-        let next = self.next?;
-        if waited >= next {
-            (self.tell)(waited, missing);
-            self.next = Some(2 * next);
-        }
+    fn is_due(&self, waited: Duration) -> bool {
+        self.next.is_some_and(|next| waited >= next)
+    }
+
+    fn left(&self, waited: Duration) -> Option<Duration> {
         self.next.map(|next| next.saturating_sub(waited))
+    }
+
+    fn complain(&mut self, waited: Duration, missing: &[NodeId]) {
+        (self.tell)(waited, missing);
+        self.next = self.next.map(|next| next.saturating_mul(2));
     }
 }
 

@@ -16,14 +16,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CommunicationError, RunError};
+use celerity_executor::{CommunicationError, RunError, Warning, WarningSink};
 use mpi::ffi::MPI_Request;
 
 use crate::card::{Address, Card, read_text, text};
 use crate::deadline::Deadline;
 use crate::error::StartError;
 use crate::failure;
-use crate::liveness::{Door, Loss, Obstacle, SideChannel};
+use crate::liveness::{Door, Impatience, Loss, Obstacle, SideChannel};
 use crate::process::{self, initialise};
 use crate::raw::{self, Comm};
 use crate::start::MpiOptions;
@@ -38,6 +38,9 @@ pub(crate) struct Session {
     side: SideChannel,
     /// Runs that this process has come to, or refused to.
     runs: AtomicU64,
+    /// Who is warned at the end, and after how long.
+    watchdog: Duration,
+    warnings: WarningSink,
 }
 
 static SESSION: Mutex<Option<Arc<Session>>> = Mutex::new(None);
@@ -140,7 +143,9 @@ fn bring_up(options: &MpiOptions, deadline: &Deadline) -> Result<Session, StartE
         return Err(RunError::NotStarted { node, what }.into());
     }
     let side = side.expect("without trouble on any node there is none on this one");
-    Ok(Session { rank, cards, comms: (control, data), side, runs: AtomicU64::new(0) })
+    let (runs, watchdog) = (AtomicU64::new(0), options.watchdog);
+    let warnings = options.warnings.clone();
+    Ok(Session { rank, cards, comms: (control, data), side, runs, watchdog, warnings })
 }
 
 /// The hub's door, which its card tells of.
@@ -180,7 +185,7 @@ fn connect(
             if options.hub_host.is_none() && hub.host == cards[rank].host {
                 hosts.insert(0, "127.0.0.1".to_owned());
             }
-            SideChannel::member(node, (&hosts, *port, *token), timeout)
+            SideChannel::member((node, cards.len()), (&hosts, *port, *token), timeout)
         }
     };
     side.map_err(|what| {
@@ -283,7 +288,12 @@ extern "C" fn end() {
     match session {
         Some(session) => {
             let runs = session.runs.load(Ordering::Acquire);
-            if session.side.leave(runs, finalises) {
+            let mut tell = |lasting: Duration, missing: &[_]| {
+                let (node, missing) = (session.node(), missing.to_vec());
+                session.warnings.warn(&Warning::Alone { node, run: None, lasting, missing });
+            };
+            let impatience = Impatience::new(session.watchdog, &mut tell);
+            if session.side.leave(runs, finalises, impatience) {
                 process::finalise(|| session.side.lost().is_some());
             }
             session.side.part();

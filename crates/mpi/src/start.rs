@@ -13,7 +13,7 @@ use crate::process::{self, Access, ThreadLevel};
 use crate::session::Session;
 
 /// How a node takes part. All nodes must be given the same, but for `threads` and
-/// `warnings`. What is said of the start counts in the first run of a process.
+/// `warnings`. What is said of the start and of the end counts in the first run of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MpiOptions {
     /// Which threads call MPI. `Serialized` unless the program calls it as well,
@@ -32,8 +32,8 @@ pub struct MpiOptions {
     pub max_message: u64,
     /// Tags to use, at most: all that MPI has. Tests lower it.
     pub max_tags: u64,
-    /// How long a process waits for others to come to a run before it warns of that, and
-    /// then at doubling intervals: 30 s; 0: for ever.
+    /// How long a process waits for others to come to a run, or to end, before it warns of
+    /// that, and then at doubling intervals: 30 s; 0: for ever.
     pub watchdog: Duration,
     /// Who is warned.
     pub warnings: WarningSink,
@@ -85,7 +85,7 @@ fn attend(
 ) -> Result<Attendance, StartError> {
     let (node, run) = (session.node(), session.next_run());
     let mut tell = |lasting: Duration, missing: &[_]| {
-        let missing = missing.to_vec();
+        let (run, missing) = (Some(run), missing.to_vec());
         options.warnings.warn(&Warning::Alone { node, run, lasting, missing });
     };
     let impatience = Impatience::new(options.watchdog, &mut tell);

@@ -50,8 +50,8 @@ pub(super) struct Record {
     going: u64,
     /// Runs from there on that do not begin or have been stopped.
     stopped: BTreeMap<u64, Obstacle>,
-    /// The first process that has ended.
-    left: Option<(NodeId, u64)>,
+    /// The processes that have ended, in that order, after how many runs.
+    left: Vec<(NodeId, u64)>,
     lost: Option<Loss>,
     /// Whether all processes end, and can finalise MPI; and whether one never will.
     finishes: bool,
@@ -84,7 +84,7 @@ impl Record {
             Frame::Left { node, runs, finalises } => {
                 self.is_broken |= !finalises;
                 self.stopped.entry(runs + 1).or_insert(Obstacle::Ended { node, runs });
-                self.left.get_or_insert((node, runs));
+                self.left.push((node, runs));
                 None
             }
             Frame::Died { node: dead, sign } if dead == node => {
@@ -116,10 +116,16 @@ impl Record {
         if self.going >= run {
             return Some(Ok(()));
         }
-        let ended = self.left.filter(|(_, runs)| *runs < run);
-        let ended = ended.map(|(node, runs)| Obstacle::Ended { node, runs });
+        let ended = self.left.iter().find(|(_, runs)| *runs < run);
+        let ended = ended.map(|&(node, runs)| Obstacle::Ended { node, runs });
         let stopped = self.stopped.get(&run).cloned().or(ended);
         stopped.or_else(|| self.lost.clone().map(Obstacle::Lost)).map(Err)
+    }
+
+    /// Those of so many processes that have not ended.
+    pub(super) fn remaining(&self, nodes: usize) -> Vec<NodeId> {
+        let has_left = |node: &NodeId| self.left.iter().any(|(left, _)| left == node);
+        (0..nodes as u64).map(NodeId::from_index).filter(|node| !has_left(node)).collect()
     }
 
     /// Who is lost, if anybody is.
@@ -172,6 +178,7 @@ mod tests {
         let ended = Some(Err(Obstacle::Ended { node, runs: 2 }));
         assert_eq!(record.verdict(2), Some(Ok(())));
         assert_eq!((record.verdict(3), record.verdict(9)), (ended.clone(), ended.clone()));
+        assert_eq!(record.remaining(3), [NodeId::from_index(0), ME]);
         // What was decided first stays.
         record.apply(ME, Frame::Aborted { run: 3, error: Vec::new() });
         record.apply(ME, died(0));

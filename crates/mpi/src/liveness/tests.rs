@@ -29,6 +29,10 @@ fn begin(end: &SideChannel, run: u64, timeout: Duration) -> Result<(), Obstacle>
     end.begin(run, timeout, Arc::new(|| {}), Impatience::new(Duration::ZERO, &mut |_, _| {}))
 }
 
+fn leave(end: &SideChannel, runs: u64) -> bool {
+    end.leave(runs, true, Impatience::new(Duration::ZERO, &mut |_, _| {}))
+}
+
 /// A raw connection that is a node.
 struct Odd(TcpStream);
 
@@ -75,7 +79,9 @@ fn star(members: u64, timeout: Duration) -> (SideChannel, Vec<SideChannel>, Odd)
         let members: Vec<_> = (1..=members)
             .map(|index| {
                 let at = ["127.0.0.1".to_owned()];
-                scope.spawn(move || SideChannel::member(node(index), (&at, port, TOKEN), timeout))
+                scope.spawn(move || {
+                    SideChannel::member((node(index), 9), (&at, port, TOKEN), timeout)
+                })
             })
             .collect();
         let odd = Odd::call(port, TOKEN, node(members.len() as u64 + 1));
@@ -185,10 +191,27 @@ fn whoever_leaves_is_not_dead() {
 fn mpi_is_finalised_when_all_want_to() {
     let (hub, members, mut odd) = star(1, LONG);
     thread::scope(|scope| {
-        let ends = [&hub, &members[0]].map(|end| scope.spawn(|| end.leave(3, true)));
+        let ends = [&hub, &members[0]].map(|end| scope.spawn(|| leave(end, 3)));
         odd.say(&Frame::Leave { runs: 3, finalises: true });
         assert!(ends.into_iter().all(|end| end.join().unwrap()));
     });
+}
+
+#[test]
+fn whoever_waits_to_end_learns_for_whom() {
+    let (hub, members, mut odd) = star(1, LONG);
+    let mut told = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| leave(&members[0], 1));
+        let mut tell = |_: Duration, missing: &[NodeId]| {
+            told.push(missing.to_vec());
+            if missing == [node(2)] {
+                odd.say(&Frame::Leave { runs: 1, finalises: true });
+            }
+        };
+        assert!(hub.leave(1, true, Impatience::new(Duration::from_millis(10), &mut tell)));
+    });
+    assert_eq!(told.last(), Some(&vec![node(2)]));
 }
 
 #[test]
@@ -196,7 +219,7 @@ fn mpi_is_not_finalised_if_somebody_cannot() {
     for dies in [true, false] {
         let (hub, members, mut odd) = star(1, LONG);
         thread::scope(|scope| {
-            let ends = [&hub, &members[0]].map(|end| scope.spawn(|| end.leave(3, true)));
+            let ends = [&hub, &members[0]].map(|end| scope.spawn(|| leave(end, 3)));
             match dies {
                 true => drop(odd),
                 false => odd.say(&Frame::Leave { runs: 3, finalises: false }),
@@ -265,7 +288,7 @@ fn without_the_hub_everybody_has_an_error_of_its_own() {
     let (hosts, port) = (["127.0.0.1".to_owned()], door.port().unwrap());
     let (member, mut links) = thread::scope(|scope| {
         let member =
-            scope.spawn(|| SideChannel::member(node(1), (&hosts, port, TOKEN), LONG).unwrap());
+            scope.spawn(|| SideChannel::member((node(1), 2), (&hosts, port, TOKEN), LONG).unwrap());
         let links = door.admit(2, LONG).unwrap();
         (member.join().unwrap(), links)
     });
@@ -287,7 +310,7 @@ fn strangers_and_absentees_are_named() {
     drop(door);
     let nobody = ["127.0.0.1".to_owned()];
     let at = (&nobody[..], port, TOKEN);
-    let error = SideChannel::member(node(1), at, Duration::from_millis(50)).err();
+    let error = SideChannel::member((node(1), 2), at, Duration::from_millis(50)).err();
     assert!(error.unwrap().starts_with("N0 does not answer on 127.0.0.1"));
 }
 
@@ -321,5 +344,5 @@ fn alone_there_is_nobody_to_wait_for() {
     assert_eq!(report(&hub), Report::Aborted(b"only".to_vec()));
     hub.end();
     assert_eq!(hub.refuse(2, b"why".to_vec()), Obstacle::Stopped(b"why".to_vec()));
-    assert!(hub.leave(2, true));
+    assert!(leave(&hub, 2));
 }
