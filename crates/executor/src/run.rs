@@ -339,7 +339,10 @@ impl<'r> Run<'r> {
         means: Means<'_>,
     ) -> Result<Started<'scope>, RunError> {
         let Means { computes, since, .. } = means;
-        let setting = Setting { scope, cores: self.dealt(), computes, since };
+        let local = self.network.local();
+        let has_others = self.network.nodes() > local.len();
+        let blamed = has_others.then(|| NodeId::from_index(local.start as u64));
+        let setting = Setting { scope, cores: self.dealt(), computes, since, blamed };
         match self.is_split() {
             true => self.start_split(&setting, means),
             false => self.start_shared(&setting, means),

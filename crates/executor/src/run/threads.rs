@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
+use celerity_cdag::NodeId;
 use crossbeam::channel::{Receiver, Sender, bounded};
 
 use crate::contain::{caught, end};
@@ -34,6 +35,16 @@ pub(super) struct Setting<'scope, 'env> {
     pub(super) computes: bool,
     /// When the run has started.
     pub(super) since: Instant,
+    /// Who is to blame if there are no threads, where there are other processes.
+    pub(super) blamed: Option<NodeId>,
+}
+
+/// Names who could not start, if that is what the error is about.
+fn blame(error: RunError, node: Option<NodeId>) -> RunError {
+    match (&error, node) {
+        (RunError::Start { .. }, Some(node)) => error.of_start_on(node),
+        _ => error,
+    }
 }
 
 /// Starts a thread, the `nth` of the engine, that polls `machines`. If it panics, or if there
@@ -49,7 +60,7 @@ where
     M: Machine + Send + 'scope,
     M::Input: 'static,
 {
-    let (cores, since) = (setting.cores.clone(), setting.since);
+    let (cores, since, blamed) = (setting.cores.clone(), setting.since, setting.blamed);
     let computes = setting.computes && nth == 0;
     // They stay here until there is a thread, so that they can be told if there is none.
     let machines = Arc::new(Mutex::new(Some(machines)));
@@ -69,7 +80,7 @@ where
         let outcome = outcome.unwrap_or_else(|message| Err(RunError::Internal { message }));
         let failed = outcome.is_err();
         if let Err(error) = outcome {
-            fail(&progress, &error);
+            fail(&progress, &blame(error, blamed));
         }
         // Only now, as whoever waits for a payload looks for the error, and so do the
         // machines themselves, which tell other processes.
@@ -81,7 +92,7 @@ where
     // Short kernels run here, too.
     let thread = thread::Builder::new().name(name.to_owned()).stack_size(STACK);
     thread.spawn_scoped(setting.scope, react).map_err(|error| {
-        let error = no_threads(&error.to_string());
+        let error = blame(no_threads(&error.to_string()), blamed);
         fail(&told, &error);
         drop(kept);
         error
