@@ -131,7 +131,7 @@ impl Log {
 
     fn note(&mut self, mpi: &Mpi, name: &str, start: Instant, tally: Tally) {
         let seconds = start.elapsed().as_secs_f64();
-        self.table += &format!("{:<9}{name:<44}{seconds:>8.1}  {tally}\n", mpi.name);
+        self.table += &format!("{:<9}{name:<50}{seconds:>8.1}  {tally}\n", mpi.name);
         self.total += tally;
     }
 }

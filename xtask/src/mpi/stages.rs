@@ -1,4 +1,8 @@
-//! Which programs are launched, how, and what must come of it.
+//! Which programs are launched, how, and what must come of it. What is done to processes, and
+//! what others must say of that, has a module of its own.
+
+mod code;
+mod disturbed;
 
 use std::fs;
 use std::path::Path;
@@ -42,66 +46,17 @@ const CLUSTERS: [(&str, &str); 4] = [("1", "1"), ("2", "1"), ("2", "3"), ("4", "
 /// Free memory that two times two GiB need, in KiB.
 const MEMORY_FOR_LARGE: u64 = 6 << 20;
 
-const SURVIVORS: &[&str] = &["N0: N2 has died", "N1: N2 has died"];
-const INTERRUPTED: &[&str] = &["N0: interrupted", "N1: interrupted", "N2: interrupted"];
-/// What a host task of node 0 has returned.
-const FAILED: &[&str] = &[
-    "N0: task T2 \"save\" at ",
-    "N1: task T2 \"save\" at ",
-    "N2: task T2 \"save\" at ",
-    " failed on N0: the disk is full",
-];
-/// What one process says before the run, and the others repeat.
-const UNWRITABLE: &[&str] =
-    &["N1 could not start: the graphs cannot be written", "unwritable.N1.txt\": Is a directory"];
-/// Who waits, for what, of which buffer, from whom.
-const STUCK: &[&str] = &[
-    "N0 has made no progress",
-    "receive of \"slow\" for T131 \"see\"",
-    "waits for elements {[2..3]}, announced by N2",
-    "kernel of T130 \"sleep\" at ",
-    "on D0) has been running for ",
-    "test result: ok. 1 passed",
-];
-/// Why the run ends, and for whom it waits.
-const LINGERING: &[&str] = &[
-    "the run has failed: task T1 \"fragile\" at ",
-    "; N2 waits for kernel of T1 \"fragile\" at ",
-    "on D0, which has been running for ",
-    "N0: task T1",
-    "N1: task T1",
-    "N2: task T1",
-    "panicked on N0, D0: item [0]: broken",
-];
-/// Where the process is that says nothing.
-const BLOCKED: &[&str] = &[
-    "N2 has been in a range mapper of T1 \"late\" at ",
-    "; meanwhile N2 schedules nothing",
-    "test result: ok. 1 passed",
-];
-const FICKLE: &[&str] = &["N0: ", "N1: ", "N2: ", "a range mapper of task T2 \"step\" at "];
-const OVERFLOWING: &[&str] =
-    &["the stack of item [23] of kernel `deep`", "groups of [8], has overflowed", "256 KiB"];
-const DROPPING: &[&str] = &[
-    "N0: task T1 \"keeper\" at ",
-    "N1: task T1 \"keeper\" at ",
-    "N2: task T1 \"keeper\" at ",
-    "panicked on N2: dropping what it owned: broken",
-];
-const FENCE: &[&str] = &[
-    "there is no memory for the copy of [0..16777216] of buffer \"field\"",
-    "the program stopped on N2: there is no memory",
-    "N0: 16777216 elements",
-];
-
 /// All of them, for one MPI.
 pub(super) fn all<'a>(mpi: &Mpi, programs: &'a [Program], scratch: &Path) -> Vec<Stage<'a>> {
     let find = |name: &str| programs.iter().find(|program| program.name == name);
     let (cluster, processes) = (find("cluster"), find("processes"));
     let mut stages = Vec::new();
     stages.extend(cluster.iter().flat_map(|program| communicator(mpi, program)));
+    stages.extend(cluster.iter().flat_map(|program| disturbed::communicator(mpi, program)));
     stages.extend(programs.iter().filter(|program| program.is_example).flat_map(example));
-    stages.extend(processes.iter().flat_map(|program| facade(mpi, program, scratch)));
+    stages.extend(processes.iter().flat_map(|program| facade(program, scratch)));
+    stages.extend(processes.iter().flat_map(|program| disturbed::facade(mpi, program)));
+    stages.extend(processes.iter().flat_map(|program| code::facade(program, scratch)));
     stages.extend(find("ping_pong").map(|program| Stage {
         arguments: vec!["3".to_owned()],
         ..Stage::new("ping-pong", program, &["-n", "2"], Expected::Success)
@@ -165,14 +120,6 @@ fn communicator<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
             stages.push(large.role("large"));
         }
     }
-    let unkept = Expected::Told(&[], End::Badly);
-    for fault in ["kill", "stop"] {
-        let name = format!("a node dies: {fault}");
-        stages.push(Stage::new(name, program, &["-n", "3"], unkept).role(fault));
-    }
-    let kept = Expected::Told(SURVIVORS, End::Somehow);
-    let name = "survivors of a node that dies: kill";
-    stages.push(Stage::new(name, program, mpi.three_with_survivors(), kept).role("kill"));
     stages
 }
 
@@ -191,36 +138,19 @@ fn example(program: &Program) -> Vec<Stage<'_>> {
     CLUSTERS.into_iter().map(stage).collect()
 }
 
-/// A program of the facade to which things happen.
-fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
-    let stage = |name: &str, role, expected| {
-        Stage::new(format!("facade: {name}"), program, &["-n", "3"], expected).role(role)
+/// A program of the facade: its trace and graphs, and what goes on for long.
+fn facade<'a>(program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
+    let stage = |name: &str, nodes, role| {
+        Stage::new(format!("facade: {name}"), program, &["-n", nodes], Expected::Checks).role(role)
     };
-    let survivors = Expected::Told(SURVIVORS, End::Somehow);
-    let trace = scratch.join("trace.json").display().to_string();
-    let graphs = scratch.join("graphs.txt").display().to_string();
-    let unwritable = scratch.join("unwritable.txt").display().to_string();
+    let file = |name| scratch.join(name).display().to_string();
     vec![
-        stage("one trace of all nodes", "traced", Expected::Checks).with("CELERITY_TRACE", &trace),
-        stage("a file of graphs per node", "graphed", Expected::Checks)
-            .with("CELERITY_PRINT_GRAPHS", &graphs),
-        stage("a file that cannot be written", "unwritable", Expected::Told(UNWRITABLE, End::Well))
-            .with("CELERITY_PRINT_GRAPHS", &unwritable),
-        stage("different programs", "diverging", Expected::Checks),
-        stage("an error of a host task", "failing", Expected::Told(FAILED, End::Well)),
-        stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),
-        stage("an end that takes its time", "lingering", Expected::Told(LINGERING, End::Badly)),
-        stage("a mapper that does not return", "blocked", Expected::Told(BLOCKED, End::Well)),
-        stage("a mapper of many opinions", "fickle", Expected::Told(FICKLE, End::Badly)),
-        stage("a stack that overflows", "overflowing", Expected::Told(OVERFLOWING, End::Badly)),
-        stage("a value that panics", "dropping", Expected::Told(DROPPING, End::Badly)),
-        stage("a fence without memory", "fence", Expected::Told(FENCE, End::Badly)),
-        stage("Ctrl-C", "interrupted", Expected::Told(INTERRUPTED, End::Badly)),
-        stage("a killed node", "killed", Expected::Told(&[], End::Badly)),
-        Stage {
-            launch: mpi.three_with_survivors().to_vec(),
-            ..stage("survivors of a killed node", "killed", survivors)
-        },
+        stage("one trace of all nodes", "3", "traced").with("CELERITY_TRACE", &file("trace.json")),
+        stage("a file of graphs per node", "3", "graphed")
+            .with("CELERITY_PRINT_GRAPHS", &file("graphs.txt")),
+        stage("many runs", "3", "many-runs"),
+        stage("a slow node of 2", "2", "slow-node").with("PROCESSES_LOG", &file("steps")),
+        stage("a slow node of 4", "4", "slow-node").with("PROCESSES_LOG", &file("steps")),
     ]
 }
 
@@ -278,6 +208,7 @@ fn free_memory() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::super::installed::{MPICH, OPEN};
@@ -306,6 +237,16 @@ mod tests {
                 });
                 assert!(checked.count() >= 2, "{nodes} nodes of {}", mpi.name);
             }
+        }
+    }
+
+    #[test]
+    fn each_stage_has_a_name_of_its_own() {
+        let programs = programs();
+        for mpi in [OPEN, MPICH] {
+            let stages = all(&mpi, &programs, Path::new("."));
+            let names: BTreeSet<_> = stages.iter().map(|stage| &stage.name).collect();
+            assert_eq!(names.len(), stages.len(), "{names:?}");
         }
     }
 

@@ -112,7 +112,7 @@ pub(crate) fn stuck() {
         Ok((queue.node(), values))
     });
     let (node, values) = outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(values, twin(values.len()));
+    assert_eq!(values, twin(values.len(), STEPS));
     if node == 0 {
         crate::passed();
     }
@@ -175,7 +175,7 @@ pub(crate) fn is_last(queue: &Queue) -> bool {
     queue.node() + 1 == queue.nodes()
 }
 
-fn signal(name: &str, process: u32) {
+pub(crate) fn signal(name: &str, process: u32) {
     let status = Command::new("kill").args(["-s", name, &process.to_string()]).status();
     // It may get the signal itself, as one of this process's group.
     assert!(status.is_ok(), "there is no `kill`");

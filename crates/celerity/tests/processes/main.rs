@@ -6,9 +6,11 @@
 //! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
 
 mod code;
+mod endurance;
 mod faults;
 mod graphs;
 mod program;
+mod starts;
 mod trace;
 
 use std::process::ExitCode;
@@ -35,6 +37,15 @@ fn main() -> ExitCode {
         Ok("overflowing") => return code::overflowing(),
         Ok("dropping") => return code::dropping(),
         Ok("fence") => return code::fence(),
+        Ok("cannot-start") => starts::cannot_start(),
+        Ok("fewer-runs") => return starts::makes_fewer_runs(),
+        Ok("exits") => return starts::exits_between(),
+        Ok("killed-between") => return starts::killed_between(),
+        Ok("killed-at-the-end") => return starts::killed_at_the_end(),
+        Ok("no-threads") => return starts::short_of_threads(),
+        Ok("no-memory") => return starts::short_of_memory(),
+        Ok("many-runs") => endurance::many_runs(),
+        Ok("slow-node") => endurance::slow_node(),
         Ok(other) => panic!("there is no role {other}"),
     }
     ExitCode::SUCCESS

@@ -43,12 +43,67 @@ pub(crate) fn run(world: &World, fault: &str) {
     exit(3);
 }
 
+/// `N0` is stopped in the middle of a run for most of the time after which it would count as
+/// dead. Nobody takes notice.
+pub(crate) fn pause(world: &World) {
+    let mut end = world.connect(&MpiOptions::default());
+    world.meet();
+    if world.rank == 0 {
+        stop_for(Duration::from_secs(8));
+    }
+    end.enter_barrier(TaskId::from_index(1));
+    assert_eq!(next_event(&mut end), CommEvent::BarrierReached);
+    drop(end);
+    world.count(1);
+}
+
+/// `N0` is stopped for longer than that, and continued. The others have given it up, and go;
+/// it learns that.
+pub(crate) fn give_up(world: &World) {
+    let options = MpiOptions { peer_timeout: Duration::from_secs(2), ..MpiOptions::default() };
+    let mut end = world.connect(&options);
+    let me = end.node();
+    world.meet();
+    if world.rank == 0 {
+        stop_for(Duration::from_secs(4));
+    }
+    end.enter_barrier(TaskId::from_index(1));
+    let CommEvent::Failed(error) = next_event(&mut end) else { panic!("nobody has aborted") };
+    match (&error, world.rank) {
+        (CommunicationError::GivenUp { node: given_up, .. }, 0) => assert_eq!(*given_up, me),
+        (CommunicationError::Died { node: dead, .. }, 1..) => assert_eq!(*dead, node(0)),
+        _ => panic!("{error}"),
+    }
+    assert!(is_lost());
+    println!("{me}: {error}");
+    if world.rank > 0 {
+        // Launchers end all when the first has gone, also one that is stopped.
+        thread::sleep(Duration::from_secs(6));
+    }
+    exit(3);
+}
+
+/// Stops this process; another one continues it.
+fn stop_for(pause: Duration) {
+    let process = std::process::id();
+    let continues = format!("sleep {}; kill -s CONT {process}", pause.as_secs_f64());
+    let other = Command::new("sh").args(["-c", &continues]).spawn();
+    send_signal("STOP");
+    // The signal may be on its way.
+    let ended = other.and_then(|mut other| other.wait());
+    assert!(ended.is_ok_and(|status| status.success()), "there is no `sh`");
+}
+
 fn signal(name: &str) {
-    let process = std::process::id().to_string();
-    let status = Command::new("kill").args(["-s", name, &process]).status();
-    assert!(status.is_ok_and(|status| status.success()), "there is no `kill`");
+    send_signal(name);
     // The signal is on its way.
     loop {
         thread::sleep(Duration::from_secs(1));
     }
+}
+
+fn send_signal(name: &str) {
+    let process = std::process::id().to_string();
+    let status = Command::new("kill").args(["-s", name, &process]).status();
+    assert!(status.is_ok_and(|status| status.success()), "there is no `kill`");
 }

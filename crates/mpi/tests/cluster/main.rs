@@ -1,7 +1,8 @@
 //! Checks of a cluster of processes: run by a launcher, each process is a node.
 //!
 //! `mpirun -n 4 cluster`; without a launcher, a cluster of one. `CLUSTER_ROLE` selects
-//! something else than the checks: `programs`, `large`, or a fault, `kill` or `stop`.
+//! something else than the checks: `programs`, `large`, or a fault: `kill`, `stop`, `pause` or
+//! `give-up`.
 //! `N0` prints a summary as Rust's own test runner does.
 #![allow(unsafe_code)]
 
@@ -22,6 +23,8 @@ fn main() {
         Err(_) => check(&world),
         Ok("programs") => programs::run(&world),
         Ok("large") => large::run(&world),
+        Ok("pause") => faults::pause(&world),
+        Ok("give-up") => faults::give_up(&world),
         Ok(fault) => faults::run(&world, fault),
     }
 }
