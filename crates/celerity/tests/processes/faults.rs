@@ -171,7 +171,7 @@ pub(crate) fn fail_with<R: Send>(
     }
 }
 
-pub(crate) fn is_last(queue: &Queue) -> bool {
+fn is_last(queue: &Queue) -> bool {
     queue.node() + 1 == queue.nodes()
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use celerity::{Config, Error, Pinning, Result, RunError};
 
-use crate::faults::{is_last, signal};
+use crate::faults::signal;
 use crate::program::{calm, steps, twin};
 
 /// Runs before something happens.
@@ -30,6 +30,18 @@ pub(crate) fn place() -> (usize, usize) {
     };
     let rank = number(["OMPI_COMM_WORLD_RANK", "PMI_RANK"]);
     (rank, number(["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]))
+}
+
+/// The process that something happens to: the last one, or `PROCESSES_WHO`.
+fn victim() -> usize {
+    let who = std::env::var("PROCESSES_WHO").ok();
+    who.map_or(place().1 - 1, |text| text.parse().expect("PROCESSES_WHO is a number"))
+}
+
+/// The number of this process, and whether it is the one.
+fn part() -> (usize, bool) {
+    let rank = place().0;
+    (rank, rank == victim())
 }
 
 fn run_once(config: &Config) -> Result<usize> {
@@ -58,22 +70,24 @@ fn when() -> usize {
     }
 }
 
-/// The last process cannot start a run: `PROCESSES_FAULT` says why. All are told the same, and
+/// A process cannot start a run: `PROCESSES_FAULT` says why. All are told the same, and
 /// the next run is none the worse for it.
 pub(crate) fn cannot_start() {
-    let (good, (rank, size)) = (good_config(), place());
+    let (good, (rank, is_victim)) = (good_config(), part());
     run_well(&good, when());
     let fault = std::env::var("PROCESSES_FAULT");
     let fault = fault.as_deref().expect("PROCESSES_FAULT");
-    let outcome = match rank + 1 == size {
+    let outcome = match is_victim {
         true => run_badly(good.clone(), fault),
         false => run_once(&good),
     };
     let error = outcome.expect_err("one process cannot start");
     match &error {
         Error::Run(error) => {
-            let last = |node: &celerity_cdag::NodeId| node.slot() + 1 == size;
-            assert!(matches!(&**error, RunError::NotStarted { node, .. } if last(node)), "{error}");
+            let blamed = matches!(
+                &**error, RunError::NotStarted { node, .. } if node.slot() == victim()
+            );
+            assert!(blamed, "{error}");
         }
         // What reads the environment tells the others, and its caller what is wrong there.
         error => assert!(fault == "from_env" && matches!(error, Error::Config(_)), "{error}"),
@@ -109,52 +123,52 @@ fn with<T>(variable: &str, value: &str, action: impl FnOnce() -> T) -> T {
     action()
 }
 
-/// The last process makes fewer runs than the others.
+/// A process makes fewer runs than the others.
 pub(crate) fn makes_fewer_runs() -> ExitCode {
-    let (config, (rank, size)) = (good_config(), place());
+    let (config, (rank, is_victim)) = (good_config(), part());
     run_well(&config, BEFORE);
-    if rank + 1 == size {
+    if is_victim {
         println!("N{rank}: done");
         return ExitCode::SUCCESS;
     }
-    let error = run_once(&config).expect_err("N2 does not come");
+    let error = run_once(&config).expect_err("one process does not come");
     println!("N{rank}: {error}");
     ExitCode::from(TOLD)
 }
 
-/// The last process exits with an error between two runs, as a program does that has found
+/// A process exits with an error between two runs, as a program does that has found
 /// something wrong.
 pub(crate) fn exits_between() -> ExitCode {
-    let (config, (rank, size)) = (good_config(), place());
+    let (config, (rank, is_victim)) = (good_config(), part());
     run_well(&config, BEFORE);
-    if rank + 1 == size {
+    if is_victim {
         exit(TOLD.into());
     }
-    let error = run_once(&config).expect_err("N2 does not come");
+    let error = run_once(&config).expect_err("one process does not come");
     println!("N{rank}: {error}");
     ExitCode::from(TOLD)
 }
 
-/// The last process is killed before its first run, or between two.
+/// A process is killed before its first run, or between two.
 pub(crate) fn killed_between() -> ExitCode {
-    let (config, (rank, size)) = (good_config(), place());
+    let (config, (rank, is_victim)) = (good_config(), part());
     run_well(&config, when());
-    if rank + 1 == size {
+    if is_victim {
         signal("KILL", id());
         thread::sleep(Duration::MAX);
     }
     // The next run may be the last one that all are in, as long as nobody has noticed.
-    let error = (0..2).find_map(|_| run_once(&config).err()).expect("N2 is dead");
+    let error = (0..2).find_map(|_| run_once(&config).err()).expect("one process is dead");
     println!("N{rank}: {error}");
     ExitCode::from(TOLD)
 }
 
-/// The last process is killed when all runs are over, and the others have come to their end
+/// A process is killed when all runs are over, and the others have come to their end
 /// and wait for it there.
 pub(crate) fn killed_at_the_end() -> ExitCode {
-    let (config, (rank, size)) = (good_config(), place());
+    let (config, (rank, is_victim)) = (good_config(), part());
     run_well(&config, BEFORE);
-    if rank + 1 == size {
+    if is_victim {
         thread::sleep(Duration::from_millis(500));
         signal("KILL", id());
         thread::sleep(Duration::MAX);
@@ -163,37 +177,36 @@ pub(crate) fn killed_at_the_end() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The last process may have little more memory than it has, and lacks the stacks of a run's
+/// A process may have little more memory than it has, and lacks the stacks of a run's
 /// threads. No run before has begun, as what has had stacks keeps them for later.
 pub(crate) fn short_of_threads() -> ExitCode {
-    let (config, (rank, size)) = (good_config(), place());
-    let is_last = rank + 1 == size;
-    let refused = if is_last { config.clone().devices(MANY_DEVICES) } else { config.clone() };
-    run_once(&refused).expect_err("N2 cannot have so many devices");
-    if is_last {
+    let (config, (rank, is_victim)) = (good_config(), part());
+    let refused = if is_victim { config.clone().devices(MANY_DEVICES) } else { config.clone() };
+    run_once(&refused).expect_err("one process cannot have so many devices");
+    if is_victim {
         limit_memory(4 << 20);
     }
-    let error = run_once(&config).expect_err("N2 has no threads");
+    let error = run_once(&config).expect_err("one process has no threads");
     println!("N{rank}: {error}");
     ExitCode::from(TOLD)
 }
 
-/// The last process is short of memory, so that what the program allocates is not there, which
+/// A process is short of memory, so that what the program allocates is not there, which
 /// ends the process.
 pub(crate) fn short_of_memory() -> ExitCode {
-    let (config, (rank, size)) = (good_config(), place());
+    let (config, (rank, is_victim)) = (good_config(), part());
     run_well(&config, when());
-    if rank + 1 == size {
+    if is_victim {
         limit_memory(1 << 30);
     }
     let outcome = config.run(|queue| {
-        let bytes = if is_last(queue) { 1 << 32 } else { 1 };
+        let bytes = if queue.node() == victim() { 1 << 32 } else { 1 };
         steps(queue, STEPS, |_, _| {
             drop(std::hint::black_box(vec![1_u8; bytes]));
             Ok(())
         })
     });
-    println!("N{rank}: {}", outcome.expect_err("N2 has no memory"));
+    println!("N{rank}: {}", outcome.expect_err("one process has no memory"));
     ExitCode::from(TOLD)
 }
 

@@ -1,5 +1,5 @@
-//! What is done to processes: the last one dies, stands still, differs from the others, or
-//! cannot start. All others must say so, and end.
+//! What is done to processes: one dies, stands still, differs from the others, or cannot
+//! start: the last one, or `N0`. All others must say so, and end.
 
 use super::Stage;
 use crate::mpi::Mpi;
@@ -40,6 +40,12 @@ const FEWER_RUNS: &[&str] =
 const NO_THREADS: &[&str] = all_told!("N2 could not start: no threads");
 /// The system names one of those that have noticed.
 const GONE: &[&str] = &["N0: communication failed", "N1: communication failed", "N2 has died"];
+const HUB_GONE: &[&str] = &["N1: communication failed", "N2: communication failed", "N0 has died"];
+const HUB_ENDED: &[&str] = &[
+    "N1: N0 could not start: its process has ended after 5 runs",
+    "N2: N0 could not start: its process has ended after 5 runs",
+];
+const HUB_DONE: &[&str] = &["N1: done", "N2: done"];
 const DONE: &[&str] = others_told!("done");
 
 /// Why a process cannot start, and what all say of that.
@@ -135,7 +141,34 @@ pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
     stages.extend(WRONG_ENVIRONMENT.map(|(fault, told)| cannot(fault, "start", told)));
     stages.extend(ENDINGS.iter().flat_map(|ending| endings(mpi, program, ending)));
     stages.extend(without_mpi(mpi, program));
+    stages.extend(of_hub(mpi, program));
     stages
+}
+
+/// The same of `N0`, which all others are connected to.
+fn of_hub<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
+    let stage = |name: &str, role: &str, launch: &[&'static str], expected| {
+        let stage = Stage::new(format!("facade: N0 {name}"), program, launch, expected);
+        stage.role(role).with("PROCESSES_WHO", "0")
+    };
+    let cannot = |fault: &str, when: &str, told| {
+        let name = format!("cannot start ({fault}, {when})");
+        let stage = stage(&name, "cannot-start", &["-n", "3"], Expected::Told(told, End::Well));
+        stage.with("PROCESSES_FAULT", fault).with("PROCESSES_WHEN", when)
+    };
+    let kept = |name: &str, role: &str, told| {
+        stage(name, role, mpi.three_with_survivors(), Expected::Told(told, End::Somehow))
+    };
+    vec![
+        cannot("devices", "start", all_told!("N0 could not start: 100 devices per node")),
+        cannot("trace", "later", all_told!("N0 could not start: cannot create the trace")),
+        kept("without threads", "no-threads", all_told!("N0 could not start: no threads")),
+        kept("makes fewer runs", "fewer-runs", HUB_ENDED),
+        kept("exits between runs", "exits", HUB_ENDED),
+        kept("killed between runs", "killed-between", HUB_GONE).with("PROCESSES_WHEN", "later"),
+        kept("killed at the end", "killed-at-the-end", HUB_DONE),
+        kept("without memory", "no-memory", HUB_GONE).with("PROCESSES_WHEN", "later"),
+    ]
 }
 
 /// With the launcher as it is, and with survivors.
