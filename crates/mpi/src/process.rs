@@ -52,11 +52,8 @@ pub(crate) struct Access(());
 
 impl Access {
     /// # Errors
-    /// If MPI is in use, or cannot be used any more.
+    /// If MPI is in use.
     pub(crate) fn new() -> Result<Self, StartError> {
-        if is_lost() {
-            return Err(StartError::Lost);
-        }
         match IN_USE.swap(true, Ordering::AcqRel) {
             true => Err(StartError::InUse),
             // From here on, dropping it gives the right back.

@@ -57,11 +57,11 @@ impl Session {
     /// take part.
     pub(crate) fn of_process(options: &MpiOptions) -> Result<Arc<Self>, StartError> {
         let mut session = lock();
+        if process::is_lost() {
+            return Err(why_lost(session.as_deref()));
+        }
         if let Some(session) = &*session {
             return Ok(session.clone());
-        }
-        if process::is_lost() {
-            return Err(StartError::Lost);
         }
         let deadline = Deadline::new(options.start_timeout);
         initialise(options.threads, &deadline)?;
@@ -117,6 +117,12 @@ pub(crate) fn error_of_loss(node: NodeId, loss: Loss) -> CommunicationError {
         Loss::Died { node, sign } => CommunicationError::Died { node, sign },
         Loss::GivenUp { by, sign } => CommunicationError::GivenUp { node, by, sign },
     }
+}
+
+/// Why MPI is lost: who has died, if the session knows.
+fn why_lost(session: Option<&Session>) -> StartError {
+    let loss = session.and_then(|session| Some(lost(session.node(), session.side.lost()?)));
+    loss.map_or(StartError::Lost, StartError::from)
 }
 
 fn lost(node: NodeId, loss: Loss) -> RunError {

@@ -2,11 +2,12 @@
 //! what they print and how they end.
 
 use std::process::{Command, exit};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use celerity_executor::{CommEvent, CommunicationError, Communicator, RunError};
-use celerity_mpi::{MpiOptions, is_lost};
+use celerity_mpi::{MpiOptions, StartError, is_lost};
 use celerity_regions::Box3;
 use celerity_tdag::TaskId;
 
@@ -32,6 +33,7 @@ pub(crate) fn run(world: &World, fault: &str) {
     let CommEvent::Failed(error) = next_event(&mut end) else { panic!("nobody has aborted") };
     let CommunicationError::Died { node: dead, .. } = &error else { panic!("{error}") };
     assert_eq!(*dead, node(last));
+    let dead = *dead;
     let me = end.node();
     end.abort(&RunError::Communication { node: me, error: Box::new(error) });
     let CommEvent::Aborted(RunError::Communication { error, .. }) = next_event(&mut end) else {
@@ -39,6 +41,10 @@ pub(crate) fn run(world: &World, fault: &str) {
     };
     assert!(end.is_quiet() && is_lost());
     drop(end);
+    let Err(StartError::Run(again)) = celerity_mpi::start(&options, Arc::new(|| {})) else {
+        panic!("MPI is lost")
+    };
+    assert!(again.to_string().contains(&format!("{dead} has died")), "{again}");
     println!("{me}: {error} (after {:.1} s)", start.elapsed().as_secs_f64());
     exit(3);
 }
