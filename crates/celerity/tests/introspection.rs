@@ -90,8 +90,7 @@ fn graphs_go_to_files_and_name_buffers() {
         };
         let text = written("graphs.txt");
         assert!(text.starts_with("task graph:\nT0 epoch init\n"), "{text}");
-        for part in
-            ["write B1 \"sums\" one_to_one", "read B0 \"table\" fixed(", "for B1 \"sums\", "]
+        for part in ["write B1 \"sums\" one_to_one", "read B0 \"table\" fixed(", "; B1 \"sums\" {["]
         {
             assert!(text.contains(part), "\"{part}\" is not in\n{text}");
         }
