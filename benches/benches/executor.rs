@@ -111,7 +111,7 @@ fn timed(
     let space = Box3::from_range([nodes * devices]);
     run_cluster(&config, |node| {
         let data = buffer(node, space);
-        let write = Access { buffer: data, mode: AccessMode::Write, mapper: Mapper::OneToOne };
+        let write = Access::buffer(data, AccessMode::Write, Mapper::OneToOne);
         submit(node, space, vec![write]);
         node.barrier()?;
         let start = Instant::now();
@@ -137,7 +137,7 @@ fn tasks(criterion: &mut Criterion) {
             bencher.iter_custom(|tasks| {
                 timed(nodes, devices, tasks, |node, space, data| {
                     let mode = AccessMode::ReadWrite;
-                    let update = Access { buffer: data, mode, mapper: Mapper::OneToOne };
+                    let update = Access::buffer(data, mode, Mapper::OneToOne);
                     submit(node, space, vec![update]);
                 })
             });
@@ -145,9 +145,8 @@ fn tasks(criterion: &mut Criterion) {
         group.bench_function(BenchmarkId::new("all-gather", &cluster), |bencher| {
             bencher.iter_custom(|tasks| {
                 timed(nodes, devices, tasks, |node, space, data| {
-                    let read = Access { buffer: data, mode: AccessMode::Read, mapper: Mapper::All };
-                    let write =
-                        Access { buffer: data, mode: AccessMode::Write, mapper: Mapper::OneToOne };
+                    let read = Access::buffer(data, AccessMode::Read, Mapper::All);
+                    let write = Access::buffer(data, AccessMode::Write, Mapper::OneToOne);
                     submit(node, space, vec![read]);
                     submit(node, space, vec![write]);
                 })

@@ -22,8 +22,8 @@ use std::sync::Arc;
 use celerity_cdag::{CommandKind, NodeId, TransferId};
 use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::{
-    Access, BufferId, BufferInfo, BufferTable, IndexSpace, MapperInput, Task, TaskGraphConfig,
-    TaskId, Work,
+    BufferAccess, BufferId, BufferInfo, BufferTable, IndexSpace, MapperInput, Task,
+    TaskGraphConfig, TaskId, Work,
 };
 use smallvec::SmallVec;
 
@@ -114,7 +114,7 @@ impl CentralScheduler {
         for (node, &chunk) in by_node(chunks) {
             out.push(NodeCommand { node, task: task.id, kind: CommandKind::Execute { chunk } });
         }
-        for access in task.accesses.iter().filter(|access| access.mode.writes()) {
+        for access in task.buffer_accesses().filter(|access| access.mode.writes()) {
             let map = buffer_mut(&mut self.buffers, access.buffer);
             let all = image(access, task, task.work.extent(), map.extent());
             if all.contains_box(&map.extent()) {
@@ -170,7 +170,7 @@ impl CentralScheduler {
 /// The buffers of a task, each once.
 fn buffers_of(task: &Task) -> SmallVec<[BufferId; 4]> {
     let mut buffers = SmallVec::new();
-    for access in &task.accesses {
+    for access in task.buffer_accesses() {
         if !buffers.contains(&access.buffer) {
             buffers.push(access.buffer);
         }
@@ -180,14 +180,14 @@ fn buffers_of(task: &Task) -> SmallVec<[BufferId; 4]> {
 
 /// What a chunk reads of a buffer.
 fn reads(task: &Task, buffer: BufferId, chunk: Box3, extent: Box3) -> Region {
-    let reading = |access: &&Access| access.buffer == buffer && access.mode.reads();
+    let reading = |access: &&BufferAccess| access.buffer == buffer && access.mode.reads();
     let mut images =
-        task.accesses.iter().filter(reading).map(|access| image(access, task, chunk, extent));
+        task.buffer_accesses().filter(reading).map(|access| image(access, task, chunk, extent));
     let first = images.next().unwrap_or_else(Region::empty);
     images.fold(first, |reads, image| reads.union(&image))
 }
 
-fn image(access: &Access, task: &Task, chunk: Box3, buffer: Box3) -> Region {
+fn image(access: &BufferAccess, task: &Task, chunk: Box3, buffer: Box3) -> Region {
     access.mapper.map(&MapperInput { chunk, global: task.work.extent(), buffer })
 }
 

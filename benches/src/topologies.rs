@@ -291,7 +291,7 @@ fn interval(input: &MapperInput, dim: usize) -> Box3 {
 }
 
 pub(crate) fn access(buffer: BufferId, mode: AccessMode, mapper: Mapper) -> Access {
-    Access { buffer, mode, mapper }
+    Access::buffer(buffer, mode, mapper)
 }
 
 fn reader(mapper: impl Fn(&MapperInput) -> Box3 + Send + Sync + 'static) -> Mapper {

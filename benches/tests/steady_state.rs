@@ -113,7 +113,7 @@ fn chain(tasks: usize) -> Vec<Vec<Order>> {
     let mut orders = vec![first];
     for index in 0..tasks {
         let mode = if index == 0 { AccessMode::Write } else { AccessMode::ReadWrite };
-        let accesses = vec![Access { buffer, mode, mapper: Mapper::OneToOne }];
+        let accesses = vec![Access::buffer(buffer, mode, Mapper::OneToOne)];
         let work = Work::Device(IndexSpace::new(1, extent));
         let spec = TaskSpec { name: "step".into(), work, accesses, location: None };
         let declared = graph.declare(spec).expect("the task is right");

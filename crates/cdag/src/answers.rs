@@ -4,14 +4,14 @@
 //! without end. Knows neither buffers' contents nor who owns them.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{Access, BufferId, Mapper, MapperInput, StreamHash, Task};
+use celerity_tdag::{BufferAccess, BufferId, MapperInput, StreamHash, Task};
 
 use crate::assign::Chunks;
 
 /// The images of all chunks, in order of nodes, under those mappers of a task that are users'.
 /// Built-in ones say the same everywhere, and cost little.
 #[derive(Debug, Default)]
-pub(crate) struct Answers<'a>(Vec<(&'a Access, Vec<Region>)>);
+pub(crate) struct Answers<'a>(Vec<(&'a BufferAccess, Vec<Region>)>);
 
 impl<'a> Answers<'a> {
     /// Asks users' mappers for the images of all `chunks`, and adds what they say to `said`.
@@ -26,7 +26,7 @@ impl<'a> Answers<'a> {
     ) -> Self {
         let global = task.work.extent();
         let mut all = Self::default();
-        for access in task.accesses.iter().filter(|one| matches!(one.mapper, Mapper::User(_))) {
+        for access in task.buffer_accesses().filter(|access| access.is_on_trust()) {
             let Some(buffer) = extent_of(access.buffer) else { continue };
             let image = |chunk| access.mapper.map(&MapperInput { chunk, global, buffer });
             let images: Vec<_> = (0..chunks.len()).map(|at| image(chunks.get(at))).collect();
@@ -38,7 +38,7 @@ impl<'a> Answers<'a> {
 
     /// The image of the chunk at this position under the mapper of an access of the task, if
     /// that was asked for.
-    pub(crate) fn of(&self, access: &Access, position: usize) -> Option<&Region> {
+    pub(crate) fn of(&self, access: &BufferAccess, position: usize) -> Option<&Region> {
         let (_, images) = self.0.iter().find(|(asked, _)| std::ptr::eq(*asked, access))?;
         images.get(position)
     }
@@ -49,7 +49,9 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use celerity_tdag::{AccessMode, Dependencies, IndexSpace, TaskId, UserMapper, Work};
+    use celerity_tdag::{
+        Access, AccessMode, Dependencies, IndexSpace, Mapper, TaskId, UserMapper, Work,
+    };
 
     use super::*;
 
@@ -65,7 +67,7 @@ mod tests {
     }
 
     fn access(buffer: u64, mapper: Mapper) -> Access {
-        Access { buffer: BufferId::from_index(buffer), mode: AccessMode::Read, mapper }
+        Access::buffer(BufferId::from_index(buffer), AccessMode::Read, mapper)
     }
 
     #[test]
@@ -84,7 +86,8 @@ mod tests {
         let mut said = StreamHash::default();
         let answers = Answers::ask(&task, &chunks, all_but_last, &mut said);
         assert_eq!(asked.load(Ordering::Relaxed), 2);
-        let of = |nth: usize, position| answers.of(&task.accesses[nth], position).cloned();
+        let access = |nth| task.buffer_accesses().nth(nth).unwrap();
+        let of = |nth, position| answers.of(access(nth), position).cloned();
         assert_eq!(of(0, 1), Some(Box3::from_offset_range([4], [4]).into()));
         assert_eq!((of(0, 2), of(1, 0), of(2, 0)), (None, None, None));
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    Access, BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier,
-    StreamHash, Sweep, Task, Work,
+    BufferAccess, BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction,
+    Frontier, StreamHash, Sweep, Task, Work,
 };
 use smallvec::SmallVec;
 
@@ -197,8 +197,7 @@ impl CommandGraph {
         needs: &[Requirement<'_>],
         diagnostics: &mut Vec<Diagnostic>,
     ) {
-        for [one, other] in task.apart_on_trust() {
-            let (one, other) = (&task.accesses[one], &task.accesses[other]);
+        for [(_, one), (_, other)] in task.apart_on_trust() {
             let need = needs.iter().find(|need| need.buffer == one.buffer);
             let need = need.expect("each buffer of a task has an entry");
             for (here, there) in [(one, other), (other, one)] {
@@ -461,8 +460,8 @@ fn part(task: &Task, node: NodeId, chunk: Box3) -> Part {
 /// the same on all nodes.
 fn exchanged(task: &Task, buffers: &BufferTable<Buffer>, id: BufferId) -> Option<Box3> {
     let Buffer { state, is_written, .. } = buffer(buffers, id);
-    let writes = |access: &Access| access.buffer == id && access.mode.writes();
-    (*is_written || task.accesses.iter().any(writes)).then_some(state.extent)
+    let writes = |access: &BufferAccess| access.buffer == id && access.mode.writes();
+    (*is_written || task.buffer_accesses().any(|access| writes(access))).then_some(state.extent)
 }
 
 fn buffer(buffers: &BufferTable<Buffer>, id: BufferId) -> &Buffer {

@@ -21,8 +21,9 @@ pub(crate) fn pushed(
     mut transfer: TransferId,
     mut targets: Targets,
 ) -> (TransferId, Targets) {
-    if Mutant::TransferNamesFirstBuffer.is_active() {
-        transfer.buffer = task.accesses[0].buffer;
+    let first = task.buffer_accesses().next();
+    if let Some(first) = first.filter(|_| Mutant::TransferNamesFirstBuffer.is_active()) {
+        transfer.buffer = first.buffer;
     }
     if Mutant::LastTargetOmitted.is_active() && targets.len() > 1 {
         targets.pop();

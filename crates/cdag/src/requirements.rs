@@ -2,7 +2,7 @@
 //! evaluation of mappers; knows nothing of who holds what.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{Access, BufferId, DimRelation, Mapper, MapperInput, Task};
+use celerity_tdag::{BufferAccess, BufferId, DimRelation, Mapper, MapperInput, Task};
 use smallvec::SmallVec;
 
 use crate::answers::Answers;
@@ -13,7 +13,7 @@ pub(crate) struct Requirement<'a> {
     pub(crate) buffer: BufferId,
     pub(crate) extent: Box3,
     /// The reading accesses; remote chunks are mapped through them when needed.
-    readers: SmallVec<[&'a Access; 2]>,
+    readers: SmallVec<[&'a BufferAccess; 2]>,
     /// What the local chunk reads.
     pub(crate) reads: Region,
     /// What the local chunk writes.
@@ -21,7 +21,7 @@ pub(crate) struct Requirement<'a> {
     /// What all chunks write.
     pub(crate) writes_of_all: Region,
     /// The writing accesses.
-    writers: SmallVec<[&'a Access; 2]>,
+    writers: SmallVec<[&'a BufferAccess; 2]>,
     /// What users' mappers have said.
     answers: &'a Answers<'a>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn requirements<'a>(
     extent_of: impl Fn(BufferId) -> Box3,
     found: &mut Requirements<'a>,
 ) {
-    for access in &task.accesses {
+    for access in task.buffer_accesses() {
         let extent = extent_of(access.buffer);
         let slot = found.iter().position(|entry| entry.buffer == access.buffer);
         let slot = slot.unwrap_or_else(|| {
@@ -74,7 +74,7 @@ impl<'a> Requirement<'a> {
         }
     }
 
-    fn add(&mut self, access: &'a Access, local: &Part) {
+    fn add(&mut self, access: &'a BufferAccess, local: &Part) {
         let image = self.image(access, local);
         if access.mode.reads() {
             self.reads.union_with(&image);
@@ -104,8 +104,8 @@ impl<'a> Requirement<'a> {
 
     /// What a chunk touches through an access.
     #[inline]
-    pub(crate) fn image(&self, access: &Access, part: &Part) -> Region {
-        if let Mapper::User(_) = access.mapper
+    pub(crate) fn image(&self, access: &BufferAccess, part: &Part) -> Region {
+        if access.is_on_trust()
             && let Some(answer) = self.answers.of(access, part.position)
         {
             return answer.clone();
@@ -143,7 +143,7 @@ impl<'a> Requirement<'a> {
 
     /// Whether only a user's word stands for what chunks write.
     pub(crate) fn is_written_on_trust(&self) -> bool {
-        self.writers.iter().any(|access| matches!(access.mapper, Mapper::User(_)))
+        self.writers.iter().any(|access| access.is_on_trust())
     }
 
     /// What another chunk of the task writes.
@@ -152,7 +152,7 @@ impl<'a> Requirement<'a> {
     }
 
     /// What a chunk touches through all of these.
-    fn images(&self, accesses: &[&Access], part: &Part) -> Region {
+    fn images(&self, accesses: &[&BufferAccess], part: &Part) -> Region {
         match accesses {
             [only] => self.image(only, part),
             several => several.iter().fold(Region::empty(), |mut all, access| {

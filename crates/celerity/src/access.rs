@@ -8,7 +8,6 @@
 mod elements;
 mod host;
 mod kernel;
-mod together;
 mod tuple;
 
 use celerity_kernel::Atomic;
@@ -148,15 +147,15 @@ impl<T: Element, const D: usize, M> UpdateAccess<T, D, M> {
     where
         M: ChunkMapper<K, D>,
     {
-        lowering.push_update(&self.buffer, &self.mapper)
+        lowering.push(&self.buffer, AccessMode::Update, &self.mapper)
     }
 }
 
 /// Where accesses are checked and collected on their way into a task.
 pub struct Lowering<'q> {
     origin: &'q Origin<'q>,
-    /// The index space, of a task that has one.
-    space: Option<IndexSpace>,
+    /// Where the index space begins.
+    offset: [usize; 3],
     lowered: Lowered,
 }
 
@@ -170,19 +169,13 @@ pub(crate) struct Lowered {
 
 impl<'q> Lowering<'q> {
     pub(crate) fn new(origin: &'q Origin<'q>) -> Self {
-        Self { origin, space: None, lowered: Lowered::default() }
+        Self { origin, offset: [0; 3], lowered: Lowered::default() }
     }
 
     /// The same for a kernel over an index space.
     pub(crate) fn over(mut self, space: IndexSpace) -> Self {
-        self.space = Some(space);
+        self.offset = space.extent.min().map(|index| index as usize);
         self
-    }
-
-    /// Where the index space begins.
-    fn offset(&self) -> [usize; 3] {
-        let origin = self.space.map_or([0; 3], |space| space.extent.min());
-        origin.map(|index| index as usize)
     }
 
     /// Makes room for so many accesses, all that the task has.
@@ -217,26 +210,6 @@ impl<'q> Lowering<'q> {
         Ok(())
     }
 
-    fn push_update<T, M: ChunkMapper<K, D>, const K: usize, const D: usize>(
-        &mut self,
-        buffer: &Buffer<T, D>,
-        mapper: &M,
-    ) -> Result<()> {
-        let mapper = self.checked(buffer, mapper)?;
-        let mapper = match self.space {
-            Some(space) if !together::keeps_chunks_apart(&mapper, &space) => {
-                return Err(Error::UpdatesMeet {
-                    task: self.origin.describe(),
-                    buffer: buffer.name(),
-                    mapper: mapper.to_string(),
-                });
-            }
-            _ => together::by_chunk(mapper),
-        };
-        self.add(buffer, AccessMode::ReadWrite, mapper);
-        Ok(())
-    }
-
     fn checked<T, M: MapperFor<K, D>, const K: usize, const D: usize>(
         &self,
         buffer: &Buffer<T, D>,
@@ -263,6 +236,6 @@ impl<'q> Lowering<'q> {
 
     fn add<T, const D: usize>(&mut self, buffer: &Buffer<T, D>, mode: AccessMode, mapper: Mapper) {
         self.lowered.mappers.push((mapper.clone(), buffer.extent()));
-        self.lowered.accesses.push(Access { buffer: buffer.id(), mode, mapper });
+        self.lowered.accesses.push(Access::buffer(buffer.id(), mode, mapper));
     }
 }

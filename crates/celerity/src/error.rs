@@ -77,20 +77,6 @@ pub enum Error {
         /// The dimensions there are.
         dims: usize,
     },
-    /// An update through a mapper that gives several chunks the same elements.
-    #[error(
-        "task {task} updates buffer \"{buffer}\" through {mapper}, which gives different chunks the \
-         same elements, and chunks are computed in different memories; give each chunk elements of \
-         its own, or let the task be one chunk by a granularity of its whole index space"
-    )]
-    UpdatesMeet {
-        /// The task: name and source line.
-        task: String,
-        /// The buffer's name.
-        buffer: String,
-        /// The mapper.
-        mapper: String,
-    },
     /// A granularity that does not fit the index space.
     #[error(
         "task {task} has granularity {granularity:?} for an index space of {}: give one size of at \

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use celerity::prelude::*;
-use celerity::{AtomicView, Error, Result};
+use celerity::{AtomicView, CheckLevel, DeclareError, Error, Result};
 use celerity_example_kernels::counting::{KINDS, count_kinds};
 
 const CLUSTERS: [(usize, usize); 5] = [(1, 1), (1, 3), (2, 2), (3, 1), (4, 2)];
@@ -69,7 +69,8 @@ fn one_chunk_may_update_everything() {
 fn chunks_that_would_meet_are_refused_at_submission() {
     let error = crowd(|task| task.granularity(500)).expect_err("there are two chunks");
     let text = error.to_string();
-    assert!(matches!(error, Error::UpdatesMeet { .. }), "{text}");
+    let Error::Declare(reason) = error else { panic!("not an error at submission: {text}") };
+    assert!(matches!(*reason, DeclareError::UpdatesMeet { .. }), "{text}");
     assert!(text.contains("\"crowd\" at ") && text.contains("granularity"), "{text}");
 }
 
@@ -116,4 +117,25 @@ fn an_element_that_was_not_declared_is_named() {
     });
     let error = error.unwrap_err().to_string();
     assert!(error.contains("\"astray\"") && error.contains("may update: [0, 0] to"), "{error}");
+}
+
+#[test]
+fn graphs_and_the_checker_know_an_update_and_its_mapper() {
+    let path = std::env::temp_dir().join(format!("celerity-updates-{}.txt", std::process::id()));
+    let config = Config::default().nodes(2).devices(2).check(CheckLevel::Full).write_graphs(&path);
+    let counts = config.run(|queue| {
+        let counts = queue.buffer_from([4, 3], vec![0_u64; 12])?.named("counts");
+        for _ in 0..3 {
+            queue.task("count").parallel_for([4, 5], counts.update(slice(1)), |item, counts| {
+                counts.at([item[0], item[1] % 3]).fetch_add(1);
+            })?;
+        }
+        Ok(queue.fence(&counts)?.wait()?.as_slice().to_vec())
+    });
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(counts.unwrap(), [6, 6, 3].repeat(4));
+    assert!(text.contains("; update B0 \"counts\" slice(1)"), "{text}");
+    // Each node updates rows of its own, and nobody reads others' before the fence.
+    assert!(text.contains(" push T4.B0") && !text.contains(" push T3"), "{text}");
 }

@@ -97,13 +97,13 @@ impl<'a> Batch<'a> {
     pub(crate) fn reads(&self, buffer: BufferId, extent: Box3) -> Boxes {
         let global = self.task.work.extent();
         let chunk = self.chunk.unwrap_or(Box3::EMPTY);
-        let accesses = self.task.accesses.iter();
+        let accesses = self.task.buffer_accesses();
         let reading = accesses.filter(|access| access.buffer == buffer && access.mode.reads());
         reading.flat_map(|access| image(&access.mapper, chunk, global, extent)).collect()
     }
 
     /// Whether any chunk of the task may read a buffer.
     pub(crate) fn is_reader(&self, buffer: BufferId) -> bool {
-        self.task.accesses.iter().any(|access| access.buffer == buffer && access.mode.reads())
+        self.task.buffer_accesses().any(|access| access.buffer == buffer && access.mode.reads())
     }
 }

@@ -122,7 +122,7 @@ impl Commands {
         batch.executed = true;
         batch.outline.chunk = Some(chunk);
         let global = batch.task.work.extent();
-        for access in &batch.task.accesses {
+        for access in batch.task.buffer_accesses() {
             let buffer = buffers.get_mut(vertex, access.buffer)?;
             for part in image(&access.mapper, chunk, global, buffer.info.extent) {
                 if access.mode.reads() {

@@ -3,7 +3,7 @@
 
 use celerity_idag::{BoundAccess, DeviceId, MemoryId};
 use celerity_regions::Box3;
-use celerity_tdag::{Access, TaskId, Work};
+use celerity_tdag::{BufferAccess, TaskId, Work};
 
 use crate::batch::Batch;
 use crate::buffers::{Buffer, Buffers};
@@ -72,12 +72,12 @@ impl Instructions {
         bindings: &[BoundAccess],
     ) -> Check {
         let vertex = self.window.vertex(me);
-        let accesses = &batch.task.accesses;
-        if bindings.len() != accesses.len() {
+        let accesses = batch.task.buffer_accesses();
+        if bindings.len() != accesses.clone().count() {
             let why = "it is bound to more or fewer accesses than the task has";
             return Err(Violation::Uncalled { vertex, why }.into());
         }
-        for (position, (access, bound)) in accesses.iter().zip(bindings).enumerate() {
+        for (position, (access, bound)) in accesses.zip(bindings).enumerate() {
             let buffer = buffers.get_mut(vertex, access.buffer)?;
             let global = batch.task.work.extent();
             let expected = image(&access.mapper, chunk, global, buffer.info.extent);
@@ -92,7 +92,7 @@ impl Instructions {
         buffer: &mut Buffer,
         batch: &Batch<'_>,
         me: u64,
-        access: &Access,
+        access: &BufferAccess,
         bound: &BoundAccess,
     ) -> Check {
         let Some(placement) = &bound.placement else { return Ok(()) };
@@ -117,7 +117,7 @@ impl Instructions {
 fn check_binding(
     buffer: &Buffer,
     vertex: Vertex,
-    (position, access): (usize, &Access),
+    (position, access): (usize, &BufferAccess),
     memory: MemoryId,
     expected: &[Box3],
     bound: &BoundAccess,

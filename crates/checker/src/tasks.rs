@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use celerity_tdag::{Access, BufferId, Task, TaskId, Work};
+use celerity_tdag::{BufferAccess, BufferId, Task, TaskId, Work};
 use smallvec::SmallVec;
 
 use crate::buffers::Buffers;
@@ -46,10 +46,9 @@ impl Tasks {
         let edges = task.dependencies.iter().map(|dep| dep.on.index()).collect();
         self.window.push(task.id.index(), edges, role(&task.work), task.clone())?;
         let mut writes = Writes::new();
-        for position in 0..task.accesses.len() {
-            self.check_access(buffers, task, position)?;
-            let access = &task.accesses[position];
-            let parts = self.order_access(buffers, task, position)?;
+        for (position, access) in task.buffer_accesses().enumerate() {
+            self.check_access(buffers, task, (position, access))?;
+            let parts = self.order_access(buffers, task, access)?;
             if access.mode.writes() {
                 writes.push((access.buffer, parts));
             }
@@ -68,15 +67,19 @@ impl Tasks {
     }
 
     /// An access stays inside its buffer and shares nothing with another if one of them writes.
-    fn check_access(&self, buffers: &Buffers, task: &Task, position: usize) -> Check {
+    fn check_access(
+        &self,
+        buffers: &Buffers,
+        task: &Task,
+        (position, access): (usize, &BufferAccess),
+    ) -> Check {
         let vertex = self.window.vertex(task.id.index());
-        let access = &task.accesses[position];
         let buffer = buffers.get(vertex, access.buffer)?;
         let (space, extent) = (task.work.extent(), buffer.info.extent);
-        let conflicts = |other: &&Access| {
+        let conflicts = |other: &&BufferAccess| {
             other.buffer == access.buffer && (other.mode.writes() || access.mode.writes())
         };
-        for other in task.accesses[..position].iter().filter(conflicts) {
+        for other in task.buffer_accesses().take(position).filter(conflicts) {
             let [ours, theirs] =
                 [access, other].map(|access| image(&access.mapper, space, space, extent));
             let shared = |part| theirs.iter().find_map(|other| overlap(part, other));
@@ -101,9 +104,8 @@ impl Tasks {
         &self,
         buffers: &mut Buffers,
         task: &Task,
-        position: usize,
+        access: &BufferAccess,
     ) -> Result<Boxes, Box<Violation>> {
-        let access = &task.accesses[position];
         let (me, space) = (task.id.index(), task.work.extent());
         let Some(order) = self.window.order() else { return Ok(Boxes::new()) };
         let buffer = buffers.get_mut(self.window.vertex(me), access.buffer)?;

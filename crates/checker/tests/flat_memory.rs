@@ -56,7 +56,7 @@ impl Node {
 }
 
 fn step(read: BufferId, written: BufferId, coefficients: BufferId, space: Box3) -> TaskSpec {
-    let access = |buffer, mode, mapper| Access { buffer, mode, mapper };
+    let access = |buffer, mode, mapper| Access::buffer(buffer, mode, mapper);
     TaskSpec {
         name: "step".into(),
         work: Work::Device(IndexSpace::new(2, space)),

@@ -96,7 +96,7 @@ impl Program<'_> {
 }
 
 fn access(buffer: BufferId, mode: AccessMode, mapper: Mapper) -> Access {
-    Access { buffer, mode, mapper }
+    Access::buffer(buffer, mode, mapper)
 }
 
 /// What is wanted of a cluster.

@@ -372,7 +372,7 @@ impl NodeFrontend {
         let (Some(check), Payload::Kernel(kernel)) = (&self.kernel_check, payload) else {
             return Ok(());
         };
-        check(&**kernel, spec.accesses.len()).map_err(|reason| {
+        check(&**kernel, spec.buffer_accesses().count()).map_err(|reason| {
             let name = spec.name.to_string();
             SubmitError::Kernel { name, location: spec.location.clone(), reason }
         })
@@ -421,8 +421,8 @@ fn at(spec: &TaskSpec) -> String {
 }
 
 fn user_mappers(spec: &TaskSpec) -> SmallVec<[Mapper; 4]> {
-    let mappers = spec.accesses.iter().map(|access| &access.mapper);
-    mappers.filter(|mapper| matches!(mapper, Mapper::User(_))).cloned().collect()
+    let on_trust = spec.buffer_accesses().filter(|access| access.is_on_trust());
+    on_trust.map(|access| access.mapper.clone()).collect()
 }
 
 fn fits(work: &Work, payload: &Payload) -> bool {

@@ -78,7 +78,7 @@ fn submit_program(machine: &mut NodeMachine) -> (Sender<()>, Receiver<()>) {
     let accesses = [(AccessMode::Write, Mapper::OneToOne), (AccessMode::Read, Mapper::All)];
     for (mode, mapper) in accesses {
         let work = Work::Device(IndexSpace::new(1, extent));
-        let accesses = vec![Access { buffer, mode, mapper }];
+        let accesses = vec![Access::buffer(buffer, mode, mapper)];
         let spec = TaskSpec { name: "kernel".into(), work, accesses, location: None };
         graph.commit(graph.declare(spec).unwrap(), &mut tasks);
     }

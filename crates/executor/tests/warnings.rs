@@ -144,7 +144,7 @@ impl Alone {
     fn write(&mut self, name: &str, buffer: BufferId) -> Sender<()> {
         let (open, gate) = channel();
         let space = IndexSpace::new(1, Box3::from_range([8]));
-        let accesses = vec![Access { buffer, mode: AccessMode::Write, mapper: Mapper::OneToOne }];
+        let accesses = vec![Access::buffer(buffer, AccessMode::Write, Mapper::OneToOne)];
         let work = Work::Device(space);
         let spec = TaskSpec { name: name.into(), work, accesses, location: None };
         let mut tasks = Vec::new();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, Mapper, MapperInput, Sweep, Task,
+    AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, MapperInput, Sweep, Task,
 };
 
 use crate::allocate::{Needs, allocate, free};
@@ -377,8 +377,8 @@ fn check_writes(
     if launches.len() < 2 {
         return;
     }
-    for (slot, access) in task.accesses.iter().enumerate() {
-        if !access.mode.writes() || !matches!(access.mapper, Mapper::User(_)) {
+    for (slot, access) in task.buffer_accesses().enumerate() {
+        if !access.mode.writes() || !access.is_on_trust() {
             continue;
         }
         let buffer = buffers.get(access.buffer);
@@ -412,8 +412,8 @@ fn check_apart(
     buffers: &Buffers,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    for accesses in task.apart_on_trust() {
-        let [one, other] = accesses.map(|slot| {
+    for [first, second] in task.apart_on_trust() {
+        let [one, other] = [first, second].map(|(slot, _)| {
             let regions = launches.iter().map(|launch| &launch.accesses[slot].region);
             regions.fold(Region::empty(), |mut all, region| {
                 all.union_with(region);
@@ -422,8 +422,8 @@ fn check_apart(
         });
         let region = one.intersection(&other);
         if !region.is_empty() {
-            launches.deny(accesses[1], &region);
-            let accesses = accesses.map(|slot| &task.accesses[slot]);
+            launches.deny(second.0, &region);
+            let accesses = [first.1, second.1];
             diagnostics.push(Diagnostic::SharedElements {
                 task: task.to_string(),
                 buffer: buffers.get(accesses[0].buffer).name.clone(),

@@ -67,7 +67,7 @@ const MOST_HELD: [usize; 2] = [64, 1024];
 ///     let declared = tasks.declare(TaskSpec {
 ///         name: "step".into(),
 ///         work: Work::Device(IndexSpace::new(0, Box3::UNIT)),
-///         accesses: vec![Access { buffer: u.id, mode: AccessMode::Read, mapper: rows }],
+///         accesses: vec![Access::buffer(u.id, AccessMode::Read, rows)],
 ///         location: None,
 ///     })?;
 ///     tasks.commit(declared, &mut stream);

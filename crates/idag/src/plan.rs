@@ -101,7 +101,7 @@ impl Launches {
     fn push(&mut self, place: Place, task: &Task, extent_of: impl Fn(BufferId) -> Box3) {
         let global = task.work.extent();
         self.places.push(place);
-        self.accesses.extend(task.accesses.iter().map(|access| {
+        self.accesses.extend(task.buffer_accesses().map(|access| {
             let input =
                 MapperInput { chunk: place.chunk, global, buffer: extent_of(access.buffer) };
             let region = access.mapper.map(&input);

@@ -3,19 +3,19 @@
 
 use celerity_regions::Box3;
 
+use crate::access::Access;
 use crate::id::BufferId;
 use crate::mapper::{Mapper, MapperInput};
-use crate::task::Access;
 
 /// A buffer of which accesses of a task with this index space share elements that one of
 /// them writes, whatever the buffer's size. O(accesses²).
 pub(crate) fn shared(accesses: &[Access], space: &Box3) -> Option<BufferId> {
-    let pairs = accesses.iter().enumerate().flat_map(|(position, access)| {
-        accesses[..position].iter().map(move |earlier| (earlier, access))
+    let mut pairs = Access::buffers(accesses).enumerate().flat_map(|(position, access)| {
+        let earlier = Access::buffers(accesses).take(position);
+        earlier.map(move |earlier| (earlier, access))
     });
-    let mut same =
-        pairs.filter(|(a, b)| a.buffer == b.buffer && (a.mode.writes() || b.mode.writes()));
-    same.find(|(a, b)| share(&a.mapper, &b.mapper, space)).map(|(access, _)| access.buffer)
+    let sharing = pairs.find(|(a, b)| a.conflicts_with(b) && share(&a.mapper, &b.mapper, space));
+    sharing.map(|(access, _)| access.buffer)
 }
 
 /// In the smallest buffer that the mappers may stand for, images are smallest.
@@ -41,10 +41,10 @@ fn least(mapper: &Mapper, space: &Box3) -> Option<Box3> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::AccessMode::{self, Read, ReadWrite, Write};
+    use crate::access::AccessMode::{self, Read, ReadWrite, Write};
 
     fn found(accesses: [(AccessMode, Mapper); 2]) -> bool {
-        let access = |(mode, mapper)| Access { buffer: BufferId::from_index(0), mode, mapper };
+        let access = |(mode, mapper)| Access::buffer(BufferId::from_index(0), mode, mapper);
         shared(&accesses.map(access), &Box3::from_offset_range([3, 0], [1, 8])).is_some()
     }
 

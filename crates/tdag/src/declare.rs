@@ -5,10 +5,11 @@
 use celerity_regions::Region;
 use smallvec::SmallVec;
 
+use crate::access::{AccessMode, BufferAccess};
 use crate::error::DeclareError;
 use crate::id::{BufferId, TaskId};
 use crate::mapper::{Mapper, MapperInput};
-use crate::task::{Access, AccessMode, BufferInfo, TaskSpec, Work};
+use crate::task::{BufferInfo, TaskSpec, Work};
 
 /// What happens when a task reads elements that nothing has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,21 +70,21 @@ pub(crate) fn trace<'a>(
     buffer_of: impl Fn(BufferId) -> Option<&'a BufferInfo>,
     footprint: &mut Footprint,
 ) -> Result<(), DeclareError> {
-    for (position, access) in spec.accesses.iter().enumerate() {
+    for (position, access) in spec.buffer_accesses().enumerate() {
         let Some(buffer) = buffer_of(access.buffer) else {
             let task = describe(spec, next);
             return Err(DeclareError::UnknownBuffer { task, buffer: access.buffer });
         };
         let subject = Subject { spec, next, access, buffer };
         let image = subject.checked_image()?;
-        subject.check_apart(&spec.accesses[..position], footprint, &image)?;
+        subject.check_apart(position, footprint, &image)?;
         record(footprint, access, image);
     }
     Ok(())
 }
 
 /// Adds one access to the footprint.
-fn record(footprint: &mut Footprint, access: &Access, image: Region) {
+fn record(footprint: &mut Footprint, access: &BufferAccess, image: Region) {
     #[cfg(feature = "mutants")]
     if crate::mistakes::forgets_read(footprint, access) {
         return;
@@ -101,7 +102,7 @@ fn record(footprint: &mut Footprint, access: &Access, image: Region) {
 struct Subject<'a> {
     spec: &'a TaskSpec,
     next: TaskId,
-    access: &'a Access,
+    access: &'a BufferAccess,
     buffer: &'a BufferInfo,
 }
 
@@ -118,13 +119,13 @@ impl Subject<'_> {
         Ok(image)
     }
 
-    /// What one access writes, no other of the task touches, `earlier` ones with that
+    /// What one access writes, no other of the task touches, the `earlier` ones with that
     /// `footprint` or later ones. The images of the whole index space say so for every chunk
     /// and item of it, since mappers are additive. Whether a user's mapper is, generators
     /// check for the chunks that they make.
     fn check_apart(
         &self,
-        earlier: &[Access],
+        earlier: usize,
         footprint: &Footprint,
         image: &Region,
     ) -> Result<(), DeclareError> {
@@ -147,21 +148,16 @@ impl Subject<'_> {
         buffer == self.access.buffer && (mode.writes() || self.access.mode.writes())
     }
 
-    /// The access of `earlier` ones, in `mode`, that touches `region`. There is one, unless a
+    /// Which of the `earlier` accesses, in `mode`, touches `region`. There is one, unless a
     /// user's mapper changes its mind: then the first in that mode.
-    fn sharing<'s>(
-        &'s self,
-        earlier: &'s [Access],
-        mode: AccessMode,
-        region: &Region,
-    ) -> &'s Access {
+    fn sharing(&self, earlier: usize, mode: AccessMode, region: &Region) -> &BufferAccess {
         let space = self.spec.work.extent();
         let input = MapperInput { chunk: space, global: space, buffer: self.buffer.extent };
-        let alike = || {
-            earlier.iter().filter(|other| other.buffer == self.access.buffer && other.mode == mode)
-        };
-        let touches = |other: &&Access| other.mapper.map(&input).intersects(region);
-        alike().find(touches).or_else(|| alike().next()).unwrap_or(self.access)
+        let earlier = self.spec.buffer_accesses().take(earlier);
+        let mut alike =
+            earlier.filter(|other| other.buffer == self.access.buffer && other.mode == mode);
+        let touches = |other: &&BufferAccess| other.mapper.map(&input).intersects(region);
+        alike.clone().find(touches).or_else(|| alike.next()).unwrap_or(self.access)
     }
 
     fn check_dimensions(&self) -> Result<(), DeclareError> {
@@ -198,15 +194,18 @@ impl Subject<'_> {
         })
     }
 
+    /// Items, or chunks if their items update elements together, write apart.
     fn check_disjoint(&self) -> Result<(), DeclareError> {
         let Work::Device(space) = &self.spec.work else { return Ok(()) };
-        if !self.access.mode.writes() || self.access.mapper.is_disjoint(&space.extent) {
+        let BufferAccess { mode, mapper, .. } = self.access;
+        if mode.allows(mapper, space) {
             return Ok(());
         }
-        Err(DeclareError::OverlappingWrites {
-            task: describe(self.spec, self.next),
-            buffer: self.buffer.name.clone(),
-            mapper: self.access.mapper.to_string(),
+        let (task, buffer) = (describe(self.spec, self.next), self.buffer.name.clone());
+        let mapper = mapper.to_string();
+        Err(match mode {
+            AccessMode::Update => DeclareError::UpdatesMeet { task, buffer, mapper },
+            _ => DeclareError::OverlappingWrites { task, buffer, mapper },
         })
     }
 }

@@ -75,6 +75,20 @@ pub enum DeclareError {
         /// The mapper.
         mapper: String,
     },
+    /// A split task updates elements through a mapper that gives several chunks the same ones.
+    #[error(
+        "{task} updates buffer \"{buffer}\" through {mapper}, which gives different chunks the same \
+         elements, and chunks are computed in different memories; give each chunk elements of its \
+         own, or let the task be one chunk by a granularity of its whole index space"
+    )]
+    UpdatesMeet {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// The mapper.
+        mapper: String,
+    },
     /// A built-in mapper between spaces of different dimensionality.
     #[error(
         "{task} has {}, but accesses buffer \"{buffer}\" of {buffer_dims} through {mapper}, which \

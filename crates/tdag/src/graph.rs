@@ -185,7 +185,7 @@ impl TaskGraph {
     /// ```
     #[must_use]
     pub fn sketch(&self, spec: &TaskSpec) -> Sketch {
-        let infos = spec.accesses.iter().filter_map(|access| self.buffer(access.buffer));
+        let infos = spec.buffer_accesses().filter_map(|access| self.buffer(access.buffer));
         Sketch { next: self.frontier.next_id(), buffers: infos.cloned().collect() }
     }
 

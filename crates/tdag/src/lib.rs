@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod access;
 mod apart;
 mod buffer_state;
 mod buffer_table;
@@ -19,12 +20,14 @@ mod readers;
 #[cfg(feature = "serde")]
 mod serde_impls;
 mod sketch;
+mod space;
 mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
 mod verify;
 
+pub use access::{Access, AccessMode, BufferAccess};
 pub use buffer_table::{BufferTable, Sweep};
 pub use count::Count;
 pub use declare::{Declared, Touched, UninitializedRead};
@@ -41,9 +44,7 @@ pub use readers::Readers;
 #[doc(hidden)]
 pub use serde as __serde;
 pub use sketch::{Sketch, Traced};
+pub use space::{IndexSpace, Split};
 pub use stream::StreamHash;
-pub use task::{
-    Access, AccessMode, BufferInfo, EpochAction, IndexSpace, SourceLocation, Split, Task, TaskSpec,
-    Work,
-};
+pub use task::{BufferInfo, EpochAction, SourceLocation, Task, TaskSpec, Work};
 pub use verify::{Broken, verify};

@@ -23,6 +23,8 @@ use celerity_regions::{Box3, Coord3, Region};
 
 pub use user::{RangeMapper, UserMapper};
 
+use crate::space::IndexSpace;
+
 /// What a mapper is evaluated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapperInput {
@@ -180,6 +182,19 @@ impl Mapper {
             Self::Neighborhood { border, .. } => *border == [0; 3],
             Self::All | Self::Fixed(_) => space.volume() <= 1,
             Self::User(user) => user.is_disjoint(),
+        }
+    }
+
+    /// Whether no two chunks that `space` is ever cut into are known to have an element in
+    /// common: what a task needs whose items update elements together. A user's mapper is
+    /// believed here.
+    #[must_use]
+    pub fn keeps_chunks_apart(&self, space: &IndexSpace) -> bool {
+        match self {
+            Self::OneToOne | Self::User(_) => true,
+            Self::Slice { dim } => !space.is_cut_along(usize::from(*dim)),
+            Self::All | Self::Fixed(_) => !(0..3).any(|dim| space.is_cut_along(dim)),
+            Self::Neighborhood { border, .. } => *border == [0; 3],
         }
     }
 

@@ -2,10 +2,10 @@
 
 use celerity_mutants::Mutant;
 
+use crate::access::{AccessMode, BufferAccess};
 use crate::declare::Touched;
 use crate::dependency::DependencyKind;
 use crate::id::TaskId;
-use crate::task::{Access, AccessMode};
 
 /// `wait_for`, except that dependencies of some kind are forgotten.
 pub(crate) fn forgetting(
@@ -27,7 +27,7 @@ fn forgets(kind: DependencyKind) -> bool {
 }
 
 /// Whether a read is left out beside a write.
-pub(crate) fn forgets_read(footprint: &[Touched], access: &Access) -> bool {
+pub(crate) fn forgets_read(footprint: &[Touched], access: &BufferAccess) -> bool {
     let is_write = |entry: &Touched| entry.buffer == access.buffer && entry.mode.writes();
     Mutant::ReadBesideWriteForgotten.is_active()
         && !access.mode.writes()

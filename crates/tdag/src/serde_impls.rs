@@ -11,7 +11,8 @@ use crate::apart::shared;
 use crate::dependency::{Dependencies, Dependency};
 use crate::id::GraphId;
 use crate::mapper::{Mapper, UserMapper};
-use crate::task::{BufferInfo, IndexSpace, Split, Task, Work};
+use crate::space::{IndexSpace, Split};
+use crate::task::{BufferInfo, Task, Work};
 
 /// Serialises an id as its index.
 #[doc(hidden)]

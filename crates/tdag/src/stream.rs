@@ -3,8 +3,10 @@
 
 use celerity_regions::{Box3, Region};
 
+use crate::access::{Access, BufferAccess};
 use crate::mapper::{Mapper, NeighborhoodShape};
-use crate::task::{Access, BufferInfo, IndexSpace, Split, Task, Work};
+use crate::space::{IndexSpace, Split};
+use crate::task::{BufferInfo, Task, Work};
 
 /// A running hash over buffers and tasks in the order of their creation.
 ///
@@ -57,7 +59,11 @@ impl StreamHash {
             Work::Horizon => self.word(4),
             Work::Epoch(action) => self.words(&[5, *action as u64]),
         }
-        task.accesses.iter().for_each(|access| self.access(access));
+        for access in &task.accesses {
+            match access {
+                Access::Buffer(access) => self.buffer_access(access),
+            }
+        }
     }
 
     /// Adds what a user's mapper has said of a part of an index space: what no name tells.
@@ -77,7 +83,7 @@ impl StreamHash {
         self.extent(&space.extent);
     }
 
-    fn access(&mut self, access: &Access) {
+    fn buffer_access(&mut self, access: &BufferAccess) {
         self.words(&[access.buffer.index(), access.mode as u64]);
         match &access.mapper {
             Mapper::OneToOne => self.word(1),

@@ -78,11 +78,11 @@ fn rows(min: u64, max: u64) -> Box3 {
 }
 
 fn read(buffer: BufferId, mapper: Mapper) -> Access {
-    Access { buffer, mode: AccessMode::Read, mapper }
+    Access::buffer(buffer, AccessMode::Read, mapper)
 }
 
 fn write(buffer: BufferId, mapper: Mapper) -> Access {
-    Access { buffer, mode: AccessMode::Write, mapper }
+    Access::buffer(buffer, AccessMode::Write, mapper)
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn who_reads_and_overwrites_waits_for_what_it_reads() {
     let mut f = Fixture::new();
     let writer = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
     let reader = f.submit(EXTENT, vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
-    let both = Access { buffer: f.a, mode: AccessMode::ReadWrite, mapper: Mapper::OneToOne };
+    let both = Access::buffer(f.a, AccessMode::ReadWrite, Mapper::OneToOne);
     let again = f.submit(EXTENT, vec![both]);
     assert_eq!(f.dependency(again, writer), Some(DependencyKind::True), "the flow of data");
     assert_eq!(f.dependency(again, reader), Some(DependencyKind::Anti));
@@ -322,6 +322,98 @@ fn split_tasks_write_through_disjoint_mappers_only() {
     let rows = vec![write(f.a, Mapper::Slice { dim: 1 })];
     assert!(f.declare(device([8, 1]), rows.clone()).is_ok());
     assert!(f.declare(device([8, 2]), rows).is_err());
+}
+
+fn update(buffer: BufferId, mapper: Mapper) -> Access {
+    Access::buffer(buffer, AccessMode::Update, mapper)
+}
+
+#[test]
+fn items_of_a_chunk_may_update_an_element_together_and_chunks_may_not() {
+    let mut f = Fixture::new();
+    f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let whole =
+        IndexSpace { granularity: [8, 8, 1], ..IndexSpace::new(2, Box3::from_range(EXTENT)) };
+    let halves = IndexSpace { granularity: [4, 8, 1], ..whole };
+    let all = vec![update(f.a, Mapper::All)];
+    assert!(f.declare(Work::Device(whole), all.clone()).is_ok());
+    assert!(f.declare(Work::HostOnce, all.clone()).is_ok());
+    let error = f.declare(Work::Device(halves), all).unwrap_err();
+    assert!(matches!(error, DeclareError::UpdatesMeet { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("\"t\" at user.rs:7 updates buffer \"a\" through all"), "{text}");
+    let rows = vec![update(f.a, Mapper::Slice { dim: 1 })];
+    assert!(f.declare(device(EXTENT), rows.clone()).is_ok());
+    let across =
+        IndexSpace { split: Split::Along(1), ..IndexSpace::new(2, Box3::from_range(EXTENT)) };
+    assert!(f.declare(Work::Device(across), rows).is_err());
+    let near = vec![update(f.a, Mapper::neighborhood([1, 0]))];
+    assert!(f.declare(device(EXTENT), near).is_err());
+}
+
+#[test]
+fn an_update_waits_for_writers_and_readers_and_is_waited_for() {
+    let mut f = Fixture::new();
+    let rows = || Mapper::Slice { dim: 1 };
+    let unwritten = f.declare(device(EXTENT), vec![update(f.a, rows())]);
+    assert!(matches!(unwritten, Err(DeclareError::UninitializedRead { .. })));
+    let writer = f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let reader = f.submit(EXTENT, vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
+    let updater = f.submit(EXTENT, vec![update(f.a, rows())]);
+    let later = f.submit(EXTENT, vec![read(f.a, Mapper::OneToOne)]);
+    assert_eq!(f.dependency(updater, writer), Some(DependencyKind::True));
+    assert_eq!(f.dependency(updater, reader), Some(DependencyKind::Anti));
+    assert_eq!(f.dependency(later, updater), Some(DependencyKind::True));
+    let beside = f.declare(device(EXTENT), vec![update(f.a, rows()), read(f.a, Mapper::All)]);
+    let text = beside.unwrap_err().to_string();
+    assert!(text.contains("updates through slice(1) and reads through all"), "{text}");
+}
+
+#[test]
+fn an_update_shares_no_entry_with_a_write_of_other_elements() {
+    let mut f = Fixture::new();
+    f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+    let both = vec![
+        Access::buffer(f.a, AccessMode::ReadWrite, Mapper::OneToOne),
+        update(f.a, Mapper::fixed(rows(4, 8))),
+    ];
+    let space = IndexSpace { granularity: [4, 8, 1], ..IndexSpace::new(2, rows(0, 4)) };
+    let declared = f.declare(Work::Device(space), both).expect("elements of their own");
+    let touched: Vec<_> = declared.touched().iter().map(|one| (one.mode, &one.region)).collect();
+    let (items, together) = (rows(0, 4).into(), rows(4, 8).into());
+    assert_eq!(touched, [(AccessMode::ReadWrite, &items), (AccessMode::Update, &together)]);
+}
+
+#[test]
+fn the_stream_tells_updates_from_other_writes() {
+    let hash = |mode| {
+        let mut f = Fixture::new();
+        f.submit(EXTENT, vec![write(f.a, Mapper::OneToOne)]);
+        f.submit(EXTENT, vec![Access::buffer(f.a, mode, Mapper::OneToOne)]);
+        let mut hash = StreamHash::default();
+        f.out.iter().for_each(|task| hash.task(task));
+        hash.value()
+    };
+    assert_ne!(hash(AccessMode::Update), hash(AccessMode::ReadWrite));
+}
+
+#[test]
+fn a_slice_is_kept_apart_where_no_cut_goes_through_it() {
+    let space = |split, granularity| IndexSpace {
+        split,
+        granularity,
+        ..IndexSpace::new(2, Box3::from_range([8, 6]))
+    };
+    let apart = |dim, split, granularity| {
+        Mapper::Slice { dim }.keeps_chunks_apart(&space(split, granularity))
+    };
+    assert!(apart(1, Split::OneDimensional, [1; 3]));
+    assert!(!apart(0, Split::OneDimensional, [1; 3]));
+    assert!(!apart(1, Split::Tiled, [1; 3]) && apart(1, Split::Tiled, [1, 6, 1]));
+    assert!(apart(0, Split::Along(1), [1; 3]) && !apart(1, Split::Along(1), [1; 3]));
+    // What is the same for all takes a single chunk.
+    let all = |granularity| Mapper::All.keeps_chunks_apart(&space(Split::Tiled, granularity));
+    assert!(!all([8, 1, 1]) && !all([7, 6, 1]) && all([8, 6, 1]));
 }
 
 #[test]

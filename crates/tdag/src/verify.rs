@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use crate::access::Access;
 use crate::apart::shared;
 use crate::dependency::DependencyKind;
 use crate::graph::TaskGraphConfig;
 use crate::id::{BufferId, TaskId};
 use crate::lineage::{BrokenEdge, Lineage, Point};
-use crate::task::{Access, EpochAction, Task, Work};
+use crate::task::{EpochAction, Task, Work};
 
 /// A promise that is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -114,8 +115,8 @@ fn check_accesses(task: &Task, broken: &mut Vec<Broken>) {
     let (task, accesses, space) = (task.id, &task.accesses, task.work.extent());
     if synchronizes {
         let why = "but is a horizon or an epoch";
-        let access = |access: &Access| Broken::Access { task, buffer: access.buffer, why };
-        broken.extend(accesses.iter().map(access));
+        let access = |buffer| Broken::Access { task, buffer, why };
+        broken.extend(Access::buffers(accesses).map(|one| access(one.buffer)));
     } else if let Some(buffer) = shared(accesses, &space) {
         let why = "of which two of its accesses share what one of them writes";
         broken.push(Broken::Access { task, buffer, why });

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use celerity_regions::Box3;
-use celerity_tdag::{DimRelation, Mapper, MapperInput};
+use celerity_tdag::{DimRelation, IndexSpace, Mapper, MapperInput, Split};
 use celerity_testkit::element;
 use celerity_testkit::footprint::Footprint;
 use celerity_testkit::program::{
@@ -50,6 +50,29 @@ impl Subject<'_> {
         Ok(())
     }
 
+    /// A mapper that keeps chunks apart does so for whatever the space is cut into.
+    fn check_apart(&self, granularity: [u64; 3]) -> Result<(), TestCaseError> {
+        for split in [Split::OneDimensional, Split::Tiled, Split::Along(1), Split::Along(2)] {
+            let space = IndexSpace { granularity, split, ..IndexSpace::new(3, self.space) };
+            if !self.mapper.keeps_chunks_apart(&space) {
+                continue;
+            }
+            for parts in [2, 3, 8] {
+                let mut seen = BTreeSet::new();
+                for chunk in space.split(&self.space, parts).iter() {
+                    let apart = self.image(chunk).into_iter().all(|slot| seen.insert(slot));
+                    prop_assert!(
+                        apart,
+                        "{} lets {parts} chunks of {} meet",
+                        self.mapper,
+                        self.space
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Every touched coordinate lies where the relation allows it.
     fn check_relation(&self, dim: usize, chunk: Box3) -> Result<(), TestCaseError> {
         let slots = self.image(chunk);
@@ -79,6 +102,12 @@ fn check_task(task: &TaskOp, buffers: &[BufferSpec]) -> Result<(), TestCaseError
             buffer: buffers[buffer_slot(access.buffer)].extent,
         };
         subject.check_metadata()?;
+        if !matches!(subject.mapper, Mapper::User(_)) {
+            let whole = task.space().range().map(|items| items.max(1));
+            [[1; 3], [2, 1, 1], [1, whole[1], 1], whole]
+                .into_iter()
+                .try_for_each(|granularity| subject.check_apart(granularity))?;
+        }
         for chunk in chunks(&task.space()) {
             subject.check_image(chunk)?;
             (0..3).try_for_each(|dim| subject.check_relation(dim, chunk))?;

@@ -43,7 +43,7 @@ fn space() -> IndexSpace {
 }
 
 fn access(buffer: u64, mode: AccessMode, mapper: Mapper) -> Access {
-    Access { buffer: BufferId::from_index(buffer), mode, mapper }
+    Access::buffer(BufferId::from_index(buffer), mode, mapper)
 }
 
 fn task() -> Task {
@@ -62,6 +62,7 @@ fn task() -> Task {
             access(1, AccessMode::Read, Mapper::neighborhood_shaped([1, 2], along)),
             access(2, AccessMode::Read, Mapper::Slice { dim: 1 }),
             access(3, AccessMode::Read, Mapper::All),
+            access(4, AccessMode::Update, Mapper::Slice { dim: 0 }),
         ]
         .into(),
         dependencies,

@@ -46,7 +46,7 @@ fn chain() -> Vec<Arc<Task>> {
     };
     let buffer = graph.create_buffer(new).id;
     for _ in 0..4 {
-        let access = Access { buffer, mode: AccessMode::ReadWrite, mapper: Mapper::OneToOne };
+        let access = Access::buffer(buffer, AccessMode::ReadWrite, Mapper::OneToOne);
         let work = Work::Device(IndexSpace::new(1, extent));
         let spec = TaskSpec { name: "t".into(), work, accesses: vec![access], location: None };
         graph.submit(spec, &mut tasks).expect("a lawful task");

@@ -51,7 +51,7 @@ fn task(
         host_initialized: accesses.iter().any(|(mode, _)| mode.reads()),
     });
     let accesses = accesses.iter().cloned();
-    let accesses = accesses.map(|(mode, mapper)| Access { buffer: buffer.id, mode, mapper });
+    let accesses = accesses.map(|(mode, mapper)| Access::buffer(buffer.id, mode, mapper));
     let spec = TaskSpec {
         name: "t".into(),
         work: Work::Device(IndexSpace::new(1, space)),

@@ -134,10 +134,9 @@ impl TaskOp {
     /// equal specifications become equal mapper values.
     #[must_use]
     pub fn to_task_spec(&self, lowering: &mut Lowering) -> TaskSpec {
-        let accesses = self.accesses.iter().map(|access| Access {
-            buffer: access.buffer,
-            mode: access.mode,
-            mapper: lowering.lower(&access.mapper, access.mode.writes()),
+        let accesses = self.accesses.iter().map(|access| {
+            let mapper = lowering.lower(&access.mapper, access.mode.writes());
+            Access::buffer(access.buffer, access.mode, mapper)
         });
         TaskSpec {
             name: self.name.clone(),

@@ -5,7 +5,9 @@ use std::fmt::{self, Display, Formatter, Result};
 
 use celerity_cdag::{CommandKind, TransferId};
 use celerity_idag::{BoundAccess, Inbound, InstructionKind, Placement};
-use celerity_tdag::{Access, AccessMode, Count, DependencyKind, EpochAction, Task, TaskId, Work};
+use celerity_tdag::{
+    Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, Task, TaskId, Work,
+};
 
 use crate::names::BufferNames;
 
@@ -31,8 +33,10 @@ impl Display for TaskLabel<'_> {
             Work::Horizon => f.write_str("horizon")?,
             Work::Epoch(action) => write!(f, "epoch {}", epoch(*action))?,
         }
-        accesses.iter().try_for_each(|Access { buffer, mode: how, mapper }| {
-            write!(f, "; {} {} {mapper}", mode(*how), self.1.show(*buffer))
+        accesses.iter().try_for_each(|access| match access {
+            Access::Buffer(BufferAccess { buffer, mode: how, mapper }) => {
+                write!(f, "; {} {} {mapper}", mode(*how), self.1.show(*buffer))
+            }
         })
     }
 }
@@ -149,6 +153,7 @@ fn mode(mode: AccessMode) -> &'static str {
         AccessMode::Read => "read",
         AccessMode::Write => "write",
         AccessMode::ReadWrite => "read_write",
+        AccessMode::Update => "update",
     }
 }
 

@@ -68,7 +68,7 @@ fn contents(node: &NodeFrontend, buffer: BufferId, count: usize) -> Result<Vec<u
 }
 
 fn access(buffer: BufferId, mode: AccessMode, mapper: Mapper) -> Access {
-    Access { buffer, mode, mapper }
+    Access::buffer(buffer, mode, mapper)
 }
 
 const HEIGHT: usize = 700;

@@ -72,7 +72,7 @@ fn submit(
     mode: AccessMode,
     kernel: &Arc<Empty>,
 ) -> Result<(), SubmitError> {
-    let accesses = vec![Access { buffer, mode, mapper: Mapper::OneToOne }];
+    let accesses = vec![Access::buffer(buffer, mode, Mapper::OneToOne)];
     let work = Work::Device(IndexSpace::new(1, Box3::from_range([1])));
     let spec = TaskSpec { name: "empty".into(), work, accesses, location: None };
     node.submit(spec, Payload::Kernel(kernel.clone())).map(drop)

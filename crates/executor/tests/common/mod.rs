@@ -92,15 +92,15 @@ pub fn buffer_from(node: &NodeFrontend, extent: Box3, contents: Vec<u64>) -> Buf
 }
 
 pub fn reads(buffer: BufferId, mapper: Mapper) -> Access {
-    Access { buffer, mode: AccessMode::Read, mapper }
+    Access::buffer(buffer, AccessMode::Read, mapper)
 }
 
 pub fn writes(buffer: BufferId, mapper: Mapper) -> Access {
-    Access { buffer, mode: AccessMode::Write, mapper }
+    Access::buffer(buffer, AccessMode::Write, mapper)
 }
 
 pub fn updates(buffer: BufferId, mapper: Mapper) -> Access {
-    Access { buffer, mode: AccessMode::ReadWrite, mapper }
+    Access::buffer(buffer, AccessMode::ReadWrite, mapper)
 }
 
 /// An access's memory with every index checked against what was declared.

@@ -41,7 +41,7 @@ fn check_content(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> 
         let wanted: Vec<(BufferId, _)> =
             truth.task(op).0.accesses.iter().map(|access| (access.buffer, access.mode)).collect();
         let found: Vec<_> =
-            task.accesses.iter().map(|access| (access.buffer, access.mode)).collect();
+            task.buffer_accesses().map(|access| (access.buffer, access.mode)).collect();
         if wanted != found {
             let what = format!("{task} has accesses {found:?} instead of {wanted:?}");
             return Err(Violation::WrongAssignment { op, what });

@@ -142,7 +142,7 @@ macro_rules! write_part {
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
                 let (mapper, range) = (self.mapper.clone(), self.buffer.range());
-                let plan = OwnPartPlan { mapper, range, offset: lowering.offset() };
+                let plan = OwnPartPlan { mapper, range, offset: lowering.offset };
                 self.lower_to::<$k>(lowering)?;
                 Ok(plan)
             }

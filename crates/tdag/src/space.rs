@@ -1,0 +1,65 @@
+//! Index spaces: the items of a task that is split, and into which chunks it may be cut. Knows
+//! geometry only.
+
+use celerity_regions::{Box3, Coord3, Grid};
+
+/// How an index space is cut into chunks (CCGrid 2023, §IV-A).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Split {
+    /// Along dimension 0.
+    #[default]
+    OneDimensional,
+    /// Into tiles over dimensions 0 and 1.
+    Tiled,
+    /// Along this dimension, below 3.
+    Along(u8),
+}
+
+/// The index space of a task that is split over nodes and devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
+pub struct IndexSpace {
+    /// True dimensionality, 0 to 3.
+    pub dims: u8,
+    /// All items, in global coordinates; not empty.
+    pub extent: Box3,
+    /// Chunk sizes are multiples of this, but for the last one; never 0.
+    pub granularity: Coord3,
+    /// The user's hint.
+    pub split: Split,
+    /// Chunks per device, at least 1: with more than one, a device computes on
+    /// some while others wait for data (CCGrid 2023, §IV-D).
+    pub oversubscription: u32,
+}
+
+impl IndexSpace {
+    /// The space of `extent` with granularity 1, the default split and one chunk
+    /// per device.
+    #[must_use]
+    pub fn new(dims: u8, extent: Box3) -> Self {
+        Self { dims, extent, granularity: [1; 3], split: Split::default(), oversubscription: 1 }
+    }
+
+    /// Whether chunks of this space may be neighbours along dimension `dim`, below 3.
+    #[must_use]
+    pub fn is_cut_along(&self, dim: usize) -> bool {
+        let along = match self.split {
+            Split::OneDimensional => dim == 0,
+            Split::Tiled => dim < 2,
+            Split::Along(only) => dim == usize::from(only),
+        };
+        along && self.extent.range()[dim] > self.granularity[dim]
+    }
+
+    /// Cuts `part`, a box of this space, into at most `parts` chunks.
+    #[must_use]
+    #[inline]
+    pub fn split(&self, part: &Box3, parts: usize) -> Grid {
+        match self.split {
+            Split::OneDimensional => Grid::along(part, 0, self.granularity, parts),
+            Split::Tiled => Grid::tiled(part, self.granularity, parts),
+            Split::Along(dim) => Grid::along(part, usize::from(dim), self.granularity, parts),
+        }
+    }
+}
