@@ -22,7 +22,7 @@ use std::sync::Arc;
 use celerity_cdag::{CommandKind, NodeId, TransferId};
 use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::{
-    BufferAccess, BufferId, BufferInfo, BufferTable, IndexSpace, MapperInput, Task,
+    Access, BufferAccess, BufferId, BufferInfo, BufferTable, IndexSpace, MapperInput, Task,
     TaskGraphConfig, TaskId, Work,
 };
 use smallvec::SmallVec;

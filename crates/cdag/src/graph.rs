@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    BufferAccess, BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction,
-    Frontier, StreamHash, Sweep, Task, Work,
+    BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier,
+    StreamHash, Sweep, Task, Work,
 };
 use smallvec::SmallVec;
 
-use crate::answers::Answers;
 use crate::assign::Chunks;
 use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
 use crate::diagnostic::Diagnostic;
@@ -19,7 +18,7 @@ use crate::holding::BufferState;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::node_set::NodeSet;
-use crate::requirements::{Part, Requirement, Requirements, requirements};
+use crate::requirements::{Requirement, Requirements, requirements};
 
 /// Parameters of a [`CommandGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,72 +127,79 @@ impl CommandGraph {
         let local = chunks.get(self.config.local.slot());
         #[cfg(feature = "mutants")]
         let local = mistakes::own_chunk(local, &chunks, self.config.local);
-        let local = part(task, self.config.local, local);
-        let (buffers, said) = (&self.buffers, &mut self.said);
-        let answers = match self.config.nodes {
-            1 => Answers::default(),
-            _ => Answers::ask(task, &chunks, |id| exchanged(task, buffers, id), said),
-        };
         let mut needs = Requirements::new();
-        requirements(task, &answers, &local, |id| buffer(buffers, id).state.extent, &mut needs);
-        if chunks.len() > 1 {
-            self.check_writes(task, &chunks, &needs, diagnostics);
-            self.check_apart(task, (&chunks, &local), &needs, diagnostics);
-        }
+        requirements(task, local, |id| buffer(&self.buffers, id).state.extent, &mut needs);
         if self.config.nodes > 1 {
-            needs.iter().filter(|need| need.is_read()).for_each(|need| {
-                self.push(task, &chunks, need, out);
-                self.await_push(task, need, out);
-            });
+            let mut owed = SmallVec::new();
+            for need in &needs {
+                self.survey(task, &chunks, need, &mut owed, diagnostics);
+                if need.is_read() {
+                    self.push(task, need, &mut owed, out);
+                    self.await_push(task, need, out);
+                }
+            }
+            self.check_apart(task, (&chunks, local), &needs, diagnostics);
         }
-        let chunk = local.chunk;
-        let execute = (!chunk.is_empty()).then(|| self.execute(task, chunk, &needs, out));
+        let execute = (!local.is_empty()).then(|| self.execute(task, local, &needs, out));
         self.record(execute, &needs);
     }
 
-    /// Holds a user's mapper to its promises. Built-in mappers are not looked at.
-    fn check_writes(
-        &self,
+    /// Looks at what other chunks touch of a buffer, once at each: finds what this node owes
+    /// them, holds users' mappers to their promises, and sums up what these have said. Built-in
+    /// mappers need no such look: of these, only chunks are visited that read something that
+    /// this node owns.
+    fn survey(
+        &mut self,
         task: &Task,
         chunks: &Chunks,
-        needs: &[Requirement<'_>],
+        need: &Requirement<'_>,
+        owed: &mut SmallVec<[Owed; 2]>,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
-        for need in needs.iter().filter(|need| need.is_written_on_trust()) {
-            let name = || buffer(&self.buffers, need.buffer).name.clone();
-            let mut unwritten = need.writes_of_all.difference(&need.writes);
-            chunks.for_each_near(&task.work.extent(), |node, chunk| {
-                if node == self.config.local {
-                    return;
+        let Buffer { state, is_written, .. } = buffer(&self.buffers, need.buffer);
+        let (local, is_read) = (self.config.local, need.is_read());
+        // The same on all nodes: of what nobody has written, nobody sends anything.
+        let is_on_trust = need.is_on_trust() && (*is_written || need.is_written());
+        let mut check = (need.is_written_on_trust() && chunks.len() > 1)
+            .then(|| WriteCheck::new(task, need, local, diagnostics));
+        let visited = match is_on_trust {
+            true => task.work.extent(),
+            false if is_read => need.readers_of(&state.owned),
+            false => return,
+        };
+        let mut said = self.said;
+        chunks.for_each_near(&visited, |node, chunk| {
+            if node == local {
+                if is_on_trust {
+                    need.add_to(&mut said);
                 }
-                let writes = need.writes_of(&part(task, node, chunk));
-                unwritten.subtract(&writes);
-                if writes.intersects(&need.writes) {
-                    diagnostics.push(Diagnostic::OverlappingWrites {
-                        task: task.to_string(),
-                        buffer: name(),
-                        region: writes.intersection(&need.writes),
-                        first: self.config.local,
-                        second: node,
-                    });
-                }
-            });
-            if !unwritten.is_empty() {
-                diagnostics.push(Diagnostic::UnwrittenElements {
-                    task: task.to_string(),
-                    buffer: name(),
-                    region: unwritten,
+                return;
+            }
+            let images = need.images(chunk);
+            if is_on_trust {
+                images.add_to(&mut said);
+            }
+            if let Some(check) = &mut check {
+                check.add(node, images.writes(), &self.buffers);
+            }
+            if is_read {
+                state.for_each_owed(node, images.reads(), |part, writer| {
+                    add_owed(owed, self.frontier.representative(writer), node, part);
                 });
             }
+        });
+        if let Some(check) = check {
+            check.finish(&self.buffers);
         }
+        self.said = said;
     }
 
-    /// The same for its word that one access does not touch what another writes: neither here
-    /// and on another node, nor the other way round.
+    /// Holds users' mappers to their word that one access does not touch what another writes:
+    /// neither here and on another node, nor the other way round.
     fn check_apart(
         &self,
         task: &Task,
-        (chunks, local): (&Chunks, &Part),
+        (chunks, local): (&Chunks, Box3),
         needs: &[Requirement<'_>],
         diagnostics: &mut Vec<Diagnostic>,
     ) {
@@ -206,7 +212,7 @@ impl CommandGraph {
                     if node == self.config.local {
                         return;
                     }
-                    let region = touched.intersection(&need.image(there, &part(task, node, chunk)));
+                    let region = touched.intersection(&need.image(there, chunk));
                     if !region.is_empty() {
                         diagnostics.push(Diagnostic::SharedElements {
                             task: task.to_string(),
@@ -226,12 +232,11 @@ impl CommandGraph {
     fn push(
         &mut self,
         task: &Task,
-        chunks: &Chunks,
         need: &Requirement<'_>,
+        owed: &mut SmallVec<[Owed; 2]>,
         out: &mut Vec<Command>,
     ) {
-        let pushes = self.owed(task, chunks, need);
-        for Owed { writer, targets } in pushes {
+        for Owed { writer, targets } in owed.drain(..) {
             #[cfg(feature = "mutants")]
             let writer = celerity_mutants::Mutant::PushNotAfterWriter
                 .alter(writer, |_| self.frontier.synchronization_point());
@@ -249,24 +254,6 @@ impl CommandGraph {
             let kind = CommandKind::Push { transfer, targets };
             emit(&mut self.frontier, task, kind, dependencies, out);
         }
-    }
-
-    /// What other nodes need of this one. Only chunks that can read something
-    /// that this node owns are looked at.
-    fn owed(&self, task: &Task, chunks: &Chunks, need: &Requirement<'_>) -> SmallVec<[Owed; 2]> {
-        let state = &buffer(&self.buffers, need.buffer).state;
-        let mut pushes = SmallVec::<[Owed; 2]>::new();
-        chunks.for_each_near(&need.readers_of(&state.owned), |node, chunk| {
-            if node == self.config.local {
-                return;
-            }
-            let reads = need.reads_of(&part(task, node, chunk));
-            state.for_each_owed(node, &reads, |part, writer| {
-                let writer = self.frontier.representative(writer);
-                add_owed(&mut pushes, writer, node, part);
-            });
-        });
-        pushes
     }
 
     /// Expects what the local chunk reads and this node does not hold.
@@ -365,6 +352,53 @@ impl CommandGraph {
     }
 }
 
+/// Holds a user's mapper to its promises about what chunks write.
+struct WriteCheck<'a, 't> {
+    task: &'a Task,
+    need: &'a Requirement<'t>,
+    local: NodeId,
+    /// What no chunk has written so far that the whole index space is said to write.
+    unwritten: Region,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a, 't> WriteCheck<'a, 't> {
+    fn new(
+        task: &'a Task,
+        need: &'a Requirement<'t>,
+        local: NodeId,
+        diagnostics: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        let unwritten = need.writes_of_all.difference(&need.writes);
+        Self { task, need, local, unwritten, diagnostics }
+    }
+
+    /// Another node writes this.
+    fn add(&mut self, node: NodeId, writes: &Region, buffers: &BufferTable<Buffer>) {
+        self.unwritten.subtract(writes);
+        if writes.intersects(&self.need.writes) {
+            self.diagnostics.push(Diagnostic::OverlappingWrites {
+                task: self.task.to_string(),
+                buffer: buffer(buffers, self.need.buffer).name.clone(),
+                region: writes.intersection(&self.need.writes),
+                first: self.local,
+                second: node,
+            });
+        }
+    }
+
+    /// All nodes have been added.
+    fn finish(self, buffers: &BufferTable<Buffer>) {
+        if !self.unwritten.is_empty() {
+            self.diagnostics.push(Diagnostic::UnwrittenElements {
+                task: self.task.to_string(),
+                buffer: buffer(buffers, self.need.buffer).name.clone(),
+                region: self.unwritten,
+            });
+        }
+    }
+}
+
 /// Data with one writer that other nodes need.
 struct Owed {
     writer: CommandId,
@@ -449,19 +483,6 @@ fn emit(
     let id = frontier.push(&dependencies);
     out.push(Command { id, task: task.id, kind, dependencies });
     id
-}
-
-/// The chunk of a task that a node runs.
-fn part(task: &Task, node: NodeId, chunk: Box3) -> Part {
-    Part { position: node.slot(), chunk, global: task.work.extent() }
-}
-
-/// The extent of a buffer, if nodes may have to exchange parts of it before or after a task:
-/// the same on all nodes.
-fn exchanged(task: &Task, buffers: &BufferTable<Buffer>, id: BufferId) -> Option<Box3> {
-    let Buffer { state, is_written, .. } = buffer(buffers, id);
-    let writes = |access: &BufferAccess| access.buffer == id && access.mode.writes();
-    (*is_written || task.buffer_accesses().any(|access| writes(access))).then_some(state.extent)
 }
 
 fn buffer(buffers: &BufferTable<Buffer>, id: BufferId) -> &Buffer {

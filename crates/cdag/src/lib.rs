@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod answers;
 mod assign;
 mod command;
 mod diagnostic;
