@@ -323,7 +323,7 @@ mod tests {
         }
 
         fn task(&mut self, _: u8, _: Box3, accesses: Vec<Access>) {
-            assert!(accesses.iter().all(|access| access.buffer.index() < self.buffers));
+            assert!(Access::buffers(&accesses).all(|access| access.buffer.index() < self.buffers));
             self.tasks += 1;
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use celerity_codec::{EncodeError, Kind, decode, encode};
-use celerity_tdag::{BufferInfo, Mapper, Task};
+use celerity_tdag::{BufferInfo, Task};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::fuzzing::{RecordedCommands, RecordedInstructions, RecordedTasks};
@@ -28,8 +28,7 @@ fn tasks_of(trace: &TaskTrace) -> RecordedTasks {
 }
 
 fn has_user_mappers((_, tasks): &RecordedTasks) -> bool {
-    let mut mappers = tasks.iter().flat_map(|task| &task.accesses).map(|access| &access.mapper);
-    mappers.any(|mapper| matches!(mapper, Mapper::User(_)))
+    tasks.iter().flat_map(|task| task.buffer_accesses()).any(|access| access.is_on_trust())
 }
 
 /// Graphs are compared as they print, which shows all of them.

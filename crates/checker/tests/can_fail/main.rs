@@ -25,7 +25,7 @@ use celerity_idag::{
     AllocationId, DeviceId, DeviceMemory, InstructionKind, MemoryId, MessageId, Placement,
 };
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{AccessMode, BufferId, IndexSpace, Mapper, TaskId};
+use celerity_tdag::{AccessMode, BufferAccess, BufferId, IndexSpace, Mapper, Task, TaskId};
 use celerity_testkit::check::{Configuration, events};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{MapperSpec, ProgramBuilder};
@@ -220,12 +220,17 @@ fn ids_that_are_not_dense_are_noticed() {
     assert_finds!(case, Violation::WrongId { .. });
 }
 
+/// The `nth` access of a task, to be changed.
+fn access(task: &mut Task, nth: usize) -> &mut BufferAccess {
+    task.accesses[nth].as_buffer_mut().expect("all of them are to buffers")
+}
+
 #[test]
 fn a_task_with_conflicting_accesses_is_noticed() {
     let mut case = nbody();
     case.change_task(1, |task| {
-        let buffer = task.accesses[1].buffer;
-        task.accesses[0].buffer = buffer;
+        let buffer = access(task, 1).buffer;
+        access(task, 0).buffer = buffer;
     });
     assert_finds!(case, Violation::ConflictingAccesses { .. });
 }
@@ -234,7 +239,7 @@ fn a_task_with_conflicting_accesses_is_noticed() {
 fn an_access_beyond_its_buffer_is_noticed() {
     let mut case = nbody();
     case.change_task(1, |task| {
-        task.accesses[0].mapper = Mapper::fixed(Box3::from_range([13]));
+        access(task, 0).mapper = Mapper::fixed(Box3::from_range([13]));
     });
     assert_finds!(case, Violation::OutOfBounds { .. });
 }
@@ -242,7 +247,7 @@ fn an_access_beyond_its_buffer_is_noticed() {
 #[test]
 fn an_unknown_buffer_is_noticed() {
     let mut case = nbody();
-    case.change_task(1, |task| task.accesses[0].buffer = BufferId::from_index(9));
+    case.change_task(1, |task| access(task, 0).buffer = BufferId::from_index(9));
     assert_finds!(case, Violation::UnknownBuffer { .. });
 }
 
@@ -387,7 +392,7 @@ fn a_reversed_copy_is_noticed() {
 fn a_copy_that_is_overwritten_unread_is_waste() {
     let mut case = nbody();
     // The copies were made because the kernels were going to read.
-    case.change_task(1, |task| task.accesses[1].mode = AccessMode::Write);
+    case.change_task(1, |task| access(task, 1).mode = AccessMode::Write);
     assert_finds!(case, Violation::Unread { .. });
 }
 
