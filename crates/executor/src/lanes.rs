@@ -1,7 +1,7 @@
 //! Which lanes a node has, and which instruction may go on which. A pure table:
 //! backends create these lanes, the engine fills them.
 
-use celerity_idag::{DeviceId, InstructionKind, MemoryId};
+use celerity_idag::{DeviceId, LaneKind, MemoryId};
 
 use crate::engine::{LaneGroup, LaneId, Target};
 
@@ -119,27 +119,17 @@ impl LaneLayout {
         Target::Lanes(group(self.host_lane(HOST_TASK_LANES), FENCE_LANES))
     }
 
-    /// Who runs an instruction; for that of a fence, see [`fences`](Self::fences).
+    /// Who runs an instruction that needs such a lane; for that of a fence, see
+    /// [`fences`](Self::fences).
     #[must_use]
-    pub fn target(self, kind: &InstructionKind) -> Target {
-        match kind {
-            InstructionKind::Kernel { device, .. } => {
-                Target::Lanes(group(device_lane(*device, 0), KERNEL_LANES))
+    pub fn target(self, lane: LaneKind) -> Target {
+        match lane {
+            LaneKind::Kernel(device) => Target::Lanes(group(device_lane(device, 0), KERNEL_LANES)),
+            LaneKind::Copy { source, target } => {
+                Target::Lanes(group(self.copy_lane(source, target), 1))
             }
-            InstructionKind::Copy { source, target, .. } => {
-                Target::Lanes(group(self.copy_lane(source.memory, target.memory), 1))
-            }
-            InstructionKind::HostTask { .. } => Target::Lanes(self.host_tasks()),
-            InstructionKind::Alloc { .. }
-            | InstructionKind::Reserve { .. }
-            | InstructionKind::Grow { .. }
-            | InstructionKind::Free { .. }
-            | InstructionKind::Send { .. }
-            | InstructionKind::Receive(_)
-            | InstructionKind::SplitReceive(_)
-            | InstructionKind::AwaitReceive { .. }
-            | InstructionKind::Horizon { .. }
-            | InstructionKind::Epoch { .. } => Target::Node,
+            LaneKind::HostTask => Target::Lanes(self.host_tasks()),
+            LaneKind::Node => Target::Node,
         }
     }
 
@@ -170,22 +160,9 @@ fn group(first: u16, count: u16) -> LaneGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use celerity_idag::{AllocationId, Placement};
-    use celerity_regions::Box3;
-    use celerity_tdag::{BufferId, TaskId};
 
-    fn placement(memory: MemoryId) -> Placement {
-        Placement { allocation: AllocationId::from_index(0), memory, extent: Box3::UNIT }
-    }
-
-    fn copy(source: MemoryId, target: MemoryId) -> InstructionKind {
-        InstructionKind::Copy {
-            buffer: BufferId::from_index(0),
-            source: placement(source),
-            target: placement(target),
-            elements: Box3::UNIT,
-            elem_size: 1,
-        }
+    fn copy(source: MemoryId, target: MemoryId) -> LaneKind {
+        LaneKind::Copy { source, target }
     }
 
     #[test]
@@ -205,23 +182,15 @@ mod tests {
         let layout = LaneLayout::new(2);
         let device = DeviceId::from_index;
         let memory = |index| MemoryId::of_device(device(index));
-        let accesses = || Box::<[_]>::default();
-        let (task, chunk) = (TaskId::from_index(1), Box3::UNIT);
-        let kernel = |index| InstructionKind::Kernel {
-            device: device(index),
-            task,
-            chunk,
-            accesses: accesses(),
-        };
         let kinds = [
-            kernel(0),
+            LaneKind::Kernel(device(0)),
             copy(memory(0), MemoryId::HOST),
-            kernel(1),
+            LaneKind::Kernel(device(1)),
             copy(MemoryId::USER, memory(1)),
-            InstructionKind::HostTask { task, accesses: accesses() },
+            LaneKind::HostTask,
             copy(MemoryId::USER, MemoryId::HOST),
         ];
-        let targets = kinds.iter().map(|kind| layout.target(kind)).chain([layout.fences()]);
+        let targets = kinds.map(|kind| layout.target(kind)).into_iter().chain([layout.fences()]);
         let groups: Vec<_> = targets
             .map(|target| match target {
                 Target::Lanes(group) => group,
@@ -233,10 +202,10 @@ mod tests {
             assert_eq!(layout.may_block(lane), groups[4].contains(lane), "{lane:?}");
         }
         assert_eq!(
-            layout.target(&copy(memory(1), memory(0))),
-            layout.target(&copy(memory(1), MemoryId::HOST)),
+            layout.target(copy(memory(1), memory(0))),
+            layout.target(copy(memory(1), MemoryId::HOST)),
             "between devices, the source's lane counts"
         );
-        assert_eq!(layout.target(&InstructionKind::Horizon { task }), Target::Node);
+        assert_eq!(layout.target(LaneKind::Node), Target::Node);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
-use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind, MessageId};
+use celerity_idag::{DeviceId, Effects, Instruction, InstructionId, MessageId, Run};
 use celerity_tdag::{EpochAction, Task, TaskId, Work};
 
 use crate::arbiter::{Arbiter, ArbiterError};
@@ -538,8 +538,9 @@ impl Executor {
             self.communicator.send_pilot(pilot, reached);
         }
         for Instruction { id, kind, dependencies } in batch.schedule.instructions.drain(..) {
-            let mut target = self.lanes.target(&kind);
-            if let Some(task) = task_of(&kind) {
+            let Effects { lane, runs, .. } = kind.effects();
+            let mut target = self.lanes.target(lane);
+            if let Some(Run { task, .. }) = runs {
                 let running = self.tasks.get_mut(task.index());
                 let running = running.expect("tasks outlive their instructions");
                 running.incomplete += 1;
@@ -707,13 +708,3 @@ const LONGEST_LAG: Duration = Duration::from_millis(10);
 /// How long a node waits for what it sends to leave before it computes. A peer that waits
 /// for it takes it within some microseconds; one that does not is busy itself.
 const TIME_TO_LEAVE: Duration = Duration::from_micros(100);
-
-/// The task whose payload an instruction runs.
-fn task_of(kind: &InstructionKind) -> Option<TaskId> {
-    match kind {
-        InstructionKind::Kernel { task, .. } | InstructionKind::HostTask { task, .. } => {
-            Some(*task)
-        }
-        _ => None,
-    }
-}

@@ -6,6 +6,7 @@ mod backing;
 mod buffer;
 mod coherence;
 mod diagnostic;
+mod effects;
 mod emit;
 mod forecast;
 mod graph;
@@ -28,6 +29,10 @@ mod verify;
 pub mod wire;
 
 pub use diagnostic::Diagnostic;
+pub use effects::{
+    Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, Run,
+    Synchronization, Touch, TouchMode,
+};
 pub use emit::Schedule;
 pub use graph::{InstructionGraph, InstructionGraphConfig};
 pub use instruction::{

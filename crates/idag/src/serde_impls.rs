@@ -3,9 +3,9 @@
 //! Owns the invariants of the data at rest: a value that breaks one is an error of deserialisation.
 //! Refuses to know any format, that of pilots on the wire included.
 
-use celerity_regions::{Box3, Region};
 use celerity_tdag::__serde_checked;
 
+use crate::effects::{Effects, Elements, Lifetime, LifetimeChange, Run};
 use crate::instruction::{BoundAccess, Inbound, Instruction, InstructionKind, Pilot, Placement};
 
 __serde_checked!(BoundAccess, check_access);
@@ -25,7 +25,7 @@ fn check_placement(placement: &Placement) -> Result<(), String> {
 fn check_access(access: &BoundAccess) -> Result<(), String> {
     let BoundAccess { buffer, placement, region } = access;
     match placement {
-        Some(placement) => inside(region, placement),
+        Some(placement) => inside(Elements::Region(region), placement),
         None if region.is_empty() => Ok(()),
         None => Err(format!("{region} of {buffer} is accessed, but lies nowhere")),
     }
@@ -33,7 +33,7 @@ fn check_access(access: &BoundAccess) -> Result<(), String> {
 
 fn check_inbound(inbound: &Inbound) -> Result<(), String> {
     check_elem_size(inbound.elem_size)?;
-    inside(&inbound.region, &inbound.target)
+    inside(Elements::Region(&inbound.region), &inbound.target)
 }
 
 fn check_instruction(instruction: &Instruction) -> Result<(), String> {
@@ -50,40 +50,51 @@ fn check_instruction(instruction: &Instruction) -> Result<(), String> {
 }
 
 fn check_kind(kind: &InstructionKind) -> Result<(), String> {
-    match kind {
-        InstructionKind::Alloc { allocation, bytes, alignment, .. }
-        | InstructionKind::Reserve { allocation, bytes, alignment, .. } => {
-            match *bytes > 0 && alignment.is_power_of_two() {
+    let effects = kind.effects();
+    if let Some(lifetime) = &effects.lifetime {
+        check_lifetime(lifetime)?;
+    }
+    check_moved(&effects)?;
+    match (effects.exchange, effects.runs) {
+        (Some(exchange), _) if exchange.elements.is_empty() => {
+            Err(format!("nothing of {} is awaited", exchange.transfer))
+        }
+        (_, Some(Run { task, chunk: Some(chunk), .. })) if chunk.is_empty() => {
+            Err(format!("a {} of {task} has no items", effects.verb))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_lifetime(lifetime: &Lifetime<'_>) -> Result<(), String> {
+    let allocation = lifetime.allocation;
+    match lifetime.change {
+        LifetimeChange::Made { bytes, alignment, .. } => {
+            match bytes > 0 && alignment.is_power_of_two() {
                 true => Ok(()),
                 false => Err(format!("{allocation} has {bytes} bytes aligned to {alignment}")),
             }
         }
-        InstructionKind::Grow { allocation, elements, bytes, .. } => {
+        LifetimeChange::Grown { elements, bytes, .. } => {
             match !elements.is_empty() && bytes.start < bytes.end {
                 true => Ok(()),
                 false => Err(format!("{allocation} grows by {elements} in bytes {bytes:?}")),
             }
         }
-        InstructionKind::Copy { source, target, elements, elem_size, .. } => {
-            if source.allocation == target.allocation {
-                return Err(format!("{} is copied to itself", source.allocation));
-            }
-            check_elem_size(*elem_size)?;
-            within(elements, source)?;
-            within(elements, target)
-        }
-        InstructionKind::Send { source, elements, elem_size, .. } => {
-            check_elem_size(*elem_size)?;
-            within(elements, source)
-        }
-        InstructionKind::AwaitReceive { transfer, region } if region.is_empty() => {
-            Err(format!("nothing of {transfer} is awaited"))
-        }
-        InstructionKind::Kernel { task, chunk, .. } if chunk.is_empty() => {
-            Err(format!("a kernel of {task} has no items"))
-        }
-        _ => Ok(()),
+        LifetimeChange::Ended => Ok(()),
     }
+}
+
+/// What is moved has a size, and lies where it comes from and where it goes: two places.
+fn check_moved(effects: &Effects<'_>) -> Result<(), String> {
+    if let (Some(source), Some(target)) = (&effects.source, &effects.target)
+        && source.placement.allocation == target.placement.allocation
+    {
+        return Err(format!("{} is copied to itself", source.placement.allocation));
+    }
+    effects.elem_size.map_or(Ok(()), check_elem_size)?;
+    let mut moved = [effects.source, effects.target].into_iter().flatten();
+    moved.try_for_each(|touch| inside(touch.elements, touch.placement))
 }
 
 fn check_pilot(pilot: &Pilot) -> Result<(), String> {
@@ -101,21 +112,14 @@ fn check_elem_size(elem_size: u64) -> Result<(), String> {
 }
 
 /// Whether some elements, but not none, lie in an allocation.
-fn within(elements: &Box3, placement: &Placement) -> Result<(), String> {
-    match !elements.is_empty() && placement.extent.contains(elements) {
+fn inside(elements: Elements<'_>, placement: &Placement) -> Result<(), String> {
+    match !elements.is_empty() && placement.extent.contains(&elements.bounding_box()) {
         true => Ok(()),
         false => Err(outside(elements, placement)),
     }
 }
 
-fn inside(region: &Region, placement: &Placement) -> Result<(), String> {
-    match !region.is_empty() && placement.extent.contains(&region.bounding_box()) {
-        true => Ok(()),
-        false => Err(outside(region, placement)),
-    }
-}
-
-fn outside(elements: &impl std::fmt::Display, placement: &Placement) -> String {
+fn outside(elements: Elements<'_>, placement: &Placement) -> String {
     let Placement { allocation, memory, extent } = placement;
     format!("{elements} does not lie in {allocation} of {memory}, which holds {extent}")
 }

@@ -8,9 +8,9 @@ mod transfers;
 use celerity_cdag::TransferId;
 use celerity_tdag::{BrokenEdge, BufferId, Lineage, Point};
 
+use crate::effects::{Effects, Synchronization};
 use crate::instruction::{
-    AllocationId, DeviceMemory, Instruction, InstructionId, InstructionKind, MemoryId, MessageId,
-    Pilot,
+    AllocationId, DeviceMemory, Instruction, InstructionId, MemoryId, MessageId, Pilot,
 };
 
 use memory::Allocations;
@@ -94,21 +94,22 @@ pub fn verify(
     let (mut lineage, mut allocations) = (Lineage::default(), Allocations::new(memory, initial));
     let mut transfers = Transfers::new(pilots);
     for instruction in instructions {
+        let (id, effects) = (instruction.id, instruction.effects());
         let on = instruction.dependencies.iter().copied();
-        let edges = lineage.check(instruction.id, on, point_of(&instruction.kind));
+        let edges = lineage.check(id, on, point_of(&effects));
         broken.extend(edges.into_iter().map(Broken::Edge));
-        allocations.check(instruction, &mut broken);
-        transfers.check(instruction, &mut broken);
+        allocations.check(id, &effects, &mut broken);
+        transfers.check(id, &effects, &mut broken);
     }
     transfers.finish(instructions, &mut broken);
     if broken.is_empty() { Ok(()) } else { Err(broken) }
 }
 
 /// Whether later instructions may rely on it instead of what is older.
-fn point_of(kind: &InstructionKind) -> Point {
-    match kind {
-        InstructionKind::Horizon { .. } => Point::Horizon,
-        InstructionKind::Epoch { .. } => Point::Epoch,
-        _ => Point::None,
+fn point_of(effects: &Effects<'_>) -> Point {
+    match effects.synchronizes {
+        None => Point::None,
+        Some(Synchronization::Horizon { .. }) => Point::Horizon,
+        Some(Synchronization::Epoch { .. }) => Point::Epoch,
     }
 }

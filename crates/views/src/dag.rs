@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind};
-use celerity_idag::{Instruction, InstructionKind};
+use celerity_idag::{Effects, Instruction, LaneKind};
 use celerity_tdag::{Dependencies, DependencyKind, GraphId, Task, Work};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -95,9 +95,9 @@ impl Dag {
     pub fn of_instructions(owner: &str, instructions: &[Instruction], names: &BufferNames) -> Self {
         let mut dag = Self::default();
         for instruction in instructions {
+            let effects = instruction.effects();
             let label = InstructionLabel(&instruction.kind, names).to_string();
-            let role = role_of_instruction(&instruction.kind);
-            dag.add(format!("{owner} {}", instruction.id), label, role);
+            dag.add(format!("{owner} {}", instruction.id), label, role_of_instruction(&effects));
         }
         for (later, instruction) in instructions.iter().enumerate() {
             for on in &instruction.dependencies {
@@ -240,20 +240,14 @@ fn role_of_command(kind: &CommandKind) -> Role {
     }
 }
 
-fn role_of_instruction(kind: &InstructionKind) -> Role {
-    match kind {
-        InstructionKind::Alloc { .. }
-        | InstructionKind::Reserve { .. }
-        | InstructionKind::Grow { .. }
-        | InstructionKind::Free { .. } => Role::Memory,
-        InstructionKind::Copy { .. } => Role::Copy,
-        InstructionKind::Send { .. }
-        | InstructionKind::Receive(_)
-        | InstructionKind::SplitReceive(_)
-        | InstructionKind::AwaitReceive { .. } => Role::Message,
-        InstructionKind::Kernel { .. } => Role::Kernel,
-        InstructionKind::HostTask { .. } => Role::Host,
-        InstructionKind::Horizon { .. } | InstructionKind::Epoch { .. } => Role::Synchronization,
+fn role_of_instruction(effects: &Effects<'_>) -> Role {
+    match effects.lane {
+        LaneKind::Kernel(_) => Role::Kernel,
+        LaneKind::HostTask => Role::Host,
+        LaneKind::Copy { .. } => Role::Copy,
+        LaneKind::Node if effects.exchange.is_some() => Role::Message,
+        LaneKind::Node if effects.synchronizes.is_some() => Role::Synchronization,
+        LaneKind::Node => Role::Memory,
     }
 }
 

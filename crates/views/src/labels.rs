@@ -4,7 +4,10 @@
 use std::fmt::{self, Display, Formatter, Result};
 
 use celerity_cdag::{CommandKind, TransferId};
-use celerity_idag::{BoundAccess, Inbound, InstructionKind, Placement};
+use celerity_idag::{
+    BoundAccess, Effects, Exchange, ExchangePart, InstructionKind, LaneKind, Lifetime,
+    LifetimeChange, Placement, Run, Synchronization, Touch,
+};
 use celerity_tdag::{
     Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, Task, TaskId, Work,
 };
@@ -61,48 +64,84 @@ impl Display for CommandLabel<'_> {
 
 impl Display for InstructionLabel<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let names = self.1;
-        let (show, of) = (|buffer| names.show(buffer), |transfer| OfTransfer(transfer, names));
-        match self.0 {
-            InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
-                let (buffer, bytes) = (show(*buffer), Count(*bytes, "byte"));
-                write!(f, "alloc {memory}.{allocation} for {buffer}, {bytes}")
+        let (effects, names) = (self.0.effects(), self.1);
+        f.write_str(effects.verb)?;
+        if let Some(run) = &effects.runs {
+            write!(f, " {}", Function(run, effects.lane, names))?;
+        }
+        if let Some(lifetime) = &effects.lifetime {
+            write!(f, " {}", Lived(lifetime, names))?;
+        }
+        if let Some(point) = effects.synchronizes {
+            write!(f, " {}", point.task())?;
+        }
+        if let Some(Synchronization::Epoch { action, .. }) = effects.synchronizes {
+            write!(f, " {}", epoch(action))?;
+        }
+        write!(f, "{}", Moved(&effects, names))
+    }
+}
+
+/// `T3 [0..4] on D0; B0 "u" [0..4] in M2.A1 [0..8]`.
+struct Function<'a>(&'a Run<'a>, LaneKind, &'a BufferNames);
+
+impl Display for Function<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let Run { task, chunk, bound } = self.0;
+        write!(f, "{task}")?;
+        chunk.iter().try_for_each(|chunk| write!(f, " {chunk}"))?;
+        self.1.device().iter().try_for_each(|device| write!(f, " on {device}"))?;
+        write!(f, "{}", Bindings(bound, self.2))
+    }
+}
+
+/// `M2.A1 for B0 "u", 32 bytes`.
+struct Lived<'a>(&'a Lifetime<'a>, &'a BufferNames);
+
+impl Display for Lived<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let (Lifetime { allocation, memory, change }, names) = (self.0, self.1);
+        write!(f, "{memory}.{allocation}")?;
+        match change {
+            LifetimeChange::Made { buffer, bytes, .. } => {
+                write!(f, " for {}, {}", names.show(*buffer), Count(*bytes, "byte"))
             }
-            InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
-                let (buffer, bytes) = (show(*buffer), Count(*bytes, "byte"));
-                write!(f, "reserve {memory}.{allocation} for {buffer}, {bytes}")
-            }
-            InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
+            LifetimeChange::Grown { buffer, elements, bytes } => {
                 let bytes = Count(bytes.end - bytes.start, "byte");
-                let buffer = show(*buffer);
-                write!(f, "grow {memory}.{allocation} by {buffer} {elements}, {bytes}")
+                write!(f, " by {} {elements}, {bytes}", names.show(*buffer))
             }
-            InstructionKind::Free { allocation, memory } => {
-                write!(f, "free {memory}.{allocation}")
+            LifetimeChange::Ended => Ok(()),
+        }
+    }
+}
+
+/// ` B0 "u" [0..4] from M2.A1 [0..8] to M1.A3 [0..4]`; nothing of what moves nothing.
+struct Moved<'a>(&'a Effects<'a>, &'a BufferNames);
+
+impl Display for Moved<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let (Effects { source, target, exchange, .. }, names) = (self.0, self.1);
+        match (exchange, source.or(*target)) {
+            (Some(Exchange { transfer, elements, .. }), _) => {
+                write!(f, " {} {elements}", OfTransfer(transfer, names))?;
             }
-            InstructionKind::Copy { buffer, source, target, elements, .. } => {
-                let (buffer, source, target) = (show(*buffer), At(source), At(target));
-                write!(f, "copy {buffer} {elements} from {source} to {target}")
+            (None, Some(Touch { buffer, elements, .. })) => {
+                write!(f, " {} {elements}", names.show(buffer))?;
             }
-            InstructionKind::Send { to, message, transfer, source, elements, .. } => {
-                let (transfer, source) = (of(transfer), At(source));
-                write!(f, "send {transfer} {elements} from {source} to {to}, {message}")
+            (None, None) => {}
+        }
+        if let Some(source) = source {
+            write!(f, " from {}", At(source.placement))?;
+        }
+        if let Some(target) = target {
+            let preposition = if source.is_some() { "to" } else { "into" };
+            write!(f, " {preposition} {}", At(target.placement))?;
+        }
+        match exchange.map(|exchange| exchange.part) {
+            Some(ExchangePart::Send { to, message }) => write!(f, " to {to}, {message}"),
+            Some(ExchangePart::Receive | ExchangePart::Begin | ExchangePart::Await) | None => {
+                Ok(())
             }
-            InstructionKind::Receive(inbound) => write!(f, "receive {}", Into(inbound, names)),
-            InstructionKind::SplitReceive(inbound) => {
-                write!(f, "split receive {}", Into(inbound, names))
-            }
-            InstructionKind::AwaitReceive { transfer, region } => {
-                write!(f, "await receive {} {region}", of(transfer))
-            }
-            InstructionKind::Kernel { device, task, chunk, accesses } => {
-                write!(f, "kernel {task} {chunk} on {device}{}", Bindings(accesses, names))
-            }
-            InstructionKind::HostTask { task, accesses } => {
-                write!(f, "host task {task}{}", Bindings(accesses, names))
-            }
-            InstructionKind::Horizon { task } => write!(f, "horizon {task}"),
-            InstructionKind::Epoch { task, action } => write!(f, "epoch {task} {}", epoch(*action)),
         }
     }
 }
@@ -122,15 +161,6 @@ impl Display for At<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let Placement { allocation, memory, extent } = self.0;
         write!(f, "{memory}.{allocation} {extent}")
-    }
-}
-
-struct Into<'a>(&'a Inbound, &'a BufferNames);
-
-impl Display for Into<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let Inbound { transfer, target, region, .. } = self.0;
-        write!(f, "{} {region} into {}", OfTransfer(transfer, self.1), At(target))
     }
 }
 

@@ -117,7 +117,11 @@ impl Executor {
             }
             InstructionKind::Horizon { task } => self.horizon(instruction, task),
             InstructionKind::Epoch { task, action } => self.epoch(instruction, task, action),
-            other => unreachable!("{instruction} needs a lane: {other:?}"),
+            other @ (InstructionKind::Kernel { .. }
+            | InstructionKind::HostTask { .. }
+            | InstructionKind::Copy { .. }) => {
+                unreachable!("{instruction} needs a lane: {other:?}")
+            }
         }
     }
 

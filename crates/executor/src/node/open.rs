@@ -3,7 +3,8 @@
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{
-    AllocationId, DeviceId, Inbound, InstructionId, InstructionKind, MemoryId, MessageId,
+    AllocationId, DeviceId, Effects, Exchange, ExchangePart, InstructionId, InstructionKind,
+    Lifetime, LifetimeChange, MemoryId, MessageId, Run, Synchronization,
 };
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
@@ -34,15 +35,43 @@ pub(super) enum Stage {
 /// What is left to know of an instruction once it has been issued.
 #[derive(Clone, Copy)]
 pub(super) enum Summary {
-    Alloc { allocation: AllocationId, memory: MemoryId, buffer: BufferId },
-    Free { allocation: AllocationId, memory: MemoryId },
-    Copy { buffer: BufferId, from: MemoryId, to: MemoryId },
-    Send { to: NodeId, message: MessageId, transfer: TransferId },
-    Receive { transfer: TransferId },
-    Kernel { task: TaskId, device: DeviceId },
-    HostTask { task: TaskId },
-    Horizon { task: TaskId },
-    Epoch { task: TaskId, action: EpochAction },
+    /// Makes or extends an allocation.
+    Alloc {
+        allocation: AllocationId,
+        memory: MemoryId,
+        buffer: BufferId,
+    },
+    Free {
+        allocation: AllocationId,
+        memory: MemoryId,
+    },
+    Send {
+        to: NodeId,
+        message: MessageId,
+        transfer: TransferId,
+    },
+    Receive {
+        transfer: TransferId,
+    },
+    Copy {
+        buffer: BufferId,
+        from: MemoryId,
+        to: MemoryId,
+    },
+    /// Runs the function of a task, on a device or on the host.
+    Run {
+        task: TaskId,
+        device: Option<DeviceId>,
+    },
+    Horizon {
+        task: TaskId,
+    },
+    Epoch {
+        task: TaskId,
+        action: EpochAction,
+    },
+    /// None of these; to be told by its verb.
+    Other(&'static str),
 }
 
 impl OpenInstructions {
@@ -63,7 +92,7 @@ impl OpenInstructions {
         let Stage::Waiting(kind) = &open.stage else {
             unreachable!("{instruction} is issued twice")
         };
-        let issued = Stage::Issued(Summary::of(kind), lane);
+        let issued = Stage::Issued(Summary::of(&kind.effects()), lane);
         open.since = now;
         match std::mem::replace(&mut open.stage, issued) {
             Stage::Waiting(kind) => kind,
@@ -75,8 +104,7 @@ impl OpenInstructions {
     /// instruction runs.
     pub(super) fn task_of(&self, instruction: InstructionId) -> Option<(TaskId, Option<DeviceId>)> {
         match self.table.get(instruction.index())?.stage {
-            Stage::Issued(Summary::Kernel { task, device }, _) => Some((task, Some(device))),
-            Stage::Issued(Summary::HostTask { task }, _) => Some((task, None)),
+            Stage::Issued(Summary::Run { task, device }, _) => Some((task, device)),
             _ => None,
         }
     }
@@ -98,27 +126,37 @@ impl OpenInstructions {
 }
 
 impl Summary {
-    pub(super) fn of(kind: &InstructionKind) -> Self {
-        match *kind {
-            InstructionKind::Alloc { allocation, memory, buffer, .. }
-            | InstructionKind::Reserve { allocation, memory, buffer, .. }
-            | InstructionKind::Grow { allocation, memory, buffer, .. } => {
+    pub(super) fn of(effects: &Effects<'_>) -> Self {
+        if let Some(lifetime) = effects.lifetime {
+            return Self::of_lifetime(&lifetime);
+        }
+        if let Some(Exchange { transfer, part, .. }) = effects.exchange {
+            return match part {
+                ExchangePart::Send { to, message } => Self::Send { to, message, transfer },
+                ExchangePart::Receive | ExchangePart::Begin | ExchangePart::Await => {
+                    Self::Receive { transfer }
+                }
+            };
+        }
+        match (effects.runs, effects.synchronizes, effects.source, effects.target) {
+            (Some(Run { task, .. }), ..) => Self::Run { task, device: effects.lane.device() },
+            (_, Some(Synchronization::Horizon { task }), ..) => Self::Horizon { task },
+            (_, Some(Synchronization::Epoch { task, action }), ..) => Self::Epoch { task, action },
+            (.., Some(source), Some(target)) => {
+                let (from, to) = (source.placement.memory, target.placement.memory);
+                Self::Copy { buffer: source.buffer, from, to }
+            }
+            _ => Self::Other(effects.verb),
+        }
+    }
+
+    fn of_lifetime(lifetime: &Lifetime<'_>) -> Self {
+        let Lifetime { allocation, memory, change } = *lifetime;
+        match change {
+            LifetimeChange::Made { buffer, .. } | LifetimeChange::Grown { buffer, .. } => {
                 Self::Alloc { allocation, memory, buffer }
             }
-            InstructionKind::Free { allocation, memory } => Self::Free { allocation, memory },
-            InstructionKind::Copy { buffer, source, target, .. } => {
-                Self::Copy { buffer, from: source.memory, to: target.memory }
-            }
-            InstructionKind::Send { to, message, transfer, .. } => {
-                Self::Send { to, message, transfer }
-            }
-            InstructionKind::Receive(Inbound { transfer, .. })
-            | InstructionKind::SplitReceive(Inbound { transfer, .. })
-            | InstructionKind::AwaitReceive { transfer, .. } => Self::Receive { transfer },
-            InstructionKind::Kernel { task, device, .. } => Self::Kernel { task, device },
-            InstructionKind::HostTask { task, .. } => Self::HostTask { task },
-            InstructionKind::Horizon { task } => Self::Horizon { task },
-            InstructionKind::Epoch { task, action } => Self::Epoch { task, action },
+            LifetimeChange::Ended => Self::Free { allocation, memory },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of an allocation for which there is no room: who wanted it, and who
 //! has the memory. Looked up when it has failed, so that nobody pays for it before.
 
-use celerity_idag::{AllocationId, DeviceId, Inbound, InstructionKind, MemoryId, Placement};
+use celerity_idag::{AllocationId, DeviceId, InstructionKind, MemoryId, Placement};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
 
@@ -29,7 +29,7 @@ impl Executor {
     ) -> RunError {
         let Wanted { allocation, memory, buffer, bytes, part } = *wanted;
         let mut users = self.unissued().filter(|kind| placed_in(kind, allocation).is_some());
-        let task = users.find_map(beneficiary);
+        let task = users.find_map(|kind| kind.effects().task());
         let placement = || self.unissued().find_map(|kind| placed_in(kind, allocation));
         let error = Box::new(NoRoom {
             memory: describe(memory),
@@ -61,31 +61,8 @@ impl Executor {
 
 /// How an instruction uses an allocation, if it does.
 fn placed_in(kind: &InstructionKind, allocation: AllocationId) -> Option<&Placement> {
-    let placements: [Option<&Placement>; 2] = match kind {
-        InstructionKind::Kernel { accesses, .. } | InstructionKind::HostTask { accesses, .. } => {
-            let mut placements = accesses.iter().filter_map(|access| access.placement.as_ref());
-            return placements.find(|placement| placement.allocation == allocation);
-        }
-        InstructionKind::Copy { source, target, .. } => [Some(source), Some(target)],
-        InstructionKind::Send { source, .. } => [Some(source), None],
-        InstructionKind::Receive(Inbound { target, .. })
-        | InstructionKind::SplitReceive(Inbound { target, .. }) => [Some(target), None],
-        _ => [None, None],
-    };
-    placements.into_iter().flatten().find(|placement| placement.allocation == allocation)
-}
-
-/// The task that an instruction is there for.
-fn beneficiary(kind: &InstructionKind) -> Option<TaskId> {
-    match kind {
-        InstructionKind::Kernel { task, .. } | InstructionKind::HostTask { task, .. } => {
-            Some(*task)
-        }
-        InstructionKind::Send { transfer, .. }
-        | InstructionKind::Receive(Inbound { transfer, .. })
-        | InstructionKind::SplitReceive(Inbound { transfer, .. }) => Some(transfer.consumer),
-        _ => None,
-    }
+    let mut placements = kind.effects().touches().map(|touch| touch.placement);
+    placements.find(|placement| placement.allocation == allocation)
 }
 
 fn describe(memory: MemoryId) -> String {

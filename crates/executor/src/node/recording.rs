@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::NodeId;
-use celerity_idag::{Inbound, InstructionId, InstructionKind, MemoryId, MessageId};
+use celerity_idag::{Effects, InstructionId, InstructionKind, MemoryId, MessageId};
 use celerity_tdag::TaskId;
 
 use super::Executor;
@@ -29,9 +29,10 @@ impl Executor {
         if self.profile.is_none() {
             return;
         }
-        let label = Label::new(kind, self.subject(kind));
+        let effects = kind.effects();
+        let label = Label::new(&effects, self.subject(&effects));
         if let Some(profile) = &mut self.profile {
-            profile.issued(instruction, lane, kind, label);
+            profile.issued(instruction, lane, &effects, label);
         }
     }
 
@@ -79,24 +80,12 @@ impl Executor {
     }
 
     /// What an instruction works on: the name of a task, or of a buffer.
-    fn subject(&self, kind: &InstructionKind) -> Arc<str> {
-        let buffer = match kind {
-            InstructionKind::Kernel { task, .. } | InstructionKind::HostTask { task, .. } => {
-                return self.task_name(*task);
-            }
-            InstructionKind::Alloc { buffer, .. }
-            | InstructionKind::Reserve { buffer, .. }
-            | InstructionKind::Grow { buffer, .. }
-            | InstructionKind::Copy { buffer, .. } => *buffer,
-            InstructionKind::Send { transfer, .. }
-            | InstructionKind::Receive(Inbound { transfer, .. })
-            | InstructionKind::SplitReceive(Inbound { transfer, .. })
-            | InstructionKind::AwaitReceive { transfer, .. } => transfer.buffer,
-            InstructionKind::Free { .. }
-            | InstructionKind::Horizon { .. }
-            | InstructionKind::Epoch { .. } => return Arc::default(),
-        };
-        self.store.user_name(buffer)
+    fn subject(&self, effects: &Effects<'_>) -> Arc<str> {
+        match (effects.runs, effects.buffer()) {
+            (Some(run), _) => self.task_name(run.task),
+            (None, Some(buffer)) => self.store.user_name(buffer),
+            (None, None) => Arc::default(),
+        }
     }
 
     fn task_name(&self, task: TaskId) -> Arc<str> {

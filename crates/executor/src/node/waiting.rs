@@ -104,7 +104,7 @@ impl Executor {
         open.map(|(instruction, Open { since, stage })| {
             let (summary, reason) = match stage {
                 Stage::Waiting(kind) => {
-                    (Summary::of(kind), WaitsFor::Instructions(blockers(instruction)))
+                    (Summary::of(&kind.effects()), WaitsFor::Instructions(blockers(instruction)))
                 }
                 Stage::Issued(summary, lane) => {
                     (*summary, self.reason(instruction, summary, *lane, *since))
@@ -168,16 +168,19 @@ impl Executor {
             Summary::Receive { transfer } => {
                 format!("receive of {}", self.describe_transfer(transfer))
             }
-            Summary::Kernel { task, device } => {
+            Summary::Run { task, device: Some(device) } => {
                 format!("kernel of {} on {device}", self.describe_task(task))
             }
-            Summary::HostTask { task } => format!("host function of {}", self.describe_task(task)),
+            Summary::Run { task, device: None } => {
+                format!("host function of {}", self.describe_task(task))
+            }
             Summary::Horizon { task } => format!("horizon {task}"),
             Summary::Epoch { task, action } => match action {
                 EpochAction::Init => format!("start {task}"),
                 EpochAction::Barrier => format!("barrier {task}"),
                 EpochAction::Shutdown => format!("end of the program {task}"),
             },
+            Summary::Other(verb) => verb.to_owned(),
         }
     }
 

@@ -4,10 +4,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{Inbound, InstructionKind, MessageId, Placement};
-use celerity_regions::{Box3, Region};
-use celerity_tdag::{EpochAction, TaskId};
+use celerity_cdag::NodeId;
+use celerity_idag::{
+    Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, MessageId, Run,
+    Synchronization,
+};
+use celerity_regions::Box3;
+use celerity_tdag::EpochAction;
 use celerity_trace::{Text, Value};
 
 /// An instruction in words.
@@ -38,59 +41,51 @@ fn shown(key: &'static str, value: impl fmt::Display + Send + 'static) -> (&'sta
 }
 
 impl Label {
-    /// The label of an instruction that works on `subject`: for a kernel or host
-    /// function, the task's name; for other work on elements, the buffer's.
-    pub(crate) fn new(kind: &InstructionKind, subject: Arc<str>) -> Self {
-        let phrase = |verb| Text::shown(Phrase(verb, subject.clone()));
-        match kind {
-            InstructionKind::Kernel { task, chunk, device, .. } => {
-                let details = vec![shown("task", *task), shown("chunk", *chunk)];
-                Self::of(Text::Shared(subject), "kernel", details).and(shown("device", *device))
-            }
-            InstructionKind::HostTask { task, .. } => {
-                Self::of(Text::Shared(subject), "host", vec![shown("task", *task)])
-            }
-            InstructionKind::Copy { source, target, elements, elem_size, .. } => {
-                let details = copied(source, target, elements, *elem_size);
-                Self::of(phrase("copy"), "copy", details)
-            }
-            InstructionKind::Alloc { allocation, memory, bytes, .. } => {
-                let details = vec![("bytes", Value::Number(*bytes)), shown("memory", *memory)];
-                Self::of(phrase("alloc"), "memory", details).and(shown("allocation", *allocation))
-            }
-            InstructionKind::Reserve { allocation, memory, bytes, .. } => {
-                let details = vec![("bytes", Value::Number(*bytes)), shown("memory", *memory)];
-                let label = Self::of(phrase("reserve"), "memory", details);
-                label.and(shown("allocation", *allocation))
-            }
-            InstructionKind::Grow { allocation, memory, bytes, .. } => {
-                let bytes = Value::Number(bytes.end - bytes.start);
-                let details = vec![("bytes", bytes), shown("memory", *memory)];
-                Self::of(phrase("grow"), "memory", details).and(shown("allocation", *allocation))
-            }
-            InstructionKind::Free { allocation, memory } => {
-                let details = vec![shown("memory", *memory), shown("allocation", *allocation)];
-                Self::of("free".into(), "memory", details)
-            }
-            InstructionKind::Send { to, message, transfer, elements, elem_size, .. } => {
-                let details = vec![shown("to", *to), bytes(elements.volume(), *elem_size)];
-                let label = Self::of(phrase("send"), "send", details);
-                let label = label.and(shown("elements", *elements)).for_transfer(*transfer);
-                Self { sends: Some(*message), ..label }
-            }
-            InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
-                let Inbound { transfer, region, elem_size, .. } = inbound;
-                let details = vec![bytes(region.volume(), *elem_size)];
-                Self::received(phrase("receive"), region, details, *transfer)
-            }
-            InstructionKind::AwaitReceive { transfer, region } => {
-                Self::received(phrase("await"), region, Vec::new(), *transfer)
-            }
-            InstructionKind::Horizon { task } => {
-                Self::of("horizon".into(), "synchronization", vec![shown("task", *task)])
-            }
-            InstructionKind::Epoch { task, action } => Self::epoch(*task, *action),
+    /// The label of an instruction that works on `subject`: for one that runs a task's function,
+    /// the task's name; for other work on elements, the buffer's.
+    pub(crate) fn new(effects: &Effects<'_>, subject: Arc<str>) -> Self {
+        if let Some(run) = &effects.runs {
+            return Self::run(Text::Shared(subject), run, effects.lane);
         }
+        if let Some(point) = effects.synchronizes {
+            return Self::point(point);
+        }
+        if let Some(exchange) = &effects.exchange {
+            return Self::exchange(exchange, effects.elem_size, subject);
+        }
+        let name = match effects.buffer() {
+            Some(_) => Text::shown(Phrase(effects.verb, subject)),
+            None => effects.verb.into(),
+        };
+        match &effects.lifetime {
+            Some(lifetime) => Self::of(name, "memory", lived(lifetime)),
+            None => Self::of(name, effects.verb, moved(effects)),
+        }
+    }
+
+    fn run(name: Text, Run { task, chunk, .. }: &Run<'_>, lane: LaneKind) -> Self {
+        let category = if lane.device().is_some() { "kernel" } else { "host" };
+        let mut details = vec![shown("task", *task)];
+        details.extend(chunk.map(|chunk| shown("chunk", chunk)));
+        details.extend(lane.device().map(|device| shown("device", device)));
+        Self::of(name, category, details)
+    }
+
+    fn exchange(exchange: &Exchange<'_>, elem_size: Option<u64>, subject: Arc<str>) -> Self {
+        let Exchange { transfer, elements, part } = *exchange;
+        let (verb, category) = match part {
+            ExchangePart::Send { .. } => ("send", "send"),
+            ExchangePart::Receive | ExchangePart::Begin => ("receive", "receive"),
+            ExchangePart::Await => ("await", "receive"),
+        };
+        let (mut details, mut sends) = (Vec::new(), None);
+        if let ExchangePart::Send { to, message } = part {
+            details.push(shown("to", to));
+            sends = Some(message);
+        }
+        details.extend(elem_size.map(|elem_size| bytes(elements.volume(), elem_size)));
+        details.extend([elements_of(elements), shown("for", transfer.consumer)]);
+        Self { sends, ..Self::of(Text::shown(Phrase(verb, subject)), category, details) }
     }
 
     /// A payload on its way from a node.
@@ -109,40 +104,45 @@ impl Label {
         self
     }
 
-    fn for_transfer(self, TransferId { consumer, .. }: TransferId) -> Self {
-        self.and(shown("for", consumer))
-    }
-
-    fn received(
-        name: Text,
-        region: &Region,
-        details: Vec<(&'static str, Value)>,
-        transfer: TransferId,
-    ) -> Self {
-        let label = Self::of(name, "receive", details).and(shown("elements", region.clone()));
-        label.for_transfer(transfer)
-    }
-
-    fn epoch(task: TaskId, action: EpochAction) -> Self {
-        let name = match action {
-            EpochAction::Init => "start",
-            EpochAction::Barrier => "barrier",
-            EpochAction::Shutdown => "end of the program",
+    fn point(point: Synchronization) -> Self {
+        let name = match point {
+            Synchronization::Horizon { .. } => "horizon",
+            Synchronization::Epoch { action: EpochAction::Init, .. } => "start",
+            Synchronization::Epoch { action: EpochAction::Barrier, .. } => "barrier",
+            Synchronization::Epoch { action: EpochAction::Shutdown, .. } => "end of the program",
         };
-        Self::of(name.into(), "synchronization", vec![shown("task", task)])
+        Self::of(name.into(), "synchronization", vec![shown("task", point.task())])
     }
 }
 
-fn copied(
-    source: &Placement,
-    target: &Placement,
-    elements: &Box3,
-    elem_size: u64,
-) -> Vec<(&'static str, Value)> {
-    vec![
-        bytes(elements.volume(), elem_size),
-        shown("from", source.memory),
-        shown("to", target.memory),
-        shown("elements", *elements),
-    ]
+fn elements_of(elements: Elements<'_>) -> (&'static str, Value) {
+    match elements {
+        Elements::Box(one) => shown("elements", one),
+        Elements::Region(region) => shown("elements", region.clone()),
+    }
+}
+
+fn lived(lifetime: &Lifetime<'_>) -> Vec<(&'static str, Value)> {
+    let Lifetime { allocation, memory, change } = *lifetime;
+    let bytes = match change {
+        LifetimeChange::Made { bytes, .. } => Some(bytes),
+        LifetimeChange::Grown { bytes, .. } => Some(bytes.end - bytes.start),
+        LifetimeChange::Ended => None,
+    };
+    let mut details = Vec::with_capacity(3);
+    details.extend(bytes.map(|bytes| ("bytes", Value::Number(bytes))));
+    details.extend([shown("memory", memory), shown("allocation", allocation)]);
+    details
+}
+
+/// Of what goes from memory to memory.
+fn moved(effects: &Effects<'_>) -> Vec<(&'static str, Value)> {
+    let Effects { source, target, elem_size, .. } = effects;
+    let size = source.or(*target).zip(*elem_size);
+    let mut details = Vec::with_capacity(4);
+    details.extend(size.map(|(touch, elem_size)| bytes(touch.elements.volume(), elem_size)));
+    details.extend(source.map(|source| shown("from", source.placement.memory)));
+    details.extend(target.map(|target| shown("to", target.placement.memory)));
+    details.extend(source.or(*target).map(|touch| elements_of(touch.elements)));
+    details
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
-use celerity_idag::{InstructionId, InstructionKind, MemoryId, MessageId};
+use celerity_idag::{Effects, ExchangePart, InstructionId, MemoryId, MessageId, Synchronization};
 use celerity_trace::{Counter, Message, Recorder, Slice, Text, TrackId, Value};
 
 use super::label::Label;
@@ -51,7 +51,7 @@ struct Issued {
     label: Label,
     /// When its job ran, if it has and the backend says so.
     span: Option<Span>,
-    synchronizes: Option<Synchronizes>,
+    synchronizes: Option<Synchronization>,
 }
 
 /// Where an instruction is shown.
@@ -62,15 +62,6 @@ enum Place {
     Receive(TrackId),
     Barrier,
     Node,
-}
-
-/// What a completed instruction says of those before it.
-#[derive(Clone, Copy)]
-enum Synchronizes {
-    /// They have completed, and later ones name none from before the last horizon.
-    Horizon,
-    /// They have completed, and later ones name none of them.
-    Epoch,
 }
 
 struct Arriving {
@@ -130,27 +121,30 @@ impl NodeProfile {
         &mut self,
         id: InstructionId,
         lane: Option<LaneId>,
-        kind: &InstructionKind,
+        effects: &Effects<'_>,
         label: Label,
     ) {
-        let place = match (lane, kind) {
-            (Some(lane), _) => Place::Lane(lane),
-            (None, InstructionKind::Send { .. }) => Place::Send(self.sends.take(&self.recorder)),
-            (None, InstructionKind::Receive(_) | InstructionKind::AwaitReceive { .. }) => {
-                Place::Receive(self.receives.take(&self.recorder))
-            }
-            (None, InstructionKind::Epoch { .. }) => Place::Barrier,
-            (None, _) => Place::Node,
+        let place = match lane {
+            Some(lane) => Place::Lane(lane),
+            None => self.place(effects),
         };
-        let synchronizes = match kind {
-            InstructionKind::Horizon { .. } => Some(Synchronizes::Horizon),
-            InstructionKind::Epoch { .. } => Some(Synchronizes::Epoch),
-            _ => None,
-        };
+        let synchronizes = effects.synchronizes;
         self.on_lanes += u64::from(lane.is_some());
         let issued = Issued { at: (self.clock)(), place, label, span: None, synchronizes };
         let open = self.open.get_mut(id.index()).expect("instructions are admitted first");
         open.issued = Some(issued);
+    }
+
+    /// Where an instruction is shown that the node does itself.
+    fn place(&mut self, effects: &Effects<'_>) -> Place {
+        match (effects.exchange.map(|exchange| exchange.part), effects.synchronizes) {
+            (Some(ExchangePart::Send { .. }), _) => Place::Send(self.sends.take(&self.recorder)),
+            (Some(ExchangePart::Receive | ExchangePart::Await), _) => {
+                Place::Receive(self.receives.take(&self.recorder))
+            }
+            (_, Some(Synchronization::Epoch { .. })) => Place::Barrier,
+            (Some(ExchangePart::Begin) | None, _) => Place::Node,
+        }
     }
 
     /// The backend says when a job ran.
@@ -293,11 +287,11 @@ impl NodeProfile {
     }
 
     /// Lets the trace forget what no later instruction depends on.
-    fn forget(&mut self, id: InstructionId, synchronizes: Option<Synchronizes>) {
+    fn forget(&mut self, id: InstructionId, synchronizes: Option<Synchronization>) {
         match synchronizes {
             None => {}
-            Some(Synchronizes::Epoch) => self.recorder.forget_before(id.index()),
-            Some(Synchronizes::Horizon) => {
+            Some(Synchronization::Epoch { .. }) => self.recorder.forget_before(id.index()),
+            Some(Synchronization::Horizon { .. }) => {
                 if let Some(last) = self.horizon.replace(id) {
                     self.recorder.forget_before(last.index());
                 }

@@ -7,10 +7,8 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use super::Broken;
-use crate::instruction::{
-    AllocationId, BoundAccess, DeviceMemory, Inbound, Instruction, InstructionKind, MemoryId,
-    Placement,
-};
+use crate::effects::{Effects, LaneKind, Lifetime, LifetimeChange, Touch, TouchMode};
+use crate::instruction::{AllocationId, DeviceMemory, InstructionId, MemoryId, Placement};
 
 /// Everything that has been allocated.
 #[derive(Debug)]
@@ -34,17 +32,6 @@ struct Allocation {
     alive: bool,
 }
 
-/// One use of memory.
-struct Use<'a> {
-    buffer: BufferId,
-    placement: &'a Placement,
-    /// The bounds of what is touched.
-    bounds: Box3,
-    /// Bytes per element, where the instruction says so.
-    elem_size: Option<u64>,
-    writes: bool,
-}
-
 impl Allocations {
     pub(super) fn new(native: DeviceMemory, initial: &[(AllocationId, BufferId)]) -> Self {
         let given = initial.iter().map(|&(id, buffer)| {
@@ -54,41 +41,44 @@ impl Allocations {
         Self { all: given.collect(), native }
     }
 
-    pub(super) fn check(&mut self, instruction: &Instruction, broken: &mut Vec<Broken>) {
+    pub(super) fn check(
+        &mut self,
+        instruction: InstructionId,
+        effects: &Effects<'_>,
+        broken: &mut Vec<Broken>,
+    ) {
         let mut note = |(memory, allocation), why: Option<&'static str>| {
-            let instruction = instruction.id;
             broken.extend(why.map(|why| Broken::Memory { instruction, memory, allocation, why }));
         };
-        match &instruction.kind {
-            InstructionKind::Alloc { allocation, memory, buffer, bytes, .. } => {
-                let why = self.make(*allocation, *memory, *buffer, *bytes, None);
-                note((*memory, *allocation), why);
+        if let Some(lifetime) = &effects.lifetime {
+            let place = (lifetime.memory, lifetime.allocation);
+            note(place, self.change(lifetime));
+        }
+        let reached = reached(effects.lane, self.native);
+        for used in effects.touches() {
+            let place = (used.placement.memory, used.placement.allocation);
+            let elsewhere = reached.is_some_and(|memory| memory != place.0);
+            note(place, elsewhere.then_some("lies in a memory that is out of reach"));
+            note(place, self.touch(&used, effects.elem_size));
+        }
+        if let (Some(source), Some(target)) = (&effects.source, &effects.target) {
+            let same = source.placement.allocation == target.placement.allocation;
+            let place = (source.placement.memory, source.placement.allocation);
+            note(place, same.then_some("is copied to itself"));
+        }
+    }
+
+    fn change(&mut self, lifetime: &Lifetime<'_>) -> Option<&'static str> {
+        let place @ (memory, allocation) = (lifetime.memory, lifetime.allocation);
+        match lifetime.change {
+            LifetimeChange::Made { buffer, bytes, provided, .. } => {
+                let nothing = (!provided).then(Region::empty);
+                self.make(allocation, memory, buffer, bytes, nothing)
             }
-            InstructionKind::Reserve { allocation, memory, buffer, bytes, .. } => {
-                let nothing = Some(Region::empty());
-                let why = self.make(*allocation, *memory, *buffer, *bytes, nothing);
-                note((*memory, *allocation), why);
+            LifetimeChange::Grown { buffer, elements, bytes } => {
+                self.grow(place, buffer, &elements, bytes)
             }
-            InstructionKind::Grow { allocation, memory, buffer, elements, bytes } => {
-                let why = self.grow((*memory, *allocation), *buffer, elements, bytes);
-                note((*memory, *allocation), why);
-            }
-            InstructionKind::Free { allocation, memory } => {
-                note((*memory, *allocation), self.free(*allocation, *memory));
-            }
-            kind => {
-                for (used, expected) in uses(kind, self.native) {
-                    let place = (used.placement.memory, used.placement.allocation);
-                    let elsewhere = expected.is_some_and(|memory| memory != place.0);
-                    note(place, elsewhere.then_some("lies in a memory that is out of reach"));
-                    note(place, self.touch(&used));
-                }
-                if let InstructionKind::Copy { source, target, .. } = kind {
-                    let same = source.allocation == target.allocation;
-                    let place = (source.memory, source.allocation);
-                    note(place, same.then_some("is copied to itself"));
-                }
-            }
+            LifetimeChange::Ended => self.free(allocation, memory),
         }
     }
 
@@ -146,26 +136,25 @@ impl Allocations {
         }
     }
 
-    fn touch(&mut self, used: &Use<'_>) -> Option<&'static str> {
+    fn touch(&mut self, used: &Touch<'_>, elem_size: Option<u64>) -> Option<&'static str> {
         let Placement { allocation: id, memory, extent } = *used.placement;
         let Some(known) = self.all.get_mut(&id) else { return Some("was never allocated") };
         let told = *known.extent.get_or_insert(extent);
-        let fits = known.bytes.is_none_or(|bytes| has_size(bytes, &extent, used.elem_size));
+        let fits = known.bytes.is_none_or(|bytes| has_size(bytes, &extent, elem_size));
+        let bounds = used.elements.bounding_box();
         match () {
             () if !known.alive => Some("is used after it was freed"),
             () if known.memory != memory => Some("lies in another memory"),
             () if known.buffer != used.buffer => Some("belongs to another buffer"),
             () if told != extent => Some("has another extent"),
             () if !fits => Some("has not the size of its elements"),
-            () if !extent.contains(&used.bounds) => Some("does not hold all that is touched"),
-            () if known
-                .provided
-                .as_ref()
-                .is_some_and(|there| !there.contains_box(&used.bounds)) =>
-            {
+            () if !extent.contains(&bounds) => Some("does not hold all that is touched"),
+            () if known.provided.as_ref().is_some_and(|there| !there.contains_box(&bounds)) => {
                 Some("has no memory yet for all that is touched")
             }
-            () if memory == MemoryId::USER && used.writes => Some("is the user's and written to"),
+            () if memory == MemoryId::USER && used.mode == TouchMode::Write => {
+                Some("is the user's and written to")
+            }
             () => None,
         }
     }
@@ -179,48 +168,11 @@ fn has_size(bytes: u64, extent: &Box3, elem_size: Option<u64>) -> bool {
     }
 }
 
-/// What an instruction touches, and the memory that it can reach, if only one.
-fn uses(kind: &InstructionKind, native: DeviceMemory) -> Vec<(Use<'_>, Option<MemoryId>)> {
-    match kind {
-        InstructionKind::Copy { buffer, source, target, elements, elem_size } => {
-            let one = |placement, writes| {
-                let elem_size = Some(*elem_size);
-                Use { buffer: *buffer, placement, bounds: *elements, elem_size, writes }
-            };
-            vec![(one(source, false), None), (one(target, true), None)]
-        }
-        InstructionKind::Send { transfer, source: placement, elements, elem_size, .. } => {
-            let (buffer, bounds, elem_size) = (transfer.buffer, *elements, Some(*elem_size));
-            vec![(
-                Use { buffer, placement, bounds, elem_size, writes: false },
-                Some(MemoryId::HOST),
-            )]
-        }
-        InstructionKind::Receive(inbound) | InstructionKind::SplitReceive(inbound) => {
-            vec![(arrival(inbound), Some(MemoryId::HOST))]
-        }
-        InstructionKind::Kernel { device, accesses, .. } => bound(accesses, native.of(*device)),
-        InstructionKind::HostTask { accesses, .. } => bound(accesses, MemoryId::HOST),
-        _ => Vec::new(),
+/// The memory that an instruction of such a lane can reach, if only one.
+fn reached(lane: LaneKind, native: DeviceMemory) -> Option<MemoryId> {
+    match lane {
+        LaneKind::Node | LaneKind::HostTask => Some(MemoryId::HOST),
+        LaneKind::Kernel(device) => Some(native.of(device)),
+        LaneKind::Copy { .. } => None,
     }
-}
-
-fn arrival(inbound: &Inbound) -> Use<'_> {
-    Use {
-        buffer: inbound.transfer.buffer,
-        placement: &inbound.target,
-        bounds: inbound.region.bounding_box(),
-        elem_size: Some(inbound.elem_size),
-        writes: true,
-    }
-}
-
-fn bound(accesses: &[BoundAccess], memory: MemoryId) -> Vec<(Use<'_>, Option<MemoryId>)> {
-    let placed = accesses.iter().filter_map(|access| {
-        let placement = access.placement.as_ref()?;
-        let (buffer, bounds) = (access.buffer, access.region.bounding_box());
-        let used = Use { buffer, placement, bounds, elem_size: None, writes: false };
-        Some((used, Some(memory)))
-    });
-    placed.collect()
 }

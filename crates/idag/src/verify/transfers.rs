@@ -4,7 +4,8 @@ use celerity_cdag::TransferId;
 use celerity_regions::Region;
 
 use super::Broken;
-use crate::instruction::{Instruction, InstructionId, InstructionKind, MessageId, Pilot};
+use crate::effects::{Effects, Exchange, ExchangePart};
+use crate::instruction::{Instruction, InstructionId, MessageId, Pilot};
 
 /// What has been announced and begun, and has not come to its end.
 #[derive(Debug)]
@@ -30,27 +31,29 @@ impl<'a> Transfers<'a> {
         Self { pilots, next: MessageId::from_index(0), arriving: Vec::new() }
     }
 
-    pub(super) fn check(&mut self, instruction: &Instruction, broken: &mut Vec<Broken>) {
-        let id = instruction.id;
-        match &instruction.kind {
-            InstructionKind::Send { to, message, transfer, elements, .. } => {
-                let pilot =
-                    Pilot { to: *to, message: *message, transfer: *transfer, elements: *elements };
-                let why = self.send(&pilot);
-                let message = *message;
-                broken.extend(why.map(|why| Broken::Message { instruction: id, message, why }));
+    pub(super) fn check(
+        &mut self,
+        instruction: InstructionId,
+        effects: &Effects<'_>,
+        broken: &mut Vec<Broken>,
+    ) {
+        let Some(Exchange { transfer, elements, part }) = effects.exchange else { return };
+        match part {
+            ExchangePart::Send { to, message } => {
+                let elements = elements.bounding_box();
+                let why = self.send(&Pilot { to, message, transfer, elements });
+                broken.extend(why.map(|why| Broken::Message { instruction, message, why }));
             }
-            InstructionKind::SplitReceive(inbound) => {
-                let (transfer, region) = (inbound.transfer, inbound.region.clone());
-                let unnoticed = region.clone();
-                self.arriving.push(Arriving { begun_by: id, transfer, region, unnoticed });
+            ExchangePart::Receive => {}
+            ExchangePart::Begin => {
+                let region = elements.to_region();
+                let (begun_by, unnoticed) = (instruction, region.clone());
+                self.arriving.push(Arriving { begun_by, transfer, region, unnoticed });
             }
-            InstructionKind::AwaitReceive { transfer, region } => {
-                let why = self.notice(*transfer, region);
-                let (instruction, transfer) = (id, *transfer);
+            ExchangePart::Await => {
+                let why = self.notice(transfer, &elements.to_region());
                 broken.extend(why.map(|why| Broken::Arrival { instruction, transfer, why }));
             }
-            _ => {}
         }
     }
 

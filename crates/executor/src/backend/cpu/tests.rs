@@ -259,7 +259,7 @@ fn what_no_machine_has_is_an_error() {
 
 #[test]
 fn kernels_get_the_memory_that_they_are_bound_to() {
-    use celerity_idag::{AllocationId, BoundAccess, Placement};
+    use celerity_idag::{AllocationId, BoundAccess, LaneKind, Placement};
     use celerity_regions::Box3;
     use celerity_tdag::BufferId;
 
@@ -286,12 +286,8 @@ fn kernels_get_the_memory_that_they_are_bound_to() {
     let nothing = BoundAccess { buffer, placement: None, region: Box3::EMPTY.into() };
     let arguments =
         Arguments::new(Box::new([touched, nothing]), |access| access.placement.map(|_| base));
-    let Target::Lanes(group) = LaneLayout::new(2).target(&celerity_idag::InstructionKind::Kernel {
-        device: DeviceId::from_index(0),
-        task: celerity_tdag::TaskId::from_index(0),
-        chunk,
-        accesses: Box::default(),
-    }) else {
+    let lane = LaneKind::Kernel(DeviceId::from_index(0));
+    let Target::Lanes(group) = LaneLayout::new(2).target(lane) else {
         panic!("kernels run on lanes")
     };
     assert_eq!(group, LaneGroup::new(LaneId::from_slot(0), 2));
