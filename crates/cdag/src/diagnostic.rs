@@ -9,6 +9,7 @@ use crate::command::NodeId;
 /// A mistake in the user's program. The graph stays well-formed, but results
 /// are not defined any more.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Diagnostic {
     /// Two nodes write the same elements (instruction-graph preprint, §4.4).

@@ -25,7 +25,7 @@ pub use access::{
 };
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{
-    CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError, TaskError,
+    CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError, ScheduleError, TaskError,
 };
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {

@@ -13,10 +13,12 @@ use crate::communicator::CommunicationError;
 
 mod causes;
 mod no_room;
+mod schedule;
 mod task_error;
 
 pub use causes::write_with_causes;
 pub use no_room::{NoRoom, Resident};
+pub use schedule::ScheduleError;
 pub use task_error::TaskError;
 
 /// What stopped a run.
@@ -60,12 +62,12 @@ pub enum RunError {
         error: Box<NoRoom>,
     },
     /// A mistake in the program that only shows when work is assigned.
-    #[error("cannot schedule the program on {node}: {message}")]
+    #[error("cannot schedule the program on {node}: {error}")]
     Schedule {
         /// Who noticed.
         node: NodeId,
-        /// Names task, buffer and box.
-        message: String,
+        /// What is wrong: names task, buffer and box.
+        error: Box<ScheduleError>,
     },
     /// The initial data of a buffer is not as long as the buffer.
     #[error(

@@ -47,7 +47,9 @@ pub use communicator::{
 pub use config::ClusterConfig;
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};
 pub use engine::{Assignment, Engine, LaneGroup, LaneId, LaneJob, Step, Target};
-pub use error::{NoRoom, Resident, RunError, SubmitError, TaskError, write_with_causes};
+pub use error::{
+    NoRoom, Resident, RunError, ScheduleError, SubmitError, TaskError, write_with_causes,
+};
 pub use frontend::NodeFrontend;
 pub use kernel_times::{KernelTime, KernelTimes};
 pub use lanes::LaneLayout;

@@ -9,7 +9,7 @@ use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
 use celerity_trace::Text;
 
 use crate::contain::caught;
-use crate::error::RunError;
+use crate::error::{RunError, ScheduleError};
 use crate::observe::Observer;
 use crate::profile::StageProfile;
 use crate::pulse::{Call, Calls};
@@ -175,7 +175,7 @@ impl Scheduler {
     fn step(
         &mut self,
         task: Option<&Task>,
-        step: impl FnOnce(&mut Generator) -> Result<Batch, String>,
+        step: impl FnOnce(&mut Generator) -> Result<Batch, ScheduleError>,
     ) -> Result<Option<Batch>, RunError> {
         if self.failed {
             return Ok(None);
@@ -189,15 +189,15 @@ impl Scheduler {
             Some(task) => self.calls.during(Call::Mapper(task.id), timed),
             None => timed(),
         };
-        let message = match outcome {
+        let error = match outcome {
             Ok(Ok(batch)) => return Ok(Some(batch)),
-            Ok(Err(complaint)) => complaint,
+            Ok(Err(error)) => error,
             Err(said) => {
-                let whose = task.map_or_else(String::new, |task| format!(" of task {task}"));
-                format!("a range mapper{whose} panicked: {said}")
+                let task = task.map(ToString::to_string);
+                ScheduleError::MapperPanicked { task, said }
             }
         };
-        Err(RunError::Schedule { node: self.node, message })
+        Err(RunError::Schedule { node: self.node, error: Box::new(error) })
     }
 
     /// Passes on what a step without a task has led to.

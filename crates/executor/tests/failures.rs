@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use celerity_cdag::NodeId;
+use celerity_cdag::{Diagnostic, NodeId};
 use celerity_executor::{
     CheckLevel, ClusterConfig, Lookahead, NoRoom, NodeFrontend, Payload, Resident, RunError,
-    SubmitError, TaskError,
+    ScheduleError, SubmitError, TaskError,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper, Work};
@@ -256,9 +256,11 @@ fn a_panicking_range_mapper_is_an_error_with_the_task() {
         kernel(node, "mapped", line(8), accesses, |_, _| {})?;
         Ok(node.barrier()?)
     });
-    let Err(ProgramError::Run(RunError::Schedule { message, .. })) = outcome else {
+    let Err(ProgramError::Run(RunError::Schedule { error, .. })) = outcome else {
         panic!("{outcome:?}")
     };
+    let message = error.to_string();
+    assert!(matches!(*error, ScheduleError::MapperPanicked { .. }), "{message}");
     assert!(message.contains("T1 \"mapped\" panicked: only whole spaces, please"), "{message}");
 }
 
@@ -271,9 +273,14 @@ fn a_lying_range_mapper_is_a_diagnostic() {
         kernel(node, "liar", line(8), accesses, |_, _| {})?;
         Ok(node.barrier()?)
     });
-    let Err(ProgramError::Run(RunError::Schedule { message, .. })) = outcome else {
+    let Err(ProgramError::Run(RunError::Schedule { error, .. })) = outcome else {
         panic!("{outcome:?}")
     };
+    let message = error.to_string();
+    let ScheduleError::Commands(Diagnostic::OverlappingWrites { region, .. }) = *error else {
+        panic!("{message}")
+    };
+    assert_eq!(region, line(8).into());
     assert!(message.contains("T1 \"liar\"") && message.contains("[0..8]"), "{message}");
 }
 

@@ -25,7 +25,7 @@ mod tests {
     use std::error::Error as _;
 
     use celerity_cdag::{NodeId, TransferId};
-    use celerity_executor::{ArbiterError, CommunicationError, TaskError};
+    use celerity_executor::{ArbiterError, CommunicationError, ScheduleError, TaskError};
     use celerity_idag::{DeviceId, InstructionId, MessageId};
     use celerity_regions::Box3;
     use celerity_tdag::{BufferId, TaskId};
@@ -42,7 +42,20 @@ mod tests {
         let inconsistent = ArbiterError::InconsistentReceives { instruction, transfer, region };
         let reused =
             CommunicationError::Reused { from: node, to: node, message: MessageId::from_index(6) };
+        let overlap = celerity_cdag::Diagnostic::OverlappingWrites {
+            task: "T3 \"step\"".to_owned(),
+            buffer: "u".into(),
+            region: Box3::from_range([4]).into(),
+            first: node,
+            second: NodeId::from_index(4),
+        };
+        let apart = ScheduleError::from(celerity_idag::Diagnostic::UnwrittenElements {
+            task: "T3 \"step\"".to_owned(),
+            buffer: "u".into(),
+            region: Box3::from_range([4, 5]).into(),
+        });
         for error in [
+            RunError::Schedule { node, error: Box::new(apart) },
             RunError::TaskPanicked {
                 task: "T3 \"step\"".to_owned(),
                 node,
@@ -50,6 +63,7 @@ mod tests {
                 message: "π".to_owned(),
             },
             RunError::Arbitration { node, error: Box::new(inconsistent) },
+            RunError::Schedule { node, error: Box::new(overlap.into()) },
             RunError::Communication { node, error: Box::new(reused) },
         ] {
             assert_eq!(read(&write(&error)), error);

@@ -215,7 +215,9 @@ fn nodes_that_are_told_different_things_end_with_an_error() {
                 RunError::MapperDiffers { task, node, other } => {
                     assert!(task.contains("\"step\" at ") && node != other, "{error}");
                 }
-                RunError::Schedule { message, .. } => assert_says(message, &["\"step\" at "]),
+                RunError::Schedule { error, .. } => {
+                    assert_says(&error.to_string(), &["\"step\" at "]);
+                }
                 other => panic!("{way:?} on {case:?}: {other}"),
             }
             assert_next_run_works(&cluster(case));

@@ -8,6 +8,7 @@ use celerity_idag::{InstructionGraph, Lookahead, LookaheadQueue, Placement, Rele
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
 use super::Batch;
+use crate::error::ScheduleError;
 use crate::observe::{Observer, Observers, Shown};
 
 /// The two graph generators and their scratch memory.
@@ -50,7 +51,7 @@ impl Generator {
 
     /// The instructions that give a buffer's memory back, behind those of all
     /// that was held back.
-    pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, String> {
+    pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, ScheduleError> {
         self.commands.drop_buffer(buffer);
         self.instructions.drop_buffer(buffer);
         self.release(None)
@@ -58,28 +59,29 @@ impl Generator {
 
     /// The instructions of a task and of what was held back before it, as far
     /// as they may go; or what is wrong.
-    pub(super) fn generate(&mut self, task: &Arc<Task>) -> Result<Batch, String> {
+    pub(super) fn generate(&mut self, task: &Arc<Task>) -> Result<Batch, ScheduleError> {
         let mut complaints = Vec::new();
         self.commands.schedule(task, &mut self.command_batch, &mut complaints);
         self.instructions.push(task, &mut self.command_batch);
-        self.release(complaints.first().map(ToString::to_string))
+        self.release(complaints.into_iter().next().map(ScheduleError::from))
     }
 
     /// Lets go of everything that is held back.
-    pub(super) fn flush(&mut self) -> Result<Batch, String> {
+    pub(super) fn flush(&mut self) -> Result<Batch, ScheduleError> {
         self.instructions.flush();
         self.release(None)
     }
 
     /// What may go, unless there is a complaint, or one comes of it: the first counts.
-    fn release(&mut self, mut complaint: Option<String>) -> Result<Batch, String> {
+    fn release(&mut self, mut complaint: Option<ScheduleError>) -> Result<Batch, ScheduleError> {
         let mut batch = self.batches.pop().unwrap_or_default();
         let Batch { schedule, ended, held_horizons, answers } = &mut batch;
         let (mut diagnostics, mut shown) = (Vec::new(), Shown::default());
         while let Some(released) = self.instructions.release(schedule, &mut diagnostics) {
-            complaint = complaint.or_else(|| diagnostics.first().map(ToString::to_string));
+            complaint = complaint.or_else(|| diagnostics.drain(..).next().map(ScheduleError::from));
             if complaint.is_none() {
-                self.observers.released(released, schedule, &mut shown)?;
+                let allowed = self.observers.released(released, schedule, &mut shown);
+                allowed.map_err(ScheduleError::Observed)?;
             }
             if let Released::TaskEnd(task) = released {
                 ended.push(task.id);
