@@ -8,13 +8,11 @@ use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
-use crate::buffer::{BufferState, Identity};
-use crate::coherence::copy;
-use crate::emit::{Schedule, Stream};
-use crate::growth::{Reservations, grow, is_contiguous, reserve};
-use crate::instruction::{InstructionKind, MemoryId, Placement};
-#[cfg(feature = "mutants")]
-use crate::mistakes;
+use crate::buffer::BufferState;
+use crate::emitter::Emitter;
+use crate::growth::{Reservations, grow};
+use crate::instruction::MemoryId;
+use crate::layout::is_contiguous;
 use crate::pieces::Boxes;
 
 /// What one command needs of one buffer in one memory.
@@ -29,8 +27,7 @@ pub(crate) struct Needs {
 /// Makes each box that is needed contiguous in `memory`. All needs of a memory
 /// come in one call, or an allocation could be outgrown before its first use.
 pub(crate) fn allocate(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     memory: MemoryId,
     needs: &Needs,
@@ -40,13 +37,13 @@ pub(crate) fn allocate(
         buffer.fulfil(memory, &extent);
         let grows = reservations.cover(buffer, memory, &extent);
         let new = match grows {
-            true => grown_to(stream, out, buffer, memory, &extent),
+            true => grown_to(emitter, buffer, memory, &extent),
             false => {
-                let new = create(stream, out, buffer.identity(), memory, extent);
+                let new = emitter.create(buffer.identity(), memory, extent);
                 buffer.add_backing(memory, new)
             }
         };
-        merge(stream, out, buffer, (memory, new), &extent, &needs.discarded);
+        merge(emitter, buffer, (memory, new), &extent, &needs.discarded);
         if grows {
             buffer.take_back(memory, &extent);
         }
@@ -56,8 +53,7 @@ pub(crate) fn allocate(
 /// The position of the buffer's allocation that grows, or of a new one, with memory for
 /// `extent`.
 fn grown_to(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     memory: MemoryId,
     extent: &Box3,
@@ -65,18 +61,17 @@ fn grown_to(
     let identity = buffer.identity();
     let position = buffer.backings(memory).iter().position(Backing::grows);
     let position = position.unwrap_or_else(|| {
-        let new = reserve(stream, out, buffer, memory);
+        let new = emitter.reserve(identity, memory, buffer.extent);
         buffer.add_backing(memory, new)
     });
-    grow(stream, out, identity, &mut buffer.backings_mut(memory)[position], extent);
+    grow(emitter, identity, &mut buffer.backings_mut(memory)[position], extent);
     position
 }
 
 /// Lets the allocation at position `new`, which holds all of `extent`, take over what others
 /// have of it, and frees those that are not needed any more.
 fn merge(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     (memory, new): (MemoryId, usize),
     extent: &Box3,
@@ -89,14 +84,14 @@ fn merge(
     for old in overlapping.collect::<SmallVec<[usize; 8]>>() {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
-            free(stream, out, &buffer.backings(memory)[old]);
-            preserve(stream, out, buffer, memory, (old, new), discarded);
+            emitter.free(&buffer.backings(memory)[old]);
+            preserve(emitter, buffer, memory, (old, new), discarded);
             outgrown.push(old);
             continue;
         }
-        preserve(stream, out, buffer, memory, (old, new), discarded);
+        preserve(emitter, buffer, memory, (old, new), discarded);
         if !keeps_the_rest(buffer, memory, old, extent) {
-            free(stream, out, &buffer.backings(memory)[old]);
+            emitter.free(&buffer.backings(memory)[old]);
             outgrown.push(old);
         }
     }
@@ -203,34 +198,10 @@ fn are_halves(a: &Box3, b: &Box3) -> bool {
         && slowest.is_some_and(|dim| a.min()[dim] != b.min()[dim])
 }
 
-/// Allocates room for the elements of a buffer's box.
-pub(crate) fn create(
-    stream: &mut Stream,
-    out: &mut Schedule,
-    Identity { buffer, elem_size, elem_align }: Identity,
-    memory: MemoryId,
-    extent: Box3,
-) -> Backing {
-    let allocation = stream.new_allocation();
-    let kind = InstructionKind::Alloc {
-        allocation,
-        memory,
-        buffer,
-        bytes: extent.volume().saturating_mul(elem_size),
-        alignment: elem_align,
-    };
-    #[cfg(feature = "mutants")]
-    let kind = mistakes::allocated(kind, &extent);
-    let waits = stream.waits();
-    let alloc = stream.emit(out, kind, waits);
-    Backing::new(Placement { allocation, memory, extent }, alloc)
-}
-
 /// Copies what is current in the allocation at position `old` to its successor at position
 /// `new`, but for what is there already.
 fn preserve(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     memory: MemoryId,
     (old, new): (usize, usize),
@@ -252,17 +223,9 @@ fn preserve(
         let ends = buffer.backings_mut(memory).get_disjoint_mut([old, new]);
         let Ok([old, new]) = ends else { unreachable!("no allocation succeeds itself") };
         for part in moved.boxes() {
-            copy(stream, out, identity, (&mut *old, &mut *new), *part);
+            emitter.copy(identity, (&mut *old, &mut *new), *part);
         }
     }
-}
-
-/// Frees an allocation after its last use.
-pub(crate) fn free(stream: &mut Stream, out: &mut Schedule, backing: &Backing) {
-    let Placement { allocation, memory, .. } = backing.placement;
-    let mut waits = stream.waits();
-    backing.before_free(&mut waits);
-    stream.emit(out, InstructionKind::Free { allocation, memory }, waits);
 }
 
 #[cfg(test)]

@@ -2,12 +2,25 @@
 //! of all dependencies between instructions that touch memory.
 
 use celerity_regions::{Box3, Region, RegionMap};
-use celerity_tdag::Readers;
+use celerity_tdag::{BufferId, Readers};
 
 use crate::emit::Waits;
 use crate::instruction::{InstructionId, Placement};
 use crate::linearize::Side;
 use crate::pieces::Boxes;
+
+/// Region maps below this size are not worth rewriting at a horizon.
+pub(crate) const COMPACT_ABOVE: usize = 16;
+
+/// What instructions say of a buffer and its elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    pub(crate) buffer: BufferId,
+    /// Bytes per element.
+    pub(crate) elem_size: u64,
+    /// Alignment of an element in bytes.
+    pub(crate) elem_align: u64,
+}
 
 /// What of an allocation that grows is there already.
 #[derive(Debug)]
@@ -171,7 +184,7 @@ impl Backing {
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: InstructionId) {
         self.readers.compact(point);
-        if self.writers.len() > crate::buffer::COMPACT_ABOVE {
+        if self.writers.len() > COMPACT_ABOVE {
             self.writers.modify_all(|&writer| writer.max(point));
         }
     }

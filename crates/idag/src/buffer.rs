@@ -5,98 +5,21 @@ use std::sync::Arc;
 
 use celerity_cdag::TransferId;
 use celerity_regions::{Box3, Region, RegionMap};
-use celerity_tdag::{BufferId, BufferInfo};
+use celerity_tdag::{BufferId, BufferInfo, BufferTable};
 use smallvec::SmallVec;
 
-use crate::backing::Backing;
+use crate::backing::{Backing, COMPACT_ABOVE, Identity};
 use crate::instruction::{InstructionId, MemoryId, Placement};
-
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::stages::Stages;
-
-/// Region maps below this size are not worth rewriting at a horizon.
-pub(crate) const COMPACT_ABOVE: usize = 16;
-
-/// A set of a node's memories.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MemorySet(u64);
-
-impl MemorySet {
-    /// One bit less than there are, so that no set of real memories is [`ALL`](Self::ALL).
-    pub(crate) const CAPACITY: usize = 63;
-    const ALL: Self = Self(u64::MAX);
-    const NONE: Self = Self(0);
-
-    pub(crate) fn only(memory: MemoryId) -> Self {
-        Self(1 << memory.slot())
-    }
-
-    pub(crate) fn contains(self, memory: MemoryId) -> bool {
-        self.0 & Self::only(memory).0 != 0
-    }
-
-    pub(crate) fn with(self, memory: MemoryId) -> Self {
-        Self(self.0 | Self::only(memory).0)
-    }
-}
-
-/// The newest version of a part of a buffer, as far as this node has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
-    /// The instruction that brought it to this node: a kernel, host task or
-    /// receive.
-    pub(crate) producer: InstructionId,
-    /// The memory that the producer wrote it to; among the holders, if any.
-    pub(crate) origin: MemoryId,
-    /// The memories that have it; none while it is on its way from another node.
-    pub(crate) holders: MemorySet,
-}
-
-impl Version {
-    pub(crate) fn produced(producer: InstructionId, origin: MemoryId) -> Self {
-        Self { producer, origin, holders: MemorySet::only(origin) }
-    }
-
-    /// Zeroes: what all allocations contain before the first write.
-    fn void(epoch: InstructionId) -> Self {
-        Self { producer: epoch, origin: MemoryId::USER, holders: MemorySet::ALL }
-    }
-
-    /// Whether nothing was ever written, so that nothing needs to be copied.
-    pub(crate) fn is_void(&self) -> bool {
-        self.holders == MemorySet::ALL
-    }
-
-    /// Whether any memory of this node has it.
-    pub(crate) fn is_here(&self) -> bool {
-        self.holders != MemorySet::NONE
-    }
-
-    fn outdated(self) -> Self {
-        Self { holders: MemorySet::NONE, ..self }
-    }
-
-    fn also_in(self, memory: MemoryId) -> Self {
-        if self.is_void() { self } else { Self { holders: self.holders.with(memory), ..self } }
-    }
-}
+use crate::version::Version;
 
 /// Data that an await-push command has announced and no command has used yet.
 #[derive(Debug)]
 pub(crate) struct Awaited {
     pub(crate) transfer: TransferId,
     pub(crate) region: Region,
-}
-
-/// What instructions say of a buffer and its elements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Identity {
-    pub(crate) buffer: BufferId,
-    /// Bytes per element.
-    pub(crate) elem_size: u64,
-    /// Alignment of an element in bytes.
-    pub(crate) elem_align: u64,
 }
 
 /// One buffer on one node.
@@ -119,6 +42,21 @@ pub(crate) struct BufferState {
     /// Per memory: what the allocation that grows has given up, and still contains as it
     /// is now. Almost always none.
     left_behind: SmallVec<[(MemoryId, Region); 1]>,
+}
+
+/// The node's buffers by id.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers(pub(crate) BufferTable<BufferState>);
+
+impl Buffers {
+    pub(crate) fn get(&self, buffer: BufferId) -> &BufferState {
+        self.0.get(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, buffer: BufferId) -> &mut BufferState {
+        self.0.get_mut(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
+    }
 }
 
 impl BufferState {
@@ -256,7 +194,8 @@ impl BufferState {
     ) {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::HoldersOutliveWrite.is_active() {
-            return mistakes::produce(self, region, Version::produced(producer, memory));
+            let version = Version::produced(producer, memory);
+            return mistakes::produce(&mut self.versions, region, version);
         }
         self.outdate_copies(region);
         self.versions.update(region, Version::produced(producer, memory));

@@ -4,19 +4,19 @@
 
 use celerity_regions::{Box3, Region};
 
-use crate::backing::Backing;
-use crate::buffer::{BufferState, Identity, Version};
-use crate::emit::{Schedule, Stream};
-use crate::instruction::{InstructionId, InstructionKind, MemoryId};
+use crate::buffer::BufferState;
+use crate::emitter::Emitter;
+use crate::gather::copy_through;
+use crate::instruction::{InstructionId, MemoryId};
+use crate::links::Links;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::pieces::{Parts, join};
-use crate::staging::Links;
+use crate::version::Version;
 
 /// Makes `region` current in `memory`, where it has been allocated.
 pub(crate) fn make_coherent(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,
     memory: MemoryId,
@@ -28,7 +28,7 @@ pub(crate) fn make_coherent(
     }
     let missing = missing(buffer, links, memory, region);
     for (part, (source, _)) in &missing {
-        copy_between(stream, out, buffer, links, (*source, memory), *part);
+        copy_between(emitter, buffer, links, (*source, memory), *part);
     }
     buffer.note_current(region, memory);
 }
@@ -50,9 +50,11 @@ fn missing(
     region: &Region,
 ) -> Parts<(MemoryId, InstructionId)> {
     let mut missing = Parts::new();
+    #[cfg(feature = "mutants")]
+    let has_initial_data = !buffer.backings(MemoryId::USER).is_empty();
     buffer.versions.for_each_in_region(region, |part, version| {
         #[cfg(feature = "mutants")]
-        let version = &mistakes::misplaced(buffer, version);
+        let version = &mistakes::misplaced(has_initial_data, version);
         if !version.holders.contains(memory) {
             missing.push((part, (links.source(version, memory), version.producer)));
         }
@@ -63,8 +65,7 @@ fn missing(
 
 /// Copies `part` from one memory to another, allocation by allocation.
 fn copy_between(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,
     (from, to): (MemoryId, MemoryId),
@@ -81,37 +82,10 @@ fn copy_between(
                     let ends = (source.side(), target.side());
                     let stops = links.stops(ends, &elements, identity.elem_size);
                     let ends = (&mut *source, &mut *target);
-                    stages.copy_through(stream, out, identity, &stops, ends, elements);
+                    copy_through(emitter, stages, identity, &stops, ends, elements);
                 }
             }
         }
     }
     debug_assert_eq!(copied, part.volume(), "{part} of {} is allocated in {to}", identity.buffer);
-}
-
-/// Emits a copy of `elements` between two allocations of a buffer.
-pub(crate) fn copy(
-    stream: &mut Stream,
-    out: &mut Schedule,
-    Identity { buffer, elem_size, .. }: Identity,
-    (source, target): (&mut Backing, &mut Backing),
-    elements: Box3,
-) -> InstructionId {
-    let region = Region::from(elements);
-    let mut waits = stream.waits();
-    source.before_read(&region, &mut waits);
-    #[cfg(feature = "mutants")]
-    let mut waits = celerity_mutants::Mutant::CopyNotAfterProducer.alter(waits, |_| stream.waits());
-    target.before_write(&region, &mut waits);
-    let (from, to) = (source.placement, target.placement);
-    let kind = InstructionKind::Copy { buffer, source: from, target: to, elements, elem_size };
-    let id = stream.emit(out, kind, waits);
-    #[cfg(feature = "mutants")]
-    if celerity_mutants::Mutant::CopyIsNoReader.is_active() {
-        target.note_write(id, &region);
-        return id;
-    }
-    source.note_read(id, &region);
-    target.note_write(id, &region);
-    id
 }

@@ -7,12 +7,12 @@ use celerity_regions::Region;
 use celerity_tdag::BufferId;
 
 use crate::allocate::anticipate;
-use crate::buffer::BufferState;
-use crate::graph::Buffers;
+use crate::buffer::{BufferState, Buffers};
 use crate::instruction::MemoryId;
+use crate::links::Links;
 use crate::pieces::{compact_boxes, contiguous_boxes, departure_boxes};
 use crate::plan::Launches;
-use crate::staging::{Links, staged};
+use crate::staging::staged;
 
 /// What will be written where by commands that are held back, oldest first.
 /// Empty if all devices are linked: then nobody asks.

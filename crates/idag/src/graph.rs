@@ -5,26 +5,25 @@ use std::ops::Range;
 
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{
-    AccessMode, BufferId, BufferInfo, BufferTable, EpochAction, MapperInput, Sweep, Task,
-};
+use celerity_tdag::{AccessMode, BufferId, BufferInfo, EpochAction, MapperInput, Sweep, Task};
 
-use crate::allocate::{Needs, allocate, free};
-use crate::buffer::{BufferState, MemorySet};
+use crate::allocate::{Needs, allocate};
+use crate::buffer::{BufferState, Buffers};
 use crate::coherence::make_coherent;
 use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
+use crate::emitter::Emitter;
 use crate::forecast::Forecast;
 use crate::growth::Reservations;
-use crate::instruction::{
-    DeviceId, DeviceMemory, InstructionId, InstructionKind, MemoryId, Placement,
-};
+use crate::instruction::{DeviceId, DeviceMemory, InstructionId, MemoryId, Placement};
 use crate::launch::launch;
+use crate::links::Links;
 use crate::pieces::{Boxes, compact_boxes, contiguous_boxes};
 use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
 use crate::send::push;
-use crate::staging::{Links, staged};
+use crate::staging::staged;
+use crate::version::MemorySet;
 
 /// Parameters of an [`InstructionGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +48,6 @@ pub struct InstructionGraph {
     forecast: Forecast,
     reservations: Reservations,
     pending_horizon: Option<InstructionId>,
-}
-
-/// The node's buffers by id.
-#[derive(Debug, Default)]
-pub(crate) struct Buffers(BufferTable<BufferState>);
-
-impl Buffers {
-    pub(crate) fn get(&self, buffer: BufferId) -> &BufferState {
-        self.0.get(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, buffer: BufferId) -> &mut BufferState {
-        self.0.get_mut(buffer).unwrap_or_else(|| panic!("{buffer} is not registered"))
-    }
 }
 
 impl InstructionGraph {
@@ -148,12 +132,13 @@ impl InstructionGraph {
     /// instructions that free its memory after its last use.
     pub fn drop_buffer(&mut self, buffer: BufferId, out: &mut Schedule) {
         let Some(state) = self.buffers.0.remove(buffer) else { return };
+        let mut emitter = Emitter::new(&mut self.stream, out);
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::LeakOnDrop.is_active() {
             let freed = state.all_backings().skip(1);
-            return freed.for_each(|backing| free(&mut self.stream, out, backing));
+            return freed.for_each(|backing| emitter.free(backing));
         }
-        state.all_backings().for_each(|backing| free(&mut self.stream, out, backing));
+        state.all_backings().for_each(|backing| emitter.free(backing));
     }
 
     /// Appends the instructions for `command`, which serves `task`, in a
@@ -200,7 +185,8 @@ impl InstructionGraph {
             CommandKind::Push { transfer, targets } => {
                 let buffer = self.buffers.get_mut(transfer.buffer);
                 let parcels = (*transfer, targets.as_slice());
-                push(&mut self.stream, out, buffer, &self.links, parcels);
+                let emitter = &mut Emitter::new(&mut self.stream, out);
+                push(emitter, buffer, &self.links, parcels);
             }
             CommandKind::AwaitPush { transfer, region } => {
                 self.buffers.get_mut(transfer.buffer).expect(*transfer, region);
@@ -226,18 +212,20 @@ impl InstructionGraph {
         self.allocate(&buffers, launches, out);
         self.receive(&buffers, launches, out);
         self.stage(&buffers, launches, out);
+        let emitter = &mut Emitter::new(&mut self.stream, out);
         for (memory, accesses) in launches.by_memory() {
             for access in accesses.iter().filter(|access| access.mode.reads()) {
                 let buffer = self.buffers.get_mut(access.buffer);
-                make_coherent(&mut self.stream, out, buffer, &self.links, memory, &access.region);
+                make_coherent(emitter, buffer, &self.links, memory, &access.region);
             }
         }
         for one in launches.iter() {
-            launch(&mut self.stream, out, &mut self.buffers, task, one);
+            launch(emitter, &mut self.buffers, task, one);
         }
     }
 
     fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
+        let emitter = &mut Emitter::new(&mut self.stream, out);
         for &id in buffers {
             let buffer = self.buffers.get_mut(id);
             let mut on_host = Boxes::new();
@@ -257,17 +245,18 @@ impl InstructionGraph {
                 if is_host {
                     needs.boxes.extend(on_host.drain(..));
                 }
-                allocate(&mut self.stream, out, buffer, memory, &needs, &self.reservations);
+                allocate(emitter, buffer, memory, &needs, &self.reservations);
             }
             if !on_host.is_empty() {
                 let needs = Needs { boxes: on_host, discarded: Region::empty() };
                 let memory = MemoryId::HOST;
-                allocate(&mut self.stream, out, buffer, memory, &needs, &self.reservations);
+                allocate(emitter, buffer, memory, &needs, &self.reservations);
             }
         }
     }
 
     fn receive(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
+        let emitter = &mut Emitter::new(&mut self.stream, out);
         for &id in buffers {
             let buffer = self.buffers.get_mut(id);
             if buffer.awaited.is_empty() {
@@ -277,7 +266,7 @@ impl InstructionGraph {
                 .reading()
                 .filter(|(_, access)| access.buffer == id)
                 .map(|(_, access)| &access.region);
-            receive(&mut self.stream, out, buffer, consumers);
+            receive(emitter, buffer, consumers);
         }
     }
 
@@ -292,14 +281,14 @@ impl InstructionGraph {
         for &id in buffers {
             let buffer = self.buffers.get_mut(id);
             let region = staged_by(launches, buffer, &self.links);
-            let memory = MemoryId::HOST;
-            make_coherent(&mut self.stream, out, buffer, &self.links, memory, &region);
+            let emitter = &mut Emitter::new(&mut self.stream, out);
+            make_coherent(emitter, buffer, &self.links, MemoryId::HOST, &region);
         }
     }
 
     fn horizon(&mut self, task: &Task, out: &mut Schedule) {
         self.retire_stages(out);
-        let id = self.stream.emit_after_all(out, InstructionKind::Horizon { task: task.id });
+        let id = Emitter::new(&mut self.stream, out).horizon(task.id);
         if let Some(reached) = self.pending_horizon.replace(id) {
             self.synchronize_at(reached);
         }
@@ -307,15 +296,15 @@ impl InstructionGraph {
 
     fn epoch(&mut self, task: &Task, action: EpochAction, out: &mut Schedule) {
         self.retire_stages(out);
-        let kind = InstructionKind::Epoch { task: task.id, action };
-        let id = self.stream.emit_after_all(out, kind);
+        let id = Emitter::new(&mut self.stream, out).epoch(task.id, action);
         self.pending_horizon = None;
         self.synchronize_at(id);
     }
 
     fn retire_stages(&mut self, out: &mut Schedule) {
+        let mut emitter = Emitter::new(&mut self.stream, out);
         self.buffers.0.unsettled_mut(|buffer| {
-            buffer.stages.retire().for_each(|stage| free(&mut self.stream, out, &stage));
+            buffer.stages.retire().for_each(|stage| emitter.free(&stage));
         });
     }
 

@@ -117,7 +117,7 @@ pub struct Instruction {
     /// What is done.
     pub kind: InstructionKind,
     /// Edges to earlier instructions of this node.
-    #[cfg_attr(feature = "serde", serde(with = "crate::serde_impls::dependencies"))]
+    #[cfg_attr(feature = "serde", serde(with = "crate::serde_lists"))]
     pub dependencies: InstructionDependencies,
 }
 

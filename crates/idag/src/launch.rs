@@ -3,32 +3,30 @@
 
 use celerity_tdag::Task;
 
-use crate::buffer::BufferState;
-use crate::emit::{Schedule, Stream, Waits};
-use crate::graph::Buffers;
+use crate::buffer::{BufferState, Buffers};
+use crate::emit::Waits;
+use crate::emitter::Emitter;
 use crate::instruction::{BoundAccess, InstructionId, InstructionKind, MemoryId};
 use crate::plan::{Launch, Place, PlannedAccess};
 
 pub(crate) fn launch(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffers: &mut Buffers,
     task: &Task,
     launch: Launch<'_>,
 ) {
     let Launch { place: Place { device, memory, chunk }, accesses: planned } = launch;
-    // Noted as the reader or writer at once: accesses of a task do not wait for each other.
-    let id = stream.frontier.next_id();
-    let mut waits = stream.waits();
-    let bind = |access: &PlannedAccess| {
-        bind(buffers.get_mut(access.buffer), memory, access, id, &mut waits)
-    };
-    let accesses: Box<[BoundAccess]> = planned.iter().map(bind).collect();
-    let kind = match device {
-        Some(device) => InstructionKind::Kernel { device, task: task.id, chunk, accesses },
-        None => InstructionKind::HostTask { task: task.id, accesses },
-    };
-    stream.emit(out, kind, waits);
+    emitter.launch(|id, waits| {
+        // Noted as the reader or writer at once: accesses of a task do not wait for each other.
+        let bind = |access: &PlannedAccess| {
+            bind(buffers.get_mut(access.buffer), memory, access, id, waits)
+        };
+        let accesses: Box<[BoundAccess]> = planned.iter().map(bind).collect();
+        match device {
+            Some(device) => InstructionKind::Kernel { device, task: task.id, chunk, accesses },
+            None => InstructionKind::HostTask { task: task.id, accesses },
+        }
+    });
 }
 
 fn bind(

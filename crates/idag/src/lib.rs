@@ -8,12 +8,16 @@ mod coherence;
 mod diagnostic;
 mod effects;
 mod emit;
+mod emitter;
 mod forecast;
+mod gather;
 mod graph;
 mod growth;
 mod instruction;
 mod launch;
+mod layout;
 mod linearize;
+mod links;
 mod lookahead;
 #[cfg(feature = "mutants")]
 mod mistakes;
@@ -23,9 +27,12 @@ mod receive;
 mod send;
 #[cfg(feature = "serde")]
 mod serde_impls;
+#[cfg(feature = "serde")]
+mod serde_lists;
 mod stages;
 mod staging;
 mod verify;
+mod version;
 pub mod wire;
 
 pub use diagnostic::Diagnostic;

@@ -10,8 +10,8 @@
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
-use crate::growth::elements_per_row;
 use crate::instruction::MemoryId;
+use crate::layout::elements_per_row;
 
 /// The memories in which a copy stops on its way.
 pub(crate) type Stops = SmallVec<[MemoryId; 2]>;

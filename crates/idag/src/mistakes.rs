@@ -1,12 +1,12 @@
 //! What deliberate bugs make of the values that they spoil. Compiled only to test the tests.
 
 use celerity_mutants::Mutant;
-use celerity_regions::{Box3, Region};
+use celerity_regions::{Box3, Region, RegionMap};
 
-use crate::backing::Backing;
-use crate::buffer::{BufferState, Version};
-use crate::emit::Stream;
+use crate::emit::Waits;
 use crate::instruction::{InstructionKind, MemoryId, MessageId, Pilot};
+use crate::stages::Stage;
+use crate::version::Version;
 
 pub(crate) fn allocated(kind: InstructionKind, extent: &Box3) -> InstructionKind {
     Mutant::BytesForgetElementSize.alter(kind, |kind| match kind {
@@ -19,8 +19,7 @@ pub(crate) fn allocated(kind: InstructionKind, extent: &Box3) -> InstructionKind
 }
 
 /// Where a copy takes `version` from.
-pub(crate) fn misplaced(buffer: &BufferState, version: &Version) -> Version {
-    let has_initial_data = !buffer.backings(MemoryId::USER).is_empty();
+pub(crate) fn misplaced(has_initial_data: bool, version: &Version) -> Version {
     Mutant::CopyOfInitialData.alter(*version, |version| match has_initial_data {
         true => Version { origin: MemoryId::USER, ..version },
         false => version,
@@ -28,16 +27,17 @@ pub(crate) fn misplaced(buffer: &BufferState, version: &Version) -> Version {
 }
 
 /// Forgets who reads a stage that is about to be filled.
-pub(crate) fn refill(stream: &Stream, stage: &mut Backing) {
+pub(crate) fn refill(mut waits: Waits, mut stage: Stage) -> Stage {
     if Mutant::StageRefilledWhileRead.is_active() {
-        let all = Region::from(stage.placement.extent);
-        stage.before_write(&all, &mut stream.waits());
+        let all = Region::from(stage.backing.placement.extent);
+        stage.backing.before_write(&all, &mut waits);
     }
+    stage
 }
 
 /// Notes a new version of `region`, as if those who have the old one had it.
-pub(crate) fn produce(buffer: &mut BufferState, region: &Region, new: Version) {
-    buffer.versions.modify(region, |old| match old.is_void() {
+pub(crate) fn produce(versions: &mut RegionMap<Version>, region: &Region, new: Version) {
+    versions.modify(region, |old| match old.is_void() {
         true => new,
         false => Version { holders: old.holders.with(new.origin), ..new },
     });

@@ -5,14 +5,13 @@
 use celerity_regions::Region;
 
 use crate::buffer::{Awaited, BufferState};
-use crate::emit::{Schedule, Stream};
-use crate::instruction::{Inbound, InstructionId, InstructionKind, MemoryId};
+use crate::emitter::Emitter;
+use crate::instruction::{Inbound, InstructionId, MemoryId};
 use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
 
 /// Receives all that is awaited; `consumers` are the regions that launches read.
 pub(crate) fn receive<'a>(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     consumers: impl Iterator<Item = &'a Region> + Clone,
 ) {
@@ -26,33 +25,27 @@ pub(crate) fn receive<'a>(
             let target = backing.placement;
             let parts = consumer_split(&piece, consumers.clone());
             let inbound = Inbound { transfer, target, region: piece, elem_size };
-            receive_piece(stream, out, buffer, inbound, &parts);
+            receive_piece(emitter, buffer, inbound, &parts);
         }
     }
 }
 
 fn receive_piece(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     inbound: Inbound,
     parts: &Pieces,
 ) {
     let transfer = inbound.transfer;
-    let mut waits = stream.waits();
     let backing = buffer.backing(MemoryId::HOST, &inbound.region.bounding_box());
-    backing.before_write(&inbound.region, &mut waits);
     if let [all] = parts.as_slice() {
-        let id = stream.emit(out, InstructionKind::Receive(inbound), waits);
+        let id = emitter.receive(backing, inbound);
         produced(buffer, id, all);
         return;
     }
-    let begin = stream.emit(out, InstructionKind::SplitReceive(inbound), waits);
+    let begin = emitter.split_receive(backing, inbound);
     for part in parts {
-        let mut waits = stream.waits();
-        waits.add(begin);
-        let kind = InstructionKind::AwaitReceive { transfer, region: part.clone() };
-        let id = stream.emit(out, kind, waits);
+        let id = emitter.await_receive(begin, transfer, part.clone());
         #[cfg(feature = "mutants")]
         let id = celerity_mutants::Mutant::SecondConsumerDoesNotAwait
             .alter(id, |id| if *part == parts[0] { id } else { begin });

@@ -9,33 +9,32 @@ use celerity_regions::{Box3, Region};
 
 use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
-use crate::buffer::{BufferState, Version};
+use crate::buffer::BufferState;
 use crate::coherence::{is_current, make_coherent};
-use crate::emit::{Schedule, Stream};
+use crate::emitter::{Emitter, Parcel};
+use crate::gather::pack;
 use crate::growth::Reservations;
-use crate::instruction::{InstructionId, InstructionKind, MemoryId, Pilot};
+use crate::instruction::{InstructionId, MemoryId};
+use crate::links::Links;
 use crate::pieces::{Boxes, Parts, departure_boxes, join};
-use crate::staging::Links;
-#[cfg(feature = "mutants")]
-use crate::{instruction::Placement, mistakes};
+use crate::version::Version;
 
 pub(crate) fn push(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
     let boxes = departures(buffer, links, targets);
     let needs = Needs { boxes, discarded: Region::empty() };
-    allocate(stream, out, buffer, MemoryId::HOST, &needs, &Reservations::default());
+    allocate(emitter, buffer, MemoryId::HOST, &needs, &Reservations::default());
     let elem_size = buffer.elem_size;
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
         for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
-            let backing = provide(stream, out, buffer, links, (elements, origin));
+            let backing = provide(emitter, buffer, links, (elements, origin));
             for &(to, _) in same {
-                send(stream, out, backing, Parcel { to, transfer, elements, elem_size });
+                emitter.send(backing, Parcel { to, transfer, elements, elem_size });
             }
         }
     }
@@ -72,19 +71,17 @@ fn anything_leaves(buffer: &BufferState, links: &Links, region: &Region, extent:
 /// Brings `part`, which was written to `origin`, to the host in one piece: to
 /// the allocation for it, or else to a stage.
 fn provide<'a>(
-    stream: &mut Stream,
-    out: &mut Schedule,
+    emitter: &mut Emitter<'_>,
     buffer: &'a mut BufferState,
     links: &Links,
     (part, origin): (Box3, MemoryId),
 ) -> &'a mut Backing {
     if leaves_from_allocation(buffer, links, origin, &part) {
-        make_coherent(stream, out, buffer, links, MemoryId::HOST, &part.into());
+        make_coherent(emitter, buffer, links, MemoryId::HOST, &part.into());
         return buffer.backing(MemoryId::HOST, &part);
     }
     let identity = buffer.identity();
-    let (sources, stages) = buffer.memory_and_stages(origin);
-    stages.pack(stream, out, identity, links, sources, part)
+    pack(emitter, buffer.memory_and_stages(origin), identity, links, part)
 }
 
 /// Whether the host has an allocation for `part`, with nothing to copy to it, or nothing that
@@ -120,14 +117,6 @@ fn is_gathered(
     })
 }
 
-/// What one message is about.
-struct Parcel {
-    to: NodeId,
-    transfer: TransferId,
-    elements: Box3,
-    elem_size: u64,
-}
-
 /// Boxes of a region with one producer each, and the memory that it wrote to.
 fn by_producer(buffer: &BufferState, region: &Region) -> Parts<(InstructionId, MemoryId)> {
     let mut parts = Parts::new();
@@ -135,24 +124,4 @@ fn by_producer(buffer: &BufferState, region: &Region) -> Parts<(InstructionId, M
     buffer.versions.for_each_in_region(region, &mut add);
     join(&mut parts);
     parts
-}
-
-fn send(stream: &mut Stream, out: &mut Schedule, backing: &mut Backing, parcel: Parcel) {
-    let Parcel { to, transfer, elements, elem_size } = parcel;
-    let region = Region::from(elements);
-    let mut waits = stream.waits();
-    backing.before_read(&region, &mut waits);
-    #[cfg(feature = "mutants")]
-    let waits = celerity_mutants::Mutant::SendNotAfterProducer.alter(waits, |_| stream.waits());
-    let message = stream.new_message();
-    out.pilots.push(Pilot { to, message, transfer, elements });
-    #[cfg(feature = "mutants")]
-    mistakes::announce(out.pilots.last_mut());
-    let source = backing.placement;
-    #[cfg(feature = "mutants")]
-    let source = celerity_mutants::Mutant::SendFromShiftedSource
-        .alter(source, |source| Placement { extent: elements, ..source });
-    let kind = InstructionKind::Send { to, message, transfer, source, elements, elem_size };
-    let id = stream.emit(out, kind, waits);
-    backing.note_read(id, &region);
 }

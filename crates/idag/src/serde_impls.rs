@@ -123,24 +123,3 @@ fn outside(elements: Elements<'_>, placement: &Placement) -> String {
     let Placement { allocation, memory, extent } = placement;
     format!("{elements} does not lie in {allocation} of {memory}, which holds {extent}")
 }
-
-/// Lists of dependencies, by way of a `Vec`, which does not believe what a list says of its length
-/// before it has come.
-pub(crate) mod dependencies {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use crate::instruction::{InstructionDependencies, InstructionId};
-
-    pub(crate) fn serialize<S: Serializer>(
-        ids: &[InstructionId],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        ids.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<InstructionDependencies, D::Error> {
-        Vec::deserialize(deserializer).map(InstructionDependencies::from_vec)
-    }
-}

@@ -1,0 +1,73 @@
+//! How copies get from one memory to another: which way, and with which stops. Knows the node's
+//! wiring, not what is where.
+
+use celerity_regions::Box3;
+
+use crate::instruction::{DeviceId, MemoryId};
+use crate::linearize::{Side, Stops, stops};
+use crate::version::Version;
+
+/// How copies get from one memory to another: between which devices they go
+/// directly, and where they stop to be linearised. Host and user memory reach
+/// all devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Links {
+    /// By device: bit `d` is set if its memory cannot be copied to that of
+    /// device `d`. Empty if everything can.
+    missing: Box<[u64]>,
+    /// Rows of less bytes than this are slow between devices and the host.
+    rows_below: u64,
+}
+
+impl Links {
+    /// Keeps the links for which `direct` says yes, of `devices` devices.
+    pub(crate) fn restrict(&mut self, devices: usize, direct: impl Fn(DeviceId, DeviceId) -> bool) {
+        let device = |index: usize| DeviceId::from_index(index as u64);
+        let lacks = |from: usize, to: usize| from != to && !direct(device(from), device(to));
+        let row =
+            |from| (0..devices).filter(|&to| lacks(from, to)).fold(0, |row, to| row | 1 << to);
+        let missing: Box<[u64]> = (0..devices).map(row).collect();
+        self.missing = if missing.iter().all(|&row| row == 0) { [].into() } else { missing };
+    }
+
+    /// Calls rows of less than `bytes` slow.
+    pub(crate) fn linearize(&mut self, bytes: u64) {
+        self.rows_below = bytes;
+    }
+
+    /// Whether some rows are slow, so that copies may stop on their way.
+    pub(crate) fn linearize_some(&self) -> bool {
+        self.rows_below > 0
+    }
+
+    /// Whether nothing is ever staged.
+    pub(crate) fn are_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// Whether copies go directly.
+    pub(crate) fn reach(&self, from: MemoryId, to: MemoryId) -> bool {
+        match (from.device(), to.device()) {
+            (Some(from), Some(to)) => {
+                let row = usize::try_from(from.index()).expect("device counts fit in memory");
+                self.missing.get(row).is_none_or(|row| row >> to.index() & 1 == 0)
+            }
+            _ => true,
+        }
+    }
+
+    /// The memory to copy a version from that `to` lacks.
+    pub(crate) fn source(&self, version: &Version, to: MemoryId) -> MemoryId {
+        if self.reach(version.origin, to) { version.origin } else { MemoryId::HOST }
+    }
+
+    /// Where a copy of `elements` stops on its way.
+    pub(crate) fn stops(
+        &self,
+        ends: (Side<'_>, Side<'_>),
+        elements: &Box3,
+        elem_size: u64,
+    ) -> Stops {
+        stops(ends, elements, elem_size, self.rows_below)
+    }
+}
