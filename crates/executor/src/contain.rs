@@ -23,6 +23,8 @@ use std::any::Any;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use celerity_tdag::MapperPanic;
+
 /// Calls something of the user's.
 ///
 /// # Errors
@@ -47,6 +49,7 @@ pub fn said(payload: Box<dyn Any + Send>) -> String {
 /// The same of one that somebody else catches later.
 #[must_use]
 pub fn text_of(payload: &(dyn Any + Send)) -> &str {
+    let payload = payload.downcast_ref().map_or(payload, MapperPanic::payload);
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message")

@@ -9,8 +9,8 @@ use std::time::Instant;
 use celerity_cdag::NodeId;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
-    BufferId, DeclareError, EpochAction, Mapper, NewBuffer, Task, TaskGraph, TaskId, TaskSpec,
-    Traced, Work,
+    BufferId, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, Task, TaskGraph, TaskId,
+    TaskSpec, Traced, Work,
 };
 use celerity_trace::Text;
 use smallvec::SmallVec;
@@ -234,7 +234,9 @@ impl NodeFrontend {
         lock(&self.mapping).push(mapping.clone());
         let traced = catch_unwind(AssertUnwindSafe(|| while_mapping(|| sketch.trace(spec))));
         lock(&self.mapping).retain(|other| !Arc::ptr_eq(other, &mapping));
-        Ok(Some(traced.unwrap_or_else(|panic| resume_unwind(panic))?))
+        // To the program its mapper is a function that it has called.
+        let panicked = |panic| resume_unwind(MapperPanic::unwrapped(panic));
+        Ok(Some(traced.unwrap_or_else(panicked)?))
     }
 
     /// The task whose range mappers a thread of the program has been asking for longest, if one

@@ -1,14 +1,16 @@
 //! The first half of a node: turns what user threads submit into what the other
 //! half runs. A poll-driven state machine; knows no memory, lane or network.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
 use celerity_idag::{InstructionGraph, Lookahead, Placement, Schedule};
-use celerity_tdag::{BufferId, BufferInfo, Task, TaskId};
+use celerity_tdag::{BufferId, BufferInfo, MapperPanic, Task, TaskId};
 use celerity_trace::Text;
 
-use crate::contain::caught;
+use crate::contain::said;
 use crate::error::{RunError, ScheduleError};
 use crate::observe::Observer;
 use crate::profile::StageProfile;
@@ -180,10 +182,9 @@ impl Scheduler {
         if self.failed {
             return Ok(None);
         }
-        // Generators evaluate users' range mappers, which may panic.
         let (generator, profile) = (&mut self.generator, self.profile.as_ref());
         let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
-        let step = || caught(|| while_mapping(|| step(generator)));
+        let step = || catch_unwind(AssertUnwindSafe(|| while_mapping(|| step(generator))));
         let timed = || StageProfile::timed(profile, name, step);
         let outcome = match task {
             Some(task) => self.calls.during(Call::Mapper(task.id), timed),
@@ -192,12 +193,24 @@ impl Scheduler {
         let error = match outcome {
             Ok(Ok(batch)) => return Ok(Some(batch)),
             Ok(Err(error)) => error,
-            Err(said) => {
-                let task = task.map(ToString::to_string);
-                ScheduleError::MapperPanicked { task, said }
-            }
+            Err(panic) => return Err(self.blame(task, panic)),
         };
         Err(RunError::Schedule { node: self.node, error: Box::new(error) })
+    }
+
+    /// The error for a panic of the generators: a user's, if it is one of a range mapper that
+    /// they have asked, and otherwise our own.
+    fn blame(&self, task: Option<&Task>, panic: Box<dyn Any + Send>) -> RunError {
+        let node = self.node;
+        if panic.is::<MapperPanic>() {
+            let task = task.map(ToString::to_string);
+            let error = ScheduleError::MapperPanicked { task, said: said(panic) };
+            return RunError::Schedule { node, error: Box::new(error) };
+        }
+        let what =
+            task.map_or_else(|| "what was held back".to_owned(), |task| format!("task {task}"));
+        let message = format!("{node} panicked while it scheduled {what}: {}", said(panic));
+        RunError::Internal { message }
     }
 
     /// Passes on what a step without a task has led to.
@@ -212,5 +225,71 @@ impl Scheduler {
         if !std::mem::replace(&mut self.failed, true) {
             tell(Order::Fail(Box::new(error)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use celerity_idag::InstructionGraphConfig;
+    use celerity_regions::{Box3, Region};
+    use celerity_tdag::{
+        Access, AccessMode, Dependencies, IndexSpace, Mapper, MapperInput, UserMapper, Work,
+    };
+
+    use super::*;
+
+    fn scheduler() -> Scheduler {
+        let commands = CommandGraphConfig { nodes: 1, local: NodeId::from_index(0) };
+        Scheduler::new(commands, InstructionGraph::new(InstructionGraphConfig { devices: 1 }))
+    }
+
+    fn buffer() -> Arc<BufferInfo> {
+        Arc::new(BufferInfo {
+            id: BufferId::from_index(0),
+            name: "u".into(),
+            dims: 1,
+            extent: Box3::from_range([8]),
+            elem_size: 8,
+            elem_align: 8,
+            host_initialized: false,
+        })
+    }
+
+    /// What comes of a kernel that reads the first buffer.
+    fn error_of(scheduler: &mut Scheduler, mapper: Mapper) -> RunError {
+        let buffer = BufferId::from_index(0);
+        let task = Task {
+            id: TaskId::from_index(0),
+            name: "step".into(),
+            work: Work::Device(IndexSpace::new(1, Box3::from_range([8]))),
+            accesses: Box::new([Access { buffer, mode: AccessMode::Read, mapper }]),
+            dependencies: Dependencies::default(),
+            location: None,
+        };
+        let mut orders = Vec::new();
+        scheduler.submit(Submission::Task { task: Arc::new(task), payload: None }, &mut orders);
+        match orders.pop() {
+            Some(Order::Fail(error)) => *error,
+            _ => panic!("it was scheduled"),
+        }
+    }
+
+    #[test]
+    fn who_panics_is_to_blame() {
+        let mut with_buffer = scheduler();
+        with_buffer.submit(Submission::Buffer { info: buffer(), data: None }, &mut Vec::new());
+        let broken = UserMapper::new(|_: &MapperInput| -> Region { panic!("no such part") });
+        let text = error_of(&mut with_buffer, Mapper::User(broken)).to_string();
+        assert!(
+            text.contains("a range mapper of task T0 \"step\" panicked: no such part"),
+            "{text}"
+        );
+
+        // Nobody has told it of the buffer, which is what a defect of the runtime looks like.
+        let error = error_of(&mut scheduler(), Mapper::OneToOne);
+        let text = error.to_string();
+        assert!(matches!(error, RunError::Internal { .. }), "{text}");
+        assert!(text.contains("a defect of the runtime: N0 panicked while it scheduled"), "{text}");
+        assert!(text.contains("T0 \"step\": ") && !text.contains("range mapper"), "{text}");
     }
 }

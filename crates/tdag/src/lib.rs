@@ -37,7 +37,9 @@ pub use frontier::Frontier;
 pub use graph::{NewBuffer, TaskGraph, TaskGraphConfig};
 pub use id::{BufferId, GraphId, TaskId};
 pub use lineage::{BrokenEdge, Lineage, Point};
-pub use mapper::{DimRelation, Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
+pub use mapper::{
+    DimRelation, Mapper, MapperInput, MapperPanic, NeighborhoodShape, RangeMapper, UserMapper,
+};
 pub use readers::Readers;
 /// For the macros of this crate.
 #[cfg(feature = "serde")]

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Coord3, Region};
 
-pub use user::{RangeMapper, UserMapper};
+pub use user::{MapperPanic, RangeMapper, UserMapper};
 
 use crate::space::IndexSpace;
 
@@ -146,7 +146,7 @@ impl Mapper {
             Self::Slice { dim } => extend(&input.chunk, &input.buffer, usize::from(*dim)).into(),
             Self::Neighborhood { .. } if !input.buffer.contains(&input.chunk) => input.chunk.into(),
             Self::All | Self::Neighborhood { .. } => self.map(input),
-            Self::User(user) => user.mapper().map(input),
+            Self::User(user) => user.map(input),
         }
     }
 
@@ -222,7 +222,7 @@ impl Mapper {
         match self {
             Self::Fixed(region) => region.intersection_box(&input.buffer),
             Self::Neighborhood { border, .. } => grow_along_axes(input, border),
-            Self::User(user) => user.mapper().map(input).clamped(&input.buffer),
+            Self::User(user) => user.map(input).clamped(&input.buffer),
             Self::OneToOne | Self::All | Self::Slice { .. } => {
                 unreachable!("single boxes are mapped by map_box")
             }
@@ -250,7 +250,7 @@ impl fmt::Display for Mapper {
             Self::Neighborhood { border, shape: NeighborhoodShape::AlongAxes } => {
                 write!(f, "neighborhood_along_axes({border:?})")
             }
-            Self::User(user) => write!(f, "{}", user.mapper().name()),
+            Self::User(user) => f.write_str(user.name()),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::needs_drop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use celerity_regions::Region;
@@ -17,6 +17,8 @@ use super::MapperInput;
 /// An implementation must obey the laws of [`Mapper`](super::Mapper). A mapper that breaks
 /// them cannot make the safe API unsound (kernels are confined to what was
 /// declared for their chunk), but may make a program fail or see old data.
+///
+/// If it panics while it is asked, whoever has asked unwinds with a [`MapperPanic`].
 ///
 /// It is dropped by whichever thread uses it last. If that panics, the panic hook tells it, and
 /// nothing else comes of it: nobody needs the mapper any more.
@@ -73,12 +75,53 @@ impl UserMapper {
         self.disjoint
     }
 
-    pub(super) fn mapper(&self) -> &dyn RangeMapper {
+    /// What the user says of a chunk.
+    pub(super) fn map(&self, input: &MapperInput) -> Region {
+        asked(|| self.mapper().map(input))
+    }
+
+    /// What the user calls it.
+    pub(super) fn name(&self) -> &str {
+        asked(|| self.mapper().name())
+    }
+
+    fn mapper(&self) -> &dyn RangeMapper {
         match &self.function {
             Function::Stateless(mapper) => *mapper,
             Function::Shared(mapper) => &**mapper,
         }
     }
+}
+
+/// What unwinds whoever has asked a user's mapper that panics: so that this can be told from a
+/// panic of the graphs, which evaluate mappers in the middle of their own work. The panic hook has
+/// told what was said.
+pub struct MapperPanic(Box<dyn Any + Send>);
+
+impl MapperPanic {
+    /// What the mapper has panicked with.
+    #[must_use]
+    pub fn payload(&self) -> &(dyn Any + Send) {
+        &*self.0
+    }
+
+    /// What the user's code has panicked with, of a caught panic: of a mapper, if it is one.
+    #[must_use]
+    pub fn unwrapped(caught: Box<dyn Any + Send>) -> Box<dyn Any + Send> {
+        caught.downcast::<Self>().map_or_else(|other| other, |panic| panic.0)
+    }
+}
+
+impl fmt::Debug for MapperPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MapperPanic")
+    }
+}
+
+/// Calls code of the user's, and nothing else.
+fn asked<T>(ask: impl FnOnce() -> T) -> T {
+    let answer = catch_unwind(AssertUnwindSafe(ask));
+    answer.unwrap_or_else(|payload| resume_unwind(Box::new(MapperPanic(payload))))
 }
 
 impl Function {
@@ -168,7 +211,7 @@ impl Hash for UserMapper {
 
 impl fmt::Debug for UserMapper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UserMapper({})", self.mapper().name())
+        write!(f, "UserMapper({})", self.name())
     }
 }
 
@@ -219,6 +262,30 @@ mod tests {
         };
         drop(vec![fragile(0), fragile(2), fragile(0)]);
         assert_eq!(DROPPED.load(Ordering::Relaxed), 5);
+    }
+
+    #[test]
+    fn who_asks_a_mapper_that_panics_can_tell_that_it_was_the_mapper() {
+        struct Broken;
+        impl RangeMapper for Broken {
+            fn map(&self, _: &MapperInput) -> Region {
+                std::panic::panic_any(7_u8)
+            }
+
+            fn name(&self) -> &str {
+                panic!("no name")
+            }
+        }
+        let (mapper, unit) = (UserMapper::new(Broken), Box3::UNIT);
+        let input = MapperInput { chunk: unit, global: unit, buffer: unit };
+        let asked = catch_unwind(AssertUnwindSafe(|| mapper.map(&input))).unwrap_err();
+        let panic = asked.downcast_ref::<MapperPanic>().expect("it was the mapper");
+        assert_eq!(panic.payload().downcast_ref(), Some(&7_u8));
+        assert_eq!(MapperPanic::unwrapped(asked).downcast_ref(), Some(&7_u8));
+        let named = catch_unwind(AssertUnwindSafe(|| mapper.name().to_owned())).unwrap_err();
+        assert_eq!(MapperPanic::unwrapped(named).downcast_ref(), Some(&"no name"));
+        let own = catch_unwind(|| panic!("a graph's own")).unwrap_err();
+        assert_eq!(MapperPanic::unwrapped(own).downcast_ref(), Some(&"a graph's own"));
     }
 
     #[test]
