@@ -1,6 +1,6 @@
 //! What execution costs besides the work itself: the engine per instruction,
 //! and whole tasks, which do nothing, from submission to completion.
-
+#![allow(unsafe_code)]
 #![allow(missing_docs, reason = "criterion's macros generate undocumented functions")]
 
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl EngineDriver {
 struct Nothing;
 
 impl DeviceKernel for Nothing {
-    fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+    unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
 
     /// As the facade says of kernels with one item.
     fn is_serial(&self, _: &Box3) -> bool {

@@ -53,7 +53,7 @@ fn of_the_engine() -> u64 {
 struct Nothing;
 
 impl DeviceKernel for Nothing {
-    fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+    unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
 }
 
 /// A device on which all jobs are done at once, and nothing is done.
@@ -63,7 +63,8 @@ struct Instant {
     memory: Vec<Vec<u8>>,
 }
 
-impl Backend for Instant {
+// SAFETY: memory is kept until it is freed, and jobs touch nothing.
+unsafe impl Backend for Instant {
     fn layout(&self) -> LaneLayout {
         self.layout
     }

@@ -151,6 +151,7 @@ impl<T: Element, const D: usize> Fence<T, D> {
 
     /// A fence, and the function that fulfils it with a copy of `part`, a box of
     /// the buffer's dimensions.
+    #[allow(unsafe_code)]
     pub(crate) fn pending(
         frontend: &Arc<NodeFrontend>,
         buffer: String,
@@ -159,12 +160,14 @@ impl<T: Element, const D: usize> Fence<T, D> {
         let slot = Arc::new(Slot::new(State::Pending(None)));
         let promise = Promise(slot.clone());
         let bounds = bounds(part);
-        let copy: HostFunction = Box::new(move |memory| {
+        let copy = HostFunction::new(move |memory| {
             let mut elements = Vec::new();
             // A copy may be as large as all that the process has.
             match elements.try_reserve_exact(bounds.volume()) {
                 Ok(()) => {
-                    copy_out(memory, &bounds, &mut elements);
+                    // SAFETY: this is called as `HostFunction::call` asks, and `Queue::fence`
+                    // submits it with one access, which reads a buffer of `T` and `D`.
+                    unsafe { copy_out(memory, &bounds, &mut elements) };
                     promise.settle(State::Ready(elements));
                 }
                 Err(_) => promise.settle(State::NoMemory),
@@ -271,14 +274,17 @@ impl<T> Drop for Promise<T> {
     }
 }
 
+/// # Safety
+/// `memory` is what the one access of a task is bound to that reads a buffer of `D` dimensions,
+/// with elements of type `T`.
 #[allow(unsafe_code)]
-fn copy_out<T: Element, const D: usize>(
+unsafe fn copy_out<T: Element, const D: usize>(
     memory: &[celerity_executor::BoundMemory<'_>],
     part: &Bounds<D>,
     out: &mut Vec<T>,
 ) {
     let [memory] = memory else { unreachable!("a fence has one access, not {}", memory.len()) };
-    // SAFETY: the executor's promise for the buffer that the fence names.
+    // SAFETY: passed on.
     let elements: Elements<'_, T, D> = unsafe { Elements::new(memory) };
     elements.check_declared(part);
     // SAFETY: checked to be declared; the fence only reads.

@@ -74,10 +74,10 @@ where
     F: for<'a> FnOnce(A::Views<'a>) -> R + Send + 'static,
     R: HostOutcome,
 {
-    Box::new(move |memory| {
+    HostFunction::new(move |memory| {
         __rust_begin_short_backtrace(|| {
-            // SAFETY: the executor keeps its promise for the accesses that the plan
-            // was lowered with, which are the task's, in order.
+            // SAFETY: this is called as `HostFunction::call` asks, with what the accesses of its
+            // task are bound to, in order; `HostTask::submit` has made the plan of those.
             unsafe { A::call(plan, memory, function) }.into_result()
         })
     })

@@ -77,11 +77,13 @@ where
     A: KernelAccesses<K> + 'static,
     F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
 {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         // SAFETY: rows come from `Launch::run`, which keeps them apart.
-        self.launch.run(chunk, memory, |bound, row, interior| unsafe {
+        let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
             A::run_items(bound, row, interior, &self.kernel);
-        });
+        };
+        // SAFETY: passed on.
+        unsafe { self.launch.run(chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -94,11 +96,13 @@ where
     A: KernelAccesses<K> + 'static,
     F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
 {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         // SAFETY: rows come from `Launch::run`, which keeps them apart.
-        self.launch.run(chunk, memory, |bound, row, interior| unsafe {
+        let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
             A::run_row(bound, row, interior, &self.kernel);
-        });
+        };
+        // SAFETY: passed on.
+        unsafe { self.launch.run(chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -132,14 +136,19 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
         Space { global, mappers: &self.mappers, group: [1; 3] }
     }
 
-    /// Calls `call` once for each of the rows that `chunk` is cut into.
-    fn run(
+    /// Calls `call` once for each of the rows that `chunk` is cut into: disjoint ones, each in
+    /// `chunk`.
+    ///
+    /// # Safety
+    /// As [`DeviceKernel::run`].
+    unsafe fn run(
         &self,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
     ) {
-        let (bound, interior) = self.bind(chunk, memory);
+        // SAFETY: passed on.
+        let (bound, interior) = unsafe { self.bind(chunk, memory) };
         let chunk = bounds(chunk);
         spread(chunk, piece_size(&chunk), &|piece| {
             whereabouts::named(|| {
@@ -152,28 +161,36 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
 
     /// The accesses with the memory of a chunk, and the items along the fastest
     /// dimension that may share a row with others.
-    fn bind<'m>(
+    ///
+    /// # Safety
+    /// As [`DeviceKernel::run`], for as long as the result lives.
+    unsafe fn bind<'m>(
         &'m self,
         chunk: &Box3,
         memory: &[BoundMemory<'m>],
     ) -> (A::Bound<'m>, Range<usize>) {
         self.check(chunk, memory);
-        // SAFETY: `check` has compared the memory with the mappers' images.
+        // SAFETY: that the memory is live, whose it is, and of which type its elements are, is
+        // this function's contract: the plan was made of the accesses that the task was submitted
+        // with (`TaskBuilder::lower`), and is in nobody else's hands. That it holds the images of
+        // the mappers that views go by, `check` has seen; the views of other mappers are confined
+        // to the region that is bound (`Elements::single_box`).
         let bound = unsafe { A::bind(&self.plan, memory) };
         let interior = A::interior(&bound);
         (bound, interior)
     }
 
-    /// Both sides of the boundary to the executor: views rely on the memory
-    /// holding what the built-in mappers say. Parts named by user mappers are
-    /// checked against the bound region when they are used.
+    /// Makes sure that the memory holds what the built-in mappers say, on which views rely.
+    /// Parts that users' mappers name are checked against the bound region when they are used.
+    /// Where the memory lies, whether it is live and of which type its elements are cannot be
+    /// seen here: for that [`bind`](Self::bind) has a contract.
     fn check(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         assert_eq!(memory.len(), self.mappers.len(), "the executor binds one memory per access");
         let Space { global, mappers, .. } = self.space();
         for ((mapper, buffer), bound) in mappers.iter().zip(memory) {
             let input = MapperInput { chunk: *chunk, global, buffer: *buffer };
             let complete = matches!(mapper, Mapper::User(_))
-                || bound.region.contains(&mapper.map_unclamped(&input));
+                || bound.region().contains(&mapper.map_unclamped(&input));
             assert!(complete, "the executor bound less than {mapper} of chunk {chunk}");
         }
     }

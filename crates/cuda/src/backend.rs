@@ -220,7 +220,9 @@ impl CudaBackend {
     }
 }
 
-impl Backend for CudaBackend {
+// SAFETY: memory is what the driver has allocated and zeroed; lanes are streams, and a job is
+// reported when an event behind it has come (`Submitter`).
+unsafe impl Backend for CudaBackend {
     fn layout(&self) -> LaneLayout {
         self.layout
     }

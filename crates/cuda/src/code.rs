@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use celerity_executor::{BasePtr, BoundMemory, CodeModule, CodeSource, DeviceCode};
+use celerity_executor::{BoundMemory, CodeModule, CodeSource, DeviceCode};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::Count;
 use thiserror::Error;
@@ -223,8 +223,7 @@ impl CodeLoader {
         let expected = self.with_entry(gpu, code, |entry| entry.parameter_bytes)?;
         let Some(expected) = expected else { return Ok(()) };
         let region = Region::empty();
-        let base = BasePtr::dangling().as_ptr();
-        let nothing = BoundMemory { base, extent: Box3::EMPTY, region: &region };
+        let nothing = BoundMemory::of_nothing(&region);
         // What cannot be launched for one item may well be for others.
         let Ok(launch) = code.launch(&Box3::UNIT, &vec![nothing; accesses]) else { return Ok(()) };
         let given = launch.parameters.as_bytes().len() as u64;

@@ -1,4 +1,5 @@
 //! The kernel that tests of this crate launch.
+#![allow(unsafe_code)]
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ pub(crate) struct Coded {
     pub(crate) entry: &'static str,
 }
 
-impl DeviceCode for Coded {
+// SAFETY: what the fake driver runs for it is in the tests.
+unsafe impl DeviceCode for Coded {
     fn module(&self) -> &Arc<CodeModule> {
         &self.module
     }
@@ -31,13 +33,13 @@ impl DeviceCode for Coded {
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let mut parameters = Parameters::default();
         parameters.push(chunk.volume());
-        memory.iter().for_each(|memory| parameters.push_address(memory.base));
+        memory.iter().for_each(|memory| parameters.push_address(memory.base()));
         Ok(Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0, parameters })
     }
 }
 
 impl DeviceKernel for Coded {
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
         unreachable!("there are no CPU devices here");
     }
 

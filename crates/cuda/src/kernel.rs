@@ -207,7 +207,8 @@ impl CudaKernel {
     }
 }
 
-impl DeviceCode for CudaKernel {
+// SAFETY: the promise of whoever has called `CudaKernel::new`.
+unsafe impl DeviceCode for CudaKernel {
     fn module(&self) -> &Arc<CodeModule> {
         &self.module
     }
@@ -230,7 +231,7 @@ impl DeviceCode for CudaKernel {
 impl DeviceKernel for CudaKernel {
     /// # Panics
     /// Always: there is nothing that a CPU could run.
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
         panic!("kernel `{}` has code for GPUs only", self.entry);
     }
 
@@ -240,12 +241,12 @@ impl DeviceKernel for CudaKernel {
 }
 
 fn view(access: usize, memory: &BoundMemory<'_>) -> ViewParameter {
-    let may_touch = memory.region.bounding_box();
+    let may_touch = memory.region().bounding_box();
     ViewParameter {
-        base: memory.base as u64,
+        base: memory.base() as u64,
         access: access as u64,
-        min: memory.extent.min(),
-        extent: memory.extent.range(),
+        min: memory.extent().min(),
+        extent: memory.extent().range(),
         low: may_touch.min(),
         high: may_touch.max(),
     }
@@ -297,7 +298,8 @@ mod tests {
     fn parameters_are_chunk_views_and_values() {
         let region = Region::from(Box3::from_range([5]));
         let extent = Box3::new([2, 0, 0], [9, 1, 1]);
-        let memory = [BoundMemory { base: BasePtr::dangling().as_ptr(), extent, region: &region }];
+        // SAFETY: nobody follows the address.
+        let memory = [unsafe { BoundMemory::new(BasePtr::dangling().as_ptr(), extent, &region) }];
         let kernel = kernel(1, Box3::from_range([20])).with_value(3_u8).with_value(0.5_f64);
         let chunk = Box3::new([4, 0, 0], [6, 1, 1]);
         let launch = kernel.launch(&chunk, &memory).unwrap();

@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 
 use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus, HostedKernels};
 use celerity_executor::{
-    BoundMemory, ClusterConfig, DeviceKernel, InProcess, KernelTimes, NoRoom, NodeFrontend,
-    Payload, Resident, Run, RunError, SubmitError,
+    BoundMemory, ClusterConfig, DeviceKernel, HostFunction, InProcess, KernelTimes, NoRoom,
+    NodeFrontend, Payload, Resident, Run, RunError, SubmitError,
 };
 use celerity_regions::{Box3, Coord3};
 use celerity_tdag::{Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskSpec, Work};
@@ -18,11 +18,11 @@ struct View<'a>(BoundMemory<'a>);
 
 impl View<'_> {
     fn slot(&self, at: Coord3) -> *mut u64 {
-        assert!(self.0.region.contains_point(at), "{at:?} is not in {}", self.0.region);
-        let (min, range) = (self.0.extent.min(), self.0.extent.range());
+        assert!(self.0.region().contains_point(at), "{at:?} is not in {}", self.0.region());
+        let (min, range) = (self.0.extent().min(), self.0.extent().range());
         let index = (at[0] - min[0]) * range[1] + at[1] - min[1];
         // SAFETY: the region is inside the extent, which the memory holds.
-        unsafe { self.0.base.cast::<u64>().add(usize::try_from(index).unwrap()) }
+        unsafe { self.0.base().cast::<u64>().add(usize::try_from(index).unwrap()) }
     }
 
     fn get(&self, at: Coord3) -> u64 {
@@ -44,7 +44,7 @@ fn points(of: &Box3) -> impl Iterator<Item = Coord3> + use<> {
 struct PerItem<F>(F);
 
 impl<F: Fn(Coord3, &[View<'_>]) + Send + Sync + 'static> DeviceKernel for PerItem<F> {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         let views: Vec<_> = memory.iter().copied().map(View).collect();
         points(chunk).for_each(|point| (self.0)(point, &views));
     }
@@ -90,7 +90,7 @@ impl Program<'_> {
         let accesses = vec![access(buffer, AccessMode::Read, Mapper::All)];
         let spec =
             TaskSpec { name: "contents".into(), work: Work::Fence, accesses, location: None };
-        self.node.submit(spec, Payload::Host(Box::new(copy_out)))?;
+        self.node.submit(spec, Payload::Host(HostFunction::new(copy_out)))?;
         snapshot.recv().map_err(|_| self.node.error().expect("the run has failed").into())
     }
 }

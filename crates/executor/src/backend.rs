@@ -42,7 +42,19 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 ///
 /// A failed check inside a backend is a defect of the node that drives it, and
 /// panics.
-pub trait Backend: Send {
+///
+/// # Safety
+/// The node reads and writes memory as this trait's implementation tells it. So
+/// * what [`alloc`](Self::alloc) and [`reserve`](Self::reserve) return begins as many bytes as
+///   were asked for, which overlap nothing else until they are freed; in the host's memory they
+///   are zeroed, aligned, and valid to read and write, from when they were
+///   [provided](Self::provide) on;
+/// * [`layout`](Self::layout) and [`joins`](Self::joins) tell the truth of what runs behind what;
+/// * a job touches what it names, from when it was enqueued, not before those that it waits for
+///   have ended, until it is reported by [`poll`](Self::poll), and not after;
+/// * kernels and host functions get [what they are bound to](Arguments::bind) and nothing else;
+/// * a backend that [is quiet](Self::is_quiet) after [`cancel`](Self::cancel) touches no memory.
+pub unsafe trait Backend: Send {
     /// The lanes that exist.
     fn layout(&self) -> LaneLayout;
 
@@ -114,6 +126,8 @@ pub trait Backend: Send {
     /// [`cancel`](Self::cancel): all memory that it names stays allocated, what
     /// it writes is not touched by anybody but jobs before and after it, on its
     /// lane or by waiting, and what it reads is not written by anybody but those.
+    /// A kernel or host function is the one that a task was submitted with, and its arguments
+    /// are what the accesses of that task are bound to for the chunk.
     unsafe fn enqueue(
         &mut self,
         lane: LaneId,
@@ -224,16 +238,30 @@ impl Arguments {
     }
 
     /// What a kernel or host function is called with.
+    ///
+    /// # Safety
+    /// For as long as the result is used, the addresses are those of live allocations with the
+    /// extents of the accesses, and the accesses' regions are touched as
+    /// [`BoundMemory`] says: what [`Backend::enqueue`] promises of a job that runs.
     #[must_use]
-    pub fn bind(&self) -> SmallVec<[BoundMemory<'_>; 4]> {
+    pub unsafe fn bind(&self) -> SmallVec<[BoundMemory<'_>; 4]> {
         let pairs = self.accesses.iter().zip(&self.bases);
         pairs
-            .map(|(access, base)| BoundMemory {
-                base: base.as_ptr(),
-                extent: access.placement.map_or(Box3::EMPTY, |placement| placement.extent),
-                region: &access.region,
+            .map(|(access, base)| {
+                let extent = access.placement.map_or(Box3::EMPTY, |placement| placement.extent);
+                // SAFETY: passed on.
+                unsafe { BoundMemory::new(base.as_ptr(), extent, &access.region) }
             })
             .collect()
+    }
+
+    /// Where those accesses lie that touch something.
+    pub fn used_bases(&self) -> impl Iterator<Item = BasePtr> {
+        let pairs = self.accesses.iter().zip(&self.bases);
+        let extent = |access: &BoundAccess| access.placement.map(|placement| placement.extent);
+        pairs
+            .filter(move |(access, _)| extent(access).is_some_and(|extent| !extent.is_empty()))
+            .map(|(_, base)| *base)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Kernel code for devices that are no CPUs: modules, entry points, and how one
 //! chunk is launched. Plain data; knows no driver and compiles nothing.
+#![allow(unsafe_code)]
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,7 +16,13 @@ use crate::work::BoundMemory;
 ///
 /// `module` and `entry` say which code; [`launch`](Self::launch) how to call it
 /// for one chunk. A backend loads each module once per device.
-pub trait DeviceCode: Send + Sync {
+///
+/// # Safety
+/// The entry point, launched as [`launch`](Self::launch) says, touches nothing but its own shared
+/// memory and what the `memory` that it was given [allows](BoundMemory), if that is what the
+/// accesses of the task are bound to for the chunk. That the task has the accesses which the code
+/// was written for is seen to as for a [kernel](crate::DeviceKernel).
+pub unsafe trait DeviceCode: Send + Sync {
     /// The module that holds the code. Modules are told apart by address: the
     /// same `Arc` is loaded once.
     fn module(&self) -> &Arc<CodeModule>;

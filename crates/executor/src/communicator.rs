@@ -39,7 +39,13 @@ pub use local::{LocalCommunicator, local_cluster};
 /// * dropping an end aborts what the end still has open and waits until its
 ///   memory is out of use. It may wait for the other ends to be dropped;
 /// * whoever must poll is woken, or [told](Self::needs_polling) to keep polling.
-pub trait Communicator: Send {
+///
+/// # Safety
+/// The node gives memory back by what an end tells it. So elements that were posted are not
+/// touched any more when their payload has been reported as sent or received, nor when an end
+/// [is quiet](Self::is_quiet) after an abort; of what was received, all elements are there, and
+/// no others were written.
+pub unsafe trait Communicator: Send {
     /// This end's node.
     fn node(&self) -> NodeId;
 

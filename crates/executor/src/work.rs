@@ -14,12 +14,35 @@ use crate::memory::BasePtr;
 
 /// Live memory for one access of a chunk.
 ///
-/// The engine guarantees, while the chunk runs: `base` points to
-/// `extent.volume()` elements of the buffer, row-major over `extent`, aligned
-/// for the buffer's element type; elements of `region` are current where the
-/// access reads; nobody else writes `region`, and nobody else reads it either
-/// if the access writes, not through another access of the same task either.
+/// Whoever [makes](Self::new) one promises, for as long as `'a` lasts:
+/// * [`base`](Self::base) points to `extent.volume()` initialised elements of the access's
+///   buffer, row-major over [`extent`](Self::extent), aligned for the buffer's element type, in
+///   memory of the device that runs the chunk;
+/// * [`region`](Self::region) is inside `extent`, and its elements are current where the access
+///   reads;
+/// * nobody else writes `region`, and nobody else reads it either if the access writes, not
+///   through another access of the same task either.
+///
 /// Elements outside of `region` must not be touched.
+///
+/// Safe code cannot make one, so a safe function that gets one can rely on it:
+///
+/// ```compile_fail,E0133
+/// # use celerity_executor::BoundMemory;
+/// # use celerity_regions::{Box3, Region};
+/// let (extent, region) = (Box3::from_range([8]), Region::from(Box3::from_range([8])));
+/// let anywhere = BoundMemory::new(std::ptr::without_provenance_mut(8), extent, &region);
+/// ```
+///
+/// nor call a kernel with what it has got for another one:
+///
+/// ```compile_fail,E0133
+/// # use celerity_executor::{BoundMemory, DeviceKernel};
+/// # use celerity_regions::Box3;
+/// fn misuse(other: &dyn DeviceKernel, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+///     other.run(chunk, memory);
+/// }
+/// ```
 ///
 /// That accesses of a task share nothing that one of them writes is seen at submission
 /// ([`ConflictingAccesses`](celerity_tdag::DeclareError::ConflictingAccesses)), and where a
@@ -27,12 +50,49 @@ use crate::memory::BasePtr;
 /// is launched ([`SharedElements`](celerity_idag::Diagnostic::SharedElements)).
 #[derive(Clone, Copy, Debug)]
 pub struct BoundMemory<'a> {
-    /// The first element of `extent`; dangling if `extent` is empty.
-    pub base: *mut u8,
+    base: *mut u8,
+    extent: Box3,
+    region: &'a Region,
+}
+
+impl<'a> BoundMemory<'a> {
+    /// The memory of an allocation of `extent` that begins at `base`, of which `region` may be
+    /// touched.
+    ///
+    /// # Safety
+    /// For as long as `'a` lasts it is as [the type](Self) says.
+    #[must_use]
+    pub const unsafe fn new(base: *mut u8, extent: Box3, region: &'a Region) -> Self {
+        Self { base, extent, region }
+    }
+
+    /// What an access is bound to that touches nothing.
+    #[must_use]
+    pub fn of_nothing(region: &'a Region) -> Self {
+        assert!(region.is_empty(), "{region} is not nothing");
+        Self { base: BasePtr::dangling().as_ptr(), extent: Box3::EMPTY, region }
+    }
+
+    /// The first element of the extent; dangling if the extent is empty.
+    #[inline]
+    #[must_use]
+    pub const fn base(&self) -> *mut u8 {
+        self.base
+    }
+
     /// The elements that the allocation holds, in buffer coordinates.
-    pub extent: Box3,
-    /// The elements that the chunk may touch: inside `extent`.
-    pub region: &'a Region,
+    #[inline]
+    #[must_use]
+    pub const fn extent(&self) -> &Box3 {
+        &self.extent
+    }
+
+    /// The elements that the chunk may touch: inside of the extent.
+    #[inline]
+    #[must_use]
+    pub const fn region(&self) -> &'a Region {
+        self.region
+    }
 }
 
 /// A kernel that only CPUs can run.
@@ -45,11 +105,20 @@ pub struct NoDeviceCode {
 
 /// A kernel that a CPU device can run: whatever the facade lowers a closure to;
 /// other devices run its [`DeviceCode`], if it has some.
+///
+/// A kernel cannot see for which accesses it is run: neither the types of their elements nor
+/// whether they write. If it relies on them, as all do that follow a pointer, its author makes
+/// sure that safe code cannot submit it with others: it stays private to what submits it with its
+/// own, or its constructor is `unsafe`.
 pub trait DeviceKernel: Any + Send + Sync {
     /// Runs all items of `chunk`. Called on a thread of the process-wide pool,
     /// so `rayon` calls inside spread over that pool; if it [is
     /// serial](Self::is_serial), perhaps on the node's own. A panic ends the run.
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
+    ///
+    /// # Safety
+    /// `chunk` is a chunk of the task that the kernel is submitted with, and `memory` what each
+    /// access of that task is bound to for the chunk, in order.
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
 
     /// Whether [`run`](Self::run) does all of `chunk` on the thread that calls it. Such
     /// a kernel, if all of its type with as many items have been over in some
@@ -81,7 +150,39 @@ pub trait DeviceKernel: Any + Send + Sync {
 /// inside spread over `rayon`'s global one. At most four of a node run at a
 /// time, so none may wait for a later one. A fence's copy shares the pool with
 /// kernels and must not block. An error ends the run, as a panic does.
-pub type HostFunction = Box<dyn FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send>;
+///
+/// Like a [kernel](DeviceKernel), it may rely on the accesses of its task if its author makes sure
+/// that it is submitted with those alone.
+pub struct HostFunction(Box<Called>);
+
+type Called = dyn FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send;
+
+impl HostFunction {
+    /// A closure that is called once, with what each access of its task is bound to, in order.
+    #[must_use]
+    pub fn new(
+        function: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send + 'static,
+    ) -> Self {
+        Self(Box::new(function))
+    }
+
+    /// Calls it.
+    ///
+    /// # Safety
+    /// `memory` is what each access of the task that it is submitted with is bound to, in order.
+    ///
+    /// # Errors
+    /// What it returns.
+    pub unsafe fn call(self, memory: &[BoundMemory<'_>]) -> Result<(), TaskError> {
+        (self.0)(memory)
+    }
+}
+
+impl fmt::Debug for HostFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostFunction")
+    }
+}
 
 /// What a task carries besides its record in the graphs.
 pub enum Payload {

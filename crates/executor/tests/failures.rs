@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::{Diagnostic, NodeId};
 use celerity_executor::{
-    CheckLevel, ClusterConfig, Lookahead, NoRoom, NodeFrontend, Payload, Resident, RunError,
-    ScheduleError, SubmitError, TaskError,
+    CheckLevel, ClusterConfig, HostFunction, Lookahead, NoRoom, NodeFrontend, Payload, Resident,
+    RunError, ScheduleError, SubmitError, TaskError,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{DeclareError, Mapper, MapperInput, UserMapper, Work};
@@ -129,7 +129,7 @@ fn an_error_of_a_host_task_stops_nodes_that_only_wait() {
     for config in configurations() {
         let outcome = run(&config, |node| {
             let data = buffer_from(node, line(8), vec![1; 8]);
-            let payload = Payload::Host(Box::new(|_| Err(TaskError::new("disk full"))));
+            let payload = Payload::Host(HostFunction::new(|_| Err(TaskError::new("disk full"))));
             let accesses = vec![reads(data, Mapper::All)];
             node.submit(spec("save", Work::HostOnce, accesses), payload)?;
             Ok(node.barrier()?)

@@ -30,7 +30,7 @@ struct Gated {
 }
 
 impl DeviceKernel for Gated {
-    fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
         // A test may not want to know.
         let _ = self.started.send(());
         // Without a sender it is open.
@@ -178,7 +178,8 @@ fn a_stopped_node_waits_for_nothing_but_what_runs() {
 /// An end that does not wake, so that it has to be looked at.
 struct Unwoken(LocalCommunicator);
 
-impl Communicator for Unwoken {
+// SAFETY: it passes everything on.
+unsafe impl Communicator for Unwoken {
     fn node(&self) -> NodeId {
         self.0.node()
     }

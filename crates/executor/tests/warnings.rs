@@ -1,5 +1,6 @@
 //! What a run is warned of: nodes that stand still, and devices that starve. Times
 //! are the tests' own, but for one run that stands still for good.
+#![allow(unsafe_code)]
 
 mod common;
 
@@ -85,7 +86,7 @@ fn first_stalls(told: &Receiver<Warning>) -> [String; 2] {
 struct Gated(Mutex<Receiver<()>>);
 
 impl DeviceKernel for Gated {
-    fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
         // Without a sender it is open.
         let _ = self.0.lock().unwrap().recv();
     }

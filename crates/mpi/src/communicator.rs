@@ -163,7 +163,9 @@ impl MpiCommunicator {
     }
 }
 
-impl Communicator for MpiCommunicator {
+// SAFETY: a payload is reported when MPI has ended its request, and a received one when it has been
+// scattered to its elements; an end is quiet when no request of its own is open.
+unsafe impl Communicator for MpiCommunicator {
     fn node(&self) -> NodeId {
         self.network.node
     }

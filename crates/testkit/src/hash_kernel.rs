@@ -47,8 +47,8 @@ impl HashKernel {
     /// The same for a task that runs once.
     #[must_use]
     pub fn into_host_function(self) -> HostFunction {
-        Box::new(move |memory| {
-            self.run(&Box3::UNIT, memory);
+        HostFunction::new(move |memory| {
+            self.run_items(&Box3::UNIT, memory);
             Ok(())
         })
     }
@@ -59,7 +59,7 @@ impl HashKernel {
         self,
         publish: impl FnOnce(Vec<Snapshot>) + Send + 'static,
     ) -> HostFunction {
-        Box::new(move |memory| {
+        HostFunction::new(move |memory| {
             let accesses = self.accesses.iter().zip(memory);
             let snapshots = accesses.map(|(access, bound)| {
                 let words = Words::new(bound, access.words);
@@ -70,6 +70,11 @@ impl HashKernel {
             publish(snapshots.collect());
             Ok(())
         })
+    }
+
+    fn run_items(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        assert_eq!(memory.len(), self.accesses.len(), "one binding for each access");
+        element::points(chunk).for_each(|item| self.run_item(item, memory));
     }
 
     fn run_item(&self, item: Coord3, memory: &[BoundMemory<'_>]) {
@@ -93,9 +98,8 @@ impl HashKernel {
 }
 
 impl DeviceKernel for HashKernel {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        assert_eq!(memory.len(), self.accesses.len(), "one binding for each access");
-        element::points(chunk).for_each(|item| self.run_item(item, memory));
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        self.run_items(chunk, memory);
     }
 
     fn is_serial(&self, _: &Box3) -> bool {
@@ -122,7 +126,7 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn new(memory: &'a BoundMemory<'a>, words: usize) -> Self {
-        assert!(memory.base.cast::<u64>().is_aligned(), "elements are aligned");
+        assert!(memory.base().cast::<u64>().is_aligned(), "elements are aligned");
         Self { memory, words }
     }
 
@@ -146,12 +150,12 @@ impl<'a> Words<'a> {
     /// # Panics
     /// If the element was not declared, or is not where it should be.
     fn element(&self, at: Coord3) -> *mut u64 {
-        let BoundMemory { base, extent, region } = *self.memory;
+        let (extent, region) = (self.memory.extent(), self.memory.region());
         assert!(region.contains_point(at), "{at:?} is touched, but only {region} is bound");
         assert!(extent.contains_point(at), "{at:?} is not inside of the allocation of {extent}");
-        let position = element::slot(&extent, at) * self.words;
+        let position = element::slot(extent, at) * self.words;
         // SAFETY: the allocation holds `extent.volume()` elements of `words`
         // words each, and `at` is inside of `extent`.
-        unsafe { base.cast::<u64>().add(position) }
+        unsafe { self.memory.base().cast::<u64>().add(position) }
     }
 }

@@ -1,5 +1,6 @@
 //! The kernels compute what the twin computes: run here on one array per
 //! buffer, chunk by chunk, without any runtime.
+#![allow(unsafe_code)]
 
 use std::sync::{Arc, Mutex};
 
@@ -56,15 +57,21 @@ impl Arrays {
             let kernel = HashKernel::new(op, task, &program.buffers(), &mut self.lowering);
             let regions = self.regions(task, program, &chunk);
             let memory = self.bind(task, program, &regions);
-            match task.kind {
-                TaskKind::Device(_) => kernel.run(&chunk, &memory),
-                TaskKind::HostOnce => kernel.into_host_function()(&memory).unwrap(),
+            let function = match task.kind {
+                TaskKind::Device(_) => {
+                    // SAFETY: `bind` has bound the task's accesses.
+                    unsafe { kernel.run(&chunk, &memory) };
+                    continue;
+                }
+                TaskKind::HostOnce => kernel.into_host_function(),
                 TaskKind::Fence => {
                     let snapshots = self.snapshots.clone();
                     let publish = move |taken| snapshots.lock().unwrap().extend::<Vec<_>>(taken);
-                    kernel.into_snapshot_function(publish)(&memory).unwrap();
+                    kernel.into_snapshot_function(publish)
                 }
-            }
+            };
+            // SAFETY: as above.
+            unsafe { function.call(&memory) }.unwrap();
         }
     }
 
@@ -85,10 +92,11 @@ impl Arrays {
         regions: &'a [Region],
     ) -> Vec<BoundMemory<'a>> {
         let buffers = program.buffers();
-        let bindings = task.accesses.iter().zip(regions).map(|(access, region)| BoundMemory {
-            base: self.contents[buffer_slot(access.buffer)].as_mut_ptr().cast(),
-            extent: buffers[buffer_slot(access.buffer)].extent,
-            region,
+        let bindings = task.accesses.iter().zip(regions).map(|(access, region)| {
+            let slot = buffer_slot(access.buffer);
+            let base = self.contents[slot].as_mut_ptr().cast();
+            // SAFETY: the contents of all of the buffer, used by one kernel at a time.
+            unsafe { BoundMemory::new(base, buffers[slot].extent, region) }
         });
         bindings.collect()
     }
@@ -113,6 +121,8 @@ fn touching_what_is_not_bound_panics() {
     let kernel = HashKernel::new(1, task, &program.buffers(), &mut Lowering::default());
     let (mut words, region) = ([0u64; 4], Region::from(Box3::from_range([3])));
     let extent = Box3::from_range([4]);
-    kernel
-        .run(&extent, &[BoundMemory { base: words.as_mut_ptr().cast(), extent, region: &region }]);
+    // SAFETY: the words live on, and are used by nobody else.
+    let memory = unsafe { BoundMemory::new(words.as_mut_ptr().cast(), extent, &region) };
+    // SAFETY: it looks at the region before it touches anything.
+    unsafe { kernel.run(&extent, &[memory]) };
 }

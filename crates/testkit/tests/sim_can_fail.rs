@@ -197,7 +197,8 @@ impl DefectiveEnd {
     }
 }
 
-impl Communicator for DefectiveEnd {
+// SAFETY: what it lies about, the simulation notices before memory is used: see `Memory`.
+unsafe impl Communicator for DefectiveEnd {
     fn node(&self) -> NodeId {
         self.inner.node()
     }
@@ -303,7 +304,8 @@ impl DefectiveBackend {
     }
 }
 
-impl Backend for DefectiveBackend {
+// SAFETY: as above.
+unsafe impl Backend for DefectiveBackend {
     fn layout(&self) -> LaneLayout {
         self.inner.layout()
     }

@@ -41,14 +41,15 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
     /// `memory` keeps the executor's promise (see [`BoundMemory`]) during `'m`,
     /// for a buffer of `D` dimensions with elements of type `T`.
     pub unsafe fn new(memory: &BoundMemory<'m>) -> Self {
-        let extent = if memory.extent.is_empty() { Bounds::EMPTY } else { bounds(&memory.extent) };
-        debug_assert!(memory.region.boxes().iter().all(|part| memory.extent.contains(part)));
-        debug_assert!(memory.extent.is_empty() || memory.base.cast::<T>().is_aligned());
+        let whole = memory.extent();
+        let extent = if whole.is_empty() { Bounds::EMPTY } else { bounds(whole) };
+        debug_assert!(memory.region().boxes().iter().all(|part| whole.contains(part)));
+        debug_assert!(whole.is_empty() || memory.base().cast::<T>().is_aligned());
         Self {
-            base: memory.base.cast(),
+            base: memory.base().cast(),
             layout: Layout::row_major(&extent),
             extent,
-            part: single_box(memory.region.boxes()),
+            part: single_box(memory.region().boxes()),
             memory: PhantomData,
         }
     }

@@ -36,8 +36,9 @@ impl<H, W: Kernel> CompiledKernel<H, W> {
 }
 
 impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        self.host.run(chunk, memory);
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        // SAFETY: passed on; both forms are of one task, with one list of accesses.
+        unsafe { self.host.run(chunk, memory) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -50,7 +51,10 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
     }
 }
 
-impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
+// SAFETY: `W` is the function that the code was compiled from, whose views are confined to what
+// `put_launch` is told that the memory holds; `module_of` has compared the parameters. It is made
+// in `TaskBuilder::submit_compiled` alone, which submits it with the accesses of its launch.
+unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     fn module(&self) -> &Arc<CodeModule> {
         self.module().expect("`device_code` gives this out if there is a module")
     }
@@ -82,9 +86,9 @@ impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
 
 fn access_memory(((mapper, buffer), memory): (&(Mapper, Box3), &BoundMemory<'_>)) -> AccessMemory {
     AccessMemory {
-        address: memory.base as u64,
-        extent: bounds(&memory.extent),
-        part: bounds(&memory.region.bounding_box()),
+        address: memory.base() as u64,
+        extent: bounds(memory.extent()),
+        part: bounds(&memory.region().bounding_box()),
         buffer: bounds::<3>(buffer).range(),
         mapping: mapping(mapper),
     }

@@ -32,8 +32,9 @@ where
     A: KernelAccesses<K> + 'static,
     W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
 {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        let (bound, interior) = self.launch.bind(chunk, memory);
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        // SAFETY: passed on.
+        let (bound, interior) = unsafe { self.launch.bind(chunk, memory) };
         let groups = self.groups_of(&bounds(chunk));
         spread(groups, self.piece_size(&groups), &|piece| {
             // Aligned for every array, and not a number wherever nothing is written.

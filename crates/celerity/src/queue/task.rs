@@ -210,8 +210,12 @@ impl<'q> TaskBuilder<'q> {
 
     /// What [`parallel_for`](Self::parallel_for) would submit, for a benchmark to
     /// run by hand.
+    ///
+    /// # Safety
+    /// It is run with memory of these accesses, and submitted with no others.
     #[doc(hidden)]
-    pub fn item_kernel<A, F, const K: usize>(
+    #[allow(unsafe_code)]
+    pub unsafe fn item_kernel<A, F, const K: usize>(
         self,
         range: impl IntoRange<K>,
         accesses: A,
@@ -227,8 +231,12 @@ impl<'q> TaskBuilder<'q> {
 
     /// What [`parallel_for_rows`](Self::parallel_for_rows) would submit, for a
     /// benchmark to run by hand.
+    ///
+    /// # Safety
+    /// It is run with memory of these accesses, and submitted with no others.
     #[doc(hidden)]
-    pub fn row_kernel<A, F, const K: usize>(
+    #[allow(unsafe_code)]
+    pub unsafe fn row_kernel<A, F, const K: usize>(
         self,
         range: impl IntoRange<K>,
         accesses: A,

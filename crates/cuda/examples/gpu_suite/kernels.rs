@@ -53,7 +53,9 @@ impl Increment {
     }
 }
 
-impl DeviceCode for Increment {
+// SAFETY: the code touches the items of the chunk in the words of its one access, which binds
+// these.
+unsafe impl DeviceCode for Increment {
     fn module(&self) -> &Arc<CodeModule> {
         &self.module
     }
@@ -76,7 +78,7 @@ impl DeviceCode for Increment {
 }
 
 impl DeviceKernel for Increment {
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
         unreachable!("there are no CPU devices here");
     }
 

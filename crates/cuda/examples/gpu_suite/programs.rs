@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use celerity_cuda::{CudaConfig, CudaDevices, Gpu, Gpus};
 use celerity_executor::{
-    BoundMemory, ClusterConfig, CodeModule, InProcess, NodeFrontend, Payload, Run, SubmitError,
+    BoundMemory, ClusterConfig, CodeModule, HostFunction, InProcess, NodeFrontend, Payload, Run,
+    SubmitError,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, TaskSpec, Work};
@@ -63,7 +64,7 @@ fn contents(node: &NodeFrontend, buffer: BufferId, count: usize) -> Result<Vec<u
     };
     let accesses = vec![access(buffer, AccessMode::Read, Mapper::All)];
     let spec = TaskSpec { name: "contents".into(), work: Work::Fence, accesses, location: None };
-    node.submit(spec, Payload::Host(Box::new(copy_out)))?;
+    node.submit(spec, Payload::Host(HostFunction::new(copy_out)))?;
     snapshot.recv().map_err(|_| node.error().expect("the run has failed").into())
 }
 

@@ -30,7 +30,8 @@ impl Empty {
     }
 }
 
-impl DeviceCode for Empty {
+// SAFETY: the code does nothing.
+unsafe impl DeviceCode for Empty {
     fn module(&self) -> &Arc<CodeModule> {
         &self.module
     }
@@ -52,7 +53,7 @@ impl DeviceCode for Empty {
 }
 
 impl DeviceKernel for Empty {
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
         Ok(self)

@@ -131,7 +131,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl DeviceKernel for Statement {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         let bound: [Words; ACCESSES] = std::array::from_fn(|nth| self.words(nth, memory));
         let reads = bound.each_ref().map(|words| {
             // SAFETY: the executor has bound the declared elements, which nobody writes
@@ -158,7 +158,9 @@ impl DeviceKernel for Statement {
     }
 }
 
-impl DeviceCode for Statement {
+// SAFETY: the code was compiled from the function that `run` calls, whose views are confined to
+// what was declared.
+unsafe impl DeviceCode for Statement {
     /// Always the same: it is loaded by address.
     fn module(&self) -> &Arc<CodeModule> {
         static MODULE: OnceLock<Arc<CodeModule>> = OnceLock::new();
@@ -210,12 +212,12 @@ impl Statement {
         let (Some(&(words, _)), Some(bound)) = (self.accesses.get(nth), memory.get(nth)) else {
             return Words::none();
         };
-        if bound.extent.is_empty() || bound.region.is_empty() {
+        if bound.extent().is_empty() || bound.region().is_empty() {
             return Words::none();
         }
-        let extent = bounds(&bound.extent, words);
-        let part = bounds(&bound.region.bounding_box(), words);
-        Words { base: bound.base.cast(), extent, layout: Layout::row_major(&extent), part }
+        let extent = bounds(bound.extent(), words);
+        let part = bounds(&bound.region().bounding_box(), words);
+        Words { base: bound.base().cast(), extent, layout: Layout::row_major(&extent), part }
     }
 }
 

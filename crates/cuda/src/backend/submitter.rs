@@ -255,7 +255,10 @@ impl Submitter {
     fn perform(&mut self, stream: Stream, work: Work) -> Result<Option<Arc<PanicRecord>>, String> {
         match work {
             Work::Kernel { kernel, chunk, arguments } => {
-                self.launch(stream, &*kernel, &chunk, &arguments.bind())
+                // SAFETY: `Backend::enqueue` promises live memory without races until the job is
+                // reported, which is after the launch.
+                let memory = unsafe { arguments.bind() };
+                self.launch(stream, &*kernel, &chunk, &memory)
             }
             Work::Copy(transfers) => self.copy(stream, &transfers).map(|()| None),
         }
@@ -280,7 +283,7 @@ impl Submitter {
         let size = LaunchSize { grid, block, shared_bytes };
         // SAFETY: `Backend::enqueue` promises live memory without races, and
         // events of that memory were waited for above. That the code keeps to
-        // its parameters is the promise of whoever made the `DeviceCode`.
+        // its parameters is what `DeviceCode` promises.
         let launched =
             unsafe { self.driver().launch(stream, entry.function, size, parameters.as_bytes()) };
         let in_kernel = |error: DriverError| format!("kernel `{}`: {error}", code.entry());

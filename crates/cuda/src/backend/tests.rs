@@ -24,7 +24,7 @@ mod joins;
 struct Uncoded;
 
 impl DeviceKernel for Uncoded {
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
 }
 
 /// `data[i] += 1`, for as many 64-bit numbers as the chunk has items.
@@ -255,7 +255,7 @@ fn host_jobs_run_beside_devices() {
     let ran = Arc::new(AtomicUsize::new(0));
     for lane in 0..7 {
         let ran = ran.clone();
-        let function: HostFunction = Box::new(move |_| {
+        let function = HostFunction::new(move |_| {
             ran.fetch_add(1, Ordering::SeqCst);
             Ok(())
         });
@@ -310,7 +310,8 @@ fn a_fault_is_not_blamed_on_what_was_started_later() {
 /// Does not know how it is launched.
 struct Clueless(Arc<CodeModule>);
 
-impl DeviceCode for Clueless {
+// SAFETY: it is never launched.
+unsafe impl DeviceCode for Clueless {
     fn module(&self) -> &Arc<CodeModule> {
         &self.0
     }
@@ -329,7 +330,7 @@ impl DeviceCode for Clueless {
 }
 
 impl DeviceKernel for Clueless {
-    fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
         Ok(self)

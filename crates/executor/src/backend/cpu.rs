@@ -84,7 +84,9 @@ impl CpuBackend {
     }
 }
 
-impl Backend for CpuBackend {
+// SAFETY: memory is `ZeroedMemory`, which is kept until they are freed; a lane runs its
+// jobs in turn and reports each when it has returned (`reports.rs`).
+unsafe impl Backend for CpuBackend {
     fn layout(&self) -> LaneLayout {
         self.layout
     }

@@ -84,7 +84,9 @@ struct Rendezvous {
     target: Payload,
 }
 
-impl Communicator for LocalCommunicator {
+// SAFETY: all of a payload is copied by one call of `copy_elements`, or of `copy_elements_spread` on
+// the pool, behind which both ends are told; until then `copying` counts it.
+unsafe impl Communicator for LocalCommunicator {
     fn node(&self) -> NodeId {
         self.node
     }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use celerity_cdag::Command;
 use celerity_executor::{
-    BoundMemory, ClusterConfig, DeviceKernel, HostData, NodeFrontend, Observer, Payload, RunError,
-    SubmitError, run_cluster,
+    BoundMemory, ClusterConfig, DeviceKernel, HostData, HostFunction, NodeFrontend, Observer,
+    Payload, RunError, SubmitError, run_cluster,
 };
 use celerity_idag::{AllocationId, Instruction, Pilot};
 use celerity_regions::{Box3, Coord3};
@@ -109,12 +109,12 @@ pub struct View<'a>(BoundMemory<'a>);
 
 impl View<'_> {
     fn slot(&self, point: Coord3) -> *mut u64 {
-        assert!(self.0.region.contains_point(point), "{point:?} is not in {}", self.0.region);
-        let (min, range) = (self.0.extent.min(), self.0.extent.range());
+        assert!(self.0.region().contains_point(point), "{point:?} is not in {}", self.0.region());
+        let (min, range) = (self.0.extent().min(), self.0.extent().range());
         let line = (point[0] - min[0]) * range[1] + point[1] - min[1];
         let index = usize::try_from(line * range[2] + point[2] - min[2]).unwrap();
         // SAFETY: the region is inside the extent, which the memory holds.
-        unsafe { self.0.base.cast::<u64>().add(index) }
+        unsafe { self.0.base().cast::<u64>().add(index) }
     }
 
     pub fn get(&self, point: Coord3) -> u64 {
@@ -143,7 +143,7 @@ pub fn points(elements: &Box3) -> impl Iterator<Item = Coord3> + use<> {
 struct ItemKernel<F>(F);
 
 impl<F: Fn(Coord3, &[View<'_>]) + Send + Sync + 'static> DeviceKernel for ItemKernel<F> {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         let views = views(memory);
         points(chunk).for_each(|point| (self.0)(point, &views));
     }
@@ -172,7 +172,7 @@ pub fn host_task(
     accesses: Vec<Access>,
     function: impl FnOnce(&[View<'_>]) + Send + 'static,
 ) -> Result<TaskId, SubmitError> {
-    let payload = Payload::Host(Box::new(move |memory| {
+    let payload = Payload::Host(HostFunction::new(move |memory| {
         function(&views(memory));
         Ok(())
     }));
@@ -190,7 +190,7 @@ pub fn fence(node: &NodeFrontend, buffer: BufferId, extent: Box3) -> Result<Fenc
         Ok(())
     };
     let accesses = vec![reads(buffer, Mapper::All)];
-    node.submit(spec("fence", Work::Fence, accesses), Payload::Host(Box::new(copy_out)))?;
+    node.submit(spec("fence", Work::Fence, accesses), Payload::Host(HostFunction::new(copy_out)))?;
     Ok(Fence(snapshot))
 }
 

@@ -23,7 +23,9 @@ impl SimBackend {
     }
 }
 
-impl Backend for SimBackend {
+// SAFETY: memory is kept until it is freed, and longer by what still runs (`Memory`); a job is
+// reported when the simulation has ended it.
+unsafe impl Backend for SimBackend {
     fn layout(&self) -> LaneLayout {
         self.layout
     }

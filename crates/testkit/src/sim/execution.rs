@@ -97,10 +97,14 @@ fn stretch(job: Job, memory: &Memory) -> Execution {
             Execution::Read { staged, target }
         }
         Job::Kernel { kernel, chunk, arguments } => shadowed(&arguments, memory, |bound| {
-            kernel.run(&chunk, bound);
+            // SAFETY: copies of what the job is bound to, which nobody else has.
+            unsafe { kernel.run(&chunk, bound) };
             Ok(())
         }),
-        Job::Host { function, arguments } => shadowed(&arguments, memory, |bound| function(bound)),
+        Job::Host { function, arguments } => {
+            // SAFETY: as above.
+            shadowed(&arguments, memory, |bound| unsafe { function.call(bound) })
+        }
     }
 }
 
@@ -110,13 +114,16 @@ fn shadowed(
     memory: &Memory,
     body: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError>,
 ) -> Execution {
-    let mut bound = arguments.bind();
+    // SAFETY: `Backend::enqueue` promises live memory, of which copies are made.
+    let mut bound = unsafe { arguments.bind() };
     let mut shadows = Vec::new();
-    for memory_of in bound.iter_mut().filter(|bound| !bound.extent.is_empty()) {
-        let base = base_of(memory_of);
+    for memory_of in bound.iter_mut().filter(|bound| !bound.extent().is_empty()) {
+        let base = BasePtr::of_raw(memory_of.base()).expect("bound memory has an address");
         let before = memory.snapshot(base).expect("jobs are bound to memory of the simulation");
         let mut words = before.clone();
-        memory_of.base = BasePtr::of_mut_slice(bytemuck::cast_slice_mut(&mut words)).as_ptr();
+        let copy = BasePtr::of_mut_slice(bytemuck::cast_slice_mut(&mut words)).as_ptr();
+        // SAFETY: as long as the memory that it is a copy of, and this call's alone.
+        *memory_of = unsafe { BoundMemory::new(copy, *memory_of.extent(), memory_of.region()) };
         shadows.push(Shadow { base, before, words });
     }
     let outcome = JobFailure::of(|| body(&bound));
@@ -126,8 +133,15 @@ fn shadowed(
 fn run(job: Job) -> Outcome {
     JobFailure::of(|| {
         match job {
-            Job::Kernel { kernel, chunk, arguments } => kernel.run(&chunk, &arguments.bind()),
-            Job::Host { function, arguments } => return function(&arguments.bind()),
+            // SAFETY: `Backend::enqueue` promises live memory, which nobody else uses as long as
+            // the job has not been reported.
+            Job::Kernel { kernel, chunk, arguments } => unsafe {
+                kernel.run(&chunk, &arguments.bind());
+            },
+            Job::Host { function, arguments } => {
+                // SAFETY: as above.
+                return unsafe { function.call(&arguments.bind()) };
+            }
             Job::Copy { source, target, elements, elem_size } => {
                 // SAFETY: as for the write in `end`.
                 unsafe { copy_elements(source, target, &elements, elem_size) }
@@ -144,9 +158,7 @@ fn check(job: &Job, memory: &Memory) -> Result<(), String> {
             check_base(target.base, memory)
         }
         Job::Kernel { arguments, .. } | Job::Host { arguments, .. } => {
-            let bound = arguments.bind();
-            let mut used = bound.iter().filter(|bound| !bound.extent.is_empty());
-            used.try_for_each(|bound| check_base(base_of(bound), memory))
+            arguments.used_bases().try_for_each(|base| check_base(base, memory))
         }
     }
 }
@@ -156,8 +168,4 @@ fn check_base(base: BasePtr, memory: &Memory) -> Result<(), String> {
         true => Err("uses memory that has been freed".to_owned()),
         false => Ok(()),
     }
-}
-
-fn base_of(bound: &BoundMemory<'_>) -> BasePtr {
-    BasePtr::of_raw(bound.base).expect("bound memory has an address")
 }

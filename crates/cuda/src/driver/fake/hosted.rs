@@ -1,5 +1,6 @@
 //! Kernels for CPUs on a fake driver's GPUs, so that programs can be run there
 //! as they are.
+#![allow(unsafe_code)]
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -64,8 +65,9 @@ struct Hosted {
 }
 
 impl DeviceKernel for Hosted {
-    fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        self.kernel.run(chunk, memory);
+    unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        // SAFETY: passed on.
+        unsafe { self.kernel.run(chunk, memory) }
     }
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
@@ -73,7 +75,8 @@ impl DeviceKernel for Hosted {
     }
 }
 
-impl DeviceCode for Hosted {
+// SAFETY: the fake driver calls the kernel with the memory that it was launched with.
+unsafe impl DeviceCode for Hosted {
     fn module(&self) -> &Arc<CodeModule> {
         &self.kernels.module
     }
@@ -87,8 +90,9 @@ impl DeviceCode for Hosted {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
-        let owned =
-            |it: &BoundMemory<'_>| (it.base.expose_provenance(), it.extent, it.region.clone());
+        let owned = |it: &BoundMemory<'_>| {
+            (it.base().expose_provenance(), *it.extent(), it.region().clone())
+        };
         let memory = memory.iter().map(owned).collect();
         let mut calls = lock(&self.kernels.calls);
         let number = calls.next;
@@ -103,12 +107,15 @@ impl DeviceCode for Hosted {
 impl Call {
     fn run(&self) {
         let memory: Vec<_> = self.memory.iter().map(bind).collect();
-        self.kernel.run(&self.chunk, &memory);
+        // SAFETY: as for `bind`; the kernel is the task's own.
+        unsafe { self.kernel.run(&self.chunk, &memory) }
     }
 }
 
 fn bind((base, extent, region): &(usize, Box3, Region)) -> BoundMemory<'_> {
-    BoundMemory { base: std::ptr::with_exposed_provenance_mut(*base), extent: *extent, region }
+    // SAFETY: what `DeviceCode::launch` was called with for this launch, which the fake driver runs
+    // while the backend keeps the memory as it has promised for the job.
+    unsafe { BoundMemory::new(std::ptr::with_exposed_provenance_mut(*base), *extent, region) }
 }
 
 fn lock(calls: &Mutex<Calls>) -> MutexGuard<'_, Calls> {

@@ -267,7 +267,9 @@ impl Queued {
     fn run(self) -> Option<JobFailure> {
         let Self { job, pace } = self;
         JobFailure::of(|| match job.into_inner() {
-            Job::Host { function, arguments } => function(&arguments.bind()),
+            // SAFETY: `Backend::enqueue` promises live memory without races for as long as the
+            // job has not been reported, and the task's own function for its accesses.
+            Job::Host { function, arguments } => unsafe { function.call(&arguments.bind()) },
             other => {
                 run_in_place(&other, pace.as_deref());
                 Ok(())
@@ -296,7 +298,9 @@ impl Queued {
 fn run_in_place(job: &Job, pace: Option<&Pace>) {
     match job {
         Job::Kernel { kernel, chunk, arguments } => {
-            let run = || kernel.run(chunk, &arguments.bind());
+            // SAFETY: `Backend::enqueue` promises live memory without races for as long as the
+            // job has not been reported, and the task's own kernel for its accesses.
+            let run = || unsafe { kernel.run(chunk, &arguments.bind()) };
             pace.map_or_else(run, |pace| pace.timed(run));
         }
         Job::Copy { source, target, elements, elem_size } => {
@@ -326,7 +330,7 @@ mod tests {
     /// Tells which thread runs it, and whether that may start a run.
     struct Tell(Sender<(ThreadId, bool)>);
     impl DeviceKernel for Tell {
-        fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
+        unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {
             let may_run = threads::refuse_runs().is_ok();
             self.0.send((std::thread::current().id(), may_run)).unwrap();
         }
@@ -365,7 +369,7 @@ mod tests {
         let outbox = Outbox::new(0, Bell::new(1, Arc::new(|| {})));
         let (mut inbox, lane) = (Inbox::new(outbox.clone()), Lane::new(Place::OwnThread, outbox));
         let arguments = Arguments::new(Box::default(), |_| None);
-        let function: HostFunction = Box::new(|_| panic!("must not run"));
+        let function = HostFunction::new(|_| panic!("must not run"));
         let instruction = InstructionId::from_index(3);
         inbox.expect(instruction);
         // As `push` leaves it when it goes for a thread.

@@ -109,7 +109,7 @@ mod tests {
 
     struct Serial;
     impl DeviceKernel for Serial {
-        fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+        unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
 
         fn is_serial(&self, chunk: &Box3) -> bool {
             chunk.volume() < 64
@@ -118,7 +118,7 @@ mod tests {
 
     struct Other;
     impl DeviceKernel for Other {
-        fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
+        unsafe fn run(&self, _: &Box3, _: &[BoundMemory<'_>]) {}
 
         fn is_serial(&self, _: &Box3) -> bool {
             true

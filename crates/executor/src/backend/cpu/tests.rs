@@ -22,7 +22,7 @@ fn backend(threads: usize, limit: Option<u64>) -> CpuBackend {
 }
 
 fn host(function: impl FnOnce() + Send + 'static) -> Job {
-    let function: HostFunction = Box::new(move |_| {
+    let function = HostFunction::new(move |_| {
         function();
         Ok(())
     });
@@ -197,7 +197,7 @@ fn an_error_of_a_host_function_is_reported_and_nothing_behind_it_runs() {
     let ran = Arc::new(AtomicUsize::new(0));
     let lane = backend.layout().lanes().find(|&lane| backend.layout().may_block(lane)).unwrap();
     let lane = u16::try_from(lane.slot()).unwrap();
-    let function: HostFunction = Box::new(|_| Err(TaskError::new("the disk is full")));
+    let function = HostFunction::new(|_| Err(TaskError::new("the disk is full")));
     let job = Job::Host { function, arguments: Arguments::new(Box::default(), |_| None) };
     enqueue(&mut backend, lane, 1, job);
     enqueue(&mut backend, lane, 2, count(&ran));
@@ -265,12 +265,12 @@ fn kernels_get_the_memory_that_they_are_bound_to() {
 
     struct Fill;
     impl DeviceKernel for Fill {
-        fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-            assert_eq!(memory[0].region.as_box(), Some(*chunk));
-            assert!(memory[1].extent.is_empty() && !memory[1].base.is_null());
+        unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+            assert_eq!(memory[0].region().as_box(), Some(*chunk));
+            assert!(memory[1].extent().is_empty() && !memory[1].base().is_null());
             for index in chunk.min()[0]..chunk.max()[0] {
                 // SAFETY: the chunk is inside the extent, which starts at 0.
-                unsafe { memory[0].base.add(usize::try_from(index).unwrap()).write(1) };
+                unsafe { memory[0].base().add(usize::try_from(index).unwrap()).write(1) };
             }
         }
     }
@@ -307,7 +307,7 @@ type Runs = Arc<Mutex<Vec<(u64, ThreadId)>>>;
 struct Noted(Runs);
 
 impl DeviceKernel for Noted {
-    fn run(&self, chunk: &Box3, _: &[BoundMemory<'_>]) {
+    unsafe fn run(&self, chunk: &Box3, _: &[BoundMemory<'_>]) {
         lock(&self.0).push((chunk.min()[0], std::thread::current().id()));
         assert!(chunk.min()[0] < 1000, "boom");
     }
