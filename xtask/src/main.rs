@@ -10,6 +10,7 @@ mod error;
 mod kernels;
 mod messages;
 mod mpi;
+mod package;
 mod runner;
 mod tally;
 mod test;
@@ -86,6 +87,10 @@ enum Command {
         #[arg(long)]
         mpi: bool,
     },
+    /// Package every crate that is meant to be published, and build each from its package.
+    ///
+    /// From a clean clone of the last commit, in order, against each other's packages. Uploads nothing.
+    Package,
     /// Draw what the bundle's `compare.sh` has measured as a picture (SVG): how programs scale with GPUs.
     #[command(disable_help_flag = true)]
     GpuFigure(Options),
@@ -123,6 +128,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Mpi { only } => mpi::run(&workspace, &only),
         Command::Bundle { mpi } => bundle::run(&workspace, mpi),
         Command::Kernels => kernels::run(&workspace),
+        Command::Package => package::run(&workspace),
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),
         Command::Check(given) => testkit::run(&workspace, Program::Check, &given.options),
         Command::Graph(given) => testkit::run(&workspace, Program::Graph, &given.options),

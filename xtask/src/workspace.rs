@@ -28,6 +28,8 @@ pub(crate) struct Package {
     /// Names of what it is built from: its normal and build dependencies. Development
     /// dependencies are left out, because tests may look anywhere.
     pub(crate) dependencies: Vec<String>,
+    /// Whether it is meant to be published: its manifest does not say `publish = false`.
+    pub(crate) is_published: bool,
     /// Its libraries, programs, tests, examples and benchmarks.
     pub(crate) targets: Vec<Target>,
 }
@@ -96,7 +98,9 @@ fn package(json: &Value) -> Result<Package, Error> {
         .map(|dependency| text(dependency, "name"))
         .collect::<Result<_, _>>()?;
     let targets = list(json, "targets")?.iter().map(target).collect::<Result<_, _>>()?;
-    Ok(Package { name: text(json, "name")?, dependencies, targets })
+    // Cargo's words: a list of registries, which `publish = false` leaves empty, or null for any.
+    let is_published = json["publish"].as_array().is_none_or(|registries| !registries.is_empty());
+    Ok(Package { name: text(json, "name")?, dependencies, is_published, targets })
 }
 
 fn target(json: &Value) -> Result<Target, Error> {
@@ -145,6 +149,18 @@ mod tests {
         .unwrap();
         assert_eq!(workspace.packages[0].dependencies, ["normal", "build"]);
         assert_eq!(workspace.relative("/w/a/src/lib.rs".as_ref()), "a/src/lib.rs");
+    }
+
+    #[test]
+    fn what_no_registry_may_have_is_not_published() {
+        let package =
+            |publish| json!({"name": "a", "dependencies": [], "targets": [], "publish": publish});
+        let packages = [json!([]), json!(null), json!(["own"])].map(package);
+        let workspace = Workspace::from_metadata(&json!({
+            "workspace_root": "/w", "target_directory": "/w/target", "packages": packages,
+        }));
+        let published = workspace.unwrap().packages.into_iter().map(|package| package.is_published);
+        assert_eq!(published.collect::<Vec<_>>(), [false, true, true]);
     }
 
     #[test]

@@ -106,6 +106,7 @@ mod tests {
         let package = Package {
             name: name.into(),
             dependencies: vec![dependency.into(), "smallvec".into()],
+            is_published: false,
             targets: Vec::new(),
         };
         check(&[package]).len()

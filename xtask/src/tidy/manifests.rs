@@ -2,7 +2,7 @@
 
 use super::Violation;
 use super::sources::SourceFile;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// Every member takes its lints from the workspace.
 pub(super) fn lints_inherited(files: &[SourceFile]) -> Vec<Violation> {
@@ -38,6 +38,25 @@ pub(super) fn example_tests_run(workspace: &Workspace, files: &[SourceFile]) -> 
         .collect()
 }
 
+/// What others can get must not need what they cannot. Development dependencies may be private, as long
+/// as they have no version: Cargo leaves them out of packages.
+pub(super) fn published_with_dependencies(packages: &[Package]) -> Vec<Violation> {
+    let is_private = |name: &&String| {
+        packages.iter().any(|package| package.name == **name && !package.is_published)
+    };
+    let published = packages.iter().filter(|package| package.is_published);
+    let needs = |package: &Package, private: &String| {
+        let advice = format!("is published, but `{private}`, which it needs, is not");
+        Violation::new(&package.name, advice)
+    };
+    published
+        .flat_map(|package| {
+            let private = package.dependencies.iter().filter(is_private);
+            private.map(move |private| needs(package, private))
+        })
+        .collect()
+}
+
 /// The manifests of packages, without those of other workspaces below this one.
 fn member_manifests(files: &[SourceFile]) -> impl Iterator<Item = &SourceFile> {
     let manifests = || files.iter().filter(|file| file.path.ends_with("/Cargo.toml"));
@@ -60,7 +79,7 @@ fn inherits_lints(manifest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{example_tests_run, lints_inherited, readmes_present};
+    use super::{example_tests_run, lints_inherited, published_with_dependencies, readmes_present};
     use crate::tidy::assert_kept;
     use crate::tidy::sources::{SourceFile, load};
     use crate::workspace::{Package, Target, Workspace};
@@ -83,6 +102,31 @@ mod tests {
     fn example_tests_of_this_workspace_run() {
         let workspace = Workspace::load().unwrap();
         assert_kept(&example_tests_run(&workspace, &load(&workspace.root).unwrap()));
+    }
+
+    #[test]
+    fn published_crates_of_this_workspace_need_no_private_ones() {
+        assert_kept(&published_with_dependencies(&Workspace::load().unwrap().packages));
+    }
+
+    #[test]
+    fn a_private_dependency_of_a_published_crate_is_noticed() {
+        let package = |name: &str, is_published, dependencies: &[&str]| Package {
+            name: name.into(),
+            dependencies: dependencies.iter().map(|&name| name.into()).collect(),
+            is_published,
+            targets: Vec::new(),
+        };
+        let packages = [
+            package("facade", true, &["layer", "kit", "serde"]),
+            package("layer", true, &[]),
+            package("kit", false, &["layer", "other-kit"]),
+            package("other-kit", false, &[]),
+        ];
+        let violations = published_with_dependencies(&packages);
+        assert_eq!(violations.len(), 1);
+        assert_eq!(violations[0].place, "facade");
+        assert!(violations[0].advice.contains("`kit`"));
     }
 
     #[test]
@@ -118,6 +162,7 @@ mod tests {
             packages: vec![Package {
                 name: "a".into(),
                 dependencies: Vec::new(),
+                is_published: false,
                 targets: vec![Target {
                     name: "e".into(),
                     kind: "example".into(),

@@ -24,6 +24,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
         manifests::lints_inherited(&files),
         manifests::readmes_present(&files),
         manifests::example_tests_run(workspace, &files),
+        manifests::published_with_dependencies(&workspace.packages),
         sources::modules_documented(&files),
         sources::no_private_names(&files),
         sources::short_enough(&files),
