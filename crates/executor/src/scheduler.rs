@@ -177,7 +177,7 @@ impl Scheduler {
     fn step(
         &mut self,
         task: Option<&Task>,
-        step: impl FnOnce(&mut Generator) -> Result<Batch, ScheduleError>,
+        step: impl FnOnce(&mut Generator) -> Result<Batch, Box<ScheduleError>>,
     ) -> Result<Option<Batch>, RunError> {
         if self.failed {
             return Ok(None);
@@ -195,7 +195,7 @@ impl Scheduler {
             Ok(Err(error)) => error,
             Err(panic) => return Err(self.blame(task, panic)),
         };
-        Err(RunError::Schedule { node: self.node, error: Box::new(error) })
+        Err(RunError::Schedule { node: self.node, error })
     }
 
     /// The error for a panic of the generators: a user's, if it is one of a range mapper that
@@ -262,7 +262,7 @@ mod tests {
             id: TaskId::from_index(0),
             name: "step".into(),
             work: Work::Device(IndexSpace::new(1, Box3::from_range([8]))),
-            accesses: Box::new([Access { buffer, mode: AccessMode::Read, mapper }]),
+            accesses: Box::new([Access::buffer(buffer, AccessMode::Read, mapper)]),
             dependencies: Dependencies::default(),
             location: None,
         };

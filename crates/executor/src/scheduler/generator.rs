@@ -51,7 +51,7 @@ impl Generator {
 
     /// The instructions that give a buffer's memory back, behind those of all
     /// that was held back.
-    pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, ScheduleError> {
+    pub(super) fn drop_buffer(&mut self, buffer: BufferId) -> Result<Batch, Box<ScheduleError>> {
         self.commands.drop_buffer(buffer);
         self.instructions.drop_buffer(buffer);
         self.release(None)
@@ -59,7 +59,7 @@ impl Generator {
 
     /// The instructions of a task and of what was held back before it, as far
     /// as they may go; or what is wrong.
-    pub(super) fn generate(&mut self, task: &Arc<Task>) -> Result<Batch, ScheduleError> {
+    pub(super) fn generate(&mut self, task: &Arc<Task>) -> Result<Batch, Box<ScheduleError>> {
         let mut complaints = Vec::new();
         self.commands.schedule(task, &mut self.command_batch, &mut complaints);
         self.instructions.push(task, &mut self.command_batch);
@@ -67,13 +67,16 @@ impl Generator {
     }
 
     /// Lets go of everything that is held back.
-    pub(super) fn flush(&mut self) -> Result<Batch, ScheduleError> {
+    pub(super) fn flush(&mut self) -> Result<Batch, Box<ScheduleError>> {
         self.instructions.flush();
         self.release(None)
     }
 
     /// What may go, unless there is a complaint, or one comes of it: the first counts.
-    fn release(&mut self, mut complaint: Option<ScheduleError>) -> Result<Batch, ScheduleError> {
+    fn release(
+        &mut self,
+        mut complaint: Option<ScheduleError>,
+    ) -> Result<Batch, Box<ScheduleError>> {
         let mut batch = self.batches.pop().unwrap_or_default();
         let Batch { schedule, ended, held_horizons, answers } = &mut batch;
         let (mut diagnostics, mut shown) = (Vec::new(), Shown::default());
@@ -81,7 +84,7 @@ impl Generator {
             complaint = complaint.or_else(|| diagnostics.drain(..).next().map(ScheduleError::from));
             if complaint.is_none() {
                 let allowed = self.observers.released(released, schedule, &mut shown);
-                allowed.map_err(ScheduleError::Observed)?;
+                allowed.map_err(|error| Box::new(ScheduleError::Observed(error)))?;
             }
             if let Released::TaskEnd(task) = released {
                 ended.push(task.id);
@@ -89,7 +92,7 @@ impl Generator {
         }
         *held_horizons = self.instructions.held_horizons() as u64;
         *answers = self.commands.answers();
-        complaint.map_or(Ok(batch), Err)
+        complaint.map_or(Ok(batch), |complaint| Err(Box::new(complaint)))
     }
 
     /// Takes an empty batch's memory back.
