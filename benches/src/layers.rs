@@ -9,7 +9,7 @@ use celerity_idag::{
 };
 use celerity_tdag::{BufferInfo, Task};
 
-use crate::pipeline::{Depth, Output, Shape};
+use crate::shape::{Depth, Output, Shape};
 
 /// The command and instruction graphs of one node, and what they have made.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ mod layers;
 pub mod pipeline;
 pub mod region_cases;
 pub mod resident;
+mod shape;
 mod task_source;
 pub mod threaded;
 pub mod topologies;

@@ -7,70 +7,9 @@ use celerity_regions::Box3;
 use celerity_tdag::{Access, BufferId, IndexSpace, Task, TaskGraphConfig, Work};
 
 use crate::layers::Layers;
+pub use crate::shape::{Depth, Output, Shape};
 use crate::task_source::TaskSource;
 use crate::topologies::Sink;
-
-/// How many layers there are, and for which cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Nodes in the cluster.
-    pub nodes: usize,
-    /// The node whose commands and instructions are generated.
-    pub local: usize,
-    /// Devices of each node.
-    pub devices: usize,
-    /// The last layer.
-    pub depth: Depth,
-    /// Whether devices copy from one to another without the host.
-    pub direct: bool,
-}
-
-/// The last layer of a [`Pipeline`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Depth {
-    /// The task graph alone.
-    Tasks,
-    /// Task graph and command graph.
-    Commands,
-    /// All three graphs.
-    Instructions,
-}
-
-impl Shape {
-    /// Node 0 of a cluster.
-    #[must_use]
-    pub fn new(depth: Depth, nodes: usize, devices: usize) -> Self {
-        Self { nodes, local: 0, devices, depth, direct: true }
-    }
-
-    /// The same cluster seen from a node in the middle, which has neighbours on
-    /// both sides if there are three nodes or more.
-    #[must_use]
-    pub fn in_the_middle(self) -> Self {
-        Self { local: self.nodes / 2, ..self }
-    }
-}
-
-/// What came out of a [`Pipeline`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// Tasks, with horizons and epochs.
-    pub tasks: usize,
-    /// Commands.
-    pub commands: usize,
-    /// Instructions.
-    pub instructions: usize,
-}
-
-impl Output {
-    fn plus(self, other: Self) -> Self {
-        Self {
-            tasks: self.tasks + other.tasks,
-            commands: self.commands + other.commands,
-            instructions: self.instructions + other.instructions,
-        }
-    }
-}
 
 /// Graphs that are fed with a program, and then asked what came of it.
 pub trait Build: Sink {

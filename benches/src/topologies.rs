@@ -323,7 +323,8 @@ mod tests {
         }
 
         fn task(&mut self, _: u8, _: Box3, accesses: Vec<Access>) {
-            assert!(Access::buffers(&accesses).all(|access| access.buffer.index() < self.buffers));
+            let mut accesses = Access::buffers(&accesses);
+            assert!(accesses.all(|access| access.buffer.index() < self.buffers));
             self.tasks += 1;
         }
     }

@@ -12,7 +12,7 @@ use celerity_tdag::{
     TaskGraphConfig, TaskSpec, Work,
 };
 
-use crate::cases::Case;
+use crate::case::Case;
 
 const NODES: usize = 4;
 const DEVICES: usize = 2;

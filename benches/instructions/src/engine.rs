@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use celerity_executor::{Engine, LaneGroup, LaneId, Target};
 use celerity_idag::InstructionId;
 
-use crate::cases::Case;
+use crate::case::Case;
 
 /// Instructions that a case submits.
 const INSTRUCTIONS: u64 = 2_000;

@@ -10,6 +10,7 @@
 //!     target/release/celerity-instructions "instructions on 2 nodes/soup"
 //! ```
 
+mod case;
 mod cases;
 mod checker;
 mod engine;
@@ -17,7 +18,7 @@ mod engine;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use cases::Case;
+use case::Case;
 
 fn main() -> ExitCode {
     let cases = cases::all();

@@ -55,6 +55,9 @@ pub struct Command {
     pub dependencies: Dependencies<CommandId>,
 }
 
+/// Regions, each for one node; in order of nodes.
+pub(crate) type Targets = SmallVec<[(NodeId, Region); 2]>;
+
 /// What a command does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
@@ -73,7 +76,7 @@ pub enum CommandKind {
         /// Who gets what; no node twice, no region empty.
         #[cfg_attr(feature = "serde", serde(deserialize_with = "crate::serde_impls::targets"))]
         #[cfg_attr(feature = "serde", serde(serialize_with = "crate::serde_impls::list"))]
-        targets: SmallVec<[(NodeId, Region); 2]>,
+        targets: Targets,
     },
     /// Expects parts of a buffer from whoever owns them.
     AwaitPush {

@@ -12,7 +12,7 @@ use celerity_tdag::{
 use smallvec::SmallVec;
 
 use crate::assign::Chunks;
-use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
+use crate::command::{Command, CommandId, CommandKind, NodeId, Targets, TransferId};
 use crate::diagnostic::Diagnostic;
 use crate::holding::BufferState;
 #[cfg(feature = "mutants")]
@@ -404,8 +404,6 @@ struct Owed {
     writer: CommandId,
     targets: Targets,
 }
-
-pub(crate) type Targets = SmallVec<[(NodeId, Region); 2]>;
 
 /// Adds `part` for `node`; nodes come in ascending order.
 fn add_owed(pushes: &mut SmallVec<[Owed; 2]>, writer: CommandId, node: NodeId, part: Box3) {

@@ -2,12 +2,13 @@
 //! here, which of those it must pass on, and who has them already (CCGrid 2023, §IV-C).
 //! Where else data is, is none of a node's business.
 
+#[cfg(feature = "mutants")]
+mod mistakes;
+
 use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::Readers;
 
 use crate::command::{CommandId, NodeId};
-#[cfg(feature = "mutants")]
-use crate::mistakes;
 use crate::node_set::NodeSet;
 
 /// The state of a part of a buffer on this node.

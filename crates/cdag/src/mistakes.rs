@@ -5,10 +5,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::Task;
 
 use crate::assign::Chunks;
-use crate::command::{CommandId, NodeId, TransferId};
-use crate::graph::Targets;
-use crate::holding::{BufferState, Holding, State};
-use crate::node_set::NodeSet;
+use crate::command::{NodeId, Targets, TransferId};
 
 pub(crate) fn own_chunk(chunk: Box3, chunks: &Chunks, local: NodeId) -> Box3 {
     let from_the_end = || chunks.len().checked_sub(local.slot() + 1);
@@ -35,28 +32,4 @@ pub(crate) fn pushed(
 pub(crate) fn awaited(missing: Region, reads: &Region) -> Region {
     let all = |missing: Region| if missing.is_empty() { missing } else { reads.clone() };
     Mutant::AwaitsWhatIsCurrent.alter(missing, all)
-}
-
-/// [`BufferState::write`], except that it never forgets who has copies.
-pub(crate) fn write(
-    buffer: &mut BufferState,
-    of_all: &Region,
-    here: &Region,
-    writer: Option<CommandId>,
-) {
-    let replicas = |holding: &Holding| match holding.state {
-        State::Owned => holding.replicas.clone(),
-        State::Replica | State::Stale => NodeSet::default(),
-    };
-    buffer.holdings.modify(&of_all.difference(here), |holding| Holding {
-        state: State::Stale,
-        ..holding.clone()
-    });
-    if let Some(writer) = writer {
-        buffer.holdings.modify(here, |holding| Holding {
-            writer,
-            state: State::Owned,
-            replicas: replicas(holding),
-        });
-    }
 }

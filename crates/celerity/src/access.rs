@@ -17,7 +17,7 @@ use celerity_tdag::{Access, AccessMode, IndexSpace, Mapper};
 use crate::buffer::{Buffer, Element};
 use crate::error::{Error, Result};
 use crate::mapper::{ChunkMapper, MapperFor, NoSuchDimension};
-use crate::queue::Origin;
+use crate::origin::Origin;
 
 pub(crate) use elements::{Elements, rows_of};
 pub use host::{HostAccess, HostAccesses};
@@ -225,7 +225,7 @@ impl<'q> Lowering<'q> {
     }
 
     fn check_origin<T, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<()> {
-        match buffer.belongs_to(self.origin.queue) {
+        match buffer.belongs_to(self.origin.frontend) {
             true => Ok(()),
             false => {
                 let (task, buffer) = (self.origin.describe(), buffer.name());

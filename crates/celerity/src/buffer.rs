@@ -10,7 +10,6 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferId, NewBuffer};
 
 use crate::error::{Error, Result};
-use crate::queue::Queue;
 use crate::range::volume;
 
 /// What a buffer can be made of: plain old data, any bit pattern of which is a
@@ -125,8 +124,9 @@ impl<T, const D: usize> Buffer<T, D> {
         Box3::from_range(self.range)
     }
 
-    pub(crate) fn belongs_to(&self, queue: &Queue) -> bool {
-        std::ptr::eq(self.handle.frontend.as_ptr(), Arc::as_ptr(queue.frontend()))
+    /// Whether the buffer was made for this node of this run.
+    pub(crate) fn belongs_to(&self, frontend: &Arc<NodeFrontend>) -> bool {
+        std::ptr::eq(self.handle.frontend.as_ptr(), Arc::as_ptr(frontend))
     }
 }
 

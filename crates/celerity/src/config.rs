@@ -3,23 +3,19 @@
 
 mod distance;
 mod env;
-mod error;
+mod platform;
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, KernelTimes, Lookahead};
+use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, Lookahead};
 use celerity_tdag::UninitializedRead;
 
-use crate::error::Result;
-use crate::graphs::{Graphs, GraphsTo};
+use crate::graphs::GraphsTo;
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
-use crate::place::{Platform, place};
-use crate::queue::Queue;
 
-pub use error::ConfigError;
+pub use platform::Platform;
 
 /// What to run on, and how.
 ///
@@ -31,7 +27,7 @@ pub use error::ConfigError;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    cluster: ClusterConfig,
+    pub(crate) cluster: ClusterConfig,
     pub(crate) platform: Platform,
     /// If that was said.
     devices: Option<usize>,
@@ -39,10 +35,10 @@ pub struct Config {
     pub(crate) pinning: Pinning,
     pub(crate) peer_timeout: Duration,
     pub(crate) start_timeout: Duration,
-    interruptible: bool,
+    pub(crate) interruptible: bool,
     pub(crate) log_level: LogLevel,
-    graphs: GraphsTo,
-    profile_kernels: bool,
+    pub(crate) graphs: GraphsTo,
+    pub(crate) profile_kernels: bool,
 }
 
 impl Default for Config {
@@ -140,11 +136,6 @@ impl Config {
         self
     }
 
-    #[cfg(feature = "mpi")]
-    pub(crate) fn cluster(&self) -> &ClusterConfig {
-        &self.cluster
-    }
-
     pub(crate) fn nodes_in_process(&self) -> usize {
         self.cluster.nodes
     }
@@ -194,7 +185,7 @@ impl Config {
 
     /// Sets how long work that will allocate is held back, so that memory is
     /// allocated once and not grown step by step (instruction-graph preprint, §4.3). A
-    /// [queue](Queue::set_lookahead) can change it.
+    /// [queue](crate::Queue::set_lookahead) can change it.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Lookahead) -> Self {
         self.cluster.lookahead = lookahead;
@@ -278,62 +269,5 @@ impl Config {
     pub fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = level;
         self
-    }
-
-    /// Runs a program: `program` is called once per node, each time with that
-    /// node's queue, and when all calls have returned, what they submitted is
-    /// completed. Returns node 0's value.
-    ///
-    /// # Errors
-    /// [`RunError::Start`] if there cannot be such a cluster: a setting is 0 or too large, or a
-    /// file that the run is to write cannot be written. Where nodes are processes,
-    /// [`RunError::NotStarted`] if that is so in one of them. Otherwise what the program returned
-    /// on the node of this process that failed first, or the run's first error, with its task,
-    /// node and buffer. The work of all nodes ends with the first error.
-    ///
-    /// # Panics
-    /// If the program panics, once everything has stopped.
-    ///
-    /// [`RunError::Start`]: crate::RunError::Start
-    /// [`RunError::NotStarted`]: crate::RunError::NotStarted
-    pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
-        let body = |frontend: &_| program(&Queue::new(frontend, self.log_level));
-        let level = self.log_level;
-        let cluster = ClusterConfig { warnings: level.warnings(), ..self.cluster.clone() };
-        let mut run = place(self, &cluster)?.interruptible(self.interruptible);
-        self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
-        let kernels = self.profile_kernels.then(|| LoggedKernels::new(run.nodes_here(), level));
-        if let Some(kernels) = &kernels {
-            run = run.timing(&kernels.times);
-        }
-        match Graphs::new(&self.graphs, &run.nodes_here(), run.nodes(), level) {
-            None => run.execute(body),
-            Some(graphs) => {
-                run.preparing(|| graphs.open()).observed(|node| graphs.observer(node)).execute(body)
-            }
-        }
-    }
-}
-
-/// Logged when dropped: also if the program fails or panics.
-struct LoggedKernels {
-    nodes: Range<usize>,
-    times: KernelTimes,
-    level: LogLevel,
-}
-
-impl LoggedKernels {
-    fn new(nodes: Range<usize>, level: LogLevel) -> Self {
-        Self { nodes, times: KernelTimes::default(), level }
-    }
-}
-
-impl Drop for LoggedKernels {
-    fn drop(&mut self) {
-        let (first, last) = (self.nodes.start, self.nodes.end.saturating_sub(1));
-        let several = if first == last { String::new() } else { format!(" to N{last}") };
-        let message =
-            || format!("kernels on N{first}{several}:\n{}", self.times).trim_end().to_owned();
-        self.level.print(LogLevel::Info, message);
     }
 }

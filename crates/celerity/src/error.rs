@@ -1,12 +1,14 @@
 //! Everything that can go wrong between `run` and its result.
 
+mod config;
+
 use std::fmt;
 
 use celerity_executor::{RunError, SubmitError, write_with_causes};
 use celerity_kernel::abi::GroupError;
 use celerity_tdag::{Count, DeclareError};
 
-use crate::config::ConfigError;
+pub use config::ConfigError;
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -15,13 +15,13 @@ use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput};
 
 use crate::access::{KernelAccesses, rows_of};
+use crate::item_context;
 use crate::range::{bounds, to_box};
 
 mod compiled;
-mod crew;
+mod fibers;
 mod groups;
 mod overflow;
-pub(crate) mod whereabouts;
 
 pub(crate) use compiled::CompiledKernel;
 pub(crate) use groups::GroupKernel;
@@ -151,7 +151,7 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
         let (bound, interior) = unsafe { self.bind(chunk, memory) };
         let chunk = bounds(chunk);
         spread(chunk, piece_size(&chunk), &|piece| {
-            whereabouts::named(|| {
+            item_context::named(|| {
                 rows_of(&piece, |start, len| {
                     call(&bound, Row::new(start, len, self.global), &interior);
                 });

@@ -10,13 +10,16 @@ mod error;
 mod fence;
 mod graphs;
 mod host;
+mod item_context;
 mod launch;
 mod log;
 mod mapper;
 mod misuse;
+mod origin;
 mod pinning;
 mod place;
 pub mod prelude;
+mod program;
 mod queue;
 mod range;
 
@@ -40,8 +43,8 @@ pub use celerity_kernel::{
 };
 pub use celerity_regions::{Chunk, Subrange};
 pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};
-pub use config::{Config, ConfigError};
-pub use error::{Error, Result};
+pub use config::{Config, Platform};
+pub use error::{ConfigError, Error, Result};
 pub use fence::{Fence, Snapshot};
 pub use host::HostOutcome;
 pub use log::LogLevel;
@@ -51,15 +54,6 @@ pub use mapper::{
     one_to_one, slice,
 };
 pub use pinning::Pinning;
-pub use place::Platform;
+pub use program::run;
 pub use queue::{Hint, HostTaskBuilder, Queue, TaskBuilder};
 pub use range::IntoRange;
-
-/// Runs a program on the cluster that the environment describes: short for
-/// [`Config::from_env`] and [`Config::run`].
-///
-/// # Errors
-/// A [`ConfigError`], or as [`Config::run`].
-pub fn run<R: Send>(program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
-    Config::read_env().map_err(place::misconfigured)?.run(program)
-}

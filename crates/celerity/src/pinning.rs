@@ -1,7 +1,7 @@
 //! Which cores a process gets of its host's. Decides for no thread: that is the
 //! executor's.
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 
 /// Whether threads of the runtime stay on cores of their own. It saves them from
 /// being moved about, where there are cores enough.

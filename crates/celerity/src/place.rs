@@ -3,24 +3,10 @@
 
 use celerity_executor::{ClusterConfig, Run, RunError, available_cores, online_cores};
 
-use crate::config::{Config, ConfigError};
-use crate::error::{Error, Result};
+use crate::config::{Config, Platform};
+use crate::error::{ConfigError, Error, Result};
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
-
-/// What kernels run on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Platform {
-    /// GPUs, if the program was built with feature `cuda` and there are some; CPUs
-    /// otherwise.
-    #[default]
-    Auto,
-    /// CPUs.
-    Cpu,
-    /// NVIDIA GPUs, or an error.
-    Cuda,
-}
 
 /// The nodes of this host, as far as cores and devices are dealt to them.
 struct Host {
@@ -101,7 +87,7 @@ impl Site {
         let options = MpiOptions {
             peer_timeout: config.peer_timeout,
             start_timeout: config.start_timeout,
-            watchdog: config.cluster().watchdog,
+            watchdog: config.cluster.watchdog,
             warnings: level.warnings(),
             ..MpiOptions::default()
         };

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use celerity_executor::{Lookahead, NodeFrontend, Payload};
 use celerity_regions::Subrange;
-use celerity_tdag::{Access, Mapper, SourceLocation, TaskId, TaskSpec, Work};
+use celerity_tdag::{Access, Mapper, TaskId, TaskSpec, Work};
 
 use crate::access::{Lowered, Lowering};
 use crate::buffer::{Buffer, Element, check_element};
 use crate::error::Result;
 use crate::fence::Fence;
 use crate::log::LogLevel;
+use crate::origin::Origin;
 use crate::range::{IntoRange, check_dimensions, to_box};
 
 mod host_task;
@@ -37,8 +38,13 @@ impl Queue {
         Self { frontend: frontend.clone(), log_level }
     }
 
-    pub(crate) fn frontend(&self) -> &Arc<NodeFrontend> {
-        &self.frontend
+    fn origin(&self, name: Arc<str>, location: &'static Location<'static>) -> Origin<'_> {
+        Origin {
+            frontend: &self.frontend,
+            log_level: self.log_level,
+            name,
+            location: location.into(),
+        }
     }
 
     /// A new buffer without contents. Takes no memory until a task accesses it.
@@ -73,14 +79,14 @@ impl Queue {
     /// and the caller's source line appear in errors.
     #[track_caller]
     pub fn task(&self, name: impl Into<Arc<str>>) -> TaskBuilder<'_> {
-        TaskBuilder::new(Origin::new(self, name.into(), Location::caller()))
+        TaskBuilder::new(self.origin(name.into(), Location::caller()))
     }
 
     /// Begins a task that runs a function on the host. The name and the caller's
     /// source line appear in errors.
     #[track_caller]
     pub fn host_task(&self, name: impl Into<Arc<str>>) -> HostTaskBuilder<'_> {
-        HostTaskBuilder::new(Origin::new(self, name.into(), Location::caller()))
+        HostTaskBuilder::new(self.origin(name.into(), Location::caller()))
     }
 
     /// Asks for a copy of a whole buffer as it is at this point of the program.
@@ -121,7 +127,7 @@ impl Queue {
         part: Subrange<D>,
         location: &'static Location<'static>,
     ) -> Result<Fence<T, D>> {
-        let origin = Origin::new(self, format!("fence on {}", buffer.name()).into(), location);
+        let origin = self.origin(format!("fence on {}", buffer.name()).into(), location);
         let mut lowering = Lowering::new(&origin);
         let region = to_box(part);
         lowering.push_read(buffer, Mapper::fixed(region))?;
@@ -210,25 +216,6 @@ impl fmt::Debug for Queue {
     }
 }
 
-/// What every task has: a queue, a name and a place in the user's source.
-#[derive(Debug)]
-pub(crate) struct Origin<'q> {
-    pub(crate) queue: &'q Queue,
-    name: Arc<str>,
-    location: SourceLocation,
-}
-
-impl<'q> Origin<'q> {
-    fn new(queue: &'q Queue, name: Arc<str>, location: &'static Location<'static>) -> Self {
-        Self { queue, name, location: location.into() }
-    }
-
-    /// The task, for errors: `"step" at src/main.rs:40`.
-    pub(crate) fn describe(&self) -> String {
-        format!("\"{}\" at {}", self.name, self.location)
-    }
-}
-
 /// A task that lacks only its payload.
 struct LoweredTask<'q> {
     origin: Origin<'q>,
@@ -238,16 +225,15 @@ struct LoweredTask<'q> {
 
 impl LoweredTask<'_> {
     fn submit(self, payload: Payload) -> Result<TaskId> {
-        let Self { origin: Origin { queue, name, location }, work, accesses } = self;
+        let Self { origin: Origin { frontend, log_level, name, location }, work, accesses } = self;
         let spec =
             TaskSpec { name: name.clone(), work, accesses, location: Some(location.clone()) };
-        let task = queue.frontend.submit(spec, payload)?;
-        queue.log_level.print(LogLevel::Trace, || {
-            format!("{}: {task} \"{name}\" at {location}", queue.frontend.node())
-        });
+        let task = frontend.submit(spec, payload)?;
+        let node = frontend.node();
+        log_level.print(LogLevel::Trace, || format!("{node}: {task} \"{name}\" at {location}"));
         // All nodes find the same; one of them says so.
-        for warning in queue.frontend.take_warnings().iter().filter(|_| queue.is_root()) {
-            queue.log_level.print(LogLevel::Warn, || format!("warning: {warning}"));
+        for warning in frontend.take_warnings().iter().filter(|_| node.index() == 0) {
+            log_level.print(LogLevel::Warn, || format!("warning: {warning}"));
         }
         Ok(task)
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::header::Kind;
+use crate::kind::Kind;
 
 /// A value that cannot be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

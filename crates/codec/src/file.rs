@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{LoadError, SaveError};
-use crate::header::Kind;
+use crate::kind::Kind;
 
 /// Writes the recording of `value`. A reader finds the whole recording, or what was there before:
 /// it is written beside `path` and moved there.

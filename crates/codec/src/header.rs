@@ -13,10 +13,9 @@
 //! Numbers are little-endian. The first byte is not ASCII, so that no text file passes, and the
 //! last byte of the magic is changed by whoever converts line ends.
 
-use std::fmt;
-
 use crate::checksum::crc32;
 use crate::error::DecodeError;
+use crate::kind::Kind;
 
 /// The format that this version writes, and the only one that it reads. Raised with every change
 /// of the header, of the body's encoding or of a recorded type.
@@ -29,51 +28,6 @@ pub const MAX_BODY_LEN: u64 = 1 << 32;
 pub(crate) const HEADER_LEN: usize = 28;
 
 const MAGIC: [u8; 8] = *b"\x89CELREC\n";
-
-/// What a recording holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// A program, with the configuration to run it on.
-    Program,
-    /// The tasks of a program.
-    TaskGraph,
-    /// The commands of a node.
-    CommandGraph,
-    /// The instructions of a node.
-    InstructionGraph,
-    /// What stopped a run.
-    Failure,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::Program, Self::TaskGraph, Self::CommandGraph, Self::InstructionGraph, Self::Failure];
-
-    /// What stands for the kind in a header. Tags are never used again for another kind.
-    const fn tag(self) -> u32 {
-        match self {
-            Self::Program => 1,
-            Self::TaskGraph => 2,
-            Self::CommandGraph => 3,
-            Self::InstructionGraph => 4,
-            Self::Failure => 5,
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Program => "program",
-            Self::TaskGraph => "task graph",
-            Self::CommandGraph => "command graph",
-            Self::InstructionGraph => "instruction graph",
-            Self::Failure => "failure",
-        })
-    }
-}
 
 /// The header of a recording of the format [`FORMAT_VERSION`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

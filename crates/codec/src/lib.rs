@@ -6,13 +6,15 @@ mod checksum;
 mod error;
 mod file;
 mod header;
+mod kind;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::{DecodeError, EncodeError, LoadError, SaveError};
 pub use file::{load, save};
-pub use header::{FORMAT_VERSION, Kind, MAX_BODY_LEN};
+pub use header::{FORMAT_VERSION, MAX_BODY_LEN};
+pub use kind::Kind;
 
 use header::{HEADER_LEN, Header};
 

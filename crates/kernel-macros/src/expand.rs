@@ -6,8 +6,9 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
 use crate::forbid;
+use crate::form::Form;
 use crate::instances::{Arguments, Instance, instances};
-use crate::signature::{Form, Kernel, Parameter};
+use crate::signature::{Kernel, Parameter};
 use crate::views::with_lifetime;
 
 /// Expands `#[kernel(attribute)] function`.

@@ -2,6 +2,7 @@
 
 mod expand;
 mod forbid;
+mod form;
 mod instances;
 mod signature;
 mod views;

@@ -9,6 +9,7 @@ use syn::{
     Result, ReturnType, Safety, Signature, Type, Visibility,
 };
 
+use crate::form::Form;
 use crate::views::{View, is_local};
 
 /// A kernel, understood.
@@ -24,15 +25,6 @@ pub(crate) struct Kernel {
     /// What comes behind the views, in order.
     pub(crate) rest: Vec<Parameter>,
     pub(crate) function: ItemFn,
-}
-
-/// What a kernel is called with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Item,
-    Row,
-    /// Items in groups.
-    Group,
 }
 
 /// The second parameter.

@@ -8,7 +8,7 @@ use syn::{
     TypePath, TypeReference,
 };
 
-use crate::signature::Form;
+use crate::form::Form;
 
 /// The type of a view, checked.
 pub(crate) struct View(Type);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use celerity_regions::{Region, RegionMap};
 
-use crate::declare::Touched;
 use crate::dependency::DependencyKind;
+use crate::footprint::Touched;
 use crate::id::TaskId;
 #[cfg(feature = "mutants")]
 use crate::mistakes;

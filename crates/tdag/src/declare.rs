@@ -3,10 +3,10 @@
 //! Changes nothing.
 
 use celerity_regions::Region;
-use smallvec::SmallVec;
 
 use crate::access::{AccessMode, BufferAccess};
 use crate::error::DeclareError;
+use crate::footprint::{Footprint, Touched};
 use crate::id::{BufferId, TaskId};
 use crate::mapper::{Mapper, MapperInput};
 use crate::task::{BufferInfo, TaskSpec, Work};
@@ -44,21 +44,6 @@ impl Declared {
     pub fn touched(&self) -> &[Touched] {
         &self.footprint
     }
-}
-
-/// What a task touches, one entry per buffer and mode.
-pub(crate) type Footprint = SmallVec<[Touched; 4]>;
-
-/// What a task does to a part of one buffer, over its whole index space. What it writes lies
-/// in one entry alone: no other access of the task touches it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touched {
-    /// The buffer.
-    pub buffer: BufferId,
-    /// What is done with it.
-    pub mode: AccessMode,
-    /// All that is read, or written, or both.
-    pub region: Region,
 }
 
 /// Checks `spec` against everything that does not depend on earlier tasks, and

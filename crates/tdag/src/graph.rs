@@ -7,9 +7,10 @@ use celerity_regions::{Box3, Region};
 
 use crate::buffer_state::BufferState;
 use crate::buffer_table::{BufferTable, Sweep};
-use crate::declare::{Declared, Footprint, Touched, UninitializedRead, describe, trace};
+use crate::declare::{Declared, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
+use crate::footprint::{Footprint, Touched};
 use crate::frontier::Frontier;
 use crate::id::{BufferId, TaskId};
 #[cfg(feature = "mutants")]

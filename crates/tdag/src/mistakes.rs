@@ -3,8 +3,8 @@
 use celerity_mutants::Mutant;
 
 use crate::access::{AccessMode, BufferAccess};
-use crate::declare::Touched;
 use crate::dependency::DependencyKind;
+use crate::footprint::Touched;
 use crate::id::TaskId;
 
 /// `wait_for`, except that dependencies of some kind are forgotten.

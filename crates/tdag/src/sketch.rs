@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::declare::{Footprint, trace};
+use crate::declare::trace;
 use crate::error::DeclareError;
+use crate::footprint::Footprint;
 use crate::id::TaskId;
 use crate::task::{BufferInfo, TaskSpec};
 

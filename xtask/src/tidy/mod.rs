@@ -5,8 +5,11 @@
 //! on formatting or lints: `cargo fmt` and clippy have those.
 
 mod arrows;
+mod circles;
 mod manifests;
+mod modules;
 mod sources;
+mod tokens;
 
 use std::fmt;
 
@@ -21,6 +24,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
     let files = sources::load(&workspace.root)?;
     let violations = [
         arrows::check(&workspace.packages),
+        circles::check(workspace, &files),
         manifests::lints_inherited(&files),
         manifests::readmes_present(&files),
         manifests::example_tests_run(workspace, &files),

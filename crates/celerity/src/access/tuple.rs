@@ -10,7 +10,7 @@ use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, UpdateAccess, WriteAccess};
 use crate::error::Result;
-use crate::launch::whereabouts;
+use crate::item_context;
 
 /// The accesses of a kernel over `K` dimensions: one access, or a tuple of up
 /// to eight; sealed. The kernel gets the views in the same order.
@@ -146,7 +146,7 @@ macro_rules! tuple_accesses {
                         for i in 0..segment.len() {
                             let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
                             let item = segment.segment(i, 1);
-                            whereabouts::at(&item, || kernel(segment.item(i), views));
+                            item_context::at(&item, || kernel(segment.item(i), views));
                         }
                         start += segment.len();
                     }
@@ -186,7 +186,7 @@ macro_rules! tuple_accesses {
                         let segment = segment(&row, start, interior);
                         $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
                         let views = ($($access::row_view($cursor),)*);
-                        whereabouts::at(&segment, || kernel(segment, views));
+                        item_context::at(&segment, || kernel(segment, views));
                         start += segment.len();
                     }
                 }

@@ -10,11 +10,11 @@ use celerity_tdag::UninitializedRead;
 
 use super::Config;
 use super::distance::edit_distance;
-use super::error::ConfigError;
+use super::platform::Platform;
+use crate::error::ConfigError;
 use crate::graphs::Format;
 use crate::log::LogLevel;
 use crate::pinning::Pinning;
-use crate::place::{Platform, misconfigured};
 
 /// A variable: its name, what its values are, and what a value does. The setter
 /// returns `None` for a value that means nothing.
@@ -152,20 +152,7 @@ const VARIABLES: [Variable; 18] = [
 ];
 
 impl Config {
-    /// The configuration that the process's environment asks for. The variables, their
-    /// values and the defaults are in the [crate's documentation](crate#what-to-run-on).
-    ///
-    /// If a launcher has started several processes, and this fails in one of them, the others
-    /// are told: their next run fails, too, and does not wait for this process.
-    ///
-    /// # Errors
-    /// For any other variable that begins with `CELERITY_`, and for any other
-    /// value.
-    pub fn from_env() -> Result<Self, ConfigError> {
-        Self::read_env().inspect_err(|error| drop(misconfigured(error.clone())))
-    }
-
-    /// As [`from_env`](Self::from_env), but tells nobody.
+    /// As [`from_env`](Self::from_env), but tells no other process of an error.
     pub(crate) fn read_env() -> Result<Self, ConfigError> {
         Ok(Self::from_variables(std::env::vars_os())?.interruptible(true))
     }

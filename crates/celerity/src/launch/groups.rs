@@ -10,9 +10,10 @@ use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, LocalMemory, Meeting, NdItem, Row};
 use celerity_regions::Box3;
 
-use super::crew::{STACK, Split, side_by_side};
-use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread, whereabouts};
+use super::fibers::{Divergence, STACK, side_by_side};
+use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread};
 use crate::access::{KernelAccesses, rows_of};
+use crate::item_context;
 use crate::range::bounds;
 
 /// Items of groups that are under way at the same time, at most, if groups are not
@@ -39,7 +40,7 @@ where
         spread(groups, self.piece_size(&groups), &|piece| {
             // Aligned for every array, and not a number wherever nothing is written.
             let mut local = vec![u128::MAX; W::DESCRIPTION.local_bytes().div_ceil(16)];
-            whereabouts::named(|| {
+            item_context::named(|| {
                 rows_of(&piece, |start, len| {
                     for group in Row::new(start, len, piece.range()).items() {
                         local.fill(u128::MAX);
@@ -121,18 +122,18 @@ where
                 STACK >> 10,
             )
         };
-        if let Err(split) = side_by_side(size.iter().product(), &name, &body) {
-            self.refuse(group, split);
+        if let Err(divergence) = side_by_side(size.iter().product(), &name, &body) {
+            self.refuse(group, divergence);
         }
     }
 
     /// Ends the task: the kernel is wrong.
-    fn refuse(&self, group: [usize; K], split: Split) -> ! {
+    fn refuse(&self, group: [usize; K], divergence: Divergence) -> ! {
         // Those who waited have been unwound, which is not their fault.
-        whereabouts::forget();
+        item_context::forget();
         panic!(
             "kernel `{}`, over {:?} items in groups of {:?}: not all items of group {group:?} come \
-             to the same barriers: {split}; keep barriers out of branches that only some take",
+             to the same barriers: {divergence}; keep barriers out of branches that only some take",
             W::DESCRIPTION.name,
             self.launch.global,
             self.group,

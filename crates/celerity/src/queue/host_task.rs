@@ -3,10 +3,11 @@
 use celerity_executor::Payload;
 use celerity_tdag::{TaskId, Work};
 
-use super::{LoweredTask, Origin};
+use super::LoweredTask;
 use crate::access::{HostAccesses, Lowered, Lowering};
 use crate::error::Result;
 use crate::host::{HostOutcome, call_with_views};
+use crate::origin::Origin;
 
 /// A host task before its function is known.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use celerity_executor::{DeviceKernel, Payload};
 use celerity_kernel::{Item, Row};
 use celerity_tdag::{Split, TaskId};
 
-use super::Origin;
 use crate::access::KernelAccesses;
 use crate::error::Result;
 use crate::launch::{ItemKernel, RowKernel};
+use crate::origin::Origin;
 use crate::range::{IntoRange, check_dimensions};
 
 use lower::{by_item, by_row};

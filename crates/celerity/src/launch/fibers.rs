@@ -1,5 +1,5 @@
-//! Functions that run side by side on one thread, each on a stack of its own, and
-//! wait for each other. Knows nothing of kernels.
+//! Fibers: functions that run side by side on one thread, each on a stack of its own, and
+//! wait for each other at barriers. Knows nothing of kernels.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -22,34 +22,34 @@ thread_local! {
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where a member of a crew waits.
-type Place = &'static Location<'static>;
+/// The barrier at which a fiber waits, in the user's source.
+type Barrier = &'static Location<'static>;
 
-/// One of a crew.
-struct Member {
+/// One function, as far as it has come.
+struct Fiber {
     /// The lowest address of its stack.
     limit: usize,
-    routine: Coroutine<(), Place, (), DefaultStack>,
+    routine: Coroutine<(), Barrier, (), DefaultStack>,
 }
 
-/// The members of a crew have not all come to the same place.
+/// Fibers of one call have not all come to the same barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Split {
+pub(crate) enum Divergence {
     /// Some wait, others have ended.
     #[error(
-        "{waiting} of its {members} items {} at the barrier at {place}, the others have ended",
+        "{waiting} of its {fibers} items {} at the barrier at {barrier}, the others have ended",
         if *waiting == 1 { "waits" } else { "wait" }
     )]
-    Ended { waiting: usize, members: usize, place: Place },
-    /// They wait at different places.
+    Ended { waiting: usize, fibers: usize, barrier: Barrier },
+    /// They wait at different barriers.
     #[error(
-        "of its {members} items, some wait at the barrier at {one}, others at the one at {other}"
+        "of its {fibers} items, some wait at the barrier at {one}, others at the one at {other}"
     )]
-    Apart { members: usize, one: Place, other: Place },
+    Apart { fibers: usize, one: Barrier, other: Barrier },
 }
 
-/// Calls `body` for each number below `members`, side by side: where one waits, the
-/// others go on. All must wait equally often, and in the same places. On each switch,
+/// Calls `body` for each number below `fibers`, side by side: where one waits, the
+/// others go on. All must wait equally often, and at the same barriers. On each switch,
 /// O(1). If a stack overflows, `name` tells whose it was, and the process ends.
 ///
 /// # Errors
@@ -59,76 +59,76 @@ pub(crate) enum Split {
 /// With what `body` panics with, after the others have been unwound; and if the
 /// system has no memory for a stack.
 pub(crate) fn side_by_side(
-    members: usize,
+    fibers: usize,
     name: Name<'_>,
     body: &dyn Fn(usize, &dyn Meeting),
-) -> Result<(), Split> {
-    // SAFETY: members borrow it, and none outlives this call: they are dropped, and
+) -> Result<(), Divergence> {
+    // SAFETY: fibers borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
     let body: &'static dyn Fn(usize, &dyn Meeting) = unsafe { std::mem::transmute(body) };
-    let board: Rc<[Cell<u64>]> = (0..members).map(|_| Cell::new(0)).collect();
+    let board: Rc<[Cell<u64>]> = (0..fibers).map(|_| Cell::new(0)).collect();
     watched(name, |stacks| {
-        let crew = (0..members).map(|number| recruit(number, body, &board));
-        let mut waiting = meet(members, stacks, crew)?;
+        let all = (0..fibers).map(|number| spawn(number, body, &board));
+        let mut waiting = resume(fibers, stacks, all)?;
         while !waiting.is_empty() {
-            waiting = meet(members, stacks, waiting.into_iter())?;
+            waiting = resume(fibers, stacks, waiting.into_iter())?;
         }
         Ok(())
     })
 }
 
-/// Lets each of a crew run until it waits or ends, and returns those that wait: all
-/// or none.
-fn meet(
-    members: usize,
+/// Lets each fiber run until it waits or ends, and returns those that wait: all of
+/// the `fibers` that there are, or none.
+fn resume(
+    fibers: usize,
     stacks: &Stacks<'_>,
-    crew: impl Iterator<Item = Member>,
-) -> Result<Vec<Member>, Split> {
-    let (mut waiting, mut place) = (Vec::new(), None);
+    running: impl Iterator<Item = Fiber>,
+) -> Result<Vec<Fiber>, Divergence> {
+    let (mut waiting, mut barrier) = (Vec::new(), None);
     // Those that wait are all or none, so each stays in its place.
-    for (number, mut member) in crew.enumerate() {
-        stacks.go_to(member.limit, number);
-        match member.routine.resume(()) {
-            CoroutineResult::Return(()) => keep(member.routine.into_stack()),
+    for (number, mut fiber) in running.enumerate() {
+        stacks.go_to(fiber.limit, number);
+        match fiber.routine.resume(()) {
+            CoroutineResult::Return(()) => keep(fiber.routine.into_stack()),
             CoroutineResult::Yield(other) => {
-                waiting.push(member);
-                let one: Place = *place.get_or_insert(other);
-                // The same place, or a copy of it that another crate has.
+                waiting.push(fiber);
+                let one: Barrier = *barrier.get_or_insert(other);
+                // The same barrier, or a copy of it that another crate has.
                 if !std::ptr::eq(one, other) && one != other {
-                    return Err(Split::Apart { members, one, other });
+                    return Err(Divergence::Apart { fibers, one, other });
                 }
             }
         }
     }
-    match place {
-        Some(place) if waiting.len() < members => {
-            Err(Split::Ended { waiting: waiting.len(), members, place })
+    match barrier {
+        Some(barrier) if waiting.len() < fibers => {
+            Err(Divergence::Ended { waiting: waiting.len(), fibers, barrier })
         }
         _ => Ok(waiting),
     }
 }
 
-fn recruit(
+fn spawn(
     number: usize,
     body: &'static dyn Fn(usize, &dyn Meeting),
     board: &Rc<[Cell<u64>]>,
-) -> Member {
+) -> Fiber {
     let (board, stack) = (board.clone(), stack());
     let limit = limit(&stack);
-    let routine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Place>, ()| {
-        body(number, &Break { yielder, board });
+    let routine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Barrier>, ()| {
+        body(number, &Yield { yielder, board });
     });
-    Member { limit, routine }
+    Fiber { limit, routine }
 }
 
-/// The way of a member back to its crew, and what the crew passes around.
-struct Break<'y> {
-    yielder: &'y Yielder<(), Place>,
+/// The way of a fiber back to the others, and the board that they share.
+struct Yield<'y> {
+    yielder: &'y Yielder<(), Barrier>,
     board: Rc<[Cell<u64>]>,
 }
 
-impl Meeting for Break<'_> {
-    fn wait(&self, at: Place) {
+impl Meeting for Yield<'_> {
+    fn wait(&self, at: Barrier) {
         self.yielder.suspend(at);
     }
 
@@ -191,10 +191,10 @@ mod tests {
                 wait(meeting);
             }
         });
-        let Err(Split::Ended { waiting: 4, members: 5, place }) = error else {
+        let Err(Divergence::Ended { waiting: 4, fibers: 5, barrier }) = error else {
             panic!("{error:?}")
         };
-        assert!(place.file().ends_with("crew.rs"));
+        assert!(barrier.file().ends_with("fibers.rs"));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             0 => wait(meeting),
             _ => wait(meeting),
         });
-        let Err(Split::Apart { members: 2, one, other }) = error else { panic!("{error:?}") };
+        let Err(Divergence::Apart { fibers: 2, one, other }) = error else { panic!("{error:?}") };
         assert_eq!(one.line() + 1, other.line());
     }
 

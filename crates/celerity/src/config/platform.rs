@@ -1,0 +1,15 @@
+//! What kernels run on, as a program asks for it.
+
+/// What kernels run on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Platform {
+    /// GPUs, if the program was built with feature `cuda` and there are some; CPUs
+    /// otherwise.
+    #[default]
+    Auto,
+    /// CPUs.
+    Cpu,
+    /// NVIDIA GPUs, or an error.
+    Cuda,
+}
