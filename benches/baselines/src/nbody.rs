@@ -20,7 +20,7 @@ const SOFTENING2: f64 = 1e-4;
 const LANES: usize = 8;
 
 /// Where a body is, and its mass.
-type Place = [f64; 4];
+type Position = [f64; 4];
 type Velocity = [f64; 3];
 
 /// A row of a table: the number of processes, and how many pairs both ways compute.
@@ -34,11 +34,11 @@ pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity:
     Ok(())
 }
 
-fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<Place>) {
+fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<Position>) {
     let (rank, nodes) = place(world);
     assert_eq!(BODIES % nodes, 0, "equal shares");
     let share = BODIES / nodes;
-    let mut places: Vec<Place> = (0..BODIES).map(start_of).collect();
+    let mut places: Vec<Position> = (0..BODIES).map(start_of).collect();
     let mut velocities = vec![[0.0; 3]; share];
     let time = shortest(PROGRAM_WINDOWS, || {
         for _ in 0..STEPS {
@@ -53,7 +53,7 @@ fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<Place>) {
     (time.expect("nothing is refused"), places)
 }
 
-fn ours() -> celerity::Result<(Duration, Vec<Place>)> {
+fn ours() -> celerity::Result<(Duration, Vec<Position>)> {
     celerity::run(|queue| {
         let places = queue.buffer_from(BODIES, (0..BODIES).map(start_of).collect::<Vec<_>>())?;
         let velocities = queue.buffer_from(BODIES, vec![[0.0; 3]; BODIES])?;
@@ -67,7 +67,7 @@ fn ours() -> celerity::Result<(Duration, Vec<Place>)> {
 
 fn step(
     queue: &Queue,
-    places: &Buffer<Place, 1>,
+    places: &Buffer<Position, 1>,
     velocities: &Buffer<Velocity, 1>,
 ) -> celerity::Result<()> {
     let accesses =
@@ -81,12 +81,12 @@ fn step(
 }
 
 /// Somewhere in a cube, of some mass.
-fn start_of(body: usize) -> Place {
+fn start_of(body: usize) -> Position {
     let digit = |prime: usize| ((body + 1) * prime % 8191) as f64 / 8191.0;
     [digit(31), digit(1009), digit(4243), 1.0 + digit(73)]
 }
 
-fn kick(velocities: &mut [Velocity], own: &[Place], all: &[Place]) {
+fn kick(velocities: &mut [Velocity], own: &[Position], all: &[Position]) {
     for (velocities, own) in velocities.chunks_mut(LANES).zip(own.chunks(LANES)) {
         let lanes = |axis: usize| std::array::from_fn(|lane| own[lane.min(own.len() - 1)][axis]);
         let at: [[f64; LANES]; 3] = std::array::from_fn(lanes);
@@ -105,7 +105,7 @@ fn kick(velocities: &mut [Velocity], own: &[Place], all: &[Place]) {
     }
 }
 
-fn drift(places: &mut [Place], velocities: &[Velocity]) {
+fn drift(places: &mut [Position], velocities: &[Velocity]) {
     for (place, velocity) in places.iter_mut().zip(velocities) {
         (0..3).for_each(|axis| place[axis] += DT * velocity[axis]);
     }

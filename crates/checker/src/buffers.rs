@@ -10,7 +10,7 @@ use celerity_tdag::{BufferId, BufferInfo};
 
 use crate::geometry::bounds;
 use crate::ledger::Ledger;
-use crate::violation::{Place, Version, Vertex, Violation};
+use crate::violation::{BufferPart, Version, Vertex, Violation};
 
 /// One buffer.
 #[derive(Clone, Debug)]
@@ -26,13 +26,13 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Elements of this buffer, for messages.
-    pub(crate) fn place(&self, part: Box3) -> Place {
-        Place { buffer: self.info.id, name: self.info.name.clone(), part, allocation: None }
+    pub(crate) fn place(&self, part: Box3) -> BufferPart {
+        BufferPart { buffer: self.info.id, name: self.info.name.clone(), part, allocation: None }
     }
 
     /// Elements of this buffer in an allocation, for messages.
-    pub(crate) fn place_in(&self, part: Box3, memory: MemoryId, id: AllocationId) -> Place {
-        Place { allocation: Some((memory, id)), ..self.place(part) }
+    pub(crate) fn place_in(&self, part: Box3, memory: MemoryId, id: AllocationId) -> BufferPart {
+        BufferPart { allocation: Some((memory, id)), ..self.place(part) }
     }
 
     pub(crate) fn note_access(&mut self, memory: MemoryId, part: &Box3) {

@@ -29,4 +29,4 @@ pub use finding::Finding;
 pub use node::{Depth, NodeChecker, NodeCheckerConfig};
 pub use outline::{Moved, Outline, TaskOutline};
 pub use schedule::{Event, check_schedule};
-pub use violation::{Hazard, Level, Place, Version, Vertex, Violation};
+pub use violation::{BufferPart, Hazard, Level, Version, Vertex, Violation};

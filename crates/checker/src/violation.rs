@@ -64,7 +64,7 @@ impl fmt::Display for Version {
 
 /// Elements of a buffer, and in which allocation, if in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BufferPart {
     /// The buffer.
     pub buffer: BufferId,
     /// What the user calls it.
@@ -75,7 +75,7 @@ pub struct Place {
     pub allocation: Option<(MemoryId, AllocationId)>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BufferPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} \"{}\"", self.part, self.buffer, self.name)?;
         match self.allocation {
@@ -183,7 +183,7 @@ pub enum Violation {
         /// Why.
         hazard: Hazard,
         /// What both touch.
-        place: Place,
+        place: BufferPart,
     },
     /// An access names a buffer that is not there.
     #[error("{vertex} names {buffer}, which does not exist")]
@@ -199,7 +199,7 @@ pub enum Violation {
         /// Who touches it.
         vertex: Vertex,
         /// What is touched.
-        place: Place,
+        place: BufferPart,
         /// The buffer's extent.
         extent: Box3,
     },
@@ -209,7 +209,7 @@ pub enum Violation {
         /// The task.
         task: Vertex,
         /// What both touch.
-        place: Place,
+        place: BufferPart,
     },
     /// Something is done for another task than the one in hand.
     #[error("{vertex} serves {found} among what {task} needs")]
@@ -277,7 +277,7 @@ pub enum Violation {
         /// Who reads.
         reader: Vertex,
         /// What it reads.
-        place: Place,
+        place: BufferPart,
         /// What sequential execution sees.
         expected: Version,
         /// What is there.
@@ -307,7 +307,7 @@ pub enum Violation {
         /// Another.
         second: Vertex,
         /// What the second wrote.
-        place: Place,
+        place: BufferPart,
     },
     /// A transfer of a buffer that the task does not read.
     #[error("{vertex} moves {transfer}, but {task} does not read that buffer")]
@@ -326,7 +326,7 @@ pub enum Violation {
         /// The await-push or receive.
         vertex: Vertex,
         /// What it expects.
-        place: Place,
+        place: BufferPart,
         /// Why it should not.
         why: &'static str,
     },
@@ -336,7 +336,7 @@ pub enum Violation {
         /// The await-push or split receive.
         vertex: Vertex,
         /// The rest.
-        place: Place,
+        place: BufferPart,
         /// What is missing.
         why: &'static str,
     },
@@ -346,7 +346,7 @@ pub enum Violation {
         /// The await receive.
         vertex: Vertex,
         /// What it awaits.
-        place: Place,
+        place: BufferPart,
     },
     /// A send behind a receive of the same task: two nodes could wait for each
     /// other.
@@ -445,7 +445,7 @@ pub enum Violation {
         /// The instruction.
         vertex: Vertex,
         /// What it places.
-        place: Place,
+        place: BufferPart,
         /// What is wrong.
         why: &'static str,
     },
@@ -465,7 +465,7 @@ pub enum Violation {
         /// Position in the task's list of accesses.
         access: usize,
         /// The elements in question.
-        place: Place,
+        place: BufferPart,
         /// What is wrong.
         why: &'static str,
     },
@@ -516,7 +516,7 @@ pub enum Violation {
         /// The copy.
         mover: Vertex,
         /// Where to.
-        place: Place,
+        place: BufferPart,
         /// What is there before and after.
         version: Version,
     },
@@ -526,7 +526,7 @@ pub enum Violation {
         /// The copy.
         copy: Vertex,
         /// From where.
-        place: Place,
+        place: BufferPart,
     },
     /// Waste: a copy that the command it was made for overwrites.
     #[error("{overwriter} overwrites unread what {copy} has brought to {place}")]
@@ -536,7 +536,7 @@ pub enum Violation {
         /// Who overwrites it.
         overwriter: Vertex,
         /// What is overwritten.
-        place: Place,
+        place: BufferPart,
     },
     /// Waste: an allocation is larger than what is accessed in its memory.
     #[error("{vertex} allocates {place}, but only {accessed} was accessed there")]
@@ -544,7 +544,7 @@ pub enum Violation {
         /// The alloc.
         vertex: Vertex,
         /// All that it holds.
-        place: Place,
+        place: BufferPart,
         /// Bounding box of what was accessed.
         accessed: Box3,
     },

@@ -19,7 +19,7 @@ use celerity_idag::{DeviceId, InstructionId, MemoryId};
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
-use crate::driver::{DriverError, Event, Gpu, Place};
+use crate::driver::{AddressSpace, DriverError, Event, Gpu};
 use crate::gpus::{Gpus, Links};
 use crate::memory::{DeviceMemory, PinnedPool};
 use crate::transfer::{self, Array};
@@ -197,7 +197,8 @@ impl CudaBackend {
 
     fn locate(&self, array: ElementArray) -> Array {
         let owner = self.owners.get(&array.base);
-        let place = owner.map_or(Place::Host, |&owner| Place::Gpu(self.devices[slot(owner)]));
+        let place =
+            owner.map_or(AddressSpace::Host, |&owner| AddressSpace::Gpu(self.devices[slot(owner)]));
         let address = array.base.as_ptr().expose_provenance() as u64;
         Array { place, address, extent: array.extent }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use celerity_tdag::Count;
 
-use crate::driver::{Driver, DriverError, Place, Stream, Transfer};
+use crate::driver::{AddressSpace, Driver, DriverError, Stream, Transfer};
 
 /// A record on a GPU.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,8 @@ impl Record {
         stream: Stream,
     ) -> Result<Option<Astray>, DriverError> {
         let mut words = vec![0_u64; usize::try_from(self.bytes / 8).expect("a small variable")];
-        let source = (Place::Gpu(stream.gpu), self.address);
-        let target = (Place::Host, words.as_mut_ptr().expose_provenance() as u64);
+        let source = (AddressSpace::Gpu(stream.gpu), self.address);
+        let target = (AddressSpace::Host, words.as_mut_ptr().expose_provenance() as u64);
         let transfer = Transfer::flat(source, target, self.bytes);
         // SAFETY: the module's variable is there as long as the module; `words`
         // is as large, and lives until the stream has run empty.

@@ -100,7 +100,7 @@ pub type Function = Handle<FunctionKind>;
 
 /// Whose memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AddressSpace {
     /// The host's, pinned or not.
     Host,
     /// A GPU's.
@@ -111,7 +111,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Side {
     /// Whose memory.
-    pub place: Place,
+    pub place: AddressSpace,
     /// The first byte to copy.
     pub address: u64,
     /// Bytes from one row to the next.
@@ -138,7 +138,7 @@ pub struct Transfer {
 impl Transfer {
     /// So many bytes in a row, from one address to another.
     #[must_use]
-    pub fn flat(source: (Place, u64), target: (Place, u64), bytes: u64) -> Self {
+    pub fn flat(source: (AddressSpace, u64), target: (AddressSpace, u64), bytes: u64) -> Self {
         let side = |(place, address)| Side { place, address, pitch: bytes, rows_per_plane: 1 };
         Self { source: side(source), target: side(target), row: bytes, rows: 1, planes: 1 }
     }

@@ -21,9 +21,9 @@ pub use devices::{CudaDevices, DealError};
 #[cfg(feature = "cuda")]
 pub use driver::NvidiaDriver;
 pub use driver::{
-    Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver, FakeLaunch, Function,
-    FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize, Module, ModuleKind,
-    Pages, PagesKind, Place, Side, Stream, StreamKind, Transfer,
+    AddressSpace, Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver,
+    FakeLaunch, Function, FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize,
+    Module, ModuleKind, Pages, PagesKind, Side, Stream, StreamKind, Transfer,
 };
 pub use gpus::Gpus;
 pub use kernel::{CudaKernel, HEADER};

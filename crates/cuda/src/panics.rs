@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use celerity_kernel::abi::{Failure, Record};
 
 use crate::backend::pointer;
-use crate::driver::{Driver, DriverError, Module, Place, Transfer};
+use crate::driver::{AddressSpace, Driver, DriverError, Module, Transfer};
 
 /// The variable of a module that points to its record.
 const VARIABLE: &str = "celerity_record";
@@ -44,8 +44,8 @@ impl PanicRecord {
 
     /// Lets the module's variable point here.
     fn point(&self, module: Module, variable: u64) -> Result<(), DriverError> {
-        let pointer = (Place::Host, self.address + RECORD_BYTES);
-        let variable = (Place::Gpu(module.gpu), variable);
+        let pointer = (AddressSpace::Host, self.address + RECORD_BYTES);
+        let variable = (AddressSpace::Gpu(module.gpu), variable);
         let transfer = Transfer::flat(pointer, variable, POINTER_BYTES);
         let stream = self.driver.create_stream(module.gpu)?;
         // SAFETY: the variable has these bytes, and nothing runs that reads it;

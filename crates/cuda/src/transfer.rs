@@ -4,12 +4,12 @@
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
-use crate::driver::{Place, Side, Transfer};
+use crate::driver::{AddressSpace, Side, Transfer};
 
 /// Elements of a box, row-major and dense from an address in some memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array {
-    pub(crate) place: Place,
+    pub(crate) place: AddressSpace,
     pub(crate) address: u64,
     pub(crate) extent: Box3,
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn array(address: u64, extent: Box3) -> Array {
-        Array { place: Place::Host, address, extent }
+        Array { place: AddressSpace::Host, address, extent }
     }
 
     /// Every byte that transfers copy, as pairs of addresses.

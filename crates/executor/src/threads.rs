@@ -15,7 +15,7 @@ pub(crate) const STACK: usize = 16 << 20;
 
 /// What of a user's a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum UserCode {
     /// The program.
     Program,
     /// A kernel, a host task, or a fence's copy.
@@ -25,34 +25,34 @@ enum Place {
 }
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place::Program) };
+    static USER_CODE: Cell<UserCode> = const { Cell::new(UserCode::Program) };
 }
 
 /// Marks the calling thread, for good, as one that runs jobs. All of a job
 /// counts, also the part that `rayon` has spread over the pool.
 pub(crate) fn mark() {
-    PLACE.set(Place::Job);
+    USER_CODE.set(UserCode::Job);
 }
 
 /// Does `work`, which is a job, on a thread that otherwise runs none.
 pub(crate) fn while_marked<R>(work: impl FnOnce() -> R) -> R {
-    within(Place::Job, work)
+    within(UserCode::Job, work)
 }
 
 /// Does `work`, which asks range mappers.
 pub(crate) fn while_mapping<R>(work: impl FnOnce() -> R) -> R {
-    within(Place::Mapper, work)
+    within(UserCode::Mapper, work)
 }
 
-fn within<R>(place: Place, work: impl FnOnce() -> R) -> R {
+fn within<R>(place: UserCode, work: impl FnOnce() -> R) -> R {
     /// Goes back, also if `work` panics.
-    struct Back(Place);
+    struct Back(UserCode);
     impl Drop for Back {
         fn drop(&mut self) {
-            PLACE.set(self.0);
+            USER_CODE.set(self.0);
         }
     }
-    let _back = Back(PLACE.replace(place));
+    let _back = Back(USER_CODE.replace(place));
     work()
 }
 
@@ -61,13 +61,13 @@ fn within<R>(place: Place, work: impl FnOnce() -> R) -> R {
 /// All runs of a process share one pool: if as many kernels as it has threads
 /// waited for runs of their own, none of these would get a thread.
 pub(crate) fn refuse_runs() -> Result<(), RunError> {
-    let what = match PLACE.get() {
-        Place::Program => return Ok(()),
-        Place::Job => {
+    let what = match USER_CODE.get() {
+        UserCode::Program => return Ok(()),
+        UserCode::Job => {
             "a kernel or host task started it, which would wait on threads that it occupies \
              itself; start runs one after another, or from threads of the program"
         }
-        Place::Mapper => {
+        UserCode::Mapper => {
             "a range mapper started it; a mapper only computes which part of a buffer a part of \
              an index space touches"
         }
@@ -78,7 +78,7 @@ pub(crate) fn refuse_runs() -> Result<(), RunError> {
 /// Refuses to `act`, as in "submit a task", from inside a range mapper: the thread that waits
 /// for it may be the one that it needs, and each node asks as often as it likes.
 pub(crate) fn refuse_in_mappers(act: &str) -> Result<(), RunError> {
-    if PLACE.get() != Place::Mapper {
+    if USER_CODE.get() != UserCode::Mapper {
         return Ok(());
     }
     let what = format!(
@@ -92,7 +92,7 @@ pub(crate) fn refuse_in_mappers(act: &str) -> Result<(), RunError> {
 /// Refuses to wait for everything from inside of something that is waited for.
 pub(crate) fn refuse_barriers() -> Result<(), RunError> {
     refuse_in_mappers("wait for a barrier")?;
-    if PLACE.get() != Place::Job {
+    if USER_CODE.get() != UserCode::Job {
         return Ok(());
     }
     let what = "a kernel or host task cannot wait for a barrier, which would wait for it; let \

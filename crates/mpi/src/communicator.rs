@@ -16,7 +16,7 @@ use crate::error::MpiError;
 use crate::failure;
 use crate::liveness::Report;
 use crate::matching::Fault;
-use crate::network::{Mail, Network, Outcome};
+use crate::network::{Endpoint, Mail, Outcome};
 use crate::process::{self, Access};
 use crate::session::error_of_loss;
 
@@ -32,7 +32,7 @@ use crate::session::error_of_loss;
 /// not write, and the living stop for the same reason.
 pub struct MpiCommunicator {
     /// Leaked unless left in good order: MPI may still know its memory.
-    network: ManuallyDrop<Network>,
+    network: ManuallyDrop<Endpoint>,
     attendance: Attendance,
     events: VecDeque<CommEvent>,
     /// Whether the last poll told something. MPI is not asked again before that has been
@@ -63,7 +63,7 @@ unsafe impl Send for MpiCommunicator {}
 
 impl MpiCommunicator {
     pub(crate) fn new(
-        network: Network,
+        network: Endpoint,
         attendance: Attendance,
         patience: Duration,
         access: Access,
@@ -80,14 +80,14 @@ impl MpiCommunicator {
     }
 
     /// Does something while that makes sense, and reports what goes wrong.
-    fn act(&mut self, action: impl FnOnce(&mut Network) -> Outcome) {
+    fn act(&mut self, action: impl FnOnce(&mut Endpoint) -> Outcome) {
         if self.phase == Phase::Open {
             let outcome = action(&mut self.network);
             self.events.extend(outcome.err().map(|fault| CommEvent::Failed(*fault)));
         }
     }
 
-    fn act_towards(&mut self, peer: NodeId, action: impl FnOnce(&mut Network) -> Outcome) {
+    fn act_towards(&mut self, peer: NodeId, action: impl FnOnce(&mut Endpoint) -> Outcome) {
         let nodes = self.network.nodes;
         if peer.slot() < nodes {
             return self.act(action);

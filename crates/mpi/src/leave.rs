@@ -13,7 +13,7 @@ use celerity_executor::CommEvent;
 use celerity_tdag::TaskId;
 
 use crate::error::MpiError;
-use crate::network::{Network, Operation, Traffic};
+use crate::network::{Endpoint, Operation, Traffic};
 use crate::raw;
 
 /// Words that each node sends to each: mails, pieces and barriers.
@@ -48,7 +48,7 @@ impl Leave {
     }
 }
 
-impl Network {
+impl Endpoint {
     /// Begins to leave. Nothing is posted from now on.
     pub(crate) fn begin_leaving(&mut self) -> Result<(), MpiError> {
         let barriers = self.barrier.entered();

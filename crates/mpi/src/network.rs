@@ -103,7 +103,7 @@ pub(crate) struct Traffic {
 }
 
 /// A node's part of the network.
-pub(crate) struct Network {
+pub(crate) struct Endpoint {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
     /// Small messages and barriers.
@@ -125,7 +125,7 @@ pub(crate) struct Network {
     pub(super) leave: Option<Leave>,
 }
 
-impl Network {
+impl Endpoint {
     /// Posts the receives for small messages. Messages have at most `limit`
     /// bytes; `tags` may be less than MPI has.
     pub(crate) fn new(

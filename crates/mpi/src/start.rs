@@ -8,7 +8,7 @@ use crate::attendance::Attendance;
 use crate::communicator::MpiCommunicator;
 use crate::error::StartError;
 use crate::liveness::Impatience;
-use crate::network::Network;
+use crate::network::Endpoint;
 use crate::process::{self, Access, ThreadLevel};
 use crate::session::Session;
 
@@ -68,7 +68,7 @@ pub fn start(options: &MpiOptions, wake: Waker) -> Result<MpiCommunicator, Start
     let access = Access::new()?;
     let session = Session::of_process(options)?;
     let attendance = attend(session.clone(), options, wake)?;
-    let network = Network::new(session.comms(), options.max_message, options.max_tags);
+    let network = Endpoint::new(session.comms(), options.max_message, options.max_tags);
     let network = network.inspect_err(|error| {
         let error = Box::new(CommunicationError::Network { what: error.to_string() });
         attendance.abort(&RunError::Communication { node: session.node(), error });

@@ -1,7 +1,7 @@
 //! The sequential twin of the kernels: Newton's law and the leapfrog (velocity
 //! Verlet) step, one pair of bodies after the other. Knows nothing of the runtime.
 
-use celerity_example_kernels::gravity::{Place, Velocity};
+use celerity_example_kernels::gravity::{Position, Velocity};
 use celerity_kernel::math::sqrt;
 
 use crate::units::{Number, State};
@@ -24,7 +24,7 @@ pub(crate) fn reference<T: Number>(
     (places, velocities)
 }
 
-fn kick<T: Number>(places: &[Place<T>], velocities: &mut [Velocity<T>], softening: T, dt: T) {
+fn kick<T: Number>(places: &[Position<T>], velocities: &mut [Velocity<T>], softening: T, dt: T) {
     let zero = T::default();
     for (place, velocity) in places.iter().zip(velocities) {
         let mut pull = [zero; 3];
@@ -44,7 +44,7 @@ fn kick<T: Number>(places: &[Place<T>], velocities: &mut [Velocity<T>], softenin
     }
 }
 
-fn drift<T: Number>(places: &mut [Place<T>], velocities: &[Velocity<T>], dt: T) {
+fn drift<T: Number>(places: &mut [Position<T>], velocities: &[Velocity<T>], dt: T) {
     for (place, velocity) in places.iter_mut().zip(velocities) {
         for axis in 0..3 {
             place[axis] += dt * velocity[axis];

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use celerity_example_kernels::gravity::Place;
+use celerity_example_kernels::gravity::Position;
 use image::{ImageFormat, Rgb, RgbImage};
 
 use crate::support::OutputError;
@@ -39,7 +39,7 @@ impl Orbits {
     }
 
     /// Remembers an instant.
-    pub(crate) fn record<T: Number>(&self, places: &[Place<T>]) {
+    pub(crate) fn record<T: Number>(&self, places: &[Position<T>]) {
         let seen = places.iter().map(from_the_pole).collect();
         self.instants.lock().expect("no recorder panics").push(seen);
     }
@@ -69,7 +69,7 @@ impl Orbits {
 
 /// Turns the axes of the Earth's equator into those of the ecliptic and drops
 /// the height above it.
-fn from_the_pole<T: Number>(place: &Place<T>) -> [f64; 2] {
+fn from_the_pole<T: Number>(place: &Position<T>) -> [f64; 2] {
     // 84381.448″, the obliquity of the ecliptic at J2000.0 (IAU 1976).
     const OBLIQUITY: f64 = 84_381.448 / 3600.0;
     let [x, y, z, _] = place.map(T::into);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use celerity::prelude::*;
 use celerity_example_kernels::gravity::{
-    CREW, Place, Velocity, drift, energies, kick, kick_in_groups,
+    CREW, Position, Velocity, drift, energies, kick, kick_in_groups,
 };
 use celerity_kernel::Kernel as Compiled;
 
@@ -15,7 +15,7 @@ use crate::units::{Number, State};
 /// What host tasks gather on the root node.
 #[derive(Debug)]
 pub(crate) struct Gathered<T> {
-    pub(crate) places: Vec<Place<T>>,
+    pub(crate) places: Vec<Position<T>>,
     pub(crate) velocities: Vec<Velocity<T>>,
     /// The system's energy before and after, times G.
     pub(crate) energies: Vec<f64>,
@@ -38,7 +38,7 @@ impl<T> Observer<T> {
 
 /// The buffers of a running simulation.
 pub(crate) struct System<T: Number> {
-    places: Buffer<Place<T>, 1>,
+    places: Buffer<Position<T>, 1>,
     velocities: Buffer<Velocity<T>, 1>,
     count: usize,
     softening: T,

@@ -1,7 +1,7 @@
 //! The numbers that bodies are computed with, and their units. SI units of planets and stars are
 //! too large for single precision: squares of distances in metres nearly are.
 
-use celerity_example_kernels::gravity::{Place, Velocity};
+use celerity_example_kernels::gravity::{Position, Velocity};
 use celerity_kernel::math::Float;
 
 use crate::catalogue::{Body, G};
@@ -25,7 +25,7 @@ impl Number for f64 {
 }
 
 /// Places and velocities of bodies.
-pub(crate) type State<T> = (Vec<Place<T>>, Vec<Velocity<T>>);
+pub(crate) type State<T> = (Vec<Position<T>>, Vec<Velocity<T>>);
 
 /// What a length and a time of 1 are.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Units {
     }
 
     /// A place in metres.
-    pub(crate) fn metres<T: Number>(&self, &[x, y, z, _]: &Place<T>) -> [f64; 3] {
+    pub(crate) fn metres<T: Number>(&self, &[x, y, z, _]: &Position<T>) -> [f64; 3] {
         [x, y, z].map(|x| x.into() * self.length)
     }
 

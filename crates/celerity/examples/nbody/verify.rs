@@ -1,6 +1,6 @@
 //! What `--verify` checks of a finished run. Knows nothing of the runtime.
 
-use celerity_example_kernels::gravity::{Place, Velocity};
+use celerity_example_kernels::gravity::{Position, Velocity};
 
 use crate::catalogue::Body;
 use crate::units::Number;
@@ -44,11 +44,11 @@ pub(crate) enum Mismatch {
 /// The first number that differs.
 pub(crate) fn same_state<T: Number>(
     bodies: &[Body],
-    actual: (&[Place<T>], &[Velocity<T>]),
-    expected: (&[Place<T>], &[Velocity<T>]),
+    actual: (&[Position<T>], &[Velocity<T>]),
+    expected: (&[Position<T>], &[Velocity<T>]),
 ) -> Result<(), Mismatch> {
     for (index, body) in bodies.iter().enumerate() {
-        let numbers = |(places, velocities): (&[Place<T>], &[Velocity<T>])| {
+        let numbers = |(places, velocities): (&[Position<T>], &[Velocity<T>])| {
             places[index].into_iter().chain(velocities[index]).map(T::into).collect::<Vec<f64>>()
         };
         let pairs = numbers(actual).into_iter().zip(numbers(expected));

@@ -8,7 +8,7 @@ use celerity_kernel::{Local, NdItem, Row, WholeView, kernel};
 
 /// Where a body is (`l`), and its mass times G (`l³ / t²`): together, since both
 /// are needed of every body that attracts another.
-pub type Place<T> = [T; 4];
+pub type Position<T> = [T; 4];
 
 /// `l / t`.
 pub type Velocity<T> = [T; 3];
@@ -27,7 +27,7 @@ pub const CREW: usize = 128;
 #[kernel(instances(f32, f64))]
 pub fn kick<T: Float>(
     _row: Row<1>,
-    (velocities, own, all): (&mut [Velocity<T>], &[Place<T>], WholeView<'_, Place<T>, 1>),
+    (velocities, own, all): (&mut [Velocity<T>], &[Position<T>], WholeView<'_, Position<T>, 1>),
     softening: T,
     dt: T,
 ) {
@@ -47,8 +47,8 @@ pub fn kick<T: Float>(
 #[kernel(instances(f32, f64))]
 pub fn kick_in_groups<T: Float>(
     item: NdItem<'_, 1>,
-    (velocity, all): (&mut Velocity<T>, WholeView<'_, Place<T>, 1>),
-    near: Local<'_, Place<T>, { CREW }>,
+    (velocity, all): (&mut Velocity<T>, WholeView<'_, Position<T>, 1>),
+    near: Local<'_, Position<T>, { CREW }>,
     softening: T,
     dt: T,
 ) {
@@ -69,7 +69,7 @@ pub fn kick_in_groups<T: Float>(
 #[kernel(instances(f32, f64))]
 pub fn drift<T: Float>(
     _row: Row<1>,
-    (places, velocities): (&mut [Place<T>], &[Velocity<T>]),
+    (places, velocities): (&mut [Position<T>], &[Velocity<T>]),
     dt: T,
 ) {
     for (place, velocity) in places.iter_mut().zip(velocities) {
@@ -86,9 +86,9 @@ pub fn energies<T: Float>(
     _row: Row<1>,
     (energies, own, velocities, all): (
         &mut [T],
-        &[Place<T>],
+        &[Position<T>],
         &[Velocity<T>],
-        WholeView<'_, Place<T>, 1>,
+        WholeView<'_, Position<T>, 1>,
     ),
     softening: T,
 ) {
@@ -102,7 +102,7 @@ pub fn energies<T: Float>(
 
 /// The potential at a body's place, of all others.
 #[inline]
-fn potential_at<T: Float>(place: &Place<T>, all: &[Place<T>], softening: T) -> T {
+fn potential_at<T: Float>(place: &Position<T>, all: &[Position<T>], softening: T) -> T {
     let mut potential = T::default();
     for other in all {
         let [dx, dy, dz] = core::array::from_fn(|axis| other[axis] - place[axis]);
@@ -118,8 +118,8 @@ fn potential_at<T: Float>(place: &Place<T>, all: &[Place<T>], softening: T) -> T
 #[inline]
 #[allow(clippy::needless_range_loop)]
 fn pull_on<T: Float, const N: usize>(
-    own: &[Place<T>; N],
-    all: &[Place<T>],
+    own: &[Position<T>; N],
+    all: &[Position<T>],
     softening: T,
 ) -> [[T; N]; 3] {
     let mut pull = [[T::default(); N]; 3];
@@ -134,8 +134,8 @@ fn pull_on<T: Float, const N: usize>(
 #[inline]
 fn add_pull<T: Float, const N: usize>(
     pull: &mut [[T; N]; 3],
-    own: &[Place<T>; N],
-    other: Place<T>,
+    own: &[Position<T>; N],
+    other: Position<T>,
     softening: T,
 ) {
     for lane in 0..N {

@@ -20,7 +20,7 @@ const SIGINT: i32 = 2;
 
 /// Where a program stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum StuckAt {
     Kernel,
     HostTask,
     /// Where the node schedules.
@@ -34,14 +34,14 @@ enum Place {
     Program,
 }
 
-const PLACES: [Place; 7] = [
-    Place::Kernel,
-    Place::HostTask,
-    Place::Mapper,
-    Place::OwnMapper,
-    Place::ShortKernel,
-    Place::End,
-    Place::Program,
+const ALL: [StuckAt; 7] = [
+    StuckAt::Kernel,
+    StuckAt::HostTask,
+    StuckAt::Mapper,
+    StuckAt::OwnMapper,
+    StuckAt::ShortKernel,
+    StuckAt::End,
+    StuckAt::Program,
 ];
 
 fn stay() {
@@ -70,22 +70,22 @@ fn sticky(queue: &Queue, nth: usize) -> celerity::CustomMapper<1, 1> {
 }
 
 /// A program that stays somewhere on node 0, in a task that is called "slow".
-fn stay_in(queue: &Queue, place: Place) -> Result<()> {
+fn stay_in(queue: &Queue, place: StuckAt) -> Result<()> {
     let (here, items) = (queue.is_root(), queue.nodes());
     let task = || queue.task("slow");
     match place {
-        Place::Kernel => task().parallel_for(items, (), move |item, ()| {
+        StuckAt::Kernel => task().parallel_for(items, (), move |item, ()| {
             if item.id() == [0] {
                 stay();
             }
         })?,
-        Place::HostTask => queue.host_task("slow").once((), |()| stay())?,
-        Place::Mapper | Place::OwnMapper => {
+        StuckAt::HostTask => queue.host_task("slow").once((), |()| stay())?,
+        StuckAt::Mapper | StuckAt::OwnMapper => {
             let a = queue.buffer_from(64, vec![1_u32; 64])?;
-            let map = sticky(queue, usize::from(place == Place::Mapper));
+            let map = sticky(queue, usize::from(place == StuckAt::Mapper));
             task().parallel_for(64, a.read(map), |_, _| ())?
         }
-        Place::ShortKernel => {
+        StuckAt::ShortKernel => {
             let nth = AtomicUsize::new(0);
             let count = move || nth.fetch_add(1, Ordering::Relaxed) == 200;
             let kernel = std::sync::Arc::new(move |item: Item<1>| {
@@ -100,11 +100,11 @@ fn stay_in(queue: &Queue, place: Place) -> Result<()> {
             }
             return Ok(());
         }
-        Place::End => {
+        StuckAt::End => {
             let sticky = here.then(|| Sticky);
             task().parallel_for(items, (), move |_, ()| _ = &sticky)?
         }
-        Place::Program => {
+        StuckAt::Program => {
             if here {
                 stay();
             }
@@ -115,54 +115,54 @@ fn stay_in(queue: &Queue, place: Place) -> Result<()> {
 }
 
 /// What is said of a run that is interrupted there.
-fn said_at_the_end(place: Place) -> &'static [&'static str] {
+fn said_at_the_end(place: StuckAt) -> &'static [&'static str] {
     match place {
-        Place::Kernel => &[
+        StuckAt::Kernel => &[
             "; N0 waits for kernel of T1 \"slow\" at ",
             "on D0, which has been running for ",
             "s on thread celerity-",
         ],
-        Place::HostTask => &[
+        StuckAt::HostTask => &[
             "; N0 waits for host function of T1 \"slow\" at ",
             "which has been running for ",
             " on thread celerity-host",
         ],
-        Place::Mapper => &["; N0 has been in a range mapper of T1 \"slow\" at ", "schedule"],
-        Place::OwnMapper => {
+        StuckAt::Mapper => &["; N0 has been in a range mapper of T1 \"slow\" at ", "schedule"],
+        StuckAt::OwnMapper => {
             &["; N0 has been in a range mapper of task \"slow\" at ", ", which its program submits"]
         }
         // If the machine was slow, it was not short, and others have run it.
-        Place::ShortKernel => &["; N0 ", "kernel of T", "\"slow\" at ", " for "],
-        Place::End => &["; N0 has been in the end of what T1 \"slow\" at ", "owned for "],
-        Place::Program => &["; N0 waits for its program, which has not returned"],
+        StuckAt::ShortKernel => &["; N0 ", "kernel of T", "\"slow\" at ", " for "],
+        StuckAt::End => &["; N0 has been in the end of what T1 \"slow\" at ", "owned for "],
+        StuckAt::Program => &["; N0 waits for its program, which has not returned"],
     }
 }
 
 /// The same of one that nobody interrupts. Of what a program does by itself, nothing is said.
-fn said_meanwhile(place: Place) -> &'static [&'static str] {
+fn said_meanwhile(place: StuckAt) -> &'static [&'static str] {
     match place {
-        Place::Kernel => {
+        StuckAt::Kernel => {
             &["(kernel of T1 \"slow\" at ", "on D0) has been running for ", " on thread celerity-"]
         }
-        Place::HostTask => {
+        StuckAt::HostTask => {
             &["(host function of T1 \"slow\" at ", ") has been running for ", "celerity-host"]
         }
-        Place::Mapper => &["N0 has been in a range mapper of T1 \"slow\" at ", "; meanwhile N0"],
-        Place::OwnMapper => &["N0 has been in a range mapper of task \"slow\" at ", "submits"],
-        Place::ShortKernel => &["kernel of T", "\"slow\" at ", " for "],
-        Place::End => &["N0 has been in the end of what T1 \"slow\" at ", "; meanwhile N0"],
-        Place::Program => &["N1 has made no progress for "],
+        StuckAt::Mapper => &["N0 has been in a range mapper of T1 \"slow\" at ", "; meanwhile N0"],
+        StuckAt::OwnMapper => &["N0 has been in a range mapper of task \"slow\" at ", "submits"],
+        StuckAt::ShortKernel => &["kernel of T", "\"slow\" at ", " for "],
+        StuckAt::End => &["N0 has been in the end of what T1 \"slow\" at ", "; meanwhile N0"],
+        StuckAt::Program => &["N1 has made no progress for "],
     }
 }
 
 /// Patience of tests.
 const PERIOD: Duration = Duration::from_millis(200);
 
-type Case = (Place, (usize, usize));
+type Case = (StuckAt, (usize, usize));
 
 fn cases() -> impl Iterator<Item = Case> {
     let clusters = [(1, 1), (2, 2)].into_iter();
-    clusters.flat_map(|cluster| PLACES.into_iter().map(move |place| (place, cluster)))
+    clusters.flat_map(|cluster| ALL.into_iter().map(move |place| (place, cluster)))
 }
 
 fn run((place, case): Case) {
@@ -194,7 +194,7 @@ fn a_run_that_is_interrupted_says_what_it_waits_for_and_ends_at_once_if_told_aga
 #[test]
 fn what_does_not_return_says_for_how_long_and_where() {
     let test = "silence::what_does_not_return_says_for_how_long_and_where";
-    let cases = cases().filter(|(place, (nodes, _))| *place != Place::Program || *nodes > 1);
+    let cases = cases().filter(|(place, (nodes, _))| *place != StuckAt::Program || *nodes > 1);
     alone(test, cases, run, |(place, _), mut child| {
         child.wait_for("at the place");
         let parts = said_meanwhile(place);
@@ -207,7 +207,7 @@ fn what_does_not_return_says_for_how_long_and_where() {
 #[test]
 fn how_long_something_has_run_counts_from_when_it_began() {
     let test = "silence::how_long_something_has_run_counts_from_when_it_began";
-    alone(test, [(Place::Kernel, (1, 1)), (Place::HostTask, (2, 1))], run, |_, mut child| {
+    alone(test, [(StuckAt::Kernel, (1, 1)), (StuckAt::HostTask, (2, 1))], run, |_, mut child| {
         child.wait_for("at the place");
         // Said at doubling intervals: after 200, 400 and 800 ms.
         for _ in 0..2 {

@@ -49,6 +49,10 @@ fn checkpoints() -> Case {
     Case::new(corpus::checkpoints(8, 2), Configuration::new(2, 2))
 }
 
+fn access(task: &mut Task, nth: usize) -> &mut BufferAccess {
+    task.accesses[nth].as_buffer_mut().expect("an access to a buffer")
+}
+
 fn is_copy(kind: &InstructionKind) -> bool {
     matches!(kind, InstructionKind::Copy { .. })
 }

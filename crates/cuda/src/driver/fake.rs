@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::{
-    Driver, DriverError, Event, Failure, Function, Gpu, GpuInfo, Handle, Image, LaunchSize, Module,
-    Pages, Place, Stream, Transfer,
+    AddressSpace, Driver, DriverError, Event, Failure, Function, Gpu, GpuInfo, Handle, Image,
+    LaunchSize, Module, Pages, Stream, Transfer,
 };
 
 mod hosted;
@@ -262,7 +262,7 @@ impl Driver for FakeDriver {
         let mut state = self.shared.lock();
         state.healthy(stream.gpu)?;
         state.counts.allocations += 1;
-        state.memory.alloc(Place::Gpu(stream.gpu), bytes)
+        state.memory.alloc(AddressSpace::Gpu(stream.gpu), bytes)
     }
 
     unsafe fn free(&self, stream: Stream, address: u64) {
@@ -285,7 +285,7 @@ impl Driver for FakeDriver {
         let mut state = self.shared.lock();
         state.healthy(gpu)?;
         state.counts.pages += 1;
-        let pages = state.memory.create_pages(Place::Gpu(gpu), bytes)?;
+        let pages = state.memory.create_pages(AddressSpace::Gpu(gpu), bytes)?;
         Ok(Handle::new(gpu, pages))
     }
 
@@ -305,7 +305,7 @@ impl Driver for FakeDriver {
         let mut at = address;
         for &(pages, bytes) in pages {
             assert_eq!(pages.gpu, gpu, "pages stay on their GPU");
-            state.memory.map(Place::Gpu(gpu), at, (pages.raw, bytes));
+            state.memory.map(AddressSpace::Gpu(gpu), at, (pages.raw, bytes));
             at += bytes;
         }
         Ok(())
@@ -322,13 +322,13 @@ impl Driver for FakeDriver {
     fn trim(&self, gpu: Gpu) -> Result<u64, DriverError> {
         let state = self.shared.lock();
         state.healthy(gpu)?;
-        Ok(state.memory.free_bytes(Place::Gpu(gpu)))
+        Ok(state.memory.free_bytes(AddressSpace::Gpu(gpu)))
     }
 
     fn alloc_host(&self, bytes: u64) -> Result<u64, DriverError> {
         let mut state = self.shared.lock();
         state.counts.host_allocations += 1;
-        state.memory.alloc(Place::Host, bytes)
+        state.memory.alloc(AddressSpace::Host, bytes)
     }
 
     unsafe fn free_host(&self, address: u64) {
@@ -336,12 +336,12 @@ impl Driver for FakeDriver {
     }
 
     unsafe fn zero(&self, stream: Stream, address: u64, bytes: u64) -> Result<(), DriverError> {
-        self.push(stream, Operation::Zero { place: Place::Gpu(stream.gpu), address, bytes })
+        self.push(stream, Operation::Zero { place: AddressSpace::Gpu(stream.gpu), address, bytes })
     }
 
     unsafe fn copy(&self, stream: Stream, transfer: &Transfer) -> Result<(), DriverError> {
         let ends = [transfer.source.place, transfer.target.place];
-        if !ends.contains(&Place::Gpu(stream.gpu)) || !memory::is_valid(transfer) {
+        if !ends.contains(&AddressSpace::Gpu(stream.gpu)) || !memory::is_valid(transfer) {
             return Err(failed("copy", "not a copy that a GPU could do"));
         }
         self.shared.lock().counts.transfers += 1;
@@ -368,7 +368,7 @@ impl Driver for FakeDriver {
     }
 
     fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError> {
-        self.shared.lock().variable(module.raw, name, Place::Gpu(module.gpu))
+        self.shared.lock().variable(module.raw, name, AddressSpace::Gpu(module.gpu))
     }
 
     fn parameter_bytes(&self, function: Function) -> Result<Option<u64>, DriverError> {

@@ -12,8 +12,8 @@ use std::time::Duration;
 use cudarc::driver::sys;
 
 use super::{
-    Driver, DriverError, Event, Function, Gpu, GpuInfo, Handle, Image, LaunchSize, Module, Pages,
-    Place, Stream, Transfer,
+    AddressSpace, Driver, DriverError, Event, Function, Gpu, GpuInfo, Handle, Image, LaunchSize,
+    Module, Pages, Stream, Transfer,
 };
 
 mod code;
@@ -327,8 +327,8 @@ impl Driver for NvidiaDriver {
     unsafe fn copy(&self, stream: Stream, transfer: &Transfer) -> Result<(), DriverError> {
         let _entered = self.enter(stream.gpu)?;
         let context = |place| match place {
-            Place::Host => Ok(null_mut()),
-            Place::Gpu(gpu) => self.opened(gpu).map(|opened| opened.context),
+            AddressSpace::Host => Ok(null_mut()),
+            AddressSpace::Gpu(gpu) => self.opened(gpu).map(|opened| opened.context),
         };
         let contexts = [context(transfer.source.place)?, context(transfer.target.place)?];
         // SAFETY: the caller's promise; the contexts are those of the sides.

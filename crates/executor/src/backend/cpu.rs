@@ -21,7 +21,7 @@ mod lane;
 mod pace;
 mod reports;
 
-use lane::{Lane, Place, Pushed, Queued};
+use lane::{Lane, Pushed, Queued, Runner};
 use pace::Paces;
 use reports::{Bell, Inbox, Outbox};
 
@@ -68,7 +68,7 @@ impl CpuBackend {
         let bell = Bell::new(layout.count(), waker);
         let lanes = layout.lanes().map(|lane| {
             let own_thread = layout.may_block(lane);
-            let place = if own_thread { Place::OwnThread } else { Place::Pool(pool.clone()) };
+            let place = if own_thread { Runner::OwnThread } else { Runner::Pool(pool.clone()) };
             let outbox = Outbox::new(lane.slot(), bell.clone());
             (Arc::new(Lane::new(place, outbox.clone())), Inbox::new(outbox))
         });

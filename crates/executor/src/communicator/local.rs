@@ -32,7 +32,7 @@ pub fn local_cluster(wakers: Vec<Waker>, pool: &Arc<CpuPool>) -> Vec<LocalCommun
         ..State::default()
     });
     let network =
-        Arc::new(Network { state, wakers, became_quiet: Condvar::new(), pool: pool.clone() });
+        Arc::new(LocalNetwork { state, wakers, became_quiet: Condvar::new(), pool: pool.clone() });
     let node = |index| NodeId::from_index(index as u64);
     (0..nodes)
         .map(|index| LocalCommunicator { node: node(index), network: network.clone() })
@@ -42,10 +42,10 @@ pub fn local_cluster(wakers: Vec<Waker>, pool: &Arc<CpuPool>) -> Vec<LocalCommun
 /// One node's end of an in-process network.
 pub struct LocalCommunicator {
     node: NodeId,
-    network: Arc<Network>,
+    network: Arc<LocalNetwork>,
 }
 
-struct Network {
+struct LocalNetwork {
     state: Mutex<State>,
     wakers: Vec<Waker>,
     became_quiet: Condvar,
@@ -180,7 +180,7 @@ impl Drop for LocalCommunicator {
     }
 }
 
-impl Network {
+impl LocalNetwork {
     fn post(self: &Arc<Self>, side: Side, from: NodeId, to: NodeId, payload: Payload) {
         let mut state = lock(&self.state);
         if state.aborted {

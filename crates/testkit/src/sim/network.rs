@@ -18,7 +18,7 @@ use super::memory::Staged;
 use super::world::{Event, World, node_id};
 
 /// The state of the network between all nodes.
-pub(super) struct Network {
+pub(super) struct SimNetwork {
     /// By node: what it can poll.
     mailboxes: Vec<VecDeque<CommEvent>>,
     /// By node: whether it has polled something since it last found nothing.
@@ -77,7 +77,7 @@ struct Journey {
     unwritten: usize,
 }
 
-impl Network {
+impl SimNetwork {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
             mailboxes: std::iter::repeat_with(VecDeque::new).take(nodes).collect(),

@@ -14,7 +14,7 @@ use super::devices::Devices;
 use super::ledger::Ledger;
 use super::log::{Entry, Log, What};
 use super::memory::Memory;
-use super::network::{Delivery, Network};
+use super::network::{Delivery, SimNetwork};
 use crate::random::Random;
 
 /// The world, as all ends of networks and all backends hold it. The lock is for
@@ -39,7 +39,7 @@ pub(super) struct World {
     pub(super) conditions: Conditions,
     pub(super) log: Log,
     pub(super) memory: Memory,
-    pub(super) network: Network,
+    pub(super) network: SimNetwork,
     pub(super) ledger: Ledger,
     /// By node.
     pub(super) devices: Vec<Devices>,
@@ -79,7 +79,7 @@ impl World {
             conditions,
             log,
             memory: Memory::default(),
-            network: Network::new(nodes),
+            network: SimNetwork::new(nodes),
             ledger: Ledger::new(nodes),
             devices: (0..nodes).map(|_| Devices::new(lanes)).collect(),
             faults_met: 0,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DriverError, Failure, Place, Transfer};
+use super::{AddressSpace, DriverError, Failure, Transfer};
 use crate::driver::Side;
 
 pub(super) struct Memory {
@@ -22,14 +22,14 @@ pub(super) struct Memory {
 
 /// What can be put behind reserved addresses.
 struct Pages {
-    place: Place,
+    place: AddressSpace,
     bytes: u64,
     /// Where it was put.
     at: Option<u64>,
 }
 
 struct Block {
-    place: Place,
+    place: AddressSpace,
     bytes: u64,
     /// At least so many bytes, and at most two alignments more; none behind
     /// reserved addresses.
@@ -68,7 +68,7 @@ impl Memory {
         self.limit
     }
 
-    pub(super) fn free_bytes(&self, place: Place) -> u64 {
+    pub(super) fn free_bytes(&self, place: AddressSpace) -> u64 {
         // What is behind reserved addresses counts as pages.
         let is_own = |block: &&Block| block.place == place && !block.words.is_empty();
         let blocks = self.live.values().filter(is_own).map(|block| block.bytes);
@@ -77,7 +77,7 @@ impl Memory {
         self.limit - used.min(self.limit)
     }
 
-    pub(super) fn alloc(&mut self, place: Place, bytes: u64) -> Result<u64, DriverError> {
+    pub(super) fn alloc(&mut self, place: AddressSpace, bytes: u64) -> Result<u64, DriverError> {
         self.check_room(place, bytes)?;
         let (address, words) = rubbish(bytes);
         self.live.insert(address, Block { place, bytes, words });
@@ -91,7 +91,11 @@ impl Memory {
         address
     }
 
-    pub(super) fn create_pages(&mut self, place: Place, bytes: u64) -> Result<usize, DriverError> {
+    pub(super) fn create_pages(
+        &mut self,
+        place: AddressSpace,
+        bytes: u64,
+    ) -> Result<usize, DriverError> {
         assert!(bytes > 0 && bytes.is_multiple_of(PIECE), "whole pieces");
         self.check_room(place, bytes)?;
         self.next_pages += 1;
@@ -104,7 +108,7 @@ impl Memory {
         assert_eq!(pages.at, None, "destroyed pages are mapped");
     }
 
-    pub(super) fn map(&mut self, place: Place, address: u64, (name, bytes): (usize, u64)) {
+    pub(super) fn map(&mut self, place: AddressSpace, address: u64, (name, bytes): (usize, u64)) {
         let pages = self.pages.get_mut(&name).expect("pages that are there");
         assert_eq!((pages.place, pages.bytes, pages.at), (place, bytes, None), "mapped once");
         pages.at = Some(address);
@@ -139,8 +143,8 @@ impl Memory {
         drop(words);
     }
 
-    fn check_room(&self, place: Place, bytes: u64) -> Result<(), DriverError> {
-        if place == Place::Host || self.free_bytes(place) >= bytes {
+    fn check_room(&self, place: AddressSpace, bytes: u64) -> Result<(), DriverError> {
+        if place == AddressSpace::Host || self.free_bytes(place) >= bytes {
             return Ok(());
         }
         let (code, meaning) = ("FAKE_OUT_OF_MEMORY".to_owned(), "no memory".to_owned());
@@ -148,7 +152,11 @@ impl Memory {
         Err(DriverError::Failed { call: "alloc", code, meaning, failure })
     }
 
-    pub(super) fn alloc_words(&mut self, place: Place, words: &[u64]) -> Result<u64, DriverError> {
+    pub(super) fn alloc_words(
+        &mut self,
+        place: AddressSpace,
+        words: &[u64],
+    ) -> Result<u64, DriverError> {
         let address = self.alloc(place, 8 * words.len() as u64)?;
         // SAFETY: it was just allocated, and is aligned for more than words.
         unsafe { pointer(address).cast::<u64>().copy_from(words.as_ptr(), words.len()) };
@@ -160,7 +168,7 @@ impl Memory {
         drop(block.words);
     }
 
-    pub(super) fn zero(&self, place: Place, address: u64, bytes: u64) -> Result<(), String> {
+    pub(super) fn zero(&self, place: AddressSpace, address: u64, bytes: u64) -> Result<(), String> {
         self.expect(place, address, bytes)?;
         // SAFETY: a block has these bytes, as was just checked, and whoever puts
         // operations on streams orders those that touch the same bytes.
@@ -185,14 +193,14 @@ impl Memory {
 
     /// Checks that bytes are where they are said to be. Host memory may be
     /// anybody's, but no GPU's.
-    fn expect(&self, place: Place, address: u64, bytes: u64) -> Result<(), String> {
+    fn expect(&self, place: AddressSpace, address: u64, bytes: u64) -> Result<(), String> {
         let (mut from, end) = (address, address + bytes);
         loop {
             let before = self.live.range(..=from).next_back();
             let block = before.filter(|(start, block)| from < **start + block.bytes);
             from = match block {
                 Some((start, block)) if block.place == place => start + block.bytes,
-                None if place == Place::Host && from == address => end,
+                None if place == AddressSpace::Host && from == address => end,
                 _ => return Err(format!("{bytes} bytes at {address:#x} are not {place:?}")),
             };
             // Only pieces behind reserved addresses go on in the next one.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::memory::Memory;
-use super::{DriverError, FakeLaunch, Gpu, Place, Shared, Transfer};
+use super::{AddressSpace, DriverError, FakeLaunch, Gpu, Shared, Transfer};
 
 type Function = dyn Fn(&FakeLaunch) -> Result<(), String> + Send + Sync;
 
@@ -40,7 +40,7 @@ pub struct FakeCounts {
 pub(super) enum Operation {
     Launch { kernel: Arc<Function>, launch: FakeLaunch },
     Copy(Transfer),
-    Zero { place: Place, address: u64, bytes: u64 },
+    Zero { place: AddressSpace, address: u64, bytes: u64 },
     Free(u64),
     Record { event: usize, ticket: u64 },
     Wait { event: usize, ticket: u64 },
@@ -162,7 +162,7 @@ impl State {
         &mut self,
         module: usize,
         name: &str,
-        place: Place,
+        place: AddressSpace,
     ) -> Result<Option<(u64, u64)>, DriverError> {
         let exists = self.has_word(module, name);
         let Some(words) = self.variables.get(name).filter(|_| exists) else { return Ok(None) };

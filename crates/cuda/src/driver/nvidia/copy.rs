@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 use cudarc::driver::sys::{self, CUmemorytype};
 
 use super::result::check;
-use super::{DriverError, Place, Transfer, bytes_of, host_pointer};
+use super::{AddressSpace, DriverError, Transfer, bytes_of, host_pointer};
 use crate::driver::Side;
 
 /// Copies.
@@ -20,7 +20,7 @@ pub(super) unsafe fn copy(
     contexts: [sys::CUcontext; 2],
 ) -> Result<(), DriverError> {
     let between_gpus = match (transfer.source.place, transfer.target.place) {
-        (Place::Gpu(source), Place::Gpu(target)) => source != target,
+        (AddressSpace::Gpu(source), AddressSpace::Gpu(target)) => source != target,
         _ => false,
     };
     // SAFETY: passed on.
@@ -128,21 +128,21 @@ unsafe fn strided_between(
 
 fn memory_type(side: &Side) -> CUmemorytype {
     match side.place {
-        Place::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
-        Place::Gpu(_) => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        AddressSpace::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
+        AddressSpace::Gpu(_) => CUmemorytype::CU_MEMORYTYPE_DEVICE,
     }
 }
 
 fn host_address(side: &Side) -> *const std::ffi::c_void {
     match side.place {
-        Place::Host => host_pointer(side.address),
-        Place::Gpu(_) => null(),
+        AddressSpace::Host => host_pointer(side.address),
+        AddressSpace::Gpu(_) => null(),
     }
 }
 
 fn gpu_address(side: &Side) -> u64 {
     match side.place {
-        Place::Host => 0,
-        Place::Gpu(_) => side.address,
+        AddressSpace::Host => 0,
+        AddressSpace::Gpu(_) => side.address,
     }
 }

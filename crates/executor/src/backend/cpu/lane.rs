@@ -24,7 +24,7 @@ const BURST: usize = 16;
 const SHORT: u64 = 16 << 10;
 
 /// Where a lane's jobs run.
-pub(super) enum Place {
+pub(super) enum Runner {
     /// On the pool that all lanes share, while there are jobs.
     Pool(Arc<CpuPool>),
     /// On a thread that starts with the first job and sleeps between jobs: for
@@ -40,7 +40,7 @@ pub(super) struct Queued {
 }
 
 pub(super) struct Lane {
-    place: Place,
+    place: Runner,
     state: Mutex<LaneState>,
     /// A lane with a thread of its own has become busy; a lane has been halted, or has
     /// become quiet after that.
@@ -72,7 +72,7 @@ struct LaneState {
 }
 
 impl Lane {
-    pub(super) fn new(place: Place, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(place: Runner, outbox: Arc<Outbox>) -> Self {
         Self { place, state: Mutex::default(), changed: Condvar::new(), outbox }
     }
 
@@ -116,8 +116,8 @@ impl Lane {
         }
         lock(&self.state).queue.push_front(job);
         match &self.place {
-            Place::Pool(pool) => self.take_turn(pool),
-            Place::OwnThread => self.wake_thread(),
+            Runner::Pool(pool) => self.take_turn(pool),
+            Runner::OwnThread => self.wake_thread(),
         }
         None
     }
@@ -340,7 +340,7 @@ mod tests {
     fn kernels_that_have_been_short_run_on_the_thread_that_pushes_them() {
         let pool = CpuPool::new(1).unwrap();
         let outbox = Outbox::new(0, Bell::new(1, Arc::new(|| {})));
-        let lane = Arc::new(Lane::new(Place::Pool(pool), outbox));
+        let lane = Arc::new(Lane::new(Runner::Pool(pool), outbox));
         let (sender, runs) = channel();
         let push = |pace: &Arc<Pace>| {
             let arguments = Arguments::new(Box::default(), |_| None);
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn a_lane_without_a_thread_fails_its_next_job() {
         let outbox = Outbox::new(0, Bell::new(1, Arc::new(|| {})));
-        let (mut inbox, lane) = (Inbox::new(outbox.clone()), Lane::new(Place::OwnThread, outbox));
+        let (mut inbox, lane) = (Inbox::new(outbox.clone()), Lane::new(Runner::OwnThread, outbox));
         let arguments = Arguments::new(Box::default(), |_| None);
         let function = HostFunction::new(|_| panic!("must not run"));
         let instruction = InstructionId::from_index(3);
