@@ -37,11 +37,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compile every target and run every test.
+    /// Run the tests: in minutes, or all of them.
     ///
-    /// Unit, integration and doc tests are run (the former two with cargo-nextest where it is
-    /// installed); examples and benchmarks are compiled. The last line is `N passed, N failed`.
-    Test,
+    /// Unit, integration and doc tests are run, the former two with cargo-nextest where it is
+    /// installed. What takes long is left out, and listed at the end; `--all` runs it. The last line is
+    /// `N passed, N failed`.
+    Test(test::Options),
     /// Run benchmarks and compare them with the reference figures.
     ///
     /// Prints our median beside the best build of the C++ original for every case that both have,
@@ -122,7 +123,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<bool, Error> {
     let workspace = Workspace::load()?;
     match command {
-        Command::Test => test::run(&workspace),
+        Command::Test(options) => test::run(&workspace, &options),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
         Command::Mpi { only } => mpi::run(&workspace, &only),

@@ -1,7 +1,7 @@
-//! `cargo xtask test`: every test of the workspace, in stages, counted.
+//! `cargo xtask test`: the tests of the workspace, in stages, counted.
 //!
-//! Owns which stages there are and what a stage's outcome means; how a runner phrases its results
-//! is [`crate::tally`]'s business.
+//! Owns which stages there are, which of them somebody waits for who has just come, and what a stage's
+//! outcome means; how a runner phrases its results is [`crate::tally`]'s business.
 
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -12,14 +12,23 @@ use crate::tally::Tally;
 use crate::workspace::{Workspace, cargo};
 use crate::{mpi, runner};
 
-/// Runs all stages and prints their times, what was skipped, and the closing line.
+/// How much is run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Run what takes longer, too: every target is compiled, then come all tests, random programs,
+    /// simulated clusters, deliberate bugs, and nodes as processes under each MPI
+    #[arg(long)]
+    all: bool,
+}
+
+/// Runs all stages and prints their times, what was skipped or left out, and the closing line.
 /// Returns whether everything passed.
 ///
 /// # Errors
 /// If Cargo cannot be run. Failing tests are no error.
-pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
     let mut outcomes = Vec::new();
-    for stage in plan(has_nextest()) {
+    for stage in plan(options.all, has_nextest()) {
         let outcome = execute(stage, workspace)?;
         // Without a build each test stage would only repeat the compiler's messages.
         let stop = outcome.name == BUILD && !outcome.succeeded;
@@ -28,10 +37,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
             break;
         }
     }
-    if outcomes.iter().all(|outcome| outcome.succeeded) {
+    if options.all && outcomes.iter().all(|outcome| outcome.succeeded) {
         outcomes.push(under_mpi(workspace)?);
     }
-    print!("{}", report(&outcomes));
+    print!("{}", report(&outcomes, options.all));
     Ok(outcomes.iter().all(|outcome| outcome.succeeded))
 }
 
@@ -44,6 +53,8 @@ fn under_mpi(workspace: &Workspace) -> Result<Outcome, Error> {
 }
 
 const BUILD: &str = "build";
+const TESTS: &str = "unit and integration tests";
+const DOC_TESTS: &str = "doc tests";
 
 /// Together about a minute.
 const RANDOM_PROGRAMS: &[&str] =
@@ -54,10 +65,29 @@ const SIMULATED_CLUSTERS: &[&str] =
 const MUTATION_PROOF: &[&str] =
     &["test", "--package", "celerity-testkit", "--features", "mutants", "--test", "mutants"];
 
+/// Tests that only `--all` runs, and why: what others do in seconds, they do in minutes.
+const LONG: &[(&str, &str)] = &[
+    ("the_project_to_begin_with_builds_and_runs_anywhere", FACADE_ANEW),
+    ("a_program_that_fails_prints_what_people_read", FACADE_ANEW),
+    ("the_compiler_says_what_is_wrong_and_where", FACADE_ANEW),
+];
+
+const FACADE_ANEW: &str = "compiles `celerity` anew, outside of the workspace";
+
+/// What only measures: to compile it takes a minute of processor time.
+const WITHOUT_BENCHMARKS: [&str; 6] = [
+    "--exclude",
+    "celerity-benches",
+    "--exclude",
+    "celerity-baselines",
+    "--exclude",
+    "celerity-instructions",
+];
+
 /// A command to run and the name under which to report it.
 struct Stage {
     name: &'static str,
-    arguments: &'static [&'static str],
+    arguments: Vec<&'static str>,
 }
 
 /// What became of a stage.
@@ -68,24 +98,39 @@ struct Outcome {
     succeeded: bool,
 }
 
-/// The stages. Benchmarks and examples are compiled by the first; `--tests` then selects every
-/// target that Cargo calls tested (unit tests of libraries and programs, integration tests, and
-/// examples that ask for it), so no benchmark is run. Then come random programs and
-/// simulated clusters that no run before has seen; a failure prints its seed. The mutation proof
-/// comes last: it needs a build of its own, with deliberate bugs.
-fn plan(nextest: bool) -> [Stage; 6] {
-    let tests: &[&str] = if nextest {
-        &["nextest", "run", "--workspace", "--tests", "--no-fail-fast"]
-    } else {
-        &["test", "--workspace", "--tests", "--no-fail-fast"]
+/// The stages. `--tests` selects every target that Cargo calls tested (unit tests of libraries and
+/// programs, integration tests, and examples that ask for it), so no benchmark is run.
+///
+/// With `all`, benchmarks and examples are compiled as well, and last come random programs and simulated
+/// clusters that no run before has seen (a failure prints its seed), and the mutation proof, which needs
+/// a build of its own, with deliberate bugs.
+fn plan(all: bool, nextest: bool) -> Vec<Stage> {
+    let packages: &[&str] = if all { &[] } else { &WITHOUT_BENCHMARKS };
+    let runner: &[&str] = if nextest { &["nextest", "run"] } else { &["test"] };
+    let tests = |more: &[&'static str]| {
+        [runner, &["--workspace", "--tests"], packages, &["--no-fail-fast"], more].concat()
     };
-    [
-        Stage { name: BUILD, arguments: &["build", "--workspace", "--all-targets"] },
-        Stage { name: "unit and integration tests", arguments: tests },
-        Stage { name: "doc tests", arguments: &["test", "--workspace", "--doc", "--no-fail-fast"] },
-        Stage { name: "random programs", arguments: RANDOM_PROGRAMS },
-        Stage { name: "simulated clusters", arguments: SIMULATED_CLUSTERS },
-        Stage { name: "mutation proof", arguments: MUTATION_PROOF },
+    let stage = |name, arguments: &[&'static str]| Stage { name, arguments: arguments.to_vec() };
+    let doc_tests = [&["test", "--workspace", "--doc", "--no-fail-fast"], packages].concat();
+    if !all {
+        let skipped = LONG.iter().flat_map(|(name, _)| ["--skip", name]);
+        let options: Vec<_> = ["--"].into_iter().chain(skipped).collect();
+        return vec![
+            Stage {
+                name: BUILD,
+                arguments: [&["test", "--workspace", "--tests", "--no-run"], packages].concat(),
+            },
+            Stage { name: TESTS, arguments: tests(&options) },
+            Stage { name: DOC_TESTS, arguments: doc_tests },
+        ];
+    }
+    vec![
+        stage(BUILD, &["build", "--workspace", "--all-targets"]),
+        Stage { name: TESTS, arguments: tests(&[]) },
+        Stage { name: DOC_TESTS, arguments: doc_tests },
+        stage("random programs", RANDOM_PROGRAMS),
+        stage("simulated clusters", SIMULATED_CLUSTERS),
+        stage("mutation proof", MUTATION_PROOF),
     ]
 }
 
@@ -100,7 +145,7 @@ fn has_nextest() -> bool {
 
 fn execute(stage: Stage, workspace: &Workspace) -> Result<Outcome, Error> {
     let mut command: Command = cargo();
-    command.args(stage.arguments).current_dir(&workspace.root);
+    command.args(&stage.arguments).current_dir(&workspace.root);
     // Colours would hide the summary lines from the tally.
     command.env("CARGO_TERM_COLOR", "never");
     println!("=== {}: {}", stage.name, runner::describe(&command));
@@ -126,8 +171,9 @@ impl Outcome {
     }
 }
 
-/// A table of stages, a line for each stage that left tests out, and the closing line.
-fn report(outcomes: &[Outcome]) -> String {
+/// A table of stages, a line for each stage that left tests out, what only `--all` runs, and the closing
+/// line.
+fn report(outcomes: &[Outcome], all: bool) -> String {
     let mut text = format!("\n{:<28}{:>9}{:>8}{:>8}\n", "stage", "seconds", "passed", "failed");
     let mut total = Tally::default();
     for Outcome { name, time, tally, .. } in outcomes {
@@ -135,27 +181,43 @@ fn report(outcomes: &[Outcome]) -> String {
         text += &format!("{name:<28}{seconds:>9.1}{:>8}{:>8}\n", tally.passed, tally.failed);
         total += *tally;
     }
-    for Outcome { name, tally, .. } in outcomes.iter().filter(|outcome| outcome.tally.skipped > 0) {
+    // One of the runners counts what a filter leaves out, too, which is listed below.
+    let is_filtered = |outcome: &&Outcome| !all && outcome.name == TESTS;
+    let unfiltered = outcomes.iter().filter(|outcome| !is_filtered(outcome));
+    for Outcome { name, tally, .. } in unfiltered.filter(|outcome| outcome.tally.skipped > 0) {
         text += &format!("SKIPPED {name}: {} marked as ignored\n", tally.skipped);
     }
+    if !all {
+        text += &left_out();
+    }
     text + &format!("{total}\n")
+}
+
+/// What only `--all` runs.
+fn left_out() -> String {
+    let rest = "\nLeft out, and run by `cargo xtask test --all`: benchmarks and their tests, new random \
+                programs and simulated\nclusters, the mutation proof, nodes as processes under each MPI, and:\n";
+    let tests = LONG.iter().map(|(name, why)| format!("  {name}: {why}\n"));
+    std::iter::once(rest.to_owned()).chain(tests).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{BUILD, Outcome, Stage, plan, report};
+    use super::{BUILD, LONG, Outcome, Stage, TESTS, plan, report};
     use crate::tally::Tally;
+    use crate::workspace::Workspace;
 
     #[test]
     fn the_closing_line_sums_over_stages() {
         let tests = Tally { passed: 5, failed: 1, skipped: 0 };
         let docs = Tally { passed: 2, failed: 0, skipped: 3 };
-        let text = report(&[
+        let outcomes = [
             Outcome::new("tests", Duration::from_millis(1250), tests, false),
             Outcome::new("doc tests", Duration::ZERO, docs, true),
-        ]);
+        ];
+        let text = report(&outcomes, true);
         assert_eq!(text.lines().last(), Some("7 passed, 1 failed"));
         assert!(text.contains("SKIPPED doc tests: 3 marked as ignored"), "{text}");
         assert!(!text.contains("SKIPPED tests"), "{text}");
@@ -175,21 +237,60 @@ mod tests {
     }
 
     #[test]
-    fn doc_tests_are_run_under_either_runner() {
-        for nextest in [false, true] {
-            assert!(plan(nextest).iter().any(|stage| stage.arguments.contains(&"--doc")));
+    fn what_is_left_out_is_said_before_the_closing_line() {
+        let text = report(&[], false);
+        assert!(text.contains("`cargo xtask test --all`"), "{text}");
+        assert!(LONG.iter().all(|(name, _)| text.contains(name)), "{text}");
+        assert_eq!(text.lines().last(), Some("0 passed, 0 failed"));
+        assert!(!report(&[], true).contains("Left out"));
+
+        let skipped = Tally { passed: 5, failed: 0, skipped: LONG.len() as u64 };
+        let tests = [Outcome::new(TESTS, Duration::ZERO, skipped, true)];
+        assert!(!report(&tests, false).contains("SKIPPED"));
+        assert!(report(&tests, true).contains("SKIPPED"));
+    }
+
+    /// All runs: the short and the long one, under either runner.
+    fn plans() -> impl Iterator<Item = (bool, Vec<Stage>)> {
+        let runs = [(false, false), (false, true), (true, false), (true, true)];
+        runs.into_iter().map(|(all, nextest)| (all, plan(all, nextest)))
+    }
+
+    #[test]
+    fn doc_tests_are_always_run() {
+        for (_, stages) in plans() {
+            assert!(stages.iter().any(|stage| stage.arguments.contains(&"--doc")));
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_out_of_all() {
+        for (all, stages) in plans() {
+            for option in ["--skip", "--exclude"] {
+                let leaves_out = stages.iter().any(|stage| stage.arguments.contains(&option));
+                assert_ne!(all, leaves_out, "{option}");
+            }
+        }
+    }
+
+    /// Else a test that has been renamed would be run twice as long as the list says: unseen.
+    #[test]
+    fn tests_that_are_left_out_exist() {
+        let root = Workspace::load().unwrap().root;
+        let sources = crate::tidy::texts(&root).unwrap();
+        for (name, _) in LONG {
+            let function = format!("fn {}()", name.rsplit("::").next().unwrap());
+            assert!(sources.iter().any(|text| text.contains(&function)), "there is no {name}");
         }
     }
 
     #[test]
     fn deliberate_bugs_stay_out_of_the_other_stages() {
-        for nextest in [false, true] {
-            let with_bugs = |stage: &Stage| stage.arguments.contains(&"mutants");
-            let stages: Vec<_> =
-                plan(nextest).into_iter().map(|s| (s.name, with_bugs(&s))).collect();
-            let (last, others) = stages.split_last().unwrap();
-            assert_eq!(*last, ("mutation proof", true));
-            assert!(others.iter().all(|(_, with_bugs)| !with_bugs));
+        for (all, stages) in plans() {
+            let with_bugs = |stage: &&Stage| stage.arguments.contains(&"mutants");
+            let names: Vec<_> = stages.iter().filter(with_bugs).map(|stage| stage.name).collect();
+            assert_eq!(names, if all { &["mutation proof"][..] } else { &[] });
+            assert!(!all || stages.last().unwrap().name == "mutation proof");
         }
     }
 }

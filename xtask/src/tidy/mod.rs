@@ -62,6 +62,12 @@ impl fmt::Display for Violation {
     }
 }
 
+/// The text of every file of the repository.
+#[cfg(test)]
+pub(crate) fn texts(root: &std::path::Path) -> Result<Vec<String>, Error> {
+    Ok(sources::load(root)?.into_iter().map(|file| file.text).collect())
+}
+
 /// Fails a test with one line for each violation.
 #[cfg(test)]
 #[track_caller]
