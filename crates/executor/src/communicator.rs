@@ -12,7 +12,6 @@ use celerity_tdag::{Count, TaskId};
 use crate::copy::ElementArray;
 use crate::error::RunError;
 
-pub mod conformance;
 mod local;
 
 pub use local::{LocalCommunicator, local_cluster};
@@ -20,7 +19,7 @@ pub use local::{LocalCommunicator, local_cluster};
 /// One node's end of the network. Poll-driven: nothing blocks, and whatever
 /// happens is told by [`poll`](Self::poll).
 ///
-/// Contract, for the implementation; [`conformance::check`] tests it:
+/// Contract, for the implementation; `celerity_testkit::conformance` tests it:
 /// * a pilot arrives once, at its receiver, however early it is sent; pilots may
 ///   overtake each other;
 /// * a payload is named by its sender and its message id, and announced by a

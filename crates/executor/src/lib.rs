@@ -42,7 +42,7 @@ pub use check::CheckLevel;
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use communicator::{
     CommEvent, CommunicationError, Communicator, LocalCommunicator, NOTE_LEN,
-    Payload as WirePayload, conformance, local_cluster,
+    Payload as WirePayload, local_cluster,
 };
 pub use config::ClusterConfig;
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};

@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod census;
 pub mod check;
+pub mod conformance;
 pub mod corpus;
 pub mod element;
 pub mod footprint;

@@ -224,11 +224,6 @@ fn ids_that_are_not_dense_are_noticed() {
     assert_finds!(case, Violation::WrongId { .. });
 }
 
-/// The `nth` access of a task, to be changed.
-fn access(task: &mut Task, nth: usize) -> &mut BufferAccess {
-    task.accesses[nth].as_buffer_mut().expect("all of them are to buffers")
-}
-
 #[test]
 fn a_task_with_conflicting_accesses_is_noticed() {
     let mut case = nbody();

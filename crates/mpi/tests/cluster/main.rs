@@ -12,8 +12,8 @@ mod messages;
 mod programs;
 mod world;
 
-use celerity_executor::conformance;
 use celerity_mpi::MpiOptions;
+use celerity_testkit::conformance;
 
 use world::World;
 

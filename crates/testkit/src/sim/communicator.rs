@@ -79,10 +79,9 @@ impl Drop for SimCommunicator {
 
 #[cfg(test)]
 mod tests {
-    use celerity_executor::conformance;
-
     use super::*;
     use crate::check::Configuration;
+    use crate::conformance;
     use crate::random::Random;
     use crate::sim::conditions::Conditions;
     use crate::sim::log::Log;

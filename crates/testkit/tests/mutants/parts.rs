@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_executor::{Communicator, CpuPool, Waker, Window, conformance, local_cluster};
+use celerity_executor::{Communicator, CpuPool, Waker, Window, local_cluster};
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::{Box3, Coord3, Region, RegionMap, split_1d, split_2d};
 use celerity_tdag::{BufferId, TaskId};
+use celerity_testkit::conformance;
 use celerity_testkit::element;
 use celerity_testkit::hash::Mixer;
 

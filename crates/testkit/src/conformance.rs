@@ -1,20 +1,20 @@
 //! What every [`Communicator`] must do, as programs that each node of a cluster
 //! runs for itself: on threads of one process, or in processes of its own. An
 //! implementation's own tests say how to get an end.
+#![allow(unsafe_code)]
 
 use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use celerity_cdag::{NodeId, TransferId};
+use celerity_executor::{
+    BasePtr, CommEvent, CommunicationError, Communicator, ElementArray, NOTE_LEN, RunError,
+    WirePayload as Payload,
+};
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
-
-use super::{CommEvent, CommunicationError, Communicator, NOTE_LEN, Payload};
-use crate::copy::ElementArray;
-use crate::error::RunError;
-use crate::memory::BasePtr;
 
 /// Checks an implementation of [`Communicator`] whose ends share this process.
 /// `cluster` makes connected ends for so many nodes, in order of their ids; it
