@@ -1,9 +1,9 @@
 //! What a task touches, in which way: the entries of its access list. Knows neither the task nor
 //! the graph.
 //!
-//! An access is one of several kinds, today of one. Who acts on a kind matches it; who only cares
-//! for buffers asks for [buffer accesses](Task::buffer_accesses), and stays as it is when a kind
-//! joins:
+//! An access is one of several kinds, today of one. Who acts on a kind matches it. Who only cares
+//! for buffers asks for [buffer accesses](crate::Task::buffer_accesses), and stays as it is when
+//! another kind joins:
 //!
 //! ```
 //! use celerity_tdag::{Access, AccessMode, BufferId, Mapper};
@@ -14,8 +14,6 @@
 //! let mut written = Access::buffers(&accesses).filter(|access| access.mode.writes());
 //! assert_eq!(written.next().unwrap().buffer.to_string(), "B1");
 //! ```
-//!
-//! [`Task::buffer_accesses`]: crate::Task::buffer_accesses
 
 use std::fmt;
 
