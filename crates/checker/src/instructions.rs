@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{AllocationId, DeviceId, DeviceMemory, Instruction, InstructionKind, MemoryId};
+use celerity_idag::{
+    AllocationId, DeviceId, DeviceMemory, Effects, Exchange, ExchangePart, Instruction,
+    InstructionKind, LaneKind, LifetimeChange, MemoryId, Run,
+};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId, Work};
 use smallvec::SmallVec;
@@ -37,87 +40,130 @@ pub(crate) struct Instructions {
     pub(crate) waste: Waste,
 }
 
-/// Enough of an instruction to draw it.
+/// What is left of an instruction that has been checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum InstructionLabel {
-    Alloc { allocation: AllocationId, memory: MemoryId, buffer: BufferId },
-    Reserve { allocation: AllocationId, memory: MemoryId, buffer: BufferId },
-    Grow { allocation: AllocationId, memory: MemoryId, elements: Box3 },
-    Free { allocation: AllocationId, memory: MemoryId },
-    Copy { source: (MemoryId, AllocationId), target: (MemoryId, AllocationId), elements: Box3 },
-    Send { to: NodeId, transfer: TransferId, elements: Box3 },
-    Receive(TransferId),
-    SplitReceive(TransferId),
-    AwaitReceive(TransferId),
-    Kernel { device: DeviceId, task: TaskId, chunk: Box3 },
+pub(crate) struct InstructionLabel {
+    /// Whether it is a copy.
+    pub(crate) copies: bool,
+    drawn: Drawn,
+}
+
+/// Enough of an instruction to draw it. Taken from its [`Effects`], since nothing is judged by it:
+/// rules look at instructions themselves.
+#[derive(Clone, Copy, Debug)]
+enum Drawn {
+    Made {
+        verb: &'static str,
+        place: (MemoryId, AllocationId),
+        buffer: BufferId,
+    },
+    Grown {
+        verb: &'static str,
+        place: (MemoryId, AllocationId),
+        elements: Box3,
+    },
+    Ended {
+        verb: &'static str,
+        place: (MemoryId, AllocationId),
+    },
+    Moved {
+        verb: &'static str,
+        source: (MemoryId, AllocationId),
+        target: (MemoryId, AllocationId),
+        elements: Box3,
+    },
+    Sent {
+        verb: &'static str,
+        to: NodeId,
+        transfer: TransferId,
+        elements: Box3,
+    },
+    Arrives {
+        verb: &'static str,
+        transfer: TransferId,
+    },
+    Kernel {
+        device: DeviceId,
+        task: TaskId,
+        chunk: Box3,
+    },
     HostTask(TaskId),
-    Horizon,
-    Epoch,
+    Other(&'static str),
 }
 
 impl InstructionLabel {
     fn of(kind: &InstructionKind) -> Self {
-        match kind {
-            InstructionKind::Alloc { allocation, memory, buffer, .. } => {
-                Self::Alloc { allocation: *allocation, memory: *memory, buffer: *buffer }
-            }
-            InstructionKind::Reserve { allocation, memory, buffer, .. } => {
-                Self::Reserve { allocation: *allocation, memory: *memory, buffer: *buffer }
-            }
-            InstructionKind::Grow { allocation, memory, elements, .. } => {
-                Self::Grow { allocation: *allocation, memory: *memory, elements: *elements }
-            }
-            InstructionKind::Free { allocation, memory } => {
-                Self::Free { allocation: *allocation, memory: *memory }
-            }
-            InstructionKind::Copy { source, target, elements, .. } => Self::Copy {
-                source: (source.memory, source.allocation),
-                target: (target.memory, target.allocation),
-                elements: *elements,
-            },
-            InstructionKind::Send { to, transfer, elements, .. } => {
-                Self::Send { to: *to, transfer: *transfer, elements: *elements }
-            }
-            InstructionKind::Receive(inbound) => Self::Receive(inbound.transfer),
-            InstructionKind::SplitReceive(inbound) => Self::SplitReceive(inbound.transfer),
-            InstructionKind::AwaitReceive { transfer, .. } => Self::AwaitReceive(*transfer),
-            InstructionKind::Kernel { device, task, chunk, .. } => {
-                Self::Kernel { device: *device, task: *task, chunk: *chunk }
-            }
-            InstructionKind::HostTask { task, .. } => Self::HostTask(*task),
-            InstructionKind::Horizon { .. } => Self::Horizon,
-            InstructionKind::Epoch { .. } => Self::Epoch,
-        }
+        let copies = matches!(kind, InstructionKind::Copy { .. });
+        Self { copies, drawn: Drawn::of(&kind.effects()) }
     }
 }
 
 impl fmt::Display for InstructionLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.drawn.fmt(f)
+    }
+}
+
+impl Drawn {
+    fn of(effects: &Effects<'_>) -> Self {
+        let verb = effects.verb;
+        if let Some(lifetime) = &effects.lifetime {
+            let place = (lifetime.memory, lifetime.allocation);
+            return match lifetime.change {
+                LifetimeChange::Made { buffer, .. } => Self::Made { verb, place, buffer },
+                LifetimeChange::Grown { elements, .. } => Self::Grown { verb, place, elements },
+                LifetimeChange::Ended => Self::Ended { verb, place },
+            };
+        }
+        if let Some(Exchange { transfer, elements, part }) = effects.exchange {
+            return match part {
+                ExchangePart::Send { to, .. } => {
+                    Self::Sent { verb, to, transfer, elements: elements.bounding_box() }
+                }
+                ExchangePart::Receive | ExchangePart::Begin | ExchangePart::Await => {
+                    Self::Arrives { verb, transfer }
+                }
+            };
+        }
+        match (effects.runs, effects.lane, effects.source, effects.target) {
+            (Some(Run { task, chunk: Some(chunk), .. }), LaneKind::Kernel(device), ..) => {
+                Self::Kernel { device, task, chunk }
+            }
+            (Some(Run { task, .. }), ..) => Self::HostTask(task),
+            (None, _, Some(source), Some(target)) => Self::Moved {
+                verb,
+                source: (source.placement.memory, source.placement.allocation),
+                target: (target.placement.memory, target.placement.allocation),
+                elements: source.elements.bounding_box(),
+            },
+            (None, ..) => Self::Other(verb),
+        }
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alloc { allocation, memory, buffer } => {
-                write!(f, "alloc {memory}.{allocation} for {buffer}")
+            Self::Made { verb, place: (memory, allocation), buffer } => {
+                write!(f, "{verb} {memory}.{allocation} for {buffer}")
             }
-            Self::Reserve { allocation, memory, buffer } => {
-                write!(f, "reserve {memory}.{allocation} for {buffer}")
+            Self::Grown { verb, place: (memory, allocation), elements } => {
+                write!(f, "{verb} {memory}.{allocation} by {elements}")
             }
-            Self::Grow { allocation, memory, elements } => {
-                write!(f, "grow {memory}.{allocation} by {elements}")
+            Self::Ended { verb, place: (memory, allocation) } => {
+                write!(f, "{verb} {memory}.{allocation}")
             }
-            Self::Free { allocation, memory } => write!(f, "free {memory}.{allocation}"),
-            Self::Copy { source, target, elements } => {
+            Self::Moved { verb, source, target, elements } => {
                 let ((from, source), (to, target)) = (source, target);
-                write!(f, "copy {elements} from {from}.{source} to {to}.{target}")
+                write!(f, "{verb} {elements} from {from}.{source} to {to}.{target}")
             }
-            Self::Send { to, transfer, elements } => {
-                write!(f, "send {elements} of {transfer} to {to}")
+            Self::Sent { verb, to, transfer, elements } => {
+                write!(f, "{verb} {elements} of {transfer} to {to}")
             }
-            Self::Receive(transfer) => write!(f, "receive {transfer}"),
-            Self::SplitReceive(transfer) => write!(f, "split receive {transfer}"),
-            Self::AwaitReceive(transfer) => write!(f, "await receive {transfer}"),
+            Self::Arrives { verb, transfer } => write!(f, "{verb} {transfer}"),
             Self::Kernel { device, task, chunk } => write!(f, "{task} {chunk} on {device}"),
             Self::HostTask(task) => write!(f, "{task} on the host"),
-            Self::Horizon => f.write_str("horizon"),
-            Self::Epoch => f.write_str("epoch"),
+            Self::Other(verb) => f.write_str(verb),
         }
     }
 }

@@ -6,7 +6,7 @@ use celerity_regions::Box3;
 
 use crate::batch::Batch;
 use crate::buffers::Buffer;
-use crate::instructions::{InstructionLabel, Instructions};
+use crate::instructions::Instructions;
 use crate::ledger::{Cell, Clash, Ledger, Versions};
 use crate::violation::{Check, Hazard, Violation};
 
@@ -124,7 +124,6 @@ impl Instructions {
     fn unread_copy(&self, batch: &Batch<'_>, cell: &Cell) -> Option<u64> {
         let begin = batch.last_send.map_or(batch.first, |send| send + 1);
         let writer = cell.writer.filter(|&writer| writer >= begin && cell.readers.is_empty())?;
-        let label = &self.window.get(writer)?.label;
-        matches!(label, InstructionLabel::Copy { .. }).then_some(writer)
+        self.window.get(writer)?.label.copies.then_some(writer)
     }
 }

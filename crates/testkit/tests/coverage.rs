@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use celerity_cdag::CommandKind;
-use celerity_idag::InstructionKind;
+use celerity_idag::{Instruction, LaneKind};
 use celerity_tdag::Split;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::program::{
@@ -142,22 +142,11 @@ fn command_name(kind: &CommandKind) -> &'static str {
     }
 }
 
-fn instruction_name(kind: &InstructionKind) -> &'static str {
-    match kind {
-        InstructionKind::Alloc { .. } => "alloc",
-        InstructionKind::Reserve { .. } => "reserve",
-        InstructionKind::Grow { .. } => "grow",
-        InstructionKind::Free { .. } => "free",
-        InstructionKind::Copy { source, target, .. } if source.memory == target.memory => "resize",
-        InstructionKind::Copy { .. } => "copy",
-        InstructionKind::Send { .. } => "send",
-        InstructionKind::Receive(_) => "receive",
-        InstructionKind::SplitReceive(_) => "split receive",
-        InstructionKind::AwaitReceive { .. } => "await receive",
-        InstructionKind::Kernel { .. } => "kernel",
-        InstructionKind::HostTask { .. } => "host task",
-        InstructionKind::Horizon { .. } => "horizon",
-        InstructionKind::Epoch { .. } => "epoch",
+fn instruction_name(instruction: &Instruction) -> &'static str {
+    let effects = instruction.effects();
+    match effects.lane {
+        LaneKind::Copy { source, target } if source == target => "resize",
+        _ => effects.verb,
     }
 }
 
@@ -173,7 +162,7 @@ fn all_kinds_of_commands_and_instructions_occur() {
         }
         let nodes = InstructionTrace::of_all(&tasks, &nodes, configuration.devices);
         for instruction in nodes.expect("lawful").iter().flat_map(|node| &node.instructions) {
-            *instructions.entry(instruction_name(&instruction.kind).to_owned()).or_default() += 1;
+            *instructions.entry(instruction_name(instruction).to_owned()).or_default() += 1;
         }
     }
     let kinds = ["execute", "push", "push to several", "await push", "horizon", "epoch"];

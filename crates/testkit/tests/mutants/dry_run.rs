@@ -261,7 +261,7 @@ impl<'a> Node<'a> {
 
     fn submit(&mut self) {
         let Instruction { id, kind, dependencies } = &self.instructions[self.submitted];
-        let next = self.engine.submit(*id, dependencies, self.layout.target(kind));
+        let next = self.engine.submit(*id, dependencies, self.layout.target(kind.effects().lane));
         self.may_issue |= next == Progress::Issue;
         self.submitted += 1;
     }
