@@ -56,7 +56,9 @@ impl Queue {
     }
 
     /// A new buffer with initial contents, row-major: a `Vec` is handed over, a
-    /// slice copied. Every node must pass the same contents.
+    /// slice copied. Every node must pass the same contents, bit by bit: contents of up to 64 KiB
+    /// are compared, larger ones if schedules are [checked](crate::Config::check), and a difference
+    /// ends the run with [`RunError::ContentsDiffer`](crate::RunError::ContentsDiffer).
     ///
     /// Where devices work in the host's memory, as CPU threads that are a node's one device do,
     /// the `Vec` is the buffer's memory from then on: it is read, written and given back in its

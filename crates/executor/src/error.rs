@@ -131,6 +131,20 @@ pub enum RunError {
         /// The other.
         other: NodeId,
     },
+    /// Nodes have created a buffer from different contents, of which each would use its own.
+    #[error(
+        "buffer {buffer} starts with other contents on {node} than on {other}; each node uses \
+         those that it is given, so give all the same: nothing of a clock, of random numbers \
+         without a seed, or of a file that nodes have of their own"
+    )]
+    ContentsDiffer {
+        /// The buffer's name.
+        buffer: String,
+        /// One of the nodes.
+        node: NodeId,
+        /// The other.
+        other: NodeId,
+    },
     /// The communicator cannot do its work any more.
     #[error("communication failed on {node}: {error}")]
     Communication {

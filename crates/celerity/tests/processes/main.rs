@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Ok("killed") => return faults::killed(),
         Ok("interrupted") => return faults::interrupted(),
         Ok("diverging") => faults::diverging(),
+        Ok("other-contents") => faults::other_contents(),
         Ok("failing") => faults::failing(),
         Ok("stuck") => faults::stuck(),
         Ok("lingering") => return code::lingering(),

@@ -1,7 +1,7 @@
 //! Whether all nodes run the same program: each node tells its neighbour in a
-//! ring hashes of the tasks that it has been given, and of what users' range mappers
-//! say of them, and compares what it is told with its own. Knows neither graphs nor
-//! networks.
+//! ring hashes of the tasks that it has been given, of what users' range mappers
+//! say of them, and of what buffers are created from, and compares what it is told with its
+//! own. Knows neither graphs nor networks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use celerity_cdag::NodeId;
 use celerity_tdag::{BufferInfo, EpochAction, SourceLocation, StreamHash, Task, TaskId, Work};
 
+use super::contents::{Claim, Contents, NOTE_BUFFERS};
 use crate::error::RunError;
 
 /// So many tasks are remembered, to be named when another node differs: more
@@ -35,8 +36,11 @@ const MOST_EARLY: usize = 1024;
 /// task with another hash: it sends its own name for it back, and the two names
 /// make the error.
 ///
-/// Cost: one hash per task, and a note of up to 520 bytes per horizon. With one
-/// node there is none.
+/// What buffers are created from is not part of these hashes, as nodes may look at more or less of
+/// it: that is told beside them, and compared if both sides have looked.
+///
+/// Cost: one hash per task, a note of up to 520 bytes per horizon, and one of up to 961 if buffers
+/// have been created with contents. With one node there is none.
 pub(super) struct TaskStream {
     local: NodeId,
     nodes: usize,
@@ -48,6 +52,7 @@ pub(super) struct TaskStream {
     unnoted: u64,
     /// Hashes of tasks that this node has not got to.
     early: BTreeMap<u64, (NodeId, u64)>,
+    contents: Contents,
     disputed: bool,
 }
 
@@ -77,13 +82,45 @@ impl TaskStream {
             first: 0,
             unnoted: 0,
             early: BTreeMap::new(),
+            contents: Contents::default(),
             disputed: false,
         }
     }
 
-    pub(super) fn buffer(&mut self, info: &BufferInfo) {
-        if self.nodes > 1 {
-            self.hash.buffer(info);
+    /// Adds the next buffer, and appends what other nodes have to be told of it at once. `contents`
+    /// is a hash of what it starts with, if that is to be compared.
+    pub(super) fn buffer(
+        &mut self,
+        info: &BufferInfo,
+        contents: Option<u64>,
+        out: &mut Vec<Outgoing>,
+    ) {
+        if self.nodes == 1 {
+            return;
+        }
+        self.hash.buffer(info);
+        self.contents.created(info, self.hash.value(), contents);
+        if self.contents.unnoted() >= NOTE_BUFFERS {
+            self.tell_contents(out);
+        }
+    }
+
+    /// After a task: compares what was said early of the buffers before it.
+    ///
+    /// # Errors
+    /// If one of them starts with something else on another node.
+    pub(super) fn compare_contents(&mut self) -> Result<(), RunError> {
+        self.contents.settle().map_err(|difference| difference.on(self.local))
+    }
+
+    /// A buffer has got a new name.
+    pub(super) fn renamed(&mut self, info: &BufferInfo) {
+        self.contents.renamed(info);
+    }
+
+    fn tell_contents(&mut self, out: &mut Vec<Outgoing>) {
+        for claims in self.contents.take_unnoted() {
+            out.push(Outgoing { to: self.neighbour(), note: Note::Contents(claims).encode() });
         }
     }
 
@@ -104,6 +141,7 @@ impl TaskStream {
         }
         let may_wait = !matches!(task.work, Work::Device(_));
         if may_wait || self.next() - self.unnoted >= NOTE_HASHES as u64 {
+            self.tell_contents(out);
             let note = Note::Hashes { first: self.unnoted, hashes: self.hashes(self.unnoted) };
             out.push(Outgoing { to: self.neighbour(), note: note.encode() });
             self.unnoted = self.next();
@@ -127,6 +165,11 @@ impl TaskStream {
                     self.compare(from, task, hash, out);
                 }
                 Ok(())
+            }
+            Note::Contents(claims) => {
+                let mut claims = claims.into_iter();
+                let compared = claims.try_for_each(|claim| self.contents.compare(from, claim));
+                compared.map_err(|difference| Objection::Diverged(difference.on(self.local)))
             }
             Note::Dispute { task, tasks, name } => {
                 Err(Objection::Diverged(self.diverged(from, task, tasks, name)))
@@ -229,14 +272,18 @@ enum Note {
     /// The first task whose hash is another one here; the hash of tasks alone up to it, and what
     /// it is here.
     Dispute { task: u64, tasks: u64, name: String },
+    /// What buffers are created from.
+    Contents(Vec<Claim>),
 }
 
 const HASHES: u8 = 0;
 const DISPUTE: u8 = 1;
+// 2 is a note of `credit`.
+const CONTENTS: u8 = 3;
 
 impl Note {
     /// A byte for the kind, a task as eight little-endian bytes, then hashes of
-    /// eight bytes each, or text.
+    /// eight bytes each, or text; of buffers, three times eight bytes each.
     fn encode(&self) -> Vec<u8> {
         match self {
             Self::Hashes { first, hashes } => {
@@ -247,11 +294,25 @@ impl Note {
                 let words = [task, tasks].into_iter().flat_map(|word| word.to_le_bytes());
                 std::iter::once(DISPUTE).chain(words).chain(name.bytes()).collect()
             }
+            Self::Contents(claims) => {
+                let words = |claim: &Claim| [claim.buffer, claim.program, claim.contents];
+                let bytes = claims.iter().flat_map(words).flat_map(u64::to_le_bytes);
+                std::iter::once(CONTENTS).chain(bytes).collect()
+            }
         }
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (kind, rest) = bytes.split_first()?;
+        if *kind == CONTENTS {
+            let (words, tail) = rest.as_chunks().0.as_chunks();
+            let claims = words.iter().map(|words: &[[u8; 8]; 3]| {
+                let [buffer, program, contents] = words.map(u64::from_le_bytes);
+                Claim { buffer, program, contents }
+            });
+            let whole = tail.is_empty() && rest.len().is_multiple_of(24);
+            return whole.then(|| Self::Contents(claims.collect()));
+        }
         let (task, rest) = rest.split_first_chunk()?;
         let task = u64::from_le_bytes(*task);
         match *kind {
@@ -373,6 +434,89 @@ mod tests {
         }
     }
 
+    fn buffer(index: u64, elements: usize) -> BufferInfo {
+        BufferInfo {
+            id: celerity_tdag::BufferId::from_index(index),
+            name: format!("b{index}").into(),
+            dims: 1,
+            extent: Box3::from_range([elements]),
+            elem_size: 8,
+            elem_align: 8,
+            host_initialized: true,
+        }
+    }
+
+    /// What comes of buffers whose contents have these hashes, on each node.
+    fn create(programs: &[Vec<Option<u64>>]) -> Vec<RunError> {
+        let count = programs.len();
+        let streams = (0..count as u64).map(|index| TaskStream::new(node(index), count));
+        let (mut streams, mut said): (Vec<_>, _) = (streams.collect(), Vec::new());
+        for (stream, program) in streams.iter_mut().zip(programs) {
+            let mut out = Vec::new();
+            for (index, contents) in (0..).zip(program) {
+                stream.buffer(&buffer(index, 8), *contents, &mut out);
+            }
+            stream.task(&shutdown(0), 0, &mut out);
+            stream.compare_contents().unwrap();
+            said.extend(out.into_iter().map(|one| (stream.local, one)));
+        }
+        settle(&mut streams, said)
+    }
+
+    #[test]
+    fn a_buffer_that_starts_with_something_else_is_named_with_both_nodes() {
+        for nodes in 2..=4 {
+            for odd in 0..nodes {
+                for at in [0, 50, 99] {
+                    let contents = |node: usize| {
+                        let hash = move |index| u64::from(node == odd && index == at);
+                        (0..100).map(move |index| Some(hash(index))).collect()
+                    };
+                    let errors = create(&(0..nodes).map(contents).collect::<Vec<_>>());
+                    assert!(!errors.is_empty());
+                    for error in errors {
+                        let RunError::ContentsDiffer { buffer, node, other } = &error else {
+                            panic!("{error}")
+                        };
+                        assert_eq!(*buffer, format!("\"b{at}\""));
+                        assert!([node, other].iter().any(|one| one.slot() == odd), "{error}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn contents_that_only_some_have_looked_at_are_not_compared() {
+        assert_eq!(create(&[vec![Some(1), None], vec![None, Some(2)], vec![Some(1), None]]), []);
+        assert_eq!(create(&[vec![Some(1); 3], vec![Some(1); 3]]), []);
+    }
+
+    #[test]
+    fn what_is_said_of_a_buffer_that_is_not_there_yet_waits_for_it() {
+        let claim = |streams: &mut [TaskStream; 2], contents| {
+            let mut out = Vec::new();
+            streams[0].buffer(&buffer(0, 8), Some(contents), &mut out);
+            streams[0].task(&shutdown(0), 0, &mut out);
+            let note = &out[0].note;
+            assert_eq!(streams[1].noted(node(0), note, &mut Vec::new()), Ok(()));
+        };
+        let streams = || [0, 1].map(|index| TaskStream::new(node(index), 2));
+        for (contents, elements, differs) in [(1, 8, false), (2, 8, true), (2, 9, false)] {
+            let mut streams = streams();
+            claim(&mut streams, contents);
+            let mut new = buffer(0, elements);
+            streams[1].buffer(&new, Some(1), &mut Vec::new());
+            new.name = "u".into();
+            streams[1].renamed(&new);
+            streams[1].task(&shutdown(0), 0, &mut Vec::new());
+            let compared = streams[1].compare_contents();
+            assert_eq!(compared.is_err(), differs, "another program is not this error");
+            let named = |error: &RunError| error.to_string().contains("buffer \"u\" starts with");
+            assert!(compared.err().is_none_or(|error| named(&error)));
+        }
+    }
+
     #[test]
     fn one_that_waits_alone_is_found_by_those_that_go_on() {
         let fence = task(1, "fence", Work::Fence);
@@ -390,13 +534,15 @@ mod tests {
         let notes = [
             Note::Hashes { first: 7, hashes: vec![1, u64::MAX] },
             Note::Dispute { task: 3, tasks: 5, name: "T3 \"é\"".to_owned() },
+            Note::Contents(vec![Claim { buffer: 7, program: 8, contents: u64::MAX }; NOTE_BUFFERS]),
         ];
         for note in notes {
+            assert!(note.encode().len() <= crate::communicator::NOTE_LEN);
             assert_eq!(Note::decode(&note.encode()), Some(note));
         }
         let too_far = [&[HASHES][..], &u64::MAX.to_le_bytes(), &[0; 8]].concat();
         let no_text = [&[DISPUTE][..], &[0; 16], &[0xff]].concat();
-        for bytes in [&[][..], &[0; 5], &[2; 9], &[0; 13], &too_far, &no_text] {
+        for bytes in [&[][..], &[0; 5], &[2; 9], &[0; 13], &[CONTENTS; 12], &too_far, &no_text] {
             assert_eq!(Note::decode(bytes), None, "{bytes:?}");
         }
     }

@@ -98,7 +98,9 @@ impl SimData {
         let base = world.lock().memory.adopt(words);
         // SAFETY: the world keeps the words until its end, which its owner puts off, and writes
         // them only when that goes.
-        unsafe { HostData::of_raw(base, bytes, Self { base, world }) }
+        let mut data = unsafe { HostData::of_raw(base, bytes, Self { base, world }) };
+        data.look_at_contents();
+        data
     }
 }
 

@@ -127,6 +127,7 @@ pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
     };
     let mut stages = vec![
         stage("different programs", "diverging", Expected::Checks),
+        stage("different initial contents", "other-contents", Expected::Checks),
         stage("a stuck node", "stuck", Expected::Told(STUCK, End::Well)),
         stage("Ctrl-C", "interrupted", Expected::Told(INTERRUPTED, End::Badly)),
     ];
