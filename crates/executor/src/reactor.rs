@@ -2,7 +2,7 @@
 //! Decides when to look, never what to do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -11,6 +11,7 @@ use crate::backend::Waker;
 use crate::contain::end;
 use crate::node::Activity;
 use crate::pulse::Pulse;
+use crate::sync::atomic::AtomicBool;
 use crate::time::Time;
 
 /// How long an idle reactor keeps looking before it sleeps. Waking a sleeping
@@ -84,6 +85,27 @@ enum Message<I> {
     Wake,
 }
 
+/// Whether a wake-up is in the channel: a burst of them is one message.
+#[derive(Default)]
+struct Wakeup(AtomicBool);
+
+impl Wakeup {
+    /// Something can be polled, which has been published before: calls `send`, unless there is a
+    /// wake-up in the channel that has not been answered.
+    fn ring(&self, send: impl FnOnce()) {
+        if !self.0.swap(true, Ordering::AcqRel) {
+            send();
+        }
+    }
+
+    /// The wake-up is taken out of the channel: before the machines are polled, so that what comes
+    /// later wakes again. Acquires what those have published who found a wake-up in the channel and
+    /// sent none of their own.
+    fn answer(&self) {
+        self.0.swap(false, Ordering::AcqRel);
+    }
+}
+
 /// Feeds one machine of a reactor, from any thread. Cheap to clone.
 pub(crate) struct Feeder<I> {
     slot: usize,
@@ -109,8 +131,7 @@ impl<I> Feeder<I> {
 pub(crate) struct Reactor<I> {
     channel: Receiver<Message<I>>,
     sender: Sender<Message<I>>,
-    /// Whether a wake-up is in the channel.
-    woken: Arc<AtomicBool>,
+    wakeup: Arc<Wakeup>,
     rounds: Arc<AtomicU64>,
     pulse: Arc<Pulse>,
     /// Machines that will get no more input.
@@ -123,7 +144,7 @@ impl<I: Send + 'static> Reactor<I> {
         Self {
             channel,
             sender,
-            woken: Arc::default(),
+            wakeup: Arc::default(),
             rounds: Arc::default(),
             pulse: Arc::default(),
             closed: AtomicUsize::new(0),
@@ -137,12 +158,8 @@ impl<I: Send + 'static> Reactor<I> {
 
     /// Wakes the reactor from any thread. A burst of calls costs one message.
     pub(crate) fn waker(&self) -> Waker {
-        let (woken, sender) = (self.woken.clone(), self.sender.clone());
-        Arc::new(move || {
-            if !woken.swap(true, Ordering::AcqRel) {
-                drop(sender.send(Message::Wake));
-            }
-        })
+        let (wakeup, sender) = (self.wakeup.clone(), self.sender.clone());
+        Arc::new(move || wakeup.ring(|| drop(sender.send(Message::Wake))))
     }
 
     /// Rounds that the loop has made.
@@ -268,12 +285,7 @@ impl<I: Send + 'static> Reactor<I> {
         self.count_closed::<M>(&message);
         match message {
             Message::Input(slot, input) => machines[slot].feed(input),
-            // Taken back before the machines are polled, so that what comes later
-            // wakes again. Acquires what those have published who found a
-            // wake-up in the channel and sent none of their own.
-            Message::Wake => {
-                self.woken.swap(false, Ordering::AcqRel);
-            }
+            Message::Wake => self.wakeup.answer(),
         }
     }
 
@@ -291,7 +303,51 @@ fn closest<M: Machine>(machines: &[M]) -> Attention {
     machines.iter().map(M::attention).max().unwrap_or(Attention::WhenWoken)
 }
 
-#[cfg(test)]
+#[cfg(all(loom, test))]
+mod interleavings {
+    use loom::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    #[test]
+    fn whoever_rings_is_polled_for_afterwards() {
+        loom::model(|| {
+            let wakeup = Arc::new(Wakeup::default());
+            // What there is to poll, and wake-ups in the channel.
+            let published = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+            let channel = Arc::new(AtomicU64::new(0));
+            let ringing = |index: usize| {
+                let (wakeup, published) = (wakeup.clone(), published.clone());
+                let channel = channel.clone();
+                loom::thread::spawn(move || {
+                    published[index].store(1, Ordering::Relaxed);
+                    wakeup.ring(|| {
+                        channel.fetch_add(1, Ordering::Release);
+                    });
+                })
+            };
+            let threads = [0, 1].map(ringing);
+            let mut seen = [0; 2];
+            let mut round = || {
+                if channel.load(Ordering::Acquire) > 0 {
+                    channel.fetch_sub(1, Ordering::Acquire);
+                    wakeup.answer();
+                    seen = [0, 1].map(|index| published[index].load(Ordering::Relaxed));
+                }
+            };
+            round();
+            round();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            // A reactor that sleeps now is woken by what is in the channel, and by nothing else.
+            round();
+            round();
+            assert_eq!(seen, [1, 1]);
+            assert_eq!(channel.load(Ordering::Relaxed), 0, "a burst is one message at a time");
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -1,6 +1,11 @@
 //! Locks that outlive panics. User code never runs under one of ours, and what
-//! they protect is consistent between statements, so poisoning tells nothing.
+//! they protect is consistent between statements, so poisoning tells nothing. And the atomics of
+//! what is made of them by hand: tests under `--cfg loom` run it in all orders there are.
 
+#[cfg(all(loom, test))]
+pub(crate) use loom::sync::atomic;
+#[cfg(not(all(loom, test)))]
+pub(crate) use std::sync::atomic;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,13 +3,13 @@
 //! fail or are timed.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use celerity_idag::InstructionId;
 
 use crate::backend::{Begun, Completion, JobFailure, Waker};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::lock;
 use crate::time::{Clock, Span, Time};
 
@@ -195,7 +195,88 @@ impl Inbox {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(loom, test))]
+#[allow(unsafe_code)]
+mod interleavings {
+    use loom::cell::UnsafeCell;
+
+    use super::*;
+
+    /// What a job has written, which nobody may look at before it is reported.
+    struct Written(UnsafeCell<u64>);
+
+    // SAFETY: that nobody looks while the job writes is what the tests are about, and `loom` sees.
+    unsafe impl Sync for Written {}
+
+    impl Written {
+        fn shared() -> Arc<Self> {
+            Arc::new(Self(UnsafeCell::new(0)))
+        }
+
+        fn write(&self) {
+            // SAFETY: as above.
+            self.0.with_mut(|value| unsafe { *value = 7 });
+        }
+
+        fn read(&self) -> u64 {
+            // SAFETY: as above.
+            self.0.with(|value| unsafe { *value })
+        }
+    }
+
+    #[test]
+    fn what_a_reported_job_has_written_is_seen_and_nothing_is_lost() {
+        loom::model(|| {
+            let bell = Bell::new(1, Arc::new(|| {}));
+            let outbox = Outbox::new(0, bell.clone());
+            let mut inbox = Inbox::new(outbox.clone());
+            let written = [Written::shared(), Written::shared()];
+            let jobs = [4, 7].map(InstructionId::from_index);
+            jobs.into_iter().for_each(|job| inbox.expect(job));
+            let [first, second] = written.clone();
+            let lane = loom::thread::spawn(move || {
+                outbox.report(|| {
+                    first.write();
+                    None
+                });
+                outbox.report(|| {
+                    second.write();
+                    Some(JobFailure::Panicked("boom".to_owned()))
+                });
+            });
+            let mut done = Vec::new();
+            let mut look = |done: &mut Vec<Completion>| {
+                bell.answer(|_| inbox.collect(done));
+                written.iter().take(done.len()).for_each(|job| assert_eq!(job.read(), 7));
+            };
+            look(&mut done);
+            look(&mut done);
+            lane.join().unwrap();
+            look(&mut done);
+            let told: Vec<_> =
+                done.iter().map(|one| (one.instruction, one.failure.is_some())).collect();
+            assert_eq!(told, [(jobs[0], false), (jobs[1], true)]);
+        });
+    }
+
+    #[test]
+    fn lanes_that_ring_at_once_are_both_heard() {
+        loom::model(|| {
+            let bell = Bell::new(2, Arc::new(|| {}));
+            let lanes = [0, 1].map(|lane| Outbox::new(lane, bell.clone()));
+            let mut inboxes = lanes.clone().map(Inbox::new);
+            inboxes.iter_mut().for_each(|inbox| inbox.expect(InstructionId::from_index(3)));
+            let threads = lanes.map(|lane| loom::thread::spawn(move || lane.report(|| None)));
+            let mut done = Vec::new();
+            bell.answer(|lane| inboxes[lane].collect(&mut done));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            bell.answer(|lane| inboxes[lane].collect(&mut done));
+            assert_eq!(done.len(), 2);
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
