@@ -400,7 +400,9 @@ fn fail(command: &mut Command) -> String {
 /// Whether they are built beside the tests depends on how the tests are
 /// started, and what lies there may be of an older build. So they are built
 /// here, with the same profile into the same target folder; that costs a
-/// fraction of a second if nothing has changed.
+/// fraction of a second if nothing has changed. After a build of the whole
+/// workspace, the whole is built here, too: the features of what examples
+/// depend on are then the same, and nothing is compiled twice.
 fn examples() -> &'static Path {
     static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
     EXAMPLES.get_or_init(|| {
@@ -415,6 +417,9 @@ fn examples() -> &'static Path {
         build.args(["build", "--quiet", "--examples", "--profile", profile]);
         build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
         build.arg("--target-dir").arg(profile_folder.parent().expect("profiles lie in a folder"));
+        if std::env::var_os("XTASK_WHOLE_WORKSPACE").is_some() {
+            build.arg("--workspace");
+        }
         let status = build.status().unwrap();
         assert!(status.success(), "the examples do not build");
         profile_folder.join("examples")
