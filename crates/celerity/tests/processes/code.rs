@@ -59,7 +59,7 @@ pub(crate) fn blocked() {
         Ok((queue.node(), steps(queue, STEPS, crate::program::calm)?))
     });
     let (node, values) = outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(values, twin(values.len()));
+    assert_eq!(values, twin(values.len(), STEPS));
     if node == 0 {
         crate::passed();
     }

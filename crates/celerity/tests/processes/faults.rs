@@ -194,7 +194,7 @@ pub(crate) fn fail_with<R: Send>(
     }
 }
 
-fn is_last(queue: &Queue) -> bool {
+pub(crate) fn is_last(queue: &Queue) -> bool {
     queue.node() + 1 == queue.nodes()
 }
 
