@@ -3,8 +3,9 @@
 //! unwound.
 //!
 //! Below each stack lies a page that nobody may touch. Who touches it gets a signal, which is
-//! handled on a stack of its own, as every thread of Rust's has one. Signals for anything else go
-//! to whoever had them before. Refuses to know what runs on a stack.
+//! handled on a stack of its own. Rust gives one to each of its threads, but not where a library
+//! had these signals before `main`, as MPICH's do. Signals for anything else go to whoever had
+//! them before. Refuses to know what runs on a stack.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -74,9 +75,13 @@ mod signals {
 mod signals {
     use std::ffi::{c_int, c_void};
     use std::mem::MaybeUninit;
+    use std::ptr;
     use std::sync::OnceLock;
 
-    use libc::{SA_ONSTACK, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, sigaction, siginfo_t};
+    use libc::{
+        SA_ONSTACK, SA_SIGINFO, SIG_DFL, SIG_IGN, SIGBUS, SIGSEGV, SS_DISABLE, sigaction,
+        sigaltstack, siginfo_t, stack_t,
+    };
 
     use super::{CURRENT, Stacks, Write, fmt};
 
@@ -92,8 +97,54 @@ mod signals {
 
     static PREPARED: OnceLock<Prepared> = OnceLock::new();
 
-    /// Sees to it that overflows are noticed from now on. The first call of the process does it.
+    /// The stack that this thread handles signals on, if it had none.
+    struct Alternate {
+        memory: Option<Box<[u8]>>,
+    }
+
+    /// More than any handler here uses, and any processor's registers.
+    const ALTERNATE_BYTES: usize = 64 << 10;
+
+    thread_local! {
+        static ALTERNATE: Alternate = Alternate::new();
+    }
+
+    impl Alternate {
+        fn new() -> Self {
+            // SAFETY: zeroes are a valid description; asks for the present stack.
+            let present = unsafe {
+                let mut present: stack_t = MaybeUninit::zeroed().assume_init();
+                sigaltstack(ptr::null(), &raw mut present);
+                present
+            };
+            if present.ss_flags & SS_DISABLE == 0 {
+                return Self { memory: None };
+            }
+            let mut memory = vec![0; ALTERNATE_BYTES].into_boxed_slice();
+            let stack =
+                stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+            // SAFETY: the memory is this thread's, and stays until `drop` has taken it back.
+            unsafe { sigaltstack(&raw const stack, ptr::null_mut()) };
+            Self { memory: Some(memory) }
+        }
+    }
+
+    impl Drop for Alternate {
+        fn drop(&mut self) {
+            if self.memory.is_some() {
+                let none = stack_t { ss_sp: ptr::null_mut(), ss_flags: SS_DISABLE, ss_size: 0 };
+                // SAFETY: from here on signals are handled on the thread's own stack; nobody is
+                // on this one, as a handler does not end threads.
+                unsafe { sigaltstack(&raw const none, ptr::null_mut()) };
+            }
+        }
+    }
+
+    /// Sees to it that overflows are noticed from now on. The first call of the process does it,
+    /// and the first of each thread what is the thread's.
     pub(super) fn prepare() {
+        // A thread that ends does not compute any more.
+        ALTERNATE.try_with(|_| ()).ok();
         PREPARED.get_or_init(|| {
             // SAFETY: it reads a constant of the system.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Stage;
+use crate::mpi::Mpi;
 use crate::mpi::build::Program;
 use crate::mpi::judge::{End, Expected};
 
@@ -44,11 +45,10 @@ const DROPPING: &[&str] = &[
 const FENCE: &[&str] = &[
     "there is no memory for the copy of [0..16777216] of buffer \"field\"",
     "the program stopped on N2: there is no memory",
-    "N0: 16777216 elements",
 ];
 
 /// Errors, panics, mappers and memory of a program of three processes.
-pub(super) fn facade<'a>(program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
+pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
     let stage = |name: &str, role, told, end| {
         let expected = Expected::Told(told, end);
         Stage::new(format!("facade: {name}"), program, &["-n", "3"], expected).role(role)
@@ -61,7 +61,11 @@ pub(super) fn facade<'a>(program: &'a Program, scratch: &Path) -> Vec<Stage<'a>>
         stage("an end that takes its time", "lingering", LINGERING, End::Badly),
         stage("a mapper that does not return", "blocked", BLOCKED, End::Well),
         stage("a mapper of many opinions", "fickle", FICKLE, End::Badly),
-        stage("a stack that overflows", "overflowing", OVERFLOWING, End::Badly),
+        Stage {
+            // A launcher that ends all processes at once may not pass on what one has said.
+            launch: mpi.three_with_survivors().to_vec(),
+            ..stage("a stack that overflows", "overflowing", OVERFLOWING, End::Somehow)
+        },
         stage("a value that panics", "dropping", DROPPING, End::Badly),
         stage("a fence without memory", "fence", FENCE, End::Badly),
     ]

@@ -50,7 +50,7 @@ const DONE: &[&str] = others_told!("done");
 
 /// Why a process cannot start, and what all say of that.
 const CANNOT_START: [(&str, &[&str]); 5] = [
-    ("devices", all_told!("N2 could not start: 100 devices per node")),
+    ("devices", all_told!("N2 could not start: `devices` is 100")),
     ("trace", all_told!("N2 could not start: cannot create the trace no/such/folder/trace.json")),
     ("cores", all_told!("N2 could not start: threads are to be pinned to 1 core ")),
     ("nodes", all_told!("N2 could not start: several nodes per process were asked for")),
@@ -161,7 +161,7 @@ fn of_hub<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
         stage(name, role, mpi.three_with_survivors(), Expected::Told(told, End::Somehow))
     };
     vec![
-        cannot("devices", "start", all_told!("N0 could not start: 100 devices per node")),
+        cannot("devices", "start", all_told!("N0 could not start: `devices` is 100")),
         cannot("trace", "later", all_told!("N0 could not start: cannot create the trace")),
         kept("without threads", "no-threads", all_told!("N0 could not start: no threads")),
         kept("makes fewer runs", "fewer-runs", HUB_ENDED),
