@@ -37,7 +37,8 @@ pub struct CommandGraphConfig {
 /// node owns, plus the entries touched. So a stencil costs the same on any
 /// number of nodes, and an all-gather is linear in the nodes (CCGrid 2023, fig. 1). A
 /// mapper of the user's is asked for every chunk, once, unless nothing has ever
-/// written what is read through it.
+/// written what is read through it; and once more where only its word keeps two accesses
+/// of the task apart.
 #[derive(Debug)]
 pub struct CommandGraph {
     config: CommandGraphConfig,

@@ -1,8 +1,11 @@
 //! Every kind of access in every form of task, on every small cluster, compared
 //! with loops that a reader can check.
 
+mod common;
+
+use celerity::Result;
 use celerity::prelude::*;
-use celerity::{Element, Result};
+use common::{contents, indices, values};
 
 /// Runs `program` on 1 to 4 nodes with 1 to 3 devices each.
 fn on_every_cluster(program: impl Fn(&Queue) -> Result<()> + Sync) {
@@ -10,20 +13,6 @@ fn on_every_cluster(program: impl Fn(&Queue) -> Result<()> + Sync) {
         let outcome = Config::default().nodes(nodes).devices(devices).run(&program);
         outcome.unwrap_or_else(|error| panic!("on {nodes} nodes with {devices} devices: {error}"));
     }
-}
-
-/// A buffer's contents now.
-fn contents<T: Element, const D: usize>(queue: &Queue, buffer: &Buffer<T, D>) -> Result<Vec<T>> {
-    Ok(queue.fence(buffer)?.wait()?.into_vec())
-}
-
-/// Some values that no two neighbouring elements share.
-fn values(count: usize) -> Vec<i64> {
-    (0..count as i64).map(|i| (i * 7919 + 13) % 1009).collect()
-}
-
-fn indices([h, w]: [usize; 2]) -> impl Iterator<Item = [usize; 2]> {
-    (0..h).flat_map(move |y| (0..w).map(move |x| [y, x]))
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Indices into views are those of the buffer: every view, in every form of task, on clusters and
 //! splits that give chunks parts that begin anywhere, or nothing.
 
+mod common;
+
 use celerity::prelude::*;
-use celerity::{Element, Error, Result, TaskBuilder};
+use celerity::{Error, Result, TaskBuilder};
+use common::{contents, indices, values};
 
 /// Runs `program` on small clusters. One device works in the host's memory, several in their own.
 fn on_every_cluster(program: impl Fn(&Queue) -> Result<()> + Sync) {
@@ -29,19 +32,6 @@ fn on_every_split(
             })
         });
     }
-}
-
-/// A buffer's contents now.
-fn contents<T: Element, const D: usize>(queue: &Queue, buffer: &Buffer<T, D>) -> Result<Vec<T>> {
-    Ok(queue.fence(buffer)?.wait()?.into_vec())
-}
-
-fn values(count: usize) -> Vec<i64> {
-    (0..count as i64).map(|i| (i * 7919 + 13) % 1009).collect()
-}
-
-fn indices([h, w]: [usize; 2]) -> impl Iterator<Item = [usize; 2]> {
-    (0..h).flat_map(move |y| (0..w).map(move |x| [y, x]))
 }
 
 #[test]

@@ -8,6 +8,9 @@ mod limits;
 mod mappers;
 mod memory;
 mod process;
+#[cfg(target_os = "linux")]
+#[path = "../common/scarcity.rs"]
+mod scarcity;
 mod silence;
 mod stacks;
 

@@ -1,26 +1,15 @@
 //! Memory of the host that there is none of.
-#![allow(unsafe_code)]
 
 use celerity::prelude::*;
 use celerity::{Error, Result};
 
 use crate::process::alone;
+#[cfg(target_os = "linux")]
+use crate::scarcity::limit_memory;
 use crate::{CLUSTERS, assert_says, cluster};
 
 /// Elements of a buffer: 64 MiB.
 const MANY: usize = 8 << 20;
-
-/// Leaves this process 16 MiB more than it has.
-#[cfg(target_os = "linux")]
-fn limit_memory() {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a size");
-    let size: u64 = size.trim().trim_end_matches(" kB").parse().expect("a number");
-    let most = (size << 10) + (16 << 20);
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: it reads the limit that it is given.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
-}
 
 /// The copy does not fit; what the program does next may.
 fn take_too_much(queue: &Queue) -> Result<u64> {

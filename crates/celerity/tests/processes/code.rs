@@ -1,5 +1,4 @@
 //! What the code of a program can do on one node, and what the others must be told.
-#![allow(unsafe_code)]
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +9,7 @@ use celerity::{CheckLevel, Error, NdItem, RunError, kernel, prelude::*};
 
 use crate::faults::{ENDED, config, fail_with, is_last};
 use crate::program::{STEPS, steps, twin};
+use crate::scarcity::limit_memory;
 
 /// How long code stays where it should not: longer than anybody has patience.
 const LATE: Duration = Duration::from_secs(3);
@@ -127,17 +127,6 @@ pub(crate) fn dropping() -> ExitCode {
     });
     assert!(matches!(error, RunError::TaskPanicked { .. }), "N{node}: {error}");
     told(node, &error)
-}
-
-/// Leaves this process 16 MiB more than it has.
-fn limit_memory() {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a size");
-    let size: u64 = size.trim().trim_end_matches(" kB").parse().expect("a number");
-    let most = (size << 10) + (16 << 20);
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: it reads the limit that it is given.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
 }
 
 /// The last node has no memory for the copy of a fence, and gives up; the others have.

@@ -10,6 +10,8 @@ mod endurance;
 mod faults;
 mod graphs;
 mod program;
+#[path = "../common/scarcity.rs"]
+mod scarcity;
 mod starts;
 mod trace;
 
