@@ -84,12 +84,12 @@ impl CentralScheduler {
     /// If the task names a buffer that is not registered.
     pub fn schedule(&mut self, task: &Task, out: &mut Vec<NodeCommand>) {
         match &task.work {
-            Work::Device(space) => {
+            Work::Device(space) | Work::HostSplit { space, .. } => {
                 let chunks = self.split(space);
                 self.execution(task, &chunks, out);
             }
-            Work::HostOnce => self.execution(task, &[Box3::UNIT], out),
-            Work::Fence => self.execution(task, &vec![Box3::UNIT; self.nodes], out),
+            Work::HostOnce { .. } => self.execution(task, &[Box3::UNIT], out),
+            Work::Fence | Work::Combine => self.execution(task, &vec![Box3::UNIT; self.nodes], out),
             Work::Horizon => self.on_all_nodes(task, &CommandKind::Horizon, out),
             Work::Epoch(action) => self.on_all_nodes(task, &CommandKind::Epoch(*action), out),
         }

@@ -73,7 +73,7 @@ impl Pipeline {
 
     /// Submits a task that runs once, on the host of node 0, and touches nothing.
     pub fn host_task(&mut self) {
-        self.submit(Work::HostOnce, Vec::new());
+        self.submit(Work::HostOnce { node: 0 }, Vec::new());
     }
 
     fn submit(&mut self, work: Work, accesses: Vec<Access>) {

@@ -72,7 +72,16 @@ const BUILDS: [Build; 5] = [
         folder: "bin",
     },
     Build {
-        arguments: &["test", "--no-run", "--package", "celerity", "--test", "single_source"],
+        arguments: &[
+            "test",
+            "--no-run",
+            "--package",
+            "celerity",
+            "--test",
+            "single_source",
+            "--test",
+            "kernel_reductions",
+        ],
         features: "cuda",
         knows_mpi: true,
         folder: "bin",

@@ -9,6 +9,7 @@ mod bundle;
 mod error;
 mod kernels;
 mod messages;
+mod miri;
 mod mpi;
 mod package;
 mod runner;
@@ -79,6 +80,11 @@ enum Command {
         #[arg(long, value_name = "TEXT", default_value = "")]
         only: String,
     },
+    /// Run unit tests under Miri, which sees undefined behaviour, leaks and races.
+    ///
+    /// Those of the pure crates and of the host's side of kernels, in minutes. Installs a nightly toolchain
+    /// with Miri by rustup if there is none.
+    Miri(miri::Options),
     /// Build examples and tests into one folder for a machine that has GPUs and no Rust.
     ///
     /// The folder is `bundle` in the target directory, of at most 60 MiB; its `run.sh` runs all of it
@@ -126,6 +132,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Test(options) => test::run(&workspace, &options),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
+        Command::Miri(options) => miri::run(&workspace, &options),
         Command::Mpi { only } => mpi::run(&workspace, &only),
         Command::Bundle { mpi } => bundle::run(&workspace, mpi),
         Command::Kernels => kernels::run(&workspace),

@@ -28,6 +28,7 @@ compile() {
 
 mkdir -p "$folder"
 compile bandwidth bandwidth &
+compile reduce reduce &
 for program in wave_sim nbody matmul black_scholes rsim; do
     compile "$program-strict" "$program" -fmad=false -DSTRICT &
     compile "$program-default" "$program" &

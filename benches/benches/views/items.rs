@@ -73,6 +73,21 @@ pub(crate) fn cases() -> Vec<Case> {
                 }
             })
         }),
+        ring("`PeriodicItem`", |queue, [a, _, c]| {
+            let accesses = (c.write(one_to_one()), a.read(neighborhood([1]).periodic()));
+            queue.task("average").parallel_for(ITEMS, accesses, |_, (c, a)| {
+                *c = a.at([-1]) + a.at([0]) + a.at([1]);
+            })
+        }),
+        ring("`PeriodicRow`, by rows", |queue, [a, _, c]| {
+            let accesses = (c.write(one_to_one()), a.read(neighborhood([1]).periodic()));
+            queue.task("average").parallel_for_rows(ITEMS, accesses, |row, (c, a)| {
+                let (left, here, right) = (a.at([-1]), a.at([0]), a.at([1]));
+                for i in 0..row.len() {
+                    c[i] = left[i] + here[i] + right[i];
+                }
+            })
+        }),
     ]
 }
 
@@ -118,10 +133,19 @@ fn triad(name: &str, submit: Submit) -> Case {
 }
 
 fn stencil(name: &str, submit: Submit) -> Case {
-    let by_hand = |a: &[f32], _: &[f32], c: &mut [f32]| {
-        let last = ITEMS - 1;
-        c[0] = a[0] + a[0] + a[1];
-        c[last] = a[last - 1] + a[last] + a[last];
+    sums(name, |a| [a[0], a[ITEMS - 1]], submit)
+}
+
+fn ring(name: &str, submit: Submit) -> Case {
+    sums(name, |a| [a[ITEMS - 1], a[0]], submit)
+}
+
+/// Sums of three neighbours, with what is `beyond` the first and the last element.
+fn sums(name: &str, beyond: fn(&[f32]) -> [f32; 2], submit: Submit) -> Case {
+    let by_hand = move |a: &[f32], _: &[f32], c: &mut [f32]| {
+        let (last, [before, after]) = (ITEMS - 1, beyond(a));
+        c[0] = before + a[0] + a[1];
+        c[last] = a[last - 1] + a[last] + after;
         c[1..last].par_iter_mut().zip(a.par_windows(3)).for_each(|(c, a)| *c = a[0] + a[1] + a[2]);
     };
     compare(name, by_hand, submit)

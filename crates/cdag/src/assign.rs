@@ -12,10 +12,12 @@ use crate::command::NodeId;
 /// before or not, on any number of nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chunks {
-    /// A kernel's, cut along planes.
+    /// A kernel's, or a fold's after it, cut along planes.
     Split(Grid),
     /// So many nodes run the one item there is.
     Units(usize),
+    /// This node runs the one item there is.
+    Single(usize),
 }
 
 impl Chunks {
@@ -23,13 +25,21 @@ impl Chunks {
     #[inline]
     pub(crate) fn of(work: &Work, nodes: usize) -> Self {
         match work {
-            Work::Device(space) => Self::Split(space.split(&space.extent, nodes)),
+            Work::Device(space) | Work::HostSplit { space, .. } => {
+                Self::Split(space.split(&space.extent, nodes))
+            }
             #[cfg(feature = "mutants")]
-            Work::HostOnce if celerity_mutants::Mutant::HostTaskEverywhere.is_active() => {
+            Work::HostOnce { .. } if celerity_mutants::Mutant::HostTaskEverywhere.is_active() => {
                 Self::Units(nodes)
             }
-            Work::HostOnce => Self::Units(1),
-            Work::Fence => Self::Units(nodes),
+            Work::HostOnce { node } => {
+                let node =
+                    usize::try_from(node % nodes as u64).expect("nodes are counted in usize");
+                #[cfg(feature = "mutants")]
+                let node = celerity_mutants::Mutant::HostTaskOnFirstNode.alter(node, |_| 0);
+                Self::Single(node)
+            }
+            Work::Fence | Work::Combine => Self::Units(nodes),
             Work::Horizon | Work::Epoch(_) => {
                 unreachable!("synchronisation tasks execute nothing")
             }
@@ -41,6 +51,7 @@ impl Chunks {
         match self {
             Self::Split(grid) => grid.len(),
             Self::Units(nodes) => *nodes,
+            Self::Single(_) => 1,
         }
     }
 
@@ -50,7 +61,8 @@ impl Chunks {
         match self {
             Self::Split(grid) => grid.get(position).unwrap_or(Box3::EMPTY),
             Self::Units(nodes) if position < *nodes => Box3::UNIT,
-            Self::Units(_) => Box3::EMPTY,
+            Self::Single(node) if position == *node => Box3::UNIT,
+            Self::Units(_) | Self::Single(_) => Box3::EMPTY,
         }
     }
 
@@ -64,7 +76,10 @@ impl Chunks {
             Self::Units(nodes) if part.intersects(&Box3::UNIT) => {
                 (0..*nodes).for_each(|at| visit(node(at), Box3::UNIT));
             }
-            Self::Units(_) => {}
+            Self::Single(at) if part.intersects(&Box3::UNIT) => {
+                visit(node(*at), Box3::UNIT);
+            }
+            Self::Units(_) | Self::Single(_) => {}
         }
     }
 }
@@ -93,11 +108,27 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_everywhere_and_a_host_task_on_the_first_node() {
-        let (fence, host) = (Chunks::of(&Work::Fence, 4), Chunks::of(&Work::HostOnce, 4));
+    fn a_fence_is_everywhere_and_a_host_task_on_the_node_that_it_names() {
+        let of_host = |node| Chunks::of(&Work::HostOnce { node }, 4);
+        let (fence, host) = (Chunks::of(&Work::Fence, 4), of_host(0));
         assert_eq!((fence.len(), fence.get(3)), (4, Box3::UNIT));
         assert_eq!((host.len(), host.get(0), host.get(1)), (1, Box3::UNIT, Box3::EMPTY));
         assert_eq!(near(fence, &Box3::UNIT), [0, 1, 2, 3]);
         assert_eq!((near(host, &Box3::UNIT), near(host, &Box3::EMPTY)), (vec![0], vec![]));
+        for (named, node) in [(2, 2), (3, 3), (6, 2)] {
+            let chunks = of_host(named);
+            assert_eq!((chunks.len(), chunks.get(node)), (1, Box3::UNIT));
+            assert_eq!((chunks.get(0), chunks.get(4)), (Box3::EMPTY, Box3::EMPTY));
+            assert_eq!(near(chunks, &Box3::UNIT), [node]);
+        }
+    }
+
+    #[test]
+    fn a_host_task_is_split_as_a_kernel_is() {
+        let space = IndexSpace::new(1, Box3::from_range([4]));
+        let chunks = Chunks::of(&Work::HostSplit { space, group: None }, 4);
+        for node in 0..4 {
+            assert_eq!(chunks.get(node), Box3::from_offset_range([node], [1]));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{BufferId, Dependencies, EpochAction, TaskId, define_id};
+use celerity_tdag::{BufferId, Conflicts, Dependencies, EpochAction, TaskId, define_id};
 use smallvec::SmallVec;
 
 define_id!(
@@ -53,6 +53,9 @@ pub struct Command {
     pub kind: CommandKind,
     /// Edges to earlier commands of this node.
     pub dependencies: Dependencies<CommandId>,
+    /// Earlier commands of this node that it must not run at the same time as: undirected edges,
+    /// between executions with side effects on one host object.
+    pub conflicts: Conflicts<CommandId>,
 }
 
 /// Regions, each for one node; in order of nodes.

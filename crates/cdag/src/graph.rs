@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    BufferId, BufferInfo, BufferTable, Dependencies, DependencyKind, EpochAction, Frontier,
-    StreamHash, Sweep, Task, Work,
+    BufferId, BufferInfo, BufferTable, Conflicts, Dependencies, DependencyKind, EpochAction,
+    Frontier, GroupOrder, SideEffects, StreamHash, Sweep, Task, Work,
 };
 use smallvec::SmallVec;
 
@@ -43,7 +43,10 @@ pub struct CommandGraphConfig {
 pub struct CommandGraph {
     config: CommandGraphConfig,
     buffers: BufferTable<Buffer>,
+    /// Those of this node: host objects are per node, and so is what orders their use.
+    side_effects: SideEffects<CommandId>,
     frontier: Frontier<CommandId>,
+    groups: GroupOrder<CommandId>,
     pending_horizon: Option<CommandId>,
     /// What users' mappers have said so far.
     said: StreamHash,
@@ -68,7 +71,9 @@ impl CommandGraph {
         Self {
             config,
             buffers: BufferTable::default(),
+            side_effects: SideEffects::default(),
             frontier: Frontier::new(),
+            groups: GroupOrder::default(),
             pending_horizon: None,
             said: StreamHash::default(),
         }
@@ -112,7 +117,11 @@ impl CommandGraph {
         match task.work {
             Work::Horizon => self.horizon(task, out),
             Work::Epoch(action) => self.epoch(task, action, out),
-            Work::Device(_) | Work::HostOnce | Work::Fence => {
+            Work::Device(_)
+            | Work::HostOnce { .. }
+            | Work::HostSplit { .. }
+            | Work::Fence
+            | Work::Combine => {
                 self.execution(task, out, diagnostics);
             }
         }
@@ -142,7 +151,14 @@ impl CommandGraph {
             self.check_apart(task, (&chunks, local), &needs, diagnostics);
         }
         let execute = (!local.is_empty()).then(|| self.execute(task, local, &needs, out));
-        self.record(execute, &needs);
+        match task.work {
+            #[cfg(feature = "mutants")]
+            Work::Combine if celerity_mutants::Mutant::CombinedIsOwned.is_active() => {
+                self.record(execute, &needs);
+            }
+            Work::Combine => self.record_everywhere(execute, &needs),
+            _ => self.record(execute, &needs),
+        }
     }
 
     /// Looks at what other chunks touch of a buffer, once at each: finds what this node owes
@@ -161,8 +177,9 @@ impl CommandGraph {
         let (local, is_read) = (self.config.local, need.is_read());
         // The same on all nodes: of what nobody has written, nobody sends anything.
         let is_on_trust = need.is_on_trust() && (*is_written || need.is_written());
-        let mut check = (need.is_written_on_trust() && chunks.len() > 1)
-            .then(|| WriteCheck::new(task, need, local, diagnostics));
+        let mut check =
+            (need.is_written_on_trust() && chunks.len() > 1 && task.work != Work::Combine)
+                .then(|| WriteCheck::new(task, need, local, diagnostics));
         let visited = match is_on_trust {
             true => task.work.extent(),
             false if is_read => need.readers_of(&state.owned),
@@ -296,9 +313,33 @@ impl CommandGraph {
                 before_overwriting(state, frontier, &need.writes, &mut dependencies);
             }
         }
-        or_synchronized(&mut dependencies, frontier);
+        if let Some(group) = task.work.group() {
+            let before = self.groups.follow(group, frontier.next_id());
+            #[cfg(feature = "mutants")]
+            let before = celerity_mutants::Mutant::GroupForgottenByCommands.alter(before, |_| None);
+            let before = before.map(|before| frontier.representative(before));
+            before.into_iter().for_each(|on| dependencies.add(on, DependencyKind::Order));
+        }
+        let conflicts = self.side_effects(task, &mut dependencies);
+        or_synchronized(&mut dependencies, &self.frontier);
         let kind = CommandKind::Execute { chunk };
-        emit(&mut self.frontier, task, kind, dependencies, out)
+        let id = self.frontier.push(&dependencies);
+        out.push(Command { id, task: task.id, kind, dependencies, conflicts });
+        id
+    }
+
+    /// Adds what the next command, which executes a part of `task`, waits for because of host
+    /// objects, and returns what it must not meet.
+    fn side_effects(
+        &mut self,
+        task: &Task,
+        dependencies: &mut Dependencies<CommandId>,
+    ) -> Conflicts<CommandId> {
+        if !task.has_side_effects() {
+            return Conflicts::default();
+        }
+        let (next, point) = (self.frontier.next_id(), self.frontier.synchronization_point());
+        self.side_effects.add(next, point, task.side_effects(), dependencies)
     }
 
     /// Updates what this node holds and who reads it.
@@ -316,6 +357,17 @@ impl CommandGraph {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// As [`record`](Self::record), for a task that every node has run, with the same result.
+    fn record_everywhere(&mut self, execute: Option<CommandId>, needs: &[Requirement<'_>]) {
+        let execute = execute.expect("every node runs it");
+        for need in needs {
+            let Buffer { state, is_written, .. } = buffer_mut(&mut self.buffers, need.buffer);
+            *is_written |= need.is_written();
+            state.write_everywhere(&need.writes, execute);
+            state.readers.add(execute, &need.reads.difference(&need.writes));
         }
     }
 
@@ -346,6 +398,7 @@ impl CommandGraph {
 
     fn synchronize_at(&mut self, command: CommandId) {
         self.frontier.synchronize_at(command);
+        self.side_effects.forget_before(command);
         self.buffers.sweep(|buffer| {
             buffer.state.compact(command);
             Sweep::Settled
@@ -480,7 +533,8 @@ fn emit(
     out: &mut Vec<Command>,
 ) -> CommandId {
     let id = frontier.push(&dependencies);
-    out.push(Command { id, task: task.id, kind, dependencies });
+    let conflicts = Conflicts::default();
+    out.push(Command { id, task: task.id, kind, dependencies, conflicts });
     id
 }
 

@@ -119,6 +119,15 @@ impl BufferState {
         }
     }
 
+    /// Notes that `writer` has written `region` here, and every other node has for itself.
+    pub(crate) fn write_everywhere(&mut self, region: &Region, writer: CommandId) {
+        if region.contains_box(&self.owned) {
+            self.owned = Box3::EMPTY;
+        }
+        let replica = Holding { writer, state: State::Replica, replicas: NodeSet::default() };
+        self.holdings.update(region, replica);
+    }
+
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: CommandId) {
         self.readers.compact(point);

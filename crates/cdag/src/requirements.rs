@@ -2,7 +2,9 @@
 //! nodes when they are asked for. Pure evaluation of mappers; knows nothing of who holds what.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{BufferAccess, BufferId, DimRelation, Mapper, MapperInput, StreamHash, Task};
+#[cfg(feature = "mutants")]
+use celerity_tdag::DimRelation;
+use celerity_tdag::{BufferAccess, BufferId, Mapper, MapperInput, StreamHash, Task};
 use smallvec::SmallVec;
 
 /// What a task does to one buffer, seen from one node.
@@ -161,7 +163,9 @@ impl<'a> Requirement<'a> {
             return Box3::EMPTY;
         }
         let readers = self.accesses.iter().filter(|access| access.mode.reads());
-        let readers = readers.map(|access| items_around(&access.mapper, part));
+        let around =
+            |access: &BufferAccess| items_around(&access.mapper, part, &self.extent, &self.global);
+        let readers = readers.map(|access| around(access));
         readers.fold(Box3::EMPTY, |all, one| all.bounding(&one))
     }
 }
@@ -194,21 +198,30 @@ impl Images {
     }
 }
 
-/// A box around all items whose image under `mapper` touches `part`, which is
-/// not empty: the mapper backwards, as far as its structure is known.
-fn items_around(mapper: &Mapper, part: &Box3) -> Box3 {
-    let (mut min, mut max) = (part.min(), part.max());
+/// A box around all items whose image under `mapper` touches `part` of the buffer, which is not
+/// empty: the mapper backwards, as far as its structure is known.
+fn items_around(mapper: &Mapper, part: &Box3, buffer: &Box3, global: &Box3) -> Box3 {
+    let (mut min, mut max) = ([0; 3], [u64::MAX; 3]);
     for dim in 0..3 {
-        match mapper.relation(dim) {
-            DimRelation::Identity => {}
-            DimRelation::Padded(border) => {
-                #[cfg(feature = "mutants")]
-                let border = celerity_mutants::Mutant::ReadersWithoutBorder.alter(border, |_| 0);
-                min[dim] = min[dim].saturating_sub(border);
-                max[dim] = max[dim].saturating_add(border);
-            }
-            DimRelation::Constant | DimRelation::Opaque => (min[dim], max[dim]) = (0, u64::MAX),
-        }
+        let relation = mapper.relation(dim);
+        #[cfg(feature = "mutants")]
+        let relation =
+            celerity_mutants::Mutant::ReadersWithoutBorder.alter(relation, without_border);
+        let side = part.min()[dim]..part.max()[dim];
+        let Some((along, items)) = relation.items_around(dim, side, buffer.max()[dim], global)
+        else {
+            continue;
+        };
+        min[along] = min[along].max(items.start);
+        max[along] = max[along].min(items.end);
     }
     Box3::new(min, max)
+}
+
+#[cfg(feature = "mutants")]
+fn without_border(relation: DimRelation) -> DimRelation {
+    match relation {
+        DimRelation::Padded(_) | DimRelation::Periodic(_) => DimRelation::Identity,
+        other => other,
+    }
 }

@@ -10,13 +10,17 @@ use celerity_tdag::__serde_checked;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use crate::command::{Command, CommandKind, NodeId};
+use crate::command::{Command, CommandId, CommandKind, NodeId};
 
 __serde_checked!(Command, check_command);
 __serde_checked!(CommandKind, check_kind);
 
 fn check_command(command: &Command) -> Result<(), String> {
     let id = command.id;
+    let start = CommandId::from_index(0);
+    if let Some((with, why)) = command.conflicts.broken(id, start, &command.dependencies) {
+        return Err(format!("{id} conflicts with {with}, {why}"));
+    }
     match command.dependencies.iter().find(|dependency| dependency.on >= id) {
         Some(dependency) => Err(format!("{id} waits for {}, which is not older", dependency.on)),
         None => Ok(()),

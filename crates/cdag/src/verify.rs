@@ -20,6 +20,16 @@ pub enum Broken {
     /// Of ids and edges.
     #[error(transparent)]
     Edge(#[from] BrokenEdge<CommandId>),
+    /// A conflict that the command cannot have.
+    #[error("{later} conflicts with {with}, {why}")]
+    Conflict {
+        /// The later command.
+        later: CommandId,
+        /// The earlier one.
+        with: CommandId,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// A command that its task has no use for.
     #[error("{command} serves {task}, {why}")]
     Service {
@@ -67,6 +77,9 @@ pub enum Broken {
 ///
 /// **Edges.** As [`Lineage`] says.
 ///
+/// **Conflicts.** As [`Conflicts::broken`](celerity_tdag::Conflicts::broken) says, and between
+/// executions only.
+///
 /// **Service.** Commands come in the order of their tasks. A horizon or an epoch
 /// is the only command of its task. A node executes one chunk of a task at most,
 /// which is not empty, and nothing of the task comes after it.
@@ -91,6 +104,7 @@ pub fn verify(commands: &[Command], local: NodeId) -> Result<(), Vec<Broken>> {
         let on = command.dependencies.iter().map(|edge| edge.on);
         let edges = lineage.check(command.id, on, point_of(&command.kind));
         broken.extend(edges.into_iter().map(Broken::Edge));
+        check_conflicts(command, commands, lineage.point(), &mut broken);
     }
     for pair in commands.windows(2).filter(|pair| pair[1].task < pair[0].task) {
         broken.push(service(&pair[1], "which is older than that of the command before it"));
@@ -111,6 +125,20 @@ fn point_of(kind: &CommandKind) -> Point {
             Point::None
         }
     }
+}
+
+fn check_conflicts(command: &Command, all: &[Command], point: CommandId, broken: &mut Vec<Broken>) {
+    let later = command.id;
+    let executes = |one: &Command| matches!(one.kind, CommandKind::Execute { .. });
+    let is_idle = |id: CommandId| {
+        let other = usize::try_from(id.index()).ok().and_then(|slot| all.get(slot));
+        !executes(command) || other.is_some_and(|other| !executes(other))
+    };
+    let shape = command.conflicts.broken(later, point, &command.dependencies);
+    let idle = command.conflicts.as_slice().iter().find(|with| is_idle(**with));
+    let idle = idle.map(|&with| (with, "and one of them executes nothing"));
+    let found = shape.or(idle);
+    broken.extend(found.map(|(with, why)| Broken::Conflict { later, with, why }));
 }
 
 /// Looks at all commands of one task.

@@ -4,7 +4,7 @@
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::AccessMode::{Read, Write};
-use celerity_tdag::{BufferId, Dependencies, DependencyKind, IndexSpace};
+use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, IndexSpace};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::model::{Truth, cdag};
@@ -160,7 +160,13 @@ fn sending_what_is_already_there_is_redundant() {
         let epoch = node.commands.last().expect("there is a shutdown epoch").id;
         let mut dependencies = Dependencies::default();
         dependencies.add(epoch, DependencyKind::Order);
-        node.commands.push(Command { id: epoch.next(), task, kind, dependencies });
+        node.commands.push(Command {
+            id: epoch.next(),
+            task,
+            kind,
+            dependencies,
+            conflicts: Conflicts::default(),
+        });
     }
     let violation = case.verdict().unwrap_err();
     assert!(matches!(violation, Violation::Redundant { .. }), "{violation}");

@@ -4,7 +4,7 @@
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
 use celerity_codec::{Kind, decode, encode};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{BufferId, Dependencies, DependencyKind, EpochAction, TaskId};
+use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, EpochAction, TaskId};
 
 const KIND: Kind = Kind::CommandGraph;
 
@@ -24,7 +24,13 @@ fn push(targets: &[(u64, Region)]) -> CommandKind {
 fn command(kind: CommandKind) -> Command {
     let mut dependencies = Dependencies::default();
     dependencies.add(CommandId::from_index(3), DependencyKind::Output);
-    Command { id: CommandId::from_index(4), task: TaskId::from_index(2), kind, dependencies }
+    Command {
+        id: CommandId::from_index(4),
+        task: TaskId::from_index(2),
+        kind,
+        dependencies,
+        conflicts: Conflicts::default(),
+    }
 }
 
 fn error_of(command: &Command) -> String {

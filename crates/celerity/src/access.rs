@@ -8,32 +8,38 @@
 mod elements;
 mod host;
 mod kernel;
+mod lowering;
+mod object;
+mod reduce;
 mod tuple;
 
 use celerity_kernel::Atomic;
-use celerity_regions::Box3;
-use celerity_tdag::{Access, AccessMode, IndexSpace, Mapper};
+use celerity_tdag::AccessMode;
 
 use crate::buffer::{Buffer, Element};
-use crate::error::{Error, Result};
-use crate::mapper::{ChunkMapper, MapperFor, NoSuchDimension};
-use crate::origin::Origin;
+use crate::error::Result;
+use crate::mapper::{ChunkMapper, MapperFor};
 
 pub(crate) use elements::{Elements, rows_of};
 pub use host::{HostAccess, HostAccesses};
 pub use kernel::KernelAccess;
+pub(crate) use lowering::{Lowered, Lowering, Settling};
+pub use reduce::ReduceAccess;
 pub use tuple::KernelAccesses;
 
 /// A read access; what [`Buffer::read`] returns.
 ///
 /// What a kernel gets for it depends on the range mapper `M`: `&T` (per item)
 /// or `&[T]` (per row) for `one_to_one`, [`NeighborhoodItem`] or
-/// [`NeighborhoodRow`] for the neighbourhoods, [`WholeView`] for `all`, and
+/// [`NeighborhoodRow`] for the neighbourhoods, [`PeriodicItem`] or [`PeriodicRow`] for those that
+/// are periodic, [`WholeView`] for `all`, and
 /// [`PartView`] for any other. The last two are indexed as the buffer is, however the task is
 /// split. `docs/views.md` in the repository tells what each view costs.
 ///
 /// [`NeighborhoodItem`]: celerity_kernel::NeighborhoodItem
 /// [`NeighborhoodRow`]: celerity_kernel::NeighborhoodRow
+/// [`PeriodicItem`]: celerity_kernel::PeriodicItem
+/// [`PeriodicRow`]: celerity_kernel::PeriodicRow
 /// [`WholeView`]: celerity_kernel::WholeView
 /// [`PartView`]: celerity_kernel::PartView
 #[derive(Debug)]
@@ -46,7 +52,7 @@ pub struct ReadAccess<T, const D: usize, M> {
 /// A writing access; what [`Buffer::write`] and [`Buffer::read_write`] return.
 ///
 /// What a kernel gets for it depends on the range mapper `M`: `&mut T` (per
-/// item) or `&mut [T]` (per row) for `one_to_one`, and for `slice` and disjoint
+/// item) or `&mut [T]` (per row) for `one_to_one`, and for `slice`, `per_dimension` and disjoint
 /// mappers a [`PartViewMut`] of what belongs to the item or row. A host task may
 /// write through any mapper: [`WholeViewMut`] for `all`, [`PartViewMut`]
 /// otherwise.
@@ -148,94 +154,5 @@ impl<T: Element, const D: usize, M> UpdateAccess<T, D, M> {
         M: ChunkMapper<K, D>,
     {
         lowering.push(&self.buffer, AccessMode::Update, &self.mapper)
-    }
-}
-
-/// Where accesses are checked and collected on their way into a task.
-pub struct Lowering<'q> {
-    origin: &'q Origin<'q>,
-    /// Where the index space begins.
-    offset: [usize; 3],
-    lowered: Lowered,
-}
-
-/// A task's accesses.
-#[derive(Debug, Default)]
-pub(crate) struct Lowered {
-    pub(crate) accesses: Vec<Access>,
-    /// The mapper of each, and the extent of its buffer.
-    pub(crate) mappers: Vec<(Mapper, Box3)>,
-}
-
-impl<'q> Lowering<'q> {
-    pub(crate) fn new(origin: &'q Origin<'q>) -> Self {
-        Self { origin, offset: [0; 3], lowered: Lowered::default() }
-    }
-
-    /// The same for a kernel over an index space.
-    pub(crate) fn over(mut self, space: IndexSpace) -> Self {
-        self.offset = space.extent.min().map(|index| index as usize);
-        self
-    }
-
-    /// Makes room for so many accesses, all that the task has.
-    fn reserve(&mut self, accesses: usize) {
-        self.lowered.accesses.reserve_exact(accesses);
-        self.lowered.mappers.reserve_exact(accesses);
-    }
-
-    pub(crate) fn finish(self) -> Lowered {
-        self.lowered
-    }
-
-    /// Adds a read that no mapper marker stands for.
-    pub(crate) fn push_read<T, const D: usize>(
-        &mut self,
-        buffer: &Buffer<T, D>,
-        mapper: Mapper,
-    ) -> Result<()> {
-        self.check_origin(buffer)?;
-        self.add(buffer, AccessMode::Read, mapper);
-        Ok(())
-    }
-
-    fn push<T, M: MapperFor<K, D>, const K: usize, const D: usize>(
-        &mut self,
-        buffer: &Buffer<T, D>,
-        mode: AccessMode,
-        mapper: &M,
-    ) -> Result<()> {
-        let mapper = self.checked(buffer, mapper)?;
-        self.add(buffer, mode, mapper);
-        Ok(())
-    }
-
-    fn checked<T, M: MapperFor<K, D>, const K: usize, const D: usize>(
-        &self,
-        buffer: &Buffer<T, D>,
-        mapper: &M,
-    ) -> Result<Mapper> {
-        self.check_origin(buffer)?;
-        mapper.lower().map_err(|NoSuchDimension { dim }| Error::SliceDimension {
-            task: self.origin.describe(),
-            buffer: buffer.name(),
-            dim,
-            dims: D,
-        })
-    }
-
-    fn check_origin<T, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<()> {
-        match buffer.belongs_to(self.origin.frontend) {
-            true => Ok(()),
-            false => {
-                let (task, buffer) = (self.origin.describe(), buffer.name());
-                Err(Error::ForeignBuffer { task, buffer })
-            }
-        }
-    }
-
-    fn add<T, const D: usize>(&mut self, buffer: &Buffer<T, D>, mode: AccessMode, mapper: Mapper) {
-        self.lowered.mappers.push((mapper.clone(), buffer.extent()));
-        self.lowered.accesses.push(Access::buffer(buffer.id(), mode, mapper));
     }
 }

@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use celerity_executor::{HostData, NodeFrontend};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, NewBuffer};
 
 use crate::error::{Error, Result};
+use crate::pending::Pending;
 use crate::range::volume;
 
 /// What a buffer can be made of: plain old data, any bit pattern of which is a
@@ -59,10 +60,12 @@ pub struct Buffer<T, const D: usize> {
 }
 
 /// Drops the buffer in the runtime with the last clone.
-struct Handle {
+pub(crate) struct Handle {
     /// Weak, so that a handle that leaves the run does not keep it alive.
     frontend: Weak<NodeFrontend>,
     id: BufferId,
+    /// What the contents still have to be made of, if a task has reduced into the buffer.
+    pending: Mutex<Option<Pending>>,
 }
 
 impl<T: Element, const D: usize> Buffer<T, D> {
@@ -87,7 +90,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     }
 
     fn from_id(frontend: &Arc<NodeFrontend>, id: BufferId, range: [usize; D]) -> Self {
-        let handle = Arc::new(Handle { frontend: Arc::downgrade(frontend), id });
+        let handle = Arc::new(Handle::new(frontend, id));
         Self { handle, name: None, range, elements: PhantomData }
     }
 
@@ -120,6 +123,10 @@ impl<T, const D: usize> Buffer<T, D> {
         self.handle.id
     }
 
+    pub(crate) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
     pub(crate) fn extent(&self) -> Box3 {
         Box3::from_range(self.range)
     }
@@ -148,6 +155,50 @@ impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
             write!(f, " {name:?}")?;
         }
         write!(f, " {:?}", self.range)
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(frontend: &Arc<NodeFrontend>, id: BufferId) -> Self {
+        Self { frontend: Arc::downgrade(frontend), id, pending: Mutex::default() }
+    }
+
+    pub(crate) fn id(&self) -> BufferId {
+        self.id
+    }
+
+    /// Whether the contents still have to be made.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending().is_some()
+    }
+
+    /// Lets the contents be made: whoever submits a task after this finds them.
+    ///
+    /// # Errors
+    /// As submitting a task.
+    pub(crate) fn settle(&self, frontend: &Arc<NodeFrontend>) -> Result<()> {
+        // Kept until that has been submitted, or another thread would find nothing to do and go
+        // ahead.
+        let mut pending = self.pending();
+        pending.take().map_or(Ok(()), |pending| pending.submit(frontend))
+    }
+
+    /// Says what the contents have to be made of; forgets what was said before.
+    pub(crate) fn set_pending(&self, pending: Option<Pending>) {
+        let before = std::mem::replace(&mut *self.pending(), pending);
+        // Ends a buffer of partial results, which must not wait for this one.
+        drop(before);
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Option<Pending>> {
+        // Whoever panicked in there has taken what was pending.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id)
     }
 }
 

@@ -34,6 +34,7 @@ pub struct Config {
     share_gpus: bool,
     pub(crate) pinning: Pinning,
     pub(crate) peer_timeout: Duration,
+    pub(crate) mpi_thread_multiple: bool,
     pub(crate) start_timeout: Duration,
     pub(crate) interruptible: bool,
     pub(crate) log_level: LogLevel,
@@ -51,6 +52,7 @@ impl Default for Config {
             share_gpus: false,
             pinning: Pinning::default(),
             peer_timeout: Duration::from_secs(10),
+            mpi_thread_multiple: false,
             start_timeout: Duration::from_secs(60),
             interruptible: false,
             log_level: LogLevel::default(),
@@ -114,6 +116,15 @@ impl Config {
     #[must_use]
     pub fn peer_timeout(mut self, timeout: Duration) -> Self {
         self.peer_timeout = timeout;
+        self
+    }
+
+    /// Sets whether MPI is asked for `MPI_THREAD_MULTIPLE`, where nodes are MPI processes: what
+    /// host tasks need that call MPI themselves. It counts in the first run of a process, which
+    /// fails if MPI does not grant it. Off by default, since it makes each call of MPI slower.
+    #[must_use]
+    pub fn mpi_thread_multiple(mut self, multiple: bool) -> Self {
+        self.mpi_thread_multiple = multiple;
         self
     }
 

@@ -63,6 +63,36 @@ pub enum Error {
         /// The buffer's name.
         buffer: String,
     },
+    /// A buffer that a task reduces into, and accesses in another way as well.
+    #[error(
+        "task {task} reduces into buffer \"{buffer}\" and accesses it once more; reduce into each \
+         buffer once, and read the result in a later task"
+    )]
+    SharedReduction {
+        /// The task: name and source line.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+    },
+    /// A host object that another run, or another node's queue, created.
+    #[error(
+        "task {task} has a side effect ({order}) on host object \"{object}\", which another run \
+         or node created; create objects through the queue that uses them"
+    )]
+    ForeignObject {
+        /// The task: name and source line.
+        task: String,
+        /// The object's name.
+        object: String,
+        /// The order of the side effect: `sequential`, `exclusive` or `relaxed`.
+        order: String,
+    },
+    /// A host object whose run ended before it was given back.
+    #[error("the run ended before host object \"{object}\" was given back")]
+    ObjectAbandoned {
+        /// The object's name.
+        object: String,
+    },
     /// `slice` along a dimension that the buffer does not have.
     #[error(
         "task {task} accesses buffer \"{buffer}\" through slice({dim}), but the buffer has {}, \
@@ -78,6 +108,38 @@ pub enum Error {
         dim: usize,
         /// The dimensions there are.
         dims: usize,
+    },
+    /// A neighbourhood that is periodic along a dimension that the buffer does not have.
+    #[error(
+        "task {task} accesses buffer \"{buffer}\" through a neighborhood that is periodic along \
+         dimension {dim}, but the buffer has {}, counted from 0",
+        Count(*dims, "dimension")
+    )]
+    PeriodicDimension {
+        /// The task: name and source line.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+        /// The dimension asked for.
+        dim: usize,
+        /// The dimensions there are.
+        dims: usize,
+    },
+    /// A strided side of which windows leave elements out.
+    #[error(
+        "task {task} accesses buffer \"{buffer}\" through windows of {window} at a stride of \
+         {stride}, which leave elements between them out; make the window as wide as the stride, \
+         and let the kernel skip what it does not need"
+    )]
+    Gaps {
+        /// The task: name and source line.
+        task: String,
+        /// The buffer's name.
+        buffer: String,
+        /// Elements between the beginnings of neighbours.
+        stride: usize,
+        /// Elements of an item.
+        window: usize,
     },
     /// A granularity that does not fit the index space.
     #[error(
@@ -122,6 +184,29 @@ pub enum Error {
         group: Vec<usize>,
         /// What is wrong with it.
         error: GroupError,
+    },
+    /// A host task on a node that the run does not have.
+    #[error("task {task} is to run on node {node}, but the run has {}, counted from 0", Count(*nodes, "node"))]
+    NoSuchNode {
+        /// The task: name and source line.
+        task: String,
+        /// The node asked for.
+        node: usize,
+        /// Nodes of the run.
+        nodes: usize,
+    },
+    /// More collective groups than a run may have.
+    #[error(
+        "task {task} is in collective group \"{group}\", but the run has {most} other groups, the \
+         most there can be; let tasks share groups, as those do that need not run concurrently"
+    )]
+    TooManyGroups {
+        /// The task: name and source line.
+        task: String,
+        /// The group's name.
+        group: String,
+        /// Groups that a run may have.
+        most: usize,
     },
     /// A split along a dimension that the index space does not have.
     #[error(

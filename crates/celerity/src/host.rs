@@ -2,8 +2,9 @@
 #![allow(unsafe_code)]
 
 use std::error::Error;
+use std::sync::{Mutex, PoisonError};
 
-use celerity_executor::{HostFunction, TaskError};
+use celerity_executor::{HostCall, HostFunction, HostKernel, TaskError};
 
 use crate::access::HostAccesses;
 use crate::backtrace::__rust_begin_short_backtrace;
@@ -65,6 +66,44 @@ mod sealed {
     impl<R> Returning for fn() -> R {
         type Output = R;
     }
+}
+
+/// `function` with its part of the work and its views, as something that takes the executor's
+/// memory: called for each chunk.
+pub(crate) fn call_per_chunk<A, F, R, const K: usize>(plan: A::Plan, function: F) -> HostKernel
+where
+    A: HostAccesses<K>,
+    F: for<'a> Fn(HostCall, A::Views<'a>) -> R + Send + Sync + 'static,
+    R: HostOutcome,
+{
+    HostKernel::new(move |call, memory| {
+        __rust_begin_short_backtrace(|| {
+            let function = |views: A::Views<'_>| function(call, views);
+            // SAFETY: this is called as `HostFunction::call` asks, with what the accesses of its
+            // task are bound to for the chunk, in order; who submits it has made the plan of
+            // those.
+            unsafe { A::call(plan.clone(), memory, function) }.into_result()
+        })
+    })
+}
+
+/// The same of a function that is called once on each node.
+pub(crate) fn call_once_per_node<A, F, R>(plan: A::Plan, function: F) -> HostKernel
+where
+    A: HostAccesses<1>,
+    F: for<'a> FnOnce(HostCall, A::Views<'a>) -> R + Send + 'static,
+    R: HostOutcome,
+{
+    let function = Mutex::new(Some(function));
+    HostKernel::new(move |call, memory| {
+        let taken = function.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let function = taken.expect("each node has one item of the task");
+        __rust_begin_short_backtrace(|| {
+            let function = |views: A::Views<'_>| function(call, views);
+            // SAFETY: as in `call_per_chunk`.
+            unsafe { A::call(plan.clone(), memory, function) }.into_result()
+        })
+    })
 }
 
 /// `function` with its views, as something that takes the executor's memory.

@@ -12,16 +12,18 @@ use std::ops::Range;
 use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, Item, Row};
 use celerity_regions::{Box3, Subrange};
-use celerity_tdag::{Mapper, MapperInput};
+use celerity_tdag::{Mapper, MapperInput, Tiling};
 
 use crate::access::{KernelAccesses, rows_of};
 use crate::item_context;
 use crate::range::{bounds, to_box};
+use tiles::Run;
 
 mod compiled;
 mod fibers;
 mod groups;
 mod overflow;
+mod tiles;
 
 pub(crate) use compiled::CompiledKernel;
 pub(crate) use groups::GroupKernel;
@@ -40,8 +42,11 @@ pub(crate) struct Launch<A: KernelAccesses<K>, const K: usize> {
     pub(crate) offset: [usize; K],
     /// The size of the whole index space.
     pub(crate) global: [usize; K],
-    /// Each access's mapper and buffer, to check what the executor binds.
+    /// Each access's mapper and buffer, to check what the executor binds; of a reduction, the
+    /// buffer that is reduced into.
     pub(crate) mappers: Vec<(Mapper, Box3)>,
+    /// How the index space is computed, if the kernel reduces.
+    pub(crate) tiling: Option<Tiling>,
     pub(crate) accesses: PhantomData<fn() -> A>,
 }
 
@@ -53,6 +58,8 @@ pub(crate) struct Space<'l> {
     pub(crate) mappers: &'l [(Mapper, Box3)],
     /// Items of a group; all 1 without.
     pub(crate) group: [usize; 3],
+    /// How it is computed, if the kernel reduces.
+    pub(crate) tiling: Option<&'l Tiling>,
 }
 
 /// A kernel for CPUs that knows what it was launched over.
@@ -83,7 +90,7 @@ where
             A::run_items(bound, row, interior, &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run(chunk, memory, call) }
+        unsafe { self.launch.run(Run::Items, chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -102,7 +109,7 @@ where
             A::run_row(bound, row, interior, &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run(chunk, memory, call) }
+        unsafe { self.launch.run(Run::Rows, chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -133,7 +140,7 @@ where
 impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     fn space(&self) -> Space<'_> {
         let global = to_box(Subrange { offset: self.offset, range: self.global });
-        Space { global, mappers: &self.mappers, group: [1; 3] }
+        Space { global, mappers: &self.mappers, group: [1; 3], tiling: self.tiling.as_ref() }
     }
 
     /// Calls `call` once for each of the rows that `chunk` is cut into: disjoint ones, each in
@@ -143,10 +150,15 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     /// As [`DeviceKernel::run`].
     unsafe fn run(
         &self,
+        run: Run,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
     ) {
+        if let Some(tiling) = &self.tiling {
+            // SAFETY: passed on.
+            return unsafe { self.run_tiles((tiling, run), chunk, memory, call) };
+        }
         // SAFETY: passed on.
         let (bound, interior) = unsafe { self.bind(chunk, memory) };
         let chunk = bounds(chunk);
@@ -236,7 +248,11 @@ fn halves<const K: usize>(part: &Bounds<K>, piece: usize) -> Option<(Bounds<K>, 
 mod tests {
     use std::sync::Mutex;
 
+    use celerity_regions::Region;
+
     use super::*;
+    use crate::access::UpdateAccess;
+    use crate::mapper::{All, Slice};
 
     fn pieces<const K: usize>(part: Bounds<K>, piece: usize) -> Vec<Bounds<K>> {
         let pieces = Mutex::new(Vec::new());
@@ -254,6 +270,51 @@ mod tests {
         for (y, x) in (0..8).flat_map(|y| (0..27).map(move |x| (y, x))) {
             assert_eq!(hits[y][x], usize::from(chunk.contains([y, x])), "at {y}, {x}");
         }
+    }
+
+    /// What `check` makes of an update of rows, of which the executor has bound `bound`.
+    fn check_update(bound: Box3) {
+        let buffer = Box3::from_range([4, 6]);
+        let launch = Launch::<UpdateAccess<u32, 2, Slice>, 2> {
+            plan: ((),),
+            offset: [0; 2],
+            global: [4, 6],
+            mappers: vec![(Mapper::Slice { dim: 1 }, buffer)],
+            tiling: None,
+            accesses: PhantomData,
+        };
+        let region = Region::from(bound);
+        let mut elements = [0_u32; 24];
+        // SAFETY: the elements outlive the binding, are all of the buffer, and nobody else's.
+        let memory = unsafe { BoundMemory::new(elements.as_mut_ptr().cast(), buffer, &region) };
+        launch.check(&Box3::from_offset_range([1, 2], [2, 3]), &[memory]);
+    }
+
+    #[test]
+    fn an_update_is_bound_to_all_that_its_items_may_reach() {
+        check_update(Box3::from_offset_range([1, 0], [2, 6]));
+        check_update(Box3::from_range([4, 6]));
+    }
+
+    #[test]
+    #[should_panic(expected = "the executor bound less than slice(1) of chunk [1..3, 2..5]")]
+    fn an_update_that_leaves_its_part_is_noticed_before_an_item_runs() {
+        // The elements of the items' own indices: an item may go along all of its row.
+        check_update(Box3::from_offset_range([1, 2], [2, 3]));
+    }
+
+    #[test]
+    #[should_panic(expected = "the executor binds one memory per access")]
+    fn an_access_without_memory_is_noticed() {
+        let launch = Launch::<UpdateAccess<u32, 1, All>, 1> {
+            plan: ((),),
+            offset: [0],
+            global: [4],
+            mappers: vec![(Mapper::All, Box3::from_range([4]))],
+            tiling: None,
+            accesses: PhantomData,
+        };
+        launch.check(&Box3::from_range([4]), &[]);
     }
 
     #[test]

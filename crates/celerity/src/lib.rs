@@ -15,20 +15,27 @@ mod launch;
 mod log;
 mod mapper;
 mod misuse;
+mod object;
 mod origin;
+mod partials;
+mod partition;
+mod pending;
 mod pinning;
 mod place;
 pub mod prelude;
 mod program;
 mod queue;
 mod range;
+mod reduction;
 
 pub use access::{
-    HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, UpdateAccess, WriteAccess,
+    HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, ReduceAccess, UpdateAccess,
+    WriteAccess,
 };
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{
-    CheckLevel, CommunicationError, DeviceMemory, Lookahead, RunError, ScheduleError, TaskError,
+    CheckLevel, CollectiveError, CollectiveOperation, CommunicationError, DeviceMemory,
+    GroupCommunicator, Lookahead, RunError, ScheduleError, TaskError,
 };
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {
@@ -38,22 +45,31 @@ pub mod kernels {
 }
 
 pub use celerity_kernel::{
-    Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Line, Local, NdItem, NeighborhoodItem,
-    NeighborhoodRow, PartView, PartViewMut, Row, ViewIndex, Warp, WholeView, WholeViewMut, kernel,
+    And, ArgMax, ArgMin, ArrayReducer, Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Line,
+    Local, Located, Max, Min, NdItem, NeighborhoodItem, NeighborhoodRow, Number, Operator, Or,
+    PartView, PartViewMut, PeriodicItem, PeriodicRow, Product, Reducer, Row, Sum, ViewIndex, Warp,
+    WholeView, WholeViewMut, Xor, kernel,
 };
+#[cfg(feature = "mpi")]
+pub use celerity_mpi::{MpiGroup, MpiGroupError, ThreadLevel as MpiThreadLevel, rsmpi as mpi};
 pub use celerity_regions::{Chunk, Subrange};
-pub use celerity_tdag::{DeclareError, TaskId, UninitializedRead};
+pub use celerity_tdag::{
+    DeclareError, DimRelation, MapperFlaw, MapperViolation, TaskId, UninitializedRead,
+};
 pub use config::{Config, Platform};
 pub use error::{ConfigError, Error, Result};
 pub use fence::{Fence, Snapshot};
 pub use host::HostOutcome;
 pub use log::LogLevel;
 pub use mapper::{
-    All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapperFor, Neighborhood,
-    OneToOne, Slice, all, disjoint_mapper, fixed, mapper, neighborhood, neighborhood_along_axes,
-    one_to_one, slice,
+    All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapChunk, MapperFor,
+    Neighborhood, OneToOne, PerDimension, Periodic, Side, Slice, all, disjoint_mapper, even_split,
+    fixed, mapper, mapper_of, neighborhood, neighborhood_along_axes, one_to_one, per_dimension,
+    select, slice, transposed, verify_mapper,
 };
+pub use object::{Exclusive, HostObject, Order, Relaxed, Sequential, SideEffect};
+pub use partition::{CollectivePartition, Partition};
 pub use pinning::Pinning;
 pub use program::run;
-pub use queue::{Hint, HostTaskBuilder, Queue, TaskBuilder};
+pub use queue::{DistributedHostTask, Hint, HostTaskBuilder, PlacedHostTask, Queue, TaskBuilder};
 pub use range::IntoRange;

@@ -2,6 +2,10 @@
 //! dimensionalities, so that a mismatch does not compile. What they mean is the
 //! task graph's [`Mapper`].
 
+mod per_dimension;
+mod periodic;
+mod typed;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,26 +15,30 @@ use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMap
 
 use crate::range::{bounds, check_dimensions, subrange, to_bounds, to_box};
 
+pub use per_dimension::{PerDimension, Side, even_split, per_dimension, select, transposed};
+pub use periodic::Periodic;
+pub use typed::{MapChunk, mapper_of, verify_mapper};
+
 /// See [`one_to_one`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OneToOne;
 
 /// See [`all`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct All;
 
 /// See [`fixed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fixed<const D: usize>(Subrange<D>);
 
 /// See [`slice`](slice()).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     dim: usize,
 }
 
 /// See [`neighborhood`] and [`neighborhood_along_axes`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Neighborhood<const D: usize> {
     border: [usize; D],
     shape: NeighborhoodShape,
@@ -164,6 +172,11 @@ impl<const D: usize> Neighborhood<D> {
             NeighborhoodShape::AlongAxes => Reach::along_axes(border),
         }
     }
+
+    /// The same with diagonals.
+    pub(crate) fn boxed(self) -> Self {
+        Self { shape: NeighborhoodShape::BoundingBox, ..self }
+    }
 }
 
 impl<const K: usize, const D: usize> fmt::Debug for CustomMapper<K, D> {
@@ -175,17 +188,17 @@ impl<const K: usize, const D: usize> fmt::Debug for CustomMapper<K, D> {
 /// A range mapper from index spaces of `K` to buffers of `D` dimensions.
 ///
 /// Implemented by what [`one_to_one`], [`all`], [`fixed`], [`slice`](slice()),
-/// [`neighborhood`], [`mapper`](mapper()) and their siblings return; sealed.
+/// [`neighborhood`], [`per_dimension`](per_dimension()), [`mapper`](mapper()) and their siblings return; sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not map a {K}-dimensional index space to a {D}-dimensional buffer",
     label = "this range mapper does not fit the dimensions",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
-            dimensionality; `all`, `fixed` and mappers of your own take any"
+            dimensionality; `all`, `fixed`, `select`, `per_dimension` and mappers of your own take any"
 )]
 pub trait MapperFor<const K: usize, const D: usize>: sealed::Sealed {
     /// The mapper as the task graph sees it.
     #[doc(hidden)]
-    fn lower(&self) -> Result<Mapper, NoSuchDimension>;
+    fn lower(&self) -> Result<Mapper, Unfit>;
 }
 
 /// A range mapper whose images of different items never overlap, so that the
@@ -219,54 +232,59 @@ impl<const K: usize, const D: usize> ChunkMapper<K, D> for Fixed<D> {}
 impl<const K: usize, const D: usize> ChunkMapper<K, D> for CustomMapper<K, D> {}
 impl<const K: usize, const D: usize> ChunkMapper<K, D> for DisjointMapper<K, D> {}
 
-/// `slice` along a dimension that there is not.
+/// Why a marker has no meaning.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct NoSuchDimension {
-    pub(crate) dim: usize,
+pub enum Unfit {
+    /// `slice` along a dimension that there is not.
+    SliceAlong { dim: usize },
+    /// `periodic_along` a dimension that there is not.
+    PeriodicAlong { dim: usize },
+    /// Elements between the windows of neighbours, of which views know nothing.
+    Gaps { stride: usize, window: usize },
 }
 
 impl<const N: usize> MapperFor<N, N> for OneToOne {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         Ok(Mapper::OneToOne)
     }
 }
 
 impl<const K: usize, const D: usize> MapperFor<K, D> for All {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         Ok(Mapper::All)
     }
 }
 
 impl<const K: usize, const D: usize> MapperFor<K, D> for Fixed<D> {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         Ok(Mapper::fixed(to_box(self.0)))
     }
 }
 
 impl<const N: usize> MapperFor<N, N> for Slice {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         match self.dim < N {
             true => Ok(Mapper::Slice { dim: self.dim as u8 }),
-            false => Err(NoSuchDimension { dim: self.dim }),
+            false => Err(Unfit::SliceAlong { dim: self.dim }),
         }
     }
 }
 
 impl<const N: usize> MapperFor<N, N> for Neighborhood<N> {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         Ok(Mapper::neighborhood_shaped(self.reach().border(), self.shape))
     }
 }
 
 impl<const K: usize, const D: usize> MapperFor<K, D> for CustomMapper<K, D> {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         Ok(Mapper::User(self.erased.clone()))
     }
 }
 
 impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
-    fn lower(&self) -> Result<Mapper, NoSuchDimension> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
         self.0.lower()
     }
 }
@@ -318,6 +336,8 @@ mod sealed {
     impl Sealed for Slice {}
     impl<const D: usize> Sealed for Fixed<D> {}
     impl<const D: usize> Sealed for Neighborhood<D> {}
+    impl<const D: usize> Sealed for Periodic<D> {}
+    impl<const D: usize> Sealed for PerDimension<D> {}
     impl<const K: usize, const D: usize> Sealed for CustomMapper<K, D> {}
     impl<const K: usize, const D: usize> Sealed for DisjointMapper<K, D> {}
 }

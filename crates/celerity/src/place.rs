@@ -80,11 +80,15 @@ fn start_error(what: impl ToString) -> RunError {
 impl Site {
     /// Meets the other processes, if a launcher has started any.
     fn find(config: &Config) -> Result<Self> {
-        use celerity_mpi::{MpiNetwork, MpiOptions};
+        use celerity_mpi::{MpiNetwork, MpiOptions, ThreadLevel};
 
         let Some(variable) = launcher_variable() else { return Ok(Self { network: None }) };
         let level = config.log_level;
         let options = MpiOptions {
+            threads: match config.mpi_thread_multiple {
+                true => ThreadLevel::Multiple,
+                false => ThreadLevel::Serialized,
+            },
             peer_timeout: config.peer_timeout,
             start_timeout: config.start_timeout,
             watchdog: config.cluster.watchdog,

@@ -3,6 +3,7 @@
 #[doc(hidden)]
 pub use crate::misuse::Unsurrounded as _;
 pub use crate::{
-    Buffer, Chunk, Config, Fence, Hint, Item, Queue, Row, Snapshot, Subrange, all, disjoint_mapper,
-    fixed, mapper, neighborhood, neighborhood_along_axes, one_to_one, slice,
+    Buffer, Chunk, Config, Fence, Hint, HostObject, Item, Queue, Row, Side, Snapshot, Subrange,
+    all, disjoint_mapper, even_split, fixed, mapper, neighborhood, neighborhood_along_axes,
+    one_to_one, per_dimension, select, slice, transposed,
 };

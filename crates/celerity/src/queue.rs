@@ -9,7 +9,7 @@ use celerity_executor::{Lookahead, NodeFrontend, Payload};
 use celerity_regions::Subrange;
 use celerity_tdag::{Access, Mapper, TaskId, TaskSpec, Work};
 
-use crate::access::{Lowered, Lowering};
+use crate::access::{Lowered, Lowering, Settling};
 use crate::buffer::{Buffer, Element, check_element};
 use crate::error::Result;
 use crate::fence::Fence;
@@ -17,10 +17,11 @@ use crate::log::LogLevel;
 use crate::origin::Origin;
 use crate::range::{IntoRange, check_dimensions, to_box};
 
+mod host_object;
 mod host_task;
 mod task;
 
-pub use host_task::HostTaskBuilder;
+pub use host_task::{DistributedHostTask, HostTaskBuilder, PlacedHostTask};
 pub use task::{Hint, TaskBuilder};
 
 /// One node's way to submit work; [`run`](crate::run) hands it to the program.
@@ -133,12 +134,13 @@ impl Queue {
         let mut lowering = Lowering::new(&origin);
         let region = to_box(part);
         lowering.push_read(buffer, Mapper::fixed(region))?;
-        let Lowered { accesses, .. } = lowering.finish();
+        let Lowered { accesses, settling, .. } = lowering.finish();
         if region.is_empty() {
             return Ok(Fence::ready(&self.frontend, buffer.name(), part, Vec::new()));
         }
         let (fence, copy) = Fence::pending(&self.frontend, buffer.name(), &region);
-        LoweredTask { origin, work: Work::Fence, accesses }.submit(Payload::Host(copy))?;
+        LoweredTask { origin, work: Work::Fence, accesses, settling }
+            .submit(Payload::Host(copy))?;
         Ok(fence)
     }
 
@@ -223,14 +225,18 @@ struct LoweredTask<'q> {
     origin: Origin<'q>,
     work: Work,
     accesses: Vec<Access>,
+    settling: Settling,
 }
 
 impl LoweredTask<'_> {
     fn submit(self, payload: Payload) -> Result<TaskId> {
-        let Self { origin: Origin { frontend, log_level, name, location }, work, accesses } = self;
+        let Self { origin, work, accesses, mut settling } = self;
+        let Origin { frontend, log_level, name, location } = origin;
+        settling.before(frontend)?;
         let spec =
             TaskSpec { name: name.clone(), work, accesses, location: Some(location.clone()) };
         let task = frontend.submit(spec, payload)?;
+        settling.after();
         let node = frontend.node();
         log_level.print(LogLevel::Trace, || format!("{node}: {task} \"{name}\" at {location}"));
         // All nodes find the same; one of them says so.

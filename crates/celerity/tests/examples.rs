@@ -115,6 +115,67 @@ fn wave_sim_without_frames_draws_nothing() {
 }
 
 #[test]
+fn game_of_life_equals_its_sequential_twin_on_every_cluster() {
+    let folder = Folder::new("game_of_life_clusters");
+    let mut pictures = Vec::new();
+    for (kernel, cut) in [("row", "rows"), ("item", "rows"), ("row", "tiles"), ("item", "tiles")] {
+        for (nodes, devices) in CLUSTERS {
+            let picture = folder.path(&format!("{kernel}_{cut}_{nodes}_{devices}.png"));
+            let mut run = on_cluster("game_of_life", nodes, devices);
+            run.args(["--size", "37", "--steps", "50", "--verify", "--kernel", kernel]);
+            run.args(["--cut", cut]).env("CELERITY_CHECK", "on");
+            let output = succeed(run.arg("--out").arg(&picture));
+            assert!(output.contains("every cell equals"), "{output}");
+            assert!(output.contains(&cluster(nodes, devices)), "{output}");
+            pictures.push(fs::read(picture).unwrap());
+        }
+    }
+    assert!(pictures.windows(2).all(|pair| pair[0] == pair[1]), "pictures differ");
+}
+
+#[test]
+fn game_of_life_goes_around_in_worlds_that_are_no_wider_than_a_border() {
+    let folder = Folder::new("game_of_life_small");
+    for (size, steps) in [("1", "3"), ("2", "4"), ("3", "5"), ("5", "0")] {
+        for cut in ["rows", "tiles"] {
+            let mut run = on_cluster("game_of_life", 2, 2);
+            run.args(["--verify", "--size", size, "--steps", steps, "--cut", cut]);
+            succeed(run.arg("--out").arg(folder.path("small.png")));
+        }
+    }
+}
+
+#[test]
+fn game_of_life_writes_a_sequence_of_different_frames() {
+    let folder = Folder::new("game_of_life_frames");
+    let mut run = on_cluster("game_of_life", 2, 1);
+    run.args(["--size", "48", "--steps", "30", "--frames", "3"]);
+    succeed(run.arg("--out").arg(folder.path("frame.png")));
+    let frames = [0, 1, 2].map(|frame| fs::read(folder.path(&format!("frame_00{frame}.png"))));
+    let frames = frames.map(Result::unwrap);
+    assert!(frames[0] != frames[1] && frames[1] != frames[2]);
+    assert!(!folder.path("frame_003.png").exists());
+}
+
+#[test]
+fn game_of_life_rejects_bad_input() {
+    let folder = Folder::new("game_of_life_bad");
+    let out = folder.path("out.png");
+    let cases: [(&[&str], &str); 4] = [
+        (&["--size", "0"], "--size"),
+        (&["--steps", "-1"], "-1"),
+        (&["--frames", "9", "--steps", "8"], "9 frames need at least as many steps"),
+        (&["--cut", "diagonally"], "--cut"),
+    ];
+    for (arguments, expected) in cases {
+        let mut run = on_cluster("game_of_life", 1, 1);
+        let message = fail(run.args(arguments).arg("--out").arg(&out));
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!out.exists(), "{arguments:?} left a picture");
+    }
+}
+
+#[test]
 fn unwritable_outputs_are_errors_before_any_work() {
     let folder = Folder::new("unwritable");
     let nowhere = folder.path("missing/out");
@@ -290,6 +351,15 @@ fn kernel_cost_compares_its_forms_and_prints_a_rate_for_each() {
 }
 
 #[test]
+fn reduce_cost_compares_bits_and_prints_a_rate_for_each_form() {
+    let mut run = on_cluster("reduce_cost", 1, 2);
+    let output = succeed(run.args(["--log2", "12", "--steps", "2", "--rounds", "1"]));
+    assert_eq!(output.matches(" GB/s").count(), 3, "{output}");
+    let output = succeed(on_cluster("reduce_cost", 2, 1).arg("--verify"));
+    assert!(output.contains("bit for bit") && !output.contains("GB/s"), "{output}");
+}
+
+#[test]
 fn black_scholes_equals_its_sequential_twin_on_every_cluster() {
     for (nodes, devices) in CLUSTERS {
         let mut run = on_cluster("black_scholes", nodes, devices);
@@ -302,6 +372,38 @@ fn black_scholes_equals_its_sequential_twin_on_every_cluster() {
         let message = fail(on_cluster("black_scholes", 1, 1).args([option, value]));
         assert!(message.contains(option), "{message}");
     }
+}
+
+#[test]
+fn distr_io_writes_the_same_file_on_every_cluster() {
+    let folder = Folder::new("distr_io");
+    let mut files = Vec::new();
+    for (nodes, devices) in CLUSTERS {
+        // Rows that nodes cannot share out evenly; fewer than there are nodes; one.
+        for (rows, columns) in [("61", "7"), ("3", "100"), ("1", "1")] {
+            let file = folder.path(&format!("{rows}_{nodes}_{devices}.bin"));
+            let mut run = on_cluster("distr_io", nodes, devices);
+            run.args(["--rows", rows, "--columns", columns, "--verify", "--out"]);
+            let output = succeed(run.arg(&file));
+            for what in ["byte by byte", "what was written", &cluster(nodes, devices)] {
+                assert!(output.contains(what), "{output}");
+            }
+            files.push((rows, fs::read(file).unwrap()));
+        }
+    }
+    for (rows, bytes) in [("61", 61 * 7 * 8), ("3", 3 * 100 * 8), ("1", 8)] {
+        let of_size: Vec<_> = files.iter().filter(|(of, _)| *of == rows).collect();
+        assert!(of_size.windows(2).all(|pair| pair[0] == pair[1]), "files of {rows} rows differ");
+        assert_eq!(of_size[0].1.len(), bytes);
+    }
+    let mut run = on_cluster("distr_io", 2, 1);
+    let message = fail(run.arg("--out").arg(folder.path("none").join("file")));
+    assert!(
+        message.contains("cannot write") && message.contains("choose another path"),
+        "{message}"
+    );
+    let message = fail(on_cluster("distr_io", 1, 1).args(["--rows", "0"]));
+    assert!(message.contains("--rows"), "{message}");
 }
 
 #[test]
@@ -424,4 +526,58 @@ fn examples() -> &'static Path {
         assert!(status.success(), "the examples do not build");
         profile_folder.join("examples")
     })
+}
+
+#[test]
+fn jacobi_equals_its_sequential_twin_on_every_cluster() {
+    let folder = Folder::new("jacobi_clusters");
+    let mut pictures = Vec::new();
+    for (nodes, devices) in CLUSTERS {
+        let picture = folder.path(&format!("{nodes}_{devices}.png"));
+        let mut run = on_cluster("jacobi", nodes, devices);
+        run.args(["--size", "41", "--tolerance", "1e-3", "--verify"]);
+        let output = succeed(run.arg("--out").arg(&picture));
+        assert!(output.contains("bit for bit"), "{output}");
+        pictures.push(fs::read(picture).unwrap());
+    }
+    assert!(pictures.windows(2).all(|pair| pair[0] == pair[1]), "pictures differ");
+}
+
+#[test]
+fn jacobi_stops_where_its_tolerance_says_however_far_ahead_it_is() {
+    let folder = Folder::new("jacobi_ahead");
+    let steps = |ahead: &str| -> usize {
+        let mut run = on_cluster("jacobi", 2, 1);
+        run.args(["--size", "24", "--tolerance", "0.01", "--ahead", ahead, "--verify"]);
+        let output = succeed(run.arg("--out").arg(folder.path("out.png")));
+        let (_, steps) = output.split_once("steps=").expect("there is a RESULT line");
+        steps.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let first = steps("0");
+    assert!(first > 5, "{first} steps");
+    assert_eq!([steps("1"), steps("7")], [first + 1, first + 7]);
+    let mut run = on_cluster("jacobi", 1, 1);
+    let message = fail(run.args(["--tolerance", "0"]));
+    assert!(message.contains("above 0"), "{message}");
+}
+
+#[test]
+fn histogram_counts_what_a_loop_counts() {
+    let folder = Folder::new("histogram");
+    let text = folder.path("text.txt");
+    fs::write(&text, "a\nab\nabc\n".repeat(100)).unwrap();
+    for (nodes, devices) in CLUSTERS {
+        let out = folder.path("out.png");
+        let mut run = on_cluster("histogram", nodes, devices);
+        let output = succeed(run.arg(&text).arg("--verify").arg("--out").arg(&out));
+        assert!(output.contains("verified") && output.contains("900 bytes"), "{output}");
+        let mut run = on_cluster("histogram", nodes, devices);
+        run.args(["--random", "20000", "--steps", "2", "--verify", "--out"]);
+        assert!(succeed(run.arg(&out)).contains("verified"));
+    }
+    fs::write(&text, "").unwrap();
+    let message = fail(on_cluster("histogram", 1, 1).arg(&text));
+    assert!(message.contains("no bytes to count"), "{message}");
+    let message = fail(on_cluster("histogram", 1, 1).arg(folder.path("none")));
+    assert!(message.contains("cannot read"), "{message}");
 }

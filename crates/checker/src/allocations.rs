@@ -8,27 +8,14 @@ use celerity_idag::{AllocationId, MemoryId, Placement};
 use celerity_regions::Box3;
 use celerity_tdag::BufferId;
 
+use crate::allocation::{Allocation, Contents};
 use crate::batch::Batch;
 use crate::buffers::{Buffer, Buffers};
-use crate::geometry::{bounds, bytes as size_of, contiguous_bytes, holds};
+use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
 use crate::ledger::{Clash, Ledger, Versions};
 use crate::tiles::Tiles;
 use crate::violation::{Check, Hazard, Version, Vertex, Violation};
-
-/// An allocation that lives.
-#[derive(Clone, Debug)]
-pub(crate) struct Allocation {
-    pub(crate) memory: MemoryId,
-    pub(crate) buffer: BufferId,
-    /// The alloc; none for users' data.
-    pub(crate) made_by: Option<u64>,
-    bytes: u64,
-    /// Where there is memory, if there were only addresses at first.
-    provided: Option<Tiles<bool>>,
-    /// What it holds: known from the first placement in it.
-    contents: Option<Contents>,
-}
 
 /// What an instruction asks for.
 pub(crate) struct Asked {
@@ -36,54 +23,6 @@ pub(crate) struct Asked {
     pub(crate) alignment: u64,
     /// Whether there are only addresses at first.
     pub(crate) grows: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Contents {
-    extent: Box3,
-    ledger: Ledger,
-}
-
-impl Allocation {
-    /// Who has touched what in it; `None` before the first placement.
-    pub(crate) fn ledger_mut(&mut self) -> Option<&mut Ledger> {
-        self.contents.as_mut().map(|contents| &mut contents.ledger)
-    }
-
-    /// As [`ledger_mut`](Self::ledger_mut), to look at.
-    pub(crate) fn ledger(&self) -> Option<&Ledger> {
-        self.contents.as_ref().map(|contents| &contents.ledger)
-    }
-
-    fn extent(&self) -> Option<Box3> {
-        self.contents.as_ref().map(|contents| contents.extent)
-    }
-
-    /// Whether there is memory for all of `part`.
-    fn has_memory(&self, part: &Box3) -> bool {
-        self.provided.as_ref().is_none_or(|provided| {
-            let there = |_: Box3, there: &bool| if *there { Ok(()) } else { Err(()) };
-            provided.visit(part, there).is_ok()
-        })
-    }
-
-    /// The bounds of what there is memory for.
-    fn bounds(&self) -> Option<Box3> {
-        let Some(provided) = &self.provided else { return self.extent() };
-        let mut all = Box3::EMPTY;
-        let Ok(()) = provided.visit_all(|part, there| {
-            if *there {
-                all = bounds(&all, &part);
-            }
-            Ok::<(), Infallible>(())
-        });
-        (!all.is_empty()).then_some(all)
-    }
-
-    /// Number of tiles in its ledger.
-    pub(crate) fn len(&self) -> usize {
-        self.contents.as_ref().map_or(0, |contents| contents.ledger.len())
-    }
 }
 
 impl Instructions {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use celerity_cdag::{Command, CommandKind, TransferId};
 use celerity_idag::{AllocationId, Pilot};
 use celerity_regions::Box3;
-use celerity_tdag::{BufferId, Task, Work};
+use celerity_tdag::{BufferId, Task, TaskId, Work};
 
-use crate::allocations::Allocation;
+use crate::allocation::Allocation;
 use crate::geometry::Boxes;
 use crate::image::image;
 use crate::outline::TaskOutline;
-use crate::violation::Vertex;
+use crate::violation::{Check, Vertex, Violation};
 
 /// Elements that one side has promised and the other has not taken yet.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Batch<'a> {
     /// Whether the horizon or epoch has been seen among the commands, and among
     /// the instructions.
     pub(crate) synchronized: [bool; 2],
-    /// Items of the chunk for which no kernel has been seen.
+    /// Items of the chunk for which no kernel, or host task, has been seen.
     pub(crate) unlaunched: Boxes,
     pub(crate) host_task: Option<Vertex>,
     /// What await-pushes promise, and receives have not taken.
@@ -66,7 +66,7 @@ impl<'a> Batch<'a> {
             CommandKind::Execute { chunk } => Some(chunk),
             _ => None,
         });
-        let is_kernel = matches!(task.work, Work::Device(_));
+        let is_split = matches!(task.work, Work::Device(_) | Work::HostSplit { .. });
         let mut pilots = pilots.to_vec();
         pilots.sort_by_key(|pilot| pilot.message);
         Self {
@@ -74,7 +74,7 @@ impl<'a> Batch<'a> {
             chunk,
             executed: false,
             synchronized: [false; 2],
-            unlaunched: chunk.filter(|_| is_kernel).into_iter().collect(),
+            unlaunched: chunk.filter(|_| is_split).into_iter().collect(),
             host_task: None,
             awaited: Vec::new(),
             arriving: Vec::new(),
@@ -91,6 +91,15 @@ impl<'a> Batch<'a> {
     /// Whether the task synchronises instead of doing something.
     pub(crate) fn is_synchronization(&self) -> bool {
         matches!(self.task.work, Work::Horizon | Work::Epoch(_))
+    }
+
+    /// Whoever is called for a task serves that task.
+    pub(crate) fn check_task(&self, vertex: Vertex, found: TaskId) -> Check {
+        let task = self.task.id;
+        match found == task {
+            true => Ok(()),
+            false => Err(Violation::WrongTask { vertex, found, task }.into()),
+        }
     }
 
     /// What this node's chunk reads of a buffer; the boxes may overlap.

@@ -6,12 +6,15 @@ use std::fmt;
 use celerity_cdag::{Command, CommandKind, NodeId, TransferId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{IndexSpace, Work};
+use smallvec::SmallVec;
 
 use crate::batch::{Batch, Promise};
 use crate::buffers::{Buffer, Buffers};
 use crate::geometry::{Boxes, difference, holds, overlap};
+use crate::groups::Groups;
 use crate::image::image;
 use crate::ledger::{Clash, Versions};
+use crate::objects::Objects;
 use crate::outline::Moved;
 use crate::violation::{Check, Version, Vertex, Violation, Waste};
 use crate::window::{Layer, Role, Window};
@@ -22,6 +25,8 @@ pub(crate) struct Commands {
     node: NodeId,
     nodes: usize,
     pub(crate) window: Window<CommandLabel>,
+    groups: Groups,
+    pub(crate) objects: Objects,
     pub(crate) waste: Waste,
 }
 
@@ -50,7 +55,8 @@ impl fmt::Display for CommandLabel {
 impl Commands {
     pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
         let window = Window::new(Layer::Commands(node), tracks_order);
-        Self { node, nodes, window, waste: Waste::new() }
+        let (groups, objects) = (Groups::default(), Objects::default());
+        Self { node, nodes, window, groups, objects, waste: Waste::new() }
     }
 
     /// Checks one command of the task in hand.
@@ -70,7 +76,12 @@ impl Commands {
             return Err(Violation::WrongTask { vertex, found, task }.into());
         }
         match &command.kind {
-            CommandKind::Execute { chunk } => self.execute(buffers, batch, me, *chunk),
+            CommandKind::Execute { chunk } => {
+                let conflicts = command.conflicts.as_slice().iter();
+                let conflicts: SmallVec<[u64; 4]> = conflicts.map(|with| with.index()).collect();
+                self.objects.check(&self.window, me, batch.task, &conflicts)?;
+                self.execute(buffers, batch, me, *chunk)
+            }
             CommandKind::Push { transfer, targets } => {
                 check_transfer(batch, vertex, *transfer)?;
                 self.check_targets(vertex, *transfer, targets)?;
@@ -93,10 +104,12 @@ impl Commands {
         let missing = |what| Err(Violation::Missing { node, task, what }.into());
         match &batch.task.work {
             Work::Horizon | Work::Epoch(_) if !batch.synchronized[0] => missing("command"),
-            Work::HostOnce if node.index() == 0 && !batch.executed => missing("execute command"),
-            Work::Fence if !batch.executed => missing("execute command"),
+            Work::HostOnce { node: on } if self.is_named(*on) && !batch.executed => {
+                missing("execute command")
+            }
+            Work::Fence | Work::Combine if !batch.executed => missing("execute command"),
             // With several nodes, this is for the cluster to say.
-            Work::Device(space) if self.nodes == 1 => {
+            Work::Device(space) | Work::HostSplit { space, .. } if self.nodes == 1 => {
                 let run: Boxes = batch.chunk.into_iter().collect();
                 match difference(&[space.extent], &run).first() {
                     Some(&part) => {
@@ -121,6 +134,7 @@ impl Commands {
         self.check_chunk(batch, vertex, chunk)?;
         batch.executed = true;
         batch.outline.chunk = Some(chunk);
+        self.groups.check(&self.window, batch.task.work.group(), me)?;
         let global = batch.task.work.extent();
         for access in batch.task.buffer_accesses() {
             let buffer = buffers.get_mut(vertex, access.buffer)?;
@@ -136,6 +150,11 @@ impl Commands {
         Ok(())
     }
 
+    /// Whether a task that names a node names this one.
+    fn is_named(&self, node: u64) -> bool {
+        node % self.nodes as u64 == self.node.index()
+    }
+
     /// One chunk per node and task, where such a task runs, along granules.
     fn check_chunk(&self, batch: &Batch<'_>, vertex: Vertex, chunk: Box3) -> Check {
         let uncalled = |why| Err(Violation::Uncalled { vertex, why }.into());
@@ -143,12 +162,16 @@ impl Commands {
             return uncalled("a node runs one chunk of a task");
         }
         match &batch.task.work {
-            Work::Device(space) => check_chunk_of(batch, vertex, space, chunk),
-            Work::HostOnce if self.node.index() != 0 => uncalled("host tasks run on N0"),
-            Work::HostOnce | Work::Fence if chunk != Box3::UNIT => {
-                uncalled("host tasks and fences have one item")
+            Work::Device(space) | Work::HostSplit { space, .. } => {
+                check_chunk_of(batch, vertex, space, chunk)
             }
-            Work::HostOnce | Work::Fence => Ok(()),
+            Work::HostOnce { node } if !self.is_named(*node) => {
+                uncalled("a host task runs on the node that it names")
+            }
+            Work::HostOnce { .. } | Work::Fence | Work::Combine if chunk != Box3::UNIT => {
+                uncalled("host tasks that run once, fences, and what combines have one item")
+            }
+            Work::HostOnce { .. } | Work::Fence | Work::Combine => Ok(()),
             Work::Horizon | Work::Epoch(_) => uncalled("synchronisation runs nothing"),
         }
     }

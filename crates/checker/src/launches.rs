@@ -10,7 +10,7 @@ use crate::buffers::{Buffer, Buffers};
 use crate::commands::check_chunk_of;
 use crate::geometry::{first_difference, subtract};
 use crate::image::image;
-use crate::instructions::{Instructions, check_task};
+use crate::instructions::Instructions;
 use crate::ledger::Versions;
 use crate::violation::{Check, Version, Vertex, Violation};
 
@@ -25,7 +25,7 @@ impl Instructions {
         bindings: &[BoundAccess],
     ) -> Check {
         let vertex = self.window.vertex(me);
-        check_task(batch, vertex, task)?;
+        batch.check_task(vertex, task)?;
         let Work::Device(space) = &batch.task.work else {
             let why = "the task is no kernel";
             return Err(Violation::Uncalled { vertex, why }.into());
@@ -46,20 +46,33 @@ impl Instructions {
         buffers: &mut Buffers,
         batch: &mut Batch<'_>,
         me: u64,
-        task: TaskId,
+        (task, chunk): (TaskId, Box3),
         bindings: &[BoundAccess],
     ) -> Check {
         let vertex = self.window.vertex(me);
-        check_task(batch, vertex, task)?;
+        batch.check_task(vertex, task)?;
         let uncalled = |why| Err(Violation::Uncalled { vertex, why }.into());
-        if !matches!(batch.task.work, Work::HostOnce | Work::Fence) {
-            return uncalled("the task does not run on the host");
+        self.groups.check(&self.window, batch.task.work.group(), me)?;
+        match &batch.task.work {
+            Work::HostSplit { space, .. } => {
+                check_chunk_of(batch, vertex, space, chunk)?;
+                if !subtract(&mut batch.unlaunched, &chunk) {
+                    return Err(Violation::ItemsTwice { vertex, task, part: chunk }.into());
+                }
+                return self.launch(buffers, batch, me, MemoryId::HOST, chunk, bindings);
+            }
+            Work::HostOnce { .. } | Work::Fence | Work::Combine if chunk == Box3::UNIT => {}
+            Work::HostOnce { .. } | Work::Fence | Work::Combine => {
+                return uncalled("the task has one item");
+            }
+            _ => return uncalled("the task does not run on the host"),
         }
         if !batch.executed || batch.host_task.is_some() {
             return uncalled("the node does not run this task, or has done so already");
         }
         batch.host_task = Some(vertex);
-        self.launch(buffers, batch, me, MemoryId::HOST, Box3::UNIT, bindings)
+        let chunk = batch.chunk.unwrap_or(Box3::EMPTY);
+        self.launch(buffers, batch, me, MemoryId::HOST, chunk, bindings)
     }
 
     fn launch(

@@ -1,20 +1,25 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod allocations;
 mod ancestors;
 mod batch;
 mod buffers;
 mod cluster;
 mod commands;
+mod dispatch;
 mod finding;
 mod geometry;
+mod groups;
 mod image;
 mod instructions;
+mod label;
 mod launches;
 mod ledger;
 mod memory;
 mod node;
+mod objects;
 mod outline;
 mod picture;
 mod schedule;

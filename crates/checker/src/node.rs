@@ -8,12 +8,14 @@ use celerity_cdag::{Command, NodeId};
 use celerity_idag::{AllocationId, DeviceMemory, Instruction, InstructionKind, Pilot};
 use celerity_tdag::{BufferId, BufferInfo, StreamHash, Task};
 
-use crate::allocations::Allocation;
+use crate::allocation::Allocation;
 use crate::batch::Batch;
 use crate::buffers::Buffers;
 use crate::commands::Commands;
 use crate::finding::Finding;
+use crate::groups::Groups;
 use crate::instructions::Instructions;
+use crate::objects::Objects;
 use crate::outline::{Outline, TaskOutline};
 use crate::picture::{Seen, draw};
 use crate::tasks::Tasks;
@@ -95,6 +97,8 @@ impl NodeChecker {
             device_memory,
             eager: eager_allocation,
             window: Window::new(Layer::Instructions(local), tracks),
+            groups: Groups::default(),
+            objects: Objects::default(),
             allocations: Default::default(),
             owned: Default::default(),
             next_allocation: 0,
@@ -174,7 +178,10 @@ impl NodeChecker {
         let tiles: usize = self.instructions.allocations.values().map(Allocation::len).sum();
         let windows =
             self.tasks.window.len() + self.commands.window.len() + self.instructions.window.len();
-        windows + tiles + self.buffers.len() + self.outline.tasks.len()
+        let objects = self.tasks.objects.len()
+            + self.commands.objects.len()
+            + self.instructions.objects.len();
+        windows + tiles + objects + self.buffers.len() + self.outline.tasks.len()
     }
 
     /// Ends the program: judges what may be judged only now, and returns the
@@ -261,6 +268,9 @@ impl NodeChecker {
     /// Lets synchronisation points stand in for what is older than they are.
     fn compact(&mut self) {
         let [task, command, instruction] = self.points();
+        self.tasks.objects.compact(task);
+        self.commands.objects.compact(command);
+        self.instructions.objects.compact(instruction);
         for buffer in self.buffers.values_mut() {
             buffer.truth.compact(task);
             buffer.held.compact(command);

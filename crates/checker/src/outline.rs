@@ -51,7 +51,7 @@ pub struct Moved {
 impl TaskOutline {
     pub(crate) fn new(task: &Task) -> Self {
         let space = match &task.work {
-            Work::Device(space) => Some(space.extent),
+            Work::Device(space) | Work::HostSplit { space, .. } => Some(space.extent),
             _ => None,
         };
         Self {

@@ -8,8 +8,10 @@ use smallvec::SmallVec;
 
 use crate::buffers::Buffers;
 use crate::geometry::{Boxes, holds, overlap};
+use crate::groups::Groups;
 use crate::image::{image, unclamped};
 use crate::ledger::Clash;
+use crate::objects::Objects;
 use crate::violation::{Check, Version, Violation};
 use crate::window::{Layer, Role, Window};
 
@@ -17,6 +19,8 @@ use crate::window::{Layer, Role, Window};
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
     pub(crate) window: Window<Arc<Task>>,
+    groups: Groups,
+    pub(crate) objects: Objects,
 }
 
 /// What a task will have written once all its commands have been checked.
@@ -27,13 +31,18 @@ fn role(work: &Work) -> Role {
     match work {
         Work::Horizon => Role::Horizon,
         Work::Epoch(_) => Role::Epoch,
-        Work::Device(_) | Work::HostOnce | Work::Fence => Role::Work,
+        Work::Device(_)
+        | Work::HostOnce { .. }
+        | Work::HostSplit { .. }
+        | Work::Fence
+        | Work::Combine => Role::Work,
     }
 }
 
 impl Tasks {
     pub(crate) fn new(tracks_order: bool) -> Self {
-        Self { window: Window::new(Layer::Tasks, tracks_order) }
+        let (groups, objects) = (Groups::default(), Objects::default());
+        Self { window: Window::new(Layer::Tasks, tracks_order), groups, objects }
     }
 
     /// Checks a task's edges and accesses. The truth stays as it was before the
@@ -45,6 +54,10 @@ impl Tasks {
     ) -> Result<Writes, Box<Violation>> {
         let edges = task.dependencies.iter().map(|dep| dep.on.index()).collect();
         self.window.push(task.id.index(), edges, role(&task.work), task.clone())?;
+        self.groups.check(&self.window, task.work.group(), task.id.index())?;
+        let conflicts: SmallVec<[u64; 4]> =
+            task.conflicts.as_slice().iter().map(|with| with.index()).collect();
+        self.objects.check(&self.window, task.id.index(), task, &conflicts)?;
         let mut writes = Writes::new();
         for (position, access) in task.buffer_accesses().enumerate() {
             self.check_access(buffers, task, (position, access))?;

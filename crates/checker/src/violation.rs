@@ -8,7 +8,7 @@ use std::sync::Arc;
 use celerity_cdag::{CommandId, NodeId, TransferId};
 use celerity_idag::{AllocationId, InstructionId, MemoryId, MessageId};
 use celerity_regions::Box3;
-use celerity_tdag::{BufferId, TaskId};
+use celerity_tdag::{BufferId, CollectiveGroup, TaskId};
 use smallvec::{SmallVec, smallvec};
 
 /// The first waste of a task.
@@ -184,6 +184,27 @@ pub enum Violation {
         hazard: Hazard,
         /// What both touch.
         place: BufferPart,
+    },
+    /// Two tasks of a collective group may run in any order.
+    #[error("{later} does not wait for {earlier}, which is before it in collective group {group}")]
+    GroupUnordered {
+        /// Who should wait.
+        later: Vertex,
+        /// For whom.
+        earlier: Vertex,
+        /// The group that both are in.
+        group: CollectiveGroup,
+    },
+    /// Side effects on a host object that are not kept apart as their orders say, or are for no
+    /// reason.
+    #[error("{later} and {earlier} have side effects on a host object, and {what}")]
+    Objects {
+        /// The later of two nodes.
+        later: Vertex,
+        /// The earlier one.
+        earlier: Vertex,
+        /// What is wrong.
+        what: &'static str,
     },
     /// An access names a buffer that is not there.
     #[error("{vertex} names {buffer}, which does not exist")]
@@ -588,9 +609,9 @@ impl Violation {
     #[must_use]
     pub fn missing_edge(&self) -> Option<(Vertex, Vertex)> {
         match self {
-            Self::NotSynchronized { later, earlier } | Self::Unordered { later, earlier, .. } => {
-                Some((*later, *earlier))
-            }
+            Self::NotSynchronized { later, earlier }
+            | Self::GroupUnordered { later, earlier, .. }
+            | Self::Unordered { later, earlier, .. } => Some((*later, *earlier)),
             _ => None,
         }
     }
@@ -629,9 +650,10 @@ impl Violation {
             Self::ForwardEdge { vertex, on }
             | Self::DoubledEdge { vertex, on }
             | Self::EdgeBeyondPoint { vertex, on, .. } => smallvec![*vertex, *on],
-            Self::NotSynchronized { later, earlier } | Self::Unordered { later, earlier, .. } => {
-                smallvec![*later, *earlier]
-            }
+            Self::NotSynchronized { later, earlier }
+            | Self::GroupUnordered { later, earlier, .. }
+            | Self::Unordered { later, earlier, .. }
+            | Self::Objects { later, earlier, .. } => smallvec![*later, *earlier],
             Self::Stale { reader, writer, .. } => std::iter::once(*reader).chain(*writer).collect(),
             Self::MixedWriters { push, first, second, .. } => smallvec![*push, *first, *second],
             Self::MayDeadlock { send, receive } => smallvec![*send, *receive],

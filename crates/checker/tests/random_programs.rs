@@ -18,7 +18,7 @@ fn any_cluster() -> impl Strategy<Value = Configuration> {
 proptest! {
     #[test]
     fn random_programs_keep_every_rule(
-        program in any_program(Sizes::default()),
+        program in any_program(Sizes::default().with_objects()),
         configuration in any_cluster(),
     ) {
         let verdict = check_schedule(&program, &configuration);

@@ -19,6 +19,7 @@ use celerity_idag::{DeviceId, InstructionId, MemoryId};
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
+use crate::address::pointer;
 use crate::driver::{AddressSpace, DriverError, Event, Gpu};
 use crate::gpus::{Gpus, Links};
 use crate::memory::{DeviceMemory, PinnedPool};
@@ -26,13 +27,15 @@ use crate::transfer::{self, Array};
 
 mod entries;
 mod lane;
+mod order;
 mod queue;
 mod reports;
 mod submitter;
 mod timer;
 
 use lane::Lanes;
-use queue::{DeviceQueue, Message, Order, Setup, Work};
+use order::{Message, Order, Setup, Work};
+use queue::DeviceQueue;
 use reports::Reports;
 
 /// How a backend goes about its work.
@@ -313,11 +316,6 @@ unsafe impl Backend for CudaBackend {
 
 fn slot(device: DeviceId) -> usize {
     usize::try_from(device.index()).expect("device counts are small")
-}
-
-pub(crate) fn pointer(address: u64) -> *mut u8 {
-    let address = usize::try_from(address).expect("64-bit hosts only");
-    std::ptr::with_exposed_provenance_mut(address)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use celerity_kernel::abi::{Failure, Record};
 
-use crate::backend::pointer;
+use crate::address::pointer;
 use crate::driver::{AddressSpace, Driver, DriverError, Module, Transfer};
 
 /// The variable of a module that points to its record.

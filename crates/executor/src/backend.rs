@@ -10,6 +10,7 @@ use celerity_regions::Box3;
 use celerity_tdag::Count;
 use smallvec::SmallVec;
 
+use crate::bound::BoundMemory;
 use crate::contain::caught;
 use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, LaneId, LaneJob};
@@ -17,14 +18,11 @@ use crate::error::TaskError;
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
 use crate::time::{Clock, Span, Time};
-use crate::work::{BoundMemory, DeviceKernel, HostFunction};
+use crate::work::{DeviceKernel, HostFunction};
 
 mod cpu;
 
 pub use cpu::CpuBackend;
-
-/// Called from any thread when there is something to poll; must not block.
-pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
 /// The devices and host threads of one node.
 ///
@@ -33,8 +31,8 @@ pub type Waker = Arc<dyn Fn() + Send + Sync>;
 ///   are independent of each other, and every lane gets its turn, also while
 ///   jobs block on lanes where they [may](LaneLayout::may_block);
 /// * each job that has run is reported once by `poll`, and the waker is called
-///   after it can be polled, unless it has run inside of `enqueue`: who calls that
-///   polls afterwards;
+///   after it can be polled, unless it has run inside of `enqueue` or `compute`: who calls
+///   these polls afterwards;
 /// * a job that fails is reported with how, and its lane runs nothing more:
 ///   what was queued behind it may depend on it; nor does what waits for it on
 ///   other lanes, and what is queued behind that;

@@ -9,29 +9,9 @@ use celerity_checker::{ClusterChecker, Depth, Finding, NodeChecker, NodeCheckerC
 use celerity_idag::{AllocationId, DeviceMemory, Instruction, Pilot};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
-use crate::config::ClusterConfig;
+use crate::config::{CheckLevel, ClusterConfig};
 use crate::observe::Observer;
 use crate::sync::lock;
-
-/// How much of every schedule is checked before it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CheckLevel {
-    /// Nothing.
-    Off,
-    /// What is cheap: shape, lifetimes, placements and bindings, at about half
-    /// the cost of scheduling.
-    Cheap,
-    /// Everything: also that every read sees what sequential execution would
-    /// give it, and that nothing races, at about the cost of scheduling again.
-    Full,
-}
-
-impl Default for CheckLevel {
-    /// [`Cheap`](Self::Cheap) in debug builds.
-    fn default() -> Self {
-        if cfg!(debug_assertions) { Self::Cheap } else { Self::Off }
-    }
-}
 
 /// One node's checker.
 pub(crate) struct ScheduleCheck {

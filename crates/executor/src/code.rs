@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::NoUninit;
 use celerity_regions::Box3;
 
-use crate::work::BoundMemory;
+use crate::bound::BoundMemory;
 
 /// What a device that is no CPU runs for a kernel.
 ///

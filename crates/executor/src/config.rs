@@ -6,7 +6,6 @@ use std::time::Duration;
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
-use crate::check::CheckLevel;
 use crate::error::RunError;
 use crate::warning::WarningSink;
 
@@ -153,6 +152,26 @@ impl ClusterConfig {
             horizon_max_parallelism: self.horizon_max_parallelism,
             uninitialized_read: self.uninitialized_read,
         }
+    }
+}
+
+/// How much of every schedule is checked before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckLevel {
+    /// Nothing.
+    Off,
+    /// What is cheap: shape, lifetimes, placements and bindings, at about half
+    /// the cost of scheduling.
+    Cheap,
+    /// Everything: also that every read sees what sequential execution would
+    /// give it, and that nothing races, at about the cost of scheduling again.
+    Full,
+}
+
+impl Default for CheckLevel {
+    /// [`Cheap`](Self::Cheap) in debug builds.
+    fn default() -> Self {
+        if cfg!(debug_assertions) { Self::Cheap } else { Self::Off }
     }
 }
 

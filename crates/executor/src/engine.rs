@@ -31,11 +31,15 @@ use celerity_idag::InstructionId;
 use smallvec::SmallVec;
 
 mod edges;
+mod exclusions;
+mod independent;
 mod slot;
 #[cfg(test)]
 mod tests;
 
 use edges::EdgePool;
+use exclusions::Exclusions;
+pub use independent::{CANDIDATES, independent_set};
 use slot::{Slot, State};
 
 /// One in-order queue of a backend: what is put on it runs in that order, one
@@ -127,7 +131,7 @@ pub struct Assignment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "instructions may be waiting to be started"]
 pub enum Step {
-    /// [`Engine::next_assignment`] has assignments.
+    /// [`Engine::next_assignment`] has assignments, but for conflicts.
     Issue,
     /// Nothing can start before something completes.
     Wait,
@@ -148,7 +152,11 @@ pub enum Step {
 ///   least loaded one, and is told what to wait for on the others. Of two joined
 ///   instructions, the later may be reported first: it is over when both are;
 /// * instructions for the node itself go first: they are short, and they are
-///   what starts communication; otherwise first ready, first assigned.
+///   what starts communication; otherwise first ready, first assigned;
+/// * of two instructions that [conflict](Self::exclude), none is assigned while the other is and
+///   has not completed. Those that conflict are assigned directly, behind all others that are
+///   ready: as many at once as [`independent_set`] finds. So nobody waits for a conflict but with
+///   somebody who runs, and conflicts add no deadlock to dependencies that have none.
 ///
 /// Cost: O(dependencies) per instruction, without hashing; memory is that of
 /// the widest window from the oldest incomplete instruction to the newest, and
@@ -168,6 +176,7 @@ pub struct Engine {
     assigned: Vec<u64>,
     /// Lanes that can wait for each other.
     joins: Option<LaneGroup>,
+    exclusions: Exclusions,
     /// Those that are over, but for what follows from that.
     over: Vec<u64>,
     incomplete: usize,
@@ -186,6 +195,7 @@ impl Engine {
             load: vec![0; lanes],
             assigned: vec![0; lanes],
             joins: None,
+            exclusions: Exclusions::default(),
             over: Vec::new(),
             incomplete: 0,
         }
@@ -228,6 +238,29 @@ impl Engine {
         self.step()
     }
 
+    /// Keeps the newest instruction from running at the same time as `others`, older ones, in
+    /// either order. Those that have completed do not count. To be called before the next
+    /// assignment. O(others · log conflicts in the window).
+    ///
+    /// # Panics
+    /// If `instruction` is not the newest, is for the node itself, or one of `others` is not older.
+    pub fn exclude(&mut self, instruction: InstructionId, others: &[InstructionId]) -> Step {
+        let index = instruction.index();
+        let newest = self.base + self.slots.len() as u64;
+        assert_eq!(index + 1, newest, "{instruction} is not the newest");
+        let is_for_lanes = matches!(self.slot_mut(index).target, Target::Lanes(_));
+        assert!(is_for_lanes, "{instruction} is for the node itself, which runs one at a time");
+        for other in others {
+            assert!(*other < instruction, "{instruction} conflicts with a later {other}");
+            let is_open =
+                other.index() >= self.base && self.slot_mut(other.index()).state != State::Complete;
+            if is_open {
+                self.exclusions.add(index, other.index());
+            }
+        }
+        self.step()
+    }
+
     /// The next instruction to start, if any can.
     pub fn next_assignment(&mut self) -> Option<Assignment> {
         if let Some(index) = self.ready_for_node.pop_front() {
@@ -235,11 +268,39 @@ impl Engine {
             let instruction = InstructionId::from_index(index);
             return Some(Assignment { instruction, lane: None, after: SmallVec::new() });
         }
-        let index = self.ready_for_lanes.pop_front()?;
+        let index = self.next_for_lanes()?;
         let lane = self.choose_lane(index);
         self.assign_to_lane(index, lane);
         let (instruction, after) = (InstructionId::from_index(index), self.jobs_before(index));
         Some(Assignment { instruction, lane: Some(lane), after })
+    }
+
+    /// The next instruction for a lane: one that conflicts with nobody, or else one of a set that
+    /// may start together.
+    fn next_for_lanes(&mut self) -> Option<u64> {
+        while let Some(index) = self.ready_for_lanes.pop_front() {
+            if !self.exclusions.concern(index) {
+                return Some(index);
+            }
+            self.contend(index);
+        }
+        if !self.exclusions.may_choose() {
+            return None;
+        }
+        let (base, slots) = (self.base, &self.slots);
+        let runs =
+            |other| matches!(slots[offset(base, other)].state, State::Assigned | State::Ended);
+        self.exclusions.choose(runs)
+    }
+
+    /// Lets an instruction that conflicts with others wait for its turn. It takes no lane before
+    /// all of its dependencies are over: it would keep others waiting for nothing.
+    fn contend(&mut self, index: u64) {
+        let slot = self.slot_mut(index);
+        match slot.is_free() {
+            true => self.exclusions.contend(index),
+            false => slot.state = State::Waiting,
+        }
     }
 
     /// Retires an assigned instruction and releases what waited for it.
@@ -256,6 +317,7 @@ impl Engine {
         }
         self.finish_if_free(index);
         while let Some(index) = self.over.pop() {
+            self.release_conflicts(index);
             self.release_successors(index);
         }
         self.slide();
@@ -298,11 +360,8 @@ impl Engine {
     }
 
     fn step(&self) -> Step {
-        if self.ready_for_node.is_empty() && self.ready_for_lanes.is_empty() {
-            Step::Wait
-        } else {
-            Step::Issue
-        }
+        let is_empty = self.ready_for_node.is_empty() && self.ready_for_lanes.is_empty();
+        if is_empty && !self.exclusions.may_choose() { Step::Wait } else { Step::Issue }
     }
 
     /// Ends what has been reported, if all dependencies are over.
@@ -313,6 +372,16 @@ impl Engine {
             self.over.push(index);
             self.incomplete -= 1;
         }
+    }
+
+    /// Ends the conflicts of an instruction. Who has none left may start as all others do.
+    fn release_conflicts(&mut self, index: u64) {
+        if !self.exclusions.concern(index) {
+            return;
+        }
+        let mut free = SmallVec::<[u64; 8]>::new();
+        self.exclusions.complete(index, |other| free.push(other));
+        free.into_iter().for_each(|other| self.enqueue_if_ready(other));
     }
 
     fn release_successors(&mut self, index: u64) {

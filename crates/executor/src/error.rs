@@ -9,14 +9,15 @@ use celerity_tdag::{Count, DeclareError, SourceLocation};
 use thiserror::Error;
 
 use crate::arbiter::ArbiterError;
-use crate::communicator::CommunicationError;
 
 mod causes;
+mod communication;
 mod no_room;
 mod schedule;
 mod task_error;
 
 pub use causes::write_with_causes;
+pub use communication::CommunicationError;
 pub use no_room::{NoRoom, Resident};
 pub use schedule::ScheduleError;
 pub use task_error::TaskError;

@@ -9,24 +9,22 @@ use std::time::Instant;
 use celerity_cdag::NodeId;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
-    BufferId, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, Task, TaskGraph, TaskId,
-    TaskSpec, Traced, Work,
+    BufferId, CollectiveGroup, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, ObjectId,
+    Task, TaskGraph, TaskId, TaskSpec, Traced, Work,
 };
 use celerity_trace::Text;
 use smallvec::SmallVec;
 
-use crate::check::CheckLevel;
-use crate::config::ClusterConfig;
+use crate::config::{CheckLevel, ClusterConfig};
 use crate::error::{RunError, SubmitError};
 use crate::profile::StageProfile;
 use crate::progress::Progress;
 use crate::reactor::Feeder;
-use crate::run::{KernelCheck, Node};
 use crate::submission::Submission;
 use crate::sync::lock;
 use crate::threads::{refuse_barriers, refuse_in_mappers, while_mapping};
 use crate::time::Time;
-use crate::work::{HostData, Payload};
+use crate::work::{DeviceKernel, HostData, Payload};
 
 /// One node's side of a run, as its user code sees it. `Send` and `Sync`; tasks
 /// of several threads enter the graph in the order of their submission.
@@ -40,6 +38,8 @@ pub struct NodeFrontend {
     run_ahead: u64,
     /// Bytes of a buffer's initial contents up to which all are compared between nodes.
     compared_bytes: u64,
+    /// Of so many tasks with users' mappers, those of one are held to their laws.
+    mappers_tried: Option<u64>,
     program: Mutex<Program>,
     /// Horizons submitted so far.
     horizons: AtomicU64,
@@ -50,6 +50,8 @@ pub struct NodeFrontend {
     profile: Option<Arc<StageProfile>>,
     /// Tasks whose range mappers are being asked on threads of the program.
     mapping: Mutex<Vec<Arc<Mapping>>>,
+    /// The names of collective groups, by number.
+    groups: Mutex<Vec<Arc<str>>>,
     since: Instant,
 }
 
@@ -94,10 +96,25 @@ const RECENT: usize = 2048;
 /// A program that is never asked about its warnings must not collect them.
 const MOST_WARNINGS: usize = 64;
 
+/// What a frontend knows of its node.
+#[derive(Clone)]
+pub(crate) struct NodeHandle {
+    pub(crate) id: NodeId,
+    pub(crate) progress: Arc<Progress>,
+    /// Looks at kernels when they are submitted.
+    pub(crate) kernel_check: Option<Arc<KernelCheck>>,
+    /// Records what the node's program does.
+    pub(crate) profile: Option<Arc<StageProfile>>,
+}
+
+/// Looks at a kernel and the number of its accesses, and says what keeps it from
+/// running.
+pub type KernelCheck = dyn Fn(&dyn DeviceKernel, usize) -> Result<(), String> + Send + Sync;
+
 impl NodeFrontend {
     pub(crate) fn new(
         config: &ClusterConfig,
-        node: &Node,
+        node: NodeHandle,
         submitter: Feeder<Submission>,
         rounds: Arc<AtomicU64>,
         since: Instant,
@@ -116,14 +133,16 @@ impl NodeFrontend {
             devices: config.devices,
             run_ahead: config.run_ahead as u64,
             compared_bytes: compared_bytes(config),
+            mappers_tried: mappers_tried(config.check),
             program: Mutex::new(program),
             horizons: AtomicU64::new(0),
-            progress: node.progress.clone(),
+            progress: node.progress,
             submitter,
-            kernel_check: node.kernel_check.clone(),
+            kernel_check: node.kernel_check,
             rounds,
-            profile: node.profile.clone(),
+            profile: node.profile,
             mapping: Mutex::default(),
+            groups: Mutex::default(),
             since,
         }
     }
@@ -144,6 +163,21 @@ impl NodeFrontend {
     #[must_use]
     pub fn devices(&self) -> usize {
         self.devices
+    }
+
+    /// The collective group of this name: nodes that run the same program get the same. `None` if
+    /// there are [too many](CollectiveGroup::MOST) others.
+    pub fn collective_group(&self, name: &str) -> Option<CollectiveGroup> {
+        let mut groups = lock(&self.groups);
+        let known = groups.iter().position(|group| **group == *name);
+        let number = known.unwrap_or(groups.len());
+        if number == CollectiveGroup::MOST {
+            return None;
+        }
+        if known.is_none() {
+            groups.push(name.into());
+        }
+        Some(CollectiveGroup::new(number, name))
     }
 
     /// Adds a virtual buffer; nothing is allocated. `data` is its initial
@@ -190,6 +224,23 @@ impl NodeFrontend {
         }
     }
 
+    /// Adds a host object, which is called `name` in messages, or else by its id. Its value stays
+    /// with who calls this; tasks with side effects on it are ordered here, and on every node.
+    #[must_use]
+    pub fn create_object(&self, name: Option<Arc<str>>) -> ObjectId {
+        lock(&self.program).graph.create_object(name)
+    }
+
+    /// Changes what messages call a host object. Does nothing to one that has ended.
+    pub fn rename_object(&self, object: ObjectId, name: &str) {
+        lock(&self.program).graph.rename_object(object, name.into());
+    }
+
+    /// Ends a host object: no later task may name it. Those before are not disturbed.
+    pub fn end_object(&self, object: ObjectId) {
+        lock(&self.program).graph.end_object(object);
+    }
+
     /// Submits a task, and returns as soon as it is in the task graph: before
     /// it runs. Blocks when [`run_ahead`](ClusterConfig::run_ahead) horizons have
     /// been submitted and not reached, until half of them are.
@@ -207,8 +258,8 @@ impl NodeFrontend {
     ///
     /// # Panics
     /// If the payload does not fit the task's work: a kernel for
-    /// [`Work::Device`], a host function for [`Work::HostOnce`] and
-    /// [`Work::Fence`].
+    /// [`Work::Device`], a host function that is called per chunk for [`Work::HostSplit`], another
+    /// one for everything else that runs on the host.
     pub fn submit(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         assert!(fits(&spec.work, &payload), "{:?} comes with the wrong payload", spec.work);
         refuse_in_mappers("submit a task")?;
@@ -256,7 +307,15 @@ impl NodeFrontend {
         let (task, since) = (format!("\"{}\"{}", spec.name, at(spec)), Instant::now());
         let mapping = Arc::new(Mapping { task, since });
         lock(&self.mapping).push(mapping.clone());
-        let traced = catch_unwind(AssertUnwindSafe(|| while_mapping(|| sketch.trace(spec))));
+        let is_tried = self.mappers_tried.is_some_and(|one_of| sketch.next().index() % one_of == 0);
+        let trace = || -> Result<Traced, DeclareError> {
+            let traced = sketch.trace(spec)?;
+            if is_tried {
+                sketch.check_laws(spec)?;
+            }
+            Ok(traced)
+        };
+        let traced = catch_unwind(AssertUnwindSafe(|| while_mapping(trace)));
         lock(&self.mapping).retain(|other| !Arc::ptr_eq(other, &mapping));
         // To the program its mapper is a function that it has called.
         let panicked = |panic| resume_unwind(MapperPanic::unwrapped(panic));
@@ -446,6 +505,15 @@ fn at(spec: &TaskSpec) -> String {
     spec.location.as_ref().map_or_else(String::new, |location| format!(" at {location}"))
 }
 
+/// Where schedules are checked, as in debug builds, a sample of tasks.
+fn mappers_tried(level: CheckLevel) -> Option<u64> {
+    match level {
+        CheckLevel::Off => None,
+        CheckLevel::Cheap => Some(16),
+        CheckLevel::Full => Some(1),
+    }
+}
+
 fn user_mappers(spec: &TaskSpec) -> SmallVec<[Mapper; 4]> {
     let on_trust = spec.buffer_accesses().filter(|access| access.is_on_trust());
     on_trust.map(|access| access.mapper.clone()).collect()
@@ -454,7 +522,8 @@ fn user_mappers(spec: &TaskSpec) -> SmallVec<[Mapper; 4]> {
 fn fits(work: &Work, payload: &Payload) -> bool {
     match work {
         Work::Device(_) => matches!(payload, Payload::Kernel(_)),
-        Work::HostOnce | Work::Fence => matches!(payload, Payload::Host(_)),
+        Work::HostOnce { .. } | Work::Fence | Work::Combine => matches!(payload, Payload::Host(_)),
+        Work::HostSplit { .. } => matches!(payload, Payload::HostSplit(_)),
         Work::Horizon | Work::Epoch(_) => false,
     }
 }

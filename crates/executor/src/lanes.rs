@@ -2,6 +2,7 @@
 //! backends create these lanes, the engine fills them.
 
 use celerity_idag::{DeviceId, LaneKind, MemoryId};
+use celerity_tdag::CollectiveGroup;
 
 use crate::engine::{LaneGroup, LaneId, Target};
 
@@ -12,14 +13,15 @@ use crate::engine::{LaneGroup, LaneId, Target};
 /// | kernels | two per device | a kernel that does not fill the machine does not hold up an independent one; chains stay on one lane, where they are assigned eagerly |
 /// | copies from or to a device | one per device, the source's if both ends are devices | a copy never waits behind a kernel that it does not depend on |
 /// | host tasks | four | one that waits for a file or a fence does not hold up three others |
+/// | collective groups | one each, 64 | functions of a group wait for those of the same group on other nodes: they have to be able to start whatever else blocks |
 /// | fences | two | they are copies: a host task may wait for them, they wait for no host task's lane |
 /// | copies within the host | one | as for devices |
 ///
 /// Everything else (allocation, transfers, synchronisation) is done by the
 /// node itself.
 ///
-/// Host tasks are the only work that [may block](Self::may_block). While four
-/// are on their way, a later one queues up behind one of them, so a host task
+/// Host tasks, of collective groups or not, are the only work that [may block](Self::may_block). While four
+/// outside of groups are on their way, a later one queues up behind one of them, so a host task
 /// must not wait for one that is submitted after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneLayout {
@@ -30,8 +32,11 @@ const KERNEL_LANES: u16 = 2;
 const DEVICE_LANES: u16 = KERNEL_LANES + 1;
 const HOST_TASK_LANES: u16 = 4;
 const FENCE_LANES: u16 = 2;
-/// Behind the devices' lanes, in this order: host tasks, fences, copies.
-const HOST_LANES: u16 = HOST_TASK_LANES + FENCE_LANES + 1;
+/// Their threads start when they are needed; without, a lane costs nothing.
+const GROUP_LANES: u16 = CollectiveGroup::MOST as u16;
+/// Behind the devices' lanes, in this order: host tasks, fences, copies, collective groups.
+const COPY_LANE: u16 = HOST_TASK_LANES + FENCE_LANES;
+const HOST_LANES: u16 = COPY_LANE + 1 + GROUP_LANES;
 
 impl LaneLayout {
     /// The lanes of a node with so many devices.
@@ -59,7 +64,8 @@ impl LaneLayout {
     /// anything but jobs behind them on their lane.
     #[must_use]
     pub fn may_block(self, lane: LaneId) -> bool {
-        self.host_tasks().contains(lane)
+        let groups = group(self.host_lane(COPY_LANE + 1), GROUP_LANES);
+        self.host_tasks().contains(lane) || groups.contains(lane)
     }
 
     /// What a lane is for, as in `D1 kernels 2` or `host copies`.
@@ -78,8 +84,9 @@ impl LaneLayout {
         }
         match slot - self.host_lane(0) {
             lane if lane < HOST_TASK_LANES => format!("host tasks {}", lane + 1),
-            lane if lane < HOST_LANES - 1 => format!("fences {}", lane - HOST_TASK_LANES + 1),
-            _ => "host copies".to_owned(),
+            lane if lane < COPY_LANE => format!("fences {}", lane - HOST_TASK_LANES + 1),
+            COPY_LANE => "host copies".to_owned(),
+            lane => format!("collective group {}", lane - COPY_LANE - 1),
         }
     }
 
@@ -119,8 +126,14 @@ impl LaneLayout {
         Target::Lanes(group(self.host_lane(HOST_TASK_LANES), FENCE_LANES))
     }
 
-    /// Who runs an instruction that needs such a lane; for that of a fence, see
-    /// [`fences`](Self::fences).
+    /// Who runs the functions of a collective group, which are host tasks to the graph.
+    #[must_use]
+    pub fn collective(self, members: CollectiveGroup) -> Target {
+        Target::Lanes(group(self.host_lane(COPY_LANE + 1 + members.number()), 1))
+    }
+
+    /// Who runs an instruction that needs such a lane; for that of a fence or
+    /// collective group, see [`fences`](Self::fences) and [`collective`](Self::collective).
     #[must_use]
     pub fn target(self, lane: LaneKind) -> Target {
         match lane {
@@ -136,7 +149,7 @@ impl LaneLayout {
     fn copy_lane(self, source: MemoryId, target: MemoryId) -> u16 {
         match source.device().or(target.device()) {
             Some(device) => device_lane(device, KERNEL_LANES),
-            None => self.host_lane(HOST_LANES - 1),
+            None => self.host_lane(COPY_LANE),
         }
     }
 
@@ -171,10 +184,14 @@ mod tests {
         let names: Vec<_> = layout.lanes().map(|lane| layout.name(lane)).collect();
         assert_eq!(names[..4], ["D0 kernels 1", "D0 kernels 2", "D0 copies", "D1 kernels 1"]);
         assert_eq!(names[6..8], ["host tasks 1", "host tasks 2"]);
-        assert_eq!(names[10..], ["fences 1", "fences 2", "host copies"]);
+        assert_eq!(names[10..13], ["fences 1", "fences 2", "host copies"]);
+        assert_eq!((names[13].as_str(), names.len()), ("collective group 0", 13 + 64));
         let devices: Vec<_> = layout.lanes().map(|lane| layout.device(lane)).collect();
         let of_two = [0, 0, 0, 1, 1, 1].map(|device| Some(DeviceId::from_index(device)));
-        assert_eq!((&devices[..6], &devices[6..]), (&of_two[..], &[None; 7][..]));
+        assert_eq!(
+            (&devices[..6], &devices[6..]),
+            (&of_two[..], &[None; 7 + CollectiveGroup::MOST][..])
+        );
     }
 
     #[test]
@@ -190,16 +207,21 @@ mod tests {
             LaneKind::HostTask,
             copy(MemoryId::USER, MemoryId::HOST),
         ];
+        let collective = (0..CollectiveGroup::MOST).map(|number| CollectiveGroup::new(number, "g"));
+        let collective = collective.map(|group| layout.collective(group));
         let targets = kinds.map(|kind| layout.target(kind)).into_iter().chain([layout.fences()]);
         let groups: Vec<_> = targets
+            .chain(collective)
             .map(|target| match target {
                 Target::Lanes(group) => group,
                 Target::Node => panic!("all of this has lanes"),
             })
             .collect();
         for lane in layout.lanes() {
+            let position =
+                groups.iter().position(|group| group.contains(lane)).expect("it is used");
             assert_eq!(groups.iter().filter(|group| group.contains(lane)).count(), 1, "{lane:?}");
-            assert_eq!(layout.may_block(lane), groups[4].contains(lane), "{lane:?}");
+            assert_eq!(layout.may_block(lane), position == 4 || position > 6, "{lane:?}");
         }
         assert_eq!(
             layout.target(copy(memory(1), memory(0))),

@@ -2,8 +2,10 @@
 
 mod arbiter;
 mod backend;
+mod bound;
 mod check;
 mod code;
+mod collective;
 mod communicator;
 mod config;
 pub mod contain;
@@ -18,6 +20,7 @@ mod memory;
 mod node;
 mod observe;
 mod pinning;
+mod polling;
 mod pool;
 mod profile;
 mod progress;
@@ -25,46 +28,52 @@ mod pulse;
 mod reactor;
 mod run;
 mod scheduler;
+mod stall;
+mod starvation;
 mod submission;
 mod sync;
 mod threads;
 mod time;
 mod warning;
+mod watchdog;
 mod window;
 mod work;
 
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
-pub use backend::{
-    AllocError, Arguments, Backend, Begun, Completion, CpuBackend, Job, JobFailure, Waker,
-};
+pub use backend::{AllocError, Arguments, Backend, Begun, Completion, CpuBackend, Job, JobFailure};
+pub use bound::BoundMemory;
 pub use celerity_idag::{DeviceMemory, Lookahead};
-pub use check::CheckLevel;
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
+pub use collective::{CollectiveError, CollectiveOperation, GroupCommunicator};
 pub use communicator::{
-    CommEvent, CommunicationError, Communicator, LocalCommunicator, NOTE_LEN,
-    Payload as WirePayload, local_cluster,
+    CommEvent, Communicator, LocalCommunicator, NOTE_LEN, Payload as WirePayload, local_cluster,
 };
-pub use config::ClusterConfig;
+pub use config::{CheckLevel, ClusterConfig};
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};
-pub use engine::{Assignment, Engine, LaneGroup, LaneId, LaneJob, Step, Target};
-pub use error::{
-    NoRoom, Resident, RunError, ScheduleError, SubmitError, TaskError, write_with_causes,
+pub use engine::{
+    Assignment, CANDIDATES, Engine, LaneGroup, LaneId, LaneJob, Step, Target, independent_set,
 };
-pub use frontend::NodeFrontend;
+pub use error::{
+    CommunicationError, NoRoom, Resident, RunError, ScheduleError, SubmitError, TaskError,
+    write_with_causes,
+};
+pub use frontend::{KernelCheck, NodeFrontend};
 pub use kernel_times::{KernelTime, KernelTimes};
 pub use lanes::LaneLayout;
 pub use machine::NodeMachine;
 pub use memory::BasePtr;
-pub use node::{Activity, Executor, OnLane, Phase, Running, Stall, Starvation, Waiting, WaitsFor};
+pub use node::{Executor, Phase};
 pub use observe::Observer;
 pub use pinning::{available_cores, online_cores};
+pub use polling::{Activity, Attention, Waker};
 pub use pool::CpuPool;
 pub use progress::Progress;
-pub use reactor::Attention;
-pub use run::{CpuDevices, Devices, InProcess, KernelCheck, Network, Run, run_cluster};
+pub use run::{CpuDevices, Devices, InProcess, Network, Run, run_cluster};
 pub use scheduler::{Batch, Order, Scheduler};
+pub use stall::{OnLane, Running, Stall, Waiting, WaitsFor};
+pub use starvation::Starvation;
 pub use submission::Submission;
 pub use time::{Clock, Span, Time};
 pub use warning::{Blocked, Lingering, Warning, WarningSink};
 pub use window::{IdHasher, IdMap, Window};
-pub use work::{BoundMemory, DeviceKernel, HostData, HostFunction, NoDeviceCode, Payload};
+pub use work::{DeviceKernel, HostCall, HostData, HostFunction, HostKernel, NoDeviceCode, Payload};

@@ -9,11 +9,13 @@ use celerity_idag::{InstructionGraph, InstructionGraphConfig, Lookahead};
 
 use crate::backend::Backend;
 use crate::communicator::Communicator;
-use crate::node::{Activity, Executor, Phase, Starvation, Waiting};
+use crate::node::{Executor, Phase};
 use crate::observe::Observer;
+use crate::polling::{Activity, Attention};
 use crate::progress::Progress;
-use crate::reactor::Attention;
 use crate::scheduler::{Order, Scheduler};
+use crate::stall::Waiting;
+use crate::starvation::Starvation;
 use crate::submission::Submission;
 use crate::time::Time;
 use crate::warning::WarningSink;
@@ -32,8 +34,11 @@ const SCHEDULE_BATCH: usize = 8;
 /// * [polls](Self::poll) after each submission, after each call of the
 ///   [waker](crate::Waker) that communicator and backend were made with, and
 ///   again while the machine is busy. Further polls do no harm;
-/// * passes the time, which never goes back and decides nothing: it is what
-///   [`waiting`](Self::waiting) reports;
+/// * passes the time, which never goes back: it is what [`waiting`](Self::waiting) and warnings
+///   report, part of how closely the machine [asks](Self::attention) to be looked at, and a bound
+///   on how long a node that shares its core puts computing off;
+/// * looks as closely at the machine as it asks to be, also if nothing wakes: to let what is sent
+///   leave before it computes, the machine counts its rounds;
 /// * drops the machine when it [is done](Self::is_done). Dropping it earlier
 ///   waits for what runs.
 ///
@@ -121,7 +126,10 @@ impl NodeMachine {
         let taken = self.take_submissions(if is_due { 1 } else { SCHEDULE_BATCH });
         let polls = taken || !is_due;
         let busy = polls && self.executor.poll(now) == Activity::Busy;
-        if taken || busy || self.executor.compute() { Activity::Busy } else { Activity::Idle }
+        let computed = !taken && !busy && self.executor.compute();
+        #[cfg(feature = "mutants")]
+        let computed = celerity_mutants::Mutant::ComputingIsIdle.alter(computed, |_| false);
+        if taken || busy || computed { Activity::Busy } else { Activity::Idle }
     }
 
     /// Whether the node has nothing left to do, ever: its user code has ended,

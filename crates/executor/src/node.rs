@@ -1,80 +1,67 @@
 //! The second half of a node as a poll-driven state machine: takes instructions
 //! and drives them through engine, arbiter, communicator and backend. No thread,
 //! no clock, no lock: somebody else polls.
+//!
+//! ```text
+//!              orders                           what user threads wait for
+//!                │                                           ▲
+//!        ┌───────▼───────────────────────────────────────────┴───┐
+//!        │ Executor: what a round does, and in which order       │
+//!        └─┬────────┬────────┬─────────┬────────┬────────┬───────┘
+//!       Course    Flow     Tasks   Hardware   Peers   Computing        Monitor
+//!       errors,   what     what    devices,   the     when on this     watches
+//!       the end   may      they    memory     network thread
+//!                 start    own
+//! ```
+//!
+//! The parts know nothing of each other. Each owns its state and its decisions; what one of them
+//! has to do with another goes through [`Executor`]. [`Situation`] looks at all of them, to report.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use celerity_cdag::NodeId;
-use celerity_idag::{DeviceId, Effects, Instruction, InstructionId, MessageId, Run};
-use celerity_tdag::{EpochAction, Task, TaskId, Work};
+use celerity_idag::InstructionId;
+use celerity_tdag::EpochAction;
 
-use crate::arbiter::{Arbiter, ArbiterError};
-use crate::backend::{Backend, Completion, JobFailure};
-use crate::communicator::{CommEvent, CommunicationError, Communicator};
+use crate::backend::{Backend, Completion};
+use crate::communicator::{CommEvent, Communicator};
 use crate::contain::{Kept, end};
-use crate::engine::{Engine, Step};
 use crate::error::RunError;
-use crate::lanes::LaneLayout;
-use crate::profile::NodeProfile;
+use crate::polling::{Activity, Attention};
 use crate::progress::Progress;
 use crate::pulse::{Call, Calls};
-use crate::reactor::Attention;
 use crate::scheduler::{Batch, Order};
-use crate::time::{Clock, Time};
-use crate::warning::WarningSink;
-use crate::window::{IdMap, Window};
-use crate::work::Payload;
+use crate::stall::Waiting;
+use crate::starvation::Starvation;
+use crate::time::Time;
 
+mod computing;
+mod configuration;
 mod contents;
+mod course;
 mod credit;
+mod flow;
+mod hardware;
 mod issue;
-mod lingering;
+mod monitor;
 mod open;
-mod out_of_memory;
-mod recording;
-mod starvation;
-mod store;
+mod orders;
+mod peers;
+mod situation;
 mod stream;
+mod tasks;
 mod timing;
-mod waiting;
-mod watchdog;
-mod watching;
 
-use credit::Credit;
-use open::OpenInstructions;
-use starvation::StarvationMeter;
-use store::Store;
-use stream::{Objection, Outgoing, TaskStream};
-use timing::KernelTimer;
-pub(crate) use watchdog::{GRACE, Watchdog};
+pub use course::Phase;
 
-pub use starvation::Starvation;
-pub use waiting::{OnLane, Running, Stall, Waiting, WaitsFor};
-
-/// What a round of polling did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a node that is busy wants another round"]
-pub enum Activity {
-    /// Something happened, or more is queued: poll again.
-    Busy,
-    /// Nothing will happen before a submission or a wake-up.
-    Idle,
-}
-
-/// How far a node has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// It takes submissions and runs them.
-    Running,
-    /// An abort is on its way; nothing is issued any more.
-    Failing,
-    /// The run's first error is known and published.
-    Stopped,
-    /// The shutdown epoch has been reached.
-    Finished,
-}
+use computing::Computing;
+use course::Course;
+use flow::Flow;
+use hardware::Hardware;
+use monitor::{Monitor, Round};
+use peers::{Barrier, Heard, Peers};
+use situation::Situation;
+use tasks::{Over, Tasks};
 
 /// Runs the instructions of one node.
 ///
@@ -88,75 +75,26 @@ pub enum Phase {
 // Field order is drop order: the communicator gives up this node's memory, and
 // the backend waits for its jobs, before memory and user data go.
 pub struct Executor {
-    phase: Phase,
     now: Time,
+    course: Course,
     inbox: VecDeque<Order>,
-    closed: bool,
-    engine: Engine,
-    lanes: LaneLayout,
-    arbiter: Arbiter,
-    communicator: Box<dyn Communicator>,
-    backend: Box<dyn Backend>,
-    store: Store,
-    open: OpenInstructions,
-    tasks: Window<RunningTask>,
-    /// Those that have ended in this round: what they own is given back at its end, when
-    /// messages are on their way.
-    over: Vec<RunningTask>,
+    peers: Peers,
+    hardware: Hardware,
+    flow: Flow,
+    /// Those that have ended in a round go at its end, when messages are on their way.
+    tasks: Tasks,
     /// Horizons that this round has reached. They are told at its end, too: to wake who
     /// submits may take longer than all else, and may cost this thread its core.
     horizons: u64,
-    credit: Credit,
-    sends: IdMap<MessageId, InstructionId>,
-    /// When something has happened last.
-    last_busy: Time,
-    /// Since when this thread computes, if the last round has ended with that.
-    computing_since: Option<Time>,
-    /// How long it did the last time.
-    computed_for: Duration,
-    stream: TaskStream,
-    /// On their way to the communicator.
-    notes: Vec<Outgoing>,
-    /// The epoch whose barrier this node has entered.
-    in_barrier: Option<(InstructionId, TaskId, EpochAction)>,
-    /// What this node has ended the run with, until it is known whether that was the first error.
-    own_failure: Option<RunError>,
     progress: Arc<Progress>,
+    computing: Computing,
+    /// What of the user's this half of the node is in.
+    calls: Arc<Calls>,
+    monitor: Monitor,
+    /// Empty between rounds.
     completions: Vec<Completion>,
     /// Batches whose memory can be used again.
     spent: Vec<Batch>,
-    scheduling: Scheduling,
-    starvation: StarvationMeter,
-    watchdog: Option<Watchdog>,
-    /// Of a run that has failed.
-    end: Option<Box<lingering::End>>,
-    /// What of the user's this half of the node is in.
-    calls: Arc<Calls>,
-    warnings: WarningSink,
-    profile: Option<Box<NodeProfile>>,
-    kernel_timer: Option<Box<KernelTimer>>,
-    /// Whether the backend has been asked for the times of jobs.
-    times_jobs: bool,
-}
-
-/// How many tasks there have been so far.
-#[derive(Default)]
-struct Scheduling {
-    /// Those that the scheduler has begun with.
-    begun: u64,
-    /// Those that it is done with, but for instructions that it holds back.
-    done: u64,
-    /// Those of which no instructions are held back.
-    released: u64,
-}
-
-/// A task with instructions that have not completed.
-struct RunningTask {
-    task: Arc<Task>,
-    payload: Option<Kept<Payload>>,
-    incomplete: u32,
-    /// Whether all of its instructions are known.
-    scheduled: bool,
 }
 
 impl Executor {
@@ -168,79 +106,23 @@ impl Executor {
         backend: Box<dyn Backend>,
         progress: Arc<Progress>,
     ) -> Self {
-        let (local, lanes) = (communicator.node(), backend.layout());
-        let stream = TaskStream::new(local, communicator.nodes());
-        let credit = Credit::new(communicator.nodes(), communicator.sends_ahead().then_some(LEAD));
+        let (lanes, joins) = (backend.layout(), backend.joins());
         Self {
-            phase: Phase::Running,
             now: Time::START,
+            course: Course::default(),
             inbox: VecDeque::new(),
-            closed: false,
-            engine: Engine::new(lanes.count()).with_joins(backend.joins()),
-            lanes,
-            arbiter: Arbiter::new(local),
-            communicator,
-            backend,
-            store: Store::default(),
-            open: OpenInstructions::default(),
-            tasks: Window::default(),
-            over: Vec::new(),
+            peers: Peers::new(communicator, LEAD),
+            hardware: Hardware::new(backend),
+            flow: Flow::new(lanes, joins),
+            tasks: Tasks::default(),
             horizons: 0,
-            credit,
-            sends: IdMap::default(),
-            last_busy: Time::START,
-            computing_since: None,
-            computed_for: Duration::ZERO,
-            stream,
-            notes: Vec::new(),
-            in_barrier: None,
-            own_failure: None,
             progress,
+            computing: Computing::default(),
+            calls: Arc::default(),
+            monitor: Monitor::new(lanes.devices()),
             completions: Vec::new(),
             spent: Vec::new(),
-            scheduling: Scheduling::default(),
-            starvation: StarvationMeter::new(lanes.devices()),
-            watchdog: None,
-            end: None,
-            calls: Arc::default(),
-            warnings: WarningSink::default(),
-            profile: None,
-            kernel_timer: None,
-            times_jobs: false,
         }
-    }
-
-    /// The same node, which may be so many horizons ahead of those that it sends to, if the
-    /// network [sends ahead](Communicator::sends_ahead): 16 without this call. The same on
-    /// all nodes.
-    #[must_use]
-    pub fn with_lead(mut self, horizons: u64) -> Self {
-        let lead = self.communicator.sends_ahead().then_some(horizons);
-        self.credit = Credit::new(self.communicator.nodes(), lead);
-        self
-    }
-
-    /// The same node in a process whose threads have one core between them: kernels that
-    /// are over soon wait for [`compute`](Self::compute), whose thread is alone in a `rayon`
-    /// pool.
-    #[must_use]
-    pub(crate) fn sharing_core(mut self) -> Self {
-        self.backend.share_core();
-        self
-    }
-
-    /// Tells `calls` what of the user's it is in.
-    #[must_use]
-    pub(crate) fn with_calls(mut self, calls: &Arc<Calls>) -> Self {
-        self.calls = calls.clone();
-        self
-    }
-
-    /// Tells when jobs have begun, by times on `clock`, where it says what runs.
-    #[must_use]
-    pub(crate) fn noting_begins(mut self, clock: Clock) -> Self {
-        self.backend.note_begins(clock);
-        self
     }
 
     /// Queues an order; it is looked at by [`poll`](Self::poll).
@@ -262,45 +144,42 @@ impl Executor {
     pub fn poll(&mut self, now: Time) -> Activity {
         debug_assert!(self.now <= now, "time goes back from {} to {now}", self.now);
         self.now = now;
-        if let Some(begin) = self.computing_since.take() {
-            self.computed_for = now.since(begin);
-        }
+        self.computing.round_begins(now);
         let completed = self.collect_completions();
         let heard = self.collect_network();
-        self.starvation.look(now, self.lag());
+        self.monitor.look(now, self.tasks.lag(self.progress.tasks()));
         // What others may be waiting for goes first: an order is a microsecond's work.
         let mut followed = self.issue_and_follow_up();
         let taken = self.take_orders();
         followed |= taken && self.issue_and_follow_up();
-        let busy = completed || heard || taken || followed;
+        let spoke = self.course.is_running() && self.peers.send_letters();
+        let busy = completed || heard || taken || followed || spoke;
         self.give_back();
         self.tell_horizons();
         self.watch(busy, completed || heard);
-        self.record_poll();
-        if busy {
-            self.last_busy = now;
-        }
+        self.monitor.polled(self.flow.incomplete(), self.tasks.held_back());
+        self.computing.round_ends(now, busy);
         if busy { Activity::Busy } else { Activity::Idle }
     }
 
     /// Computes on this thread, if the backend leaves that to the node; called when there is
-    /// nothing else to do. Peers that wait for data get them first: some networks move them
-    /// only while both sides look.
+    /// nothing else to do.
     pub(crate) fn compute(&mut self) -> bool {
-        let all_sent = self.sends.is_empty();
-        let computes = self.phase == Phase::Running
-            && (all_sent || self.now.since(self.last_busy) > TIME_TO_LEAVE)
+        let computes = self.course.is_running()
+            && self.computing.may_begin(self.now, self.peers.can_do_without())
             && self.run_kept();
-        self.computing_since = computes.then_some(self.now);
+        if computes {
+            self.computing.begins(self.now);
+        }
         computes
     }
 
     /// Runs a job that the backend leaves to the node.
     fn run_kept(&mut self) -> bool {
-        let next = self.backend.next_to_compute();
-        match next.and_then(|instruction| self.open.task_of(instruction)) {
-            Some((task, _)) => self.calls.during(Call::Kernel(task), || self.backend.compute()),
-            None => self.backend.compute(),
+        let next = self.hardware.next_to_compute();
+        match next.and_then(|instruction| self.flow.run_by(instruction)) {
+            Some((task, _)) => self.calls.during(Call::Kernel(task), || self.hardware.compute()),
+            None => self.hardware.compute(),
         }
     }
 
@@ -308,55 +187,72 @@ impl Executor {
     /// and it has shut down, or has stopped and nothing runs any more.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        let over = match self.phase {
-            Phase::Finished => true,
-            Phase::Stopped => self.backend.is_quiet() && self.communicator.is_quiet(),
-            Phase::Running | Phase::Failing => false,
-        };
-        over && self.closed && self.inbox.is_empty()
+        let is_quiet = || self.hardware.is_quiet() && self.peers.are_quiet();
+        self.course.is_over(is_quiet) && self.inbox.is_empty()
     }
 
     /// How closely the node must be looked at while nothing wakes its driver.
     #[must_use]
     pub fn attention(&self) -> Attention {
-        if self.communicator.wakes() {
-            Attention::WhenWoken
-        } else if self.communicator.needs_polling()
-            || self.arbiter.expects_pilots()
-            || self.progress.waits_for_peers()
-        {
-            let patience = patience(self.communicator.bytes_under_way());
-            Attention::Close(patience + self.computed_for.min(LONGEST_LAG))
-        } else {
-            Attention::NowAndThen
-        }
+        self.peers.attention(|| self.progress.waits_for_peers(), self.computing.lag())
+    }
+
+    /// When the node wants to be polled even if nothing happens, if ever.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        let lingers = || self.phase() == Phase::Stopped && !self.is_done();
+        self.monitor.deadline(self.waits(), lingers)
+    }
+
+    /// Its driver could not look at it from then until then, as another node on the same thread,
+    /// or the other half of this one, took so long.
+    pub(crate) fn excuse(&mut self, from: Time, until: Time) {
+        self.monitor.excuse(from, until);
     }
 
     /// How far the node has come.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.course.phase()
     }
 
-    fn id(&self) -> NodeId {
-        self.communicator.node()
+    /// How long the node's devices have starved so far.
+    #[must_use]
+    pub fn starvation(&self) -> Starvation {
+        self.monitor.starvation()
     }
 
-    /// Tells the program, and peers that have to know, how far this node is.
-    fn tell_horizons(&mut self) {
-        let more = std::mem::take(&mut self.horizons);
-        if more > 0 {
-            for peer in self.credit.reach(more) {
-                self.communicator.send_note(peer, &credit::note(self.credit.reached()));
-            }
-        }
-        self.progress.horizons_reached(more, self.credit.limit());
+    /// All instructions that have not completed, in ascending order. An issued
+    /// one is where to look first: the others wait for those. Empty once the
+    /// node has stopped.
+    ///
+    /// O(n log n) in the instructions and edges of the window, and allocates:
+    /// for reports.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.situation().waiting()
+    }
+
+    fn situation(&self) -> Situation<'_> {
+        let Self { now, flow, tasks, hardware, peers, .. } = self;
+        Situation { now: *now, flow, tasks, hardware, peers }
+    }
+
+    /// How things are, and who is to take notice of it.
+    fn observed(&mut self) -> (Situation<'_>, &mut Monitor) {
+        let Self { now, flow, tasks, hardware, peers, monitor, .. } = self;
+        (Situation { now: *now, flow, tasks, hardware, peers }, monitor)
     }
 
     fn collect_completions(&mut self) -> bool {
         let mut completions = std::mem::take(&mut self.completions);
-        self.backend.poll(&mut completions);
+        self.hardware.poll(&mut completions);
         let any = !completions.is_empty();
+        if any && self.course.is_running() {
+            // What functions have said goes before what follows from their end: a barrier would let
+            // others end the run before they have heard that nobody answers.
+            self.peers.send_letters();
+        }
         completions.drain(..).for_each(|completion| self.job_completed(completion));
         self.completions = completions;
         any
@@ -374,28 +270,30 @@ impl Executor {
     }
 
     fn job_completed(&mut self, completion: Completion) {
-        if self.phase != Phase::Running {
+        if !self.course.is_running() {
             return;
         }
-        let instruction = completion.instruction;
-        let job = self.open.task_of(instruction);
-        self.record_span(instruction, completion.span);
-        if let Some(failure) = completion.failure {
-            self.record_retired(instruction);
-            return self.fail(self.failed(job, instruction, failure));
+        let Completion { instruction, failure, span } = completion;
+        let job = self.flow.run_by(instruction);
+        self.monitor.ran(instruction, span);
+        if let Some(failure) = failure {
+            self.monitor.retired(instruction, None);
+            return self.fail(self.situation().failed(job, instruction, failure));
         }
-        self.time_job(instruction, job, completion.span);
-        if let Some((task, _)) = job {
-            self.task_advanced(task);
+        if let Some((task, device)) = job {
+            if device.is_some() {
+                self.monitor.kernel_ran(instruction, || self.tasks.name(task), span);
+            }
+            self.tasks.instruction_completed(task);
         }
         self.retire(instruction);
     }
 
     fn collect_network(&mut self) -> bool {
         let mut any = false;
-        while let Some(event) = self.communicator.poll() {
+        while let Some(event) = self.peers.poll() {
             any = true;
-            match (self.phase, event) {
+            match (self.phase(), event) {
                 (Phase::Running | Phase::Failing, CommEvent::Aborted(error)) => self.stop(error),
                 (Phase::Running, event) => self.network_event(event),
                 _ => {}
@@ -405,291 +303,119 @@ impl Executor {
     }
 
     fn network_event(&mut self, event: CommEvent) {
-        match event {
-            CommEvent::Pilot { from, pilot, reached } => {
-                self.credit.announced(from, pilot.transfer.consumer, reached);
-                let outcome = self.arbiter.pilot(from, pilot);
-                self.arbitrated(outcome);
-            }
-            CommEvent::Note { from, note } => self.noted(from, &note),
-            CommEvent::Received { from, message } => {
-                self.record_arrival(from, message);
-                let outcome = self.arbiter.arrived(from, message);
-                self.arbitrated(outcome);
-            }
-            CommEvent::Sent { message } => {
-                let send = self.sends.remove(&message).expect("payloads are sent once");
-                #[cfg(feature = "mutants")]
-                if celerity_mutants::Mutant::SendNeverEnds.is_active() {
-                    return;
-                }
-                self.retire(send);
-            }
-            CommEvent::BarrierReached => {
-                let barrier = self.in_barrier.take();
-                let (instruction, task, action) = barrier.expect("the node is in the barrier");
-                self.epoch_reached(instruction, task, action);
-            }
-            CommEvent::Failed(error) => {
-                let node = self.id();
-                self.fail(RunError::Communication { node, error: Box::new(error) });
-            }
-            CommEvent::Aborted(_) => unreachable!("aborts are handled in every state"),
+        if let CommEvent::Received { from, message } = event {
+            self.monitor.arrived(from, message);
+        }
+        match self.peers.hear(event) {
+            Ok(Heard::Nothing) => {}
+            Ok(Heard::Sent(send)) => self.retire(send),
+            Ok(Heard::Transfers) => self.go_on_receiving(Ok(())),
+            Ok(Heard::Reached(barrier)) => self.epoch_reached(barrier),
+            Err(error) => self.fail(error),
         }
     }
 
-    fn noted(&mut self, from: NodeId, note: &[u8]) {
-        if let Some(reached) = credit::read(note) {
-            return self.credit.hear(from, reached);
-        }
-        let outcome = self.stream.noted(from, note, &mut self.notes);
-        self.send_notes();
-        match outcome {
-            Ok(()) => {}
-            Err(Objection::Diverged(error)) => self.fail(error),
-            Err(Objection::Malformed) => {
-                let what = format!("{} bytes are no note", note.len());
-                let error = Box::new(CommunicationError::Malformed { from, what });
-                self.fail(RunError::Communication { node: self.id(), error });
-            }
-        }
+    fn retire(&mut self, instruction: InstructionId) {
+        let device = self.flow.retire(instruction);
+        self.monitor.retired(instruction, device);
     }
 
-    fn send_notes(&mut self) {
-        let notes = self.notes.drain(..);
-        notes.for_each(|Outgoing { to, note }| self.communicator.send_note(to, &note));
-    }
-
-    /// Passes on what the arbiter has decided, or fails with what it objects to.
-    fn arbitrated(&mut self, outcome: Result<(), ArbiterError>) {
-        if let Err(error) = outcome {
-            let node = self.id();
-            return self.fail(RunError::Arbitration { node, error: Box::new(error) });
+    /// All nodes have come to an epoch.
+    fn epoch_reached(&mut self, Barrier { instruction, task, action }: Barrier) {
+        let closed = self.peers.close_before(task);
+        self.go_on_receiving(closed);
+        if !self.course.is_running() {
+            return;
         }
-        while let Some(post) = self.arbiter.next_post() {
-            self.post_receive(post);
+        self.retire(instruction);
+        let node = self.peers.local();
+        tracing::debug!(%node, %task, ?action, "epoch reached");
+        if action == EpochAction::Shutdown {
+            debug_assert_eq!(self.flow.incomplete(), 0, "the last epoch waits for everything");
+            self.course.finish();
+            self.monitor.finishes(node, self.now);
         }
-        while let Some(instruction) = self.arbiter.next_completed() {
-            self.retire(instruction);
-            #[cfg(feature = "mutants")]
-            if celerity_mutants::Mutant::OneReceivePerArrival.is_active() {
-                break;
-            }
-        }
-    }
-
-    fn take_orders(&mut self) -> bool {
-        let any = !self.inbox.is_empty();
-        while let Some(order) = self.inbox.pop_front() {
-            match (self.phase, order) {
-                (_, Order::Closed) => self.closed = true,
-                (Phase::Running, order) => self.obey(order),
-                // Payloads must outlive the publication of the error: whoever
-                // waits for one looks for it.
-                (Phase::Failing, order) => {
-                    self.inbox.push_front(order);
-                    return false;
-                }
-                (Phase::Stopped | Phase::Finished, order) => drop(end(order)),
-            }
-        }
-        any
-    }
-
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Buffer { info, initial } => {
-                let contents = initial.as_ref().and_then(|(_, data)| data.contents());
-                self.stream.buffer(&info, contents, &mut self.notes);
-                self.send_notes();
-                self.time_buffer(&info);
-                match self.store.add_buffer(info, initial) {
-                    Ok(Some((memory, bytes))) => self.record_alloc(memory, bytes),
-                    Ok(None) => {}
-                    Err(error) => self.fail(error),
-                }
-            }
-            Order::Renamed(info) => {
-                self.stream.renamed(&info);
-                self.store.rename_buffer(info);
-            }
-            Order::Dropped(buffer) => self.store.forget_buffer(buffer),
-            Order::Task { task, payload, batch } => {
-                // One that could not be scheduled is an error, which comes next.
-                if let Some(batch) = &batch {
-                    self.stream.task(&task, batch.answers, &mut self.notes);
-                    self.send_notes();
-                    self.stream.compare_contents().unwrap_or_else(|error| self.fail(error));
-                }
-                if task.work == Work::Horizon {
-                    self.credit.know(task.id);
-                }
-                self.scheduling.begun += 1;
-                let payload = payload.map(Kept::new);
-                let running = RunningTask { task, payload, incomplete: 1, scheduled: false };
-                self.tasks.insert(running.task.id.index(), running);
-                if let Some(batch) = batch {
-                    self.admit(batch);
-                }
-            }
-            Order::Batch(batch) => self.admit(batch),
-            Order::Fail(error) => self.fail(*error),
-            Order::Closed => unreachable!("handled in every state"),
-        }
-    }
-
-    /// Sends pilots and hands instructions to the engine.
-    fn admit(&mut self, mut batch: Batch) {
-        for pilot in &batch.schedule.pilots {
-            let reached = self.credit.announce(pilot);
-            self.communicator.send_pilot(pilot, reached);
-        }
-        for Instruction { id, kind, dependencies } in batch.schedule.instructions.drain(..) {
-            let Effects { lane, runs, .. } = kind.effects();
-            let mut target = self.lanes.target(lane);
-            if let Some(Run { task, .. }) = runs {
-                let running = self.tasks.get_mut(task.index());
-                let running = running.expect("tasks outlive their instructions");
-                running.incomplete += 1;
-                if running.task.work == Work::Fence {
-                    target = self.lanes.fences();
-                }
-            }
-            let _: Step = self.engine.submit(id, &dependencies, target);
-            if let Some(device) = self.lanes.device_of(target) {
-                self.starvation.known(device);
-            }
-            if let Some(profile) = &mut self.profile {
-                profile.admitted(id, &dependencies);
-            }
-            self.open.admit(id, kind, self.now);
-        }
-        self.scheduling.done = self.scheduling.begun;
-        for task in batch.ended.drain(..) {
-            self.scheduling.released += 1;
-            self.tasks.get_mut(task.index()).expect("it ends once").scheduled = true;
-            // The count that was held while instructions could still be added.
-            self.task_advanced(task);
-        }
-        self.progress.hold_horizons(batch.held_horizons);
-        self.spent.push(batch);
-    }
-
-    /// One instruction of a task has completed; with the last one its payload goes.
-    fn task_advanced(&mut self, task: TaskId) {
-        let running = self.tasks.get_mut(task.index()).expect("tasks outlive their instructions");
-        running.incomplete -= 1;
-        if running.incomplete == 0 {
-            self.over.extend(self.tasks.remove(task.index()));
-        }
+        self.progress.epoch_reached(task);
     }
 
     /// Drops what tasks owned that have ended. It is the user's, and may panic: a mistake of
     /// the task, though all of it has run.
     fn give_back(&mut self) {
-        let mut over = std::mem::take(&mut self.over);
-        for RunningTask { task, payload, .. } in over.drain(..) {
-            let Some(payload) = payload else { continue };
-            let call = Call::End(task.id);
-            if let Some(said) = self.calls.during(call, || end(payload.into_inner())) {
-                let (task, node) = (task.to_string(), self.id());
+        while let Some(Over { task, payload }) = self.tasks.next_over() {
+            if self.course.is_running() {
+                self.peers.conversation_over(&task).unwrap_or_else(|error| self.fail(error));
+            }
+            let Some(payload) = payload.map(Kept::into_inner) else { continue };
+            if let Some(said) = self.calls.during(Call::End(task.id), || end(payload)) {
+                let (task, node) = (task.to_string(), self.peers.local());
                 let message = format!("dropping what it owned: {said}");
                 self.fail(RunError::TaskPanicked { task, node, device: None, message });
             }
         }
-        self.over = over;
     }
 
-    fn retire(&mut self, instruction: InstructionId) {
-        let lane = self.open.retire(instruction);
-        if let Some(device) = lane.and_then(|lane| self.lanes.device(lane)) {
-            self.starvation.completed(device);
-        }
-        self.record_retired(instruction);
-        let _: Step = self.engine.complete(instruction);
+    /// Tells the program, and peers that have to know, how far this node is.
+    fn tell_horizons(&mut self) {
+        let more = std::mem::take(&mut self.horizons);
+        let limit = self.peers.reach(more);
+        self.progress.horizons_reached(more, limit);
     }
 
-    fn epoch_reached(&mut self, instruction: InstructionId, task: TaskId, action: EpochAction) {
-        let closed = self.arbiter.close_before(task);
-        self.arbitrated(closed);
-        if self.phase != Phase::Running {
-            return;
-        }
-        self.retire(instruction);
-        tracing::debug!(node = %self.id(), %task, ?action, "epoch reached");
-        if action == EpochAction::Shutdown {
-            debug_assert_eq!(self.engine.incomplete(), 0, "the last epoch waits for everything");
-            self.phase = Phase::Finished;
-            self.warn_of_starvation();
-        }
-        self.progress.epoch_reached(task);
+    /// Whether there is something that has to happen.
+    fn waits(&self) -> bool {
+        self.course.is_running() && !(self.flow.incomplete() == 0 && self.tasks.is_empty())
     }
 
-    /// What the failure of a job means: of a user's, if it is one of a task.
-    fn failed(
-        &self,
-        job: Option<(TaskId, Option<DeviceId>)>,
-        instruction: InstructionId,
-        failure: JobFailure,
-    ) -> RunError {
-        let node = self.id();
-        let named = job.map(|(task, device)| {
-            let running = self.tasks.get(task.index()).expect("tasks outlive their instructions");
-            (running.task.to_string(), device)
-        });
-        match (named, failure) {
-            (Some((task, device)), JobFailure::Panicked(message)) => {
-                RunError::TaskPanicked { task, node, device, message }
-            }
-            (Some((task, _)), JobFailure::Returned(error)) => {
-                RunError::TaskFailed { task, node, error }
-            }
-            (None, JobFailure::Panicked(message)) => {
-                RunError::Internal { message: format!("{instruction} panicked: {message}") }
-            }
-            (None, JobFailure::Returned(error)) => {
-                RunError::Internal { message: format!("{instruction} failed: {error}") }
-            }
+    /// Takes notice of what a round did: whether anything, and whether it found
+    /// something that must have woken the node.
+    fn watch(&mut self, busy: bool, found: bool) {
+        if self.phase() != Phase::Stopped {
+            let round = Round { busy, found, waits: self.waits() };
+            let (situation, monitor) = self.observed();
+            return monitor.round_ends(round, situation);
+        }
+        if !self.is_done() {
+            let others = match (self.course.is_closed(), self.progress.has_program_ended()) {
+                (true, _) => None,
+                (false, true) => Some("its scheduler"),
+                (false, false) => Some("its program, which has not returned"),
+            };
+            let (situation, monitor) = self.observed();
+            monitor.lingers(situation, others);
         }
     }
 
-    /// Stops issuing, here at once and everywhere soon. The network decides
-    /// which of several errors is the first.
+    /// Stops issuing, here at once and everywhere soon.
     fn fail(&mut self, error: RunError) {
-        if self.phase == Phase::Running {
-            self.phase = Phase::Failing;
-            self.communicator.abort(&error);
-            self.own_failure = Some(error);
+        if let Some(error) = self.course.fail(error) {
+            self.peers.abort(error);
         }
     }
 
     /// The run's first error is known: publishes it, then drops what will not
     /// run. What does run keeps its memory until the node is dropped.
     fn stop(&mut self, error: RunError) {
-        // What has been on its way through a network may have come back as mere text.
-        let own = self.own_failure.take().filter(|own| *own == error);
-        let error = own.unwrap_or(error);
-        tracing::error!(node = %self.id(), %error, "the run fails");
-        self.linger(&error);
-        self.phase = Phase::Stopped;
+        let error = self.course.stop(error);
+        tracing::error!(node = %self.peers.local(), %error, "the run fails");
+        let (situation, monitor) = self.observed();
+        monitor.stops(&error, situation);
         self.progress.fail(error);
-        self.backend.cancel();
-        self.open = OpenInstructions::default();
-        self.tasks = Window::default();
-        self.sends.clear();
-        self.in_barrier = None;
+        self.hardware.cancel();
+        self.flow.forget();
+        self.tasks.forget();
+        self.peers.forget();
     }
 }
 
 impl Drop for Executor {
     /// Whoever drops a node in the middle of its run, such as a thread that panics, ends the
-    /// run: other processes would wait.
+    /// run: other processes would wait. So would its own threads.
     fn drop(&mut self) {
-        if self.phase == Phase::Running {
-            let message = format!("{} was dropped in the middle of its run", self.id());
+        if self.course.is_running() {
+            let message = format!("{} was dropped in the middle of its run", self.peers.local());
             let dropped = || RunError::Internal { message };
             let error = self.progress.error().unwrap_or_else(dropped);
-            self.communicator.abort(&error);
+            self.peers.abort(&error);
         }
     }
 }
@@ -697,21 +423,3 @@ impl Drop for Executor {
 /// How many horizons a node may be ahead of those that it sends to: as many as may be
 /// outstanding in a program, by default.
 const LEAD: u64 = 16;
-
-/// How long looking at the network without rest pays while so many bytes are on their way:
-/// what is waited for comes within 200 µs or not soon, later by as much as the bytes take
-/// at 4 GB/s. What takes more than a millisecond is not much longer if it ends unnoticed
-/// for some ten microseconds.
-fn patience(bytes: u64) -> Duration {
-    let (least, most) = (Duration::from_micros(200), Duration::from_millis(1));
-    (least + Duration::from_nanos(bytes / 4)).min(least + most)
-}
-
-/// Peers that have as much to compute as this node are late by as much as that takes, if they
-/// are. A node that computes on its own thread, so that nobody else of its process wants the
-/// core, looks without rest for so much longer, at most.
-const LONGEST_LAG: Duration = Duration::from_millis(10);
-
-/// How long a node waits for what it sends to leave before it computes. A peer that waits
-/// for it takes it within some microseconds; one that does not is busy itself.
-const TIME_TO_LEAVE: Duration = Duration::from_micros(100);

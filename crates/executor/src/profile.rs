@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use celerity_cdag::NodeId;
 use celerity_trace::{Recorder, Target, TraceError, TraceFile, is_complete, merge, part_of};
 
 use crate::error::RunError;
 use crate::lanes::LaneLayout;
+use crate::polling::{PART_BEAT, PART_PATIENCE};
 use crate::time::{Clock, real_clock};
 
 mod label;
@@ -29,9 +30,6 @@ pub(crate) struct Profile {
     file: TraceFile,
     clock: Clock,
 }
-
-/// How long the process that joins the parts waits for those of the others.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Profile {
     /// Begins the trace at `path` of a run that has started at `since`. If the run
@@ -86,8 +84,8 @@ impl Profile {
         let parts = self.processes.iter().map(|first| part_of(&self.path, *first));
         let parts: Vec<_> = parts.collect();
         let start = Instant::now();
-        while start.elapsed() < PATIENCE && !parts.iter().all(|part| is_complete(part)) {
-            std::thread::sleep(Duration::from_millis(10));
+        while start.elapsed() < PART_PATIENCE && !parts.iter().all(|part| is_complete(part)) {
+            std::thread::sleep(PART_BEAT);
         }
         // A part that is missing is that of a process that has died, of which the
         // run's error tells.

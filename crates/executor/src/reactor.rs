@@ -3,47 +3,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
-use crate::backend::Waker;
 use crate::contain::end;
-use crate::node::Activity;
+use crate::polling::Waker;
+use crate::polling::{AWAY, Activity, Attention, BEAT, LONG_ROUND, SLOW_BEAT, SPIN};
 use crate::pulse::Pulse;
+use crate::sync::Handover;
 use crate::sync::atomic::AtomicBool;
 use crate::time::Time;
-
-/// How long an idle reactor keeps looking before it sleeps. Waking a sleeping
-/// thread takes some ten microseconds, so a wait shorter than that is better
-/// spent awake, and a longer one is not.
-const SPIN: Duration = Duration::from_micros(20);
-
-/// How long a reactor that waits for a network sleeps between two looks, once it has
-/// looked without rest for as long as it was [asked](Attention::Close) to.
-const BEAT: Duration = Duration::from_micros(50);
-
-/// A round that takes longer has moved data, even if nothing has ended with it.
-const LONG_ROUND: Duration = Duration::from_micros(20);
-
-/// In a round that takes longer, machines may have missed what they wanted to be polled for.
-const AWAY: Duration = Duration::from_millis(1);
-
-/// How long it sleeps if it waits for nothing, but cannot be woken by peers that
-/// want something.
-const SLOW_BEAT: Duration = Duration::from_millis(2);
-
-/// How closely a state machine must be looked at while nothing wakes its driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Attention {
-    /// Not at all: every event wakes.
-    WhenWoken,
-    /// Every few milliseconds: it waits for nothing, but peers may want something.
-    NowAndThen,
-    /// Closely: something that it waits for may happen unnoticed, and if all goes well
-    /// it does within this time from the last thing that happened.
-    Close(Duration),
-}
 
 /// What a reactor drives.
 pub(crate) trait Machine {
@@ -93,7 +63,7 @@ impl Wakeup {
     /// Something can be polled, which has been published before: calls `send`, unless there is a
     /// wake-up in the channel that has not been answered.
     fn ring(&self, send: impl FnOnce()) {
-        if !self.0.swap(true, Ordering::AcqRel) {
+        if !self.0.swap(true, Handover::WakeUpRung.ordering(Ordering::AcqRel)) {
             send();
         }
     }
@@ -102,7 +72,7 @@ impl Wakeup {
     /// later wakes again. Acquires what those have published who found a wake-up in the channel and
     /// sent none of their own.
     fn answer(&self) {
-        self.0.swap(false, Ordering::AcqRel);
+        self.0.swap(false, Handover::WakeUpAnswered.ordering(Ordering::AcqRel));
     }
 }
 
@@ -308,6 +278,7 @@ mod interleavings {
     use loom::sync::atomic::AtomicU64;
 
     use super::*;
+    use crate::sync::weakened;
 
     #[test]
     fn whoever_rings_is_polled_for_afterwards() {
@@ -345,10 +316,21 @@ mod interleavings {
             assert_eq!(channel.load(Ordering::Relaxed), 0, "a burst is one message at a time");
         });
     }
+
+    #[test]
+    fn a_wake_up_that_publishes_nothing_is_noticed() {
+        for place in [Handover::WakeUpRung, Handover::WakeUpAnswered] {
+            let said = weakened::run(place, whoever_rings_is_polled_for_afterwards);
+            let said = said.unwrap_or_else(|| panic!("loom must see {place:?}"));
+            assert!(said.contains("left == right"), "{place:?}: {said}");
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// Notes what happens to it, and is done when it has been fed a 0.

@@ -11,18 +11,19 @@ use std::time::Instant;
 use celerity_cdag::{CommandGraphConfig, NodeId};
 use celerity_tdag::Count;
 
-use crate::backend::{Backend, Waker};
+use crate::backend::Backend;
 use crate::check::ScheduleCheck;
 use crate::config::ClusterConfig;
 use crate::error::RunError;
-use crate::frontend::NodeFrontend;
+use crate::frontend::{NodeFrontend, NodeHandle};
 use crate::kernel_times::KernelTimes;
 use crate::machine::NodeMachine;
 use crate::node::Executor;
 use crate::observe::Observer;
 use crate::pinning::{Cores, PinnedJobs, available_cores};
+use crate::polling::Waker;
 use crate::pool::CpuPool;
-use crate::profile::{Profile, StageProfile};
+use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::pulse::Calls;
 use crate::reactor::Reactor;
@@ -38,7 +39,7 @@ mod threads;
 mod watch;
 
 use interrupt::Interrupts;
-pub use place::{CpuDevices, Devices, InProcess, KernelCheck, Network};
+pub use place::{CpuDevices, Devices, InProcess, Network};
 use program::run_program;
 use threads::{Setting, stages, start};
 use watch::{Duty, Sight, Watch};
@@ -357,14 +358,21 @@ impl<'r> Run<'r> {
     ) -> Result<Started<'scope>, RunError> {
         let reactor = Reactor::new();
         let nodes = self.open(means, || reactor.waker())?;
-        let progress = nodes.iter().map(|node| node.progress.clone()).collect();
+        let progress = nodes.iter().map(|node| node.handle.progress.clone()).collect();
         let frontend = |(slot, node): (usize, &Node)| {
             let rounds = reactor.rounds();
-            NodeFrontend::new(&self.config, node, reactor.feeder(slot), rounds, means.since)
+            NodeFrontend::new(
+                &self.config,
+                node.handle.clone(),
+                reactor.feeder(slot),
+                rounds,
+                means.since,
+            )
         };
         let frontends = nodes.iter().enumerate().map(frontend).map(Arc::new).collect();
         // One thread is in one call at a time.
-        let calls = nodes.iter().flat_map(|node| node.calls.clone().map(|calls| (node.id, calls)));
+        let calls =
+            nodes.iter().flat_map(|node| node.calls.clone().map(|calls| (node.handle.id, calls)));
         let (pulse, calls) = (reactor.pulse(), calls.collect());
         let sights = vec![Sight { pulse, duty: Duty::Both, calls }];
         let machines = nodes.into_iter().map(|node| NodeMachine::of(node.scheduler, node.executor));
@@ -385,8 +393,9 @@ impl<'r> Run<'r> {
         let node = nodes.pop().expect("this process has a node");
         let rounds = executing.rounds();
         let feeder = scheduling.feeder(0);
-        let frontend = NodeFrontend::new(&self.config, &node, feeder, rounds, means.since);
-        let Node { id, scheduler, executor, progress, calls, .. } = node;
+        let frontend =
+            NodeFrontend::new(&self.config, node.handle.clone(), feeder, rounds, means.since);
+        let Node { handle: NodeHandle { id, progress, .. }, scheduler, executor, calls } = node;
         let duties = [(Duty::Scheduling, scheduling.pulse()), (Duty::Execution, executing.pulse())];
         let sight = |((duty, pulse), calls)| Sight { pulse, duty, calls: vec![(id, calls)] };
         let sights = duties.into_iter().zip(calls).map(sight).collect();
@@ -428,6 +437,7 @@ impl<'r> Run<'r> {
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone())
                 .with_calls(&calls[1])
+                .woken_by(waker())
                 .noting_begins(real_clock(means.since));
             if means.computes {
                 executor = executor.sharing_core();
@@ -440,7 +450,8 @@ impl<'r> Run<'r> {
                 scheduler.record(profile.scheduler(id));
                 Arc::new(profile.program(id))
             });
-            Node { id, scheduler, executor, progress, profile, kernel_check, calls }
+            let handle = NodeHandle { id, progress, kernel_check, profile };
+            Node { handle, scheduler, executor, calls }
         };
         Ok(local.zip(ends).zip(backends).map(node).collect())
     }
@@ -473,13 +484,9 @@ struct Means<'a> {
 }
 
 /// What a node of this process is made of, before it has threads.
-pub(crate) struct Node {
-    pub(crate) id: NodeId,
-    pub(crate) progress: Arc<Progress>,
-    /// Records what its program does.
-    pub(crate) profile: Option<Arc<StageProfile>>,
-    /// Looks at kernels when they are submitted.
-    pub(crate) kernel_check: Option<Arc<KernelCheck>>,
+struct Node {
+    /// For its program.
+    handle: NodeHandle,
     scheduler: Scheduler,
     executor: Executor,
     /// What of the user's its halves are in.

@@ -233,7 +233,8 @@ mod tests {
     use celerity_idag::InstructionGraphConfig;
     use celerity_regions::{Box3, Region};
     use celerity_tdag::{
-        Access, AccessMode, Dependencies, IndexSpace, Mapper, MapperInput, UserMapper, Work,
+        Access, AccessMode, Conflicts, Dependencies, IndexSpace, Mapper, MapperInput, UserMapper,
+        Work,
     };
 
     use super::*;
@@ -264,6 +265,7 @@ mod tests {
             work: Work::Device(IndexSpace::new(1, Box3::from_range([8]))),
             accesses: Box::new([Access::buffer(buffer, AccessMode::Read, mapper)]),
             dependencies: Dependencies::default(),
+            conflicts: Conflicts::default(),
             location: None,
         };
         let mut orders = Vec::new();

@@ -10,7 +10,8 @@ use celerity_cdag::NodeId;
 
 use crate::contain::caught;
 use crate::error::RunError;
-use crate::node::{Stall, Starvation};
+use crate::stall::Stall;
+use crate::starvation::Starvation;
 
 /// Something that a user may want to know. The run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +77,8 @@ pub struct Lingering {
 pub struct Blocked {
     /// Whose.
     pub node: NodeId,
-    /// Where, as in `a range mapper of T3 "step" at src/main.rs:40`.
-    pub whereabouts: String,
+    /// The code that it is in, as in `a range mapper of T3 "step" at src/main.rs:40`.
+    pub inside: String,
     /// For how long.
     pub lasting: Duration,
     /// What does not happen meanwhile, from a semicolon on; empty if everything else does.
@@ -110,11 +111,11 @@ impl fmt::Display for Lingering {
 impl fmt::Display for Blocked {
     /// `N0 has been in a range mapper of T3 "step" at src/main.rs:40 for 30.0s; meanwhile ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, whereabouts, lasting, consequence, interrupted } = self;
+        let Self { node, inside, lasting, consequence, interrupted } = self;
         if let Some(signal) = interrupted {
             write!(f, "interrupted by {signal}; ")?;
         }
-        write!(f, "{node} has been in {whereabouts} for {lasting:.1?}{consequence}")?;
+        write!(f, "{node} has been in {inside} for {lasting:.1?}{consequence}")?;
         f.write_str(if interrupted.is_some() { AGAIN } else { "" })
     }
 }

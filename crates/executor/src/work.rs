@@ -5,96 +5,17 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use celerity_regions::{Box3, Region};
+use celerity_cdag::NodeId;
+use celerity_regions::Box3;
 use celerity_tdag::StreamHash;
 
+use crate::bound::BoundMemory;
 use crate::code::DeviceCode;
+use crate::collective::GroupCommunicator;
 use crate::error::TaskError;
 use crate::memory::BasePtr;
-
-/// Live memory for one access of a chunk.
-///
-/// Whoever [makes](Self::new) one promises, for as long as `'a` lasts:
-/// * [`base`](Self::base) points to `extent.volume()` initialised elements of the access's
-///   buffer, row-major over [`extent`](Self::extent), aligned for the buffer's element type, in
-///   memory of the device that runs the chunk;
-/// * [`region`](Self::region) is inside `extent`, and its elements are current where the access
-///   reads;
-/// * nobody else writes `region`, and nobody else reads it either if the access writes, not
-///   through another access of the same task either.
-///
-/// Elements outside of `region` must not be touched.
-///
-/// Safe code cannot make one, so a safe function that gets one can rely on it:
-///
-/// ```compile_fail,E0133
-/// # use celerity_executor::BoundMemory;
-/// # use celerity_regions::{Box3, Region};
-/// let (extent, region) = (Box3::from_range([8]), Region::from(Box3::from_range([8])));
-/// let anywhere = BoundMemory::new(std::ptr::without_provenance_mut(8), extent, &region);
-/// ```
-///
-/// nor call a kernel with what it has got for another one:
-///
-/// ```compile_fail,E0133
-/// # use celerity_executor::{BoundMemory, DeviceKernel};
-/// # use celerity_regions::Box3;
-/// fn misuse(other: &dyn DeviceKernel, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-///     other.run(chunk, memory);
-/// }
-/// ```
-///
-/// That accesses of a task share nothing that one of them writes is seen at submission
-/// ([`ConflictingAccesses`](celerity_tdag::DeclareError::ConflictingAccesses)), and where a
-/// user's mapper says something else of a chunk than of the whole index space, before the chunk
-/// is launched ([`SharedElements`](celerity_idag::Diagnostic::SharedElements)).
-#[derive(Clone, Copy, Debug)]
-pub struct BoundMemory<'a> {
-    base: *mut u8,
-    extent: Box3,
-    region: &'a Region,
-}
-
-impl<'a> BoundMemory<'a> {
-    /// The memory of an allocation of `extent` that begins at `base`, of which `region` may be
-    /// touched.
-    ///
-    /// # Safety
-    /// For as long as `'a` lasts it is as [the type](Self) says.
-    #[must_use]
-    pub const unsafe fn new(base: *mut u8, extent: Box3, region: &'a Region) -> Self {
-        Self { base, extent, region }
-    }
-
-    /// What an access is bound to that touches nothing.
-    #[must_use]
-    pub fn of_nothing(region: &'a Region) -> Self {
-        assert!(region.is_empty(), "{region} is not nothing");
-        Self { base: BasePtr::dangling().as_ptr(), extent: Box3::EMPTY, region }
-    }
-
-    /// The first element of the extent; dangling if the extent is empty.
-    #[inline]
-    #[must_use]
-    pub const fn base(&self) -> *mut u8 {
-        self.base
-    }
-
-    /// The elements that the allocation holds, in buffer coordinates.
-    #[inline]
-    #[must_use]
-    pub const fn extent(&self) -> &Box3 {
-        &self.extent
-    }
-
-    /// The elements that the chunk may touch: inside of the extent.
-    #[inline]
-    #[must_use]
-    pub const fn region(&self) -> &'a Region {
-        self.region
-    }
-}
 
 /// A kernel that only CPUs can run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -149,7 +70,8 @@ pub trait DeviceKernel: Any + Send + Sync {
 /// A host task may block: on input and output, on other threads, on a fence
 /// that was submitted before. It runs outside of the pool, so `rayon` calls
 /// inside spread over `rayon`'s global one. At most four of a node run at a
-/// time, so none may wait for a later one. A fence's copy shares the pool with
+/// time, so none may wait for a later one; those of collective groups are not counted, since each
+/// group has a thread of its own. A fence's copy shares the pool with
 /// kernels and must not block. An error ends the run, as a panic does.
 ///
 /// Like a [kernel](DeviceKernel), it may rely on the accesses of its task if its author makes sure
@@ -185,12 +107,58 @@ impl fmt::Debug for HostFunction {
     }
 }
 
+/// What the function of a split host task is called for.
+#[derive(Debug)]
+pub struct HostCall {
+    /// The items.
+    pub chunk: Box3,
+    /// The node that it runs on.
+    pub node: NodeId,
+    /// Nodes of the run.
+    pub nodes: usize,
+    /// The way to the other nodes, if the task is collective.
+    pub collective: Option<GroupCommunicator>,
+}
+
+/// The function of a host task that is split: called once per chunk, from several threads at a
+/// time if a node has several. Otherwise as a [`HostFunction`].
+#[derive(Clone)]
+pub struct HostKernel(Arc<CalledPerChunk>);
+
+type CalledPerChunk = dyn Fn(HostCall, &[BoundMemory<'_>]) -> Result<(), TaskError> + Send + Sync;
+
+impl HostKernel {
+    /// A closure that is called with a chunk, and with what each access of its task is bound to
+    /// for that, in order.
+    #[must_use]
+    pub fn new(
+        function: impl Fn(HostCall, &[BoundMemory<'_>]) -> Result<(), TaskError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(function))
+    }
+
+    /// The call for one chunk.
+    #[must_use]
+    pub fn on(&self, call: HostCall) -> HostFunction {
+        let function = self.0.clone();
+        HostFunction::new(move |memory| function(call, memory))
+    }
+}
+
+impl fmt::Debug for HostKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostKernel")
+    }
+}
+
 /// What a task carries besides its record in the graphs.
 pub enum Payload {
     /// For `Work::Device`.
-    Kernel(std::sync::Arc<dyn DeviceKernel>),
+    Kernel(Arc<dyn DeviceKernel>),
     /// For `Work::HostOnce` and `Work::Fence`.
     Host(HostFunction),
+    /// For `Work::HostSplit`.
+    HostSplit(HostKernel),
 }
 
 /// A buffer's initial contents: all elements, row-major, in memory that the

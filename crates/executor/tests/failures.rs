@@ -131,7 +131,7 @@ fn an_error_of_a_host_task_stops_nodes_that_only_wait() {
             let data = buffer_from(node, line(8), vec![1; 8]);
             let payload = Payload::Host(HostFunction::new(|_| Err(TaskError::new("disk full"))));
             let accesses = vec![reads(data, Mapper::All)];
-            node.submit(spec("save", Work::HostOnce, accesses), payload)?;
+            node.submit(spec("save", Work::HostOnce { node: 0 }, accesses), payload)?;
             Ok(node.barrier()?)
         });
         let expected = RunError::TaskFailed {

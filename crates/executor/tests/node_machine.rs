@@ -3,6 +3,8 @@
 #![allow(unsafe_code)]
 
 mod common;
+#[path = "doubles/unwoken.rs"]
+mod unwoken;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -22,6 +24,7 @@ use celerity_tdag::{
     TaskGraphConfig, TaskId, TaskSpec, Work,
 };
 use common::OnTask;
+use unwoken::Unwoken;
 
 /// Says that it has started, and runs when it is told to.
 struct Gated {
@@ -175,65 +178,9 @@ fn a_stopped_node_waits_for_nothing_but_what_runs() {
     poll_until(node, at(3), NodeMachine::is_done);
 }
 
-/// An end that does not wake, so that it has to be looked at.
-struct Unwoken(LocalCommunicator);
-
-// SAFETY: it passes everything on.
-unsafe impl Communicator for Unwoken {
-    fn node(&self) -> NodeId {
-        self.0.node()
-    }
-
-    fn nodes(&self) -> usize {
-        self.0.nodes()
-    }
-
-    fn send_pilot(&mut self, pilot: &Pilot, reached: u64) {
-        self.0.send_pilot(pilot, reached);
-    }
-
-    fn send_note(&mut self, to: NodeId, note: &[u8]) {
-        self.0.send_note(to, note);
-    }
-
-    unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
-        // SAFETY: passed on.
-        unsafe { self.0.send(to, payload) }
-    }
-
-    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
-        // SAFETY: passed on.
-        unsafe { self.0.receive(from, payload) }
-    }
-
-    fn enter_barrier(&mut self, epoch: TaskId) {
-        self.0.enter_barrier(epoch);
-    }
-
-    fn abort(&mut self, error: &RunError) {
-        self.0.abort(error);
-    }
-
-    fn poll(&mut self) -> Option<CommEvent> {
-        self.0.poll()
-    }
-
-    fn needs_polling(&self) -> bool {
-        true
-    }
-
-    fn wakes(&self) -> bool {
-        false
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.0.is_quiet()
-    }
-}
-
 #[test]
 fn what_peers_send_goes_before_tasks_which_are_scheduled_one_at_a_time() {
-    let mut machines = machines_on(2, |end| Box::new(Unwoken(end)));
+    let mut machines = machines_on(2, |end| Box::new(Unwoken { end, needs_polling: true }));
     let (mut other, _) = machines.pop().unwrap();
     let (node, _) = machines.pop().unwrap();
     let scheduled = Arc::new(AtomicUsize::new(0));

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 proptest! {
     #[test]
     fn random_programs_compute_what_the_twin_computes(
-        program in any_program(Sizes::default()),
+        program in any_program(Sizes::default().with_objects()),
         configuration in any_configuration(),
     ) {
         let verdict = check_run(&program, &configuration);

@@ -13,8 +13,8 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
 use crate::instruction::{
-    AllocationId, BoundAccess, DeviceId, Inbound, Instruction, InstructionKind, MemoryId,
-    MessageId, Placement,
+    AllocationId, BoundAccess, DeviceId, Inbound, Instruction, InstructionId, InstructionKind,
+    MemoryId, MessageId, Placement,
 };
 
 /// What an instruction does to allocations, elements, peers and the order of others.
@@ -47,6 +47,8 @@ pub struct Effects<'a> {
     pub target: Option<Touch<'a>>,
     /// The function of a task that it runs.
     pub runs: Option<Run<'a>>,
+    /// Earlier instructions that it must not run at the same time as.
+    pub conflicts: &'a [InstructionId],
     /// Its part in a transfer between nodes.
     pub exchange: Option<Exchange<'a>>,
     /// What later instructions may rely on once it has completed.
@@ -257,6 +259,7 @@ impl<'a> Effects<'a> {
             source: None,
             target: None,
             runs: None,
+            conflicts: &[],
             exchange: None,
             synchronizes: None,
         }
@@ -392,9 +395,12 @@ impl InstructionKind {
                 let lane = LaneKind::Kernel(*device);
                 Effects { runs: Some(run), ..Effects::nothing("kernel", lane) }
             }
-            Self::HostTask { task, accesses } => {
-                let run = Run { task: *task, chunk: None, bound: accesses };
-                Effects { runs: Some(run), ..Effects::nothing("host task", LaneKind::HostTask) }
+            Self::HostTask { task, chunk, accesses, conflicts } => {
+                let chunk = (*chunk != Box3::UNIT).then_some(*chunk);
+                let run = Run { task: *task, chunk, bound: accesses };
+                let conflicts = conflicts.as_slice();
+                let host_task = Effects::nothing("host task", LaneKind::HostTask);
+                Effects { runs: Some(run), conflicts, ..host_task }
             }
             Self::Horizon { task } => reached("horizon", Synchronization::Horizon { task: *task }),
             Self::Epoch { task, action } => {

@@ -97,6 +97,11 @@ impl Waits {
         self.point
     }
 
+    /// Whether `id` has been added.
+    pub(crate) fn contains(&self, id: InstructionId) -> bool {
+        self.ids.contains(&id)
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, id: InstructionId) {
         let id = id.max(self.point);

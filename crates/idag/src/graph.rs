@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use celerity_cdag::{Command, CommandKind};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{AccessMode, BufferId, BufferInfo, EpochAction, MapperInput, Sweep, Task};
+use celerity_tdag::{
+    AccessMode, BufferId, BufferInfo, EpochAction, GroupOrder, MapperInput, Sweep, Task,
+};
 
 use crate::allocate::{Needs, allocate};
 use crate::buffer::{BufferState, Buffers};
@@ -18,6 +20,7 @@ use crate::growth::Reservations;
 use crate::instruction::{DeviceId, DeviceMemory, InstructionId, MemoryId, Placement};
 use crate::launch::launch;
 use crate::links::Links;
+use crate::objects::{LaunchOrder, ObjectOrder};
 use crate::pieces::{Boxes, compact_boxes, contiguous_boxes};
 use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
@@ -44,9 +47,11 @@ pub struct InstructionGraph {
     stream: Stream,
     planner: Planner,
     buffers: Buffers,
+    objects: ObjectOrder,
     links: Links,
     forecast: Forecast,
     reservations: Reservations,
+    groups: GroupOrder<InstructionId>,
     pending_horizon: Option<InstructionId>,
 }
 
@@ -64,9 +69,11 @@ impl InstructionGraph {
             stream: Stream::default(),
             planner: Planner::new(config.devices),
             buffers: Buffers::default(),
+            objects: ObjectOrder::default(),
             links: Links::default(),
             forecast: Forecast::default(),
             reservations: Reservations::default(),
+            groups: GroupOrder::default(),
             pending_horizon: None,
         }
     }
@@ -179,7 +186,8 @@ impl InstructionGraph {
             CommandKind::Execute { chunk } => {
                 check_writes(task, *chunk, &launches, &self.buffers, diagnostics);
                 check_apart(task, &mut launches, &self.buffers, diagnostics);
-                self.execute(task, &launches, out);
+                let order = self.objects.order_of(command, task);
+                self.execute(task, &launches, order, out);
                 self.planner.recycle(launches);
             }
             CommandKind::Push { transfer, targets } => {
@@ -207,7 +215,13 @@ impl InstructionGraph {
         self.forecast.clear();
     }
 
-    fn execute(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
+    fn execute(
+        &mut self,
+        task: &Task,
+        launches: &Launches,
+        mut order: LaunchOrder,
+        out: &mut Schedule,
+    ) {
         let buffers = launches.buffers();
         self.allocate(&buffers, launches, out);
         self.receive(&buffers, launches, out);
@@ -220,8 +234,10 @@ impl InstructionGraph {
             }
         }
         for one in launches.iter() {
-            launch(emitter, &mut self.buffers, task, one);
+            let id = launch(emitter, &mut self.buffers, &mut self.groups, task, one, &order);
+            order.launched(id);
         }
+        self.objects.note(order);
     }
 
     fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {
@@ -310,6 +326,7 @@ impl InstructionGraph {
 
     fn synchronize_at(&mut self, instruction: InstructionId) {
         self.stream.frontier.synchronize_at(instruction);
+        self.objects.forget_before(instruction);
         self.buffers.0.sweep(|buffer| {
             buffer.compact(instruction);
             // Stages are given back when they have been idle for long.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{BufferId, EpochAction, TaskId, define_id};
+use celerity_tdag::{BufferId, Conflicts, EpochAction, TaskId, define_id};
 use smallvec::SmallVec;
 
 define_id!(
@@ -252,8 +252,13 @@ pub enum InstructionKind {
     HostTask {
         /// Whose function.
         task: TaskId,
-        /// Memory, in the order of the task's accesses.
+        /// The items; one, unless the task is split.
+        chunk: Box3,
+        /// Memory, in the order of the task's accesses to buffers.
         accesses: Box<[BoundAccess]>,
+        /// Earlier host tasks that it must not run at the same time as: undirected edges,
+        /// because of host objects.
+        conflicts: Conflicts<InstructionId>,
     },
     /// A horizon has been reached: older bookkeeping may go.
     Horizon {

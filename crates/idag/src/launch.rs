@@ -1,20 +1,23 @@
 //! Last pass: kernels and host tasks, bound to the memory that earlier passes
 //! have allocated and made current.
 
-use celerity_tdag::Task;
+use celerity_tdag::{GroupOrder, Task};
 
 use crate::buffer::{BufferState, Buffers};
 use crate::emit::Waits;
 use crate::emitter::Emitter;
 use crate::instruction::{BoundAccess, InstructionId, InstructionKind, MemoryId};
+use crate::objects::LaunchOrder;
 use crate::plan::{Launch, Place, PlannedAccess};
 
 pub(crate) fn launch(
     emitter: &mut Emitter<'_>,
     buffers: &mut Buffers,
+    groups: &mut GroupOrder<InstructionId>,
     task: &Task,
     launch: Launch<'_>,
-) {
+    order: &LaunchOrder,
+) -> InstructionId {
     let Launch { place: Place { device, memory, chunk }, accesses: planned } = launch;
     emitter.launch(|id, waits| {
         // Noted as the reader or writer at once: accesses of a task do not wait for each other.
@@ -22,11 +25,21 @@ pub(crate) fn launch(
             bind(buffers.get_mut(access.buffer), memory, access, id, waits)
         };
         let accesses: Box<[BoundAccess]> = planned.iter().map(bind).collect();
+        if let Some(group) = task.work.group() {
+            let before = groups.follow(group, id);
+            #[cfg(feature = "mutants")]
+            let before = celerity_mutants::Mutant::GroupForgottenByLaunches.alter(before, |_| None);
+            before.into_iter().for_each(|before| waits.add(before));
+        }
         match device {
             Some(device) => InstructionKind::Kernel { device, task: task.id, chunk, accesses },
-            None => InstructionKind::HostTask { task: task.id, accesses },
+            None => {
+                order.wait(waits);
+                let conflicts = order.conflicts(waits);
+                InstructionKind::HostTask { task: task.id, chunk, accesses, conflicts }
+            }
         }
-    });
+    })
 }
 
 fn bind(

@@ -21,6 +21,7 @@ mod links;
 mod lookahead;
 #[cfg(feature = "mutants")]
 mod mistakes;
+mod objects;
 mod pieces;
 mod plan;
 mod receive;

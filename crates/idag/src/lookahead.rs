@@ -295,7 +295,7 @@ fn somebody_may_wait(task: &Task) -> bool {
     match task.work {
         #[cfg(feature = "mutants")]
         Work::Fence if celerity_mutants::Mutant::FenceLetsNothingGo.is_active() => false,
-        Work::Fence | Work::HostOnce | Work::Epoch(_) => true,
-        Work::Device(_) | Work::Horizon => false,
+        Work::Fence | Work::HostOnce { .. } | Work::HostSplit { .. } | Work::Epoch(_) => true,
+        Work::Device(_) | Work::Combine | Work::Horizon => false,
     }
 }

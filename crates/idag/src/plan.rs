@@ -149,10 +149,28 @@ impl Planner {
         extent_of: impl Fn(BufferId) -> Box3,
     ) -> Launches {
         let mut launches = self.spare.pop().unwrap_or_default();
-        let Work::Device(space) = &task.work else {
-            let place = Place { device: None, memory: MemoryId::HOST, chunk };
-            launches.push(place, task, extent_of);
-            return launches;
+        let on_host = |chunk| Place { device: None, memory: MemoryId::HOST, chunk };
+        let space = match &task.work {
+            Work::Device(space) => space,
+            Work::HostSplit { space, .. } => {
+                let chunks = space.split(&chunk, space.oversubscription as usize);
+                let count = chunks.len();
+                #[cfg(feature = "mutants")]
+                let count = celerity_mutants::Mutant::LastHostChunkOmitted
+                    .alter(count, |count| if count > 1 { count - 1 } else { count });
+                for part in chunks.iter().take(count) {
+                    launches.push(on_host(part), task, &extent_of);
+                }
+                return launches;
+            }
+            Work::HostOnce { .. }
+            | Work::Fence
+            | Work::Combine
+            | Work::Horizon
+            | Work::Epoch(_) => {
+                launches.push(on_host(chunk), task, extent_of);
+                return launches;
+            }
         };
         // Over devices first, and then each device's share again (CCGrid 2023, §IV-D).
         for (index, share) in space.split(&chunk, self.devices).iter().enumerate() {

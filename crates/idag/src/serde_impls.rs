@@ -3,10 +3,12 @@
 //! Owns the invariants of the data at rest: a value that breaks one is an error of deserialisation.
 //! Refuses to know any format, that of pilots on the wire included.
 
-use celerity_tdag::__serde_checked;
+use celerity_tdag::{__serde_checked, Conflicts};
 
 use crate::effects::{Effects, Elements, Lifetime, LifetimeChange, Run};
-use crate::instruction::{BoundAccess, Inbound, Instruction, InstructionKind, Pilot, Placement};
+use crate::instruction::{
+    BoundAccess, Inbound, Instruction, InstructionId, InstructionKind, Pilot, Placement,
+};
 
 __serde_checked!(BoundAccess, check_access);
 __serde_checked!(Inbound, check_inbound);
@@ -42,6 +44,14 @@ fn check_instruction(instruction: &Instruction) -> Result<(), String> {
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(format!("{id} waits twice for {}", pair[0]));
+    }
+    let conflicts = Conflicts::of(instruction.effects().conflicts.iter().copied());
+    let start = InstructionId::from_index(0);
+    if conflicts.as_slice() != instruction.effects().conflicts {
+        return Err(format!("{id} has conflicts out of order"));
+    }
+    if let Some((with, why)) = conflicts.broken_by(*id, start, |on| dependencies.contains(&on)) {
+        return Err(format!("{id} conflicts with {with}, {why}"));
     }
     match sorted.last() {
         Some(newest) if newest >= id => Err(format!("{id} waits for {newest}, which is not older")),

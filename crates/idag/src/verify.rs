@@ -6,9 +6,9 @@ mod memory;
 mod transfers;
 
 use celerity_cdag::TransferId;
-use celerity_tdag::{BrokenEdge, BufferId, Lineage, Point};
+use celerity_tdag::{BrokenEdge, BufferId, Conflicts, Lineage, Point};
 
-use crate::effects::{Effects, Synchronization};
+use crate::effects::{Effects, LaneKind, Synchronization};
 use crate::instruction::{
     AllocationId, DeviceMemory, Instruction, InstructionId, MemoryId, MessageId, Pilot,
 };
@@ -23,6 +23,16 @@ pub enum Broken {
     /// Of ids and edges.
     #[error(transparent)]
     Edge(#[from] BrokenEdge<InstructionId>),
+    /// A conflict that the instruction cannot have.
+    #[error("{later} conflicts with {with}, {why}")]
+    Conflict {
+        /// The later instruction.
+        later: InstructionId,
+        /// The earlier one.
+        with: InstructionId,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// An allocation is not what an instruction takes it for.
     #[error("{instruction}: {memory}.{allocation} {why}")]
     Memory {
@@ -64,6 +74,9 @@ pub enum Broken {
 ///
 /// **Edges.** As [`Lineage`] says.
 ///
+/// **Conflicts.** Between host tasks, with older ones since the synchronisation point, ascending,
+/// and with none that the host task waits for.
+///
 /// **Memory.** Ids of allocations are used once, and nothing is allocated in
 /// `M0`. What has initial contents is there from the beginning. Who touches memory says of an
 /// allocation that lives what all others
@@ -98,11 +111,37 @@ pub fn verify(
         let on = instruction.dependencies.iter().copied();
         let edges = lineage.check(id, on, point_of(&effects));
         broken.extend(edges.into_iter().map(Broken::Edge));
+        check_conflicts(instruction, &effects, instructions, lineage.point(), &mut broken);
         allocations.check(id, &effects, &mut broken);
         transfers.check(id, &effects, &mut broken);
     }
     transfers.finish(instructions, &mut broken);
     if broken.is_empty() { Ok(()) } else { Err(broken) }
+}
+
+fn check_conflicts(
+    instruction: &Instruction,
+    effects: &Effects<'_>,
+    all: &[Instruction],
+    point: InstructionId,
+    broken: &mut Vec<Broken>,
+) {
+    let later = instruction.id;
+    let conflicts = Conflicts::of(effects.conflicts.iter().copied());
+    let depends = |on| instruction.dependencies.contains(&on);
+    let shape = match conflicts.as_slice() == effects.conflicts {
+        true => conflicts.broken_by(later, point, depends),
+        false => effects.conflicts.first().map(|&with| (with, "out of order")),
+    };
+    let is_other = |id: InstructionId| {
+        let slot = usize::try_from(id.index()).ok();
+        let other = slot.and_then(|slot| all.get(slot));
+        other.is_some_and(|other| other.effects().lane != LaneKind::HostTask)
+    };
+    let foreign = effects.conflicts.iter().find(|with| is_other(**with));
+    let foreign = foreign.map(|&with| (with, "which is no host task"));
+    let found = shape.or(foreign);
+    broken.extend(found.map(|(with, why)| Broken::Conflict { later, with, why }));
 }
 
 /// Whether later instructions may rely on it instead of what is older.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 proptest! {
     #[test]
     fn random_programs_keep_the_contract(
-        program in any_program(Sizes::default()),
+        program in any_program(Sizes::default().with_objects()),
         configuration in any_configuration(),
     ) {
         let verdict = check_idag(&program, &configuration);

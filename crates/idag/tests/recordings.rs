@@ -8,7 +8,7 @@ use celerity_idag::{
     MemoryId, MessageId, Pilot, Placement,
 };
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{BufferId, EpochAction, TaskId};
+use celerity_tdag::{BufferId, Conflicts, EpochAction, TaskId};
 
 const KIND: Kind = Kind::InstructionGraph;
 const BUFFER: BufferId = BufferId::from_index(1);
@@ -82,7 +82,12 @@ fn every_kind_of_instruction_survives() {
         InstructionKind::SplitReceive(inbound()),
         InstructionKind::AwaitReceive { transfer: TRANSFER, region: row(0, 1).into() },
         kernel(row(0, 4)),
-        InstructionKind::HostTask { task: TASK, accesses: [access()].into() },
+        InstructionKind::HostTask {
+            task: TASK,
+            chunk: Box3::UNIT,
+            accesses: [access()].into(),
+            conflicts: Conflicts::default(),
+        },
         InstructionKind::Horizon { task: TASK },
         InstructionKind::Epoch { task: TASK, action: EpochAction::Init },
     ] {
@@ -108,7 +113,12 @@ fn instructions_that_cannot_be_are_refused() {
     let region = row(7, 2).into();
     refused(InstructionKind::Receive(Inbound { region, ..inbound() }), "does not lie in A3");
     let nowhere = BoundAccess { placement: None, ..access() };
-    let task = |access| InstructionKind::HostTask { task: TASK, accesses: [access].into() };
+    let task = |access| InstructionKind::HostTask {
+        task: TASK,
+        chunk: Box3::UNIT,
+        accesses: [access].into(),
+        conflicts: Conflicts::default(),
+    };
     refused(task(nowhere), "lies nowhere");
     refused(task(BoundAccess { region: row(4, 9).into(), ..access() }), "does not lie in A3");
     let extent = Box3::EMPTY;

@@ -20,7 +20,7 @@ fn generate(program: &Program, configuration: &Configuration) -> Vec<Instruction
 proptest! {
     #[test]
     fn random_programs_keep_the_contract(
-        program in any_program(Sizes::default()),
+        program in any_program(Sizes::default().with_objects()),
         configuration in any_configuration(),
     ) {
         for node in generate(&program, &configuration) {

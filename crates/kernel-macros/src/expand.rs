@@ -2,14 +2,14 @@
 //! for hosts, and an entry point for devices.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, format_ident, quote};
+use quote::{ToTokens, quote};
 use syn::{Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
-use crate::forbid;
 use crate::form::Form;
 use crate::instances::{Arguments, Instance, instances};
-use crate::signature::{Kernel, Parameter};
-use crate::views::with_lifetime;
+use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
+use crate::signature::Kernel;
+use crate::{entry, forbid};
 
 /// Expands `#[kernel(attribute)] function`.
 ///
@@ -68,7 +68,7 @@ fn value(kernel: &Kernel) -> TokenStream {
                 #build
             }
 
-            #[allow(clippy::inline_always, clippy::too_many_arguments)]
+            #[allow(clippy::inline_always, clippy::too_many_arguments, clippy::type_complexity)]
             #call
         }
     }
@@ -122,32 +122,12 @@ fn host(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// What a kernel takes behind its views, in order: values by their names, and local
-/// memory by its position among all of it.
-fn arguments(
-    kernel: &Kernel,
-    scalar: impl Fn(&Ident) -> TokenStream,
-    local: impl Fn(usize) -> TokenStream,
-) -> Vec<TokenStream> {
-    let mut locals = 0..;
-    let argument = |parameter: &Parameter| match parameter.is_local {
-        true => locals.next().map(&local),
-        false => Some(scalar(&parameter.name)),
-    };
-    kernel.rest.iter().filter_map(argument).collect()
-}
-
-/// Names and types of what a kernel takes by value.
-fn names_and_types(kernel: &Kernel) -> (Vec<&Ident>, Vec<&Type>) {
-    kernel.scalars().map(|scalar| (&scalar.name, &scalar.ty)).unzip()
-}
-
 /// What there is once for each instance: its description, and its entry point.
 fn compiled(kernel: &Kernel, instance: &Instance) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);
-    let entry = entry(kernel, &entry_name);
+    let entry = entry::entry(kernel, &entry_name);
     quote! {
         const _: () = {
             #aliases
@@ -160,7 +140,7 @@ fn compiled(kernel: &Kernel, instance: &Instance) -> TokenStream {
 fn description(kernel: &Kernel, entry: &str) -> TokenStream {
     let Kernel { name, generics, dims, form, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
-    let views = static_views(kernel);
+    let views = view_traits(kernel);
     let form = match form {
         Form::Item => quote!(Item),
         Form::Row => quote!(Row),
@@ -177,7 +157,7 @@ fn description(kernel: &Kernel, entry: &str) -> TokenStream {
                     entry: #entry,
                     form: ::celerity_kernel::abi::Form::#form,
                     dims: #dims,
-                    views: &[#(<#views as ::celerity_kernel::View<{ #dims }>>::PARAMETER),*],
+                    views: &[#(#views::PARAMETER),*],
                     scalars: &[
                         #(::celerity_kernel::abi::ScalarParameter::of::<#types>(stringify!(#names))),*
                     ],
@@ -196,111 +176,6 @@ fn description(kernel: &Kernel, entry: &str) -> TokenStream {
     }
 }
 
-/// The local memory of a kernel, described.
-fn local_parameters(kernel: &Kernel) -> TokenStream {
-    let lifetime = Lifetime::new("'static", Span::call_site());
-    let names = kernel.locals().map(|local| &local.name);
-    let types = kernel.locals().map(|local| with_lifetime(&local.ty, &lifetime));
-    quote! {
-        &[#(::celerity_kernel::abi::LocalParameter {
-            name: stringify!(#names),
-            bytes: <#types as ::celerity_kernel::LocalArray>::BYTES,
-        }),*]
-    }
-}
-
-/// The function that a device starts with: parameters in the order of the
-/// calling convention, base addresses as references.
-fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
-    let Kernel { name, generics, dims, .. } = kernel;
-    let (_, type_generics, _) = generics.split_for_impl();
-    let turbofish = type_generics.as_turbofish();
-    let views = static_views(kernel);
-    let number = |what: &str| -> Vec<Ident> {
-        (0..views.len()).map(|index| format_ident!("{what}{index}")).collect()
-    };
-    let (pointers, blocks, states) = (number("pointer"), number("block"), number("state"));
-    let made = quote!(#(<#views as ::celerity_kernel::View<{ #dims }>>::view(&mut #states)),*);
-    let made = match (kernel.views.bare, views.len()) {
-        (true, _) => made,
-        (false, 1) => quote!((#made,)),
-        (false, _) => quote!((#made)),
-    };
-    let (names, types) = names_and_types(kernel);
-    let local = local_parameters(kernel);
-    let rest = arguments(
-        kernel,
-        |scalar| quote!(#scalar),
-        |index| {
-            quote!(::celerity_kernel::Local::at(
-                const { ::celerity_kernel::abi::local_offset(LOCAL, #index) }
-            ))
-        },
-    );
-    let run = run(kernel, |at| {
-        quote!({
-            #(
-                // SAFETY: hosts start this by its calling convention.
-                let mut #states = unsafe {
-                    <#views as ::celerity_kernel::View<{ #dims }>>::state(
-                        &mut #pointers, &#blocks, &place,
-                    )
-                };
-            )*
-            // SAFETY: one view of each state, and none outlives the call.
-            let views = unsafe { #made };
-            // SAFETY: launches have the local memory that the description says.
-            unsafe { #name #turbofish::call(#at, views, #(#rest),*) };
-        })
-    });
-    quote! {
-        #[cfg(target_arch = "nvptx64")]
-        #[allow(
-            unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
-            dead_code
-        )]
-        #[unsafe(export_name = #entry_name)]
-        pub unsafe extern "ptx-kernel" fn entry(
-            launch: ::celerity_kernel::abi::LaunchBlock,
-            #(
-                mut #pointers: <#views as ::celerity_kernel::View<{ #dims }>>::Pointer,
-                #blocks: ::celerity_kernel::abi::AccessBlock,
-            )*
-            #(#names: #types),*
-        ) {
-            const BORDERED: bool = false #(|| matches!(
-                <#views as ::celerity_kernel::View<{ #dims }>>::PARAMETER.kind,
-                ::celerity_kernel::abi::ViewKind::Neighborhood
-            ))*;
-            const LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
-            #run
-        }
-    }
-}
-
-/// How a device runs `body` wherever the kernel stands, and what the kernel is called
-/// with there.
-fn run(kernel: &Kernel, body: impl FnOnce(TokenStream) -> TokenStream) -> TokenStream {
-    let Kernel { name, dims, .. } = kernel;
-    let run = quote!(::celerity_kernel::device::run::<{ #dims }>);
-    match kernel.form {
-        Form::Item => {
-            let body = body(quote!(::celerity_kernel::Item::new(place.start, place.global)));
-            quote!(#run(stringify!(#name), &launch, false, BORDERED, |place| #body);)
-        }
-        Form::Row => {
-            let at = quote!(::celerity_kernel::Row::new(place.start, place.len, place.global));
-            let body = body(at);
-            quote!(#run(stringify!(#name), &launch, true, BORDERED, |place| #body);)
-        }
-        Form::Group => {
-            let run = quote!(::celerity_kernel::device::run_groups::<{ #dims }>);
-            let body = body(quote!(item));
-            quote!(#run(stringify!(#name), &launch, |place, item| #body);)
-        }
-    }
-}
-
 /// The type of the second parameter.
 fn views_with(kernel: &Kernel, lifetime: &Lifetime) -> TokenStream {
     let views = kernel.views.list.iter().map(|view| view.with_lifetime(lifetime));
@@ -308,11 +183,6 @@ fn views_with(kernel: &Kernel, lifetime: &Lifetime) -> TokenStream {
         true => quote!(#(#views)*),
         false => quote!((#(#views,)*)),
     }
-}
-
-fn static_views(kernel: &Kernel) -> Vec<Type> {
-    let lifetime = Lifetime::new("'static", Span::call_site());
-    kernel.views.list.iter().map(|view| view.with_lifetime(&lifetime)).collect()
 }
 
 #[cfg(test)]
@@ -334,6 +204,10 @@ mod tests {
             ("fn k(row: Row<1>, a: &f32) {}", "slices, `&[T]`"),
             ("fn k(item: Item<1>, a: NeighborhoodRow<f32, 1>) {}", "`NeighborhoodItem`"),
             ("fn k(row: Row<1>, a: NeighborhoodItem<f32, 1>) {}", "`NeighborhoodRow`"),
+            ("fn k(item: Item<1>, a: PeriodicRow<f32, 1>) {}", "`PeriodicItem`"),
+            ("fn k(row: Row<1>, a: PeriodicItem<f32, 1>) {}", "`PeriodicRow`"),
+            ("fn k(row: Row<1>, a: Reducer<'_, f32, Sum>) {}", "over rows does not reduce"),
+            ("fn k(row: Row<1>, a: ArrayReducer<'_, u32, Sum, 1>) {}", "take an `Item`"),
             ("fn k(item: NdItem<'static, 1>, a: &f32) {}", "`item: NdItem<'_, 2>`"),
             ("fn k(item: NdItem<'_, 1>, a: &[f32]) {}", "take a `Row`"),
             (

@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod entry;
 mod expand;
 mod forbid;
 mod form;
 mod instances;
+mod parts;
 mod signature;
 mod views;
 

@@ -11,11 +11,17 @@ use syn::{
 use crate::form::Form;
 
 /// The type of a view, checked.
-pub(crate) struct View(Type);
+pub(crate) struct View {
+    ty: Type,
+    /// Whether items are combined through it.
+    pub(crate) reduces: bool,
+}
 
 const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_, T, D>`, \
-                     `WholeView<'_, T, D>`, `PartView<'_, T, D>`, `PartViewMut<'_, T, D>` and \
-                     `AtomicView<'_, T, D>`, and per row `&[T]`, `&mut [T]` and `NeighborhoodRow<'_, T, D>`";
+                     `PeriodicItem<'_, T, D>`, `WholeView<'_, T, D>`, `PartView<'_, T, D>`, \
+                     `PartViewMut<'_, T, D>`, `AtomicView<'_, T, D>`, `Reducer<'_, T, O>` and \
+                     `ArrayReducer<'_, T, O, D>`, and per row `&[T]`, `&mut [T]`, \
+                     `NeighborhoodRow<'_, T, D>` and `PeriodicRow<'_, T, D>`";
 
 impl View {
     pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {
@@ -36,6 +42,14 @@ impl View {
                 ty.span(),
                 "a kernel over items gets a `NeighborhoodItem`; take a `Row` to get rows",
             )),
+            (Form::Item | Form::Group, "PeriodicRow") => Err(Error::new(
+                ty.span(),
+                "a kernel over items gets a `PeriodicItem`; take a `Row` to get rows",
+            )),
+            (Form::Row, "PeriodicItem") => Err(Error::new(
+                ty.span(),
+                "a kernel over rows gets a `PeriodicRow`; take an `Item` to get single items",
+            )),
             (Form::Row, "&") => Err(Error::new(
                 ty.span(),
                 "a kernel over rows gets slices, `&[T]`; take an `Item` to get single elements",
@@ -44,13 +58,21 @@ impl View {
                 ty.span(),
                 "a kernel over rows gets a `NeighborhoodRow`; take an `Item` to get single items",
             )),
-            _ => Ok(Self(ty.clone())),
+            (Form::Row, "Reducer" | "ArrayReducer") => Err(Error::new(
+                ty.span(),
+                "a compiled kernel over rows does not reduce, as the order of its sums would \
+                 depend on how rows are cut; take an `Item`, whose reductions are as fast",
+            )),
+            (_, name) => {
+                let reduces = matches!(name, "Reducer" | "ArrayReducer");
+                Ok(Self { ty: ty.clone(), reduces })
+            }
         }
     }
 
     /// The type with `lifetime` wherever one was left out.
     pub(crate) fn with_lifetime(&self, lifetime: &Lifetime) -> Type {
-        with_lifetime(&self.0, lifetime)
+        with_lifetime(&self.ty, lifetime)
     }
 }
 
@@ -93,10 +115,14 @@ fn path_name(path: &TypePath) -> Result<String> {
     let known = [
         "NeighborhoodItem",
         "NeighborhoodRow",
+        "PeriodicItem",
+        "PeriodicRow",
         "WholeView",
         "PartView",
         "PartViewMut",
         "AtomicView",
+        "Reducer",
+        "ArrayReducer",
     ];
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Err(wrong()) };
     if !known.contains(&name.as_str()) {

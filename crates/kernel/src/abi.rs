@@ -13,11 +13,12 @@ mod place;
 mod pointer;
 mod ptx;
 pub(crate) mod record;
+mod tiles;
 
 pub(crate) use blocks::first;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
-    Description, Form, Parameter, Scalar, ScalarParameter, ViewKind, ViewParameter,
+    Description, Form, Parameter, Scalar, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
 };
 pub use geometry::{Geometry, GroupError, check_groups};
 pub use local::{LocalParameter, local_offset};
@@ -26,6 +27,7 @@ pub use place::{Place, Seat, Thread, seat, visit};
 pub use pointer::{DevicePointer, Exclusive, Shared};
 pub use ptx::{Entry, SignatureError, check_signature, entries};
 pub use record::{Failure, Record};
+pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned
 /// for it: 16 bytes of `f32`, which is what a thread can load in one instruction.

@@ -308,10 +308,14 @@ mod tests {
     }
 
     /// Coordinates whose differences, sums and products go wrong most easily.
-    const CORNERS: [usize; 7] = [0, 1, 2, 3, 1 << 32, 1 << 63, usize::MAX];
+    /// Miri is spared most of the 2401 boxes that these make.
+    const CORNERS: &[usize] = match cfg!(miri) {
+        true => &[0, 2, 1 << 32, usize::MAX],
+        false => &[0, 1, 2, 3, 1 << 32, 1 << 63, usize::MAX],
+    };
 
     fn boxes() -> impl Iterator<Item = ([usize; 2], [usize; 2])> {
-        let points = || CORNERS.into_iter().flat_map(|y| CORNERS.into_iter().map(move |x| [y, x]));
+        let points = || CORNERS.iter().flat_map(|&y| CORNERS.iter().map(move |&x| [y, x]));
         points().flat_map(move |min| points().map(move |max| (min, max)))
     }
 

@@ -12,10 +12,13 @@ use crate::group::NdItem;
 use crate::item::Item;
 
 pub use crate::abi::Record;
+pub use tiles::{Block, run_tile, run_tile_groups, tile};
 
 pub(crate) mod convert;
+pub(crate) mod elements;
 pub(crate) mod global;
 pub(crate) mod shared;
+mod tiles;
 pub(crate) mod warp;
 
 /// Stands for a message that would have to be formatted.
@@ -30,7 +33,7 @@ pub fn run<const K: usize>(
     bordered: bool,
     call: impl FnMut(Place<K>),
 ) {
-    leave_whereabouts(kernel, launch, if rows { launch.run } else { 1 }, K);
+    leave_launch(kernel, launch, if rows { launch.run } else { 1 }, K);
     visit(launch, &thread(), rows, bordered, call);
 }
 
@@ -43,7 +46,7 @@ pub fn run_groups<const K: usize>(
     launch: &LaunchBlock,
     call: impl FnOnce(Place<K>, NdItem<'static, K>),
 ) {
-    leave_whereabouts(kernel, launch, 1, K);
+    leave_launch(kernel, launch, 1, K);
     let Seat { place, local, group, size } = seat(launch, &thread());
     call(place, NdItem::from_parts(Item::new(place.start, place.global), local, group, size));
 }
@@ -61,7 +64,7 @@ pub fn barrier() {
 /// memory for [`fail`]: every thread writes the same, so none has to wait. That
 /// is three stores a thread, and nothing that a panic-free path looks at.
 #[inline(always)]
-fn leave_whereabouts(kernel: &'static str, launch: &LaunchBlock, step: u64, dims: usize) {
+fn leave_launch(kernel: &'static str, launch: &LaunchBlock, step: u64, dims: usize) {
     let [z, y, x] = launch.offset;
     // SAFETY: writes 48 bytes of shared memory that the module has set aside,
     // and that no Rust code looks at.
@@ -167,7 +170,7 @@ fn end(record: *mut Record, location: &Location<'_>, message: &str) -> ! {
 /// The record is there, and nobody else writes it.
 #[inline(always)]
 unsafe fn fill(record: *mut Record, location: &Location<'_>, message: &str) {
-    let (name, offset, shape) = whereabouts();
+    let (name, offset, shape) = left_launch();
     let source = |text: &str| Source { address: text.as_ptr() as u64, len: text.len() as u64 };
     // SAFETY: all of it is inside of the record, and the sources are texts that
     // stay; volatile, so that nothing is kept in registers on the way.
@@ -202,12 +205,12 @@ unsafe fn fill(record: *mut Record, location: &Location<'_>, message: &str) {
     }
 }
 
-/// What [`leave_whereabouts`] has left: the kernel's name, the chunk's first item, and items per
+/// What [`leave_launch`] has left: the kernel's name, the chunk's first item, and items per
 /// thread (low half) and dimensions (high half).
 #[inline(always)]
-fn whereabouts() -> (Source, [u64; 3], u64) {
+fn left_launch() -> (Source, [u64; 3], u64) {
     let (address, len, z, y, x, shape): (u64, u64, u64, u64, u64, u64);
-    // SAFETY: reads what `leave_whereabouts` has written before anything could panic.
+    // SAFETY: reads what `leave_launch` has written before anything could panic.
     unsafe {
         asm!(
             "ld.shared.v2.u64 {{{address}, {len}}}, [celerity_launch];",

@@ -37,6 +37,8 @@ mod neighborhood;
 mod outside;
 mod part;
 mod part_mut;
+mod periodic;
+mod reduce;
 mod view;
 mod warp;
 mod whole;
@@ -57,6 +59,11 @@ pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::PartView;
 pub use part_mut::PartViewMut;
+pub use periodic::{PeriodicItem, PeriodicRow};
+pub use reduce::{
+    Accumulators, And, ArgMax, ArgMin, ArrayReducer, InTile, Lanes, Located, Max, Min, Number,
+    Operator, Or, Product, Reducer, Reduction, Sum, Team, Xor,
+};
 pub use view::{DeviceElement, View};
 pub use warp::{Warp, Word};
 pub use whole::{WholeView, WholeViewMut};

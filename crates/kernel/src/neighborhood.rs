@@ -64,6 +64,18 @@ impl<const D: usize> Limits<D> {
         Self { below: [far; D], above: [far; D], room: [far; 2] }
     };
 
+    /// How far an offset goes back along a dimension.
+    #[inline]
+    pub(crate) const fn below(&self, dim: usize) -> isize {
+        self.below[dim] as isize
+    }
+
+    /// How far it goes ahead.
+    #[inline]
+    pub(crate) const fn above(&self, dim: usize) -> isize {
+        self.above[dim] as isize
+    }
+
     /// Those of the `len` items from `start` in a buffer of size `range`, which
     /// they must be inside of.
     #[inline]
@@ -157,6 +169,17 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         NeighborhoodItem { row: self, at: 0 }
     }
 
+    /// Where the first item's own element is.
+    #[inline]
+    pub(crate) const fn first_element(&self) -> *const T {
+        self.first
+    }
+
+    #[inline]
+    pub(crate) const fn limits(&self) -> &Limits<D> {
+        &self.limits
+    }
+
     /// The number of items in the row.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a row is never empty")]
@@ -246,14 +269,15 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         inside.then(|| self.shift(offset))
     }
 
+    /// How far the element at an offset that stays inside lies from an item's own.
     #[inline]
-    fn shift(&self, offset: [isize; D]) -> isize {
+    pub(crate) fn shift(&self, offset: [isize; D]) -> isize {
         (0..D).map(|dim| offset[dim] * self.strides[dim] as isize).sum()
     }
 
     #[inline]
     #[track_caller]
-    fn check(&self, offset: [isize; D]) {
+    pub(crate) fn check(&self, offset: [isize; D]) {
         if !self.reach.allows(offset) {
             out_of_reach(&offset, &self.reach.border, self.reach.axes_only);
         }

@@ -8,6 +8,7 @@ use crate::bounds::{Bounds, Layout};
 use crate::neighborhood::{Limits, NeighborhoodItem, NeighborhoodRow, Reach};
 use crate::part::PartView;
 use crate::part_mut::PartViewMut;
+use crate::periodic::{PeriodicItem, PeriodicRow};
 use crate::whole::WholeView;
 
 /// A type of view that a kernel over `K` dimensions can have; sealed.
@@ -201,6 +202,47 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D
     }
 }
 
+impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicRow<'a, T, D> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Periodic, false, D);
+    type Pointer = Shared<T>;
+    type State = PeriodicRow<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+        let along = core::array::from_fn(|dim| block.slice_dim >> dim & 1 == 1);
+        // SAFETY: passed on; the allocation holds what the border reaches from every item, at both
+        // edges if it reaches over one.
+        unsafe {
+            let row = <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place);
+            PeriodicRow::from_parts(row, crate::abi::first(block.buffer), along)
+        }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        *state
+    }
+}
+
+impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
+    const PARAMETER: ViewParameter = <PeriodicRow<'a, T, D> as View<D>>::PARAMETER;
+    type Pointer = Shared<T>;
+    type State = PeriodicRow<'static, T, D>;
+
+    #[inline]
+    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+        // SAFETY: passed on.
+        unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) }
+    }
+
+    #[inline]
+    unsafe fn view(state: &mut Self::State) -> Self {
+        let row: *const PeriodicRow<'a, T, D> = state;
+        // SAFETY: the caller keeps the state longer than the view.
+        unsafe { (*row).first_item() }
+    }
+}
+
 impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for WholeView<'a, T, D> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Whole, false, D);
     type Pointer = Shared<T>;
@@ -300,6 +342,8 @@ mod sealed {
     impl<T> Sealed for &mut [T] {}
     impl<T, const D: usize> Sealed for NeighborhoodRow<'_, T, D> {}
     impl<T, const D: usize> Sealed for NeighborhoodItem<'_, T, D> {}
+    impl<T, const D: usize> Sealed for PeriodicRow<'_, T, D> {}
+    impl<T, const D: usize> Sealed for PeriodicItem<'_, T, D> {}
     impl<T, const D: usize> Sealed for WholeView<'_, T, D> {}
     impl<T, const D: usize> Sealed for PartView<'_, T, D> {}
     impl<T, const D: usize> Sealed for PartViewMut<'_, T, D> {}

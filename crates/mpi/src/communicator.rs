@@ -14,10 +14,13 @@ use celerity_tdag::TaskId;
 use crate::attendance::Attendance;
 use crate::error::MpiError;
 use crate::failure;
+use crate::group::run_has_failed;
 use crate::liveness::Report;
+use crate::lost;
 use crate::matching::Fault;
-use crate::network::{Endpoint, Mail, Outcome};
-use crate::process::{self, Access};
+use crate::network::{Endpoint, Outcome};
+use crate::operation::Mail;
+use crate::process::Permit;
 use crate::session::error_of_loss;
 
 /// One node's end of a cluster of MPI processes; made by [`start`](crate::start()).
@@ -43,7 +46,7 @@ pub struct MpiCommunicator {
     asked: bool,
     patience: Duration,
     /// Given back last: then the process may come to another run.
-    _access: Access,
+    _permit: Permit,
 }
 
 /// How far the end is from being out of use.
@@ -66,12 +69,12 @@ impl MpiCommunicator {
         network: Endpoint,
         attendance: Attendance,
         patience: Duration,
-        access: Access,
+        permit: Permit,
     ) -> Self {
         let (network, events) = (ManuallyDrop::new(network), VecDeque::new());
         let (told, phase, asked) = (false, Phase::Open, false);
-        let _access = access;
-        Self { network, attendance, events, told, phase, asked, patience, _access }
+        let _permit = permit;
+        Self { network, attendance, events, told, phase, asked, patience, _permit }
     }
 
     /// Sends bytes in place of a pilot: for tests of what receivers make of it.
@@ -99,11 +102,13 @@ impl MpiCommunicator {
     fn report(&mut self, report: Report) {
         match report {
             Report::Aborted(error) => {
+                let error = failure::read(&error);
                 if matches!(self.phase, Phase::Open) {
+                    run_has_failed(&error.to_string(), self.patience);
                     self.leave();
                     self.events.clear();
                 }
-                self.events.push_back(CommEvent::Aborted(failure::read(&error)));
+                self.events.push_back(CommEvent::Aborted(error));
             }
             Report::Lost(loss) => {
                 let over = matches!(self.phase, Phase::Left | Phase::Lost);
@@ -124,7 +129,7 @@ impl MpiCommunicator {
 
     fn lose(&mut self) {
         self.phase = Phase::Lost;
-        process::lose();
+        lost::lose();
     }
 
     /// Gives MPI up if it does not work.

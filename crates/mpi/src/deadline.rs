@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::StartError;
-use crate::process;
+use crate::lost;
 
 /// A point in time by which all processes must have come.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ impl Deadline {
 
     /// It has passed, in this step. MPI, which still waits, cannot be used any more.
     pub(crate) fn missed(&self, step: &'static str) -> StartError {
-        process::lose();
+        lost::lose();
         StartError::Alone { step, timeout: self.timeout }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use celerity_executor::RunError;
 
-use crate::process::ThreadLevel;
+use crate::thread_level::ThreadLevel;
 
 /// Why a node could not join the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,6 +81,9 @@ pub struct MpiError {
 fn threads_advice(by_user: bool) -> &'static str {
     match by_user {
         true => "call MPI_Init_thread with that level",
-        false => "use an MPI that was built with support for threads",
+        false => {
+            "use an MPI that was built with support for threads, and ask for the level in the first \
+             run of the process"
+        }
     }
 }

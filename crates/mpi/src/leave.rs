@@ -1,32 +1,18 @@
-//! How a node leaves the network so that no message is left in MPI and no memory
-//! in use: all nodes tell each other how many messages they have sent, receive
-//! those that are left, wanted or not, and take the other receives back.
-//!
-//! It works after an abort in the middle of everything as well as at a regular
-//! end, where it finds nothing to do. All nodes must take part. The next run uses the same
-//! communicators, and begins once all nodes have left: nothing of this one gets there.
-#![allow(unsafe_code)]
+//! How far a node that leaves the network has come: what it has told its peers, and they it.
 
-use std::collections::VecDeque;
-
-use celerity_executor::CommEvent;
-use celerity_tdag::TaskId;
-
-use crate::error::MpiError;
-use crate::network::{Endpoint, Operation, Traffic};
-use crate::raw;
+use crate::operation::{Operation, Traffic};
 
 /// Words that each node sends to each: mails, pieces and barriers.
-const WORDS: usize = 3;
+pub(crate) const WORDS: usize = 3;
 
 /// A node that is leaving.
 pub(crate) struct Leave {
     /// What is told to each peer, then what each has told. MPI's at first.
-    words: Vec<u64>,
-    known: bool,
+    pub(crate) words: Vec<u64>,
+    pub(crate) known: bool,
     /// The sender of the stray message that is being received.
-    stray: Option<usize>,
-    scratch: Vec<u8>,
+    pub(crate) stray: Option<usize>,
+    pub(crate) scratch: Vec<u8>,
 }
 
 impl Leave {
@@ -42,96 +28,8 @@ impl Leave {
     }
 
     /// What a peer has sent, and the barriers it has entered.
-    fn told(&self, peer: usize) -> (Traffic, u64) {
+    pub(crate) fn told(&self, peer: usize) -> (Traffic, u64) {
         let words = &self.words[self.words.len() / 2 + peer * WORDS..];
         (Traffic { mails: words[0], pieces: words[1] }, words[2])
-    }
-}
-
-impl Endpoint {
-    /// Begins to leave. Nothing is posted from now on.
-    pub(crate) fn begin_leaving(&mut self) -> Result<(), MpiError> {
-        let barriers = self.barrier.entered();
-        let mut words: Vec<u64> =
-            self.sent.iter().flat_map(|sent| [sent.mails, sent.pieces, barriers]).collect();
-        let told = words.len();
-        words.resize(2 * told, 0);
-        let base = words.as_mut_ptr();
-        let (known, stray, scratch) = (false, None, Vec::new());
-        self.leave = Some(Leave { words, known, stray, scratch });
-        // SAFETY: the words are left alone until the counts are known, and live
-        // as long as the network.
-        let request = unsafe { self.data.start_exchange(base, base.wrapping_add(told), WORDS)? };
-        self.requests.add(request, Operation::Counts);
-        Ok(())
-    }
-
-    /// A step on the way out; `true` when there is none left.
-    pub(crate) fn step_out(&mut self, events: &mut VecDeque<CommEvent>) -> Result<bool, MpiError> {
-        self.progress(events)?;
-        let Some(leave) = &self.leave else { return Ok(false) };
-        if !leave.known {
-            return Ok(false);
-        }
-        self.catch_up_with_barriers()?;
-        self.receive_strays()?;
-        if !self.has_all() {
-            return Ok(false);
-        }
-        self.take_back()?;
-        Ok(true)
-    }
-
-    /// A collective operation cannot be taken back. Nodes are in one barrier at
-    /// a time, so those that some have not entered are one at most.
-    fn catch_up_with_barriers(&mut self) -> Result<(), MpiError> {
-        let Some(leave) = &self.leave else { return Ok(()) };
-        let most = (0..self.nodes).map(|peer| leave.told(peer).1).max();
-        if most > Some(self.barrier.entered()) {
-            let request = self.barrier.enter(TaskId::from_index(0), self.control)?;
-            self.requests.add(request, Operation::Barrier);
-        }
-        Ok(())
-    }
-
-    fn receive_strays(&mut self) -> Result<(), MpiError> {
-        let Some(leave) = &mut self.leave else { return Ok(()) };
-        if leave.stray.is_some() {
-            return Ok(());
-        }
-        // SAFETY: one stray is received at a time, and the scratch space is for
-        // nothing else.
-        if let Some((from, request)) = unsafe { self.data.receive_stray(&mut leave.scratch)? } {
-            leave.stray = Some(from);
-            self.requests.add(request, Operation::Stray);
-        }
-        Ok(())
-    }
-
-    /// Whether all that was sent to this node is here, and all that it has sent
-    /// is away.
-    fn has_all(&self) -> bool {
-        let Some(leave) = &self.leave else { return false };
-        let mut peers = (0..self.nodes).zip(&self.received);
-        let waits = |operation: &Operation| {
-            !matches!(operation, Operation::Mail(_) | Operation::Received(_))
-        };
-        peers.all(|(peer, received)| *received == leave.told(peer).0)
-            && self.ended.is_empty()
-            && !self.requests.open().iter().any(waits)
-    }
-
-    /// Ends the receives that nothing will match.
-    fn take_back(&mut self) -> Result<(), MpiError> {
-        for (request, operation) in self.requests.take() {
-            if let Operation::Received(_) = operation {
-                // SAFETY: it is a receive, and has not completed.
-                unsafe { raw::cancel(request)? };
-            }
-        }
-        for mailbox in &mut self.mailboxes {
-            mailbox.close()?;
-        }
-        self.transfers.close()
     }
 }

@@ -9,6 +9,8 @@ mod liveness;
 #[cfg(any(test, feature = "mpi"))]
 mod matching;
 #[cfg(any(test, feature = "mpi"))]
+mod polling;
+#[cfg(any(test, feature = "mpi"))]
 mod window;
 
 #[cfg(feature = "mpi")]
@@ -24,11 +26,21 @@ mod deadline;
 #[cfg(feature = "mpi")]
 mod error;
 #[cfg(feature = "mpi")]
+mod group;
+#[cfg(feature = "mpi")]
 mod leave;
+#[cfg(feature = "mpi")]
+mod leaving;
+#[cfg(feature = "mpi")]
+mod lost;
 #[cfg(feature = "mpi")]
 mod mail;
 #[cfg(feature = "mpi")]
 mod network;
+#[cfg(feature = "mpi")]
+mod operation;
+#[cfg(feature = "mpi")]
+mod options;
 #[cfg(feature = "mpi")]
 mod place;
 #[cfg(feature = "mpi")]
@@ -42,6 +54,8 @@ mod session;
 #[cfg(feature = "mpi")]
 mod start;
 #[cfg(feature = "mpi")]
+mod thread_level;
+#[cfg(feature = "mpi")]
 mod transfers;
 
 #[cfg(feature = "mpi")]
@@ -49,8 +63,17 @@ pub use communicator::MpiCommunicator;
 #[cfg(feature = "mpi")]
 pub use error::{MpiError, StartError};
 #[cfg(feature = "mpi")]
+pub use group::{MpiGroup, MpiGroupError, group_communicator};
+#[cfg(feature = "mpi")]
+pub use lost::is_lost;
+/// The binding of MPI that [`MpiGroup`] is of.
+#[cfg(feature = "mpi")]
+pub use mpi as rsmpi;
+#[cfg(feature = "mpi")]
+pub use options::MpiOptions;
+#[cfg(feature = "mpi")]
 pub use place::MpiNetwork;
 #[cfg(feature = "mpi")]
-pub use process::{ThreadLevel, is_lost};
+pub use start::start;
 #[cfg(feature = "mpi")]
-pub use start::{MpiOptions, start};
+pub use thread_level::ThreadLevel;

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 use celerity_cdag::NodeId;
 use celerity_executor::Waker;
 
+use crate::polling::FAREWELL;
+
 mod connect;
 mod frame;
 mod hub;
@@ -45,8 +47,6 @@ use shared::{Listener, Order, Shared, State};
 use wait::Bell;
 use watch::Watch;
 
-/// How long a node that says goodbye waits for others to notice.
-const FAREWELL: Duration = Duration::from_secs(1);
 const HUB: NodeId = NodeId::from_index(0);
 
 /// What comes out of the side channel during a run.

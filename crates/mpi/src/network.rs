@@ -4,10 +4,9 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::ffi::c_int;
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CommEvent, CommunicationError, NOTE_LEN, WirePayload};
+use celerity_executor::{CommEvent, CommunicationError, WirePayload};
 use celerity_idag::{Pilot, wire};
 use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Status;
@@ -17,6 +16,7 @@ use crate::error::MpiError;
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Fault, Incoming, Outgoing, Ready};
+use crate::operation::{Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
 use crate::transfers::{Done, Transfers, Way};
@@ -31,76 +31,8 @@ impl From<MpiError> for Fault {
     }
 }
 
-/// The kinds of small messages. Their positions are their tags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum Mail {
-    Pilot,
-    Note,
-    /// How many of the receiver's payloads have arrived.
-    Arrived,
-}
-
-impl Mail {
-    pub(crate) const ALL: [Self; 3] = [Self::Pilot, Self::Note, Self::Arrived];
-
-    fn tag(self) -> c_int {
-        raw::count(self as usize)
-    }
-
-    /// Bytes that there is room for, some more than a pilot has, so that wrong
-    /// lengths are seen as such; and receives that are posted ahead: a burst that
-    /// is longer waits in MPI's own buffers.
-    fn room(self) -> (usize, usize) {
-        match self {
-            Self::Pilot => (PILOT_LEN + 32, 64),
-            Self::Note => (NOTE_LEN, 4),
-            Self::Arrived => (16, 2),
-        }
-    }
-}
-
-/// A pilot, and how many horizons its sender has reached: a little-endian word.
-const PILOT_LEN: usize = wire::PILOT_LEN + 8;
-
 /// How often in a row MPI is asked what has completed, if it tells of nothing.
 const IN_VAIN: u32 = 2;
-
-/// What an open request is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    /// The next message of a mailbox.
-    Mail(Mail),
-    /// A small message in a slot of the outbox.
-    Posted(usize),
-    /// A message of a payload, in a slot.
-    Sent(usize),
-    /// As above.
-    Received(usize),
-    Barrier,
-    /// What peers have sent, exchanged when leaving.
-    Counts,
-    /// A message that nobody wants any more.
-    Stray,
-}
-
-impl Operation {
-    /// Whether its end tells nothing of other nodes.
-    fn is_outgoing(self) -> bool {
-        matches!(self, Self::Posted(_) | Self::Sent(_))
-    }
-
-    fn is_payload(self) -> bool {
-        matches!(self, Self::Received(_))
-    }
-}
-
-/// Messages per peer, to know when all have arrived.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
-    pub(crate) mails: u64,
-    pub(crate) pieces: u64,
-}
 
 /// A node's part of the network.
 pub(crate) struct Endpoint {

@@ -8,8 +8,9 @@ use celerity_executor::{Communicator, CpuPool, Network, RunError, Waker};
 
 use crate::error::StartError;
 use crate::failure;
+use crate::options::MpiOptions;
 use crate::session::Session;
-use crate::start::{MpiOptions, start};
+use crate::start::start;
 
 /// The cluster of all processes that MPI has started.
 #[derive(Clone)]

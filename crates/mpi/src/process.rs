@@ -3,7 +3,6 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
-use std::fmt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,43 +13,20 @@ use mpi::ffi;
 
 use crate::deadline::Deadline;
 use crate::error::StartError;
+use crate::lost::is_lost;
+use crate::polling::FINALISE_BEAT;
 use crate::raw::{Comm, check};
+use crate::thread_level::ThreadLevel;
 
-/// Which threads of a process may call MPI.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThreadLevel {
-    /// There is only one thread.
-    Single,
-    /// The one that has initialised MPI.
-    Funneled,
-    /// All, one at a time.
-    Serialized,
-    /// All at the same time.
-    Multiple,
-}
-
-impl fmt::Display for ThreadLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Single => "MPI_THREAD_SINGLE",
-            Self::Funneled => "MPI_THREAD_FUNNELED",
-            Self::Serialized => "MPI_THREAD_SERIALIZED",
-            Self::Multiple => "MPI_THREAD_MULTIPLE",
-        })
-    }
-}
-
-/// A node is lost, or MPI does not answer: no more calls.
-static LOST: AtomicBool = AtomicBool::new(false);
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// Who has initialised MPI; held while it is initialised.
 static KEEPER: Mutex<Option<Keeper>> = Mutex::new(None);
 
 /// The right of one communicator to call MPI.
 #[derive(Debug)]
-pub(crate) struct Access(());
+pub(crate) struct Permit(());
 
-impl Access {
+impl Permit {
     /// # Errors
     /// If MPI is in use.
     pub(crate) fn new() -> Result<Self, StartError> {
@@ -62,23 +38,10 @@ impl Access {
     }
 }
 
-impl Drop for Access {
+impl Drop for Permit {
     fn drop(&mut self) {
         IN_USE.store(false, Ordering::Release);
     }
-}
-
-/// Gives MPI up, for this process and for ever: what is open stays open, and
-/// MPI is not finalised at the end.
-pub(crate) fn lose() {
-    LOST.store(true, Ordering::Release);
-}
-
-/// Whether this process has given MPI up. It then must not call MPI, and exits
-/// without finalising it.
-#[must_use]
-pub fn is_lost() -> bool {
-    LOST.load(Ordering::Acquire)
 }
 
 /// Whether a communicator has the right to call MPI.
@@ -164,11 +127,10 @@ impl Keeper {
 
     fn finalise(&self, gives_up: impl Fn() -> bool) {
         self.enter(Stage::Finalising);
-        let beat = Duration::from_millis(20);
         while !gives_up()
-            && self.wait_while(Some(beat), |stage| *stage == Stage::Finalising) == Stage::Finalising
-        {
-        }
+            && self.wait_while(Some(FINALISE_BEAT), |stage| *stage == Stage::Finalising)
+                == Stage::Finalising
+        {}
     }
 
     fn enter(&self, stage: Stage) {
@@ -232,6 +194,11 @@ fn initialised() -> Result<bool, StartError> {
         0 => Ok(initialised != 0),
         _ => Err(StartError::Finalised),
     }
+}
+
+/// Which threads may call MPI; none but one if MPI does not tell.
+pub(crate) fn granted() -> ThreadLevel {
+    granted_level().unwrap_or(ThreadLevel::Single)
 }
 
 fn granted_level() -> Result<ThreadLevel, StartError> {

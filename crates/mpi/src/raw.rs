@@ -90,7 +90,7 @@ impl Span {
 pub(crate) struct Comm(MPI_Comm);
 
 // SAFETY: MPI's handles may be used by any thread, one at a time, since that level of thread
-// support has been checked; who may call MPI is a matter of `Access`.
+// support has been checked; who may call MPI is a matter of `Permit`.
 unsafe impl Send for Comm {}
 // SAFETY: as above; a handle is a plain value.
 unsafe impl Sync for Comm {}
@@ -111,6 +111,32 @@ impl Comm {
         // SAFETY: passed on; a `Comm` is a handle and nothing else.
         let code = unsafe { ffi::MPI_Comm_idup(self.0, made.cast(), &raw mut request) };
         check("MPI_Comm_idup", code).map(|()| request)
+    }
+
+    /// Another communicator of the same processes. Collective, with others of other tags at the
+    /// same time.
+    pub(crate) fn duplicate_as_group(self, tag: c_int) -> Result<Self, MpiError> {
+        // SAFETY: the communicator is alive; MPI writes handles, and takes back that of the group.
+        unsafe {
+            let (mut group, mut made) = (ffi::RSMPI_GROUP_NULL, self.0);
+            check("MPI_Comm_group", ffi::MPI_Comm_group(self.0, &raw mut group))?;
+            let code = ffi::MPI_Comm_create_group(self.0, group, tag, &raw mut made);
+            let freed = ffi::MPI_Group_free(&raw mut group);
+            check("MPI_Comm_create_group", code)?;
+            check("MPI_Group_free", freed)?;
+            Ok(Self(made))
+        }
+    }
+
+    /// The handle.
+    pub(crate) fn raw(self) -> MPI_Comm {
+        self.0
+    }
+
+    /// Ends all of its processes.
+    pub(crate) fn abort(self, code: c_int) {
+        // SAFETY: the communicator is alive.
+        unsafe { ffi::MPI_Abort(self.0, code) };
     }
 
     /// Lets errors of calls with it be returned.

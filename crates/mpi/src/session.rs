@@ -24,9 +24,11 @@ use crate::deadline::Deadline;
 use crate::error::StartError;
 use crate::failure;
 use crate::liveness::{Door, Impatience, Loss, Obstacle, SideChannel};
+use crate::lost;
+use crate::options::MpiOptions;
+use crate::polling::{FINALISE_PATIENCE, REQUEST_PATIENCE};
 use crate::process::{self, initialise};
 use crate::raw::{self, Comm};
-use crate::start::MpiOptions;
 
 /// This process among all others.
 pub(crate) struct Session {
@@ -49,6 +51,11 @@ fn lock() -> MutexGuard<'static, Option<Arc<Session>>> {
     SESSION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The number of the run that is under way, or was last; `None` before the first.
+pub(crate) fn run_under_way() -> Option<u64> {
+    Some(lock().as_ref()?.runs.load(Ordering::Acquire))
+}
+
 impl Session {
     /// That of this process; brought up if there is none. Then it is collective.
     ///
@@ -57,7 +64,7 @@ impl Session {
     /// take part.
     pub(crate) fn of_process(options: &MpiOptions) -> Result<Arc<Self>, StartError> {
         let mut session = lock();
-        if process::is_lost() {
+        if lost::is_lost() {
             return Err(why_lost(session.as_deref()));
         }
         if let Some(session) = &*session {
@@ -104,7 +111,7 @@ impl Session {
                 RunError::NotStarted { node, what }
             }
             Obstacle::Lost(loss) => {
-                process::lose();
+                lost::lose();
                 lost(self.node(), loss)
             }
         }
@@ -236,9 +243,6 @@ fn gather<const N: usize>(
     }
 }
 
-/// How long a request is looked at without rest, and after which time it is looked at again.
-const PATIENCE: Duration = Duration::from_micros(500);
-
 /// Waits for a request, until the deadline has passed or a node is known to be lost; then
 /// MPI is lost, and still knows the request's memory.
 fn complete(
@@ -252,15 +256,15 @@ fn complete(
         if let Some((node, side)) = side
             && let Some(loss) = side.lost()
         {
-            process::lose();
+            lost::lose();
             return Err(lost(node, loss).into());
         }
         if deadline.left().is_zero() {
             return Err(deadline.missed(step));
         }
-        match start.elapsed() < PATIENCE {
+        match start.elapsed() < REQUEST_PATIENCE {
             true => thread::yield_now(),
-            false => thread::sleep(PATIENCE),
+            false => thread::sleep(REQUEST_PATIENCE),
         }
     }
     Ok(())
@@ -279,9 +283,6 @@ fn end_with_process() {
     });
 }
 
-/// How long MPI may take to be finalised if there is no side channel to tell of deaths.
-const LAST_PATIENCE: Duration = Duration::from_secs(10);
-
 /// The process ends. A launcher takes one that exits without finalising MPI for a crash; but
 /// finalising waits for all processes, so they all say first that they want to, and say
 /// goodbye afterwards. In the middle of a run there is no goodbye: others see a death.
@@ -290,7 +291,7 @@ extern "C" fn end() {
         return;
     }
     let session = lock().take();
-    let finalises = process::is_ours() && !process::is_lost();
+    let finalises = process::is_ours() && !lost::is_lost();
     match session {
         Some(session) => {
             let runs = session.runs.load(Ordering::Acquire);
@@ -306,7 +307,7 @@ extern "C" fn end() {
         }
         None if finalises => {
             let start = Instant::now();
-            process::finalise(|| start.elapsed() > LAST_PATIENCE);
+            process::finalise(|| start.elapsed() > FINALISE_PATIENCE);
         }
         None => {}
     }

@@ -91,6 +91,10 @@ catalogue! {
         SliceAlongOtherDimension,
         /// Neighbourhood along axes: every arm is as long as that of dimension 0.
         ArmsOfEqualLength,
+        /// Periodic neighbourhood: goes around at the upper edge only.
+        WrapsAtOneEdge,
+        /// Mapper per dimension: windows with gaps are taken for one interval.
+        GapsFilled,
         /// Declaration: of a buffer that a task writes, what it reads elsewhere is forgotten.
         ReadBesideWriteForgotten,
         /// Dataflow: no dependency on readers of what is overwritten.
@@ -107,16 +111,28 @@ catalogue! {
         SecondReadReplacesFirst,
         /// Readers: any of them is taken to wait for a writer, whatever it reads.
         AnyReaderStandsIn,
+        /// Order: a collective task does not wait for the one before it in its group.
+        GroupForgottenByTasks,
         /// Horizon: when it is applied, the node before it becomes the synchronisation point.
         HorizonOffByOne,
         /// Horizon: does not wait for the oldest node without a successor.
         HorizonMissesLeaf,
         /// Epoch: does not become the synchronisation point.
         EpochNotApplied,
+        /// Host objects: a sequential side effect is taken for an exclusive one.
+        SequentialTakenForExclusive,
+        /// Host objects: a sequential side effect does not wait for the oldest since the last one.
+        SequentialMissesActive,
+        /// Host objects: an exclusive side effect does not conflict with relaxed ones.
+        ExclusiveMeetsRelaxed,
     }
     Cdag {
         /// Assignment: host tasks run on every node.
         HostTaskEverywhere,
+        /// Assignment: a host task runs on the first node, whichever the program has named.
+        HostTaskOnFirstNode,
+        /// Record: each node takes what all have written alike for its own, to be passed on.
+        CombinedIsOwned,
         /// Assignment: a node takes its own chunk from the wrong end of the list.
         OwnChunkFromTheEnd,
         /// Requirements: of several accesses that write a buffer, the last counts alone.
@@ -137,6 +153,8 @@ catalogue! {
         AwaitsWhatIsCurrent,
         /// Ordering: what overwrites does not wait for the readers on this node.
         CommandSkipsReaders,
+        /// Ordering: a collective task does not wait for the one before it in its group.
+        GroupForgottenByCommands,
         /// Record: what other nodes overwrite stays current here.
         RemoteWriteKeepsCurrent,
         /// Record: what this node overwrites counts as already pushed to where the old version went.
@@ -147,6 +165,10 @@ catalogue! {
     Idag {
         /// Plan: every kernel is bound to the memory of the first device.
         MemoryOfFirstDevice,
+        /// Plan: of several chunks of a host task on a node, the last is left out.
+        LastHostChunkOmitted,
+        /// Launch: a collective task does not wait for the one before it in its group.
+        GroupForgottenByLaunches,
         /// Allocate: the size is that of one byte per element.
         BytesForgetElementSize,
         /// Allocate: growing stops after one round, so that allocations may overlap.
@@ -201,6 +223,10 @@ catalogue! {
         StagingSkipped,
         /// Linearise: what was gathered once counts as current after it has been overwritten.
         StageStaysCurrent,
+        /// Host objects: a host task does not wait for the side effects before its own.
+        SideEffectUnordered,
+        /// Host objects: the first of a host task's conflicts is lost.
+        ConflictLost,
         /// Linearise: a stage is filled again before all who read it have done so.
         StageRefilledWhileRead,
     }
@@ -213,6 +239,10 @@ catalogue! {
         EagerOnAnyLane,
         /// Engine: a lane is not told which others to wait for.
         JoinForgotten,
+        /// Engine: what runs keeps nobody from starting that conflicts with it.
+        ConflictIgnored,
+        /// Engine: of instructions that conflict and are ready, all are chosen.
+        ConflictingSetChosen,
         /// Arbiter: a pilot is matched by its buffer, whatever the consumer.
         PilotMatchedByBuffer,
         /// Arbiter: a pilot without a receive is forgotten.
@@ -227,6 +257,8 @@ catalogue! {
         WakeUpLost,
         /// Node: a payload that has left does not end its send.
         SendNeverEnds,
+        /// Node: a round that ends with computing on its own thread counts as idle.
+        ComputingIsIdle,
         /// Node: of the receives that an arrival completes, only one is told to the engine.
         OneReceivePerArrival,
         /// Credit: a peer that is behind keeps nobody waiting.

@@ -31,7 +31,8 @@ use tree::Tree;
 /// 140 and 300, of 256 tiles 310 and 670, of 1024 tiles 1,300 and 900 to 1,300; to query one of
 /// 256 tiles 100 and 170. Cutting and merging entries, which scan the list several times,
 /// favour the tree a little earlier.
-const FLAT_MAX: usize = 512;
+/// Miri, for which each of them is slow, comes to trees sooner.
+const FLAT_MAX: usize = if cfg!(miri) { 32 } else { 512 };
 
 /// Below how many entries a tree becomes a list again; well below [`FLAT_MAX`], so that a
 /// map whose size oscillates does not convert each time.
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn rows_stay_slices_and_tiles_move_on() {
-        let side = 32;
+        let side = if cfg!(miri) { 8 } else { 32 };
         let extent = Box3::from_range([side, side]);
         let mut map = RegionMap::new(extent, 0);
         for row in 0..side {
@@ -330,7 +331,7 @@ mod tests {
         map.update_box(&Box3::from_range([side, side - 1]), 0);
         assert_eq!((form(&map), map.len()), ("flat", side + 1));
         map.modify_all(|_| 7);
-        assert_eq!(format!("{map:?}"), "{[0..32, 0..32]: 7}");
+        assert_eq!(format!("{map:?}"), format!("{{[0..{side}, 0..{side}]: 7}}"));
         assert_eq!(form(&map), "slices");
     }
 
@@ -386,14 +387,15 @@ mod tests {
     #[test]
     fn coordinates_beyond_floating_point_precision() {
         const END: u64 = u64::MAX;
-        let extent = Box3::new([END - 64, END - 64, 0], [END, END, 1]);
+        const SIDE: u64 = if cfg!(miri) { 8 } else { 64 };
+        let extent = Box3::new([END - SIDE, END - SIDE, 0], [END, END, 1]);
         let mut map = RegionMap::new(extent, 0);
-        for i in 0..64 * 64 {
-            let min = [END - 64 + i / 64, END - 64 + i % 64, 0];
+        for i in 0..SIDE * SIDE {
+            let min = [END - SIDE + i / SIDE, END - SIDE + i % SIDE, 0];
             map.update_box(&Box3::new(min, [min[0] + 1, min[1] + 1, 1]), i);
         }
-        assert_eq!((form(&map), map.len()), ("tree", 64 * 64));
-        assert_eq!(map.get([END - 62, END - 61, 0]), &(2 * 64 + 3));
+        assert_eq!((form(&map), map.len() as u64), ("tree", SIDE * SIDE));
+        assert_eq!(map.get([END - SIDE + 2, END - SIDE + 3, 0]), &(2 * SIDE + 3));
         assert_eq!(map.query(&Box3::new([END - 1, END - 2, 0], [END, END, 1])).len(), 2);
     }
 

@@ -1,9 +1,9 @@
 //! What a task touches, in which way: the entries of its access list. Knows neither the task nor
 //! the graph.
 //!
-//! An access is one of several kinds, today of one. Who acts on a kind matches it. Who only cares
-//! for buffers asks for [buffer accesses](crate::Task::buffer_accesses), and stays as it is when
-//! another kind joins:
+//! An access is one of several kinds. Who acts on a kind matches it. Who only cares for buffers
+//! asks for [buffer accesses](crate::Task::buffer_accesses), and stays as it is when another kind
+//! joins:
 //!
 //! ```
 //! use celerity_tdag::{Access, AccessMode, BufferId, Mapper};
@@ -17,8 +17,9 @@
 
 use std::fmt;
 
-use crate::id::BufferId;
+use crate::id::{BufferId, ObjectId};
 use crate::mapper::Mapper;
+use crate::side_effects::{ObjectAccess, SideEffectOrder};
 use crate::space::IndexSpace;
 
 /// What an access does to its elements.
@@ -61,7 +62,10 @@ impl AccessMode {
     pub(crate) fn allows(self, mapper: &Mapper, space: &IndexSpace) -> bool {
         match self {
             Self::Read => true,
-            Self::Write | Self::ReadWrite => mapper.is_disjoint(&space.extent),
+            Self::Write | Self::ReadWrite => match mapper {
+                Mapper::Tiles(tiling) => tiling.fits(space),
+                mapper => mapper.is_disjoint(&space.extent),
+            },
             Self::Update => mapper.keeps_chunks_apart(space),
         }
     }
@@ -73,6 +77,8 @@ impl AccessMode {
 pub enum Access {
     /// To elements of a buffer.
     Buffer(BufferAccess),
+    /// To a host object.
+    Object(ObjectAccess),
 }
 
 /// An access to elements of a buffer.
@@ -94,6 +100,17 @@ impl Access {
         Self::Buffer(BufferAccess { buffer, mode, mapper })
     }
 
+    /// A side effect on a host object.
+    #[must_use]
+    pub const fn object(object: ObjectId, order: SideEffectOrder) -> Self {
+        Self::Object(ObjectAccess { object, order })
+    }
+
+    /// The side effects among these, in order.
+    pub fn objects(accesses: &[Self]) -> impl DoubleEndedIterator<Item = &ObjectAccess> + Clone {
+        accesses.iter().filter_map(Self::as_object)
+    }
+
     /// The accesses to buffers among these, in order. Later stages bind memory to them, and count
     /// them in this order.
     pub fn buffers(accesses: &[Self]) -> impl DoubleEndedIterator<Item = &BufferAccess> + Clone {
@@ -105,14 +122,25 @@ impl Access {
     pub const fn as_buffer(&self) -> Option<&BufferAccess> {
         match self {
             Self::Buffer(access) => Some(access),
+            Self::Object(_) => None,
         }
     }
 
-    /// The same, to change it.
+    /// The side effect, if the access is one.
+    #[must_use]
+    pub const fn as_object(&self) -> Option<&ObjectAccess> {
+        match self {
+            Self::Object(access) => Some(access),
+            Self::Buffer(_) => None,
+        }
+    }
+
+    /// The access, if it is one to a buffer, to change it.
     #[must_use]
     pub const fn as_buffer_mut(&mut self) -> Option<&mut BufferAccess> {
         match self {
             Self::Buffer(access) => Some(access),
+            Self::Object(_) => None,
         }
     }
 }
@@ -120,6 +148,12 @@ impl Access {
 impl From<BufferAccess> for Access {
     fn from(access: BufferAccess) -> Self {
         Self::Buffer(access)
+    }
+}
+
+impl From<ObjectAccess> for Access {
+    fn from(access: ObjectAccess) -> Self {
+        Self::Object(access)
     }
 }
 

@@ -28,13 +28,16 @@ fn share(a: &Mapper, b: &Mapper, space: &Box3) -> bool {
     a.map(&input).intersects(&b.map(&input))
 }
 
-/// A box that a buffer holds which is accessed through this mapper; `None` of a user's.
+/// A box that a buffer holds which is accessed through this mapper. `None` of a user's, and of
+/// those that touch other elements of a larger buffer.
 fn least(mapper: &Mapper, space: &Box3) -> Option<Box3> {
     match mapper {
-        Mapper::OneToOne | Mapper::Slice { .. } | Mapper::Neighborhood { .. } => Some(*space),
+        Mapper::OneToOne | Mapper::Neighborhood { .. } => Some(*space),
         Mapper::Fixed(region) => Some(region.bounding_box()),
-        Mapper::All => Some(Box3::EMPTY),
-        Mapper::User(_) => None,
+        Mapper::Tiles(tiling) => Some(tiling.partials()),
+        // A slice of a buffer without elements is empty, wherever it is.
+        Mapper::All | Mapper::Slice { .. } => Some(Box3::EMPTY),
+        Mapper::Periodic { .. } | Mapper::PerDimension(_) | Mapper::User(_) => None,
     }
 }
 
@@ -58,6 +61,8 @@ mod tests {
         assert!(found([(Read, Mapper::neighborhood([1, 0])), (Write, Mapper::OneToOne)]));
         assert!(!found([(Read, rows(0, 3)), (Write, Mapper::OneToOne)]));
         assert!(!found([(Read, Mapper::OneToOne), (Read, Mapper::All)]));
+        assert!(found([(Write, Mapper::Slice { dim: 1 }), (Read, Mapper::OneToOne)]));
+        assert!(!found([(Write, Mapper::Slice { dim: 1 }), (Read, Mapper::All)]));
         assert!(found([(Read, Mapper::neighborhood([1, 0])), (Write, rows(4, 5))]));
         assert!(!found([(Read, Mapper::neighborhood([1, 0])), (Write, rows(5, 6))]));
     }

@@ -9,7 +9,7 @@ use crate::error::DeclareError;
 use crate::footprint::{Footprint, Touched};
 use crate::id::{BufferId, TaskId};
 use crate::mapper::{Mapper, MapperInput};
-use crate::task::{BufferInfo, TaskSpec, Work};
+use crate::task::{BufferInfo, TaskSpec};
 
 /// What happens when a task reads elements that nothing has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,16 +146,16 @@ impl Subject<'_> {
     }
 
     fn check_dimensions(&self) -> Result<(), DeclareError> {
-        let task_dims = match &self.spec.work {
-            Work::Device(space) => space.dims,
-            _ => 0,
-        };
+        let task_dims = self.spec.work.dims();
         let needs_equal = matches!(
             self.access.mapper,
-            Mapper::OneToOne | Mapper::Slice { .. } | Mapper::Neighborhood { .. }
+            Mapper::OneToOne
+                | Mapper::Slice { .. }
+                | Mapper::Neighborhood { .. }
+                | Mapper::Periodic { .. }
         );
         if !needs_equal || task_dims == self.buffer.dims {
-            return Ok(());
+            return self.check_fit(task_dims);
         }
         Err(DeclareError::DimensionMismatch {
             task: describe(self.spec, self.next),
@@ -164,6 +164,21 @@ impl Subject<'_> {
             task_dims,
             buffer_dims: self.buffer.dims,
         })
+    }
+
+    /// A built-in mapper has what it relates.
+    fn check_fit(&self, task_dims: u8) -> Result<(), DeclareError> {
+        let BufferAccess { mapper, .. } = self.access;
+        let (space, buffer) = (self.spec.work.extent(), self.buffer);
+        match mapper.flaw((task_dims, &space), (buffer.dims, &buffer.extent)) {
+            None => Ok(()),
+            Some(flaw) => Err(DeclareError::Mapper {
+                task: describe(self.spec, self.next),
+                buffer: buffer.name.clone(),
+                mapper: mapper.to_string(),
+                flaw,
+            }),
+        }
     }
 
     fn check_bounds(&self, image: &Region) -> Result<(), DeclareError> {
@@ -181,7 +196,7 @@ impl Subject<'_> {
 
     /// Items, or chunks if their items update elements together, write apart.
     fn check_disjoint(&self) -> Result<(), DeclareError> {
-        let Work::Device(space) = &self.spec.work else { return Ok(()) };
+        let Some(space) = self.spec.work.space() else { return Ok(()) };
         let BufferAccess { mode, mapper, .. } = self.access;
         if mode.allows(mapper, space) {
             return Ok(());

@@ -11,13 +11,14 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum DependencyKind {
-    /// Synchronisation only: an epoch or a horizon.
+    /// Order alone: an epoch, a horizon, or the one before in a collective group.
     Order,
     /// The successor overwrites what the predecessor wrote.
     Output,
     /// The successor overwrites what the predecessor reads.
     Anti,
-    /// The successor reads what the predecessor wrote.
+    /// The successor reads what the predecessor wrote, or meets a host object as the predecessor
+    /// left it.
     True,
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use celerity_regions::Region;
 
 use crate::count::Count;
+use crate::mapper::{MapperFlaw, MapperViolation};
 
 /// A task that cannot enter the graph. The graph is unchanged. `Debug` writes the text, as
 /// `main` prints it.
@@ -65,7 +66,7 @@ pub enum DeclareError {
     #[error(
         "{task} writes buffer \"{buffer}\" through {mapper}, which gives different chunks the \
          same elements; write through one_to_one or another mapper with disjoint images, or use a \
-         host task"
+         host task that runs once"
     )]
     OverlappingWrites {
         /// The task, with its source line.
@@ -107,6 +108,28 @@ pub enum DeclareError {
         /// Dimensions of the buffer.
         buffer_dims: u8,
     },
+    /// A built-in mapper does not fit the index space or the buffer.
+    #[error("{task} accesses buffer \"{buffer}\" through {mapper}, {flaw}")]
+    Mapper {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// The mapper.
+        mapper: String,
+        /// Why not.
+        flaw: MapperFlaw,
+    },
+    /// A user's mapper breaks a law.
+    #[error("{task} accesses buffer \"{buffer}\" through a range mapper of yours: {violation}")]
+    UnlawfulMapper {
+        /// The task, with its source line.
+        task: String,
+        /// The buffer's name.
+        buffer: Arc<str>,
+        /// Which law, and where.
+        violation: Box<MapperViolation>,
+    },
     /// The buffer belongs to another run, or has been dropped.
     #[error("{task} accesses {buffer}, which does not exist in this run (any more)")]
     UnknownBuffer {
@@ -114,6 +137,47 @@ pub enum DeclareError {
         task: String,
         /// The buffer's id.
         buffer: crate::BufferId,
+    },
+    /// The host object belongs to another run, or has ended.
+    #[error(
+        "{task} has {access} on host object {object}, which does not exist in this run (any more): \
+         submit what uses an object before the object is taken back or dropped"
+    )]
+    UnknownObject {
+        /// The task, with its source line.
+        task: String,
+        /// The object's id.
+        object: crate::ObjectId,
+        /// The access: `a sequential side effect`.
+        access: String,
+    },
+    /// Two side effects of one task on one host object.
+    #[error(
+        "{task} has {} and {} on host object \"{object}\"; a task has one side effect on an \
+         object: keep the stricter one, or split the task in two",
+        accesses[0],
+        accesses[1]
+    )]
+    RepeatedObject {
+        /// The task, with its source line.
+        task: String,
+        /// The object's name.
+        object: Arc<str>,
+        /// The two accesses: `a relaxed side effect`.
+        accesses: [String; 2],
+    },
+    /// A side effect of what runs on devices.
+    #[error(
+        "{task} runs on devices and has {access} on host object \"{object}\", which lives on the \
+         host; use the object in a host task"
+    )]
+    ObjectOnDevice {
+        /// The task, with its source line.
+        task: String,
+        /// The object's name.
+        object: Arc<str>,
+        /// The access: `a sequential side effect`.
+        access: String,
     },
 }
 

@@ -7,14 +7,18 @@ use celerity_regions::{Box3, Region};
 
 use crate::buffer_state::BufferState;
 use crate::buffer_table::{BufferTable, Sweep};
+use crate::collective::GroupOrder;
+use crate::conflicts::Conflicts;
 use crate::declare::{Declared, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
 use crate::footprint::{Footprint, Touched};
 use crate::frontier::Frontier;
-use crate::id::{BufferId, TaskId};
+use crate::id::{BufferId, ObjectId, TaskId};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
+use crate::objects::Objects;
+use crate::side_effects::SideEffects;
 use crate::sketch::{Sketch, Traced};
 use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
 
@@ -68,7 +72,10 @@ pub struct TaskGraph {
     config: TaskGraphConfig,
     buffers: BufferTable<BufferState>,
     created: u64,
+    objects: Objects,
+    side_effects: SideEffects<TaskId>,
     frontier: Frontier<TaskId>,
+    groups: GroupOrder<TaskId>,
     /// The newest horizon; it is applied when the next one is generated.
     pending_horizon: Option<TaskId>,
     /// Length of the longest chain before the newest horizon or epoch.
@@ -85,7 +92,10 @@ impl TaskGraph {
             config,
             buffers: BufferTable::default(),
             created: 0,
+            objects: Objects::default(),
+            side_effects: SideEffects::default(),
             frontier: Frontier::new(),
+            groups: GroupOrder::default(),
             pending_horizon: None,
             depth_at_horizon: 0,
             horizon_name: "horizon".into(),
@@ -140,6 +150,27 @@ impl TaskGraph {
         drop(self.buffers.remove(buffer));
     }
 
+    /// Adds a host object, which messages call `name`, or else by its id.
+    pub fn create_object(&mut self, name: Option<Arc<str>>) -> ObjectId {
+        self.objects.create(name)
+    }
+
+    /// Changes what messages call a host object, if it has not ended.
+    pub fn rename_object(&mut self, object: ObjectId, name: Arc<str>) {
+        self.objects.rename(object, name);
+    }
+
+    /// What messages call a host object, unless it has ended.
+    #[must_use]
+    pub fn object(&self, object: ObjectId) -> Option<&Arc<str>> {
+        self.objects.name(object)
+    }
+
+    /// Ends a host object: later tasks cannot name it.
+    pub fn end_object(&mut self, object: ObjectId) {
+        self.objects.end(object);
+    }
+
     /// Checks a task and finds what it touches, without changing anything.
     /// O(accesses · mapper evaluation), plus a query of each buffer it reads.
     ///
@@ -175,7 +206,7 @@ impl TaskGraph {
     /// use std::sync::Mutex;
     /// let graph = Mutex::new(TaskGraph::new(TaskGraphConfig::default()));
     /// graph.lock().unwrap().start();
-    /// # let (name, work, accesses) = ("step".into(), Work::HostOnce, Vec::new());
+    /// # let (name, work, accesses) = ("step".into(), Work::HostOnce { node: 0 }, Vec::new());
     /// let spec = TaskSpec { name, work, accesses, location: None };
     /// let sketch = graph.lock().unwrap().sketch(&spec);
     /// let traced = sketch.trace(&spec)?; // others may use the graph meanwhile
@@ -207,6 +238,7 @@ impl TaskGraph {
             let task = describe(&spec, self.frontier.next_id());
             return Err(DeclareError::UnknownBuffer { task, buffer });
         }
+        self.objects.check(&spec, self.frontier.next_id())?;
         let mut warnings = self.tolerated(&spec, &footprint)?;
         let tolerated = std::mem::take(&mut warnings);
         let task = self.commit(Declared { spec, footprint: *footprint, warnings }, out);
@@ -257,6 +289,7 @@ impl TaskGraph {
         spec: &TaskSpec,
         footprint: &mut Footprint,
     ) -> Result<Vec<DeclareError>, DeclareError> {
+        self.objects.check(spec, self.frontier.next_id())?;
         let buffer_of = |id| self.buffer(id).map(|info| &**info);
         trace(spec, self.frontier.next_id(), buffer_of, footprint)?;
         self.tolerated(spec, footprint)
@@ -275,8 +308,14 @@ impl TaskGraph {
         }
     }
 
-    fn place(&mut self, spec: TaskSpec, footprint: &Footprint, out: &mut Vec<Arc<Task>>) -> TaskId {
-        let dependencies = self.dataflow(footprint);
+    fn place(
+        &mut self,
+        mut spec: TaskSpec,
+        footprint: &Footprint,
+        out: &mut Vec<Arc<Task>>,
+    ) -> TaskId {
+        spec.settle_collective_effects();
+        let (dependencies, conflicts) = self.edges(&spec, footprint);
         let id = self.frontier.push(&dependencies);
         out.push(Arc::new(Task {
             id,
@@ -284,6 +323,7 @@ impl TaskGraph {
             work: spec.work,
             accesses: spec.accesses.into_boxed_slice(),
             dependencies,
+            conflicts,
             location: spec.location,
         }));
         if self.horizon_is_due() {
@@ -307,10 +347,36 @@ impl TaskGraph {
         found
     }
 
-    /// What the next task waits for. Makes it the last writer and a reader of
-    /// what it touches.
-    fn dataflow(&mut self, footprint: &Footprint) -> Dependencies<TaskId> {
+    /// What the next task waits for, and what it must not meet.
+    fn edges(
+        &mut self,
+        spec: &TaskSpec,
+        footprint: &Footprint,
+    ) -> (Dependencies<TaskId>, Conflicts<TaskId>) {
         let mut dependencies = Dependencies::default();
+        self.dataflow(footprint, &mut dependencies);
+        if let Some(group) = spec.work.group() {
+            let before = self.groups.follow(group, self.frontier.next_id());
+            #[cfg(feature = "mutants")]
+            let before = celerity_mutants::Mutant::GroupForgottenByTasks.alter(before, |_| None);
+            let before = before.map(|before| self.frontier.representative(before));
+            before.into_iter().for_each(|on| dependencies.add(on, DependencyKind::Order));
+        }
+        let conflicts = self.side_effects(spec, &mut dependencies);
+        #[cfg(feature = "mutants")]
+        if celerity_mutants::Mutant::OrphanTask.is_active() {
+            return (dependencies, conflicts);
+        }
+        if dependencies.is_empty() {
+            let point = self.frontier.synchronization_point();
+            dependencies.push_new(point, DependencyKind::Order);
+        }
+        (dependencies, conflicts)
+    }
+
+    /// Adds what the next task waits for because of data. Makes it the last writer and a reader
+    /// of what it touches.
+    fn dataflow(&mut self, footprint: &Footprint, dependencies: &mut Dependencies<TaskId>) {
         let (frontier, next) = (&self.frontier, self.frontier.next_id());
         for touched in footprint {
             let state = buffer_mut(&mut self.buffers, touched.buffer);
@@ -321,14 +387,20 @@ impl TaskGraph {
             let touched = &mistakes::noted(touched);
             state.record(next, touched);
         }
-        #[cfg(feature = "mutants")]
-        if celerity_mutants::Mutant::OrphanTask.is_active() {
-            return dependencies;
+    }
+
+    /// Adds what the next task waits for because of host objects, and returns what it must not
+    /// meet.
+    fn side_effects(
+        &mut self,
+        spec: &TaskSpec,
+        dependencies: &mut Dependencies<TaskId>,
+    ) -> Conflicts<TaskId> {
+        if !spec.work.is_on_host() {
+            return Conflicts::default();
         }
-        if dependencies.is_empty() {
-            dependencies.push_new(frontier.synchronization_point(), DependencyKind::Order);
-        }
-        dependencies
+        let (next, point) = (self.frontier.next_id(), self.frontier.synchronization_point());
+        self.side_effects.add(next, point, spec.side_effects(), dependencies)
     }
 
     fn horizon_is_due(&self) -> bool {
@@ -361,11 +433,13 @@ impl TaskGraph {
         let id = self.frontier.push(&dependencies);
         self.frontier.closed_by(id);
         let accesses = Box::default();
-        Arc::new(Task { id, name, work, accesses, dependencies, location: None })
+        let conflicts = Conflicts::default();
+        Arc::new(Task { id, name, work, accesses, dependencies, conflicts, location: None })
     }
 
     fn synchronize_at(&mut self, task: TaskId) {
         self.frontier.synchronize_at(task);
+        self.side_effects.forget_before(task);
         self.buffers.sweep(|state| {
             state.compact(task);
             Sweep::Settled

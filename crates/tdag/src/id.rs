@@ -96,3 +96,8 @@ define_id!(
     /// A buffer; the same on every node. Prints as `B0`.
     pub struct BufferId, "B"
 );
+define_id!(
+    /// A host object; the same on every node, each of which has a value of its own. Prints as
+    /// `H0`.
+    pub struct ObjectId, "H"
+);

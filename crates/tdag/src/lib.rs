@@ -5,6 +5,8 @@ mod access;
 mod apart;
 mod buffer_state;
 mod buffer_table;
+mod collective;
+mod conflicts;
 mod count;
 mod declare;
 mod dependency;
@@ -17,19 +19,24 @@ mod lineage;
 mod mapper;
 #[cfg(feature = "mutants")]
 mod mistakes;
+mod objects;
 mod readers;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod side_effects;
 mod sketch;
 mod space;
 mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod verify;
 
 pub use access::{Access, AccessMode, BufferAccess};
 pub use buffer_table::{BufferTable, Sweep};
+pub use collective::{CollectiveGroup, GroupOrder};
+pub use conflicts::Conflicts;
 pub use count::Count;
 pub use declare::{Declared, UninitializedRead};
 pub use dependency::{Dependencies, Dependency, DependencyKind};
@@ -37,18 +44,21 @@ pub use error::DeclareError;
 pub use footprint::Touched;
 pub use frontier::Frontier;
 pub use graph::{NewBuffer, TaskGraph, TaskGraphConfig};
-pub use id::{BufferId, GraphId, TaskId};
+pub use id::{BufferId, GraphId, ObjectId, TaskId};
 pub use lineage::{BrokenEdge, Lineage, Point};
 pub use mapper::{
-    DimRelation, Mapper, MapperInput, MapperPanic, NeighborhoodShape, RangeMapper, UserMapper,
+    DimRelation, Mapper, MapperFlaw, MapperInput, MapperPanic, MapperViolation, NeighborhoodShape,
+    PerDimension, RangeMapper, Share, Side, UserMapper, Windows, verify_mapper,
 };
 pub use readers::Readers;
 /// For the macros of this crate.
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 pub use serde as __serde;
+pub use side_effects::{ObjectAccess, SideEffectOrder, SideEffects};
 pub use sketch::{Sketch, Traced};
 pub use space::{IndexSpace, Split};
 pub use stream::StreamHash;
 pub use task::{BufferInfo, EpochAction, SourceLocation, Task, TaskSpec, Work};
+pub use tiles::{Subtree, Tiling, fold};
 pub use verify::{Broken, verify};

@@ -14,6 +14,10 @@
 //! assert_eq!(halo, Mapper::neighborhood([1]));
 //! ```
 
+mod flaw;
+mod laws;
+mod per_dimension;
+mod relation;
 mod user;
 
 use std::fmt;
@@ -21,9 +25,16 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Coord3, Region};
 
+pub use flaw::MapperFlaw;
+pub use laws::{MapperViolation, verify_mapper};
+pub use per_dimension::{PerDimension, Side};
+pub use relation::{DimRelation, Share, Windows};
 pub use user::{MapperPanic, RangeMapper, UserMapper};
 
+use relation::{interval, wrapped};
+
 use crate::space::IndexSpace;
+use crate::tiles::Tiling;
 
 /// What a mapper is evaluated on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,25 +86,27 @@ pub enum Mapper {
         /// Box or axes only.
         shape: NeighborhoodShape,
     },
+    /// Each item touches its element and a border around it, which goes on at the opposite edge of
+    /// the buffer where it would leave it: up to 2^D boxes. Made by [`periodic`](Self::periodic).
+    Periodic {
+        /// Elements to either side, per dimension; where it goes around, no more than there are.
+        border: Coord3,
+        /// Box or axes only.
+        shape: NeighborhoodShape,
+        /// The dimensions along which it goes around; along others it is clamped.
+        along: [bool; 3],
+    },
+    /// A function for each dimension of the buffer.
+    PerDimension(Arc<PerDimension>),
+    /// Each item touches the partial results of its tile, in the buffer of the
+    /// tiling's [partials](Tiling::partials).
+    Tiles(Arc<Tiling>),
     /// A user's function. It cannot be recorded.
     #[cfg_attr(
         feature = "serde",
         serde(skip_deserializing, serialize_with = "crate::serde_impls::refuse")
     )]
     User(UserMapper),
-}
-
-/// How a mapper's image depends on the chunk, along one dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DimRelation {
-    /// The image is the chunk's own interval.
-    Identity,
-    /// The chunk's interval, grown by so many elements on either side.
-    Padded(u64),
-    /// The same interval for all chunks.
-    Constant,
-    /// Nothing is known.
-    Opaque,
 }
 
 impl Mapper {
@@ -117,6 +130,52 @@ impl Mapper {
         Self::Neighborhood { border: wide, shape }
     }
 
+    /// The neighbourhood of `border[d]` elements to either side that goes around along the
+    /// dimensions `along`. Along others it is clamped: if there is none left, a
+    /// [`Neighborhood`](Self::Neighborhood).
+    ///
+    /// ```
+    /// use celerity_regions::{Box3, Region};
+    /// use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape};
+    /// let input = MapperInput {
+    ///     chunk: Box3::from_range([4]),
+    ///     global: Box3::from_range([16]),
+    ///     buffer: Box3::from_range([16]),
+    /// };
+    /// let ring = Mapper::periodic([1], NeighborhoodShape::BoundingBox, [true]);
+    /// let around = [Box3::from_range([5]), Box3::from_offset_range([15], [1])];
+    /// assert_eq!(ring.map(&input), Region::from_boxes(around));
+    /// ```
+    #[must_use]
+    pub fn periodic<const D: usize>(
+        border: [usize; D],
+        shape: NeighborhoodShape,
+        along: [bool; D],
+    ) -> Self {
+        let Self::Neighborhood { border, shape } = Self::neighborhood_shaped(border, shape) else {
+            unreachable!("what `neighborhood_shaped` makes is a neighbourhood")
+        };
+        let mut around = [false; 3];
+        around[..D].copy_from_slice(&along);
+        for dim in 0..3 {
+            around[dim] &= border[dim] > 0;
+        }
+        match around.contains(&true) {
+            true => Self::Periodic { border, shape, along: around },
+            false => Self::Neighborhood { border, shape },
+        }
+    }
+
+    /// One [`Side`] for each dimension of the buffer, the slowest first; whatever dimensions the
+    /// index space has.
+    ///
+    /// # Panics
+    /// If there are more than three.
+    #[must_use]
+    pub fn per_dimension(sides: &[Side]) -> Self {
+        Self::PerDimension(Arc::new(PerDimension::new(sides)))
+    }
+
     /// The same box for every chunk.
     #[must_use]
     pub fn fixed(region: impl Into<Region>) -> Self {
@@ -124,7 +183,8 @@ impl Mapper {
     }
 
     /// The part of the buffer that the chunk touches, clamped to the buffer.
-    /// O(1) for built-in mappers; empty for an empty chunk.
+    /// O(1) for built-in mappers, but for windows with gaps, which are O(items); empty for an empty
+    /// chunk.
     #[must_use]
     #[inline]
     pub fn map(&self, input: &MapperInput) -> Region {
@@ -144,8 +204,17 @@ impl Mapper {
             Self::OneToOne => input.chunk.into(),
             Self::Fixed(region) => (**region).clone(),
             Self::Slice { dim } => extend(&input.chunk, &input.buffer, usize::from(*dim)).into(),
-            Self::Neighborhood { .. } if !input.buffer.contains(&input.chunk) => input.chunk.into(),
-            Self::All | Self::Neighborhood { .. } => self.map(input),
+            Self::Neighborhood { .. } | Self::Periodic { .. }
+                if !input.buffer.contains(&input.chunk) =>
+            {
+                input.chunk.into()
+            }
+            Self::All | Self::Neighborhood { .. } | Self::Periodic { .. } => self.map(input),
+            Self::PerDimension(mapper) => match mapper.map_box(input) {
+                Some(single) => single.into(),
+                None => mapper.map_many(input),
+            },
+            Self::Tiles(tiling) => tiling.partials_of(&input.chunk),
             Self::User(user) => user.map(input),
         }
     }
@@ -162,14 +231,27 @@ impl Mapper {
                 0 => DimRelation::Identity,
                 pad => DimRelation::Padded(pad),
             },
-            Self::User(_) => DimRelation::Opaque,
+            Self::Periodic { border, along, .. } if along[dim] => {
+                DimRelation::Periodic(border[dim])
+            }
+            Self::Periodic { border, .. } if border[dim] == 0 => DimRelation::Identity,
+            Self::Periodic { border, .. } => DimRelation::Padded(border[dim]),
+            Self::PerDimension(mapper) => mapper.relation(dim),
+            // Tiles are counted along no dimension of the index space.
+            Self::Tiles(_) => DimRelation::Opaque,
+            Self::User(user) => user.relation(dim),
         }
     }
 
     /// Whether the image is the same for every non-empty chunk.
     #[must_use]
     pub fn is_constant(&self) -> bool {
-        matches!(self, Self::All | Self::Fixed(_))
+        match self {
+            Self::All | Self::Fixed(_) => true,
+            Self::PerDimension(mapper) => mapper.is_constant(),
+            Self::User(user) => user.is_constant(),
+            _ => false,
+        }
     }
 
     /// Whether disjoint chunks of `space` are known to have disjoint images:
@@ -179,8 +261,11 @@ impl Mapper {
         match self {
             Self::OneToOne => true,
             Self::Slice { dim } => space.range()[usize::from(*dim)] <= 1,
-            Self::Neighborhood { border, .. } => *border == [0; 3],
+            Self::Neighborhood { border, .. } | Self::Periodic { border, .. } => *border == [0; 3],
             Self::All | Self::Fixed(_) => space.volume() <= 1,
+            Self::PerDimension(mapper) => mapper.is_disjoint(space),
+            // Of chunks that end where tiles do, which is for `AccessMode::allows` to see.
+            Self::Tiles(_) => true,
             Self::User(user) => user.is_disjoint(),
         }
     }
@@ -194,7 +279,9 @@ impl Mapper {
             Self::OneToOne | Self::User(_) => true,
             Self::Slice { dim } => !space.is_cut_along(usize::from(*dim)),
             Self::All | Self::Fixed(_) => !(0..3).any(|dim| space.is_cut_along(dim)),
-            Self::Neighborhood { border, .. } => *border == [0; 3],
+            Self::Neighborhood { border, .. } | Self::Periodic { border, .. } => *border == [0; 3],
+            Self::PerDimension(mapper) => mapper.keeps_chunks_apart(space),
+            Self::Tiles(tiling) => tiling.fits(space),
         }
     }
 
@@ -214,7 +301,14 @@ impl Mapper {
             Self::Neighborhood { border, shape } if shape.is_box_for(border) => {
                 Some(grow(chunk, border).intersection(buffer))
             }
-            Self::Neighborhood { .. } | Self::Fixed(_) | Self::User(_) => None,
+            Self::PerDimension(mapper) => {
+                mapper.map_box(input).map(|image| image.intersection(buffer))
+            }
+            Self::Neighborhood { .. }
+            | Self::Periodic { .. }
+            | Self::Fixed(_)
+            | Self::Tiles(_)
+            | Self::User(_) => None,
         }
     }
 
@@ -222,6 +316,9 @@ impl Mapper {
         match self {
             Self::Fixed(region) => region.intersection_box(&input.buffer),
             Self::Neighborhood { border, .. } => grow_along_axes(input, border),
+            Self::Periodic { border, shape, along } => grow_around(input, border, *shape, along),
+            Self::PerDimension(mapper) => mapper.map_many(input).clamped(&input.buffer),
+            Self::Tiles(tiling) => tiling.partials_of(&input.chunk).intersection_box(&input.buffer),
             Self::User(user) => user.map(input).clamped(&input.buffer),
             Self::OneToOne | Self::All | Self::Slice { .. } => {
                 unreachable!("single boxes are mapped by map_box")
@@ -250,6 +347,16 @@ impl fmt::Display for Mapper {
             Self::Neighborhood { border, shape: NeighborhoodShape::AlongAxes } => {
                 write!(f, "neighborhood_along_axes({border:?})")
             }
+            Self::Periodic { border, shape, along } => {
+                let shape = match shape {
+                    NeighborhoodShape::BoundingBox => "neighborhood",
+                    NeighborhoodShape::AlongAxes => "neighborhood_along_axes",
+                };
+                let along: Vec<_> = (0..3).filter(|&dim| along[dim]).collect();
+                write!(f, "{shape}({border:?}), periodic along {along:?}")
+            }
+            Self::PerDimension(mapper) => write!(f, "{mapper}"),
+            Self::Tiles(tiling) => write!(f, "tiles({:?})", tiling.tile()),
             Self::User(user) => f.write_str(user.name()),
         }
     }
@@ -289,4 +396,36 @@ fn grow_along_axes(input: &MapperInput, border: &Coord3) -> Region {
         grow(&input.chunk, &arm).intersection(&input.buffer)
     });
     Region::from_boxes(arms)
+}
+
+/// The neighbourhood that goes around along some dimensions: a product of intervals, or one for
+/// each arm.
+fn grow_around(
+    input: &MapperInput,
+    border: &Coord3,
+    shape: NeighborhoodShape,
+    along: &[bool; 3],
+) -> Region {
+    let around = |border: &Coord3| {
+        per_dimension::product(std::array::from_fn(|dim| {
+            let (items, size) = (interval(&input.chunk, dim), input.buffer.max()[dim]);
+            match along[dim] {
+                true => wrapped(&items, border[dim], size),
+                false => {
+                    let end = items.end.saturating_add(border[dim]).min(size);
+                    std::iter::once(items.start.saturating_sub(border[dim])..end).collect()
+                }
+            }
+        }))
+    };
+    if shape.is_box_for(border) {
+        return around(border);
+    }
+    let mut arms = Region::empty();
+    for dim in (0..3).filter(|&dim| border[dim] > 0) {
+        let mut arm = [0; 3];
+        arm[dim] = border[dim];
+        arms.union_with(&around(&arm));
+    }
+    arms
 }

@@ -8,11 +8,12 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::apart::shared;
+use crate::collective::CollectiveGroup;
 use crate::dependency::{Dependencies, Dependency};
-use crate::id::GraphId;
-use crate::mapper::{Mapper, UserMapper};
+use crate::id::{GraphId, TaskId};
+use crate::mapper::{Mapper, PerDimension, Side, UserMapper};
 use crate::space::{IndexSpace, Split};
-use crate::task::{BufferInfo, Task, Work};
+use crate::task::{BufferInfo, Task};
 
 /// Serialises an id as its index.
 #[doc(hidden)]
@@ -67,6 +68,7 @@ macro_rules! __serde_checked {
 }
 
 __serde_checked!(BufferInfo, check_buffer);
+__serde_checked!(CollectiveGroup, check_group);
 __serde_checked!(IndexSpace, check_space);
 __serde_checked!(Mapper, check_mapper);
 __serde_checked!(Task, check_task);
@@ -103,10 +105,28 @@ fn check_space(space: &IndexSpace) -> Result<(), String> {
     }
 }
 
+fn check_group(group: &CollectiveGroup) -> Result<(), String> {
+    match usize::from(group.number()) < CollectiveGroup::MOST {
+        true => Ok(()),
+        false => Err(format!("there is no collective group {}", group.number())),
+    }
+}
+
 fn check_mapper(mapper: &Mapper) -> Result<(), String> {
     match mapper {
         Mapper::Slice { dim: dim @ 3.. } => Err(format!("a slice runs along dimension {dim}")),
+        Mapper::PerDimension(mapper) => check_per_dimension(mapper),
         _ => Ok(()),
+    }
+}
+
+fn check_per_dimension(mapper: &PerDimension) -> Result<(), String> {
+    if !mapper.is_well_formed() {
+        return Err("a mapper describes more dimensions than there are".to_owned());
+    }
+    match mapper.sides().iter().filter_map(Side::from).find(|&from| from > 2) {
+        Some(from) => Err(format!("a mapper follows dimension {from}")),
+        None => Ok(()),
     }
 }
 
@@ -123,7 +143,14 @@ fn check_task(task: &Task) -> Result<(), String> {
     if let Some(dependency) = task.dependencies.iter().find(|dependency| dependency.on >= id) {
         return Err(format!("{id} waits for {}, which is not older", dependency.on));
     }
-    if matches!(task.work, Work::Device(space) if space.extent.is_empty()) {
+    let start = TaskId::from_index(0);
+    if let Some((with, why)) = task.conflicts.broken(id, start, &task.dependencies) {
+        return Err(format!("{id} conflicts with {with}, {why}"));
+    }
+    if !task.work.is_on_host() && task.side_effects().next().is_some() {
+        return Err(format!("{id} does not run on the host and has side effects"));
+    }
+    if task.work.space().is_some_and(|space| space.extent.is_empty()) {
         return Err(format!("{id} has no items"));
     }
     match shared(&task.accesses, &task.work.extent()) {

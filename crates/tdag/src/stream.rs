@@ -4,7 +4,7 @@
 use celerity_regions::{Box3, Region};
 
 use crate::access::{Access, BufferAccess};
-use crate::mapper::{Mapper, NeighborhoodShape};
+use crate::mapper::{Mapper, NeighborhoodShape, Share, Side, Windows};
 use crate::space::{IndexSpace, Split};
 use crate::task::{BufferInfo, Task, Work};
 
@@ -54,14 +54,24 @@ impl StreamHash {
         self.word(task.id.index());
         match &task.work {
             Work::Device(space) => self.index_space(space),
-            Work::HostOnce => self.word(2),
+            Work::HostOnce { node } => self.words(&[2, *node]),
+            Work::HostSplit { space, group } => {
+                let group =
+                    group.map_or([0; 2], |one| [1 + u64::from(one.number()), one.name_hash()]);
+                self.words(&[6, group[0], group[1]]);
+                self.index_space(space);
+            }
             Work::Fence => self.word(3),
             Work::Horizon => self.word(4),
             Work::Epoch(action) => self.words(&[5, *action as u64]),
+            Work::Combine => self.word(8),
         }
         for access in &task.accesses {
             match access {
                 Access::Buffer(access) => self.buffer_access(access),
+                Access::Object(access) => {
+                    self.words(&[6, access.object.index(), access.order as u64]);
+                }
             }
         }
     }
@@ -115,9 +125,37 @@ impl StreamHash {
                 self.word(5);
                 self.image(region);
             }
+            Mapper::Periodic { border, shape, along } => {
+                self.words(&[6, u64::from(*shape == NeighborhoodShape::AlongAxes)]);
+                self.words(border);
+                self.words(&along.map(u64::from));
+            }
+            Mapper::PerDimension(mapper) => {
+                self.words(&[7, mapper.sides().len() as u64]);
+                mapper.sides().iter().for_each(|side| self.side(side));
+            }
+            Mapper::Tiles(tiling) => {
+                self.word(8);
+                self.words(&tiling.tile());
+                self.extent(&tiling.space());
+            }
             Mapper::User(_) => {
                 let name = access.mapper.to_string();
                 name.bytes().for_each(|byte| self.word(byte.into()));
+            }
+        }
+    }
+
+    fn side(&mut self, side: &Side) {
+        match side {
+            Side::All => self.word(1),
+            Side::Only { min, max } => self.words(&[2, *min, *max]),
+            Side::Windows(Windows { from, stride, first, width, clamped }) => {
+                let first = first.cast_unsigned();
+                self.words(&[3, (*from).into(), *stride, first, *width, (*clamped).into()]);
+            }
+            Side::Share(Share { from, granularity }) => {
+                self.words(&[4, (*from).into(), *granularity]);
             }
         }
     }
@@ -149,7 +187,8 @@ mod tests {
             hash.bytes(bytes);
             hash.value()
         };
-        for length in 0..100 {
+        // Miri takes its time for each bit.
+        for length in 0..if cfg!(miri) { 12 } else { 100 } {
             let data = vec![0; length];
             assert_ne!(hash_of(&data), hash_of(&vec![0; length + 1]));
             for bit in 0..8 * length {

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use celerity_regions::Box3;
 
 use crate::access::{Access, BufferAccess};
+use crate::collective::CollectiveGroup;
+use crate::conflicts::Conflicts;
 use crate::dependency::Dependencies;
 use crate::id::{BufferId, TaskId};
+use crate::side_effects::{ObjectAccess, SideEffectOrder};
 use crate::space::IndexSpace;
 
 /// A virtual buffer: a name for elements, not memory.
@@ -51,10 +54,26 @@ pub enum EpochAction {
 pub enum Work {
     /// A kernel: split over all devices of all nodes.
     Device(IndexSpace),
-    /// A function on the host, once in the cluster: on node 0.
-    HostOnce,
+    /// A function on the host, once in the cluster: on this node, counted modulo the number of
+    /// nodes, so that a graph makes sense for any number of them.
+    HostOnce {
+        /// Its index.
+        node: u64,
+    },
+    /// A function on the host, called once for each chunk: split over nodes as a kernel is, and
+    /// each node's share into [`oversubscription`](IndexSpace::oversubscription) chunks.
+    HostSplit {
+        /// The items. With as many as there are nodes, each node has one.
+        space: IndexSpace,
+        /// The group in whose order it runs on every node, if it is collective.
+        group: Option<CollectiveGroup>,
+    },
     /// Every node takes a snapshot of what the accesses name.
     Fence,
+    /// A function on the host, on every node, with the same outcome: what it writes is current on
+    /// all nodes, and nobody sends it. Makes a result of partial ones, see
+    /// [`Tiling`](crate::Tiling).
+    Combine,
     /// Bounds the tracking structures of all graphs (instruction-graph preprint, §3.5).
     Horizon,
     /// Synchronises the graphs with the user's threads.
@@ -66,9 +85,44 @@ impl Work {
     #[must_use]
     pub fn extent(&self) -> Box3 {
         match self {
-            Self::Device(space) => space.extent,
+            Self::Device(space) | Self::HostSplit { space, .. } => space.extent,
             _ => Box3::UNIT,
         }
+    }
+
+    /// The index space, if the task is split.
+    #[must_use]
+    pub fn space(&self) -> Option<&IndexSpace> {
+        match self {
+            Self::Device(space) | Self::HostSplit { space, .. } => Some(space),
+            Self::HostOnce { .. }
+            | Self::Fence
+            | Self::Combine
+            | Self::Horizon
+            | Self::Epoch(_) => None,
+        }
+    }
+
+    /// Dimensionality of the index space; 0 for everything that is not split.
+    #[must_use]
+    pub fn dims(&self) -> u8 {
+        self.space().map_or(0, |space| space.dims)
+    }
+
+    /// The collective group that the task is in, if it is in one.
+    #[must_use]
+    #[inline]
+    pub fn group(&self) -> Option<CollectiveGroup> {
+        match self {
+            Self::HostSplit { group, .. } => *group,
+            _ => None,
+        }
+    }
+
+    /// Whether a function of the host does the work.
+    #[must_use]
+    pub const fn is_on_host(&self) -> bool {
+        matches!(self, Self::HostOnce { .. } | Self::HostSplit { .. } | Self::Fence | Self::Combine)
     }
 }
 
@@ -121,6 +175,9 @@ pub struct Task {
     pub accesses: Box<[Access]>,
     /// Edges to earlier tasks.
     pub dependencies: Dependencies<TaskId>,
+    /// Earlier tasks that it must not run at the same time as: undirected edges, between side
+    /// effects on one host object.
+    pub conflicts: Conflicts<TaskId>,
     /// Where it was submitted.
     pub location: Option<SourceLocation>,
 }
@@ -130,9 +187,43 @@ impl TaskSpec {
     pub fn buffer_accesses(&self) -> impl DoubleEndedIterator<Item = &BufferAccess> + Clone {
         Access::buffers(&self.accesses)
     }
+
+    /// The side effects, in order.
+    pub fn side_effects(&self) -> impl DoubleEndedIterator<Item = &ObjectAccess> + Clone {
+        Access::objects(&self.accesses)
+    }
+
+    /// Makes the exclusive side effects of a collective task sequential, so that all nodes run it
+    /// in the same order against others. Else the functions of two collective tasks could wait for
+    /// each other, one in each order on two nodes.
+    pub(crate) fn settle_collective_effects(&mut self) {
+        if self.work.group().is_none() {
+            return;
+        }
+        for access in &mut self.accesses {
+            match access {
+                Access::Object(effect) if effect.order == SideEffectOrder::Exclusive => {
+                    effect.order = SideEffectOrder::Sequential;
+                }
+                Access::Object(_) | Access::Buffer(_) => {}
+            }
+        }
+    }
 }
 
 impl Task {
+    /// The side effects, in order. Only what runs on the host has any.
+    pub fn side_effects(&self) -> impl DoubleEndedIterator<Item = &ObjectAccess> + Clone {
+        Access::objects(&self.accesses)
+    }
+
+    /// Whether the task has side effects. O(1) for what does not run on the host.
+    #[must_use]
+    #[inline]
+    pub fn has_side_effects(&self) -> bool {
+        self.work.is_on_host() && self.side_effects().next().is_some()
+    }
+
     /// The accesses to buffers, in order. A kernel or host task gets memory for each of them.
     pub fn buffer_accesses(&self) -> impl DoubleEndedIterator<Item = &BufferAccess> + Clone {
         Access::buffers(&self.accesses)

@@ -318,7 +318,7 @@ fn split_tasks_write_through_disjoint_mappers_only() {
     let f = Fixture::new();
     let result = f.declare(device(EXTENT), vec![write(f.a, Mapper::All)]);
     assert!(matches!(result, Err(DeclareError::OverlappingWrites { .. })));
-    assert!(f.declare(Work::HostOnce, vec![write(f.a, Mapper::All)]).is_ok());
+    assert!(f.declare(Work::HostOnce { node: 0 }, vec![write(f.a, Mapper::All)]).is_ok());
     let rows = vec![write(f.a, Mapper::Slice { dim: 1 })];
     assert!(f.declare(device([8, 1]), rows.clone()).is_ok());
     assert!(f.declare(device([8, 2]), rows).is_err());
@@ -337,7 +337,7 @@ fn items_of_a_chunk_may_update_an_element_together_and_chunks_may_not() {
     let halves = IndexSpace { granularity: [4, 8, 1], ..whole };
     let all = vec![update(f.a, Mapper::All)];
     assert!(f.declare(Work::Device(whole), all.clone()).is_ok());
-    assert!(f.declare(Work::HostOnce, all.clone()).is_ok());
+    assert!(f.declare(Work::HostOnce { node: 0 }, all.clone()).is_ok());
     let error = f.declare(Work::Device(halves), all).unwrap_err();
     assert!(matches!(error, DeclareError::UpdatesMeet { .. }), "{error}");
     let text = error.to_string();
@@ -437,4 +437,88 @@ fn an_empty_index_space_touches_nothing() {
     let mut f = Fixture::new();
     let id = f.submit([0, 8], vec![read(f.a, Mapper::All), write(f.b, Mapper::OneToOne)]);
     assert_eq!(f.dependency(id, f.out[0].id), Some(DependencyKind::Order));
+}
+
+/// A host task of 4 items, in the group of that number if there is one.
+fn on_host(group: Option<usize>) -> Work {
+    let space = IndexSpace::new(1, Box3::from_range([4]));
+    Work::HostSplit { space, group: group.map(|number| CollectiveGroup::new(number, "g")) }
+}
+
+#[test]
+fn tasks_of_a_group_wait_for_the_one_before_and_no_other() {
+    let mut f = Fixture::new();
+    let mut submit = |group| {
+        let declared = f.declare(on_host(group), Vec::new()).expect("a lawful task");
+        f.graph.commit(declared, &mut f.out)
+    };
+    let [first, other, alone, second, third] =
+        [Some(0), Some(1), None, Some(0), Some(0)].map(&mut submit);
+    let order = Some(DependencyKind::Order);
+    assert_eq!(f.dependency(second, first), order);
+    assert_eq!(f.dependency(third, second), order);
+    assert_eq!(f.dependency(third, first), None);
+    for task in [first, other, alone] {
+        assert_eq!(f.dependency(task, TaskId::from_index(0)), order, "the init epoch");
+    }
+    let config = TaskGraphConfig::default();
+    assert_eq!(verify(&f.out, &config), Ok(()));
+    let unordered = f.out.iter_mut().find(|task| task.id == second).expect("it was emitted");
+    let dependencies = &mut Arc::make_mut(unordered).dependencies;
+    *dependencies = Dependencies::default();
+    dependencies.add(TaskId::from_index(0), DependencyKind::Order);
+    let broken = verify(&f.out, &config).expect_err("the edge is gone");
+    assert!(broken[0].to_string().contains("the one before it in its group"), "{broken:?}");
+}
+
+#[test]
+fn an_epoch_stands_in_for_the_one_before_in_a_group() {
+    let mut f = Fixture::new();
+    let declared = f.declare(on_host(Some(0)), Vec::new()).expect("a lawful task");
+    let _ = f.graph.commit(declared, &mut f.out);
+    let epoch = f.graph.epoch(EpochAction::Barrier, &mut f.out);
+    let declared = f.declare(on_host(Some(0)), Vec::new()).expect("a lawful task");
+    let later = f.graph.commit(declared, &mut f.out);
+    assert_eq!(f.dependency(later, epoch), Some(DependencyKind::Order));
+    assert_eq!(verify(&f.out, &TaskGraphConfig::default()), Ok(()));
+}
+
+#[test]
+fn parts_of_a_host_task_write_apart() {
+    let f = Fixture::new();
+    let error = f.declare(on_host(None), vec![write(f.a, Mapper::All)]).unwrap_err();
+    assert!(matches!(error, DeclareError::OverlappingWrites { .. }), "{error}");
+    let error = f.declare(on_host(None), vec![write(f.a, Mapper::OneToOne)]).unwrap_err();
+    assert!(matches!(error, DeclareError::DimensionMismatch { task_dims: 1, .. }), "{error}");
+}
+
+#[test]
+fn everything_that_decides_about_a_host_task_is_in_the_hash() {
+    let hash_of = |work: Work| {
+        let f = Fixture::new();
+        let task = Task { work, ..(*f.out[0]).clone() };
+        let mut hash = StreamHash::default();
+        hash.task(&task);
+        hash.value()
+    };
+    let split = |items: usize, group| Work::HostSplit {
+        space: IndexSpace::new(1, Box3::from_range([items])),
+        group,
+    };
+    let group = |number, name| Some(CollectiveGroup::new(number, name));
+    let all = [
+        Work::HostOnce { node: 0 },
+        Work::HostOnce { node: 1 },
+        Work::Device(IndexSpace::new(1, Box3::from_range([4]))),
+        split(4, None),
+        split(5, None),
+        split(4, group(0, "files")),
+        split(4, group(0, "plots")),
+        split(4, group(1, "files")),
+    ];
+    for (nth, one) in all.iter().enumerate() {
+        for other in &all[..nth] {
+            assert_ne!(hash_of(*one), hash_of(*other), "{one:?} and {other:?}");
+        }
+    }
 }

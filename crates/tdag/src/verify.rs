@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use crate::access::Access;
 use crate::apart::shared;
+use crate::collective::GroupOrder;
 use crate::dependency::DependencyKind;
 use crate::graph::TaskGraphConfig;
 use crate::id::{BufferId, TaskId};
 use crate::lineage::{BrokenEdge, Lineage, Point};
+use crate::side_effects::ObjectAccess;
 use crate::task::{EpochAction, Task, Work};
 
 /// A promise that is not kept.
@@ -39,6 +41,16 @@ pub enum Broken {
         /// What is wrong.
         why: &'static str,
     },
+    /// A conflict that the task cannot have.
+    #[error("{later} conflicts with {with}, {why}")]
+    Conflict {
+        /// The later task.
+        later: TaskId,
+        /// The earlier one.
+        with: TaskId,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// A horizon or epoch where there must be none, or none where one is due.
     #[error("{task} {why}")]
     Synchronization {
@@ -54,7 +66,11 @@ pub enum Broken {
 ///
 /// **Edges.** As [`Lineage`] says. A horizon or epoch waits for the sake of
 /// order alone; another task waits for that only if nothing else is there to
-/// wait for.
+/// wait for. A task of a collective group waits for the one before it in its group, be it for
+/// the sake of order alone.
+///
+/// **Conflicts.** As [`Conflicts::broken`](crate::Conflicts::broken) says; and both tasks have a
+/// side effect on one host object, in orders that must not meet.
 ///
 /// **Synchronisation.** The first task is the init epoch, no other is, and
 /// nothing follows the shutdown epoch. A horizon follows at once when the
@@ -74,10 +90,15 @@ pub enum Broken {
 pub fn verify(tasks: &[Arc<Task>], config: &TaskGraphConfig) -> Result<(), Vec<Broken>> {
     let mut broken = Vec::new();
     let (mut lineage, mut horizons) = (Lineage::default(), Horizons::new(config));
-    for task in tasks {
+    let mut groups = GroupOrder::default();
+    for (position, task) in tasks.iter().enumerate() {
         horizons.check(task, &mut broken);
-        check_reasons(task, lineage.point(), &mut broken);
+        let point = lineage.point();
+        let before = task.work.group().and_then(|group| groups.follow(group, task.id));
+        let before = before.map(|before| before.max(point));
+        check_reasons(task, point, before, &mut broken);
         check_accesses(task, &mut broken);
+        check_conflicts(task, &tasks[..position], lineage.point(), &mut broken);
         let on = task.dependencies.iter().map(|dependency| dependency.on);
         broken.extend(lineage.check(task.id, on, point_of(task)).into_iter().map(Broken::Edge));
         horizons.note(task, lineage.leaves());
@@ -89,13 +110,23 @@ fn point_of(task: &Task) -> Point {
     match task.work {
         Work::Horizon => Point::Horizon,
         Work::Epoch(_) => Point::Epoch,
-        Work::Device(_) | Work::HostOnce | Work::Fence => Point::None,
+        Work::Device(_)
+        | Work::HostOnce { .. }
+        | Work::HostSplit { .. }
+        | Work::Fence
+        | Work::Combine => Point::None,
     }
 }
 
-fn check_reasons(task: &Task, point: TaskId, broken: &mut Vec<Broken>) {
+/// `before` is the task before this one in its group, or what stands in for it.
+fn check_reasons(task: &Task, point: TaskId, before: Option<TaskId>, broken: &mut Vec<Broken>) {
     let synchronizes = point_of(task) != Point::None;
-    for edge in task.dependencies.iter() {
+    if let Some(on) = before.filter(|before| task.dependencies.kind_of(*before).is_none()) {
+        let why = "it does not, though that is the one before it in its group";
+        broken.push(Broken::Reason { later: task.id, on, why });
+    }
+    let others = task.dependencies.iter().filter(|edge| Some(edge.on) != before);
+    for edge in others {
         let ordered = edge.kind == DependencyKind::Order;
         let why = if synchronizes && !ordered {
             "it touches nothing"
@@ -121,6 +152,26 @@ fn check_accesses(task: &Task, broken: &mut Vec<Broken>) {
         let why = "of which two of its accesses share what one of them writes";
         broken.push(Broken::Access { task, buffer, why });
     }
+}
+
+fn check_conflicts(task: &Task, earlier: &[Arc<Task>], point: TaskId, broken: &mut Vec<Broken>) {
+    let later = task.id;
+    let shape = task.conflicts.broken(later, point, &task.dependencies);
+    let meet = |other: &Task| {
+        task.side_effects().any(|effect| {
+            let clash = |one: &&ObjectAccess| {
+                one.object == effect.object && one.order.conflicts_with(effect.order)
+            };
+            other.side_effects().find(clash).is_some()
+        })
+    };
+    let innocent = task.conflicts.as_slice().iter().find(|with| {
+        let slot = usize::try_from(with.index()).ok();
+        slot.and_then(|slot| earlier.get(slot)).is_some_and(|other| !meet(other))
+    });
+    let innocent = innocent.map(|&with| (with, "with which it shares no host object"));
+    let found = shape.or(innocent);
+    broken.extend(found.map(|(with, why)| Broken::Conflict { later, with, why }));
 }
 
 /// When horizons are due.

@@ -81,10 +81,31 @@ impl Subject<'_> {
         let allowed = match self.mapper.relation(dim) {
             DimRelation::Identity => min..max,
             DimRelation::Padded(pad) => min.saturating_sub(pad)..max + pad,
-            DimRelation::Constant | DimRelation::Opaque => 0..u64::MAX,
+            // What it is good for is to go backwards: see `check_readers`.
+            _ => 0..u64::MAX,
         };
         for coordinate in coordinates {
             prop_assert!(allowed.contains(&coordinate), "{} of {}", self.mapper, chunk);
+        }
+        Ok(())
+    }
+
+    /// Of each element, the relations find all items that touch it.
+    fn check_readers(&self) -> Result<(), TestCaseError> {
+        for (nth, item) in element::points(&self.space).enumerate() {
+            for at in self.footprint.item(self.nth, nth) {
+                let at = element::point(&self.buffer, *at);
+                for dim in 0..3 {
+                    let (side, size) = (at[dim]..at[dim] + 1, self.buffer.max()[dim]);
+                    let relation = self.mapper.relation(dim);
+                    let Some((along, items)) = relation.items_around(dim, side, size, &self.space)
+                    else {
+                        continue;
+                    };
+                    let mapper = &self.mapper;
+                    prop_assert!(items.contains(&item[along]), "{mapper} from {at:?} to {item:?}");
+                }
+            }
         }
         Ok(())
     }
@@ -95,7 +116,7 @@ fn check_task(task: &TaskOp, buffers: &[BufferSpec]) -> Result<(), TestCaseError
     let mut lowering = Lowering::default();
     for (nth, access) in task.accesses.iter().enumerate() {
         let subject = Subject {
-            mapper: lowering.lower(&access.mapper, access.mode.writes()),
+            mapper: lowering.lower(&access.mapper, access.mode),
             footprint: &footprint,
             nth,
             space: task.space(),
@@ -108,6 +129,7 @@ fn check_task(task: &TaskOp, buffers: &[BufferSpec]) -> Result<(), TestCaseError
                 .into_iter()
                 .try_for_each(|granularity| subject.check_apart(granularity))?;
         }
+        subject.check_readers()?;
         for chunk in chunks(&task.space()) {
             subject.check_image(chunk)?;
             (0..3).try_for_each(|dim| subject.check_relation(dim, chunk))?;

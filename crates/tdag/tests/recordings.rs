@@ -6,8 +6,9 @@ use std::fmt::Debug;
 use celerity_codec::{DecodeError, Kind, decode, encode};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    Access, AccessMode, BufferId, BufferInfo, Dependencies, DependencyKind, IndexSpace, Mapper,
-    NeighborhoodShape, SourceLocation, Split, Task, TaskId, UserMapper, Work,
+    Access, AccessMode, BufferId, BufferInfo, CollectiveGroup, Conflicts, Dependencies,
+    DependencyKind, IndexSpace, Mapper, NeighborhoodShape, SourceLocation, Split, Task, TaskId,
+    UserMapper, Work,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,6 +67,7 @@ fn task() -> Task {
         ]
         .into(),
         dependencies,
+        conflicts: Conflicts::default(),
         location: Some(SourceLocation { file: "src/main.rs".into(), line: 40 }),
     }
 }
@@ -74,7 +76,13 @@ fn task() -> Task {
 fn tasks_and_buffers_survive() {
     assert_survives(&buffer());
     assert_survives(&task());
-    for work in [Work::HostOnce, Work::Fence, Work::Horizon] {
+    let collective = |number| Work::HostSplit {
+        space: space(),
+        group: Some(CollectiveGroup::new(number, "files")),
+    };
+    let split = Work::HostSplit { space: space(), group: None };
+    let once = Work::HostOnce { node: 3 };
+    for work in [once, split, collective(0), collective(63), Work::Fence, Work::Horizon] {
         assert_survives(&Task { work, location: None, ..task() });
     }
 }
@@ -106,11 +114,21 @@ fn tasks_that_cannot_be_are_refused() {
     assert_refused(&Task { id, ..task() }, "T5 waits for T5, which is not older");
     let empty = IndexSpace::new(1, Box3::EMPTY);
     assert_refused(&Task { work: Work::Device(empty), ..task() }, "T9 has no items");
+    let work = Work::HostSplit { space: empty, group: None };
+    assert_refused(&Task { work, ..task() }, "T9 has no items");
     let twice = [AccessMode::Read, AccessMode::Write].map(|mode| access(0, mode, Mapper::OneToOne));
     assert_refused(&Task { accesses: twice.clone().into(), ..task() }, "T9 writes B0");
     let [read, write] = twice;
     assert_refused(&Task { accesses: [write, read].into(), ..task() }, "T9 writes B0");
     assert_refused(&Mapper::Slice { dim: 3 }, "along dimension 3");
+}
+
+#[test]
+fn groups_that_cannot_be_are_refused() {
+    let group_of =
+        |number: u16| decode::<CollectiveGroup>(KIND, &encode(KIND, &(number, 7_u64)).unwrap());
+    assert_eq!(group_of(63).unwrap().to_string(), "G63");
+    assert!(group_of(64).unwrap_err().to_string().contains("no collective group 64"));
 }
 
 #[test]

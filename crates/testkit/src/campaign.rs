@@ -92,7 +92,12 @@ impl Campaign {
             seed,
             ..Configuration::new(nodes, devices)
         };
-        (seeded(Sizes::default(), seed), configuration)
+        // Others keep the programs that they have had before there were host objects.
+        let sizes = match seed % 4 {
+            3 => Sizes::default().with_objects(),
+            _ => Sizes::default(),
+        };
+        (seeded(sizes, seed), configuration)
     }
 
     /// Checks everything, and calls `begin` before each program, with its seed, and `end` after

@@ -6,15 +6,16 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use celerity_idag::{InstructionKind, Lookahead};
+use celerity_idag::Lookahead;
 
 use crate::campaign::Campaign;
 use crate::check::Configuration;
 use crate::corpus;
-use crate::program::Program;
+use crate::program::{Program, Sizes, seeded};
 use crate::quality::PROGRAMS;
 use crate::queries::{BufferNames, Dag};
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use crate::traffic::Traffic;
 use crate::violation::Violation;
 
 /// The columns of a [`Census`], in order.
@@ -60,7 +61,8 @@ impl Census {
             let dag = Dag::of_instructions("", &node.instructions, &unnamed);
             let chain = census.add_graph(6, &dag);
             census.0[9] += chain;
-            node.instructions.iter().for_each(|instruction| census.add_memory(&instruction.kind));
+            let traffic = node.instructions.iter().map(|one| Traffic::of(&one.effects()));
+            traffic.for_each(|traffic| census.add_traffic(traffic));
         }
         Ok(census)
     }
@@ -78,21 +80,13 @@ impl Census {
         dag.critical_path().len() as u64
     }
 
-    fn add_memory(&mut self, kind: &InstructionKind) {
-        let mut add = |column: usize, bytes: u64| {
-            self.0[column] += 1;
-            self.0[column + 1] += bytes;
-        };
-        match kind {
-            InstructionKind::Alloc { bytes, .. } => add(10, *bytes),
-            InstructionKind::Grow { bytes, .. } => add(10, bytes.end - bytes.start),
-            InstructionKind::Copy { elements, elem_size, .. } => {
-                add(12, elements.volume().saturating_mul(*elem_size));
+    fn add_traffic(&mut self, traffic: Traffic) {
+        let Traffic { allocated, copied, sent } = traffic;
+        for (column, bytes) in [(10, allocated), (12, copied), (14, sent)] {
+            if let Some(bytes) = bytes {
+                self.0[column] += 1;
+                self.0[column + 1] += bytes;
             }
-            InstructionKind::Send { elements, elem_size, .. } => {
-                add(14, elements.volume().saturating_mul(*elem_size));
-            }
-            _ => {}
         }
     }
 }
@@ -148,7 +142,8 @@ pub fn table(
     }
     let campaign = Campaign { programs, seed, nodes: 1..=8, devices: 1..=4, run_every: 0 };
     let random = (0..programs).map(|nth| {
-        let (program, configuration) = campaign.case(seed + nth);
+        let (_, configuration) = campaign.case(seed + nth);
+        let program = seeded(Sizes::default(), seed + nth);
         (format!("random {}", seed + nth), program, configuration)
     });
     row("random programs", random.collect())?;

@@ -1,114 +1,19 @@
 //! One check per layer: a program and a configuration in, a verdict out. What
 //! all property tests, the corpus and the bug tests call.
 
-use std::ops::Range;
-
 use celerity_cdag::NodeId;
 use celerity_checker::{Depth, NodeCheckerConfig};
 use celerity_executor::{ClusterConfig, Run};
-use celerity_idag::{
-    DeviceId, DeviceMemory, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
-};
-use celerity_tdag::TaskGraphConfig;
+use celerity_idag::{DeviceMemory, Lookahead};
 use proptest::prelude::*;
-use serde::{Deserialize, Serialize};
 
+pub use crate::configuration::Configuration;
 use crate::model::{self, Truth};
 use crate::program::Program;
 use crate::run::{run, run_on};
 use crate::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
 use crate::twin::{Observation, Snapshot, interpret};
 use crate::violation::Violation;
-
-/// Bytes of the largest buffer that addresses are reserved for: programs also have
-/// buffers that no memory could hold.
-const LARGEST_RESERVATION: u64 = 1 << 20;
-
-/// What a program is run or scheduled on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Configuration {
-    /// Nodes of the cluster, at least 1.
-    pub nodes: usize,
-    /// Devices per node, at least 1.
-    pub devices: usize,
-    /// See [`TaskGraphConfig::horizon_step`].
-    pub horizon_step: u64,
-    /// See [`TaskGraphConfig::horizon_max_parallelism`].
-    pub horizon_max_parallelism: u64,
-    /// How long commands that will allocate are held back.
-    pub lookahead: Lookahead,
-    /// Which memory devices work in.
-    pub device_memory: DeviceMemory,
-    /// Which pairs of devices can copy directly: bit `5 · from + to`, modulo 64.
-    /// With all bits set, all can.
-    pub links: u64,
-    /// Rows of less bytes are not copied one by one between devices and the host;
-    /// 0: all are. See [`InstructionGraph::with_linearized_copies`].
-    pub linearize_below: u64,
-    /// Bytes of the smallest buffers whose allocations on devices grow where they
-    /// are; 0: none do. See [`InstructionGraph::with_reservations`].
-    pub grow_from: u64,
-    /// Chooses the order in which the models execute what may run in any order.
-    pub seed: u64,
-}
-
-impl Configuration {
-    /// The runtime's defaults on so many nodes and devices.
-    #[must_use]
-    pub fn new(nodes: usize, devices: usize) -> Self {
-        let TaskGraphConfig { horizon_step, horizon_max_parallelism, .. } =
-            TaskGraphConfig::default();
-        Self {
-            nodes,
-            devices,
-            horizon_step,
-            horizon_max_parallelism,
-            lookahead: Lookahead::None,
-            device_memory: DeviceMemory::Own,
-            links: u64::MAX,
-            linearize_below: 0,
-            grow_from: 0,
-            seed: 0,
-        }
-    }
-
-    /// Whether the memories of two devices can be copied directly.
-    #[must_use]
-    pub fn are_linked(&self, from: DeviceId, to: DeviceId) -> bool {
-        self.links >> ((from.index() * 5 + to.index()) % 64) & 1 == 1
-    }
-
-    /// What makes a node's instructions.
-    #[must_use]
-    pub fn instruction_graph(&self) -> LookaheadQueue {
-        let config = InstructionGraphConfig { devices: self.devices };
-        let graph = InstructionGraph::new(config)
-            .with_device_memory(self.device_memory)
-            .with_direct_copies(|from, to| self.are_linked(from, to))
-            .with_linearized_copies(self.linearize_below)
-            .with_reservations(self.growing());
-        LookaheadQueue::new(graph, self.lookahead)
-    }
-
-    /// Sizes in bytes of buffers whose allocations on devices grow where they are.
-    #[must_use]
-    pub fn growing(&self) -> Range<u64> {
-        match self.grow_from {
-            0 => 0..0,
-            least => least..LARGEST_RESERVATION,
-        }
-    }
-
-    /// What the task graph is told.
-    #[must_use]
-    pub fn task_graph(&self) -> TaskGraphConfig {
-        TaskGraphConfig {
-            horizon_step: self.horizon_step,
-            horizon_max_parallelism: self.horizon_max_parallelism,
-            ..TaskGraphConfig::default()
-        }
-    }
-}
 
 /// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes,
 /// any lookahead, memories and links, and any idea of a short row.

@@ -3,9 +3,9 @@
 
 use celerity_regions::Box3;
 use celerity_tdag::AccessMode::{Read, ReadWrite, Write};
-use celerity_tdag::{IndexSpace, NeighborhoodShape, Split};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, NeighborhoodShape, Split};
 
-use crate::program::{Axis, MapperSpec, Program, ProgramBuilder};
+use crate::program::{Axis, MapperSpec, Program, ProgramBuilder, TaskKind};
 
 /// Every program of the corpus, by name, with the given number of steps each.
 #[must_use]
@@ -20,7 +20,75 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("black_scholes", black_scholes(10, steps)),
         ("kernel_cost", kernel_cost([7, 5], steps)),
         ("checkpoints", checkpoints(11, steps)),
+        ("game_of_life", game_of_life([9, 7], steps)),
+        ("histogram", histogram(12, 5, steps)),
+        ("reduce_cost", reduce_cost(10, steps)),
+        ("distr_io", distr_io([6, 4], steps)),
     ]
+}
+
+/// Reductions into many elements: partial results of items, folded on each node, combined on all,
+/// and read by the next step.
+#[must_use]
+pub fn histogram(items: usize, kinds: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let (text, counts) = (program.initialized([items]), program.initialized([kinds]));
+    let halo =
+        MapperSpec::Neighborhood { border: [1, 0, 0], shape: NeighborhoodShape::BoundingBox };
+    for _ in 0..steps {
+        reduce(&mut program, items, &[(text, Read, halo.clone())], counts);
+        let space = IndexSpace::new(1, Box3::from_range([items]));
+        program.kernel(
+            "use",
+            space,
+            &[(counts, Read, MapperSpec::All), (text, ReadWrite, MapperSpec::OneToOne)],
+        );
+    }
+    program.finish()
+}
+
+/// A reduction into one value in each step.
+#[must_use]
+pub fn reduce_cost(items: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let (values, sum) = (program.initialized([items]), program.buffer([]));
+    for _ in 0..steps {
+        reduce(&mut program, items, &[(values, Read, MapperSpec::OneToOne)], sum);
+    }
+    program.finish()
+}
+
+/// The tasks of a reduction over `items` items, as the facade lowers one.
+fn reduce(
+    program: &mut ProgramBuilder,
+    items: usize,
+    reads: &[(BufferId, AccessMode, MapperSpec)],
+    result: BufferId,
+) {
+    let space = IndexSpace::new(1, Box3::from_range([items]));
+    let partials = program.buffer([items]);
+    let accesses = [reads, &[(partials, Write, MapperSpec::OneToOne)]].concat();
+    program.kernel("reduce", space, &accesses);
+    let split = TaskKind::HostSplit { space, group: None };
+    program.submit("fold", split, &[(partials, ReadWrite, MapperSpec::OneToOne)]);
+    let accesses = [(result, Write, MapperSpec::All), (partials, Read, MapperSpec::All)];
+    program.submit("combine", TaskKind::Combine, &accesses);
+    program.drop_buffer(partials);
+}
+
+/// Every node writes its rows, and reads those of all.
+#[must_use]
+pub fn distr_io(size: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let field = program.buffer(size);
+    let space = IndexSpace::new(2, Box3::from_range(size));
+    program.kernel("fill", space, &[(field, Write, MapperSpec::OneToOne)]);
+    for _ in 0..steps {
+        let split = |group| TaskKind::HostSplit { space, group };
+        program.submit("write", split(None), &[(field, Read, MapperSpec::OneToOne)]);
+        program.submit("read", split(Some(0)), &[(field, ReadWrite, MapperSpec::OneToOne)]);
+    }
+    program.finish()
 }
 
 /// Everybody reads everybody's positions: an all-gather per step.
@@ -145,6 +213,30 @@ pub fn jacobi(size: [usize; 2], steps: usize) -> Program {
             &[(old, Read, halo.clone()), (new, Write, MapperSpec::OneToOne)],
         );
         std::mem::swap(&mut old, &mut new);
+    }
+    program.finish()
+}
+
+/// A stencil on a torus: opposite edges of the world meet.
+#[must_use]
+pub fn game_of_life(size: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [mut world, mut next] = [(); 2].map(|()| program.buffer(size));
+    let space = IndexSpace::new(2, Box3::from_range(size));
+    program.kernel("fill", space, &[(world, Write, MapperSpec::OneToOne)]);
+    let around = MapperSpec::Periodic {
+        border: [1, 1, 0],
+        shape: NeighborhoodShape::BoundingBox,
+        along: [true, true, false],
+    };
+    for step in 0..steps {
+        let split = if step % 4 < 3 { Split::OneDimensional } else { Split::Tiled };
+        program.kernel(
+            "step",
+            IndexSpace { split, ..space },
+            &[(next, Write, MapperSpec::OneToOne), (world, Read, around.clone())],
+        );
+        std::mem::swap(&mut world, &mut next);
     }
     program.finish()
 }

@@ -1,5 +1,5 @@
 //! What every item of every task touches, element by element: the ground on
-//! which the twin and all models stand. Evaluates [`MapperSpec`]s only, never
+//! which the twin and all models stand. Evaluates [mappers as data](crate::program::MapperSpec) only, never
 //! the mappers that the graphs are given.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use celerity_regions::Box3;
 
 use crate::element;
-use crate::program::{BufferSpec, MapperSpec, Op, Program, TaskOp, buffer_slot};
+use crate::program::{BufferSpec, Op, Program, TaskOp, buffer_slot};
 
 /// The elements that the items of one task touch, as slots of the buffers'
 /// extents.
@@ -25,7 +25,7 @@ impl Footprint {
         let space = task.space();
         let accesses = task.accesses.iter();
         let images = accesses.map(|access| {
-            images(&access.mapper, &space, &buffers[buffer_slot(access.buffer)].extent)
+            access.mapper.images(&space, &buffers[buffer_slot(access.buffer)].extent)
         });
         Self { space, images: images.collect() }
     }
@@ -61,16 +61,4 @@ pub fn footprints(program: &Program) -> Vec<Option<Footprint>> {
         _ => None,
     });
     ops.collect()
-}
-
-/// The elements that each item of `space` touches, ascending.
-/// O(items · elements).
-#[must_use]
-pub fn images(mapper: &MapperSpec, space: &Box3, buffer: &Box3) -> Vec<Vec<usize>> {
-    let image = |item| {
-        let touched = element::points(buffer).enumerate();
-        let touched = touched.filter(|&(_, at)| mapper.touches(item, space, buffer, at));
-        touched.map(|(slot, _)| slot).collect()
-    };
-    element::points(space).map(image).collect()
 }

@@ -2,6 +2,7 @@
 //! input changes every later output with near certainty.
 
 use celerity_regions::Coord3;
+use celerity_tdag::AccessMode;
 
 /// A hash under construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,14 @@ impl Mixer {
     pub fn written(self, access: usize, slot: usize, word: usize) -> u64 {
         self.with(access as u64).with(slot as u64).with(word as u64).0
     }
+}
+
+/// Whether an item's hash takes in what it reads in this mode. What items update together it must
+/// not: it depends on who came first. There each adds its word to what it finds, so that all orders
+/// come to the same, and a stale element, or an item that was lost, to something else.
+#[must_use]
+pub fn mixes(mode: AccessMode) -> bool {
+    mode.reads() && mode != AccessMode::Update
 }
 
 /// Word `word` of an element's initial contents.

@@ -6,14 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use celerity_executor::{BoundMemory, DeviceKernel, HostFunction};
+use celerity_executor::{BoundMemory, DeviceKernel, HostFunction, HostKernel};
 use celerity_regions::{Box3, Coord3};
 use celerity_tdag::{AccessMode, BufferId, Mapper, MapperInput};
 
 use crate::element;
-use crate::hash::Mixer;
+use crate::hash::{Mixer, mixes};
 use crate::program::{BufferSpec, Lowering, TaskOp, buffer_slot};
 use crate::twin::Snapshot;
+use crate::visits::Visit;
 
 /// A task's computation.
 #[derive(Clone, Debug)]
@@ -21,6 +22,7 @@ pub struct HashKernel {
     op: usize,
     space: Box3,
     accesses: Vec<KernelAccess>,
+    visit: Option<Visit>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,17 +40,23 @@ impl HashKernel {
     pub fn new(op: usize, task: &TaskOp, buffers: &[BufferSpec], lowering: &mut Lowering) -> Self {
         let accesses = task.accesses.iter().map(|access| {
             let BufferSpec { extent, words, .. } = buffers[buffer_slot(access.buffer)];
-            let mapper = lowering.lower(&access.mapper, access.mode.writes());
+            let mapper = lowering.lower(&access.mapper, access.mode);
             KernelAccess { buffer: access.buffer, mode: access.mode, mapper, extent, words }
         });
-        Self { op, space: task.space(), accesses: accesses.collect() }
+        Self { op, space: task.space(), accesses: accesses.collect(), visit: None }
+    }
+
+    /// The same, which notes when it runs as a host function, if there is a `visit`.
+    #[must_use]
+    pub fn visiting(self, visit: Option<Visit>) -> Self {
+        Self { visit, ..self }
     }
 
     /// The same for a task that runs once.
     #[must_use]
     pub fn into_host_function(self) -> HostFunction {
         HostFunction::new(move |memory| {
-            self.run_items(&Box3::UNIT, memory);
+            during(self.visit.clone(), Box3::UNIT, || self.run_items(&Box3::UNIT, memory));
             Ok(())
         })
     }
@@ -67,7 +75,16 @@ impl HashKernel {
                 let words = touched.values().flat_map(|&at| words.read(at)).collect();
                 Snapshot { op: self.op, buffer: access.buffer, words }
             });
-            publish(snapshots.collect());
+            during(self.visit.clone(), Box3::UNIT, || publish(snapshots.collect()));
+            Ok(())
+        })
+    }
+
+    /// The same, to run on the host for each chunk.
+    #[must_use]
+    pub fn into_host_kernel(self) -> HostKernel {
+        HostKernel::new(move |call, memory| {
+            during(self.visit.clone(), call.chunk, || self.run_items(&call.chunk, memory));
             Ok(())
         })
     }
@@ -79,7 +96,7 @@ impl HashKernel {
 
     fn run_item(&self, item: Coord3, memory: &[BoundMemory<'_>]) {
         let mut mixer = Mixer::for_item(self.op, item);
-        for (nth, access) in self.accesses.iter().enumerate().filter(|(_, a)| a.mode.reads()) {
+        for (nth, access) in self.accesses.iter().enumerate().filter(|(_, a)| mixes(a.mode)) {
             let words = Words::new(&memory[nth], access.words);
             mixer = mixer.with(nth as u64);
             for (slot, at) in access.touched(item, &self.space) {
@@ -90,10 +107,21 @@ impl HashKernel {
             let words = Words::new(&memory[nth], access.words);
             for (slot, at) in access.touched(item, &self.space) {
                 (0..access.words).for_each(|word| {
-                    words.write(at, word, mixer.written(nth, slot, word));
+                    let value = mixer.written(nth, slot, word);
+                    match access.mode {
+                        AccessMode::Update => words.add(at, word, value),
+                        _ => words.write(at, word, value),
+                    }
                 });
             }
         }
+    }
+}
+
+fn during(visit: Option<Visit>, chunk: Box3, body: impl FnOnce()) {
+    match visit {
+        Some(visit) => visit.during(chunk, body),
+        None => body(),
     }
 }
 
@@ -143,6 +171,16 @@ impl<'a> Words<'a> {
         // SAFETY: as in `read`; the access writes, so nobody else reads or
         // writes the declared elements while the kernel runs.
         unsafe { self.element(at).add(word).write(value) }
+    }
+
+    fn add(&self, at: Coord3, word: usize, value: u64) {
+        assert!(word < self.words, "an element has {} words", self.words);
+        // SAFETY: as in `write`; items of a chunk meet here, but run one after another, since the
+        // kernel says that it is serial.
+        unsafe {
+            let place = self.element(at).add(word);
+            place.write(place.read().wrapping_add(value));
+        }
     }
 
     /// The first word of an element.

@@ -6,8 +6,8 @@ use celerity_tdag::{IndexSpace, Split};
 
 use crate::check::Configuration;
 use crate::program::{
-    AccessSpec, Axis, BufferSpec, Flaw, MapperSpec, Op, Program, ProgramBuilder, TaskKind, TaskOp,
-    buffer_slot,
+    AccessSpec, Axis, BufferSpec, Flaw, MapperSpec, Op, Program, ProgramBuilder, SideSpec,
+    TaskKind, TaskOp, buffer_slot,
 };
 
 /// Statements of a program.
@@ -18,6 +18,8 @@ const ELEMENTS: u64 = 1 << 10;
 const WORDS: u64 = 16;
 /// Accesses of a task.
 const ACCESSES: u64 = 16;
+/// Collective groups.
+const GROUPS: u64 = 64;
 /// Boxes of a fixed mapper.
 const BOXES: u64 = 256;
 /// Strides, seeds and other numbers whose products must not overflow.
@@ -141,10 +143,15 @@ impl Replay {
         at_most(op, "accesses", task.accesses.len() as u64, ACCESSES)?;
         match &task.kind {
             TaskKind::Device(space) => check_space(op, space)?,
+            TaskKind::HostSplit { space, group } => {
+                check_space(op, space)?;
+                at_most(op, "collective groups", group.map_or(0, |one| one as u64 + 1), GROUPS)?;
+            }
             TaskKind::Fence if task.accesses.iter().any(|access| access.mode.writes()) => {
                 return Err(Unlawful::Malformed { op, what: "a fence only reads" });
             }
-            TaskKind::HostOnce | TaskKind::Fence => {}
+            // `Work` counts nodes modulo those that there are.
+            TaskKind::HostOnce { .. } | TaskKind::Fence | TaskKind::Combine => {}
         }
         for AccessSpec { buffer, mapper, .. } in &task.accesses {
             let dead = Unlawful::Flawed { op, flaw: Flaw::DeadBuffer };
@@ -196,11 +203,31 @@ fn check_mapper(op: usize, mapper: &MapperSpec, buffer: &BufferSpec) -> Result<(
         }
         MapperSpec::Scatter { seed } => at_most(op, "as the seed of a mapper", *seed, NUMBER),
         MapperSpec::Affine(axes) => axes.iter().try_for_each(|axis| check_axis(op, axis)),
+        MapperSpec::PerDimension(sides) => sides.iter().try_for_each(|side| check_side(op, side)),
         MapperSpec::OneToOne
         | MapperSpec::All
         | MapperSpec::Slice { .. }
-        | MapperSpec::Neighborhood { .. } => Ok(()),
+        | MapperSpec::Neighborhood { .. }
+        | MapperSpec::Periodic { .. } => Ok(()),
     }
+}
+
+fn check_side(op: usize, side: &SideSpec) -> Result<(), Unlawful> {
+    if side.from().is_some_and(|from| from > 2) {
+        return Err(Unlawful::Malformed { op, what: "a mapper follows dimension 0, 1 or 2" });
+    }
+    let most = match *side {
+        SideSpec::All => 0,
+        SideSpec::Only { min, max } => min.max(max),
+        SideSpec::Windows { stride, first, width, .. } => {
+            stride.max(width).max(first.unsigned_abs())
+        }
+        SideSpec::Share { granularity: 0, .. } => {
+            return Err(Unlawful::Malformed { op, what: "a granule has an element at least" });
+        }
+        SideSpec::Share { granularity, .. } => granularity,
+    };
+    at_most(op, "as a parameter of a mapper", most, NUMBER)
 }
 
 fn check_axis(op: usize, axis: &Axis) -> Result<(), Unlawful> {
@@ -299,7 +326,7 @@ mod tests {
             let Op::Task(TaskOp { accesses, name, .. }) = fence else { panic!("a fence") };
             let kind = TaskKind::Device(IndexSpace::new(2, extent));
             let access = AccessSpec { buffer: BufferId::from_index(0), ..accesses[0].clone() };
-            let task = TaskOp { kind, accesses: vec![access], name };
+            let task = TaskOp { kind, accesses: vec![access], effects: Vec::new(), name };
             ops.extend(std::iter::repeat_n(Op::Task(task), 20));
         });
         let what = "pairs of items and elements";

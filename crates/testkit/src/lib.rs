@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod census;
 pub mod check;
+mod configuration;
 pub mod conformance;
 pub mod corpus;
 pub mod element;
@@ -23,8 +24,10 @@ pub mod shrink;
 pub mod sim;
 pub mod supervise;
 pub mod trace;
+mod traffic;
 pub mod twin;
 pub mod violation;
+pub mod visits;
 
 pub use celerity_views as queries;
 

@@ -11,6 +11,7 @@ pub mod tdag;
 mod chunks;
 mod ledger;
 mod machine;
+mod objects;
 mod parcels;
 mod truth;
 

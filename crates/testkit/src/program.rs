@@ -12,18 +12,21 @@ use std::fmt;
 use std::sync::Arc;
 
 use celerity_regions::Box3;
-use celerity_tdag::{Access, AccessMode, BufferId, IndexSpace, NewBuffer, TaskSpec, Work};
+use celerity_tdag::{
+    Access, AccessMode, BufferId, CollectiveGroup, IndexSpace, NewBuffer, ObjectAccess,
+    SideEffectOrder, TaskSpec, Work,
+};
 use serde::{Deserialize, Serialize};
 
 pub use build::{Flaw, ProgramBuilder};
-pub use mapper::{Axis, Lowering, MapperSpec};
+pub use mapper::{Axis, Lowering, MapperSpec, SideSpec};
 pub use random::{Sizes, any_program, seeded};
 
 /// A program: what every node's main thread does, in order.
 ///
 /// Lawful if made by [`ProgramBuilder`]: it reads nothing that was never
-/// written, chunks of one task write disjoint elements, what an access of a task
-/// writes no other of it touches, and every element that is alive
+/// written, chunks of one task write disjoint elements, and so do items unless they update,
+/// what an access of a task writes no other of it touches, and every element that is alive
 /// and written at the end is observed by a fence.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
@@ -66,6 +69,8 @@ pub struct TaskOp {
     pub kind: TaskKind,
     /// What it touches.
     pub accesses: Vec<AccessSpec>,
+    /// The side effects on host objects that are asked for, no two on one. Kernels have none.
+    pub effects: Vec<ObjectAccess>,
 }
 
 /// How a task is assigned to nodes.
@@ -73,10 +78,23 @@ pub struct TaskOp {
 pub enum TaskKind {
     /// A kernel over an index space, which may be empty.
     Device(IndexSpace),
-    /// Once, on node 0.
-    HostOnce,
+    /// Once, on this node, counted modulo the number of nodes.
+    HostOnce {
+        /// Its index.
+        node: u64,
+    },
+    /// On the host, over an index space, which may be empty; in the order of a collective group,
+    /// if it is in one.
+    HostSplit {
+        /// The items.
+        space: IndexSpace,
+        /// The group's number.
+        group: Option<usize>,
+    },
     /// A snapshot of all that the accesses read, on every node.
     Fence,
+    /// On every node, with the same outcome: nobody sends what it writes.
+    Combine,
 }
 
 /// One access of a task.
@@ -100,6 +118,16 @@ impl Program {
         });
         specs.collect()
     }
+
+    /// How many host objects there are, from the first statement to the last.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        let effects = self.ops.iter().flat_map(|op| match op {
+            Op::Task(task) => task.effects.as_slice(),
+            _ => &[],
+        });
+        effects.map(|effect| effect.object.index() + 1).max().unwrap_or(0)
+    }
 }
 
 impl BufferSpec {
@@ -118,6 +146,18 @@ impl BufferSpec {
 }
 
 impl TaskOp {
+    /// The side effects as the graphs order them: what is exclusive in a collective task is
+    /// sequential, so that all nodes choose the same order.
+    pub fn side_effects(&self) -> impl Iterator<Item = ObjectAccess> + Clone + '_ {
+        let is_collective = self.kind.group().is_some();
+        self.effects.iter().map(move |&effect| match effect.order {
+            SideEffectOrder::Exclusive if is_collective => {
+                ObjectAccess { order: SideEffectOrder::Sequential, ..effect }
+            }
+            _ => effect,
+        })
+    }
+
     /// Whether the task never enters the graph: its index space is empty.
     #[must_use]
     pub fn is_void(&self) -> bool {
@@ -135,17 +175,22 @@ impl TaskOp {
     #[must_use]
     pub fn to_task_spec(&self, lowering: &mut Lowering) -> TaskSpec {
         let accesses = self.accesses.iter().map(|access| {
-            let mapper = lowering.lower(&access.mapper, access.mode.writes());
+            let mapper = lowering.lower(&access.mapper, access.mode);
             Access::buffer(access.buffer, access.mode, mapper)
         });
         TaskSpec {
             name: self.name.clone(),
             work: match self.kind {
                 TaskKind::Device(space) => Work::Device(space),
-                TaskKind::HostOnce => Work::HostOnce,
+                TaskKind::HostOnce { node } => Work::HostOnce { node },
+                TaskKind::HostSplit { space, group } => {
+                    let group = group.map(|number| CollectiveGroup::new(number, "group"));
+                    Work::HostSplit { space, group }
+                }
                 TaskKind::Fence => Work::Fence,
+                TaskKind::Combine => Work::Combine,
             },
-            accesses: accesses.collect(),
+            accesses: accesses.chain(self.effects.iter().map(|&effect| effect.into())).collect(),
             location: None,
         }
     }
@@ -156,17 +201,35 @@ impl TaskKind {
     #[must_use]
     pub fn dims(&self) -> u8 {
         match self {
-            Self::Device(space) => space.dims,
-            Self::HostOnce | Self::Fence => 0,
+            Self::Device(space) | Self::HostSplit { space, .. } => space.dims,
+            Self::HostOnce { .. } | Self::Fence | Self::Combine => 0,
         }
     }
 
-    /// The items: one for everything that is not a kernel.
+    /// The items: one for everything that is not split.
     #[must_use]
     pub fn space(&self) -> Box3 {
         match self {
-            Self::Device(space) => space.extent,
-            Self::HostOnce | Self::Fence => Box3::UNIT,
+            Self::Device(space) | Self::HostSplit { space, .. } => space.extent,
+            Self::HostOnce { .. } | Self::Fence | Self::Combine => Box3::UNIT,
+        }
+    }
+
+    /// The index space, if the task is split.
+    #[must_use]
+    pub fn split(&self) -> Option<&IndexSpace> {
+        match self {
+            Self::Device(space) | Self::HostSplit { space, .. } => Some(space),
+            Self::HostOnce { .. } | Self::Fence | Self::Combine => None,
+        }
+    }
+
+    /// The collective group's number, if the task is in one.
+    #[must_use]
+    pub fn group(&self) -> Option<usize> {
+        match self {
+            Self::HostSplit { group, .. } => *group,
+            _ => None,
         }
     }
 }
@@ -222,11 +285,20 @@ impl fmt::Display for TaskOp {
                 "\"{}\" over {}, {:?} split by {:?}, {} per device",
                 self.name, space.extent, space.split, space.granularity, space.oversubscription
             )?,
-            TaskKind::HostOnce => write!(f, "\"{}\" once on the host", self.name)?,
+            TaskKind::HostOnce { node } => write!(f, "\"{}\" once on host {node}", self.name)?,
+            TaskKind::HostSplit { space, group } => write!(
+                f,
+                "\"{}\" on the host over {}, {:?} split by {:?}, {} per node, group {group:?}",
+                self.name, space.extent, space.split, space.granularity, space.oversubscription
+            )?,
             TaskKind::Fence => f.write_str("fence")?,
+            TaskKind::Combine => write!(f, "\"{}\" everywhere, the same", self.name)?,
         }
         for access in &self.accesses {
             write!(f, "; {:?} {} {:?}", access.mode, access.buffer, access.mapper)?;
+        }
+        for effect in &self.effects {
+            write!(f, "; {} {}", effect.order, effect.object)?;
         }
         Ok(())
     }

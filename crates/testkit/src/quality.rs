@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::iter::Sum;
 
-use celerity_idag::{Instruction, InstructionKind, Lookahead, MemoryId};
+use celerity_idag::{Instruction, Lifetime, LifetimeChange, Lookahead, MemoryId};
 
 use crate::check::Configuration;
 use crate::corpus;
 use crate::program::{Op, Program, TaskKind};
 use crate::trace::InstructionTrace;
+use crate::traffic::Traffic;
 use crate::violation::Violation;
 
 /// A program by its number of steps.
@@ -48,23 +49,16 @@ impl Cost {
     /// What one node's instructions cost.
     fn of(instructions: &[Instruction]) -> Self {
         let (mut cost, mut alive) = (Self::default(), BTreeMap::new());
-        for instruction in instructions {
-            cost.add(instruction);
-            match instruction.kind {
-                InstructionKind::Alloc { allocation, memory, bytes, .. } => {
-                    alive.insert(allocation, (memory, bytes));
-                }
-                InstructionKind::Reserve { allocation, memory, .. } => {
-                    alive.insert(allocation, (memory, 0));
-                }
-                InstructionKind::Grow { allocation, ref bytes, .. } => {
-                    if let Some((_, held)) = alive.get_mut(&allocation) {
-                        *held += bytes.end - bytes.start;
-                    }
-                }
-                InstructionKind::Free { allocation, .. } => drop(alive.remove(&allocation)),
-                _ => {}
+        for effects in instructions.iter().map(Instruction::effects) {
+            let traffic = Traffic::of(&effects);
+            cost.add(traffic);
+            let Some(Lifetime { allocation, memory, change }) = effects.lifetime else { continue };
+            if change == LifetimeChange::Ended {
+                alive.remove(&allocation);
+                continue;
             }
+            let (_, bytes) = alive.entry(allocation).or_insert((memory, 0));
+            *bytes += traffic.allocated.unwrap_or_default();
         }
         let held = |on_host: bool| {
             let there = alive.values().filter(|(memory, _)| (*memory == MemoryId::HOST) == on_host);
@@ -74,19 +68,11 @@ impl Cost {
         cost
     }
 
-    fn add(&mut self, instruction: &Instruction) {
+    fn add(&mut self, traffic: Traffic) {
         self.instructions += 1;
-        match &instruction.kind {
-            InstructionKind::Alloc { bytes, .. } => self.allocated += bytes,
-            InstructionKind::Grow { bytes, .. } => self.allocated += bytes.end - bytes.start,
-            InstructionKind::Copy { elements, elem_size, .. } => {
-                self.copied += elements.volume() * elem_size;
-            }
-            InstructionKind::Send { elements, elem_size, .. } => {
-                self.sent += elements.volume() * elem_size;
-            }
-            _ => {}
-        }
+        self.allocated += traffic.allocated.unwrap_or_default();
+        self.copied += traffic.copied.unwrap_or_default();
+        self.sent += traffic.sent.unwrap_or_default();
     }
 
     /// The average step, if `shorter` is the same program with `steps` less.

@@ -10,13 +10,14 @@ use celerity_executor::{
 };
 use celerity_tdag::BufferId;
 
-use crate::check::Configuration;
+use crate::configuration::Configuration;
 use crate::element;
 use crate::hash::initial_contents;
 use crate::hash_kernel::HashKernel;
 use crate::program::{BufferSpec, Lowering, Op, Program, TaskKind, TaskOp};
 use crate::twin::{Observation, Snapshot};
 use crate::violation::Violation;
+use crate::visits::Visits;
 
 /// What every node has observed, in order of nodes.
 ///
@@ -52,11 +53,19 @@ pub fn run_on(
         ..ClusterConfig::default()
     };
     let records: Vec<Record> = (0..config.nodes).map(|_| Record::default()).collect();
+    let visits: Vec<Visits> = (0..config.nodes).map(|_| Visits::default()).collect();
+    let driven = Mutex::new(Vec::new());
     place(&config)
         .execute(|frontend| {
-            Driver::new(frontend, program, &records[frontend.node().slot()], &adapt).run()
+            let node = frontend.node();
+            driven.lock().expect("nobody panics while noting").push(node);
+            let (record, visits) = (&records[node.slot()], &visits[node.slot()]);
+            Driver::new(frontend, program, (record, visits), &adapt).run()
         })
         .map_err(|Failed(message)| Violation::RunFailed { message })?;
+    for node in driven.into_inner().expect("nobody panics while noting") {
+        visits[node.slot()].check(program, node, config.nodes)?;
+    }
     Ok(records.iter().map(Record::observation).collect())
 }
 
@@ -97,6 +106,7 @@ struct Driver<'a> {
     frontend: &'a NodeFrontend,
     program: &'a Program,
     record: &'a Record,
+    visits: &'a Visits,
     buffers: Vec<BufferSpec>,
     lowering: Lowering,
     adapt: &'a Adapt<'a>,
@@ -108,14 +118,17 @@ impl<'a> Driver<'a> {
     fn new(
         frontend: &'a NodeFrontend,
         program: &'a Program,
-        record: &'a Record,
+        (record, visits): (&'a Record, &'a Visits),
         adapt: &'a Adapt<'a>,
     ) -> Self {
         let (buffers, lowering) = (program.buffers(), Lowering::default());
-        Self { frontend, program, record, buffers, lowering, adapt }
+        Self { frontend, program, record, visits, buffers, lowering, adapt }
     }
 
     fn run(mut self) -> Result<(), Failed> {
+        for _ in 0..self.program.objects() {
+            let _ = self.frontend.create_object(None);
+        }
         let mut next_buffer = BufferId::from_index(0);
         for (index, op) in self.program.ops.iter().enumerate() {
             match op {
@@ -142,13 +155,17 @@ impl<'a> Driver<'a> {
     }
 
     fn submit(&mut self, op: usize, task: &TaskOp) -> Result<(), Failed> {
-        let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering);
+        let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering)
+            .visiting(self.visits.of(op, task));
         let payload = match task.kind {
             TaskKind::Device(_) => {
                 let task = KernelTask { op, task, buffers: &self.buffers };
                 Payload::Kernel((self.adapt)(task, Arc::new(kernel)))
             }
-            TaskKind::HostOnce => Payload::Host(kernel.into_host_function()),
+            TaskKind::HostOnce { .. } | TaskKind::Combine => {
+                Payload::Host(kernel.into_host_function())
+            }
+            TaskKind::HostSplit { .. } => Payload::HostSplit(kernel.into_host_kernel()),
             TaskKind::Fence => {
                 Payload::Host(kernel.into_snapshot_function(self.record.publisher()))
             }

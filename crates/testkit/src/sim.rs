@@ -6,7 +6,8 @@
 //! when each job starts and ends and at which of the two it reads and writes,
 //! when pilots, parts of payloads, barriers and aborts arrive, whether small payloads
 //! wait for their receivers or at them, when each program submits its next statement,
-//! and what fails. What it does not touch: anything
+//! which jobs run while they are put on their lane or on the thread that polls the node,
+//! whether that has to look at the network, and what fails. What it does not touch: anything
 //! that the contracts of [`Communicator`] and
 //! [`Backend`] promise. Messages are not lost.
 //!
@@ -41,7 +42,9 @@ mod ledger;
 mod log;
 mod memory;
 mod network;
+mod objects;
 mod scenario;
+mod threads;
 mod user;
 mod world;
 
@@ -74,6 +77,8 @@ pub struct Report {
     pub error: Option<RunError>,
     /// The most payloads that have waited at one node, sent ahead and not asked for.
     pub most_waiting: usize,
+    /// Kernels that were run by the threads that poll their nodes.
+    pub computed: usize,
     /// The event log, if it was [asked for](Simulation::with_log); else its end.
     pub log: Vec<Entry>,
 }
@@ -183,6 +188,7 @@ impl<'a> Simulation<'a> {
                 hash: world.log.hash(),
                 error,
                 most_waiting: world.network.most_waiting(),
+                computed: world.computed,
                 log,
             }),
             Err(breach) => Err(Box::new(self.failure(breach, log))),

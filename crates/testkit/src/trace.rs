@@ -11,7 +11,7 @@ use celerity_idag::{
 };
 use celerity_tdag::{BufferId, BufferInfo, EpochAction, Task, TaskGraph, TaskGraphConfig, TaskId};
 
-use crate::check::Configuration;
+use crate::configuration::Configuration;
 use crate::program::{Lowering, Op, Program, TaskOp};
 use crate::violation::Violation;
 
@@ -84,6 +84,9 @@ impl TaskTrace {
         let mut trace = Self { events: Vec::new(), tasks: Vec::new(), ops: Vec::new() };
         let mut lowering = Lowering::default();
         trace.record(vec![graph.start()], None);
+        for _ in 0..program.objects() {
+            graph.create_object(None);
+        }
         for (index, op) in program.ops.iter().enumerate() {
             match op {
                 Op::Create(spec) => {

@@ -1,11 +1,11 @@
 //! The sequential twin: what a program means, on whole arrays, one item after
 //! the other. Knows no graph, no node and no device.
 
-use celerity_tdag::BufferId;
+use celerity_tdag::{AccessMode, BufferId};
 
 use crate::element;
 use crate::footprint::{Footprint, footprints};
-use crate::hash::{Mixer, initial_contents};
+use crate::hash::{Mixer, initial_contents, mixes};
 use crate::program::{BufferSpec, Op, Program, TaskKind, TaskOp, buffer_slot};
 
 /// All that a program shows to the outside: what its fences have seen.
@@ -62,8 +62,8 @@ impl Memory {
     }
 
     fn execute(&mut self, op: usize, task: &TaskOp, footprint: &Footprint) {
-        // All items read before any item writes: disjoint images are what
-        // makes this equal to any order.
+        // All items read before any item writes: disjoint images, and sums where images meet,
+        // are what makes this equal to any order.
         let items = element::points(&task.space()).enumerate();
         let seen: Vec<Mixer> = items
             .map(|(nth, item)| self.read(Mixer::for_item(op, item), nth, task, footprint))
@@ -75,7 +75,7 @@ impl Memory {
 
     fn read(&self, start: Mixer, item: usize, task: &TaskOp, footprint: &Footprint) -> Mixer {
         let mut mixer = start;
-        for (nth, access) in task.accesses.iter().enumerate().filter(|(_, a)| a.mode.reads()) {
+        for (nth, access) in task.accesses.iter().enumerate().filter(|(_, a)| mixes(a.mode)) {
             mixer = mixer.with(nth as u64);
             for &slot in footprint.item(nth, item) {
                 let words = self.element(access.buffer, slot).iter();
@@ -90,7 +90,12 @@ impl Memory {
             let (spec, contents) = &mut self.buffers[buffer_slot(access.buffer)];
             for &slot in footprint.item(nth, item) {
                 for word in 0..spec.words {
-                    contents[slot * spec.words + word] = mixer.written(nth, slot, word);
+                    let (place, value) =
+                        (&mut contents[slot * spec.words + word], mixer.written(nth, slot, word));
+                    *place = match access.mode {
+                        AccessMode::Update => place.wrapping_add(value),
+                        _ => value,
+                    };
                 }
             }
         }
@@ -161,7 +166,12 @@ mod tests {
         let spec = BufferSpec { dims: 1, extent, words: 3, host_initialized: false };
         let buffer = program.create(spec);
         let access = AccessSpec { buffer, mode: Write, mapper: MapperSpec::All };
-        let task = TaskOp { name: "fill".into(), kind: TaskKind::HostOnce, accesses: vec![access] };
+        let task = TaskOp {
+            name: "fill".into(),
+            kind: TaskKind::HostOnce { node: 0 },
+            accesses: vec![access],
+            effects: Vec::new(),
+        };
         program.try_task(task).unwrap();
         let mut words = last_words(&program.finish());
         assert_eq!(words.len(), 6);

@@ -39,6 +39,26 @@ pub enum Violation {
         /// What the generator says.
         message: String,
     },
+    /// A host task that comes to its host objects at the wrong time.
+    #[error("{node}: statement {op} {what}")]
+    Visit {
+        /// Whose objects.
+        node: NodeId,
+        /// The statement.
+        op: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// Two tasks, commands or instructions that host objects must keep apart, or need not.
+    #[error("{later} and {earlier} {what}")]
+    Objects {
+        /// The later node of the graph.
+        later: String,
+        /// The earlier one.
+        earlier: String,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// A generator reports a mistake in a lawful program.
     #[error("{node} diagnoses a lawful program: {message}")]
     Diagnosed {

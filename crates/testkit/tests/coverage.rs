@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 
 use celerity_cdag::CommandKind;
 use celerity_idag::{Instruction, LaneKind};
-use celerity_tdag::Split;
+use celerity_regions::Box3;
+use celerity_tdag::{AccessMode, Split};
 use celerity_testkit::check::Configuration;
+use celerity_testkit::element;
+use celerity_testkit::footprint::Footprint;
 use celerity_testkit::program::{
-    AccessSpec, MapperSpec, Op, Program, Sizes, TaskKind, TaskOp, seeded,
+    AccessSpec, BufferSpec, MapperSpec, Op, Program, Sizes, TaskKind, TaskOp, seeded,
 };
 use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
 
@@ -34,27 +37,54 @@ fn mapper_name(mapper: &MapperSpec) -> &'static str {
         MapperSpec::Fixed(_) => "fixed",
         MapperSpec::Slice { .. } => "slice",
         MapperSpec::Neighborhood { .. } => "neighborhood",
+        MapperSpec::Periodic { .. } => "periodic",
+        MapperSpec::PerDimension(_) => "per dimension",
         MapperSpec::Affine(_) => "affine",
         MapperSpec::Scatter { .. } => "scatter",
     }
 }
 
-fn task_features(task: &TaskOp) -> Vec<String> {
+fn op_features(op: &Op, buffers: &[BufferSpec]) -> Vec<String> {
+    match op {
+        Op::Create(spec) if spec.extent.is_empty() => vec!["empty buffer".into()],
+        Op::Create(spec) => vec![format!("{}-D buffer", spec.dims)],
+        Op::Task(task) => task_features(task, buffers),
+        Op::Barrier => vec!["barrier".into()],
+        Op::Drop(_) => vec!["drop".into()],
+    }
+}
+
+fn task_features(task: &TaskOp, buffers: &[BufferSpec]) -> Vec<String> {
     let mut features = vec![match &task.kind {
         TaskKind::Device(space) if space.extent.is_empty() => "empty kernel".into(),
         TaskKind::Device(space) if space.split == Split::Tiled => "tiled kernel".into(),
         TaskKind::Device(space) if space.granularity != [1; 3] => "granular kernel".into(),
         TaskKind::Device(space) => format!("{}-D kernel", space.dims),
-        TaskKind::HostOnce => "host task".into(),
+        TaskKind::HostOnce { node: 0 } => "host task".into(),
+        TaskKind::HostOnce { .. } => "host task on a node".into(),
+        TaskKind::HostSplit { group: None, .. } => "distributed host task".into(),
+        TaskKind::HostSplit { group: Some(_), .. } => "collective host task".into(),
         TaskKind::Fence => "fence".into(),
+        TaskKind::Combine => "replicated host task".into(),
     }];
+    let footprint = Footprint::of(task, buffers);
     for (position, access) in task.accesses.iter().enumerate() {
+        if access.mode == AccessMode::Update && meet(&footprint, position, &task.space()) {
+            features.push("items meet".into());
+        }
         features.push(format!("{:?} {}", access.mode, mapper_name(&access.mapper)));
         let earlier = &task.accesses[..position];
         let same = earlier.iter().filter(|other| other.buffer == access.buffer);
         features.extend(same.map(|other| beside(task, other, access)));
     }
     features
+}
+
+/// Whether two items touch one element through an access.
+fn meet(footprint: &Footprint, access: usize, space: &Box3) -> bool {
+    let items = 0..element::volume(space);
+    let touched: usize = items.map(|item| footprint.item(access, item).len()).sum();
+    touched > footprint.whole(access).len()
 }
 
 /// How a task has two accesses to one buffer.
@@ -71,15 +101,9 @@ fn beside(task: &TaskOp, one: &AccessSpec, other: &AccessSpec) -> String {
 #[test]
 fn all_kinds_of_statements_occur() {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
-    for op in programs().flat_map(|program| program.ops) {
-        let features = match &op {
-            Op::Create(spec) if spec.extent.is_empty() => vec!["empty buffer".into()],
-            Op::Create(spec) => vec![format!("{}-D buffer", spec.dims)],
-            Op::Task(task) => task_features(task),
-            Op::Barrier => vec!["barrier".into()],
-            Op::Drop(_) => vec!["drop".into()],
-        };
-        for feature in features {
+    for program in programs() {
+        let buffers = program.buffers();
+        for feature in program.ops.iter().flat_map(|op| op_features(op, &buffers)) {
             *seen.entry(feature).or_default() += 1;
         }
     }
@@ -118,15 +142,23 @@ fn all_kinds_of_statements_occur() {
             "Read fixed boxes",
             "Read slice",
             "Read neighborhood",
+            "Read periodic",
+            "Read per dimension",
             "Read affine",
             "Read scatter",
             "Write one_to_one",
             "Write slice",
+            "Write per dimension",
             "Write affine",
             "Write scatter",
             "ReadWrite one_to_one",
             "ReadWrite affine",
             "ReadWrite scatter",
+            "Update one_to_one",
+            "Update slice",
+            "Update affine",
+            "Update scatter",
+            "items meet",
         ],
     );
 }

@@ -4,7 +4,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use celerity_executor::{BoundMemory, DeviceKernel};
+use celerity_cdag::NodeId;
+use celerity_executor::{BoundMemory, DeviceKernel, HostCall};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{AccessMode, IndexSpace, MapperInput};
 use celerity_testkit::element;
@@ -50,8 +51,10 @@ fn execute(program: &Program) -> Observation {
 impl Arrays {
     fn execute(&mut self, op: usize, task: &TaskOp, program: &Program) {
         let chunks = match &task.kind {
-            TaskKind::Device(space) => space.split(&space.extent, 3).iter().collect(),
-            TaskKind::HostOnce | TaskKind::Fence => vec![Box3::UNIT],
+            TaskKind::Device(space) | TaskKind::HostSplit { space, .. } => {
+                space.split(&space.extent, 3).iter().collect()
+            }
+            TaskKind::HostOnce { .. } | TaskKind::Fence | TaskKind::Combine => vec![Box3::UNIT],
         };
         for chunk in chunks.into_iter().filter(|chunk| !chunk.is_empty()) {
             let kernel = HashKernel::new(op, task, &program.buffers(), &mut self.lowering);
@@ -63,7 +66,12 @@ impl Arrays {
                     unsafe { kernel.run(&chunk, &memory) };
                     continue;
                 }
-                TaskKind::HostOnce => kernel.into_host_function(),
+                TaskKind::HostOnce { .. } | TaskKind::Combine => kernel.into_host_function(),
+                TaskKind::HostSplit { .. } => {
+                    let node = NodeId::from_index(0);
+                    let call = HostCall { chunk, node, nodes: 1, collective: None };
+                    kernel.into_host_kernel().on(call)
+                }
                 TaskKind::Fence => {
                     let snapshots = self.snapshots.clone();
                     let publish = move |taken| snapshots.lock().unwrap().extend::<Vec<_>>(taken);
@@ -80,7 +88,7 @@ impl Arrays {
         let accesses = task.accesses.iter().map(|access| {
             let buffer = buffers[buffer_slot(access.buffer)].extent;
             let input = MapperInput { chunk: *chunk, global: task.space(), buffer };
-            self.lowering.lower(&access.mapper, access.mode.writes()).map(&input)
+            self.lowering.lower(&access.mapper, access.mode).map(&input)
         });
         accesses.collect()
     }

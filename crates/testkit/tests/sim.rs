@@ -13,16 +13,21 @@ use celerity_testkit::sim::{Scenario, Simulation, SlowNode, simulate};
 
 #[test]
 fn random_programs_pass() {
-    let (mut with_faults, mut configurations) = (0, HashSet::new());
+    let (mut with_faults, mut computing, mut configurations) = (0, 0, HashSet::new());
     for seed in 0..1000 {
         let scenario = Scenario::new(seed);
         match scenario.simulate() {
-            Ok(report) => with_faults += usize::from(report.error.is_some()),
+            Ok(report) => {
+                with_faults += usize::from(report.error.is_some());
+                computing += usize::from(report.computed > 0);
+            }
             Err(failure) => panic!("{failure}"),
         }
         configurations.insert((scenario.configuration.nodes, scenario.configuration.devices));
     }
     assert!((50..350).contains(&with_faults), "{with_faults} of 1000 runs had faults");
+    let some = "some nodes have run kernels on the threads that poll them";
+    assert!((150..350).contains(&computing), "in {computing} of 1000 runs {some}");
     assert_eq!(configurations.len(), 32, "all of 1-8 nodes × 1-4 devices");
 }
 

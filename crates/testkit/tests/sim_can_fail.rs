@@ -372,6 +372,18 @@ unsafe impl Backend for DefectiveBackend {
         }
     }
 
+    fn share_core(&mut self) {
+        self.inner.share_core();
+    }
+
+    fn compute(&mut self) -> bool {
+        self.inner.compute()
+    }
+
+    fn next_to_compute(&self) -> Option<InstructionId> {
+        self.inner.next_to_compute()
+    }
+
     fn cancel(&mut self) {
         self.held.clear();
         self.inner.cancel();

@@ -30,6 +30,8 @@ use crate::names::BufferNames;
 pub struct Dag {
     /// Edges point from the earlier node to the later one.
     graph: DiGraph<DagNode, Option<DependencyKind>>,
+    /// Undirected edges: the later node, and the earlier one.
+    conflicts: Vec<(usize, usize)>,
 }
 
 /// One node of a [`Dag`].
@@ -72,6 +74,7 @@ impl Dag {
         }
         for (later, task) in tasks.iter().enumerate() {
             dag.connect_all(later, &task.dependencies);
+            dag.keep_apart_from(later, task.conflicts.as_slice());
         }
         dag
     }
@@ -86,6 +89,7 @@ impl Dag {
         }
         for (later, command) in commands.iter().enumerate() {
             dag.connect_all(later, &command.dependencies);
+            dag.keep_apart_from(later, command.conflicts.as_slice());
         }
         dag
     }
@@ -103,6 +107,7 @@ impl Dag {
             for on in &instruction.dependencies {
                 dag.connect(later, position(on.index()), None);
             }
+            dag.keep_apart_from(later, instruction.effects().conflicts);
         }
         dag
     }
@@ -128,6 +133,18 @@ impl Dag {
         for dep in dependencies.iter() {
             self.connect(later, position(dep.on.index()), Some(dep.kind));
         }
+    }
+
+    fn keep_apart_from<I: GraphId>(&mut self, later: usize, others: &[I]) {
+        let others = others.iter().map(|with| position(with.index()));
+        self.conflicts.extend(others.map(|earlier| (later, earlier)));
+    }
+
+    /// The nodes that must not run at the same time, without an order: the later one, and the
+    /// earlier one.
+    #[must_use]
+    pub fn conflicts(&self) -> &[(usize, usize)] {
+        &self.conflicts
     }
 
     /// Number of nodes.
@@ -227,7 +244,7 @@ impl Reachability {
 fn role_of_work(work: &Work) -> Role {
     match work {
         Work::Device(_) => Role::Kernel,
-        Work::HostOnce | Work::Fence => Role::Host,
+        Work::HostOnce { .. } | Work::HostSplit { .. } | Work::Fence | Work::Combine => Role::Host,
         Work::Horizon | Work::Epoch(_) => Role::Synchronization,
     }
 }

@@ -9,7 +9,8 @@ use celerity_idag::{
     LifetimeChange, Placement, Run, Synchronization, Touch,
 };
 use celerity_tdag::{
-    Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, Task, TaskId, Work,
+    Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, ObjectAccess, Task,
+    TaskId, Work,
 };
 
 use crate::names::BufferNames;
@@ -31,8 +32,16 @@ impl Display for TaskLabel<'_> {
         let Task { name, work, accesses, .. } = self.0;
         match work {
             Work::Device(space) => write!(f, "{name} {}", space.extent)?,
-            Work::HostOnce => write!(f, "{name} on the host")?,
+            Work::HostOnce { node: 0 } => write!(f, "{name} on the host")?,
+            Work::HostOnce { node } => write!(f, "{name} on the host of N{node}")?,
+            Work::HostSplit { space, group: None } => {
+                write!(f, "{name} {} on the host", space.extent)?;
+            }
+            Work::HostSplit { space, group: Some(group) } => {
+                write!(f, "{name} {} on the host in {group}", space.extent)?;
+            }
             Work::Fence => f.write_str("fence")?,
+            Work::Combine => write!(f, "combine {name} everywhere")?,
             Work::Horizon => f.write_str("horizon")?,
             Work::Epoch(action) => write!(f, "epoch {}", epoch(*action))?,
         }
@@ -40,6 +49,7 @@ impl Display for TaskLabel<'_> {
             Access::Buffer(BufferAccess { buffer, mode: how, mapper }) => {
                 write!(f, "; {} {} {mapper}", mode(*how), self.1.show(*buffer))
             }
+            Access::Object(ObjectAccess { object, order }) => write!(f, "; {order} {object}"),
         })
     }
 }

@@ -31,10 +31,15 @@ impl Dag {
                 let _ = write!(line, " {}", Kind(kind));
             }
         }
+        for (_, earlier) in self.conflicts().iter().filter(|(later, _)| *later == node) {
+            // As above.
+            let _ = write!(line, ", apart from {}", short(self.id(*earlier)));
+        }
         line
     }
 
-    /// The graph in Graphviz's language; edges are coloured by kind.
+    /// The graph in Graphviz's language; edges are coloured by kind. Conflicts are dashed, and have
+    /// no arrow.
     #[must_use]
     pub fn to_dot(&self) -> String {
         let no_labels = [Config::NodeNoLabel, Config::EdgeNoLabel];
@@ -46,9 +51,18 @@ impl Dag {
         };
         let graph = self.as_petgraph();
         let dot = Dot::with_attr_getters(graph, &no_labels, &edge_style, &node_style);
-        format!("{dot:?}")
+        let mut text = format!("{dot:?}");
+        let end = text.rfind('}').unwrap_or(text.len());
+        let conflicts = self.conflicts().iter();
+        let conflicts =
+            conflicts.map(|(later, earlier)| format!("    {earlier} -> {later} {APART}\n"));
+        text.insert_str(end, &conflicts.collect::<String>());
+        text
     }
 }
+
+/// How a conflict is drawn. It moves nothing.
+const APART: &str = "[ color=red style=dashed dir=none constraint=false]";
 
 /// An id without its owner, which is the same for all nodes of a graph.
 fn short(id: &str) -> &str {
@@ -71,6 +85,26 @@ pub(crate) fn color(kind: DependencyKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn conflicts_are_dashed_and_have_no_arrow() {
+        use celerity_tdag::{Access, SideEffectOrder, TaskGraph, TaskGraphConfig, TaskSpec, Work};
+        let mut graph = TaskGraph::new(TaskGraphConfig::default());
+        let mut tasks = vec![graph.start()];
+        let object = graph.create_object(None);
+        for name in ["one", "other"] {
+            let accesses = vec![Access::object(object, SideEffectOrder::Exclusive)];
+            let (name, work) = (name.into(), Work::HostOnce { node: 0 });
+            let spec = TaskSpec { name, work, accesses, location: None };
+            graph.submit(spec, &mut tasks).unwrap();
+        }
+        let dag = Dag::of_tasks(&tasks, &Default::default());
+        let line = "T2 other on the host; exclusive H0 <- T0 true, apart from T1";
+        assert!(dag.to_text().contains(line), "{}", dag.to_text());
+        let dot = dag.to_dot();
+        assert!(dot.contains("    1 -> 2 [ color=red style=dashed dir=none"), "{dot}");
+        assert!(dot.trim_end().ends_with('}'), "{dot}");
+    }
 
     fn fork() -> Dag {
         let mut dag = Dag::default();

@@ -88,6 +88,7 @@ timings() {
     check "backend" "$bin/gpu_suite" timing
     on 1 1
     check "indices and bounds checks" "${gpus[@]}" "$bin/kernel_cost" --size 16384
+    check "a sum of 2^28 floats" "${gpus[@]}" "$bin/reduce_cost" --log2 28 --steps 200
     for count in $(counts); do
         on 1 "$count"
         check "wave_sim of 128 x 128, $count GPUs" "${gpus[@]}" "$bin/wave_sim" --size 128 --steps 20000 --out "$scratch/wave.png"

@@ -26,11 +26,13 @@ pub(super) struct Stage<'a> {
 }
 
 /// What examples are told so that they do not take long; others just verify.
-const EXAMPLES: [(&str, &[&str]); 5] = [
+const EXAMPLES: [(&str, &[&str]); 7] = [
+    ("distr_io", &["--rows", "61", "--columns", "33"]),
     ("black_scholes", &["--options", "20000", "--steps", "3"]),
     ("matmul", &["--size", "128", "--steps", "2"]),
     ("rsim", &["--edge", "5", "--steps", "20"]),
     ("wave_sim", &["--size", "61", "--steps", "40"]),
+    ("game_of_life", &["--size", "61", "--steps", "40"]),
     ("nbody", &["--steps", "24", "--dt", "14400"]),
 ];
 
@@ -148,9 +150,16 @@ fn facade<'a>(program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
         stage("one trace of all nodes", "3", "traced").with("CELERITY_TRACE", &file("trace.json")),
         stage("a file of graphs per node", "3", "graphed")
             .with("CELERITY_PRINT_GRAPHS", &file("graphs.txt")),
+        stage("host objects", "3", "objects"),
         stage("many runs", "3", "many-runs"),
         stage("a slow node of 2", "2", "slow-node").with("PROCESSES_LOG", &file("steps")),
         stage("a slow node of 4", "4", "slow-node").with("PROCESSES_LOG", &file("steps")),
+        stage("host tasks of every form, one node", "1", "host-tasks"),
+        stage("host tasks of every form, 2 nodes", "2", "host-tasks"),
+        stage("host tasks of every form, 4 nodes", "4", "host-tasks"),
+        stage("host tasks that call MPI, 2 nodes", "2", "mpi-groups"),
+        stage("host tasks that call MPI, 4 nodes", "4", "mpi-groups"),
+        stage("host tasks that must not call MPI", "2", "mpi-refused"),
     ]
 }
 

@@ -17,8 +17,8 @@ use crate::command::{Command, CommandKind, NodeId, TransferId};
 /// **Meetings.** What all nodes together push to a node for a transfer is what
 /// that node awaits.
 ///
-/// **Assignment.** The chunks of a kernel are disjoint, and together they are its
-/// index space. A host task is executed by node 0, a fence by every node, and
+/// **Assignment.** The chunks of a kernel or a fold are disjoint, and together they are its
+/// index space. A host task is executed by node 0, a fence and what combines by every node, and
 /// every node has each horizon and epoch.
 ///
 /// As [`verify`] for each node, plus O(commands · log commands).
@@ -102,15 +102,19 @@ impl Served {
     fn check(&self, task: &Task, nodes: usize) -> Option<&'static str> {
         let chunks = self.chunks.get(&task.id).map_or(&[][..], Vec::as_slice);
         let kept = match task.work {
-            Work::Device(space) => partition(chunks, space.extent),
-            Work::HostOnce => matches!(chunks, [(0, _)]),
-            Work::Fence => chunks.iter().map(|&(node, _)| node).eq(0..nodes),
+            Work::Device(space) | Work::HostSplit { space, .. } => partition(chunks, space.extent),
+            Work::HostOnce { node } => {
+                matches!(chunks, [(at, _)] if *at as u64 == node % nodes as u64)
+            }
+            Work::Fence | Work::Combine => chunks.iter().map(|&(node, _)| node).eq(0..nodes),
             Work::Horizon | Work::Epoch(_) => self.points.get(&task.id) == Some(&nodes),
         };
         let why = match task.work {
-            Work::Device(_) => "its chunks are not a partition of its index space",
-            Work::HostOnce => "it is not executed by N0 alone",
-            Work::Fence => "it is not executed by every node",
+            Work::Device(_) | Work::HostSplit { .. } => {
+                "its chunks are not a partition of its index space"
+            }
+            Work::HostOnce { .. } => "it is not executed by the node that it names, alone",
+            Work::Fence | Work::Combine => "it is not executed by every node",
             Work::Horizon | Work::Epoch(_) => "not every node has it",
         };
         (!kept).then_some(why)

@@ -7,8 +7,10 @@
 //!
 //! The field comes out the same, bit for bit, however it is split.
 
+#[path = "../support/film.rs"]
 mod film;
 mod physics;
+mod picture;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
 #[path = "../support/mod.rs"]
@@ -25,6 +27,7 @@ use clap::{Parser, ValueEnum};
 
 use film::Film;
 use physics::COURANT_SQUARED;
+use picture::paint;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, progress_bar};
 
@@ -112,7 +115,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     if u64::from(frames) > steps.max(1) {
         return Err(Failure::MoreFramesThanSteps { frames, steps });
     }
-    let film = Arc::new(Film::new(&options.out, frames as usize, options.size as usize));
+    let film = Arc::new(Film::new(&options.out, frames as usize));
     film.check_writable()?;
     let field = FinalField::default();
     let outcome = celerity::run(|queue| simulate(queue, options, &film, &field))?;
@@ -151,7 +154,7 @@ fn simulate(
             _ => step(queue, options, &other, &current)?,
         }
         std::mem::swap(&mut current, &mut other);
-        if is_frame_due(number + 1, frame, options) && number + 1 < options.steps {
+        if film.is_due(frame, number + 1, options.steps) && number + 1 < options.steps {
             shoot(queue, &current, film, frame)?;
             frame += 1;
         }
@@ -201,12 +204,6 @@ fn step(
     Ok(())
 }
 
-/// Whether the picture number `frame` shows the field after `steps_done` steps.
-fn is_frame_due(steps_done: u64, frame: usize, options: &Options) -> bool {
-    let frames = u128::from(options.frames);
-    u128::from(steps_done) * frames >= (frame as u128 + 1) * u128::from(options.steps)
-}
-
 /// Writes a picture on one node, while the others and the devices go on.
 fn shoot(
     queue: &Queue,
@@ -215,7 +212,9 @@ fn shoot(
     frame: usize,
 ) -> celerity::Result<()> {
     let film = Arc::clone(film);
-    queue.host_task("picture").once(u.read(all()), move |u| film.shoot(frame, u.as_slice()))?;
+    queue.host_task("picture").once(u.read(all()), move |u| {
+        film.shoot(frame, &paint(u.as_slice(), u.range()[0]));
+    })?;
     Ok(())
 }
 
@@ -230,7 +229,7 @@ fn shoot_last(
     let (film, field) = (Arc::clone(film), Arc::clone(field));
     queue.host_task("last_picture").once(u.read(all()), move |u| {
         if !film.paths().is_empty() {
-            film.shoot(frame, u.as_slice());
+            film.shoot(frame, &paint(u.as_slice(), u.range()[0]));
         }
         *field.lock().expect("nobody panics with the lock held") = u.as_slice().to_vec();
     })?;

@@ -8,9 +8,11 @@ pub mod finance;
 pub mod gravity;
 pub mod groups;
 pub mod hash;
+pub mod life;
 pub mod linear;
 pub mod programs;
 pub mod radiosity;
+pub mod reductions;
 pub mod wave;
 
 celerity_kernel::module!();

@@ -20,8 +20,8 @@ pub const BOXES: usize = 40;
 /// minimum lowest.
 pub const BITS: u32 = 10;
 
-/// What an item does with an access, as a sum: [`READS`], [`WRITES`], or 0 if there is no
-/// such access.
+/// What an item does with an access, as a sum: [`READS`], [`WRITES`], [`ADDS`], or 0 if there is
+/// no such access.
 pub const MODE: usize = 0;
 /// Words of an element.
 pub const WORDS: usize = 1;
@@ -30,16 +30,22 @@ pub const SIZE: usize = 2;
 /// For each dimension four numbers, two's complement: an item touches `width` elements
 /// from `base + stride · item[from]` on, as far as they are in the buffer.
 pub const AXES: usize = 5;
-/// What else an element must be: [`ANY`], [`ON_AXIS`], [`IN_BOXES`] or [`THROWN_AT`].
+/// What else an element must be: [`ANY`], [`ON_AXIS`], [`IN_BOXES`], [`THROWN_AT`], [`AROUND`] or
+/// [`SHARED`].
 pub const FILTER: usize = 17;
 /// What the filter takes: for [`IN_BOXES`] a count and boxes, each a minimum and a maximum
-/// of [`BITS`] per coordinate; for [`THROWN_AT`] a factor and a summand.
+/// of [`BITS`] per coordinate; for [`THROWN_AT`] a factor and a summand; for [`AROUND`] a border and
+/// 1 where edges meet, per dimension, and 1 if there are no diagonals; for [`SHARED`], per
+/// dimension, the elements of a granule, 0 for no shares, and the dimension of the index space that
+/// has them.
 pub const OPERANDS: usize = 18;
 
 /// See [`MODE`].
 pub const READS: u64 = 1;
 /// See [`MODE`].
 pub const WRITES: u64 = 2;
+/// See [`MODE`]: what is written is added to what is there, in one step, as items may meet.
+pub const ADDS: u64 = 4;
 
 /// See [`FILTER`]: no more.
 pub const ANY: u64 = 0;
@@ -50,6 +56,11 @@ pub const IN_BOXES: u64 = 2;
 /// See [`FILTER`]: the one that a permutation of all elements gives for the item's
 /// position in the index space.
 pub const THROWN_AT: u64 = 3;
+
+/// See [`FILTER`]: within a border of the item, in a buffer whose opposite edges meet.
+pub const AROUND: u64 = 4;
+/// See [`FILTER`]: in the item's even shares.
+pub const SHARED: u64 = 5;
 
 const _: () = assert!(OPERANDS + 1 + BOXES <= NUMBERS);
 
@@ -106,7 +117,11 @@ pub fn run_statement(
             let hash = mixed(mixed(hash, nth as u64), slot);
             for word in 0..access[WORDS] as usize {
                 let at = [at[0], at[1], at[2] * access[WORDS] as usize + word];
-                shared.at(at).store(mixed(hash, word as u64));
+                let (element, value) = (shared.at(at), mixed(hash, word as u64));
+                match access[MODE] & ADDS == 0 {
+                    true => element.store(value),
+                    false => _ = element.fetch_add(value),
+                }
             }
         });
     }
@@ -136,7 +151,7 @@ fn touched(
         for y in sides[1][0]..sides[1][1] {
             for z in sides[2][0]..sides[2][1] {
                 let slot = (x * access[SIZE + 1] + y) * access[SIZE + 2] + z;
-                if passes([x, y, z], slot, item, target, access) {
+                if passes([x, y, z], slot, item, target, (space, access)) {
                     visit(slot, [x as usize, y as usize, z as usize]);
                 }
             }
@@ -171,8 +186,16 @@ fn thrown_at(item: [u64; 3], [begin, range]: &[[u64; 3]; 2], access: &[u64; NUMB
 
 /// Whether the filter lets an element pass.
 #[inline]
-fn passes(at: [u64; 3], slot: u64, item: [u64; 3], target: u64, access: &[u64; NUMBERS]) -> bool {
+fn passes(
+    at: [u64; 3],
+    slot: u64,
+    item: [u64; 3],
+    target: u64,
+    (space, access): (&[[u64; 3]; 2], &[u64; NUMBERS]),
+) -> bool {
     match access[FILTER] {
+        AROUND => is_around(at, item, access),
+        SHARED => (0..3).all(|dim| has_share(at[dim], dim, item, space, access)),
         ANY => true,
         ON_AXIS => at.iter().zip(&item).filter(|(index, own)| index != own).count() <= 1,
         IN_BOXES => {
@@ -184,4 +207,41 @@ fn passes(at: [u64; 3], slot: u64, item: [u64; 3], target: u64, access: &[u64; N
         }
         _ => slot == target,
     }
+}
+
+/// Whether the nearest of an element's places, one in each copy of the buffer, is within the border.
+#[inline]
+fn is_around(at: [u64; 3], item: [u64; 3], access: &[u64; NUMBERS]) -> bool {
+    let distance = |dim: usize| {
+        let straight = at[dim].abs_diff(item[dim]);
+        match access[OPERANDS + 3 + dim] {
+            0 => straight,
+            _ => straight.min(access[SIZE + dim] - straight),
+        }
+    };
+    let off_axis = (0..3).filter(|&dim| distance(dim) > 0).count();
+    (0..3).all(|dim| distance(dim) <= access[OPERANDS + dim])
+        && (access[OPERANDS + 6] == 0 || off_axis <= 1)
+}
+
+/// Whether an index along a dimension of the buffer is in the item's share of it.
+#[inline]
+fn has_share(
+    at: u64,
+    dim: usize,
+    item: [u64; 3],
+    [begin, range]: &[[u64; 3]; 2],
+    access: &[u64; NUMBERS],
+) -> bool {
+    let granule = access[OPERANDS + 2 * dim];
+    if granule == 0 {
+        return true;
+    }
+    let (nth, items) = match access[OPERANDS + 2 * dim + 1] {
+        0 => (item[0] - begin[0], range[0]),
+        1 => (item[1] - begin[1], range[1]),
+        _ => (item[2] - begin[2], range[2]),
+    };
+    let granules = access[SIZE + dim].div_ceil(granule);
+    (nth * granules / items..(nth + 1) * granules / items).contains(&(at / granule))
 }

@@ -5,8 +5,8 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, costs, counting, faults, finance, gravity, groups, hash, linear, programs, radiosity,
-    wave,
+    MODULE, costs, counting, faults, finance, gravity, groups, hash, life, linear, programs,
+    radiosity, reductions, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -52,6 +52,9 @@ fn kernels() -> Vec<Description> {
         of::<groups::exchange>(),
         of::<groups::mirror>(),
         of::<groups::histogram>(),
+        of::<life::life_fill>(),
+        of::<life::life_step>(),
+        of::<life::life_step_row>(),
         of::<linear::fill<f32>>(),
         of::<linear::fill<u32>>(),
         of::<linear::saxpy<f32>>(),
@@ -63,6 +66,21 @@ fn kernels() -> Vec<Description> {
         of::<radiosity::build_room>(),
         of::<radiosity::send_flash>(),
         of::<radiosity::radiosity>(),
+        of::<reductions::total<f32>>(),
+        of::<reductions::total<f64>>(),
+        of::<reductions::total<u32>>(),
+        of::<reductions::total<i64>>(),
+        of::<reductions::dot>(),
+        of::<reductions::draw>(),
+        of::<reductions::unordered>(),
+        of::<reductions::look_over>(),
+        of::<reductions::roughness>(),
+        of::<reductions::bits>(),
+        of::<reductions::kinds>(),
+        of::<reductions::places>(),
+        of::<reductions::turned>(),
+        of::<reductions::in_order>(),
+        of::<reductions::sums_by_kind>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
     ]
@@ -107,7 +125,8 @@ fn rows_are_moved_as_vectors_of_sixteen_bytes() {
 
 #[test]
 fn what_is_only_read_goes_through_the_read_only_cache() {
-    for entry in ["wave_step", "kick_f64", "multiply", "multiply_sparse", "saxpy_f64"] {
+    for entry in ["wave_step", "life_step", "kick_f64", "multiply", "multiply_sparse", "saxpy_f64"]
+    {
         assert!(body(entry).contains("ld.global.nc."), "{entry}");
     }
 }
@@ -179,5 +198,25 @@ fn checks_of_views_are_no_calls() {
         "step_by_index",
     ] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
+    }
+}
+
+#[test]
+fn reductions_load_together_and_keep_their_accumulators_in_registers() {
+    for entry in ["total_f32", "total_f64", "dot", "bits", "kinds", "turned", "roughness"] {
+        let body = body(entry);
+        assert!(!body.contains(".local") && !body.contains("call"), "{entry}: {body}");
+        assert!(body.contains("bar.sync") && body.contains("st.shared."), "{entry}: {body}");
+    }
+    // Eight items at a time, none of whose loads waits for another's sum.
+    let total = body("total_f32");
+    let loop_body = total.split("$L__BB").find(|block| block.matches("ld.global.nc.").count() >= 8);
+    assert!(
+        loop_body.is_some_and(|block| !block.contains("div.") && !block.contains("rem.")),
+        "{total}"
+    );
+    let kinds = body("kinds");
+    for step in ["atom.shared.add.u32", "atom.shared.cas.b64", "global.add.u32", "global.cas.b64"] {
+        assert!(kinds.contains(step), "{step}");
     }
 }

@@ -102,7 +102,7 @@ fn a_launch_ends_with_what_the_kernel_takes_by_value() {
     let around = Mapping::Neighborhood { border: [1, 1, 0], axes_only: false };
     let accesses = [memory(0x1000, Mapping::OneToOne), memory(0x2000, around)];
     let (items, global) = (Bounds::from_range([64, 64, 1]), [64, 64, 1]);
-    let chunk = Chunk { items, global, group: [1; 3] };
+    let chunk = Chunk { items, global, group: [1; 3], tiles: None };
     let mut bytes = Vec::new();
     let geometry = wave::wave_step_row { c: 0.5 }
         .put_launch(&chunk, &accesses, &mut |piece, alignment| {
@@ -110,7 +110,7 @@ fn a_launch_ends_with_what_the_kernel_takes_by_value() {
             bytes.extend_from_slice(piece);
         })
         .unwrap();
-    assert_eq!(geometry, Geometry { grid: [1, 8, 1], block: [16, 8, 1] });
+    assert_eq!(geometry, Geometry { grid: [1, 8, 1], block: [16, 8, 1], shared_bytes: 0 });
     assert_eq!(bytes.len(), 128 + 2 * (8 + 152) + 4);
     assert_eq!(bytes[128..136], 0x1000_u64.to_ne_bytes());
     assert_eq!(bytes[bytes.len() - 4..], 0.5_f32.to_ne_bytes());

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 
 use celerity_executor::BoundMemory;
 use celerity_kernel::{
-    Atomic, AtomicView, Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, Reach, WholeView,
-    WholeViewMut,
+    Atomic, AtomicView, Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, PeriodicRow, Reach,
+    WholeView, WholeViewMut,
 };
 use celerity_regions::Box3;
 
@@ -97,6 +97,25 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
     ) -> NeighborhoodRow<'_, T, D> {
         // SAFETY: declared elements are in the layout and valid to read.
         unsafe { NeighborhoodRow::new(self.base, &self.layout, reach, range, start, len) }
+    }
+
+    /// The surroundings of the `len` items from `start` in a buffer of `range`, of which opposite
+    /// edges meet along the dimensions that the second part of `reach` names.
+    ///
+    /// # Safety
+    /// What `reach` allows from each of the items was declared, and nobody
+    /// writes it while the result lives.
+    #[inline]
+    pub unsafe fn periodic(
+        &self,
+        (reach, along): &(Reach<D>, [bool; D]),
+        range: [usize; D],
+        start: [usize; D],
+        len: usize,
+    ) -> PeriodicRow<'_, T, D> {
+        // SAFETY: declared elements are in the layout and valid to read; a border that is wider
+        // than the buffer is refused when the task is submitted (`MapperFlaw::BorderTooWide`).
+        unsafe { PeriodicRow::new(self.base, &self.layout, (reach, *along), range, start, len) }
     }
 
     /// Everything that was declared, one box.

@@ -9,51 +9,67 @@ use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
-use crate::mapper::{All, CustomMapper, DisjointMapper, Fixed, OneToOne};
+use crate::mapper::{
+    All, CustomMapper, DisjointMapper, Fixed, Neighborhood, OneToOne, PerDimension, Slice,
+};
 
-/// An access that a host task can have; sealed.
+/// What the accesses of a task to buffers are bound to, in order: each takes its own.
+pub(crate) type Memories<'b, 'm> = std::slice::Iter<'b, BoundMemory<'m>>;
+
+/// An access that a host task over `K` dimensions can have; sealed.
 ///
 /// A task that runs once has an index space of 0 dimensions, so `all`, `fixed`
-/// and mappers over 0 dimensions fit.
+/// and mappers over 0 dimensions fit. One that runs on every node, collective or not, has one item
+/// per node in 1 dimension, and one that is distributed what the program says. Through a
+/// neighbourhood along axes it gets the box around it.
 #[diagnostic::on_unimplemented(
     message = "a host task cannot have the access `{Self}`",
     label = "not an access that a host task can have",
-    note = "a task that runs once has no index space to map: use `all()` or `fixed(..)`"
+    note = "a task that runs once has no index space to map: use `all()` or `fixed(..)`",
+    note = "one that is distributed maps its index space as a kernel does, and writes through \
+            `one_to_one`, `slice` or `disjoint_mapper`"
 )]
-pub trait HostAccess: Sealed {
+pub trait HostAccess<const K: usize = 0>: Sealed {
     /// What the host task gets.
     type View<'a>;
     #[doc(hidden)]
-    type Plan: Send + 'static;
+    type Plan: Clone + Send + Sync + 'static;
     #[doc(hidden)]
     type Bound<'m>;
 
     #[doc(hidden)]
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
 
+    /// Takes its memory, if it is an access to a buffer.
+    ///
     /// # Safety
-    /// `memory` keeps the executor's promise for this access.
+    /// The next of `memory` keeps the executor's promise for this access, if it is one to a buffer.
     #[doc(hidden)]
-    unsafe fn bind<'m>(plan: Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m>;
+    unsafe fn bind<'m>(plan: Self::Plan, memory: &mut Memories<'_, 'm>) -> Self::Bound<'m>;
 
     #[doc(hidden)]
     fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a>;
 }
 
-impl<T: Element, const D: usize> HostAccess for ReadAccess<T, D, All> {
+/// The memory of an access to a buffer.
+fn next<'b, 'm>(memory: &mut Memories<'b, 'm>) -> &'b BoundMemory<'m> {
+    memory.next().expect("each access to a buffer is bound to memory")
+}
+
+impl<T: Element, const K: usize, const D: usize> HostAccess<K> for ReadAccess<T, D, All> {
     type View<'a> = WholeView<'a, T, D>;
     type Plan = [usize; D];
     type Bound<'m> = (Elements<'m, T, D>, [usize; D]);
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
         let range = self.buffer.range();
-        self.lower_to::<0>(lowering)?;
+        self.lower_to::<K>(lowering)?;
         Ok(range)
     }
 
-    unsafe fn bind<'m>(range: [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>(range: [usize; D], memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        (unsafe { Elements::new(memory) }, range)
+        (unsafe { Elements::new(next(memory)) }, range)
     }
 
     fn view<'a>((elements, range): &'a mut Self::Bound<'_>) -> WholeView<'a, T, D> {
@@ -63,20 +79,21 @@ impl<T: Element, const D: usize> HostAccess for ReadAccess<T, D, All> {
     }
 }
 
-impl<T: Element, const D: usize> HostAccess for WriteAccess<T, D, All> {
+/// In a task with several items it is refused when it is submitted: all would write the same.
+impl<T: Element, const K: usize, const D: usize> HostAccess<K> for WriteAccess<T, D, All> {
     type View<'a> = WholeViewMut<'a, T, D>;
     type Plan = [usize; D];
     type Bound<'m> = (Elements<'m, T, D>, [usize; D]);
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
         let range = self.buffer.range();
-        self.lower_to::<0>(lowering)?;
+        self.lower_to::<K>(lowering)?;
         Ok(range)
     }
 
-    unsafe fn bind<'m>(range: [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+    unsafe fn bind<'m>(range: [usize; D], memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        (unsafe { Elements::new(memory) }, range)
+        (unsafe { Elements::new(next(memory)) }, range)
     }
 
     fn view<'a>((elements, range): &'a mut Self::Bound<'_>) -> WholeViewMut<'a, T, D> {
@@ -87,20 +104,20 @@ impl<T: Element, const D: usize> HostAccess for WriteAccess<T, D, All> {
 }
 
 /// Through the remaining mappers, host tasks see the declared part.
-macro_rules! host_part {
-    ([$($generics:tt)*] $mapper:ty, $d:tt) => {
-        impl<T: Element, $($generics)*> HostAccess for ReadAccess<T, $d, $mapper> {
+macro_rules! host_reads {
+    ([$($generics:tt)*] $mapper:ty, $k:tt, $d:tt, $lower:expr) => {
+        impl<T: Element, $($generics)*> HostAccess<$k> for ReadAccess<T, $d, $mapper> {
             type View<'a> = PartView<'a, T, $d>;
             type Plan = ();
             type Bound<'m> = Elements<'m, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
-                self.lower_to::<0>(lowering)
+                $lower(self).lower_to::<$k>(lowering)
             }
 
-            unsafe fn bind<'m>((): (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+            unsafe fn bind<'m>((): (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                unsafe { Elements::new(memory) }
+                unsafe { Elements::new(next(memory)) }
             }
 
             fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a> {
@@ -109,19 +126,24 @@ macro_rules! host_part {
                 unsafe { bound.part() }
             }
         }
+    };
+}
 
-        impl<T: Element, $($generics)*> HostAccess for WriteAccess<T, $d, $mapper> {
+/// As [`host_reads`].
+macro_rules! host_writes {
+    ([$($generics:tt)*] $mapper:ty, $k:tt, $d:tt) => {
+        impl<T: Element, $($generics)*> HostAccess<$k> for WriteAccess<T, $d, $mapper> {
             type View<'a> = PartViewMut<'a, T, $d>;
             type Plan = ();
             type Bound<'m> = Elements<'m, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
-                self.lower_to::<0>(lowering)
+                self.lower_to::<$k>(lowering)
             }
 
-            unsafe fn bind<'m>((): (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+            unsafe fn bind<'m>((): (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                unsafe { Elements::new(memory) }
+                unsafe { Elements::new(next(memory)) }
             }
 
             fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a> {
@@ -134,29 +156,49 @@ macro_rules! host_part {
     };
 }
 
-host_part!([] OneToOne, 0);
-host_part!([const D: usize] Fixed<D>, D);
-host_part!([const D: usize] CustomMapper<0, D>, D);
-host_part!([const D: usize] DisjointMapper<0, D>, D);
+host_reads!([const N: usize] OneToOne, N, N, |access| access);
+host_reads!([const N: usize] Slice, N, N, |access| access);
+host_reads!([const N: usize] Neighborhood<N>, N, N, Self::boxed);
+host_reads!([const K: usize, const D: usize] Fixed<D>, K, D, |access| access);
+host_reads!([const K: usize, const D: usize] PerDimension<D>, K, D, |access| access);
+host_reads!([const K: usize, const D: usize] CustomMapper<K, D>, K, D, |access| access);
+host_reads!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D, |access| access);
+
+host_writes!([const N: usize] OneToOne, N, N);
+host_writes!([const N: usize] Slice, N, N);
+host_writes!([const K: usize, const D: usize] Fixed<D>, K, D);
+host_writes!([const K: usize, const D: usize] PerDimension<D>, K, D);
+host_writes!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
+// Of one item, so that there is nobody else to write the same.
+host_writes!([const D: usize] CustomMapper<0, D>, 0, D);
+
+impl<T: Element, const N: usize> ReadAccess<T, N, Neighborhood<N>> {
+    /// The same with a neighbourhood that is a box, as views of parts are.
+    fn boxed(self) -> Self {
+        Self { mapper: self.mapper.boxed(), ..self }
+    }
+}
 
 /// The accesses of a host task: one access, or a tuple of up to eight; sealed.
 /// The function gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a host task cannot have the accesses `{Self}`",
     label = "not accesses that a host task can have",
-    note = "a task that runs once has no index space to map: use `all()` or `fixed(..)`"
+    note = "a task that runs once has no index space to map: use `all()` or `fixed(..)`",
+    note = "one that is distributed maps its index space as a kernel does, and writes through \
+            `one_to_one`, `slice` or `disjoint_mapper`"
 )]
-pub trait HostAccesses: Sealed {
+pub trait HostAccesses<const K: usize = 0>: Sealed {
     /// What the host task gets.
     type Views<'a>;
     #[doc(hidden)]
-    type Plan: Send + 'static;
+    type Plan: Clone + Send + Sync + 'static;
 
     #[doc(hidden)]
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
 
     /// # Safety
-    /// As [`HostAccess::bind`], for one memory per access, in order.
+    /// As [`HostAccess::bind`], for one memory per access to a buffer, in order.
     #[doc(hidden)]
     unsafe fn call<F, R>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F) -> R
     where
@@ -165,7 +207,7 @@ pub trait HostAccesses: Sealed {
 
 macro_rules! tuple_host_accesses {
     ($($access:ident $bound:ident $index:tt),*) => {
-        impl<$($access: HostAccess),*> HostAccesses for ($($access,)*) {
+        impl<const K: usize, $($access: HostAccess<K>),*> HostAccesses<K> for ($($access,)*) {
             type Views<'a> = ($($access::View<'a>,)*);
             type Plan = ($($access::Plan,)*);
 
@@ -175,7 +217,7 @@ macro_rules! tuple_host_accesses {
                 Ok(($(self.$index.lower(lowering)?,)*))
             }
 
-            #[allow(unused_variables)]
+            #[allow(unused_variables, unused_mut)]
             unsafe fn call<Function, R>(
                 plan: Self::Plan,
                 memory: &[BoundMemory<'_>],
@@ -184,8 +226,9 @@ macro_rules! tuple_host_accesses {
             where
                 Function: for<'a> FnOnce(Self::Views<'a>) -> R,
             {
-                // SAFETY: passed on.
-                $(let mut $bound = unsafe { $access::bind(plan.$index, &memory[$index]) };)*
+                let mut memory = memory.iter();
+                // SAFETY: passed on; each access takes as much of the memory as is its own.
+                $(let mut $bound = unsafe { $access::bind(plan.$index, &mut memory) };)*
                 function(($($access::view(&mut $bound),)*))
             }
         }
@@ -205,23 +248,24 @@ tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3, A4 b4 4, A5 b5 5, A6 b6
 /// A single access is a tuple of one whose function gets the view bare.
 macro_rules! single_host_access {
     ($access:ident) => {
-        impl<T, M, const D: usize> HostAccesses for $access<T, D, M>
+        impl<T, M, const K: usize, const D: usize> HostAccesses<K> for $access<T, D, M>
         where
-            Self: HostAccess,
+            Self: HostAccess<K>,
         {
-            type Views<'a> = <Self as HostAccess>::View<'a>;
-            type Plan = <(Self,) as HostAccesses>::Plan;
+            type Views<'a> = <Self as HostAccess<K>>::View<'a>;
+            type Plan = <(Self,) as HostAccesses<K>>::Plan;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
-                (self,).lower(lowering)
+                <(Self,) as HostAccesses<K>>::lower((self,), lowering)
             }
 
             unsafe fn call<F, R>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F) -> R
             where
                 F: for<'a> FnOnce(Self::Views<'a>) -> R,
             {
+                let bare = |(view,): <(Self,) as HostAccesses<K>>::Views<'_>| function(view);
                 // SAFETY: passed on.
-                unsafe { <(Self,)>::call(plan, memory, |(view,)| function(view)) }
+                unsafe { <(Self,) as HostAccesses<K>>::call(plan, memory, bare) }
             }
         }
     };

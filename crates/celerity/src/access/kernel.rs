@@ -38,8 +38,38 @@ macro_rules! shared_view {
     };
 }
 
+/// The rest of a [`KernelAccess`] whose cursor is a view of all items of a row, from which those of
+/// some are cut.
+macro_rules! cut_view {
+    ($k:ident) => {
+        #[inline]
+        fn segment<'a>(
+            cursor: &'a mut Self::Cursor<'_>,
+            start: usize,
+            segment: &Row<$k>,
+        ) -> Self::Cursor<'a> {
+            cursor.segment(start, segment.len())
+        }
+
+        #[inline]
+        fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+            cursor
+        }
+
+        #[inline]
+        fn item_view<'a>(
+            cursor: &'a mut Self::Cursor<'_>,
+            _row: &Row<$k>,
+            i: usize,
+        ) -> Self::ItemView<'a> {
+            cursor.item(i)
+        }
+    };
+}
+
 mod by_index;
 mod parts;
+mod reducers;
 mod updates;
 
 /// An access that a kernel over `K` dimensions can have; sealed.
@@ -86,6 +116,18 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
         0..usize::MAX
     }
 
+    /// Begins a tile of a launch with reductions, with so many accumulators: rows that follow are
+    /// in it, one after the other, on the thread that has bound the access.
+    #[doc(hidden)]
+    fn begin_tile(_bound: &Self::Bound<'_>, _tile: u64, _lanes: usize) {}
+
+    /// Says how many items of the tile are before the row that follows.
+    #[doc(hidden)]
+    fn begin_row(_bound: &Self::Bound<'_>, _position: usize) {}
+
+    #[doc(hidden)]
+    fn end_tile(_bound: &Self::Bound<'_>) {}
+
     /// # Safety
     /// The row is in the chunk that `bound` was bound for, and no other live
     /// cursor of `bound` shares an item with it.
@@ -113,12 +155,13 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
 }
 
 pub(super) mod sealed {
-    use crate::access::{ReadAccess, UpdateAccess, WriteAccess};
+    use crate::access::{ReadAccess, ReduceAccess, UpdateAccess, WriteAccess};
 
     pub trait Sealed {}
     impl<T, const D: usize, M> Sealed for ReadAccess<T, D, M> {}
     impl<T, const D: usize, M> Sealed for WriteAccess<T, D, M> {}
     impl<T, const D: usize, M> Sealed for UpdateAccess<T, D, M> {}
+    impl<T, const D: usize, O> Sealed for ReduceAccess<T, D, O> {}
 
     macro_rules! seal_tuples {
         () => {

@@ -8,7 +8,7 @@ use celerity_kernel::{Item, Row};
 
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
-use super::{Lowering, ReadAccess, UpdateAccess, WriteAccess};
+use super::{Lowering, ReadAccess, ReduceAccess, UpdateAccess, WriteAccess};
 use crate::error::Result;
 use crate::item_context;
 
@@ -43,6 +43,18 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     /// As [`KernelAccess::interior`], for all accesses at once.
     #[doc(hidden)]
     fn interior(bound: &Self::Bound<'_>) -> Range<usize>;
+
+    /// As [`KernelAccess::begin_tile`], for all accesses.
+    #[doc(hidden)]
+    fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize);
+
+    /// As [`KernelAccess::begin_row`], for all accesses.
+    #[doc(hidden)]
+    fn begin_row(bound: &Self::Bound<'_>, position: usize);
+
+    /// As [`KernelAccess::end_tile`], for all accesses.
+    #[doc(hidden)]
+    fn end_tile(bound: &Self::Bound<'_>);
 
     /// Calls an item kernel for all items of a row.
     ///
@@ -118,6 +130,21 @@ macro_rules! tuple_accesses {
                     common.end = common.end.min(interior.end);
                 )*
                 common
+            }
+
+            #[allow(unused_variables)]
+            fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
+                $($access::begin_tile(&bound.$index, tile, lanes);)*
+            }
+
+            #[allow(unused_variables)]
+            fn begin_row(bound: &Self::Bound<'_>, position: usize) {
+                $($access::begin_row(&bound.$index, position);)*
+            }
+
+            #[allow(unused_variables)]
+            fn end_tile(bound: &Self::Bound<'_>) {
+                $($access::end_tile(&bound.$index);)*
             }
 
             #[allow(unused_variables, unused_mut)]
@@ -242,6 +269,18 @@ macro_rules! single_access {
                 <(Self,)>::interior(bound)
             }
 
+            fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
+                <(Self,)>::begin_tile(bound, tile, lanes);
+            }
+
+            fn begin_row(bound: &Self::Bound<'_>, position: usize) {
+                <(Self,)>::begin_row(bound, position);
+            }
+
+            fn end_tile(bound: &Self::Bound<'_>) {
+                <(Self,)>::end_tile(bound);
+            }
+
             #[inline]
             unsafe fn run_items<F>(
                 bound: &Self::Bound<'_>,
@@ -278,6 +317,7 @@ macro_rules! single_access {
 single_access!(ReadAccess);
 single_access!(WriteAccess);
 single_access!(UpdateAccess);
+single_access!(ReduceAccess);
 
 #[cfg(test)]
 mod tests {

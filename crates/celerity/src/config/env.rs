@@ -52,7 +52,7 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 18] = [
+const VARIABLES: [Variable; 19] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -135,6 +135,11 @@ const VARIABLES: [Variable; 18] = [
             let timeout = value.seconds()?;
             (!timeout.is_zero()).then(|| config.peer_timeout(timeout))
         },
+    },
+    Variable {
+        name: "CELERITY_MPI_THREAD_MULTIPLE",
+        expected: "on or off",
+        set: |config, value| Some(config.mpi_thread_multiple(switch(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_START_TIMEOUT",
@@ -325,6 +330,7 @@ mod tests {
             ("CELERITY_SHARE_GPUS", "on"),
             ("CELERITY_THREAD_PINNING", "0, 2,3"),
             ("CELERITY_PEER_TIMEOUT", "3"),
+            ("CELERITY_MPI_THREAD_MULTIPLE", "on"),
             ("CELERITY_START_TIMEOUT", "4.5"),
             ("CELERITY_LOG_LEVEL", "off"),
         ]);
@@ -343,6 +349,7 @@ mod tests {
             .share_gpus(true)
             .pinning(Pinning::Cores(vec![0, 2, 3]))
             .peer_timeout(Duration::from_secs(3))
+            .mpi_thread_multiple(true)
             .start_timeout(Duration::from_millis(4500))
             .log_level(LogLevel::Off);
         assert_eq!(config, Ok(expected));

@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use celerity_executor::{
     BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
 };
-use celerity_kernel::abi::{AccessMemory, Chunk, Description, Mapping, check_signature};
+use celerity_kernel::abi::{
+    AccessMemory, Chunk, Description, Geometry, Mapping, Tiles, check_signature,
+};
 use celerity_kernel::{Code, Kernel, Module};
 use celerity_regions::Box3;
-use celerity_tdag::{Mapper, NeighborhoodShape};
+use celerity_tdag::{Mapper, NeighborhoodShape, Tiling};
 
 use super::{Launched, Space};
 use crate::range::bounds;
@@ -46,6 +48,10 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
     }
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        W::DESCRIPTION.check_for_devices().map_err(|error| {
+            let reason = format!("kernel `{}`: {error}", W::DESCRIPTION.name);
+            NoDeviceCode { reason: reason.into() }
+        })?;
         self.module().map_err(Clone::clone)?;
         Ok(self)
     }
@@ -72,15 +78,27 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
-        let Space { global, mappers, group } = self.host.space();
+        let Space { global, mappers, group, tiling } = self.host.space();
         let global = bounds::<3>(&global).range();
-        let chunk = Chunk { items: bounds(chunk), global, group };
+        let chunk = Chunk { items: bounds(chunk), global, group, tiles: tiling.map(tiles) };
         let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
         let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
-        let shared_bytes = u32::try_from(W::DESCRIPTION.local_bytes())?;
-        Ok(Launch { grid: shape.grid, block: shape.block, shared_bytes, parameters })
+        let Geometry { grid, block, shared_bytes } = shape;
+        Ok(Launch { grid, block, shared_bytes, parameters })
+    }
+}
+
+pub(super) fn tiles(tiling: &Tiling) -> Tiles {
+    let index = |coordinates: [u64; 3]| {
+        coordinates.map(|coordinate| usize::try_from(coordinate).unwrap_or(usize::MAX))
+    };
+    Tiles {
+        origin: index(tiling.space().min()),
+        tile: index(tiling.tile()),
+        grid: index(tiling.grid()),
+        slowest: usize::from(tiling.slowest()),
     }
 }
 
@@ -104,7 +122,13 @@ fn mapping(mapper: &Mapper) -> Mapping {
             border: border.map(index),
             axes_only: *shape == NeighborhoodShape::AlongAxes,
         },
-        Mapper::Fixed(_) | Mapper::User(_) => Mapping::Opaque,
+        Mapper::Periodic { border, shape, along } => Mapping::Periodic {
+            border: border.map(index),
+            axes_only: *shape == NeighborhoodShape::AlongAxes,
+            along: *along,
+        },
+        Mapper::Tiles(_) => Mapping::Tiles,
+        Mapper::Fixed(_) | Mapper::PerDimension(_) | Mapper::User(_) => Mapping::Opaque,
     }
 }
 
@@ -184,6 +208,35 @@ mod tests {
     fn code_that_was_not_built_says_how_to_get_it() {
         let error = module_of(&MISSING, &KERNEL).unwrap_err().to_string();
         assert!(error.contains("`waves`") && error.ends_with("install it"), "{error}");
+    }
+
+    /// A kernel of another crate, on the host's side.
+    struct Host;
+
+    impl DeviceKernel for Host {
+        unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
+            unreachable!("nothing is run here");
+        }
+    }
+
+    impl Launched for Host {
+        fn space(&self) -> Space<'_> {
+            unreachable!("nothing is launched here");
+        }
+    }
+
+    #[test]
+    fn what_gpus_do_not_reduce_is_refused() {
+        use celerity_example_kernels::reductions::{dot, in_order, sums_by_kind};
+        let refused = |kernel: &dyn DeviceKernel| {
+            kernel.device_code().map(drop).unwrap_err().reason.to_string()
+        };
+        let text = refused(&CompiledKernel::new(Host, in_order));
+        assert!(text.starts_with("kernel `in_order`: access 1 ") && text.contains("commutative"));
+        let text = refused(&CompiledKernel::new(Host, sums_by_kind));
+        assert!(text.starts_with("kernel `sums_by_kind`: access 1 ") && text.contains("`update`"));
+        let taken = CompiledKernel::new(Host, dot).device_code().map(drop);
+        assert!(taken.is_ok(), "{taken:?}");
     }
 
     #[test]

@@ -34,20 +34,18 @@ where
     W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
 {
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
+        if let Some(tiling) = &self.launch.tiling {
+            let run = |bound: &A::Bound<'_>, interior: &_, tile: &_| {
+                self.run_groups(self.groups_of(tile), bound, interior);
+            };
+            // SAFETY: passed on.
+            return unsafe { self.launch.spread_tiles(tiling, chunk, memory, run) };
+        }
         // SAFETY: passed on.
         let (bound, interior) = unsafe { self.launch.bind(chunk, memory) };
         let groups = self.groups_of(&bounds(chunk));
         spread(groups, self.piece_size(&groups), &|piece| {
-            // Aligned for every array, and not a number wherever nothing is written.
-            let mut local = vec![u128::MAX; W::DESCRIPTION.local_bytes().div_ceil(16)];
-            item_context::named(|| {
-                rows_of(&piece, |start, len| {
-                    for group in Row::new(start, len, piece.range()).items() {
-                        local.fill(u128::MAX);
-                        self.run_group(group.id(), &bound, &interior, &mut local);
-                    }
-                });
-            });
+            item_context::named(|| self.run_groups(piece, &bound, &interior));
         });
     }
 }
@@ -86,6 +84,18 @@ where
         groups.volume().div_ceil(pieces.max(1))
     }
 
+    /// Runs groups, one after the other.
+    fn run_groups(&self, groups: Bounds<K>, bound: &A::Bound<'_>, interior: &Range<usize>) {
+        // Aligned for every array, and not a number wherever nothing is written.
+        let mut local = vec![u128::MAX; W::DESCRIPTION.local_bytes().div_ceil(16)];
+        rows_of(&groups, |start, len| {
+            for group in Row::new(start, len, groups.range()).items() {
+                local.fill(u128::MAX);
+                self.run_group(group.id(), bound, interior, &mut local);
+            }
+        });
+    }
+
     fn run_group(
         &self,
         group: [usize; K],
@@ -102,6 +112,7 @@ where
             let inside = delinearize(number, size);
             let at = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
             let row = Row::new(at, 1, self.launch.global);
+            A::begin_row(bound, number);
             // SAFETY: a row of one item that no other row of the chunk holds.
             unsafe {
                 A::run_items(bound, row, interior, &|item, views| {

@@ -38,7 +38,7 @@ pub enum Hint {
 #[derive(Debug)]
 #[must_use = "a task is submitted by `launch`, `parallel_for` or one of their siblings"]
 pub struct TaskBuilder<'q> {
-    origin: Origin<'q>,
+    pub(super) origin: Origin<'q>,
     split: Split,
     /// A hint that nothing can be split along, if there is one.
     impossible_dim: Option<usize>,

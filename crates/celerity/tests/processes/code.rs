@@ -1,5 +1,7 @@
 //! What the code of a program can do on one node, and what the others must be told.
 
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -27,14 +29,20 @@ fn panic_quietly() {
     std::panic::set_hook(Box::new(|_| ()));
 }
 
-/// A task panics on node 0 while another one goes on for long on the last node, which says so.
+/// A task panics on node 0 while another part of it goes on for long on the last node, which says so.
+/// The last node has begun by then: it leaves a file where the processes run, which node 0 takes away.
 pub(crate) fn lingering() -> ExitCode {
     panic_quietly();
+    let begun = Path::new("lingering.begun");
     let (node, error, _) = fail_with(&config().watchdog(PATIENCE), |queue| {
         let nodes = queue.nodes();
         queue.task("fragile").parallel_for(nodes, (), move |item, ()| {
             if item.id() == [nodes - 1] {
+                File::create(begun).expect("the folder of the processes can be written");
                 thread::sleep(LATE);
+            }
+            while item.id() == [0] && fs::remove_file(begun).is_err() {
+                thread::sleep(Duration::from_millis(1));
             }
             assert!(item.id() != [0], "broken");
         })?;

@@ -9,6 +9,8 @@ mod code;
 mod endurance;
 mod faults;
 mod graphs;
+mod host_tasks;
+mod objects;
 mod program;
 #[path = "../common/scarcity.rs"]
 mod scarcity;
@@ -40,6 +42,11 @@ fn main() -> ExitCode {
         Ok("overflowing") => return code::overflowing(),
         Ok("dropping") => return code::dropping(),
         Ok("fence") => return code::fence(),
+        Ok("host-tasks") => host_tasks::all_forms(),
+        Ok("mpi-groups") => host_tasks::mpi_groups(),
+        Ok("mpi-refused") => host_tasks::mpi_refused(),
+        Ok("collective-panic") => return host_tasks::panics(),
+        Ok("collective-mpi-panic") => return host_tasks::panics_while_others_wait_in_mpi(),
         Ok("cannot-start") => starts::cannot_start(),
         Ok("fewer-runs") => return starts::makes_fewer_runs(),
         Ok("exits") => return starts::exits_between(),
@@ -47,6 +54,7 @@ fn main() -> ExitCode {
         Ok("killed-at-the-end") => return starts::killed_at_the_end(),
         Ok("no-threads") => return starts::short_of_threads(),
         Ok("no-memory") => return starts::short_of_memory(),
+        Ok("objects") => objects::run(),
         Ok("many-runs") => endurance::many_runs(),
         Ok("slow-node") => endurance::slow_node(),
         Ok(other) => panic!("there is no role {other}"),

@@ -15,6 +15,8 @@ macro_rules! assert_finds {
 
 mod agreement;
 mod case;
+mod host_tasks;
+mod objects;
 mod omissions;
 
 use celerity_cdag::{CommandKind, NodeId};

@@ -7,8 +7,8 @@ use std::error::Error;
 use std::sync::{Arc, OnceLock};
 
 use celerity_example_kernels::programs::{
-    ACCESSES, ANY, AXES, BITS, BOXES, FILTER, IN_BOXES, MODE, NUMBERS, ON_AXIS, OPERANDS, READS,
-    SIZE, THROWN_AT, WORDS, WRITES, run_statement,
+    ACCESSES, ADDS, ANY, AROUND, AXES, BITS, BOXES, FILTER, IN_BOXES, MODE, NUMBERS, ON_AXIS,
+    OPERANDS, READS, SHARED, SIZE, THROWN_AT, WORDS, WRITES, run_statement,
 };
 use celerity_executor::{
     BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
@@ -16,9 +16,10 @@ use celerity_executor::{
 use celerity_kernel::abi::{ALIGNMENT, AccessMemory, Chunk, Mapping};
 use celerity_kernel::{AtomicView, Bounds, Code, Item, ItemKernel, Kernel, Layout, PartView};
 use celerity_regions::Box3;
-use celerity_tdag::NeighborhoodShape;
+use celerity_tdag::{AccessMode, NeighborhoodShape};
 use celerity_testkit::element;
-use celerity_testkit::program::{AccessSpec, Axis, BufferSpec, MapperSpec, buffer_slot};
+use celerity_testkit::hash::mixes;
+use celerity_testkit::program::{AccessSpec, Axis, BufferSpec, MapperSpec, SideSpec, buffer_slot};
 use celerity_testkit::run::KernelTask;
 
 /// A task's kernel.
@@ -50,8 +51,9 @@ impl Statement {
 /// What the kernel is told about an access.
 fn numbers_of(access: &AccessSpec, buffer: &BufferSpec, space: &Box3) -> [u64; NUMBERS] {
     let mut numbers = [0; NUMBERS];
-    let (reads, writes) = (access.mode.reads(), access.mode.writes());
-    numbers[MODE] = u64::from(reads) * READS + u64::from(writes) * WRITES;
+    let (reads, writes) = (mixes(access.mode), access.mode.writes());
+    let adds = access.mode == AccessMode::Update;
+    numbers[MODE] = u64::from(reads) * READS + u64::from(writes) * WRITES + u64::from(adds) * ADDS;
     numbers[WORDS] = buffer.words as u64;
     let size = buffer.extent.range();
     numbers[SIZE..SIZE + 3].copy_from_slice(&size);
@@ -78,8 +80,16 @@ fn axis(mapper: &MapperSpec, dim: usize, size: u64, space: &Box3) -> [i64; 4] {
             [dim as i64, -border, 1, 2 * border + 1]
         }
         MapperSpec::Affine(axes) => affine(axes[dim], space),
+        MapperSpec::PerDimension(sides) => match sides.get(dim) {
+            Some(SideSpec::Only { min, max }) => [0, *min as i64, 0, *max as i64 - *min as i64],
+            Some(SideSpec::Windows { from, stride, first, width, .. }) => {
+                [i64::from(*from), *first, *stride as i64, *width as i64]
+            }
+            Some(SideSpec::All | SideSpec::Share { .. }) | None => everything,
+        },
         MapperSpec::Slice { .. }
         | MapperSpec::All
+        | MapperSpec::Periodic { .. }
         | MapperSpec::Fixed(_)
         | MapperSpec::Scatter { .. } => everything,
     }
@@ -103,6 +113,18 @@ fn affine(axis: Axis, space: &Box3) -> [i64; 4] {
 fn filter(mapper: &MapperSpec, buffer: &Box3) -> (u64, Vec<u64>) {
     match mapper {
         MapperSpec::Neighborhood { shape: NeighborhoodShape::AlongAxes, .. } => (ON_AXIS, vec![]),
+        MapperSpec::Periodic { border, shape, along } => {
+            let axes_only = u64::from(*shape == NeighborhoodShape::AlongAxes);
+            (AROUND, [&border[..], &along.map(u64::from), &[axes_only]].concat())
+        }
+        MapperSpec::PerDimension(sides) => {
+            let share = |side: &SideSpec| match side {
+                SideSpec::Share { from, granularity } => [*granularity, u64::from(*from)],
+                _ => [0; 2],
+            };
+            let none = std::iter::repeat([0; 2]);
+            (SHARED, sides.iter().map(share).chain(none).take(3).flatten().collect())
+        }
         MapperSpec::Fixed(boxes) => {
             assert!(boxes.len() <= BOXES, "more than {BOXES} boxes");
             (IN_BOXES, [boxes.len() as u64].into_iter().chain(boxes.iter().map(packed)).collect())
@@ -182,7 +204,7 @@ unsafe impl DeviceCode for Statement {
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let (items, global) = (bounds(chunk, 1), bounds(&self.space, 1).range());
-        let chunk = Chunk { items, global, group: [1; 3] };
+        let chunk = Chunk { items, global, group: [1; 3], tiles: None };
         let access = |wanted: bool| {
             (0..ACCESSES).map(move |nth| {
                 let written = self.accesses.get(nth).is_some_and(|&(_, written)| written);

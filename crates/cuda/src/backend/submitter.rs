@@ -27,7 +27,7 @@ use crossbeam::channel::Receiver;
 use super::entries::Entries;
 use super::lane::{Behind, Ended, Job, JobTiming, Jobs, Lane, Lanes};
 use super::lanes_per_device;
-use super::queue::{Message, Order, Setup, Work};
+use super::order::{Message, Order, Setup, Work};
 use super::reports::Reports;
 use super::timer::Timer;
 use crate::driver::{Driver, DriverError, Event, Gpu, LaunchSize, Stream, Transfer};

@@ -31,7 +31,7 @@ impl DeviceKernel for Uncoded {
 fn increment(launch: &crate::FakeLaunch) -> Result<(), String> {
     let (count, base): (u64, u64) = (launch.parameter(0), launch.parameter(8));
     for index in 0..count {
-        let element = super::pointer(base + 8 * index).cast::<u64>();
+        let element = pointer(base + 8 * index).cast::<u64>();
         // SAFETY: the tests pass memory of `count` numbers.
         unsafe { *element += 1 };
     }

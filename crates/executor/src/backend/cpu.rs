@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 
-use super::{AllocError, Arguments, Backend, Begun, Completion, Job, Waker};
+use super::{AllocError, Arguments, Backend, Begun, Completion, Job};
 use crate::contain::Kept;
 use crate::engine::{LaneId, LaneJob};
 use crate::lanes::LaneLayout;
 use crate::memory::{BasePtr, ZeroedMemory};
+use crate::polling::Waker;
 use crate::pool::CpuPool;
 use crate::time::Clock;
 

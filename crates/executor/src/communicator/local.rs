@@ -10,10 +10,10 @@ use celerity_cdag::NodeId;
 use celerity_idag::{MessageId, Pilot};
 use celerity_tdag::TaskId;
 
-use super::{CommEvent, CommunicationError, Communicator, NOTE_LEN, Payload};
-use crate::backend::Waker;
+use super::{CommEvent, Communicator, NOTE_LEN, Payload};
 use crate::copy::{copy_elements, copy_elements_spread};
-use crate::error::RunError;
+use crate::error::{CommunicationError, RunError};
+use crate::polling::Waker;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
 use crate::window::IdMap;

@@ -14,6 +14,8 @@ struct Case {
     /// So many of them, from the first on, can wait for each other.
     joined: u16,
     instructions: Vec<(Vec<u64>, Target)>,
+    /// By instruction, older ones that it must not run at the same time as.
+    conflicts: Vec<Vec<u64>>,
     /// Picks among what can happen next, over and over.
     choices: Vec<Index>,
 }
@@ -22,6 +24,7 @@ struct Case {
 struct Twin {
     joins: Option<LaneGroup>,
     instructions: Vec<(Vec<u64>, Target)>,
+    conflicts: Vec<Vec<u64>>,
     submitted: usize,
     assigned: HashMap<u64, Option<LaneId>>,
     /// By lane: everything that it was ever assigned.
@@ -41,6 +44,7 @@ impl Twin {
         Self {
             joins: joins(case),
             instructions: case.instructions.clone(),
+            conflicts: case.conflicts.clone(),
             submitted: 0,
             assigned: HashMap::new(),
             history: vec![Vec::new(); usize::from(case.lanes)],
@@ -56,6 +60,18 @@ impl Twin {
         dependencies.iter().copied().filter(|dependency| !self.complete.contains(dependency))
     }
 
+    /// Those that it conflicts with, have been submitted, and are not complete.
+    fn rivals(&self, index: u64) -> impl Iterator<Item = u64> + '_ {
+        let of = |one: u64| &self.conflicts[usize::try_from(one).unwrap()];
+        let others = (0..self.submitted as u64)
+            .filter(move |&other| of(index).contains(&other) || of(other).contains(&index));
+        others.filter(|other| !self.complete.contains(other))
+    }
+
+    fn runs(&self, index: u64) -> bool {
+        self.assigned.contains_key(&index) && !self.complete.contains(&index)
+    }
+
     /// The one lane that would keep all incomplete dependencies in order.
     fn eager_lane(&self, index: u64) -> Option<LaneId> {
         let mut lanes = self
@@ -66,6 +82,9 @@ impl Twin {
     }
 
     fn may_start(&self, index: u64) -> bool {
+        if self.rivals(index).any(|other| self.runs(other)) {
+            return false;
+        }
         let (_, target) = &self.instructions[usize::try_from(index).unwrap()];
         let Target::Lanes(group) = target else {
             return self.incomplete_dependencies(index).next().is_none();
@@ -75,7 +94,9 @@ impl Twin {
             |dependency| self.assigned.get(&dependency).copied().flatten().is_some_and(joins);
         let joined = joins(group.first()) && self.incomplete_dependencies(index).all(on_joined);
         let eager = self.eager_lane(index).is_some_and(|lane| group.contains(lane));
-        self.incomplete_dependencies(index).next().is_none() || eager || joined
+        // Who may keep others from starting does not take a lane before it can run.
+        let ahead = (eager || joined) && self.rivals(index).next().is_none();
+        self.incomplete_dependencies(index).next().is_none() || ahead
     }
 
     /// Its dependencies that have been assigned to a lane and not been reported.
@@ -168,15 +189,38 @@ fn any_case() -> impl Strategy<Value = Case> {
         });
         let target = prop_oneof![1 => Just(Target::Node), 4 => group];
         let distances = prop::collection::btree_set(1..8_u64, 0..5);
-        let instructions = prop::collection::vec((distances, target), 1..40);
+        let rivals = prop_oneof![
+            2 => Just(BTreeSet::new()),
+            1 => prop::collection::btree_set(1..12_u64, 0..6),
+        ];
+        let instructions = prop::collection::vec((distances, target, rivals), 1..40);
         let choices = prop::collection::vec(any::<Index>(), 128);
         (instructions, choices).prop_map(move |(instructions, choices)| Case {
             lanes,
             joined,
-            instructions: instructions.into_iter().enumerate().map(absolute).collect(),
+            conflicts: conflicts(&instructions),
+            instructions: instructions
+                .into_iter()
+                .map(|(distances, target, _)| (distances, target))
+                .enumerate()
+                .map(absolute)
+                .collect(),
             choices,
         })
     })
+}
+
+type RawInstruction = (BTreeSet<u64>, Target, BTreeSet<u64>);
+
+/// What runs on lanes may conflict with older ones that do.
+fn conflicts(instructions: &[RawInstruction]) -> Vec<Vec<u64>> {
+    let on_lanes = |index: usize| matches!(instructions[index].1, Target::Lanes(_));
+    let of = |(index, (_, _, rivals)): (usize, &RawInstruction)| {
+        let earlier = rivals.iter().filter_map(|distance| (index as u64).checked_sub(*distance));
+        let earlier = earlier.filter(|&other| on_lanes(usize::try_from(other).unwrap()));
+        if on_lanes(index) { earlier.collect() } else { Vec::new() }
+    };
+    instructions.iter().enumerate().map(of).collect()
 }
 
 fn absolute((index, (distances, target)): (usize, (BTreeSet<u64>, Target))) -> (Vec<u64>, Target) {
@@ -208,8 +252,14 @@ fn check(case: &Case) {
                         .map(|&index| InstructionId::from_index(index))
                         .collect();
                     let id = InstructionId::from_index(twin.submitted as u64);
+                    let rivals = case.conflicts[twin.submitted].iter();
+                    let rivals: Vec<_> =
+                        rivals.map(|&index| InstructionId::from_index(index)).collect();
                     twin.submitted += 1;
                     let _ = engine.submit(id, &dependencies, *target);
+                    if !rivals.is_empty() {
+                        let _ = engine.exclude(id, &rivals);
+                    }
                 }
             },
         }
@@ -321,4 +371,71 @@ fn a_long_run_reuses_its_window() {
         widths = widths.max(engine.width());
     }
     assert_eq!(widths, 16);
+}
+
+#[test]
+fn of_a_star_of_conflicts_all_but_the_centre_start() {
+    let [first, centre, left, right] = ids();
+    let mut engine = Engine::new(3);
+    let _ = engine.submit(first, &[], KERNELS);
+    let _ = engine.submit(centre, &[], KERNELS);
+    let _ = engine.exclude(centre, &[first]);
+    let _ = engine.submit(left, &[], KERNELS);
+    let _ = engine.exclude(left, &[centre]);
+    let _ = engine.submit(right, &[], COPIES);
+    let _ = engine.exclude(right, &[centre]);
+    let started = std::iter::from_fn(|| engine.next_assignment());
+    let started: Vec<_> = started.map(|assignment| assignment.instruction).collect();
+    assert_eq!(started, [first, left, right]);
+    assert_eq!((engine.complete(left), engine.next_assignment()), (Step::Issue, None));
+    let _ = engine.complete(first);
+    assert_eq!(engine.next_assignment(), None);
+    let _ = engine.complete(right);
+    assert_eq!(engine.next_assignment().unwrap().instruction, centre);
+}
+
+#[test]
+fn who_conflicts_takes_no_lane_before_it_can_run() {
+    let [kernel, behind, rival] = ids();
+    let mut engine = Engine::new(3);
+    let _ = engine.submit(kernel, &[], KERNELS);
+    let _ = engine.submit(behind, &[kernel], KERNELS);
+    let _ = engine.submit(rival, &[], COPIES);
+    let _ = engine.exclude(rival, &[behind]);
+    // Eagerly, `behind` would follow `kernel` on its lane, and keep `rival` waiting.
+    let started = std::iter::from_fn(|| engine.next_assignment());
+    let started: Vec<_> = started.map(|assignment| assignment.instruction).collect();
+    assert_eq!(started, [kernel, rival]);
+    let _ = engine.complete(kernel);
+    assert_eq!(engine.next_assignment(), None);
+    let _ = engine.complete(rival);
+    assert_eq!(engine.next_assignment().unwrap().instruction, behind);
+}
+
+#[test]
+fn conflicts_leave_nothing_behind() {
+    let mut engine = Engine::new(3);
+    for index in 0..10_000_u64 {
+        let id = InstructionId::from_index(index);
+        let rivals: Vec<_> =
+            (index.saturating_sub(5)..index).map(InstructionId::from_index).collect();
+        let _ = engine.submit(id, &[], KERNELS);
+        let _ = engine.exclude(id, &rivals);
+        if let Some(old) = index.checked_sub(3) {
+            let next = engine.next_assignment().unwrap();
+            assert_eq!((next.instruction.index(), engine.next_assignment()), (old, None));
+            let _ = engine.complete(next.instruction);
+        }
+        assert!(engine.exclusions.len() <= 4);
+    }
+}
+
+#[test]
+#[should_panic(expected = "I1 is for the node itself")]
+fn a_conflict_of_the_node_is_refused() {
+    let [first, second] = ids();
+    let mut engine = Engine::new(1);
+    let _ = engine.submit(first, &[], Target::Lanes(LaneGroup::new(LaneId::from_slot(0), 1)));
+    let _ = engine.submit(second, &[], Target::Node);
+    let _ = engine.exclude(second, &[first]);
 }

@@ -335,7 +335,7 @@ impl Note {
 #[cfg(test)]
 mod tests {
     use celerity_regions::Box3;
-    use celerity_tdag::{Dependencies, EpochAction, IndexSpace};
+    use celerity_tdag::{Conflicts, Dependencies, EpochAction, IndexSpace};
 
     use super::*;
 
@@ -346,6 +346,7 @@ mod tests {
             work,
             accesses: Box::default(),
             dependencies: Dependencies::default(),
+            conflicts: Conflicts::default(),
             location: None,
         }
     }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use celerity_cdag::NodeId;
 use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig};
 
-use crate::backend::{Backend, CpuBackend, Waker};
+use crate::backend::{Backend, CpuBackend};
 use crate::communicator::{Communicator, local_cluster};
 use crate::error::RunError;
+use crate::frontend::KernelCheck;
+use crate::polling::Waker;
 use crate::pool::CpuPool;
-use crate::work::DeviceKernel;
 
 /// How the nodes of this process reach each other, and those of others.
 pub trait Network: Sync {
@@ -45,10 +46,6 @@ pub trait Network: Sync {
         error
     }
 }
-
-/// Looks at a kernel and the number of its accesses, and says what keeps it from
-/// running.
-pub type KernelCheck = dyn Fn(&dyn DeviceKernel, usize) -> Result<(), String> + Send + Sync;
 
 /// The devices of a node.
 pub trait Devices: Sync {

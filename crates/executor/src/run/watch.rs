@@ -13,12 +13,13 @@ use celerity_tdag::TaskId;
 
 use crate::error::RunError;
 use crate::frontend::NodeFrontend;
-use crate::node::{GRACE, Watchdog};
+use crate::polling::{GRACE, LEAST_BETWEEN_LOOKS};
 use crate::pulse::{Call, Calls, Pulse};
 use crate::sync::lock;
 use crate::threads::no_threads;
 use crate::time::Time;
 use crate::warning::{Blocked, Warning, WarningSink};
+use crate::watchdog::Watchdog;
 
 /// A thread of the engine, and what it runs for which nodes.
 pub(super) struct Sight {
@@ -268,19 +269,16 @@ impl Lookout {
             next = next.min(deadline);
             found.extend(lasting.zip(mapping).map(|(lasting, (task, _))| Blocked {
                 node: node.node(),
-                whereabouts: format!("a range mapper of task {task}, which its program submits"),
+                inside: format!("a range mapper of task {task}, which its program submits"),
                 lasting,
                 consequence: String::new(),
                 interrupted: None,
             }));
         }
         // One that has just been complained of comes later than the next look.
-        (found, next.max(now + LEAST))
+        (found, next.max(now + LEAST_BETWEEN_LOOKS))
     }
 }
-
-/// Time between two looks, at least.
-const LEAST: Duration = Duration::from_millis(1);
 
 impl Sight {
     fn describe(&self, lasting: Duration, nodes: &[(Arc<NodeFrontend>, Seen)]) -> Blocked {
@@ -291,7 +289,7 @@ impl Sight {
             let frontend = nodes.iter().find(|(frontend, _)| frontend.node() == node);
             frontend.map_or_else(|| task.to_string(), |(frontend, _)| frontend.describe(task))
         };
-        let whereabouts = match call {
+        let inside = match call {
             Some((_, Call::Mapper(task))) => format!("a range mapper of {}", name(task)),
             Some((_, Call::Kernel(task))) => {
                 format!("the kernel of {}, which it runs itself", name(task))
@@ -300,7 +298,7 @@ impl Sight {
             None => "one round of its work".to_owned(),
         };
         let consequence = format!("; meanwhile {}", Meanwhile(self));
-        Blocked { node, whereabouts, lasting, consequence, interrupted: None }
+        Blocked { node, inside, lasting, consequence, interrupted: None }
     }
 }
 

@@ -176,7 +176,7 @@ pub fn host_task(
         function(&views(memory));
         Ok(())
     }));
-    node.submit(spec(name, Work::HostOnce, accesses), payload)
+    node.submit(spec(name, Work::HostOnce { node: 0 }, accesses), payload)
 }
 
 /// A snapshot of a whole buffer, to come.

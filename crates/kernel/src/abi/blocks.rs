@@ -44,7 +44,10 @@ pub struct AccessBlock {
     pub border: [u64; 3],
     /// 1 if a neighbourhood has no diagonals.
     pub axes_only: u32,
-    /// The dimension that an item has all of, for a part per item.
+    /// The dimension that an item has all of, for a part per item. Of a periodic neighbourhood,
+    /// the dimensions along which it goes around: bit `d` for dimension `d`. For a reduction into
+    /// an array, where its accumulators are in the block's dynamic shared memory, or
+    /// [`IN_GLOBAL`](Self::IN_GLOBAL).
     pub slice_dim: u32,
 }
 
@@ -64,7 +67,24 @@ impl LaunchBlock {
     }
 }
 
+impl LaunchBlock {
+    /// Whether no neighbourhood of so many items from `start` on, along the fastest dimension,
+    /// leaves its buffer.
+    #[inline]
+    pub(super) fn is_interior<const K: usize>(&self, start: [usize; K], len: usize) -> bool {
+        let (min, max): ([usize; K], [usize; K]) =
+            (first(self.interior_min), first(self.interior_max));
+        (0..K).all(|dim| {
+            let size = if dim + 1 == K { len } else { 1 };
+            min[dim] <= start[dim] && start[dim] + size <= max[dim]
+        })
+    }
+}
+
 impl AccessBlock {
+    /// Accumulators that do not fit into shared memory: they are the partial result itself.
+    pub const IN_GLOBAL: u32 = u32::MAX;
+
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
@@ -112,7 +132,7 @@ pub(crate) fn first<const D: usize>(coordinates: [u64; 3]) -> [usize; D] {
     core::array::from_fn(|dim| coordinates[dim] as usize)
 }
 
-fn put(bytes: &mut [u8], values: &[u64]) {
+pub(super) fn put(bytes: &mut [u8], values: &[u64]) {
     for (place, value) in bytes.chunks_exact_mut(8).zip(values) {
         place.copy_from_slice(&value.to_ne_bytes());
     }

@@ -1,8 +1,11 @@
 //! What a kernel's entry point takes, as plain data: the host's side of the
 //! signature, and the types that may stand in it.
 
+use core::fmt;
+
 use super::blocks::{AccessBlock, LaunchBlock};
-use super::local::{LocalParameter, local_offset};
+use super::local::{ALIGNMENT, LocalParameter, local_offset};
+use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
 
 /// Bytes of each block's shared memory that a module keeps for itself.
 const MODULE_SHARED_BYTES: usize = 48;
@@ -59,6 +62,8 @@ pub enum ViewKind {
     Own,
     /// What is around them: `NeighborhoodItem`, `NeighborhoodRow`.
     Neighborhood,
+    /// The same in a buffer whose opposite edges meet: `PeriodicItem`, `PeriodicRow`.
+    Periodic,
     /// The whole buffer: `WholeView`.
     Whole,
     /// One box, the same for the whole chunk: `PartView`.
@@ -67,6 +72,16 @@ pub enum ViewKind {
     OwnPart,
     /// One box that all items of the chunk update: `AtomicView`.
     Shared,
+    /// One value that items are combined into: `Reducer`.
+    Reducer {
+        /// Whether values may change places.
+        commutes: bool,
+    },
+    /// Elements that items are combined into: `ArrayReducer`.
+    ArrayReducer {
+        /// Whether the order never changes a bit.
+        exact: bool,
+    },
 }
 
 /// A parameter that a kernel takes by value.
@@ -110,11 +125,55 @@ impl Description {
         local_offset(self.local, self.local.len())
     }
 
-    /// Bytes of shared memory that each block takes: local memory, and the module's own.
-    /// O(arrays).
+    /// Bytes of memory in which the threads of a block combine what they have: for one reduction
+    /// after the other. O(views).
+    #[must_use]
+    pub const fn scratch_bytes(&self) -> usize {
+        let values = match self.form {
+            Form::Group => LANES,
+            Form::Item | Form::Row => LANES / LANES_PER_THREAD,
+        };
+        let (mut largest, mut view) = (0, 0);
+        while view < self.views.len() {
+            let ViewParameter { kind, size, .. } = self.views[view];
+            if matches!(kind, ViewKind::Reducer { .. }) && size > largest {
+                largest = size;
+            }
+            view += 1;
+        }
+        (largest * values).next_multiple_of(ALIGNMENT)
+    }
+
+    /// Bytes of shared memory that each block takes at least: local memory, what reductions need,
+    /// and the module's own. O(arrays and views).
     #[must_use]
     pub const fn shared_bytes(&self) -> usize {
-        self.local_bytes() + MODULE_SHARED_BYTES
+        self.local_bytes() + self.scratch_bytes() + MODULE_SHARED_BYTES
+    }
+
+    /// Whether it reduces. O(views).
+    #[must_use]
+    pub fn reduces(&self) -> bool {
+        self.views.iter().any(|view| view.kind.reduces())
+    }
+
+    /// Whether devices can run it, as far as its signature tells. O(views).
+    ///
+    /// # Errors
+    /// See [`Unsuitable`].
+    pub fn check_for_devices(&self) -> Result<(), Unsuitable> {
+        for (access, view) in self.views.iter().enumerate() {
+            let error = match view.kind {
+                ViewKind::Reducer { commutes: false } => Unsuitable::InOrder { access },
+                ViewKind::ArrayReducer { exact: false } => Unsuitable::Inexact { access },
+                ViewKind::ArrayReducer { .. } if !matches!(view.size, 4 | 8) => {
+                    Unsuitable::Size { access, bytes: view.size }
+                }
+                _ => continue,
+            };
+            return Err(error);
+        }
+        Ok(())
     }
 
     /// The entry point's parameters, in order.
@@ -125,9 +184,69 @@ impl Description {
             .scalars
             .iter()
             .map(|&ScalarParameter { size, align, .. }| Parameter { size, align });
-        core::iter::once(Parameter::of::<LaunchBlock>()).chain(views).chain(scalars)
+        let tiles = self.reduces().then_some(Parameter::of::<TileBlock>());
+        let launch = core::iter::once(Parameter::of::<LaunchBlock>()).chain(tiles);
+        launch.chain(views).chain(scalars)
     }
 }
+
+impl ViewKind {
+    /// Whether items are combined through it.
+    #[must_use]
+    pub const fn reduces(self) -> bool {
+        matches!(self, Self::Reducer { .. } | Self::ArrayReducer { .. })
+    }
+}
+
+/// Why devices cannot run a kernel that CPUs can. Accesses are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unsuitable {
+    /// It reduces with an operator that takes values in the order of items.
+    InOrder {
+        /// The access's position.
+        access: usize,
+    },
+    /// It reduces into an array, and the order of items would show in the result.
+    Inexact {
+        /// The access's position.
+        access: usize,
+    },
+    /// It reduces into an array whose elements are not updated in one step.
+    Size {
+        /// The access's position.
+        access: usize,
+        /// Bytes of an element.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Unsuitable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InOrder { access } => write!(
+                f,
+                "access {access} reduces with an operator that is not commutative, for which GPUs \
+                 would have to take one item after the other: set `Operator::IS_COMMUTATIVE` if \
+                 values may change places, or run on CPUs"
+            ),
+            Self::Inexact { access } => write!(
+                f,
+                "access {access} reduces into an array with an operator whose result depends on \
+                 the order of items, as a sum of floats does, which GPUs do not keep there: reduce \
+                 integers (numbers times a power of two), or `update` the elements instead, in any \
+                 order, or run on CPUs"
+            ),
+            Self::Size { access, bytes } => write!(
+                f,
+                "access {access} reduces into an array of elements of {bytes} bytes, but GPUs \
+                 combine 4 or 8 bytes in one step: use elements of that size, or run on CPUs"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Unsuitable {}
 
 /// What a kernel can take by value: numbers and arrays of them; sealed.
 ///

@@ -30,6 +30,8 @@ pub struct Geometry {
     pub grid: [u32; 3],
     /// Threads in a block.
     pub block: [u32; 3],
+    /// Bytes of dynamic shared memory for each block.
+    pub shared_bytes: u32,
 }
 
 /// Why there are no groups of the size asked for.
@@ -107,6 +109,7 @@ impl Geometry {
         fits.then(|| Self {
             grid: [x, y, z].map(|count| count as u32),
             block: block.map(|count| count as u32),
+            shared_bytes: 0,
         })
     }
 
@@ -132,6 +135,7 @@ impl Geometry {
         (blocks[0] <= MOST_BLOCKS).then(|| Self {
             grid: blocks.map(|count| count as u32),
             block: [width, rows, depth].map(|count| count as u32),
+            shared_bytes: 0,
         })
     }
 }

@@ -5,6 +5,7 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, Form, ViewKind, ViewParameter};
+use super::tiles::{TileBlock, Tiles};
 use super::{ALIGNMENT, Geometry, GroupError, RUN, check_groups};
 use crate::bounds::{Bounds, Layout};
 
@@ -18,6 +19,8 @@ pub struct Chunk {
     pub global: [usize; 3],
     /// Items of a group; all 1 for kernels without.
     pub group: [usize; 3],
+    /// How the index space is cut into tiles, for kernels that reduce.
+    pub tiles: Option<Tiles>,
 }
 
 /// Memory for one access of a launch. Boxes in three dimensions, as in [`Chunk`].
@@ -29,7 +32,7 @@ pub struct AccessMemory {
     pub extent: Bounds<3>,
     /// The box that the chunk declared, or the smallest box around what it did.
     pub part: Bounds<3>,
-    /// The buffer's size.
+    /// The buffer's size; of a reduction, that of the buffer that is reduced into.
     pub buffer: [usize; 3],
     /// How the access's range mapper relates items to elements.
     pub mapping: Mapping,
@@ -47,6 +50,15 @@ pub enum Mapping {
         /// Whether diagonals are left out.
         axes_only: bool,
     },
+    /// What is around it, in a buffer whose opposite edges meet.
+    Periodic {
+        /// Elements to either side, per dimension.
+        border: [usize; 3],
+        /// Whether diagonals are left out.
+        axes_only: bool,
+        /// The dimensions along which edges meet.
+        along: [bool; 3],
+    },
     /// The whole buffer.
     All,
     /// Everything along one dimension.
@@ -54,6 +66,9 @@ pub enum Mapping {
         /// The dimension.
         dim: usize,
     },
+    /// The partial results of the chunk's tiles, which are elements of one dimension. An access's
+    /// `extent` and `part` count tiles.
+    Tiles,
     /// Any other box, known to the host alone.
     Opaque,
 }
@@ -95,6 +110,12 @@ pub enum LaunchError {
         /// Why not.
         error: GroupError,
     },
+    /// The kernel reduces, but the chunk does not consist of whole tiles, of fewer than 2³⁰ items
+    /// each.
+    Tiles {
+        /// The chunk.
+        items: Bounds<3>,
+    },
     /// No grid is large enough.
     TooLarge {
         /// The chunk's size.
@@ -129,6 +150,13 @@ impl fmt::Display for LaunchError {
                 write!(f, "the memory bound to access {access} is not aligned to {ALIGNMENT} bytes")
             }
             Self::Groups { group, error } => write!(f, "groups of {group:?} items: {error}"),
+            Self::Tiles { items } => write!(
+                f,
+                "items {:?} to {:?} are not whole tiles of at most 2^30 items, as kernels that \
+                 reduce take them: cut the index space finer",
+                items.min(),
+                items.max()
+            ),
             Self::TooLarge { range } => {
                 write!(f, "no launch has room for {range:?} items: cut the index space finer")
             }
@@ -159,11 +187,76 @@ pub fn write_parameters(
     }
     let launch = launch_block(kernel, chunk, accesses);
     sink(&launch.to_bytes(), align_of::<LaunchBlock>());
-    for memory in accesses {
-        sink(&memory.address.to_ne_bytes(), align_of::<u64>());
-        sink(&access_block(memory).to_bytes(), align_of::<AccessBlock>());
+    let tiles = tile_block(kernel, chunk)?;
+    if let Some(tiles) = &tiles {
+        sink(&tiles.to_bytes(), align_of::<TileBlock>());
     }
-    geometry(kernel, chunk, &launch)
+    let mut shared = kernel.local_bytes() + kernel.scratch_bytes();
+    for (view, memory) in kernel.views.iter().zip(accesses) {
+        sink(&memory.address.to_ne_bytes(), align_of::<u64>());
+        let block = match view.kind.reduces() {
+            true => reduction_block(view, memory, &mut shared),
+            false => access_block(memory),
+        };
+        sink(&block.to_bytes(), align_of::<AccessBlock>());
+    }
+    let shape = match &tiles {
+        Some(tiles) => tile_geometry(kernel, chunk, tiles),
+        None => geometry(kernel, chunk, &launch),
+    };
+    // Whether a device has that much was seen when the kernel was submitted.
+    let shared_bytes = u32::try_from(shared).unwrap_or(u32::MAX);
+    Ok(Geometry { shared_bytes, ..shape? })
+}
+
+/// The chunk's tiles, if the kernel reduces.
+fn tile_block(kernel: &Description, chunk: &Chunk) -> Result<Option<TileBlock>, LaunchError> {
+    if !kernel.reduces() {
+        return Ok(None);
+    }
+    let (offset, range) = (chunk.items.min(), chunk.items.range());
+    let block = chunk.tiles.and_then(|tiles| tiles.block(offset, range));
+    block.map(Some).ok_or(LaunchError::Tiles { items: chunk.items })
+}
+
+/// One block for each tile.
+fn tile_geometry(
+    kernel: &Description,
+    chunk: &Chunk,
+    tiles: &TileBlock,
+) -> Result<Geometry, LaunchError> {
+    let (range, group) = (chunk.items.range(), chunk.group);
+    let block = if kernel.form == Form::Group {
+        check_groups(kernel.dims, chunk.items.min(), range, group)
+            .map_err(|error| LaunchError::Groups { group, error })?;
+        along_axes(kernel.dims, words(group))
+    } else {
+        [tiles.threads(), 1, 1]
+    };
+    let blocks: u64 = tiles.chunk.iter().product();
+    let threads = [blocks * block[0], block[1], block[2]];
+    Geometry::in_blocks(threads, block).ok_or(LaunchError::TooLarge { range })
+}
+
+/// Accumulators of arrays take so many bytes of shared memory, with all else that is there: what
+/// every device has without being asked for it.
+const MOST_SHARED: usize = 40 << 10;
+
+/// As [`access_block`], for partial results: an element for each tile, or as many as are reduced
+/// into, whose accumulators are in shared memory where there is room.
+fn reduction_block(view: &ViewParameter, memory: &AccessMemory, shared: &mut usize) -> AccessBlock {
+    let mut block = access_block(memory);
+    if let ViewKind::ArrayReducer { .. } = view.kind {
+        let elements: usize = memory.buffer.iter().product();
+        block.strides = [elements as u64, 1, 1];
+        block.slice_dim = AccessBlock::IN_GLOBAL;
+        let end = elements.saturating_mul(view.size).saturating_add(*shared);
+        if end <= MOST_SHARED {
+            block.slice_dim = *shared as u32;
+            *shared = end.next_multiple_of(super::local::ALIGNMENT);
+        }
+    }
+    block
 }
 
 fn geometry(
@@ -220,10 +313,32 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
             });
             Some(Bounds::new(least, most))
         }
+        // A border of nothing goes around nowhere.
+        (ViewKind::Periodic, Mapping::Neighborhood { border, axes_only }) => {
+            let mapping = Mapping::Periodic { border, axes_only, along: [false; 3] };
+            touched(view, &AccessMemory { mapping, ..*memory }, chunk)
+        }
+        (ViewKind::Periodic, Mapping::Periodic { border, along, .. }) => {
+            let (min, max) = (chunk.items.min(), chunk.items.max());
+            let mut touched = ([0; 3], memory.buffer);
+            for dim in 0..3 {
+                let end = max[dim].saturating_add(border[dim]);
+                let leaves = min[dim] < border[dim] || end > memory.buffer[dim];
+                // Both edges, and what is between them, since addresses are those of one box.
+                if !(along[dim] && leaves) {
+                    touched.0[dim] = min[dim].saturating_sub(border[dim]);
+                    touched.1[dim] = end.min(memory.buffer[dim]);
+                }
+            }
+            Some(Bounds::new(touched.0, touched.1))
+        }
         (ViewKind::Whole, Mapping::All) => Some(Bounds::from_range(memory.buffer)),
         (ViewKind::Part, Mapping::Slice { .. } | Mapping::Opaque)
         | (ViewKind::OwnPart, Mapping::Slice { .. })
-        | (ViewKind::Shared, _) => Some(memory.part),
+        | (ViewKind::Shared, _)
+        | (ViewKind::Reducer { .. } | ViewKind::ArrayReducer { .. }, Mapping::Tiles) => {
+            Some(memory.part)
+        }
         _ => None,
     }
 }
@@ -245,7 +360,11 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
 fn interior(dims: usize, accesses: &[AccessMemory]) -> ([u64; 3], [u64; 3]) {
     let (mut min, mut max) = ([0; 3], [u64::MAX; 3]);
     for memory in accesses {
-        let Mapping::Neighborhood { border, .. } = memory.mapping else { continue };
+        let (Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. }) =
+            memory.mapping
+        else {
+            continue;
+        };
         for dim in 0..dims {
             min[dim] = min[dim].max(border[dim] as u64);
             max[dim] = max[dim].min(memory.buffer[dim].saturating_sub(border[dim]) as u64);
@@ -257,8 +376,9 @@ fn interior(dims: usize, accesses: &[AccessMemory]) -> ([u64; 3], [u64; 3]) {
 /// Whether every row that the kernel sees may be taken in runs of [`RUN`].
 fn aligned(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
     let Some(fastest) = kernel.dims.checked_sub(1) else { return false };
-    let of_rows =
-        |view: &ViewParameter| matches!(view.kind, ViewKind::Own | ViewKind::Neighborhood);
+    let of_rows = |view: &ViewParameter| {
+        matches!(view.kind, ViewKind::Own | ViewKind::Neighborhood | ViewKind::Periodic)
+    };
     let mut rows = kernel.views.iter().zip(accesses).filter(|(view, _)| of_rows(view));
     rows.all(|(_, memory)| {
         let start = chunk.items.min()[fastest] - memory.extent.min()[fastest];
@@ -274,8 +394,12 @@ fn access_block(memory: &AccessMemory) -> AccessBlock {
         Mapping::Neighborhood { border: reach, axes_only: axes } => {
             (border, axes_only) = (reach, u32::from(axes));
         }
+        Mapping::Periodic { border: reach, axes_only: axes, along } => {
+            (border, axes_only) = (reach, u32::from(axes));
+            slice_dim = (0..3).map(|dim| u32::from(along[dim]) << dim).sum();
+        }
         Mapping::Slice { dim } => slice_dim = dim as u32,
-        Mapping::OneToOne | Mapping::All | Mapping::Opaque => {}
+        Mapping::OneToOne | Mapping::All | Mapping::Tiles | Mapping::Opaque => {}
     }
     AccessBlock {
         origin: words(memory.extent.min()),
@@ -326,6 +450,7 @@ mod tests {
         items: Bounds::new([8, 16, 0], [24, 32, 1]),
         global: [64, 64, 1],
         group: [4, 8, 1],
+        tiles: None,
     };
 
     fn write(
@@ -349,7 +474,7 @@ mod tests {
     fn parameters_are_in_the_order_of_the_calling_convention() {
         let accesses = [memory(whole(), Mapping::OneToOne), memory(whole(), AROUND)];
         let (geometry, words) = write(&kernel(Form::Item, STENCIL), &accesses).unwrap();
-        assert_eq!(geometry, Geometry { grid: [1, 1, 1], block: [16, 16, 1] });
+        assert_eq!(geometry, Geometry { grid: [1, 1, 1], block: [16, 16, 1], shared_bytes: 0 });
         assert_eq!(words[..9], [8, 16, 0, 16, 16, 1, 64, 64, 1]);
         assert_eq!(words[9..16], [1, 2, 0, 63, 62, u64::MAX, 1]);
         let neighborhood = &words[16 + 20..];
@@ -360,11 +485,52 @@ mod tests {
     }
 
     #[test]
+    fn tiles_are_the_blocks_of_a_launch_that_reduces() {
+        const COMMUTES: ViewKind = ViewKind::Reducer { commutes: true };
+        const EXACT: ViewKind = ViewKind::ArrayReducer { exact: true };
+        const VIEWS: &[ViewParameter] =
+            &[view(COMMUTES, true), view(EXACT, true), view(EXACT, true)];
+        let tiles = Tiles { origin: [0; 3], tile: [8, 8, 1], grid: [8, 8, 1], slowest: 0 };
+        let chunk = Chunk { tiles: Some(tiles), ..CHUNK };
+        let partials = memory(Bounds::new([8, 0, 0], [24, 1, 1]), Mapping::Tiles);
+        let reduced = |elements| AccessMemory { buffer: [elements, 1, 1], ..partials };
+        let accesses = [reduced(1), reduced(100), reduced(20_000)];
+        let (mut bytes, item) = (Vec::new(), kernel(Form::Item, VIEWS));
+        let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
+        let shape = write_parameters(&item, &chunk, &accesses, &mut append).unwrap();
+        // 64 accumulators of a tile, four of a thread; room for values of 256 threads.
+        assert_eq!((shape.grid, shape.block), ([4, 1, 1], [16, 1, 1]));
+        assert_eq!((item.scratch_bytes(), shape.shared_bytes), (1024, 1024 + 400));
+        assert_eq!(bytes.len(), 128 + 88 + 3 * 160);
+        let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
+        // The chunk begins with tile [1, 2] of 8 × 8.
+        assert_eq!((word(128 + 72), word(128 + 80)), (10, 64));
+        let array = |nth: usize| {
+            let block = 128 + 88 + 160 * nth + 8;
+            (word(block + 24), (word(block + 144) >> 32) as u32)
+        };
+        assert_eq!(array(1), (100, 1024));
+        assert_eq!(array(2), (20_000, AccessBlock::IN_GLOBAL));
+
+        let groups = kernel(Form::Group, VIEWS);
+        let shape = write_parameters(&groups, &chunk, &accesses, &mut |_, _| ()).unwrap();
+        assert_eq!((shape.grid, shape.block), ([4, 1, 1], [8, 4, 1]));
+        let cut = Chunk { items: Bounds::new([8, 20, 0], [24, 32, 1]), ..chunk };
+        for chunk in [cut, CHUNK] {
+            let error = write_parameters(&item, &chunk, &accesses, &mut |_, _| ()).unwrap_err();
+            assert_eq!(error, LaunchError::Tiles { items: chunk.items });
+        }
+        let all = [memory(whole(), Mapping::All), accesses[1], accesses[2]];
+        let error = write_parameters(&item, &chunk, &all, &mut |_, _| ()).unwrap_err();
+        assert!(matches!(error, LaunchError::Mapping { access: 0, .. }), "{error}");
+    }
+
+    #[test]
     fn groups_are_the_blocks_of_a_launch() {
         const OWN: &[ViewParameter] = &[view(ViewKind::Own, true)];
         let (kernel, accesses) = (kernel(Form::Group, OWN), [memory(whole(), Mapping::OneToOne)]);
         let (geometry, _) = write(&kernel, &accesses).unwrap();
-        assert_eq!(geometry, Geometry { grid: [2, 4, 1], block: [8, 4, 1] });
+        assert_eq!(geometry, Geometry { grid: [2, 4, 1], block: [8, 4, 1], shared_bytes: 0 });
         let odd = Chunk { group: [4, 5, 1], ..CHUNK };
         let error = write_parameters(&kernel, &odd, &accesses, &mut |_, _| ()).unwrap_err();
         let expected = GroupError::Remainder { dim: 1 };

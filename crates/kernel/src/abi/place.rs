@@ -115,7 +115,7 @@ impl Chosen<'_> {
         }
         let left = self.launch.range[K - 1] - self.at[0];
         let start = self.start();
-        if left >= RUN as u64 && (!bordered || self.interior(start, RUN)) {
+        if left >= RUN as u64 && (!bordered || self.launch.is_interior(start, RUN)) {
             call(self.place(start, RUN, true, true));
         } else {
             self.items(bordered, left.min(RUN as u64), call);
@@ -130,7 +130,7 @@ impl Chosen<'_> {
             if let Some(fastest) = start.last_mut() {
                 *fastest += i as usize;
             }
-            if !bordered || self.interior(start, 1) {
+            if !bordered || self.launch.is_interior(start, 1) {
                 call(self.place(start, 1, true, false));
             } else {
                 call(self.place(start, 1, false, false));
@@ -141,16 +141,6 @@ impl Chosen<'_> {
     #[inline]
     fn start<const K: usize>(&self) -> [usize; K] {
         core::array::from_fn(|dim| (self.launch.offset[dim] + self.at[K - 1 - dim]) as usize)
-    }
-
-    #[inline]
-    fn interior<const K: usize>(&self, start: [usize; K], len: usize) -> bool {
-        let (min, max): ([usize; K], [usize; K]) =
-            (first(self.launch.interior_min), first(self.launch.interior_max));
-        (0..K).all(|dim| {
-            let size = if dim + 1 == K { len } else { 1 };
-            min[dim] <= start[dim] && start[dim] + size <= max[dim]
-        })
     }
 
     #[inline]
@@ -175,7 +165,7 @@ mod tests {
 
     /// All threads of a launch, one after another.
     fn threads(shape: &Geometry) -> impl Iterator<Item = Thread> {
-        let Geometry { grid, block: threads } = *shape;
+        let Geometry { grid, block: threads, .. } = *shape;
         let all = |[x, y, z]: [u32; 3]| {
             (0..z).flat_map(move |z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])))
         };
@@ -217,8 +207,8 @@ mod tests {
 
     #[test]
     fn every_item_is_visited_once_on_any_grid() {
-        let tight = Geometry { grid: [2, 3, 2], block: [8, 2, 1] };
-        let loose = Geometry { grid: [4, 4, 1], block: [4, 2, 4] };
+        let tight = Geometry { grid: [2, 3, 2], block: [8, 2, 1], shared_bytes: 0 };
+        let loose = Geometry { grid: [4, 4, 1], block: [4, 2, 4], shared_bytes: 0 };
         for (shape, rows, run) in [(tight, false, 1), (tight, true, 4), (loose, true, 1)] {
             let block = launch([2, 5, 13], run);
             let seen = visits::<3>(&block, &shape, rows);
@@ -231,7 +221,7 @@ mod tests {
 
     #[test]
     fn runs_stay_away_from_edges() {
-        let shape = Geometry { grid: [1, 1, 1], block: [4, 4, 1] };
+        let shape = Geometry { grid: [1, 1, 1], block: [4, 4, 1], shared_bytes: 0 };
         let block = LaunchBlock { range: [4, 13, 1], offset: [4, 8, 0], ..launch([0; 3], 4) };
         let block = LaunchBlock { interior_min: [5, 9, 0], interior_max: [7, 20, 1], ..block };
         let seen = visits::<2>(&block, &shape, true);

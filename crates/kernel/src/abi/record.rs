@@ -29,7 +29,8 @@ pub struct Record {
     pub(crate) dims: u32,
     /// The chunk's first item.
     pub(crate) offset: [u64; 3],
-    /// The thread's position, and items per thread along x.
+    /// The thread's position, and items per thread along x; 0 in a tile, of which `offset` is the
+    /// first item.
     pub(crate) position: [u32; 3],
     pub(crate) step: u32,
     /// Where the texts are on the device, and their lengths.
@@ -56,6 +57,8 @@ pub struct Failure<'a> {
     pub item: [u64; 3],
     /// How many dimensions of `item` count.
     pub dims: usize,
+    /// Whether it is any item of the tile that begins with `item`.
+    pub is_tile: bool,
     /// The source file.
     pub file: &'a str,
     /// The line in it.
@@ -79,6 +82,7 @@ impl Record {
             return None;
         }
         let dims = word(12).min(3) as usize;
+        let is_tile = word(52) == 0;
         let text = |which: usize| {
             let start = 104 + which * TEXT_BYTES;
             text(&bytes[start..start + TEXT_BYTES], word(56 + 16 * which + 8))
@@ -91,10 +95,13 @@ impl Record {
                 // The fastest dimension lies along x.
                 let axis = (dims.max(dim + 1) - 1 - dim).min(2);
                 let step = if axis == 0 { word(52) } else { 1 };
-                let along = u64::from(word(40 + 4 * axis)) * u64::from(step);
+                // In tiles, no item is known by its thread.
+                let position = if is_tile { 0 } else { word(40 + 4 * axis) };
+                let along = u64::from(position) * u64::from(step);
                 if dim < dims { first + along } else { 0 }
             }),
             dims,
+            is_tile,
             file: text(FILE),
             line: word(4),
             column: word(8),
@@ -105,9 +112,9 @@ impl Record {
 
 impl fmt::Display for Failure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kernel, item, dims, file, line, column, message } = self;
-        let item = &item[..*dims];
-        write!(f, "kernel `{kernel}`, item {item:?}, at {file}:{line}:{column}: {message}")
+        let Self { kernel, item, dims, is_tile, file, line, column, message } = self;
+        let (item, of_tile) = (&item[..*dims], if *is_tile { " or one behind it" } else { "" });
+        write!(f, "kernel `{kernel}`, item {item:?}{of_tile}, at {file}:{line}:{column}: {message}")
     }
 }
 
@@ -155,6 +162,16 @@ mod tests {
         let failure = Record::read(&failure).unwrap();
         assert_eq!((failure.kernel, failure.file, failure.line), ("wave", "lib.rs", 7));
         assert_eq!(failure.item[..failure.dims], [3 + 6, 4 + 4 * 5]);
+    }
+
+    #[test]
+    fn in_a_tile_its_first_item_is_named() {
+        let mut failure = record();
+        failure[offset_of!(Record, step)..][..4].copy_from_slice(&[0; 4]);
+        let failure = Record::read(&failure).unwrap();
+        assert_eq!(failure.item[..failure.dims], [3, 4]);
+        let text = std::format!("{failure}");
+        assert!(text.contains("`wave`, item [3, 4] or one behind it, at lib.rs"), "{text}");
     }
 
     #[test]

@@ -11,9 +11,7 @@ use celerity_cdag::NodeId;
 use super::frame::Frame;
 use super::link::Link;
 use super::wait::Sockets;
-
-/// How often a connection is tried again, and members are told that the hub lives.
-const RETRY: Duration = Duration::from_millis(20);
+use crate::polling::RETRY;
 
 /// Callers of whom nothing is known yet, beside as many as there are nodes: of more, the
 /// oldest are turned away, since members say at once who they are.

@@ -320,15 +320,14 @@ fn strangers_and_absentees_are_named() {
 fn strangers_cost_little_and_keep_nobody_out() {
     let door = Door::open(Some("127.0.0.1"), TOKEN).unwrap();
     let port = door.port().unwrap();
+    let stranger = || TcpStream::connect(("127.0.0.1", port)).unwrap();
     thread::scope(|scope| {
         for endless in [vec![0; 1 << 16], [vec![1, 16, 0, 0, 0], vec![9; 1 << 16]].concat()] {
-            scope.spawn(move || {
-                let mut stranger = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                while stranger.write_all(&endless).is_ok() {}
-            });
+            // Connected here: a thread that begins late may find the door closed.
+            let mut stranger = stranger();
+            scope.spawn(move || while stranger.write_all(&endless).is_ok() {});
         }
-        let silent = || TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let silent: Vec<_> = (0..100).map(|_| silent()).collect();
+        let silent: Vec<_> = (0..100).map(|_| stranger()).collect();
         let _odd = Odd::call(port, TOKEN, node(1));
         let hub = SideChannel::hub(&door, 2, LONG);
         assert!(hub.is_ok(), "{:?}", hub.err());

@@ -4,7 +4,9 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use crate::polling::NO_WAIT;
 
 /// Sockets to wait for, added anew for each wait.
 #[derive(Default)]
@@ -37,7 +39,7 @@ impl Sockets {
             // A signal, or no memory: the caller looks at all sockets, and comes back.
             self.0.iter_mut().for_each(|socket| socket.revents = libc::POLLIN);
             if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(NO_WAIT);
             }
         }
     }
@@ -84,6 +86,8 @@ impl Bell {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

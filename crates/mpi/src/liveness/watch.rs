@@ -6,16 +6,14 @@ use std::time::{Duration, Instant};
 
 use celerity_cdag::NodeId;
 
+use super::HUB;
 use super::frame::Frame;
 use super::hub::Hub;
 use super::link::{Health, Link};
 use super::record::Loss;
 use super::shared::{Order, Shared};
 use super::wait::Sockets;
-use super::{FAREWELL, HUB};
-
-/// The longest time between two signs of life.
-const SLOWEST_BEAT: Duration = Duration::from_secs(1);
+use crate::polling::{FAREWELL, SLOWEST_BEAT};
 
 pub(super) struct Watch {
     node: NodeId,

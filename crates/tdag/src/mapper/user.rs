@@ -11,6 +11,7 @@ use std::sync::Arc;
 use celerity_regions::Region;
 
 use super::MapperInput;
+use super::relation::DimRelation;
 
 /// A user's range mapper.
 ///
@@ -30,6 +31,29 @@ pub trait RangeMapper: Any + Send + Sync {
     /// A name for messages and graphs.
     fn name(&self) -> &str {
         "user mapper"
+    }
+
+    /// How the image depends on the chunk along dimension `dim` of the buffer, 0 to 2, for stages
+    /// that reason about it. It is believed where nothing goes wrong if it is a lie: commands are
+    /// made of what [`map`](Self::map) says of each chunk. [`verify_mapper`](crate::verify_mapper)
+    /// holds a mapper to it.
+    fn relation(&self, dim: usize) -> DimRelation {
+        let _ = dim;
+        DimRelation::Opaque
+    }
+
+    /// Whether the image is the same for all chunks that are not empty. Believed as
+    /// [`relation`](Self::relation) is.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
+    /// Whether this is the same mapper as `other`. One without state is the same as any of its
+    /// type, and is not asked; others are the same as their clones at least. A type that compares
+    /// its values says so: `(other as &dyn Any).downcast_ref() == Some(self)`.
+    fn is_same(&self, other: &dyn RangeMapper) -> bool {
+        let _ = other;
+        false
     }
 }
 
@@ -78,6 +102,16 @@ impl UserMapper {
     /// What the user says of a chunk.
     pub(super) fn map(&self, input: &MapperInput) -> Region {
         asked(|| self.mapper().map(input))
+    }
+
+    /// What the user says of a dimension.
+    pub(super) fn relation(&self, dim: usize) -> DimRelation {
+        asked(|| self.mapper().relation(dim))
+    }
+
+    /// What the user says of the chunk.
+    pub(super) fn is_constant(&self) -> bool {
+        asked(|| self.mapper().is_constant())
     }
 
     /// What the user calls it.
@@ -154,6 +188,19 @@ impl<M: RangeMapper> RangeMapper for Contained<M> {
     fn name(&self) -> &str {
         self.get().name()
     }
+
+    fn relation(&self, dim: usize) -> DimRelation {
+        self.get().relation(dim)
+    }
+
+    fn is_constant(&self) -> bool {
+        self.get().is_constant()
+    }
+
+    fn is_same(&self, other: &dyn RangeMapper) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| self.get().is_same(other.get()))
+    }
 }
 
 impl<M: RangeMapper> Drop for Contained<M> {
@@ -177,21 +224,22 @@ impl PartialEq for Function {
                 let (left, right): (&dyn Any, &dyn Any) = (*left, *right);
                 left.type_id() == right.type_id()
             }
-            (Self::Shared(left), Self::Shared(right)) => Arc::ptr_eq(left, right),
+            (Self::Shared(left), Self::Shared(right)) => {
+                Arc::ptr_eq(left, right) || asked(|| left.is_same(&**right))
+            }
             _ => false,
         }
     }
 }
 
 impl Hash for Function {
+    /// By type alone: values of one type may be the same.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Stateless(mapper) => {
-                let mapper: &dyn Any = *mapper;
-                mapper.type_id().hash(state);
-            }
-            Self::Shared(mapper) => Arc::as_ptr(mapper).cast::<()>().hash(state),
-        }
+        let mapper: &dyn Any = match self {
+            Self::Stateless(mapper) => *mapper,
+            Self::Shared(mapper) => &**mapper,
+        };
+        mapper.type_id().hash(state);
     }
 }
 

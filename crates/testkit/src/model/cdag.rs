@@ -11,13 +11,14 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use super::chunks::{check_chunks, check_granules, expected_executions};
-use super::ledger::{Ledger, Needs};
+use super::ledger::{Groups, Ledger, Needs};
 use super::machine::{Machine, execute_all};
+use super::objects::{self, Affecting};
 use super::parcels::Parcels;
 use super::{Truth, check_shape, check_synchronization};
 use crate::element;
-use crate::program::buffer_slot;
-use crate::queries::{BufferNames, Dag};
+use crate::program::{TaskOp, buffer_slot};
+use crate::queries::{BufferNames, Dag, Reachability};
 use crate::trace::{CommandTrace, TaskTrace};
 use crate::violation::{Version, Violation};
 
@@ -125,7 +126,7 @@ impl Cluster<'_> {
 
     fn check_order(&self, node: &CommandTrace, dag: &Dag) -> Result<(), Violation> {
         let reach = dag.reachability();
-        let mut ledgers = self.ledgers();
+        let (mut ledgers, mut groups) = (self.ledgers(), Groups::default());
         for (position, command) in node.commands.iter().enumerate() {
             if synchronizes(command) {
                 continue;
@@ -140,9 +141,55 @@ impl Cluster<'_> {
                 of_touch.check_met(position, dag, &reach, place)?;
                 needs.merge(of_touch);
             }
+            let mut in_group = Needs::default();
+            in_group.follow(&mut groups, self.group_of(command), position);
+            in_group.check_met(position, dag, &reach, |_| "their collective group".into())?;
+            needs.merge(in_group);
+            if let Some(task) = self.affecting(command) {
+                let before = node.commands[..position].iter().enumerate();
+                let before = before.filter_map(|(at, other)| Some((at, self.affecting(other)?)));
+                needs.add_effects(objects::reasons(before, task));
+            }
             needs.check_reasons(position, dag, |on| synchronizes(&node.commands[on]))?;
         }
-        Ok(())
+        self.check_objects(node, dag, &reach)
+    }
+
+    /// The task that a command executes, if it has side effects.
+    fn affecting(&self, command: &Command) -> Option<&TaskOp> {
+        let executes = matches!(command.kind, CommandKind::Execute { .. });
+        let op = self.tasks.op(command.task).filter(|_| executes)?;
+        Some(self.truth.task(op).0).filter(|task| !task.effects.is_empty())
+    }
+
+    fn check_objects(
+        &self,
+        node: &CommandTrace,
+        dag: &Dag,
+        reach: &Reachability,
+    ) -> Result<(), Violation> {
+        let mut affecting = Vec::new();
+        for (position, command) in node.commands.iter().enumerate() {
+            let conflicts = command.conflicts.as_slice().iter();
+            let conflicts: BTreeSet<usize> =
+                conflicts.map(|with| usize::try_from(with.index()).expect("small")).collect();
+            match self.affecting(command) {
+                Some(task) => affecting.push(Affecting { position, task, conflicts }),
+                None if conflicts.is_empty() => {}
+                None => {
+                    let what = "conflicts with others, and has no side effects".into();
+                    return Err(Violation::Malformed { node: dag.describe(position), what });
+                }
+            }
+        }
+        objects::check(&affecting, dag, reach)
+    }
+
+    /// The collective group of what a command executes.
+    fn group_of(&self, command: &Command) -> Option<usize> {
+        let executes = matches!(command.kind, CommandKind::Execute { .. });
+        let op = self.tasks.op(command.task).filter(|_| executes)?;
+        self.truth.task(op).0.kind.group()
     }
 
     fn ledgers(&self) -> Vec<Ledger> {

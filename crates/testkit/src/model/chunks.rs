@@ -17,11 +17,13 @@ pub(super) fn expected_executions(
     nodes: usize,
 ) -> BTreeSet<(Option<NodeId>, [u64; 3])> {
     match kind {
-        TaskKind::Device(space) => {
+        TaskKind::Device(space) | TaskKind::HostSplit { space, .. } => {
             element::points(&space.extent).map(|item| (None, item)).collect()
         }
-        TaskKind::HostOnce => [(Some(NodeId::from_index(0)), [0; 3])].into(),
-        TaskKind::Fence => {
+        TaskKind::HostOnce { node } => {
+            [(Some(NodeId::from_index(node % nodes as u64)), [0; 3])].into()
+        }
+        TaskKind::Fence | TaskKind::Combine => {
             (0..nodes).map(|node| (Some(NodeId::from_index(node as u64)), [0; 3])).collect()
         }
     }
@@ -33,7 +35,7 @@ pub(super) fn check_granules(
     kind: &TaskKind,
     chunks: &[(NodeId, Box3)],
 ) -> Result<(), Violation> {
-    let TaskKind::Device(space) = kind else { return Ok(()) };
+    let Some(space) = kind.split() else { return Ok(()) };
     let origin = space.extent.min();
     let is_border = |dim: usize, at: u64| (at - origin[dim]).is_multiple_of(space.granularity[dim]);
     let is_whole = |chunk: &Box3, dim: usize| {

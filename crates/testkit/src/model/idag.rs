@@ -17,11 +17,15 @@ mod order;
 mod simulation;
 mod touches;
 
+use std::collections::BTreeSet;
+
 use celerity_idag::{DeviceMemory, InstructionKind};
 
 use super::machine::execute_all;
+use super::objects::{self, Affecting};
 use super::{Truth, check_shape, check_synchronization};
-use crate::check::Configuration;
+use crate::configuration::Configuration;
+use crate::program::TaskOp;
 use crate::queries::{BufferNames, Dag};
 use crate::trace::{InstructionTrace, TaskTrace};
 use crate::violation::Violation;
@@ -72,6 +76,7 @@ pub fn check(
     for (node, touches) in touches.iter().enumerate() {
         allocations::check(&cluster, node, touches)?;
         order::check(&cluster, node, touches)?;
+        cluster.check_objects(node)?;
         check_synchronization(
             &dags[node],
             |position| synchronizes(&nodes[node].instructions[position].kind),
@@ -80,6 +85,34 @@ pub fn check(
     }
     let mut simulation = simulation::Simulation::new(cluster, &touches);
     execute_all(&dags, seed, &mut simulation)
+}
+
+impl Cluster<'_> {
+    /// The task that an instruction runs, if it has side effects.
+    fn affecting(&self, kind: &InstructionKind) -> Option<&TaskOp> {
+        let InstructionKind::HostTask { task, .. } = kind else { return None };
+        let task = self.truth.task(self.tasks.op(*task)?).0;
+        (!task.effects.is_empty()).then_some(task)
+    }
+
+    fn check_objects(&self, node: usize) -> Result<(), Violation> {
+        let (dag, mut affecting) = (&self.dags[node], Vec::new());
+        for (position, instruction) in self.nodes[node].instructions.iter().enumerate() {
+            let InstructionKind::HostTask { conflicts, .. } = &instruction.kind else { continue };
+            let conflicts = conflicts.as_slice().iter();
+            let conflicts: BTreeSet<usize> =
+                conflicts.map(|with| usize::try_from(with.index()).expect("small")).collect();
+            match self.affecting(&instruction.kind) {
+                Some(task) => affecting.push(Affecting { position, task, conflicts }),
+                None if conflicts.is_empty() => {}
+                None => {
+                    let what = "conflicts with others, and has no side effects".into();
+                    return Err(Violation::Malformed { node: dag.describe(position), what });
+                }
+            }
+        }
+        objects::check(&affecting, dag, &dag.reachability())
+    }
 }
 
 fn synchronizes(kind: &InstructionKind) -> bool {

@@ -1,7 +1,7 @@
 //! Who must wait for whom because both touch one element. Fed with accesses in
 //! a graph's topological order; compared with the edges that the graph has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celerity_tdag::DependencyKind;
 
@@ -20,14 +20,23 @@ struct Cell {
     readers: Vec<usize>,
 }
 
+/// The newest member of each collective group.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups(BTreeMap<usize, usize>);
+
 /// What one node must wait for, and one element each as the reason.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needs {
     /// The strongest kind for each predecessor.
     on: BTreeMap<usize, (DependencyKind, usize)>,
+    /// The one before it in its collective group.
+    before: Option<usize>,
     /// Some element has never been written: whoever stands for the initial
     /// contents may be waited for.
     initial: bool,
+    /// What may be waited for directly because of host objects, beside or instead of others that
+    /// wait for it.
+    effects: BTreeSet<usize>,
 }
 
 impl Ledger {
@@ -75,9 +84,24 @@ impl Needs {
         }
     }
 
+    /// `node` comes after the one before it in its collective group.
+    pub(super) fn follow(&mut self, groups: &mut Groups, group: Option<usize>, node: usize) {
+        self.before = group.and_then(|group| groups.0.insert(group, node));
+        self.before.into_iter().for_each(|on| self.add(on, DependencyKind::Order, 0));
+    }
+
+    /// Adds the nodes that the node waits for because of host objects. Whoever stands for the
+    /// objects' beginning may be waited for.
+    pub(super) fn add_effects(&mut self, on: impl IntoIterator<Item = usize>) {
+        self.initial = true;
+        self.effects.extend(on);
+    }
+
     /// Joins the needs of two buffers.
     pub(super) fn merge(&mut self, other: Self) {
         self.initial |= other.initial;
+        self.before = self.before.or(other.before);
+        self.effects.extend(other.effects);
         for (on, (kind, slot)) in other.on {
             self.add(on, kind, slot);
         }
@@ -109,7 +133,13 @@ impl Needs {
         for (on, kind) in dag.edges(node) {
             let justified = match synchronizes(on) {
                 true => self.is_reason_to_synchronize(on, kind),
-                false => self.on.get(&on).map(|&(reason, _)| reason) == kind,
+                // Others that come in between may be the only ones that data calls for.
+                false if self.before == Some(on) && kind == Some(DependencyKind::Order) => true,
+                false => {
+                    let is_effect =
+                        kind == Some(DependencyKind::True) && self.effects.contains(&on);
+                    is_effect || self.on.get(&on).map(|&(reason, _)| reason) == kind
+                }
             };
             if !justified {
                 let (later, earlier) = (dag.describe(node), dag.describe(on));

@@ -5,7 +5,8 @@
 
 use celerity_tdag::{BufferId, Work};
 
-use super::ledger::{Ledger, Needs};
+use super::ledger::{Groups, Ledger, Needs};
+use super::objects::{self, Affecting};
 use super::{Truth, check_shape, check_synchronization};
 use crate::element;
 use crate::footprint::Footprint;
@@ -25,6 +26,7 @@ pub fn check(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> {
     let separates = |task: usize| matches!(trace.tasks[task].work, Work::Epoch(_));
     check_content(truth, trace)?;
     check_dataflow(truth, trace, &dag)?;
+    check_objects(truth, trace, &dag)?;
     check_synchronization(&dag, synchronizes, separates)
 }
 
@@ -42,6 +44,10 @@ fn check_content(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> 
             truth.task(op).0.accesses.iter().map(|access| (access.buffer, access.mode)).collect();
         let found: Vec<_> =
             task.buffer_accesses().map(|access| (access.buffer, access.mode)).collect();
+        if !task.side_effects().copied().eq(truth.task(op).0.side_effects()) {
+            let what = format!("{task} has other side effects than were asked for");
+            return Err(Violation::WrongAssignment { op, what });
+        }
         if wanted != found {
             let what = format!("{task} has accesses {found:?} instead of {wanted:?}");
             return Err(Violation::WrongAssignment { op, what });
@@ -54,6 +60,7 @@ fn check_dataflow(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(),
     let reach = dag.reachability();
     let elements = truth.buffers().iter().map(|spec| element::volume(&spec.extent));
     let mut ledgers: Vec<Ledger> = elements.map(Ledger::new).collect();
+    let mut groups = Groups::default();
     for (position, op) in trace.ops.iter().enumerate() {
         let Some(op) = *op else { continue };
         let (task, footprint) = truth.task(op);
@@ -64,9 +71,33 @@ fn check_dataflow(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(),
             of_buffer.check_met(position, dag, &reach, |slot| truth.place(buffer, slot))?;
             needs.merge(of_buffer);
         }
+        let mut in_group = Needs::default();
+        in_group.follow(&mut groups, task.kind.group(), position);
+        in_group.check_met(position, dag, &reach, |_| "their collective group".into())?;
+        needs.merge(in_group);
+        if !task.effects.is_empty() {
+            let before = trace.ops[..position].iter().enumerate();
+            let before = before.filter_map(|(at, op)| Some((at, truth.task((*op)?).0)));
+            needs.add_effects(objects::reasons(before, task));
+        }
         needs.check_reasons(position, dag, |on| trace.ops[on].is_none())?;
     }
     Ok(())
+}
+
+fn check_objects(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(), Violation> {
+    let tasks = trace.tasks.iter().enumerate().filter_map(|(position, task)| {
+        let spec = truth.task(trace.ops[position]?).0;
+        let conflicts = task.conflicts.as_slice().iter();
+        let conflicts = conflicts.map(|with| position_of(with.index())).collect();
+        let affects = !spec.effects.is_empty() || !task.conflicts.is_empty();
+        affects.then_some(Affecting { position, task: spec, conflicts })
+    });
+    objects::check(&tasks.collect::<Vec<_>>(), dag, &dag.reachability())
+}
+
+fn position_of(index: u64) -> usize {
+    usize::try_from(index).expect("test graphs are small")
 }
 
 fn touched_buffers(task: &TaskOp) -> Vec<BufferId> {

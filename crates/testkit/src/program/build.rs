@@ -1,17 +1,16 @@
 //! Builds lawful programs: tracks what has been written and refuses what a
 //! correct program could not do. Takes accesses to large buffers at their word.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use celerity_regions::Box3;
-use celerity_tdag::{AccessMode, BufferId, IndexSpace};
+use celerity_regions::{Box3, Coord3};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, Split};
 
 use super::{
     AccessSpec, BufferSpec, Lowering, MapperSpec, Op, Program, TaskKind, TaskOp, buffer_slot,
 };
 use crate::element;
-use crate::footprint::images;
 
 /// Assembles a [`Program`], statement by statement.
 ///
@@ -55,7 +54,7 @@ pub enum Flaw {
     Dimensions,
     /// The mapper leaves the buffer.
     OutOfBounds,
-    /// Two items may write one element.
+    /// Two items may write one element, or two chunks update it.
     Overlap,
     /// An element is read that was never written.
     Unwritten,
@@ -104,7 +103,7 @@ impl ProgramBuilder {
     /// # Panics
     /// If the task is not lawful.
     pub fn host_once(&mut self, name: &str, accesses: &[(BufferId, AccessMode, MapperSpec)]) {
-        self.submit(name, TaskKind::HostOnce, accesses);
+        self.submit(name, TaskKind::HostOnce { node: 0 }, accesses);
     }
 
     /// Takes a snapshot of all that has been written to a buffer.
@@ -151,7 +150,7 @@ impl ProgramBuilder {
         for access in task.accesses.iter().filter(|access| access.mode.writes()) {
             let BufferState { spec, written, .. } = &mut self.buffers[buffer_slot(access.buffer)];
             if let Some(written) = written {
-                let touched = images(&access.mapper, &task.space(), &spec.extent);
+                let touched = access.mapper.images(&task.space(), &spec.extent);
                 written.extend(touched.iter().flatten());
             }
         }
@@ -190,7 +189,7 @@ impl ProgramBuilder {
             return Err(Flaw::DeadBuffer);
         }
         let BufferSpec { dims, extent: buffer, .. } = *self.spec(access.buffer);
-        if access.mapper.needs_equal_dims() && dims != kind.dims() {
+        if !access.mapper.fits(kind.dims(), dims) {
             return Err(Flaw::Dimensions);
         }
         let Some(written) = &self.buffers[buffer_slot(access.buffer)].written else {
@@ -203,9 +202,10 @@ impl ProgramBuilder {
         if self.shares(earlier, access, &space) {
             return Err(Flaw::Conflict);
         }
-        let images = images(&access.mapper, &space, &buffer);
-        let split = matches!(kind, TaskKind::Device(_));
-        if split && access.mode.writes() && !writes_apart(&access.mapper, &space, &images) {
+        let images = access.mapper.images(&space, &buffer);
+        if let Some(space) = kind.split()
+            && !stays_apart(access, space, &images)
+        {
             return Err(Flaw::Overlap);
         }
         match access.mode.reads() && images.iter().flatten().any(|slot| !written.contains(slot)) {
@@ -229,7 +229,7 @@ impl ProgramBuilder {
     /// The slots that all items touch through an access.
     fn whole_image(&self, access: &AccessSpec, space: &Box3) -> BTreeSet<usize> {
         let buffer = self.spec(access.buffer).extent;
-        images(&access.mapper, space, &buffer).into_iter().flatten().collect()
+        access.mapper.images(space, &buffer).into_iter().flatten().collect()
     }
 
     /// All buffers that have not been dropped.
@@ -291,7 +291,7 @@ impl ProgramBuilder {
         self.buffers.get(buffer_slot(buffer)).is_some_and(|state| state.alive)
     }
 
-    fn submit(
+    pub(crate) fn submit(
         &mut self,
         name: &str,
         kind: TaskKind,
@@ -299,7 +299,8 @@ impl ProgramBuilder {
     ) {
         let accesses = accesses.iter().cloned();
         let accesses = accesses.map(|(buffer, mode, mapper)| AccessSpec { buffer, mode, mapper });
-        let task = TaskOp { name: name.into(), kind, accesses: accesses.collect() };
+        let accesses = accesses.collect();
+        let task = TaskOp { name: name.into(), kind, accesses, effects: Vec::new() };
         let text = task.to_string();
         if let Err(flaw) = self.try_task(task) {
             panic!("{text}: {flaw}");
@@ -307,11 +308,41 @@ impl ProgramBuilder {
     }
 }
 
-/// Whether no two items write one element, and the runtime can know it.
-fn writes_apart(mapper: &MapperSpec, space: &Box3, images: &[Vec<usize>]) -> bool {
-    let mut seen = BTreeSet::new();
-    let apart = images.iter().flatten().all(|slot| seen.insert(slot));
-    apart && (mapper.is_user() || Lowering::default().lower(mapper, true).is_disjoint(space))
+/// Whether items that write one element may do so, and the runtime can know it: none may, but for
+/// those that update, if they are never in different chunks.
+fn stays_apart(access: &AccessSpec, space: &IndexSpace, images: &[Vec<usize>]) -> bool {
+    let lowered = || Lowering::default().lower(&access.mapper, access.mode);
+    let is_user = access.mapper.is_user();
+    match access.mode {
+        AccessMode::Read => true,
+        AccessMode::Write | AccessMode::ReadWrite => {
+            let mut seen = BTreeSet::new();
+            let apart = images.iter().flatten().all(|slot| seen.insert(slot));
+            apart && (is_user || lowered().is_disjoint(&space.extent))
+        }
+        AccessMode::Update => {
+            let mut owners = BTreeMap::new();
+            let items = element::points(&space.extent).zip(images);
+            let apart = items.flat_map(|(item, slots)| slots.iter().map(move |slot| (item, slot)));
+            let mut apart = apart.map(|(item, slot)| (granule(space, item), slot));
+            let apart =
+                apart.all(|(granule, slot)| *owners.entry(slot).or_insert(granule) == granule);
+            apart && (is_user || lowered().keeps_chunks_apart(space))
+        }
+    }
+}
+
+/// Which items are in one chunk with `item` however the task is split, as a number per dimension
+/// that they have in common.
+fn granule(space: &IndexSpace, item: Coord3) -> Coord3 {
+    std::array::from_fn(|dim| {
+        let is_cut = match space.split {
+            Split::OneDimensional => dim == 0,
+            Split::Tiled => dim < 2,
+            Split::Along(only) => dim == usize::from(only),
+        };
+        if is_cut { (item[dim] - space.extent.min()[dim]) / space.granularity[dim] } else { 0 }
+    })
 }
 
 /// Boxes along the fastest dimension that cover exactly the given slots.
@@ -336,7 +367,7 @@ impl fmt::Display for Flaw {
             Self::Conflict => "what an access writes is accessed once more",
             Self::Dimensions => "a mapper needs equal numbers of dimensions",
             Self::OutOfBounds => "a mapper leaves its buffer",
-            Self::Overlap => "two items may write one element",
+            Self::Overlap => "two items may write one element, or two chunks update it",
             Self::Unwritten => "an element is read that was never written",
         })
     }
@@ -357,7 +388,8 @@ mod tests {
     /// What is wrong with a kernel over four items that has these accesses.
     fn flaw(program: &mut ProgramBuilder, accesses: Vec<AccessSpec>) -> Option<Flaw> {
         let kind = TaskKind::Device(IndexSpace::new(1, Box3::from_range([4])));
-        program.try_task(TaskOp { name: "task".into(), kind, accesses }).err()
+        let effects = Vec::new();
+        program.try_task(TaskOp { name: "task".into(), kind, accesses, effects }).err()
     }
 
     #[test]

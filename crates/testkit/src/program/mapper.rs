@@ -7,7 +7,10 @@
 use std::sync::Arc;
 
 use celerity_regions::{Box3, Coord3, Region};
-use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMapper};
+use celerity_tdag::{
+    AccessMode, Mapper, MapperInput, NeighborhoodShape, RangeMapper, Share, Side, UserMapper,
+    Windows,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::element;
@@ -33,6 +36,18 @@ pub enum MapperSpec {
         /// Corners or not.
         shape: NeighborhoodShape,
     },
+    /// As [`Neighborhood`](Self::Neighborhood), in a buffer whose opposite edges meet along some
+    /// dimensions.
+    Periodic {
+        /// Elements to either side, per dimension.
+        border: Coord3,
+        /// Corners or not.
+        shape: NeighborhoodShape,
+        /// Along which edges meet.
+        along: [bool; 3],
+    },
+    /// A function for each dimension of the buffer.
+    PerDimension(Vec<SideSpec>),
     /// A user's mapper: a box, each side of which is a function of the item.
     Affine([Axis; 3]),
     /// A user's mapper without any structure: items touch one element each, in
@@ -40,6 +55,41 @@ pub enum MapperSpec {
     Scatter {
         /// Chooses the permutation.
         seed: u64,
+    },
+}
+
+/// Which elements of one dimension an item touches through [`MapperSpec::PerDimension`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SideSpec {
+    /// All of them.
+    All,
+    /// The same ones for all items.
+    Only {
+        /// The first element.
+        min: u64,
+        /// The end, exclusive.
+        max: u64,
+    },
+    /// `width` elements from `stride * i + first` on, where `i` is the item's index along
+    /// dimension `from` of the index space.
+    Windows {
+        /// The dimension of the index space.
+        from: u8,
+        /// Elements between the starts of neighbouring items.
+        stride: u64,
+        /// Where item 0 starts.
+        first: i64,
+        /// Elements per item.
+        width: u64,
+        /// Elements outside of the buffer are ignored.
+        clamped: bool,
+    },
+    /// An even share, in granules.
+    Share {
+        /// The dimension of the index space.
+        from: u8,
+        /// Elements of a granule, at least 1.
+        granularity: u64,
     },
 }
 
@@ -90,11 +140,39 @@ impl MapperSpec {
                 let off_axis = (0..3).filter(|&dim| distance(dim) > 0).count();
                 off_axis <= 1 && (0..3).all(|dim| distance(dim) <= border[dim])
             }
+            Self::Periodic { border, shape, along } => {
+                let around = |dim: usize| match along[dim] {
+                    true => distance(dim).min(buffer.max()[dim] - distance(dim)),
+                    false => distance(dim),
+                };
+                // Where a border is as wide as the buffer, an element is its own neighbour.
+                let near = (0..3).all(|dim| around(dim) <= border[dim]);
+                let off_axis = (0..3).filter(|&dim| around(dim) > 0).count();
+                near && (*shape == NeighborhoodShape::BoundingBox || off_axis <= 1)
+            }
+            Self::PerDimension(sides) => {
+                let touches = |(dim, side): (usize, &SideSpec)| {
+                    side.touches(item, global, buffer.max()[dim], at[dim])
+                };
+                sides.iter().enumerate().all(touches)
+            }
             Self::Affine(axes) => {
                 (0..3).all(|dim| axes[dim].interval(item, global).contains(&at[dim]))
             }
             Self::Scatter { seed } => scattered(*seed, item, global, buffer) == at,
         }
+    }
+
+    /// The elements that each item of `space` touches, ascending.
+    /// O(items · elements).
+    #[must_use]
+    pub fn images(&self, space: &Box3, buffer: &Box3) -> Vec<Vec<usize>> {
+        let image = |item| {
+            let touched = element::points(buffer).enumerate();
+            let touched = touched.filter(|&(_, at)| self.touches(item, space, buffer, at));
+            touched.map(|(slot, _)| slot).collect()
+        };
+        element::points(space).map(image).collect()
     }
 
     /// Whether the mapper is one of a user's.
@@ -106,7 +184,25 @@ impl MapperSpec {
     /// Whether index space and buffer must have the same dimensionality.
     #[must_use]
     pub fn needs_equal_dims(&self) -> bool {
-        matches!(self, Self::OneToOne | Self::Slice { .. } | Self::Neighborhood { .. })
+        matches!(
+            self,
+            Self::OneToOne | Self::Slice { .. } | Self::Neighborhood { .. } | Self::Periodic { .. }
+        )
+    }
+
+    /// Whether the mapper is one from index spaces to buffers of so many dimensions.
+    #[must_use]
+    pub fn fits(&self, space_dims: u8, buffer_dims: u8) -> bool {
+        match self {
+            Self::PerDimension(sides) => {
+                let mut seen = [false; 3];
+                let mut once = |from: u8| !std::mem::replace(&mut seen[usize::from(from)], true);
+                let mut followed = sides.iter().filter_map(SideSpec::from);
+                sides.len() == usize::from(buffer_dims)
+                    && followed.all(|from| from < space_dims && once(from))
+            }
+            _ => !self.needs_equal_dims() || space_dims == buffer_dims,
+        }
     }
 
     /// Whether the mapper may be evaluated on `space`: built-in mappers other
@@ -118,6 +214,16 @@ impl MapperSpec {
             Self::All | Self::Affine(_) | Self::Scatter { .. } => true,
             Self::Fixed(boxes) => boxes.iter().all(|part| buffer.contains(part)),
             Self::OneToOne | Self::Neighborhood { .. } => buffer.contains(space),
+            Self::Periodic { border, along, .. } => {
+                let fits = |dim: usize| !along[dim] || border[dim] <= buffer.max()[dim];
+                space.is_empty() || (buffer.contains(space) && (0..3).all(fits))
+            }
+            Self::PerDimension(sides) => {
+                let mut sides = sides.iter().enumerate();
+                let inside =
+                    |(dim, side): (usize, &SideSpec)| side.stays_inside(space, buffer.max()[dim]);
+                space.is_empty() || sides.all(inside)
+            }
             Self::Slice { dim } => {
                 let (mut min, mut max) = (space.min(), space.max());
                 min[usize::from(*dim)] = 0;
@@ -165,6 +271,65 @@ impl MapperSpec {
     }
 }
 
+impl SideSpec {
+    /// The dimension of the index space that it follows.
+    #[must_use]
+    pub fn from(&self) -> Option<u8> {
+        match self {
+            Self::All | Self::Only { .. } => None,
+            Self::Windows { from, .. } | Self::Share { from, .. } => Some(*from),
+        }
+    }
+
+    fn touches(&self, item: Coord3, global: &Box3, size: u64, at: u64) -> bool {
+        match *self {
+            Self::All => true,
+            Self::Only { min, max } => (min..max).contains(&at),
+            Self::Windows { from, stride, first, width, .. } => {
+                let behind = signed(at) - signed(stride * item[usize::from(from)]) - first;
+                (0..signed(width)).contains(&behind)
+            }
+            Self::Share { from, granularity } => {
+                let from = usize::from(from);
+                let items = global.max()[from] - global.min()[from];
+                let granules = size.div_ceil(granularity);
+                // Granule `g` belongs to the last item that has begun by then.
+                let (granule, nth) = (at / granularity, item[from] - global.min()[from]);
+                nth * granules / items <= granule && granule < (nth + 1) * granules / items
+            }
+        }
+    }
+
+    fn stays_inside(&self, space: &Box3, size: u64) -> bool {
+        match *self {
+            Self::Only { min, max } => min >= max || max <= size,
+            Self::Windows { from, stride, first, width, clamped: false } => {
+                let from = usize::from(from);
+                let least = signed(stride * space.min()[from]) + first;
+                let last = signed(stride * (space.max()[from] - 1)) + first;
+                least >= 0 && (width == 0 || last + signed(width) <= signed(size))
+            }
+            _ => true,
+        }
+    }
+
+    fn lower(&self) -> Side {
+        match *self {
+            Self::All => Side::All,
+            Self::Only { min, max } => Side::Only { min, max },
+            Self::Windows { from, stride, first, width, clamped } => {
+                Side::Windows(Windows { from, stride, first, width, clamped })
+            }
+            Self::Share { from, granularity } => Side::Share(Share { from, granularity }),
+        }
+    }
+}
+
+/// Test buffers are small.
+fn signed(coordinate: u64) -> i64 {
+    i64::try_from(coordinate).expect("coordinates of test buffers are small")
+}
+
 impl Axis {
     fn interval(self, item: Coord3, global: &Box3) -> std::ops::Range<u64> {
         match self {
@@ -205,10 +370,10 @@ pub struct Lowering {
 }
 
 impl Lowering {
-    /// The mapper for an access; user mappers promise disjoint images if the
-    /// access `writes`.
+    /// The mapper for an access in this mode. User mappers promise disjoint images where items
+    /// write elements of their own; items that update may meet.
     #[must_use]
-    pub fn lower(&mut self, spec: &MapperSpec, writes: bool) -> Mapper {
+    pub fn lower(&mut self, spec: &MapperSpec, mode: AccessMode) -> Mapper {
         match spec {
             MapperSpec::OneToOne => Mapper::OneToOne,
             MapperSpec::All => Mapper::All,
@@ -219,23 +384,31 @@ impl Lowering {
             MapperSpec::Neighborhood { border, shape } => {
                 Mapper::Neighborhood { border: *border, shape: *shape }
             }
+            MapperSpec::Periodic { border, shape, along } => {
+                Mapper::Periodic { border: *border, shape: *shape, along: *along }
+            }
+            MapperSpec::PerDimension(sides) => {
+                let sides: Vec<Side> = sides.iter().map(SideSpec::lower).collect();
+                Mapper::per_dimension(&sides)
+            }
             MapperSpec::Affine(_) | MapperSpec::Scatter { .. } => {
-                Mapper::User(self.lower_user(spec, writes))
+                let apart = matches!(mode, AccessMode::Write | AccessMode::ReadWrite);
+                Mapper::User(self.lower_user(spec, apart))
             }
         }
     }
 
-    fn lower_user(&mut self, spec: &MapperSpec, writes: bool) -> UserMapper {
+    fn lower_user(&mut self, spec: &MapperSpec, apart: bool) -> UserMapper {
         let known =
-            self.users.iter().find(|(other, disjoint, _)| (other, *disjoint) == (spec, writes));
+            self.users.iter().find(|(other, disjoint, _)| (other, *disjoint) == (spec, apart));
         if let Some((.., mapper)) = known {
             return mapper.clone();
         }
-        let mapper = match writes {
+        let mapper = match apart {
             true => UserMapper::disjoint(ItemByItem(spec.clone())),
             false => UserMapper::new(ItemByItem(spec.clone())),
         };
-        self.users.push((spec.clone(), writes, mapper.clone()));
+        self.users.push((spec.clone(), apart, mapper.clone()));
         mapper
     }
 }

@@ -5,20 +5,22 @@
 mod raw;
 
 use celerity_regions::Box3;
-use celerity_tdag::{AccessMode, BufferId, IndexSpace};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, ObjectAccess, ObjectId};
 use proptest::collection::vec;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use raw::{
-    RawAccess, RawAxis, RawBuffer, RawInterval, RawMapper, RawOp, RawSpace, raw_buffer, raw_op,
+    RawAccess, RawAxis, RawBuffer, RawInterval, RawMapper, RawOp, RawPlace, RawSide, RawSpace,
+    RawVisit, raw_buffer, raw_op, raw_visit,
 };
 
 use super::{
-    AccessSpec, Axis, BufferSpec, Flaw, MapperSpec, Program, ProgramBuilder, TaskKind, TaskOp,
+    AccessSpec, Axis, BufferSpec, Flaw, MapperSpec, Program, ProgramBuilder, SideSpec, TaskKind,
+    TaskOp,
 };
 
-/// How large random programs get.
+/// How large random programs get, and what they do.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Buffers created at the start; at least 1.
@@ -27,20 +29,34 @@ pub struct Sizes {
     pub ops: usize,
     /// Elements per dimension, by number of dimensions.
     pub extents: [u64; 4],
+    /// Host objects; with none, there are no side effects.
+    pub objects: usize,
+}
+
+impl Sizes {
+    /// The same, and host tasks and fences in between with side effects on three objects.
+    #[must_use]
+    pub fn with_objects(self) -> Self {
+        Self { objects: 3, ..self }
+    }
 }
 
 impl Default for Sizes {
     /// Small enough for hundreds of programs per second, large enough for
     /// every dimension to be split over several nodes and devices.
     fn default() -> Self {
-        Self { buffers: 4, ops: 16, extents: [1, 24, 7, 4] }
+        Self { buffers: 4, ops: 16, extents: [1, 24, 7, 4], objects: 0 }
     }
 }
 
 /// Lawful programs.
 pub fn any_program(sizes: Sizes) -> impl Strategy<Value = Program> {
-    (vec(raw_buffer(), 1..=sizes.buffers), vec(raw_op(), 1..=sizes.ops))
-        .prop_map(move |(buffers, ops)| assemble(&sizes, &buffers, &ops))
+    let visits = if sizes.objects == 0 { 0 } else { sizes.ops };
+    // The last to be drawn, so that programs without objects are those that they have always been.
+    let visits = vec(raw_visit(), 0..=visits);
+    let ops = vec(raw_op(), 1..=sizes.ops);
+    (vec(raw_buffer(), 1..=sizes.buffers), ops, visits)
+        .prop_map(move |(buffers, ops, visits)| assemble(&sizes, &buffers, &ops, &visits))
 }
 
 /// The program that belongs to a seed: the same on every machine.
@@ -54,15 +70,45 @@ pub fn seeded(sizes: Sizes, seed: u64) -> Program {
     tree.expect("programs are generated without rejection").current()
 }
 
-fn assemble(sizes: &Sizes, buffers: &[RawBuffer], ops: &[RawOp]) -> Program {
+fn assemble(sizes: &Sizes, buffers: &[RawBuffer], ops: &[RawOp], visits: &[RawVisit]) -> Program {
     let mut program = ProgramBuilder::default();
     for buffer in buffers {
         program.create(buffer_spec(sizes, buffer));
     }
     for (index, op) in ops.iter().enumerate() {
         translate(sizes, &mut program, &format!("k{index}"), op);
+        let here = visits.iter().enumerate().filter(|(_, visit)| visit.at % ops.len() == index);
+        for (nth, visit) in here {
+            self::visit(sizes, &mut program, &format!("v{nth}"), visit);
+        }
     }
     program.finish()
+}
+
+/// A host task or a fence with side effects; a fence reads nothing else.
+fn visit(sizes: &Sizes, program: &mut ProgramBuilder, name: &str, raw: &RawVisit) {
+    let mut effects: Vec<ObjectAccess> = Vec::new();
+    for &(object, order) in &raw.effects {
+        let object = ObjectId::from_index((object % sizes.objects) as u64);
+        if effects.iter().all(|known| known.object != object) {
+            effects.push(ObjectAccess { object, order });
+        }
+    }
+    let kind = match &raw.place {
+        RawPlace::Once { node } => TaskKind::HostOnce { node: *node },
+        RawPlace::Split { space, group } => {
+            let Some(anchor) = pick(program, space.anchor) else { return };
+            let space = index_space(program.spec(anchor), space);
+            TaskKind::HostSplit { space, group: *group }
+        }
+        RawPlace::Everywhere => TaskKind::Fence,
+    };
+    let mut accesses = Vec::new();
+    for access in raw.accesses.iter().filter(|_| kind != TaskKind::Fence) {
+        accesses.extend(lawful_access(program, &accesses, access, &kind));
+    }
+    let task = TaskOp { name: name.into(), kind, accesses, effects };
+    program.try_task(task).expect("each access has been checked");
 }
 
 fn translate(sizes: &Sizes, program: &mut ProgramBuilder, name: &str, op: &RawOp) {
@@ -72,7 +118,15 @@ fn translate(sizes: &Sizes, program: &mut ProgramBuilder, name: &str, op: &RawOp
             let kind = TaskKind::Device(index_space(program.spec(anchor), space));
             task(program, name, kind, accesses);
         }
-        RawOp::HostOnce { accesses } => task(program, name, TaskKind::HostOnce, accesses),
+        RawOp::HostOnce { node, accesses } => {
+            task(program, name, TaskKind::HostOnce { node: *node }, accesses);
+        }
+        RawOp::Combine { accesses } => task(program, name, TaskKind::Combine, accesses),
+        RawOp::HostSplit { space, group, accesses } => {
+            let Some(anchor) = pick(program, space.anchor) else { return };
+            let space = index_space(program.spec(anchor), space);
+            task(program, name, TaskKind::HostSplit { space, group: *group }, accesses);
+        }
         RawOp::Fence { buffer, part } => {
             let Some(buffer) = pick(program, *buffer) else { return };
             fence(program, buffer, part.as_ref());
@@ -135,7 +189,7 @@ fn task(program: &mut ProgramBuilder, name: &str, kind: TaskKind, raw: &[RawAcce
     for raw in raw {
         accesses.extend(lawful_access(program, &accesses, raw, &kind));
     }
-    let task = TaskOp { name: name.into(), kind, accesses };
+    let task = TaskOp { name: name.into(), kind, accesses, effects: Vec::new() };
     program.try_task(task).expect("each access has been checked");
 }
 
@@ -148,6 +202,7 @@ fn fence(program: &mut ProgramBuilder, buffer: BufferId, part: Option<&[RawInter
         name: "fence".into(),
         kind: TaskKind::Fence,
         accesses: vec![access(mapper)],
+        effects: Vec::new(),
     };
     let chosen = mapper.map(|mapper| program.try_task(fence(mapper)));
     if !matches!(chosen, Some(Ok(()))) {
@@ -164,7 +219,8 @@ fn lawful_access(
 ) -> Option<AccessSpec> {
     let buffer = pick(program, raw.buffer)?;
     let spec = program.spec(buffer);
-    let wanted = AccessSpec { buffer, mode: raw.mode, mapper: mapper_spec(spec, &raw.mapper) };
+    let wanted =
+        AccessSpec { buffer, mode: raw.mode, mapper: mapper_spec(spec, kind, &raw.mapper) };
     let with = |mode, mapper: &MapperSpec| AccessSpec { buffer, mode, mapper: mapper.clone() };
     let scatter = MapperSpec::Scatter { seed: raw.buffer as u64 };
     let (write, read) = (AccessMode::Write, AccessMode::Read);
@@ -178,9 +234,11 @@ fn lawful_access(
         Beside::Behind | Beside::Nothing => None,
     };
     let mut candidates = vec![wanted.clone()];
+    candidates.extend(clamped(&wanted.mapper).map(|mapper| with(raw.mode, &mapper)));
     if raw.mode.writes() {
         let slices = (0..spec.dims).map(|dim| MapperSpec::Slice { dim });
-        if matches!(raw.mapper, RawMapper::Slice { .. }) {
+        // Along a slice, items of one chunk meet.
+        if matches!(raw.mapper, RawMapper::Slice { .. }) || raw.mode == AccessMode::Update {
             candidates.extend(slices.map(|slice| with(raw.mode, &slice)));
         }
         candidates.push(with(write, &wanted.mapper));
@@ -218,7 +276,9 @@ enum Beside {
 impl Beside {
     fn of(raw: usize, kind: &TaskKind) -> Self {
         match (raw % 5, kind) {
-            (0, _) | (_, TaskKind::HostOnce) => Self::Rest { boxes: 1 + raw / 5 },
+            (0, _) | (_, TaskKind::HostOnce { .. } | TaskKind::Combine) => {
+                Self::Rest { boxes: 1 + raw / 5 }
+            }
             (1, _) => Self::Behind,
             _ => Self::Nothing,
         }
@@ -236,7 +296,19 @@ fn behind(buffer: &BufferSpec, space: &Box3) -> MapperSpec {
     MapperSpec::Affine([along(0, start), along(1, second), along(2, third)])
 }
 
-fn mapper_spec(buffer: &BufferSpec, raw: &RawMapper) -> MapperSpec {
+/// The same mapper, that stays in the buffer.
+fn clamped(mapper: &MapperSpec) -> Option<MapperSpec> {
+    let MapperSpec::PerDimension(sides) = mapper else { return None };
+    let mut sides = sides.clone();
+    for side in &mut sides {
+        if let SideSpec::Windows { clamped, .. } = side {
+            *clamped = true;
+        }
+    }
+    Some(MapperSpec::PerDimension(sides))
+}
+
+fn mapper_spec(buffer: &BufferSpec, kind: &TaskKind, raw: &RawMapper) -> MapperSpec {
     let dims = usize::from(buffer.dims);
     match raw {
         RawMapper::OneToOne => MapperSpec::OneToOne,
@@ -245,6 +317,18 @@ fn mapper_spec(buffer: &BufferSpec, raw: &RawMapper) -> MapperSpec {
             let mut border = *border;
             border[dims..].fill(0);
             MapperSpec::Neighborhood { border, shape: *shape }
+        }
+        RawMapper::Periodic { border, shape, along } => {
+            let (mut border, mut along) = (*border, *along);
+            border[dims..].fill(0);
+            along[dims..].fill(false);
+            MapperSpec::Periodic { border, shape: *shape, along }
+        }
+        RawMapper::PerDimension(sides) => {
+            let mut free = (0..kind.dims()).collect();
+            let sides = sides.iter().take(dims).enumerate();
+            let side = |(dim, side)| side_spec(buffer.extent.max()[dim], &mut free, side);
+            MapperSpec::PerDimension(sides.map(side).collect())
         }
         RawMapper::Slice { .. } if dims == 0 => MapperSpec::OneToOne,
         RawMapper::Slice { dim } => MapperSpec::Slice { dim: dim % buffer.dims },
@@ -259,6 +343,25 @@ fn mapper_spec(buffer: &BufferSpec, raw: &RawMapper) -> MapperSpec {
             MapperSpec::Affine(sides)
         }
         RawMapper::Scatter { seed } => MapperSpec::Scatter { seed: *seed },
+    }
+}
+
+/// A side of a mapper that follows one of the dimensions that no other side does.
+fn side_spec(size: u64, free: &mut Vec<u8>, raw: &RawSide) -> SideSpec {
+    let follow = |free: &mut Vec<u8>, from: u8| free.swap_remove(usize::from(from) % free.len());
+    match *raw {
+        RawSide::Only(ends) => {
+            let (min, max) = interval_of(0, size, ends);
+            SideSpec::Only { min, max }
+        }
+        _ if free.is_empty() => SideSpec::All,
+        RawSide::All => SideSpec::All,
+        RawSide::Windows { from, stride, first, width, clamped } => {
+            SideSpec::Windows { from: follow(free, from), stride, first, width, clamped }
+        }
+        RawSide::Share { from, granularity } => {
+            SideSpec::Share { from: follow(free, from), granularity }
+        }
     }
 }
 

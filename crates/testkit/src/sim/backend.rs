@@ -62,6 +62,18 @@ unsafe impl Backend for SimBackend {
         self.world.lock().report(self.node, out);
     }
 
+    fn share_core(&mut self) {
+        self.world.lock().devices[self.node].share_core();
+    }
+
+    fn compute(&mut self) -> bool {
+        self.world.lock().compute(self.node)
+    }
+
+    fn next_to_compute(&self) -> Option<InstructionId> {
+        self.world.lock().devices[self.node].next_to_compute()
+    }
+
     fn begun(&self, lane: LaneId) -> Option<Begun> {
         let instruction = self.world.lock().devices[self.node].running(lane)?;
         Some(Begun { instruction, since: None, thread: None })

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use celerity_cdag::CommandGraphConfig;
 use celerity_executor::{
-    Activity, Executor, LaneLayout, NodeMachine, Progress, RunError, Scheduler, Stall, Time,
-    Warning, WarningSink, contain,
+    Activity, Attention, Executor, LaneLayout, NodeMachine, Progress, RunError, Scheduler, Stall,
+    Time, Warning, WarningSink, contain,
 };
 use celerity_idag::{InstructionGraph, InstructionGraphConfig};
 
@@ -16,6 +16,8 @@ use super::communicator::SimCommunicator;
 use super::conditions::{Conditions, Fault};
 use super::execution::FAULT;
 use super::log::{Log, What};
+use super::objects::Watch;
+use super::threads::Threads;
 use super::user::{GIVES_UP, User};
 use super::world::{Event, Shared, World, node_id};
 use super::{SimBackend, Simulation};
@@ -52,8 +54,9 @@ impl<'a> Cluster<'a> {
         let mut random = Random::new(simulation.seed);
         let ops = simulation.program.ops.len();
         let mut conditions = Conditions::draw(&mut random, configuration, ops);
-        if let Some(slow) = simulation.slow_node {
-            conditions.slow_down(slow);
+        match simulation.slow_node {
+            Some(slow) => conditions.slow_down(slow),
+            None => conditions.threads = Threads::draw(simulation.seed, configuration.nodes),
         }
         let lanes = LaneLayout::new(configuration.devices).count();
         let log = Log::new(simulation.keeps_log);
@@ -99,10 +102,13 @@ impl<'a> Cluster<'a> {
         let Node { machine, user, progress, .. } = &mut self.nodes[index];
         let activity = contain::caught(|| machine.poll(now))
             .map_err(|message| Breach::Panicked { node: node_id(index), message })?;
+        let looks = matches!(machine.attention(), Attention::Close(_));
         let mut world = self.world.lock();
         world.note(index, What::Polled { busy: activity == Activity::Busy });
         world.ledger.reached(index, progress.horizons());
-        if activity == Activity::Busy {
+        // Who looks at the network without rest polls again, also if nothing has happened. All that
+        // may come of it, but for what is delivered, is that the node computes.
+        if activity == Activity::Busy || looks && world.devices[index].waits_to_compute() {
             world.wake(index);
         }
         if user.may_go_on() {
@@ -206,9 +212,13 @@ impl<'a> Node<'a> {
             InstructionGraph::new(devices).with_device_memory(configuration.device_memory);
         let scheduler = Scheduler::new(commands, instructions);
         let lead = world.lock().conditions.lead;
-        let executor = Executor::new(end, backend, progress.clone()).with_lead(lead);
+        let mut executor = Executor::new(end, backend, progress.clone()).with_lead(lead);
+        if world.lock().conditions.threads.share_core[index] {
+            executor = executor.sharing_core();
+        }
         let machine = NodeMachine::of(scheduler, executor)
             .with_lookahead(configuration.lookahead)
+            .with_observer(Box::new(Watch { node: index, world: world.clone() }))
             .with_watchdog(WATCHDOG)
             .with_warnings(listen(&stall));
         let mut user =

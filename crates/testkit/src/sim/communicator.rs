@@ -60,6 +60,15 @@ unsafe impl Communicator for SimCommunicator {
         self.world.lock().hear(self.node)
     }
 
+    fn needs_polling(&self) -> bool {
+        let world = self.world.lock();
+        !world.conditions.threads.network_wakes && world.network.has_begun(self.node)
+    }
+
+    fn wakes(&self) -> bool {
+        self.world.lock().conditions.threads.network_wakes
+    }
+
     fn sends_ahead(&self) -> bool {
         self.world.lock().conditions.eager > 0
     }

@@ -3,6 +3,7 @@
 
 use celerity_executor::LaneLayout;
 
+use super::threads::Threads;
 use crate::check::Configuration;
 use crate::random::{Random, Span};
 
@@ -36,6 +37,8 @@ pub(super) struct Conditions {
     pub(super) eager: u64,
     /// Horizons that a node may be ahead of those that it sends to, if payloads do.
     pub(super) lead: u64,
+    /// Who runs what, and who has to look: all apart, unless it is drawn.
+    pub(super) threads: Threads,
     /// What goes wrong, if it comes to it.
     pub(super) faults: Vec<Fault>,
 }
@@ -87,6 +90,7 @@ impl Conditions {
             run_ahead: random.between(1, 8) as u64,
             eager: if random.once_in(2) { 8 << random.below(10) } else { 0 },
             lead: random.between(0, 5) as u64,
+            threads: Threads::apart(nodes),
             faults: Fault::draw(random, nodes, ops),
         }
     }
@@ -115,7 +119,13 @@ impl Conditions {
         let programs = (slowest(&self.poll).unwrap_or_default()
             + slowest(&self.user).unwrap_or_default())
             * POLLS_TO_END;
-        lanes.unwrap_or_default() + self.start.longest() + self.pilot.longest() + journey + programs
+        // A node that computes hears of it when that is over; then its lanes end.
+        let away = if self.threads.share_core.contains(&true) { 2 } else { 1 };
+        lanes.unwrap_or_default() * away
+            + self.start.longest()
+            + self.pilot.longest()
+            + journey
+            + programs
     }
 }
 

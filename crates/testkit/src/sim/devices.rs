@@ -16,6 +16,10 @@ use super::world::{Event, World};
 pub(super) struct Devices {
     lanes: Vec<Lane>,
     reports: Vec<(LaneId, Completion)>,
+    /// Whether whoever polls the node computes, too.
+    shares_core: bool,
+    /// Lanes whose next job is left to whoever polls the node, in order.
+    kept: VecDeque<LaneId>,
     /// Jobs that have been started, and allocations asked for: by these numbers
     /// faults are planned.
     started: usize,
@@ -47,8 +51,18 @@ enum Turn {
     Idle,
     /// The next job starts.
     Starting,
+    /// There is none: the next job is left to whoever polls the node.
+    Kept,
     /// This job ends.
-    Running(InstructionId, Execution),
+    Running(Running),
+}
+
+/// A job that has started.
+struct Running {
+    instruction: InstructionId,
+    execution: Execution,
+    /// Whether the node's thread runs it, and looks for what has completed by itself.
+    by_node: bool,
 }
 
 impl Devices {
@@ -56,6 +70,8 @@ impl Devices {
         Self {
             lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
             reports: Vec::new(),
+            shares_core: false,
+            kept: VecDeque::new(),
             started: 0,
             allocations: 0,
         }
@@ -64,6 +80,9 @@ impl Devices {
     /// Nothing starts any more. Returns what has not, to be dropped without the
     /// world's lock.
     pub(super) fn halt(&mut self) -> Vec<VecDeque<Queued>> {
+        for lane in self.kept.drain(..) {
+            self.lanes[lane.slot()].turn = Turn::Idle;
+        }
         let halt = |lane: &mut Lane| {
             lane.halted = true;
             std::mem::take(&mut lane.queue)
@@ -81,15 +100,35 @@ impl Devices {
 
     /// The job that a lane runs.
     pub(super) fn running(&self, lane: LaneId) -> Option<InstructionId> {
-        match self.lanes[lane.slot()].turn {
-            Turn::Running(instruction, _) => Some(instruction),
-            Turn::Idle | Turn::Starting => None,
+        match &self.lanes[lane.slot()].turn {
+            Turn::Running(running) => Some(running.instruction),
+            Turn::Idle | Turn::Starting | Turn::Kept => None,
         }
+    }
+
+    /// From now on kernels may be left to whoever polls the node.
+    pub(super) fn share_core(&mut self) {
+        self.shares_core = true;
+    }
+
+    /// Whether jobs are left to whoever polls the node.
+    pub(super) fn waits_to_compute(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// The first of these jobs.
+    pub(super) fn next_to_compute(&self) -> Option<InstructionId> {
+        let lane = self.kept.front()?;
+        self.lanes[lane.slot()].queue.front().map(|next| next.instruction)
+    }
+
+    fn next_job(&self, lane: LaneId) -> Option<&Queued> {
+        self.lanes[lane.slot()].queue.front()
     }
 
     /// Whether no job is running.
     pub(super) fn is_quiet(&self) -> bool {
-        self.lanes.iter().all(|lane| !matches!(lane.turn, Turn::Running(..)))
+        self.lanes.iter().all(|lane| !matches!(lane.turn, Turn::Running(_)))
     }
 }
 
@@ -122,7 +161,36 @@ impl World {
     pub(super) fn enqueue(&mut self, node: usize, lane: LaneId, job: Queued) {
         self.note(node, What::Enqueued { instruction: job.instruction, lane });
         self.devices[node].lanes[lane.slot()].queue.push_back(job);
+        if self.runs_at_once(node, lane) {
+            self.start_job(node, lane, true);
+            return self.end_running(node, lane);
+        }
         self.take_turn(node, lane);
+    }
+
+    /// Whether the next job of a lane runs while it is put there.
+    fn runs_at_once(&mut self, node: usize, lane: LaneId) -> bool {
+        let devices = &self.devices[node];
+        let may = devices.is_due(lane)
+            && devices.next_job(lane).is_some_and(|next| !matches!(next.job, Job::Host { .. }));
+        let at_once = self.conditions.threads.at_once;
+        may && at_once > 0 && self.random.once_in(at_once)
+    }
+
+    /// Lets the node's thread run a job that was left to it; the node is not polled meanwhile.
+    pub(super) fn compute(&mut self, node: usize) -> bool {
+        let Some(lane) = self.devices[node].kept.pop_front() else { return false };
+        self.devices[node].lanes[lane.slot()].turn = Turn::Idle;
+        if let Some(instruction) = self.devices[node].next_job(lane).map(|job| job.instruction) {
+            self.note(node, What::Computes { instruction });
+        }
+        self.computed += 1;
+        if self.start_job(node, lane, true) {
+            let delay = self.random.delay(self.conditions.lanes[node][lane.slot()]);
+            self.after(delay, Event::Lane(node, lane));
+            self.stay_away(node, delay);
+        }
+        true
     }
 
     /// Hands out what has completed, that of each lane in order; by chance not all
@@ -144,60 +212,87 @@ impl World {
 
     /// A lane's next event.
     pub(super) fn lane_event(&mut self, node: usize, lane: LaneId) {
-        match std::mem::take(&mut self.devices[node].lanes[lane.slot()].turn) {
-            Turn::Idle => unreachable!("idle lanes have no events"),
-            Turn::Starting => self.start_job(node, lane),
-            Turn::Running(instruction, execution) => {
-                self.end_job(node, lane, instruction, execution);
-                // Others may have waited for the job.
-                let lanes = 0..u16::try_from(self.devices[node].lanes.len()).expect("few lanes");
-                lanes.for_each(|lane| self.take_turn(node, LaneId::from_slot(lane)));
+        match self.devices[node].lanes[lane.slot()].turn {
+            Turn::Idle | Turn::Kept => unreachable!("idle lanes have no events"),
+            Turn::Starting => {
+                self.devices[node].lanes[lane.slot()].turn = Turn::Idle;
+                if self.start_job(node, lane, false) {
+                    let delay = self.random.delay(self.conditions.lanes[node][lane.slot()]);
+                    self.after(delay, Event::Lane(node, lane));
+                }
             }
+            Turn::Running(_) => self.end_running(node, lane),
         }
     }
 
+    /// Ends the job that a lane runs, if it runs one, and lets others go on.
+    fn end_running(&mut self, node: usize, lane: LaneId) {
+        let turn = std::mem::take(&mut self.devices[node].lanes[lane.slot()].turn);
+        let Turn::Running(running) = turn else { return };
+        self.end_job(node, lane, running);
+        // Others may have waited for the job.
+        let lanes = 0..u16::try_from(self.devices[node].lanes.len()).expect("few lanes");
+        lanes.for_each(|lane| self.take_turn(node, LaneId::from_slot(lane)));
+    }
+
     fn take_turn(&mut self, node: usize, lane: LaneId) {
-        if self.devices[node].is_due(lane) {
+        if !self.devices[node].is_due(lane) {
+            return;
+        }
+        let next = self.devices[node].next_job(lane);
+        let kernel = next.filter(|next| matches!(next.job, Job::Kernel { .. }));
+        let kernel = kernel.map(|next| next.instruction).filter(|_| self.devices[node].shares_core);
+        if let Some(instruction) = kernel
+            && self.random.once_in(2)
+        {
+            self.note(node, What::LeftToNode { instruction, lane });
+            self.devices[node].lanes[lane.slot()].turn = Turn::Kept;
+            self.devices[node].kept.push_back(lane);
+        } else {
             self.devices[node].lanes[lane.slot()].turn = Turn::Starting;
             let delay = self.random.delay(self.conditions.start);
             self.after(delay, Event::Lane(node, lane));
         }
     }
 
-    fn start_job(&mut self, node: usize, lane: LaneId) {
+    /// Starts the next job of a lane, unless there is none any more or it must not be there.
+    fn start_job(&mut self, node: usize, lane: LaneId, by_node: bool) -> bool {
         let next = self.devices[node].lanes[lane.slot()].queue.pop_front();
         // The lane may have been halted meanwhile.
-        let Some(Queued { instruction, job, .. }) = next else { return };
+        let Some(Queued { instruction, job, .. }) = next else { return false };
         self.note(node, What::Started { instruction, lane });
+        if let Some(what) = self.objects.start(node, instruction) {
+            self.object(node, what);
+        }
         let style = self.style(node);
         match Execution::start(job, style, &self.memory) {
             Ok(execution) => {
-                let turn = Turn::Running(instruction, execution);
+                let turn = Turn::Running(Running { instruction, execution, by_node });
                 self.devices[node].lanes[lane.slot()].turn = turn;
-                let delay = self.random.delay(self.conditions.lanes[node][lane.slot()]);
-                self.after(delay, Event::Lane(node, lane));
+                true
             }
-            Err(what) => self.object(node, format!("{instruction} {what}")),
+            Err(what) => {
+                self.object(node, format!("{instruction} {what}"));
+                false
+            }
         }
     }
 
-    fn end_job(
-        &mut self,
-        node: usize,
-        lane: LaneId,
-        instruction: InstructionId,
-        execution: Execution,
-    ) {
+    fn end_job(&mut self, node: usize, lane: LaneId, running: Running) {
+        let Running { instruction, execution, by_node } = running;
         let failure = match execution.end(&mut self.memory) {
             Ok(failure) => failure,
             Err(what) => return self.object(node, format!("{instruction} {what}")),
         };
         self.note(node, What::Ended { instruction, failed: failure.is_some() });
+        self.objects.end(node, instruction);
         let devices = &mut self.devices[node];
         devices.lanes[lane.slot()].halted |= failure.is_some();
         devices.lanes[lane.slot()].ended += u64::from(failure.is_none());
         devices.reports.push((lane, Completion { instruction, failure, span: None }));
-        self.wake(node);
+        if !by_node {
+            self.wake(node);
+        }
     }
 
     fn style(&mut self, node: usize) -> Style {

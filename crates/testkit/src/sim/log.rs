@@ -73,6 +73,10 @@ pub enum What {
     Aborted,
     /// It learns that the network cannot go on.
     NetworkFailed,
+    /// A job is left to the thread that polls it.
+    LeftToNode { instruction: InstructionId, lane: LaneId },
+    /// The thread that polls it computes.
+    Computes { instruction: InstructionId },
 }
 
 /// So many entries are kept for the report of a failure.
@@ -198,6 +202,10 @@ impl fmt::Display for What {
             Self::Aborts => f.write_str("stops the run"),
             Self::Aborted => f.write_str("learns that the run has been stopped"),
             Self::NetworkFailed => f.write_str("learns that the network has failed"),
+            Self::LeftToNode { instruction, lane } => {
+                write!(f, "{instruction} on lane {} is left to the node's thread", lane.slot())
+            }
+            Self::Computes { instruction } => write!(f, "{instruction} runs on its thread"),
         }
     }
 }

@@ -114,6 +114,20 @@ impl SimNetwork {
         self.journeys.values().all(|journey| journey.from != node && journey.to != node)
     }
 
+    /// Whether something that an end has begun has not ended: a payload, a barrier, or an abort
+    /// that it has not been told of.
+    pub(super) fn has_begun(&self, node: usize) -> bool {
+        let id = node_id(node);
+        let posts = |(&(from, _), posted): (&(NodeId, MessageId), &Posted)| match posted.side {
+            Side::Sender => from == id,
+            Side::Receiver => posted.to == id,
+        };
+        !self.is_quiet(node)
+            || self.half_open.iter().any(posts)
+            || self.in_barrier.iter().any(|(waiting, _)| *waiting == id)
+            || self.aborted.is_some() && !self.told[node]
+    }
+
     /// Forgets what only one end has posted.
     pub(super) fn withdraw(&mut self, node: usize) {
         let node = node_id(node);

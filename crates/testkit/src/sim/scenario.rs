@@ -28,8 +28,9 @@ impl Scenario {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x5ce7_a210_5ce7_a210);
-        let sizes =
-            Sizes { buffers: random.between(1, 4), ops: random.between(1, 24), ..Sizes::default() };
+        let (buffers, ops) = (random.between(1, 4), random.between(1, 24));
+        let objects = if seed.is_multiple_of(3) { 3 } else { 0 };
+        let sizes = Sizes { buffers, ops, objects, ..Sizes::default() };
         let configuration = Configuration {
             horizon_step: random.between(1, 6) as u64,
             horizon_max_parallelism: random.between(2, 12) as u64,

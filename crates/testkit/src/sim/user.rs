@@ -94,6 +94,9 @@ impl<'a> User<'a> {
     /// Submits what comes before the first statement.
     pub(super) fn start(&mut self, machine: &mut NodeMachine) {
         let task = self.graph.start();
+        for _ in 0..self.program.objects() {
+            self.graph.create_object(None);
+        }
         machine.submit(Submission::Task { task, payload: None });
     }
 
@@ -229,7 +232,10 @@ impl<'a> User<'a> {
         let kernel = HashKernel::new(op, task, &self.buffers, &mut self.lowering);
         match task.kind {
             TaskKind::Device(_) => Payload::Kernel(Arc::new(kernel)),
-            TaskKind::HostOnce => Payload::Host(kernel.into_host_function()),
+            TaskKind::HostOnce { .. } | TaskKind::Combine => {
+                Payload::Host(kernel.into_host_function())
+            }
+            TaskKind::HostSplit { .. } => Payload::HostSplit(kernel.into_host_kernel()),
             TaskKind::Fence => {
                 let record = self.snapshots.clone();
                 Payload::Host(kernel.into_snapshot_function(move |snapshots| {

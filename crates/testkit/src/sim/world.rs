@@ -15,6 +15,7 @@ use super::ledger::Ledger;
 use super::log::{Entry, Log, What};
 use super::memory::Memory;
 use super::network::{Delivery, SimNetwork};
+use super::objects::Objects;
 use crate::random::Random;
 
 /// The world, as all ends of networks and all backends hold it. The lock is for
@@ -41,6 +42,7 @@ pub(super) struct World {
     pub(super) memory: Memory,
     pub(super) network: SimNetwork,
     pub(super) ledger: Ledger,
+    pub(super) objects: Objects,
     /// By node.
     pub(super) devices: Vec<Devices>,
     /// Faults that have happened.
@@ -48,6 +50,10 @@ pub(super) struct World {
     /// The first thing that must not have happened.
     pub(super) breach: Option<Breach>,
     agenda: Agenda<Event>,
+    /// By node: until when the thread that polls it computes.
+    away: Vec<Time>,
+    /// Jobs that such threads have run.
+    pub(super) computed: usize,
     /// By node: whether it is going to be polled, and its program to go on.
     poll_due: Vec<bool>,
     user_due: Vec<bool>,
@@ -81,10 +87,13 @@ impl World {
             memory: Memory::default(),
             network: SimNetwork::new(nodes),
             ledger: Ledger::new(nodes),
+            objects: Objects::new(nodes),
             devices: (0..nodes).map(|_| Devices::new(lanes)).collect(),
             faults_met: 0,
             breach: None,
             agenda: Agenda::default(),
+            away: vec![Time::START; nodes],
+            computed: 0,
             poll_due: vec![false; nodes],
             user_due: vec![false; nodes],
         }
@@ -95,6 +104,10 @@ impl World {
         let (at, event) = self.agenda.next()?;
         self.now = at;
         match event {
+            Event::Poll(node) if at < self.away[node] => {
+                self.agenda.add(self.away[node], event);
+                return self.next();
+            }
             Event::Poll(node) => self.poll_due[node] = false,
             Event::User(node) => self.user_due[node] = false,
             Event::Lane(..) | Event::Network(_) => {}
@@ -113,6 +126,11 @@ impl World {
             let delay = self.random.delay(self.conditions.poll[node]);
             self.after(delay, Event::Poll(node));
         }
+    }
+
+    /// A node is not polled for so long.
+    pub(super) fn stay_away(&mut self, node: usize, delay: Duration) {
+        self.away[node] = self.now + delay;
     }
 
     /// Lets a node's program go on.

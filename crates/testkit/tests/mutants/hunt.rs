@@ -21,11 +21,14 @@ const PROGRAMS: u64 = 400;
 
 /// Another program that is among them: `GrowthStopsEarly` shows in one of some thousand, where an
 /// allocation that has grown comes to touch one that it has passed by.
-const RARE: u64 = 4131;
+const RARE: u64 = 1105;
 
 /// Many statements about one buffer: what needs several overlapping accesses to show, shows
 /// tens of times sooner than in programs of the default sizes.
-const DENSE: Sizes = Sizes { buffers: 1, ops: 32, extents: [1, 32, 9, 4] };
+const DENSE: Sizes = Sizes { buffers: 1, ops: 32, extents: [1, 32, 9, 4], objects: 0 };
+
+/// One of so many programs is followed by another one, with side effects on host objects.
+const WITH_OBJECTS: u64 = 8;
 
 /// A program, and what it is scheduled for.
 pub(crate) struct Case {
@@ -42,7 +45,16 @@ impl fmt::Display for Case {
 
 /// The cases, the same in every run: one to eight nodes, one to four devices each.
 pub(crate) fn cases() -> Vec<Case> {
-    (0..PROGRAMS).chain([RARE]).map(case).collect()
+    let of = |seed: u64| {
+        let objects = seed.is_multiple_of(WITH_OBJECTS).then(|| case_with_objects(seed));
+        [Some(case(seed)), objects].into_iter().flatten()
+    };
+    (0..PROGRAMS).chain([RARE]).flat_map(of).collect()
+}
+
+fn case_with_objects(seed: u64) -> Case {
+    let sizes = Sizes { buffers: 2, ops: 12, objects: 2, ..Sizes::default() };
+    Case { program: seeded(sizes, seed), ..case(seed) }
 }
 
 fn case(seed: u64) -> Case {

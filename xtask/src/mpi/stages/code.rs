@@ -47,6 +47,20 @@ const FENCE: &[&str] = &[
     "the program stopped on N2: there is no memory",
 ];
 
+/// All hear of it, also those that waited for the node in a barrier.
+const MEETING: &[&str] = &[
+    "N0: task T1 \"meet\" at ",
+    "N1: task T1 \"meet\" at ",
+    "N2: task T1 \"meet\" at ",
+    "panicked on N2: the disk is on fire",
+];
+/// Nobody can wake who waits inside of MPI, so that all processes are ended.
+const MEETING_IN_MPI: &[&str] = &[
+    "celerity: task T1 \"meet\" at ",
+    "panicked on N2: the disk is on fire",
+    "celerity: a task still waits in MPI 2s later, where nothing can wake it",
+];
+
 /// Errors, panics, mappers and memory of a program of three processes.
 pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
     let stage = |name: &str, role, told, end| {
@@ -68,5 +82,12 @@ pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec
         },
         stage("a value that panics", "dropping", DROPPING, End::Badly),
         stage("a fence without memory", "fence", FENCE, End::Badly),
+        stage("host tasks of which one panics", "collective-panic", MEETING, End::Badly),
+        stage(
+            "host tasks of which one panics, others in MPI",
+            "collective-mpi-panic",
+            MEETING_IN_MPI,
+            End::Badly,
+        ),
     ]
 }

@@ -5,13 +5,13 @@
 use std::ops::Range;
 
 use celerity_executor::BoundMemory;
-use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, Reach, Row};
+use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, PeriodicItem, PeriodicRow, Reach, Row};
 
 use super::KernelAccess;
 use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
-use crate::mapper::{Neighborhood, OneToOne};
+use crate::mapper::{Neighborhood, OneToOne, Periodic};
 
 impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> {
     type ItemView<'a> = &'a T;
@@ -133,12 +133,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
     }
 
     fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
-        let (Some(border), Some(size)) =
-            (bound.plan.reach.border().last().copied(), bound.plan.range.last().copied())
-        else {
-            return 0..usize::MAX;
-        };
-        border..size.saturating_sub(border)
+        interior(&bound.plan.reach, &bound.plan.range)
     }
 
     #[inline]
@@ -149,26 +144,63 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
         unsafe { bound.elements.neighborhood(reach, *range, row.start(), row.len()) }
     }
 
-    #[inline]
-    fn segment<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        start: usize,
-        segment: &Row<N>,
-    ) -> Self::Cursor<'a> {
-        cursor.segment(start, segment.len())
+    cut_view!(N);
+}
+
+/// A periodic neighbourhood access without its buffer handle.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct PeriodicPlan<const N: usize> {
+    /// And the dimensions along which edges meet.
+    reach: (Reach<N>, [bool; N]),
+    /// The buffer's size.
+    range: [usize; N],
+}
+
+#[doc(hidden)]
+pub struct BoundPeriodic<'m, T, const N: usize> {
+    plan: PeriodicPlan<N>,
+    elements: Elements<'m, T, N>,
+}
+
+impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N>> {
+    type ItemView<'a> = PeriodicItem<'a, T, N>;
+    type RowView<'a> = PeriodicRow<'a, T, N>;
+    type Plan = PeriodicPlan<N>;
+    type Bound<'m> = BoundPeriodic<'m, T, N>;
+    type Cursor<'r> = PeriodicRow<'r, T, N>;
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+        let plan = PeriodicPlan { reach: self.mapper.reach(), range: self.buffer.range() };
+        self.lower_to::<N>(lowering)?;
+        Ok(plan)
+    }
+
+    unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+        // SAFETY: passed on.
+        BoundPeriodic { plan: *plan, elements: unsafe { Elements::new(memory) } }
+    }
+
+    fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
+        interior(&bound.plan.reach.0, &bound.plan.range)
     }
 
     #[inline]
-    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-        cursor
+    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<N>) -> Self::Cursor<'r> {
+        let PeriodicPlan { reach, range } = &bound.plan;
+        // SAFETY: `bind`'s memory holds the surroundings of the whole chunk, those at the opposite
+        // edges among them, in one allocation, and nobody writes what is bound to a read: see
+        // `BoundMemory`.
+        unsafe { bound.elements.periodic(reach, *range, row.start(), row.len()) }
     }
 
-    #[inline]
-    fn item_view<'a>(
-        cursor: &'a mut Self::Cursor<'_>,
-        _row: &Row<N>,
-        i: usize,
-    ) -> Self::ItemView<'a> {
-        cursor.item(i)
-    }
+    cut_view!(N);
+}
+
+/// The items, along the fastest dimension, from which `reach` stays inside of a buffer of `range`.
+fn interior<const N: usize>(reach: &Reach<N>, range: &[usize; N]) -> Range<usize> {
+    let (Some(border), Some(size)) = (reach.border().last().copied(), range.last().copied()) else {
+        return 0..usize::MAX;
+    };
+    border..size.saturating_sub(border)
 }

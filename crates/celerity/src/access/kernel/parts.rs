@@ -10,7 +10,7 @@ use super::KernelAccess;
 use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
-use crate::mapper::{All, CustomMapper, DisjointMapper, Fixed, ItemMapper, Slice};
+use crate::mapper::{All, CustomMapper, DisjointMapper, Fixed, ItemMapper, PerDimension, Slice};
 
 impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<T, D, All> {
     type ItemView<'a> = WholeView<'a, T, D>;
@@ -71,6 +71,7 @@ macro_rules! read_part {
 
 read_part!([const N: usize] Slice, N, N);
 read_part!([const K: usize, const D: usize] Fixed<D>, K, D);
+read_part!([const K: usize, const D: usize] PerDimension<D>, K, D);
 read_part!([const K: usize, const D: usize] CustomMapper<K, D>, K, D);
 read_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
 
@@ -142,7 +143,7 @@ macro_rules! write_part {
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
                 let (mapper, range) = (self.mapper.clone(), self.buffer.range());
-                let plan = OwnPartPlan { mapper, range, offset: lowering.offset };
+                let plan = OwnPartPlan { mapper, range, offset: lowering.offset() };
                 self.lower_to::<$k>(lowering)?;
                 Ok(plan)
             }
@@ -188,4 +189,5 @@ macro_rules! write_part {
 }
 
 write_part!([const N: usize] Slice, N, N);
+write_part!([const K: usize, const D: usize] PerDimension<D>, K, D);
 write_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);

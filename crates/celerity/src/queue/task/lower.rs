@@ -73,14 +73,18 @@ impl<'q> TaskBuilder<'q> {
         let space = self.index_space(offset, global)?;
         let mut lowering = Lowering::new(&self.origin).over(space);
         let plan = accesses.lower(&mut lowering)?;
-        let Lowered { accesses, mappers } = lowering.finish();
-        let launch = Launch { plan, offset, global, mappers, accesses: PhantomData };
+        let (lowered, space, tiling) = lowering.finish_kernel(space)?;
+        let Lowered { accesses, mappers, settling } = lowered;
+        let launch = Launch { plan, offset, global, mappers, tiling, accesses: PhantomData };
         let work = Work::Device(space);
-        Ok((LoweredTask { origin: self.origin, work, accesses }, launch))
+        Ok((LoweredTask { origin: self.origin, work, accesses, settling }, launch))
     }
 
     /// Where the index space begins, if all of it can be counted from there.
-    pub(super) fn beginning<const K: usize>(&self, range: [usize; K]) -> Result<[usize; K]> {
+    pub(in crate::queue) fn beginning<const K: usize>(
+        &self,
+        range: [usize; K],
+    ) -> Result<[usize; K]> {
         if self.offset.is_empty() {
             return Ok([0; K]);
         }
@@ -94,7 +98,7 @@ impl<'q> TaskBuilder<'q> {
         })
     }
 
-    fn index_space<const K: usize>(
+    pub(in crate::queue) fn index_space<const K: usize>(
         &self,
         offset: [usize; K],
         global: [usize; K],

@@ -11,7 +11,7 @@ fn mix(word: u64, lane: u64) -> u64 {
 fn mixing_kernels(fake: FakeDriver) -> FakeDriver {
     ["mix0", "mix1", "mix2", "mix3"].into_iter().zip(0..).fold(fake, |fake, (name, lane)| {
         fake.with_kernel(name, move |launch| {
-            let element = super::super::pointer(launch.parameter(8)).cast::<u64>();
+            let element = pointer(launch.parameter(8)).cast::<u64>();
             // SAFETY: the test passes memory of one number.
             unsafe { *element = mix(*element, lane) };
             Ok(())

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{AddressSpace, DriverError, Failure, Transfer};
+use crate::address::pointer;
 use crate::driver::Side;
 
 pub(super) struct Memory {
@@ -228,10 +229,6 @@ pub(super) fn is_valid(transfer: &Transfer) -> bool {
 
 fn address_of(side: &Side, plane: u64, row: u64) -> u64 {
     side.address + (plane * side.rows_per_plane + row) * side.pitch
-}
-
-fn pointer(address: u64) -> *mut u8 {
-    std::ptr::with_exposed_provenance_mut(size(address))
 }
 
 fn size(bytes: u64) -> usize {

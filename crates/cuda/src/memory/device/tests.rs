@@ -46,7 +46,7 @@ impl Host {
 
 /// The GPU's memory at an address that `grown` has returned.
 fn contents(address: u64, bytes: Range<u64>) -> &'static mut [u8] {
-    let start = crate::backend::pointer(address + bytes.start);
+    let start = crate::address::pointer(address + bytes.start);
     let length = usize::try_from(bytes.end - bytes.start).unwrap();
     // SAFETY: the tests hold so much memory there, and the stream has run empty.
     unsafe { std::slice::from_raw_parts_mut(start, length) }

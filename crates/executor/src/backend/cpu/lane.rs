@@ -85,12 +85,20 @@ impl Lane {
             return Pushed::Taken;
         }
         state.running = true;
-        drop(state);
         if job.is_short() {
+            drop(state);
             self.run_here(&job);
             return Pushed::Ran(job.spent());
         }
-        self.keep_or_start(job, computes).map_or(Pushed::Taken, Pushed::Kept)
+        if computes && job.is_brief() {
+            return Pushed::Kept(job);
+        }
+        // Together with the mark: a thread of the lane's own that has just gone quiet would
+        // see the mark, find no job, and take the mark away.
+        state.queue.push_front(job);
+        drop(state);
+        self.start();
+        Pushed::Taken
     }
 
     /// Runs a job that was given back, and returns the next one for the same thread.
@@ -98,7 +106,12 @@ impl Lane {
     pub(super) fn run_kept(self: &Arc<Self>, job: Queued) -> Option<Queued> {
         self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run())));
         let next = self.take_next()?;
-        self.keep_or_start(next, true)
+        if next.is_brief() {
+            return Some(next);
+        }
+        lock(&self.state).queue.push_front(next);
+        self.start();
+        None
     }
 
     /// Drops a job that was given back, of a lane that has been halted.
@@ -108,18 +121,12 @@ impl Lane {
         debug_assert!(next.is_none(), "it is halted");
     }
 
-    /// Lets the first job of a lane, which has been marked as running, run elsewhere, or
-    /// leaves it to the caller.
-    fn keep_or_start(self: &Arc<Self>, job: Queued, computes: bool) -> Option<Queued> {
-        if computes && job.is_brief() {
-            return Some(job);
-        }
-        lock(&self.state).queue.push_front(job);
+    /// Lets the jobs of a lane, which has been marked as running, run elsewhere.
+    fn start(self: &Arc<Self>) {
         match &self.place {
             Runner::Pool(pool) => self.take_turn(pool),
             Runner::OwnThread => self.wake_thread(),
         }
-        None
     }
 
     /// Runs a job on an idle lane that has been marked as running. Whoever pushes looks for
@@ -321,11 +328,13 @@ mod tests {
 
     use celerity_regions::Box3;
 
-    use super::super::pace::{SHORT as SHORT_KERNEL, TRIALS};
+    use super::super::pace::TRIALS;
     use super::super::reports::{Bell, Inbox};
     use super::*;
     use crate::backend::{Arguments, Completion};
-    use crate::work::{BoundMemory, DeviceKernel, HostFunction};
+    use crate::bound::BoundMemory;
+    use crate::polling::SHORT_KERNEL;
+    use crate::work::{DeviceKernel, HostFunction};
 
     /// Tells which thread runs it, and whether that may start a run.
     struct Tell(Sender<(ThreadId, bool)>);

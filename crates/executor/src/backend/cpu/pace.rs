@@ -8,16 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::backend::Job;
+use crate::polling::{BRIEF_KERNEL, SHORT_KERNEL};
 use crate::window::IdMap;
-
-/// What handing a kernel to another thread and hearing of its end takes where that
-/// thread sleeps, at least.
-pub(super) const SHORT: Duration = Duration::from_micros(10);
-
-/// How long a thread that looks at the network may be away to compute. Peers may have to
-/// wait for it meanwhile, if the network moves data only while both sides look, as they
-/// would for a program that calls no MPI in its loops.
-pub(super) const BRIEF: Duration = Duration::from_millis(50);
 
 /// So many runs in a row must have been short before a kernel counts as short. Enough that
 /// a kernel which is so now and then hardly ever does. It is brief if the last run was.
@@ -66,9 +58,9 @@ impl Pace {
     pub(super) fn took(&self, time: Duration) {
         // Runs on several lanes may lose a count to each other, which does no harm.
         let short = self.short.load(Ordering::Relaxed);
-        let short = if time <= SHORT { short.saturating_add(1) } else { 0 };
+        let short = if time <= SHORT_KERNEL { short.saturating_add(1) } else { 0 };
         self.short.store(short, Ordering::Relaxed);
-        self.brief.store(time <= BRIEF, Ordering::Relaxed);
+        self.brief.store(time <= BRIEF_KERNEL, Ordering::Relaxed);
     }
 }
 
@@ -105,7 +97,8 @@ mod tests {
 
     use super::*;
     use crate::backend::Arguments;
-    use crate::work::{BoundMemory, DeviceKernel};
+    use crate::bound::BoundMemory;
+    use crate::work::DeviceKernel;
 
     struct Serial;
     impl DeviceKernel for Serial {
@@ -150,10 +143,10 @@ mod tests {
         for _ in 0..3 {
             for _ in 0..TRIALS {
                 assert_ne!(pace.length(), Length::Short);
-                pace.took(SHORT);
+                pace.took(SHORT_KERNEL);
             }
             assert_eq!(pace.length(), Length::Short);
-            pace.took(SHORT + Duration::from_nanos(1));
+            pace.took(SHORT_KERNEL + Duration::from_nanos(1));
             assert_eq!(pace.length(), Length::Brief);
         }
     }
@@ -162,9 +155,9 @@ mod tests {
     fn a_kernel_is_brief_if_its_last_run_was() {
         let pace = Pace::default();
         for _ in 0..3 {
-            pace.took(BRIEF);
+            pace.took(BRIEF_KERNEL);
             assert_eq!(pace.length(), Length::Brief);
-            pace.took(BRIEF + Duration::from_nanos(1));
+            pace.took(BRIEF_KERNEL + Duration::from_nanos(1));
             assert_eq!(pace.length(), Length::Any);
         }
     }

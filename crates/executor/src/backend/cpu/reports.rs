@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use celerity_idag::InstructionId;
 
-use crate::backend::{Begun, Completion, JobFailure, Waker};
+use crate::backend::{Begun, Completion, JobFailure};
+use crate::polling::Waker;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::lock;
+use crate::sync::{Handover, lock};
 use crate::time::{Clock, Span, Time};
 
 /// What threads of lanes are called.
@@ -83,7 +84,7 @@ impl Bell {
             }
             // Acquires what the lanes have done before they rang. What they do
             // from here on makes them ring again.
-            let mut news = word.swap(0, Ordering::Acquire);
+            let mut news = word.swap(0, Handover::NewsTaken.ordering(Ordering::Acquire));
             while news != 0 {
                 look(index * 64 + news.trailing_zeros() as usize);
                 news &= news - 1;
@@ -92,7 +93,8 @@ impl Bell {
     }
 
     fn ring(&self, lane: usize) {
-        self.news[lane / 64].fetch_or(1 << (lane % 64), Ordering::Release);
+        let order = Handover::LaneRings.ordering(Ordering::Release);
+        self.news[lane / 64].fetch_or(1 << (lane % 64), order);
     }
 }
 
@@ -147,7 +149,7 @@ impl Outbox {
             // Nothing runs after the first failure.
             drop(self.failure.set((job, failure)));
         }
-        self.completed.fetch_add(1, Ordering::Release);
+        self.completed.fetch_add(1, Handover::JobCounted.ordering(Ordering::Release));
         self.bell.ring(self.lane);
     }
 }
@@ -201,6 +203,7 @@ mod interleavings {
     use loom::cell::UnsafeCell;
 
     use super::*;
+    use crate::sync::weakened;
 
     /// What a job has written, which nobody may look at before it is reported.
     struct Written(UnsafeCell<u64>);
@@ -257,6 +260,24 @@ mod interleavings {
                 done.iter().map(|one| (one.instruction, one.failure.is_some())).collect();
             assert_eq!(told, [(jobs[0], false), (jobs[1], true)]);
         });
+    }
+
+    #[test]
+    fn a_job_that_is_counted_without_publishing_it_is_noticed() {
+        let test = what_a_reported_job_has_written_is_seen_and_nothing_is_lost;
+        let said = weakened::run(Handover::JobCounted, test).expect("loom must see it");
+        assert!(said.contains("Causality violation"), "{said}");
+    }
+
+    #[test]
+    fn a_ring_that_overtakes_the_count_is_noticed() {
+        let test = what_a_reported_job_has_written_is_seen_and_nothing_is_lost;
+        for place in [Handover::LaneRings, Handover::NewsTaken] {
+            let said = weakened::run(place, test);
+            let said = said.unwrap_or_else(|| panic!("loom must see {place:?}"));
+            // A job is lost: the node looked for it too early, and nobody rings once more.
+            assert!(said.contains("left == right"), "{place:?}: {said}");
+        }
     }
 
     #[test]

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use celerity_regions::Box3;
 
-use super::pace::BRIEF;
 use super::*;
 use crate::backend::{Arguments, JobFailure};
+use crate::bound::BoundMemory;
 use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, Target};
 use crate::error::TaskError;
+use crate::polling::BRIEF_KERNEL;
 use crate::sync::lock;
-use crate::work::{BoundMemory, DeviceKernel, HostFunction};
+use crate::work::{DeviceKernel, HostFunction};
 
 fn backend(threads: usize, limit: Option<u64>) -> CpuBackend {
     let pool = CpuPool::new(threads).unwrap();
@@ -107,7 +108,8 @@ fn blocking_lanes() -> Vec<u16> {
 fn lanes_that_block_leave_the_pool_to_others() {
     let mut backend = backend(1, None);
     let lanes = blocking_lanes();
-    assert_eq!(lanes.len(), 4);
+    // Four for host tasks, and one for each collective group.
+    assert_eq!(lanes.len(), 4 + celerity_tdag::CollectiveGroup::MOST);
     let released = Arc::new(Barrier::new(lanes.len() + 1));
     for (index, lane) in (0..).zip([&lanes[..], &[0]].concat()) {
         let released = released.clone();
@@ -117,7 +119,8 @@ fn lanes_that_block_leave_the_pool_to_others() {
         });
         enqueue(&mut backend, lane, index, meet);
     }
-    assert_eq!(completions(&mut backend, 5).len(), 5);
+    let all = lanes.len() + 1;
+    assert_eq!(completions(&mut backend, all).len(), all);
 }
 
 #[test]
@@ -165,15 +168,17 @@ fn threads_of_lanes_end_with_the_backend() {
         static AT_END: std::cell::RefCell<Option<CountEnd>> = const { std::cell::RefCell::new(None) };
     }
     let (mut backend, ended) = (backend(1, None), Arc::new(AtomicUsize::new(0)));
-    for (index, lane) in (0..).zip(blocking_lanes()) {
+    let lanes = blocking_lanes();
+    let threads = lanes.len();
+    for (index, lane) in (0..).zip(lanes) {
         let at_end = CountEnd(ended.clone());
         enqueue(&mut backend, lane, index, host(move || AT_END.set(Some(at_end))));
     }
-    completions(&mut backend, 4);
+    completions(&mut backend, threads);
     wait_until_quiet(&backend);
     assert_eq!(ended.load(Ordering::SeqCst), 0, "idle threads stay");
     drop(backend);
-    assert_eq!(ended.load(Ordering::SeqCst), 4);
+    assert_eq!(ended.load(Ordering::SeqCst), threads);
 }
 
 #[test]
@@ -324,7 +329,7 @@ fn backend_of_one_core() -> (CpuBackend, impl Fn(u64) -> Job, Runs) {
         Job::Kernel { kernel: kernel.clone(), chunk, arguments }
     };
     let pace = backend.paces.of(&job(0)).expect("kernels have one thread, though many items");
-    pace.took(BRIEF);
+    pace.took(BRIEF_KERNEL);
     (backend, job, runs)
 }
 
@@ -427,4 +432,16 @@ fn short_copies_on_idle_lanes_are_made_at_once() {
     drop(gate);
     completions(&mut backend, 3);
     assert_eq!(to, from);
+}
+
+/// Each job is pushed at about the time at which the lane's thread finds that there are no more.
+#[test]
+fn a_job_that_comes_as_its_lane_falls_asleep_runs() {
+    let mut backend = backend(1, None);
+    let layout = backend.layout();
+    let lane = layout.lanes().position(|lane| layout.may_block(lane)).unwrap();
+    for index in 0..100_000 {
+        enqueue(&mut backend, u16::try_from(lane).unwrap(), index, host(|| ()));
+        assert_eq!(completions(&mut backend, 1)[0].instruction.index(), index);
+    }
 }

@@ -42,7 +42,7 @@ fn run(
         InstructionKind::Kernel { device, task, chunk, accesses } => {
             (*task, *chunk, accesses, Some(*device))
         }
-        InstructionKind::HostTask { task, accesses } => (*task, Box3::UNIT, accesses, None),
+        InstructionKind::HostTask { task, chunk, accesses, .. } => (*task, *chunk, accesses, None),
         _ => return Ok(None),
     };
     let bad = |what: String| Violation::BadPlacement {

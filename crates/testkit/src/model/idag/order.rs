@@ -12,6 +12,7 @@ use crate::element;
 use crate::queries::{Dag, Reachability};
 use crate::trace::Origin;
 use crate::violation::Violation;
+use crate::visits::strictest;
 
 /// Checks the edges of one node's instructions.
 pub(super) fn check(
@@ -31,18 +32,36 @@ pub(super) fn check(
         cells: BTreeMap::new(),
         reasons: BTreeSet::new(),
     };
+    let mut groups = BTreeMap::new();
     for (position, instruction) in cluster.nodes[node].instructions.iter().enumerate() {
         checker.reasons.clear();
+        let group = group_of(cluster, &instruction.kind);
+        if let Some(before) = group.and_then(|group| groups.insert(group, position)) {
+            checker.follow(position, before)?;
+        }
         for touch in &touches.touches[position] {
             checker.touch(position, touch)?;
         }
         checker.add_lifetime_reasons(position);
+        if let Some(task) = cluster.affecting(&instruction.kind) {
+            let earlier = cluster.nodes[node].instructions[..position].iter().enumerate();
+            let sharing = earlier.filter(|(_, other)| {
+                cluster.affecting(&other.kind).is_some_and(|other| strictest(task, other).is_some())
+            });
+            checker.reasons.extend(sharing.map(|(on, _)| on));
+        }
         if !synchronizes(&instruction.kind) {
             let synchronizes = |on: usize| synchronizes(&cluster.nodes[node].instructions[on].kind);
             checker.check_reasons(position, synchronizes)?;
         }
     }
     checker.check_all_arrived()
+}
+
+/// The collective group of what an instruction runs.
+fn group_of(cluster: &Cluster<'_>, kind: &InstructionKind) -> Option<usize> {
+    let InstructionKind::HostTask { task, .. } = kind else { return None };
+    cluster.truth.task(cluster.tasks.op(*task)?).0.kind.group()
 }
 
 /// Who is responsible for the contents of an element, and who reads them.
@@ -70,6 +89,20 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// An instruction comes after the one before it in its collective group.
+    fn follow(&mut self, position: usize, before: usize) -> Result<(), Violation> {
+        self.reasons.insert(before);
+        match self.reach.waits_for(position, before) {
+            true => Ok(()),
+            false => Err(Violation::Unordered {
+                later: self.dag.describe(position),
+                earlier: self.dag.describe(before),
+                kind: DependencyKind::Order,
+                place: "their collective group".into(),
+            }),
+        }
+    }
+
     fn touch(&mut self, position: usize, touch: &Touch) -> Result<(), Violation> {
         for &slot in &touch.slots {
             let cell = self.cell(touch.allocation, slot).clone();

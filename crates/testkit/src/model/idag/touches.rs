@@ -171,7 +171,7 @@ impl<'a> Collector<'a> {
             InstructionKind::Kernel { device, task, accesses, .. } => {
                 self.bindings(*task, accesses, self.cluster.device_memory.of(*device))
             }
-            InstructionKind::HostTask { task, accesses } => {
+            InstructionKind::HostTask { task, accesses, .. } => {
                 self.bindings(*task, accesses, MemoryId::HOST)
             }
             InstructionKind::Horizon { .. } | InstructionKind::Epoch { .. } => Ok(Vec::new()),

@@ -2,7 +2,7 @@
 //! Knows nothing of what is lawful.
 
 use celerity_regions::Coord3;
-use celerity_tdag::{AccessMode, NeighborhoodShape, Split};
+use celerity_tdag::{AccessMode, NeighborhoodShape, SideEffectOrder, Split};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -19,12 +19,31 @@ pub(super) struct RawBuffer {
 #[derive(Clone, Debug)]
 pub(super) enum RawOp {
     Device { space: RawSpace, accesses: Vec<RawAccess> },
-    HostOnce { accesses: Vec<RawAccess> },
+    HostOnce { node: u64, accesses: Vec<RawAccess> },
+    HostSplit { space: RawSpace, group: Option<usize>, accesses: Vec<RawAccess> },
+    Combine { accesses: Vec<RawAccess> },
     Fence { buffer: usize, part: Option<[RawInterval; 3]> },
     Repeat { tasks: usize, times: usize },
     Create(RawBuffer),
     Drop { buffer: usize },
     Barrier,
+}
+
+/// A task with side effects behind one of the statements.
+#[derive(Clone, Debug)]
+pub(super) struct RawVisit {
+    pub(super) at: usize,
+    pub(super) place: RawPlace,
+    pub(super) effects: Vec<(usize, SideEffectOrder)>,
+    pub(super) accesses: Vec<RawAccess>,
+}
+
+/// Where a task with side effects runs.
+#[derive(Clone, Debug)]
+pub(super) enum RawPlace {
+    Once { node: u64 },
+    Split { space: RawSpace, group: Option<usize> },
+    Everywhere,
 }
 
 /// An index space that fits into a buffer, so that one-to-one accesses work.
@@ -53,9 +72,19 @@ pub(super) enum RawMapper {
     All,
     Neighborhood { border: Coord3, shape: NeighborhoodShape },
     Slice { dim: u8 },
+    Periodic { border: Coord3, shape: NeighborhoodShape, along: [bool; 3] },
+    PerDimension([RawSide; 3]),
     Fixed { boxes: Vec<[RawInterval; 3]> },
     Affine([RawAxis; 3]),
     Scatter { seed: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum RawSide {
+    Windows { from: u8, stride: u64, first: i64, width: u64, clamped: bool },
+    Share { from: u8, granularity: u64 },
+    Only(RawInterval),
+    All,
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +110,11 @@ pub(super) fn raw_op() -> impl Strategy<Value = RawOp> {
     prop_oneof![
         12 => (raw_space(), vec(raw_access(), 0..5))
             .prop_map(|(space, accesses)| RawOp::Device { space, accesses }),
-        3 => vec(raw_access(), 0..4).prop_map(|accesses| RawOp::HostOnce { accesses }),
+        3 => (prop_oneof![1 => Just(0u64), 1 => 1..8u64], vec(raw_access(), 0..4))
+            .prop_map(|(node, accesses)| RawOp::HostOnce { node, accesses }),
+        2 => (raw_space(), proptest::option::of(0..3usize), vec(raw_access(), 0..3))
+            .prop_map(|(space, group, accesses)| RawOp::HostSplit { space, group, accesses }),
+        1 => vec(raw_access(), 0..4).prop_map(|accesses| RawOp::Combine { accesses }),
         2 => (buffer(), proptest::option::of(raw_box()))
             .prop_map(|(buffer, part)| RawOp::Fence { buffer, part }),
         2 => (1..4usize, 1..4usize).prop_map(|(tasks, times)| RawOp::Repeat { tasks, times }),
@@ -89,6 +122,23 @@ pub(super) fn raw_op() -> impl Strategy<Value = RawOp> {
         1 => buffer().prop_map(|buffer| RawOp::Drop { buffer }),
         1 => Just(RawOp::Barrier),
     ]
+}
+
+pub(super) fn raw_visit() -> impl Strategy<Value = RawVisit> {
+    let order = prop_oneof![
+        1 => Just(SideEffectOrder::Sequential),
+        3 => Just(SideEffectOrder::Exclusive),
+        2 => Just(SideEffectOrder::Relaxed),
+    ];
+    let place = prop_oneof![
+        3 => (0..4u64).prop_map(|node| RawPlace::Once { node }),
+        3 => (raw_space(), proptest::option::of(0..3usize))
+            .prop_map(|(space, group)| RawPlace::Split { space, group }),
+        2 => Just(RawPlace::Everywhere),
+    ];
+    let accesses = prop_oneof![2 => Just(Vec::new()), 1 => vec(raw_access(), 1..3)];
+    (0..16usize, place, vec((0..16usize, order), 1..3), accesses)
+        .prop_map(|(at, place, effects, accesses)| RawVisit { at, place, effects, accesses })
 }
 
 fn raw_space() -> impl Strategy<Value = RawSpace> {
@@ -120,6 +170,7 @@ fn raw_access() -> impl Strategy<Value = RawAccess> {
         5 => Just(AccessMode::Read),
         3 => Just(AccessMode::Write),
         2 => Just(AccessMode::ReadWrite),
+        1 => Just(AccessMode::Update),
     ];
     (0..16usize, mode, raw_mapper()).prop_map(|(buffer, mode, mapper)| RawAccess {
         buffer,
@@ -130,16 +181,42 @@ fn raw_access() -> impl Strategy<Value = RawAccess> {
 
 fn raw_mapper() -> impl Strategy<Value = RawMapper> {
     let shape =
-        prop_oneof![Just(NeighborhoodShape::BoundingBox), Just(NeighborhoodShape::AlongAxes)];
+        || prop_oneof![Just(NeighborhoodShape::BoundingBox), Just(NeighborhoodShape::AlongAxes)];
+    let along = [any::<bool>(), any::<bool>(), any::<bool>()];
     prop_oneof![
         4 => Just(RawMapper::OneToOne),
         2 => Just(RawMapper::All),
-        3 => ([0..3u64, 0..3, 0..3], shape)
+        3 => ([0..3u64, 0..3, 0..3], shape())
             .prop_map(|(border, shape)| RawMapper::Neighborhood { border, shape }),
+        2 => ([0..4u64, 0..3, 0..3], shape(), along)
+            .prop_map(|(border, shape, along)| RawMapper::Periodic { border, shape, along }),
+        3 => [raw_side(), raw_side(), raw_side()].prop_map(RawMapper::PerDimension),
         2 => (0..3u8).prop_map(|dim| RawMapper::Slice { dim }),
         2 => vec(raw_box(), 0..4).prop_map(|boxes| RawMapper::Fixed { boxes }),
         3 => [raw_axis(), raw_axis(), raw_axis()].prop_map(RawMapper::Affine),
         2 => (0..1000u64).prop_map(|seed| RawMapper::Scatter { seed }),
+    ]
+}
+
+fn raw_side() -> impl Strategy<Value = RawSide> {
+    let windows = |strides, firsts, widths, clamped| {
+        (0..3u8, strides, firsts, widths, clamped).prop_map(
+            |(from, stride, first, width, clamped)| RawSide::Windows {
+                from,
+                stride,
+                first,
+                width,
+                clamped,
+            },
+        )
+    };
+    prop_oneof![
+        3 => windows(1..2u64, 0..1i64, 1..2u64, any::<bool>()),
+        3 => windows(0..4u64, -3..4i64, 1..5u64, any::<bool>()),
+        2 => (0..3u8, 1..4u64)
+            .prop_map(|(from, granularity)| RawSide::Share { from, granularity }),
+        1 => raw_interval().prop_map(RawSide::Only),
+        1 => Just(RawSide::All),
     ]
 }
 

@@ -1,0 +1,224 @@
+//! What kernels combine values into: accumulators per tile, which a launch computes on one thread.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::abi::LANES;
+use celerity_kernel::{ArrayReducer, Operator, Reducer, Row};
+
+use super::KernelAccess;
+use crate::access::{Lowering, ReduceAccess};
+use crate::buffer::Element;
+use crate::error::Result;
+use crate::partials::PartialResults;
+
+/// The accumulators of a reduction into one value.
+pub struct BoundReducer<'m, T, O> {
+    partials: PartialResults<'m, T>,
+    /// Value `p` of a tile goes to accumulator `p` modulo their number, so that neighbours do not
+    /// wait for each other.
+    lanes: Vec<Cell<T>>,
+    /// Those that the current tile uses.
+    used: Cell<usize>,
+    /// The first that the next row uses.
+    next: Cell<usize>,
+    target: Cell<*mut T>,
+    operator: O,
+}
+
+// SAFETY: a launch with reductions uses what it has bound on one thread (`Launch::run_tiles`);
+// values and operators can be shared and sent, and the partial results of its tiles are this
+// thread's alone.
+unsafe impl<T: Element, O: Operator<T>> Sync for BoundReducer<'_, T, O> {}
+
+impl<T: Element, O: Operator<T>> BoundReducer<'_, T, O> {
+    fn begin(&self, tile: u64, lanes: usize) {
+        let used = if O::IS_COMMUTATIVE { lanes } else { 1 };
+        self.used.set(used);
+        let identity = self.operator.identity();
+        self.lanes[..used].iter().for_each(|lane| lane.set(identity));
+        self.target.set(self.partials.of(tile));
+    }
+
+    /// Halves the accumulators until one is left: as the threads of a GPU's block would.
+    fn end(&self) {
+        let mut used = self.used.get();
+        while used > 1 {
+            used /= 2;
+            let (earlier, later) = self.lanes[..2 * used].split_at(used);
+            for (earlier, later) in earlier.iter().zip(later) {
+                earlier.set(self.operator.combine(earlier.get(), later.get()));
+            }
+        }
+        // SAFETY: a partial result of this chunk, which nobody else touches: see `BoundMemory`, and
+        // no other thread has its tile.
+        unsafe { self.target.get().write(self.lanes[0].get()) };
+    }
+}
+
+/// The accumulators of the items from one on.
+#[derive(Clone, Copy)]
+pub struct Lanes<'r, T, O> {
+    lanes: &'r [Cell<T>],
+    operator: O,
+}
+
+impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAccess<T, 0, O> {
+    type ItemView<'a> = Reducer<'a, T, O>;
+    type RowView<'a> = Reducer<'a, T, O>;
+    type Plan = O;
+    type Bound<'m> = BoundReducer<'m, T, O>;
+    type Cursor<'r> = Lanes<'r, T, O>;
+
+    fn lower(self, lowering: &mut Lowering<'_>) -> Result<O> {
+        lowering.push_reduction(&self.buffer, self.operator, self.includes_current)?;
+        Ok(self.operator)
+    }
+
+    unsafe fn bind<'m>(operator: &'m O, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
+        let lanes = if O::IS_COMMUTATIVE { LANES } else { 1 };
+        BoundReducer {
+            // SAFETY: passed on; `push_reduction` has made the buffer.
+            partials: unsafe { PartialResults::new(memory, 1) },
+            lanes: vec![Cell::new(operator.identity()); lanes],
+            used: Cell::new(1),
+            next: Cell::new(0),
+            target: Cell::new(std::ptr::null_mut()),
+            operator: *operator,
+        }
+    }
+
+    fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
+        bound.begin(tile, lanes);
+    }
+
+    fn begin_row(bound: &Self::Bound<'_>, position: usize) {
+        bound.next.set(position % bound.used.get());
+    }
+
+    fn end_tile(bound: &Self::Bound<'_>) {
+        bound.end();
+    }
+
+    #[inline]
+    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+        Lanes { lanes: &bound.lanes[bound.next.get()..bound.used.get()], operator: bound.operator }
+    }
+
+    #[inline]
+    fn segment<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        start: usize,
+        segment: &Row<K>,
+    ) -> Self::Cursor<'a> {
+        let lanes = match cursor.lanes.len() {
+            1 => cursor.lanes,
+            _ => &cursor.lanes[start..start + segment.len()],
+        };
+        Lanes { lanes, operator: cursor.operator }
+    }
+
+    #[inline]
+    fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+        Reducer::new(&cursor.lanes[0], cursor.operator)
+    }
+
+    #[inline]
+    fn item_view<'a>(
+        cursor: &'a mut Self::Cursor<'_>,
+        _row: &Row<K>,
+        i: usize,
+    ) -> Self::ItemView<'a> {
+        let lane = if O::IS_COMMUTATIVE { i } else { 0 };
+        Reducer::new(&cursor.lanes[lane], cursor.operator)
+    }
+}
+
+/// The accumulators of a reduction into many elements: the partial result itself, which gets its
+/// values in the order of items.
+pub struct BoundArrayReducer<'m, T, O, const D: usize> {
+    partials: PartialResults<'m, T>,
+    range: [usize; D],
+    target: Cell<*mut T>,
+    operator: O,
+}
+
+// SAFETY: as for `BoundReducer`.
+unsafe impl<T: Element, O: Operator<T>, const D: usize> Sync for BoundArrayReducer<'_, T, O, D> {}
+
+impl<T: Element, O: Operator<T>, const D: usize> BoundArrayReducer<'_, T, O, D> {
+    fn accumulators(&self) -> &[Cell<T>] {
+        // SAFETY: a partial result of this chunk, which nobody else touches: see `BoundMemory`, and
+        // no other thread has its tile. `Cell<T>` has the layout of `T`.
+        unsafe { std::slice::from_raw_parts(self.target.get().cast(), self.partials.elements()) }
+    }
+}
+
+macro_rules! arrays {
+    ($($d:literal)*) => {$(
+        impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K>
+            for ReduceAccess<T, $d, O>
+        {
+            type ItemView<'a> = ArrayReducer<'a, T, O, $d>;
+            type RowView<'a> = ArrayReducer<'a, T, O, $d>;
+            type Plan = (O, [usize; $d]);
+            type Bound<'m> = BoundArrayReducer<'m, T, O, $d>;
+            type Cursor<'r> = ArrayReducer<'r, T, O, $d>;
+
+            fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
+                lowering.push_reduction(&self.buffer, self.operator, self.includes_current)?;
+                Ok((self.operator, self.buffer.range()))
+            }
+
+            unsafe fn bind<'m>(
+                (operator, range): &'m Self::Plan,
+                memory: &BoundMemory<'m>,
+            ) -> Self::Bound<'m> {
+                BoundArrayReducer {
+                    // SAFETY: passed on; `push_reduction` has made the buffer.
+                    partials: unsafe { PartialResults::new(memory, range.iter().product()) },
+                    range: *range,
+                    target: Cell::new(std::ptr::null_mut()),
+                    operator: *operator,
+                }
+            }
+
+            fn begin_tile(bound: &Self::Bound<'_>, tile: u64, _lanes: usize) {
+                bound.target.set(bound.partials.of(tile));
+                let identity = bound.operator.identity();
+                bound.accumulators().iter().for_each(|element| element.set(identity));
+            }
+
+            #[inline]
+            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+                ArrayReducer::new(bound.accumulators(), bound.range, bound.operator)
+            }
+
+            #[inline]
+            fn segment<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                _start: usize,
+                _segment: &Row<K>,
+            ) -> Self::Cursor<'a> {
+                *cursor
+            }
+
+            #[inline]
+            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+                cursor
+            }
+
+            #[inline]
+            fn item_view<'a>(
+                cursor: &'a mut Self::Cursor<'_>,
+                _row: &Row<K>,
+                _i: usize,
+            ) -> Self::ItemView<'a> {
+                *cursor
+            }
+        }
+    )*};
+}
+
+arrays!(1 2 3);

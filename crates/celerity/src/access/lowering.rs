@@ -1,0 +1,272 @@
+//! Where accesses are checked and collected on their way into a task, and what has to be done
+//! about reductions when it is submitted.
+
+use std::sync::Arc;
+
+use celerity_executor::NodeFrontend;
+use celerity_kernel::Operator;
+use celerity_regions::Box3;
+use celerity_tdag::{
+    Access, AccessMode, BufferId, DeclareError, IndexSpace, Mapper, MapperInput, SideEffectOrder,
+    Tiling,
+};
+
+use crate::buffer::{Buffer, Element, Handle};
+use crate::error::{Error, Result};
+use crate::mapper::{MapperFor, Unfit};
+use crate::object::{HostObject, ObjectCell};
+use crate::origin::Origin;
+use crate::pending::Pending;
+use crate::reduction::{Partials, Reduction, Title, pending};
+
+/// Where accesses are checked and collected on their way into a task.
+pub struct Lowering<'q> {
+    origin: &'q Origin<'q>,
+    /// All items.
+    space: Box3,
+    /// Whether the task has an item for each node, however many there are.
+    is_per_node: bool,
+    lowered: Lowered,
+    reductions: Vec<Lowerable>,
+}
+
+/// A reduction before it is known how the index space is tiled.
+struct Lowerable {
+    /// Which of the accesses it is.
+    position: usize,
+    /// Size and alignment of a partial result.
+    bytes: (u64, u64),
+    result: Arc<Handle>,
+    /// Of the result.
+    name: String,
+    includes_current: bool,
+    steps: Box<dyn FnOnce(Partials) -> Pending>,
+}
+
+/// What submitting a task does to buffers that it touches or reduces into.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    /// Those that the task needs the contents of.
+    needed: Vec<Arc<Handle>>,
+    /// Those of which it leaves nothing as it was.
+    replaced: Vec<Arc<Handle>>,
+    /// Those that it reduces into.
+    reduced: Vec<(Arc<Handle>, Pending)>,
+}
+
+/// A task's accesses.
+#[derive(Debug, Default)]
+pub(crate) struct Lowered {
+    pub(crate) accesses: Vec<Access>,
+    /// The mapper of each, and the extent of its buffer; of a reduction, of the buffer that is
+    /// reduced into.
+    pub(crate) mappers: Vec<(Mapper, Box3)>,
+    pub(crate) settling: Settling,
+}
+
+impl Settling {
+    /// Before the task is submitted: makes what it needs.
+    ///
+    /// # Errors
+    /// As submitting a task.
+    pub(crate) fn before(&mut self, frontend: &Arc<NodeFrontend>) -> Result<()> {
+        self.needed.drain(..).try_for_each(|buffer| buffer.settle(frontend))
+    }
+
+    /// When the task has been submitted.
+    pub(crate) fn after(self) {
+        self.replaced.iter().for_each(|buffer| buffer.set_pending(None));
+        for (buffer, pending) in self.reduced {
+            buffer.set_pending(Some(pending));
+        }
+    }
+}
+
+impl<'q> Lowering<'q> {
+    /// For a task that is not split.
+    pub(crate) fn new(origin: &'q Origin<'q>) -> Self {
+        let (lowered, reductions) = (Lowered::default(), Vec::new());
+        Self { origin, space: Box3::UNIT, is_per_node: false, lowered, reductions }
+    }
+
+    /// The same for a task with an item for each node: what is wrong with several nodes is wrong
+    /// with one.
+    pub(crate) fn per_node(mut self) -> Self {
+        self.is_per_node = true;
+        self
+    }
+
+    /// The same for a task over an index space.
+    pub(crate) fn over(mut self, space: IndexSpace) -> Self {
+        self.space = space.extent;
+        self
+    }
+
+    /// Where the index space begins.
+    pub(super) fn offset(&self) -> [usize; 3] {
+        self.space.min().map(|index| index as usize)
+    }
+
+    /// Makes room for so many accesses, all that the task has.
+    pub(super) fn reserve(&mut self, accesses: usize) {
+        self.lowered.accesses.reserve_exact(accesses);
+        self.lowered.mappers.reserve_exact(accesses);
+    }
+
+    /// Adds a side effect on a host object; returns where the value is.
+    pub(super) fn push_object<T>(
+        &mut self,
+        object: &HostObject<T>,
+        order: SideEffectOrder,
+    ) -> Result<Arc<ObjectCell<T>>> {
+        if !object.belongs_to(self.origin.frontend) {
+            return Err(object.foreign(self.origin.describe(), order));
+        }
+        self.lowered.accesses.push(Access::object(object.id(), order));
+        Ok(object.cell().clone())
+    }
+
+    pub(crate) fn finish(self) -> Lowered {
+        debug_assert!(self.reductions.is_empty(), "only kernels reduce");
+        self.lowered
+    }
+
+    /// The accesses of a kernel. If it reduces, its tiles, and its index space with chunks of whole
+    /// ones.
+    ///
+    /// # Errors
+    /// If a buffer that is reduced into is touched otherwise.
+    pub(crate) fn finish_kernel(
+        self,
+        space: IndexSpace,
+    ) -> Result<(Lowered, IndexSpace, Option<Tiling>)> {
+        let Self { origin, mut lowered, reductions, .. } = self;
+        let Some(bytes) = reductions.iter().map(|one| one.bytes.0).max() else {
+            return Ok((lowered, space, None));
+        };
+        for one in &reductions {
+            let buffer = one.result.id();
+            let is_shared = lowered.accesses.iter().enumerate().any(|(position, access)| {
+                position != one.position && access.as_buffer().is_some_and(|it| it.buffer == buffer)
+            });
+            if is_shared {
+                let (task, buffer) = (origin.describe(), one.name.clone());
+                return Err(Error::SharedReduction { task, buffer });
+            }
+        }
+        let tiling = Tiling::of(&space, bytes);
+        let space = tiling.of_whole_tiles(space);
+        for Lowerable { position, bytes, result, includes_current, steps, .. } in reductions {
+            let partials = Partials::new(origin.frontend, (tiling, space), bytes);
+            let access = partials.access();
+            lowered.mappers[position].0 = Mapper::Tiles(Arc::new(tiling));
+            lowered.accesses[position] = access;
+            if includes_current {
+                lowered.settling.needed.push(result.clone());
+            }
+            lowered.settling.reduced.push((result, steps(partials)));
+        }
+        Ok((lowered, space, Some(tiling)))
+    }
+
+    /// Adds a reduction.
+    pub(super) fn push_reduction<T: Element, O: Operator<T>, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        operator: O,
+        includes_current: bool,
+    ) -> Result<()> {
+        self.check_origin(buffer)?;
+        let elements = buffer.range().iter().product();
+        let reduction = Reduction { result: buffer.id(), elements, operator, includes_current };
+        let name = format!("{} of {}", buffer.name(), self.origin.name).into();
+        let title = Title { name, location: self.origin.location.clone() };
+        self.reductions.push(Lowerable {
+            position: self.lowered.accesses.len(),
+            bytes: ((elements * size_of::<T>()) as u64, align_of::<T>() as u64),
+            result: buffer.handle().clone(),
+            name: buffer.name(),
+            includes_current,
+            steps: Box::new(move |partials| pending::<T, O>(title, partials, reduction)),
+        });
+        // Stands for the partial results, of which there is no buffer yet.
+        self.push_raw(buffer.id(), AccessMode::Write, Mapper::All, buffer.extent());
+        Ok(())
+    }
+
+    /// Adds a read that no mapper marker stands for.
+    pub(crate) fn push_read<T, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        mapper: Mapper,
+    ) -> Result<()> {
+        self.check_origin(buffer)?;
+        self.add(buffer, AccessMode::Read, mapper);
+        Ok(())
+    }
+
+    pub(super) fn push<T, M: MapperFor<K, D>, const K: usize, const D: usize>(
+        &mut self,
+        buffer: &Buffer<T, D>,
+        mode: AccessMode,
+        mapper: &M,
+    ) -> Result<()> {
+        let mapper = self.checked(buffer, mapper)?;
+        if self.is_per_node && mode.writes() && !mapper.is_disjoint(&Box3::from_range([2])) {
+            let (task, buffer) = (self.origin.describe(), buffer.name().into());
+            let mapper = mapper.to_string();
+            return Err(DeclareError::OverlappingWrites { task, buffer, mapper }.into());
+        }
+        self.add(buffer, mode, mapper);
+        Ok(())
+    }
+
+    fn checked<T, M: MapperFor<K, D>, const K: usize, const D: usize>(
+        &self,
+        buffer: &Buffer<T, D>,
+        mapper: &M,
+    ) -> Result<Mapper> {
+        self.check_origin(buffer)?;
+        mapper.lower().map_err(|unfit| {
+            let (task, buffer, dims) = (self.origin.describe(), buffer.name(), D);
+            match unfit {
+                Unfit::SliceAlong { dim } => Error::SliceDimension { task, buffer, dim, dims },
+                Unfit::PeriodicAlong { dim } => {
+                    Error::PeriodicDimension { task, buffer, dim, dims }
+                }
+                Unfit::Gaps { stride, window } => Error::Gaps { task, buffer, stride, window },
+            }
+        })
+    }
+
+    fn check_origin<T, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<()> {
+        match buffer.belongs_to(self.origin.frontend) {
+            true => Ok(()),
+            false => {
+                let (task, buffer) = (self.origin.describe(), buffer.name());
+                Err(Error::ForeignBuffer { task, buffer })
+            }
+        }
+    }
+
+    fn add<T, const D: usize>(&mut self, buffer: &Buffer<T, D>, mode: AccessMode, mapper: Mapper) {
+        if buffer.handle().is_pending() {
+            let Settling { needed, replaced, .. } = &mut self.lowered.settling;
+            let replaces =
+                mode == AccessMode::Write && covers(&mapper, self.space, buffer.extent());
+            if replaces { replaced } else { needed }.push(buffer.handle().clone());
+        }
+        self.push_raw(buffer.id(), mode, mapper, buffer.extent());
+    }
+
+    fn push_raw(&mut self, buffer: BufferId, mode: AccessMode, mapper: Mapper, extent: Box3) {
+        self.lowered.mappers.push((mapper.clone(), extent));
+        self.lowered.accesses.push(Access::buffer(buffer, mode, mapper));
+    }
+}
+
+/// Whether a task over `space` is known to touch all of a buffer.
+fn covers(mapper: &Mapper, space: Box3, buffer: Box3) -> bool {
+    let input = MapperInput { chunk: space, global: space, buffer };
+    !matches!(mapper, Mapper::User(_)) && mapper.map(&input) == buffer.into()
+}

@@ -1,0 +1,96 @@
+//! Kernels with reductions: a chunk is computed tile by tile, each on one thread and in one order.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use celerity_executor::BoundMemory;
+use celerity_kernel::{Bounds, Row};
+use celerity_regions::Box3;
+use celerity_tdag::Tiling;
+
+use super::compiled::tiles;
+use super::{Launch, PIECES_PER_THREAD, is_one_piece};
+use crate::access::{KernelAccesses, rows_of};
+use crate::item_context;
+use crate::range::bounds;
+
+/// How a kernel wants the items of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Run {
+    /// In runs that begin and end with the accumulators.
+    Items,
+    /// In rows as long as the tile.
+    Rows,
+}
+
+impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
+    /// Calls `call` for all tiles of a chunk, each with the accesses of the thread that it is on.
+    ///
+    /// # Safety
+    /// As [`DeviceKernel::run`](celerity_executor::DeviceKernel::run).
+    pub(super) unsafe fn spread_tiles(
+        &self,
+        tiling: &Tiling,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+        call: impl Fn(&A::Bound<'_>, &Range<usize>, &Bounds<K>) + Sync,
+    ) {
+        let lanes = tiles(tiling).lanes();
+        let tiles: Vec<u64> = tiling.touching(chunk).into_iter().flatten().collect();
+        let grain = match is_one_piece(chunk.volume()) {
+            true => tiles.len(),
+            false => tiles.len() / (rayon::current_num_threads() * PIECES_PER_THREAD),
+        };
+        in_pieces(&tiles, grain.max(1), &|piece| {
+            // SAFETY: passed on; pieces have no tile in common, so no item, and none of them is
+            // on two threads.
+            let (bound, interior) = unsafe { self.bind(chunk, memory) };
+            item_context::named(|| {
+                for &tile in piece {
+                    A::begin_tile(&bound, tile, lanes);
+                    call(&bound, &interior, &bounds(&tiling.items(tile)));
+                    A::end_tile(&bound);
+                }
+            });
+        });
+    }
+
+    /// Calls `call` for the rows of all tiles of a chunk, tile by tile in their order.
+    ///
+    /// # Safety
+    /// As [`DeviceKernel::run`](celerity_executor::DeviceKernel::run).
+    pub(super) unsafe fn run_tiles(
+        &self,
+        (tiling, run): (&Tiling, Run),
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+        call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
+    ) {
+        let lanes = tiles(tiling).lanes();
+        let rows = |bound: &A::Bound<'_>, interior: &Range<usize>, tile: &Bounds<K>| {
+            let mut position = 0;
+            rows_of(tile, |start, len| {
+                let row = Row::new(start, len, self.global);
+                let mut begin = 0;
+                while begin < len {
+                    let fitting = lanes - position % lanes;
+                    let part = if run == Run::Items { fitting.min(len - begin) } else { len };
+                    A::begin_row(bound, if run == Run::Items { position } else { 0 });
+                    call(bound, row.segment(begin, part), interior);
+                    (begin, position) = (begin + part, position + part);
+                }
+            });
+        };
+        // SAFETY: passed on.
+        unsafe { self.spread_tiles(tiling, chunk, memory, rows) }
+    }
+}
+
+/// Runs `work` on pieces of so many tiles at most.
+fn in_pieces(tiles: &[u64], grain: usize, work: &(impl Fn(&[u64]) + Sync)) {
+    if tiles.len() <= grain {
+        return work(tiles);
+    }
+    let (left, right) = tiles.split_at(tiles.len() / 2);
+    rayon::join(|| in_pieces(left, grain, work), || in_pieces(right, grain, work));
+}

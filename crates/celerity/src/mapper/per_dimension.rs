@@ -1,0 +1,266 @@
+//! Range mappers that say of each dimension of the buffer by itself what is touched: dimensions that
+//! are selected, permuted, strided, shifted or shared out.
+
+use std::ops::Range;
+
+use celerity_kernel::Bounds;
+use celerity_regions::Subrange;
+use celerity_tdag::{self as tdag, Mapper, Share, Windows};
+
+use super::{ChunkMapper, ItemMapper, MapperFor, Unfit};
+use crate::range::{bounds, to_box};
+
+/// What an item touches along one dimension of a buffer, for [`per_dimension`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Side(Form);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Form {
+    All,
+    Only { min: u64, max: u64 },
+    Along { dim: usize, stride: usize, offset: isize, window: Option<usize>, border: usize },
+    Share { dim: usize, granularity: usize },
+}
+
+/// See [`per_dimension`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PerDimension<const D: usize> {
+    sides: [Side; D],
+}
+
+/// A range mapper that is put together of one [`Side`] for each dimension of the buffer, the slowest
+/// first. The index space may have any number of dimensions; each of them is followed once at most.
+/// Items may write through it if it keeps them apart.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// // Each item of a line has a block of two columns.
+/// let blocks = celerity::run(|queue| {
+///     let matrix = queue.buffer_from([2, 4], vec![1, 2, 3, 4, 5, 6, 7, 8])?;
+///     let sums = queue.buffer::<i32, 1>(2);
+///     let columns = per_dimension([Side::all(), Side::along(0).stride(2)]);
+///     let accesses = (sums.write(one_to_one()), matrix.read(columns));
+///     queue.task("sum").parallel_for(2, accesses, |item, (sum, matrix)| {
+///         let first = 2 * item[0];
+///         *sum = [0, 1].map(|y| matrix[[y, first]] + matrix[[y, first + 1]]).iter().sum();
+///     })?;
+///     Ok(queue.fence(&sums)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(blocks, [1 + 2 + 5 + 6, 3 + 4 + 7 + 8]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+#[must_use]
+pub fn per_dimension<const D: usize>(sides: [Side; D]) -> PerDimension<D> {
+    const { crate::range::check_dimensions(D) };
+    PerDimension { sides }
+}
+
+/// Each item touches one element: dimension `d` of the buffer has the item's index along dimension
+/// `dims[d]` of the index space. One to one between spaces of different dimensionality.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// let scaled = celerity::run(|queue| {
+///     let matrix = queue.buffer_from([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+///     let factors = queue.buffer_from(3, vec![1, 10, 100])?;
+///     let accesses = (matrix.read_write(one_to_one()), factors.read(select([1])));
+///     queue.task("scale").parallel_for([2, 3], accesses, |item, (element, factors)| {
+///         *element *= factors[item[1]];
+///     })?;
+///     Ok(queue.fence(&matrix)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(scaled, [1, 20, 300, 4, 50, 600]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+#[must_use]
+pub fn select<const D: usize>(dims: [usize; D]) -> PerDimension<D> {
+    per_dimension(dims.map(Side::along))
+}
+
+/// Each item touches the element with its two indices exchanged.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// let turned = celerity::run(|queue| {
+///     let matrix = queue.buffer_from([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+///     let turned = queue.buffer::<i32, 2>([3, 2]);
+///     let accesses = (turned.write(one_to_one()), matrix.read(transposed()));
+///     queue.task("turn").parallel_for([3, 2], accesses, |item, (out, matrix)| {
+///         *out = matrix[[item[1], item[0]]];
+///     })?;
+///     Ok(queue.fence(&turned)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(turned, [1, 4, 2, 5, 3, 6]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+#[must_use]
+pub fn transposed() -> PerDimension<2> {
+    select([1, 0])
+}
+
+/// The slowest dimension of the buffer, cut into as many even shares as the index space has items
+/// along its slowest dimension; all of the other dimensions. For what is done by parts, whatever
+/// the parts are: an item for each node, say, with its part of a file.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// let largest = celerity::run(|queue| {
+///     let values = queue.buffer_from(5, vec![4, 1, 3, 9, 2])?;
+///     let largest = queue.buffer::<i32, 1>(2);
+///     let accesses = (largest.write(one_to_one()), values.read(even_split()));
+///     queue.task("search").parallel_for(2, accesses, |item, (largest, values)| {
+///         let (first, end) = [(0, 2), (2, 5)][item[0]];
+///         *largest = values[first..end].iter().copied().max().unwrap();
+///     })?;
+///     Ok(queue.fence(&largest)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(largest, [4, 9]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+#[must_use]
+pub fn even_split<const D: usize>() -> PerDimension<D> {
+    let mut sides = [Side::all(); D];
+    if let Some(slowest) = sides.first_mut() {
+        *slowest = Side::share(0);
+    }
+    per_dimension(sides)
+}
+
+impl Side {
+    /// All of the dimension.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self(Form::All)
+    }
+
+    /// The same elements for all items.
+    #[must_use]
+    pub const fn only(elements: Range<usize>) -> Self {
+        Self(Form::Only { min: elements.start as u64, max: elements.end as u64 })
+    }
+
+    /// The element of the item's index along dimension `dim` of the index space, 0 being the
+    /// slowest.
+    #[must_use]
+    pub const fn along(dim: usize) -> Self {
+        Self(Form::Along { dim, stride: 1, offset: 0, window: None, border: 0 })
+    }
+
+    /// An even share of the dimension: item `i` of the `n` along dimension `dim` of the index space
+    /// has the elements from `size · i / n`, rounded down, up to the share of the next one.
+    #[must_use]
+    pub const fn share(dim: usize) -> Self {
+        Self(Form::Share { dim, granularity: 1 })
+    }
+
+    /// Of what follows items: `stride` elements lie between the beginnings of neighbours, and each
+    /// item has all of them, if [`window`](Self::window) says nothing else. No effect on others.
+    #[must_use]
+    pub const fn stride(mut self, elements: usize) -> Self {
+        if let Form::Along { stride, .. } = &mut self.0 {
+            *stride = elements;
+        }
+        self
+    }
+
+    /// Of what follows items: the elements of item 0 begin at `offset`. No effect on others.
+    #[must_use]
+    pub const fn offset(mut self, elements: isize) -> Self {
+        if let Form::Along { offset, .. } = &mut self.0 {
+            *offset = elements;
+        }
+        self
+    }
+
+    /// Of what follows items: each has so many elements, at least as many as the stride. No effect
+    /// on others.
+    #[must_use]
+    pub const fn window(mut self, elements: usize) -> Self {
+        if let Form::Along { window, .. } = &mut self.0 {
+            *window = Some(elements);
+        }
+        self
+    }
+
+    /// Of what follows items: so many elements more to either side; the buffer's edges clamp
+    /// them, and whatever else leaves it. No effect on others.
+    #[must_use]
+    pub const fn border(mut self, elements: usize) -> Self {
+        if let Form::Along { border, .. } = &mut self.0 {
+            *border = elements;
+        }
+        self
+    }
+
+    /// Of a share: it begins at a multiple of so many elements. No effect on others.
+    #[must_use]
+    pub const fn granularity(mut self, elements: usize) -> Self {
+        if let Form::Share { granularity, .. } = &mut self.0 {
+            *granularity = elements;
+        }
+        self
+    }
+
+    fn lower(self) -> Result<tdag::Side, Unfit> {
+        match self.0 {
+            Form::All => Ok(tdag::Side::All),
+            Form::Only { min, max } => Ok(tdag::Side::Only { min, max }),
+            Form::Share { dim, granularity } => {
+                let from = dimension(dim);
+                Ok(tdag::Side::Share(Share { from, granularity: granularity as u64 }))
+            }
+            Form::Along { dim, stride, offset, window, border } => {
+                let window = window.unwrap_or(stride.max(1));
+                if window < stride {
+                    return Err(Unfit::Gaps { stride, window });
+                }
+                let border = border.min(isize::MAX as usize) as u64;
+                Ok(tdag::Side::Windows(Windows {
+                    from: dimension(dim),
+                    stride: stride as u64,
+                    first: (offset as i64).saturating_sub_unsigned(border),
+                    width: (window as u64).saturating_add(2 * border),
+                    clamped: border > 0,
+                }))
+            }
+        }
+    }
+}
+
+/// Dimensions that no index space has are reported as the last of them.
+fn dimension(dim: usize) -> u8 {
+    u8::try_from(dim).unwrap_or(u8::MAX)
+}
+
+impl<const D: usize> PerDimension<D> {
+    fn sides(&self) -> Result<tdag::PerDimension, Unfit> {
+        let mut sides = [tdag::Side::All; D];
+        for (lowered, side) in sides.iter_mut().zip(self.sides) {
+            *lowered = side.lower()?;
+        }
+        Ok(tdag::PerDimension::new(&sides))
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for PerDimension<D> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
+        self.sides().map(|sides| Mapper::PerDimension(sides.into()))
+    }
+}
+
+impl<const K: usize, const D: usize> ChunkMapper<K, D> for PerDimension<D> {}
+
+impl<const K: usize, const D: usize> ItemMapper<K, D> for PerDimension<D> {
+    #[inline]
+    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        let Ok(sides) = self.sides() else { return Bounds::EMPTY };
+        let buffer = to_box(Subrange { offset: [0; D], range: buffer });
+        // Whether this keeps items apart, the task graph has decided when the task was submitted.
+        let image = sides.hull(&to_box(part), &to_box(global), &buffer);
+        bounds(&image.intersection(&buffer))
+    }
+}

@@ -1,0 +1,140 @@
+//! Range mappers of users' own types, and how any range mapper is put to the test.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Chunk, Region, Subrange};
+use celerity_tdag::{
+    DimRelation, MapperInput, MapperViolation, RangeMapper, UserMapper, verify_mapper as verify,
+};
+
+use super::{CustomMapper, Function, MapperFor, subrange};
+use crate::range::{IntoRange, bounds, to_box};
+
+/// A range mapper as a type, which compares by value and says what it knows of itself.
+/// [`mapper_of`] makes one that accesses take.
+pub trait MapChunk<const K: usize, const D: usize>: PartialEq + Send + Sync + 'static {
+    /// The part of a buffer of size `buffer` that a chunk reads, under the laws that
+    /// [`mapper`](super::mapper()) names.
+    fn map(&self, chunk: Chunk<K>, buffer: [usize; D]) -> Subrange<D>;
+
+    /// A name for messages and graphs.
+    fn name(&self) -> &str {
+        "user mapper"
+    }
+
+    /// Whether the part is the same for all chunks that are not empty.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
+    /// How the part depends on the chunk along dimension `dim` of the buffer.
+    fn relation(&self, dim: usize) -> DimRelation {
+        let _ = dim;
+        DimRelation::Opaque
+    }
+}
+
+/// A range mapper of your own type, for reads. Two of equal values are one mapper.
+///
+/// ```
+/// use celerity::prelude::*;
+/// use celerity::{DimRelation, MapChunk, mapper_of, verify_mapper};
+///
+/// /// Items read their own element and those up to `ahead` elements after it.
+/// #[derive(Clone, PartialEq)]
+/// struct Ahead(usize);
+///
+/// impl MapChunk<1, 1> for Ahead {
+///     fn map(&self, chunk: Chunk<1>, [size]: [usize; 1]) -> Subrange<1> {
+///         let end = (chunk.offset[0] + chunk.range[0] + self.0).min(size);
+///         Subrange { offset: chunk.offset, range: [end - chunk.offset[0]] }
+///     }
+///
+///     fn name(&self) -> &str {
+///         "ahead"
+///     }
+///
+///     fn relation(&self, dim: usize) -> DimRelation {
+///         if dim == 0 { DimRelation::Padded(self.0 as u64) } else { DimRelation::Identity }
+///     }
+/// }
+///
+/// verify_mapper(&mapper_of(Ahead(2)), 100, 100).unwrap();
+/// ```
+pub fn mapper_of<M: MapChunk<K, D>, const K: usize, const D: usize>(
+    mapper: M,
+) -> CustomMapper<K, D> {
+    let mapper = Arc::new(mapper);
+    let asked = Arc::clone(&mapper);
+    let function: Arc<Function<K, D>> = Arc::new(move |chunk, buffer| asked.map(chunk, buffer));
+    CustomMapper { function, erased: UserMapper::new(Typed { mapper }) }
+}
+
+/// A type of the user's under the task graph's interface.
+struct Typed<M, const K: usize, const D: usize> {
+    mapper: Arc<M>,
+}
+
+impl<M: MapChunk<K, D>, const K: usize, const D: usize> RangeMapper for Typed<M, K, D> {
+    fn map(&self, input: &MapperInput) -> Region {
+        let part = |part: &Box3| subrange(&bounds(part));
+        let chunk = Chunk::new(part(&input.chunk), part(&input.global));
+        to_box(self.mapper.map(chunk, bounds(&input.buffer).range())).into()
+    }
+
+    fn name(&self) -> &str {
+        self.mapper.name()
+    }
+
+    fn relation(&self, dim: usize) -> DimRelation {
+        self.mapper.relation(dim)
+    }
+
+    fn is_constant(&self) -> bool {
+        self.mapper.is_constant()
+    }
+
+    fn is_same(&self, other: &dyn RangeMapper) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| self.mapper == other.mapper)
+    }
+}
+
+/// Chunks that [`verify_mapper`] draws.
+const CASES: u32 = 1000;
+
+/// Puts a range mapper between an index space and a buffer of these sizes to the test: whether what
+/// a chunk touches is what its parts touch, lies in the buffer, is the same when asked again, and
+/// is as the mapper says of itself, of a [`disjoint_mapper`](super::disjoint_mapper) that no two
+/// chunks share elements. Draws 1000 chunks, the same ones every time. A line for a test of yours.
+///
+/// # Errors
+/// The law that is broken, on the smallest chunk that could be found.
+///
+/// ```
+/// use celerity::prelude::*;
+/// use celerity::verify_mapper;
+///
+/// let next_row = mapper("next row", |chunk: Chunk<2>, _buffer: [usize; 2]| Subrange {
+///     offset: [chunk.offset[0] + 1, chunk.offset[1]],
+///     range: chunk.range,
+/// });
+/// let error = verify_mapper(&next_row, [8, 4], [8, 4]).unwrap_err().to_string();
+/// assert!(error.contains("leaves the buffer: chunk [7..8] maps to {[8..9]}"), "{error}");
+/// verify_mapper(&next_row, [7, 4], [8, 4]).unwrap();
+/// ```
+///
+/// # Panics
+/// If the mapper is a built-in one that no task could be submitted with: `slice` along a dimension
+/// that there is not.
+pub fn verify_mapper<const K: usize, const D: usize>(
+    mapper: &impl MapperFor<K, D>,
+    space: impl IntoRange<K>,
+    buffer: impl IntoRange<D>,
+) -> Result<(), Box<MapperViolation>> {
+    let mapper = mapper.lower().unwrap_or_else(|unfit| panic!("no mapper: {unfit:?}"));
+    let space = to_box(Subrange { offset: [0; K], range: space.into_range() });
+    let buffer = to_box(Subrange { offset: [0; D], range: buffer.into_range() });
+    verify(&mapper, (K as u8, space), (D as u8, buffer), CASES)
+}

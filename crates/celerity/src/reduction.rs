@@ -1,0 +1,234 @@
+//! Reductions as tasks: what becomes of the partial results of a kernel, and when. Knows neither
+//! how kernels make them nor what tasks are lowered from.
+//!
+//! A buffer that has been reduced into holds what is to be done before anybody reads it: to *fold*
+//! the partial results on each node, and to *combine* what is left of them on all. See
+//! [`Tiling`] for why the result does not depend on how many nodes there are.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use celerity_executor::{HostFunction, HostKernel, NodeFrontend, Payload};
+use celerity_kernel::Operator;
+use celerity_regions::Region;
+use celerity_tdag::{
+    Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, SourceLocation, Subtree, TaskSpec,
+    Tiling, Work, fold,
+};
+
+use crate::buffer::{Element, Handle};
+use crate::error::Result;
+use crate::partials::PartialResults;
+use crate::pending::Pending;
+
+/// The partial results of a kernel for one of its reductions.
+#[derive(Debug)]
+pub(crate) struct Partials {
+    buffer: Handle,
+    tiling: Tiling,
+    /// The kernel's index space, of whole tiles.
+    space: IndexSpace,
+}
+
+/// What a reduction is into, and with what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduction<O> {
+    pub(crate) result: BufferId,
+    /// Elements of the result.
+    pub(crate) elements: usize,
+    pub(crate) operator: O,
+    pub(crate) includes_current: bool,
+}
+
+/// What the tasks of a reduction are called, and where the user has asked for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Title {
+    pub(crate) name: Arc<str>,
+    pub(crate) location: SourceLocation,
+}
+
+/// The steps from partial results to a result, to be taken when somebody needs it.
+pub(crate) fn pending<T: Element, O: Operator<T>>(
+    title: Title,
+    partials: Partials,
+    reduction: Reduction<O>,
+) -> Pending {
+    Pending::new(move |frontend| {
+        let shares = Shares::of(&partials, frontend.nodes());
+        if shares.are_folded {
+            partials.submit_fold::<T, O>(&title, frontend, &reduction)?;
+        }
+        partials.submit_combine::<T, O>(title, frontend, reduction, shares)
+    })
+}
+
+/// What every node reads of the partial results in the last step.
+struct Shares {
+    /// Whether nodes have folded theirs.
+    are_folded: bool,
+    reads: Mapper,
+    /// Ascending, each with its place.
+    roots: Vec<(Subtree, u64)>,
+}
+
+impl Shares {
+    fn of(Partials { tiling, space, .. }: &Partials, nodes: usize) -> Self {
+        let all = tiling.tiles();
+        if nodes == 1 {
+            let roots = (0..all).map(|tile| (Subtree::leaf(tile), tile)).collect();
+            return Self { are_folded: false, reads: Mapper::All, roots };
+        }
+        let (mut read, mut roots) = (Region::empty(), Vec::new());
+        for chunk in space.split(&space.extent, nodes).iter() {
+            read.union_with(&tiling.folded(&chunk));
+            for tiles in tiling.touching(&chunk) {
+                let places = tiles.start..;
+                roots.extend(Subtree::covering(tiles, all).zip(places));
+            }
+        }
+        roots.sort_unstable_by_key(|(root, _)| root.first());
+        Self { are_folded: true, reads: Mapper::fixed(read), roots }
+    }
+}
+
+impl Partials {
+    /// A buffer for the partial results of `tiling`, of so many bytes each.
+    pub(crate) fn new(
+        frontend: &Arc<NodeFrontend>,
+        (tiling, space): (Tiling, IndexSpace),
+        (elem_size, elem_align): (u64, u64),
+    ) -> Self {
+        let new = NewBuffer {
+            name: None,
+            dims: 1,
+            extent: tiling.partials(),
+            elem_size: elem_size.max(1),
+            elem_align,
+            host_initialized: false,
+        };
+        let id = frontend.create_buffer(new, None);
+        Self { buffer: Handle::new(frontend, id), tiling, space }
+    }
+
+    /// How the kernel writes them.
+    pub(crate) fn access(&self) -> Access {
+        Access::buffer(self.buffer.id(), AccessMode::Write, Mapper::Tiles(Arc::new(self.tiling)))
+    }
+
+    fn submit_fold<T: Element, O: Operator<T>>(
+        &self,
+        title: &Title,
+        frontend: &NodeFrontend,
+        reduction: &Reduction<O>,
+    ) -> Result<()> {
+        let mapper = Mapper::Tiles(Arc::new(self.tiling));
+        let accesses = vec![Access::buffer(self.buffer.id(), AccessMode::ReadWrite, mapper)];
+        let (all, Reduction { elements, operator, .. }) = (self.tiling.tiles(), *reduction);
+        let function = HostKernel::new(move |_, memory| {
+            // SAFETY: this is called with what the access above is bound to, whose elements are so
+            // many of type `T` each, and which nobody else touches.
+            let mut partials = unsafe { PartialResults::<T>::new(&memory[0], elements) };
+            for range in ranges(memory[0].region()) {
+                fold_range(&mut partials, range, all, &operator);
+            }
+            Ok(())
+        });
+        let Title { name, location } = title.clone();
+        let location = Some(location);
+        // The kernel's chunks, so that each node finds what it has left.
+        let space = IndexSpace { oversubscription: 1, ..self.space };
+        let work = Work::HostSplit { space, group: None };
+        let spec = TaskSpec { name, work, accesses, location };
+        frontend.submit(spec, Payload::HostSplit(function))?;
+        Ok(())
+    }
+
+    fn submit_combine<T: Element, O: Operator<T>>(
+        &self,
+        title: Title,
+        frontend: &NodeFrontend,
+        reduction: Reduction<O>,
+        Shares { reads, roots, .. }: Shares,
+    ) -> Result<()> {
+        let Reduction { result, elements, operator, includes_current } = reduction;
+        let mode = if includes_current { AccessMode::ReadWrite } else { AccessMode::Write };
+        let accesses = vec![
+            Access::buffer(result, mode, Mapper::All),
+            Access::buffer(self.buffer.id(), AccessMode::Read, reads),
+        ];
+        let function = HostFunction::new(move |memory| {
+            // SAFETY: this is called with what the accesses above are bound to: elements of type
+            // `T`, all of them, and so many of them for each partial result; nobody else writes the
+            // ones or touches the others.
+            let [mut whole, partials] = unsafe {
+                [
+                    PartialResults::<T>::new(&memory[0], elements),
+                    PartialResults::new(&memory[1], elements),
+                ]
+            };
+            let values = roots.iter().map(|&(root, place)| (root, partials.at(place)));
+            let combined = tree(&operator, elements, values);
+            let result = whole.at_mut(0);
+            match includes_current {
+                true => combine_each(&operator, result, &combined),
+                false => result.copy_from_slice(&combined),
+            }
+            Ok(())
+        });
+        let Title { name, location } = title;
+        let spec = TaskSpec { name, work: Work::Combine, accesses, location: Some(location) };
+        frontend.submit(spec, Payload::Host(function))?;
+        Ok(())
+    }
+}
+
+/// The tiles whose partial results are in a region, as ranges of consecutive ones.
+fn ranges(region: &Region) -> impl Iterator<Item = Range<u64>> {
+    region.boxes().iter().map(|part| part.min()[0]..part.max()[0])
+}
+
+/// Folds the partial results of a range of tiles to those of the largest subtrees in it, which take
+/// the first places.
+fn fold_range<T: Element, O: Operator<T>>(
+    partials: &mut PartialResults<'_, T>,
+    tiles: Range<u64>,
+    all: u64,
+    operator: &O,
+) {
+    let first = tiles.start;
+    let of_root = |root: Subtree| {
+        let leaves = root.first()..root.end().min(all);
+        let leaves = leaves.map(|tile| (Subtree::leaf(tile), partials.at(tile)));
+        tree(operator, partials.elements(), leaves)
+    };
+    let folded: Vec<_> = Subtree::covering(tiles, all).map(of_root).collect();
+    for (place, value) in (first..).zip(folded) {
+        partials.at_mut(place).copy_from_slice(&value);
+    }
+}
+
+/// The values of consecutive subtrees as one; the identity of none.
+fn tree<'v, T: Element, O: Operator<T>>(
+    operator: &O,
+    elements: usize,
+    values: impl Iterator<Item = (Subtree, &'v [T])>,
+) -> Vec<T> {
+    if elements == 1 {
+        let values = values.map(|(subtree, value)| (subtree, value[0]));
+        let combined = fold(values, |earlier, later| operator.combine(earlier, later));
+        return vec![combined.unwrap_or_else(|| operator.identity())];
+    }
+    let values = values.map(|(subtree, value)| (subtree, value.to_vec()));
+    let combined = fold(values, |mut earlier, later| {
+        combine_each(operator, &mut earlier, &later);
+        earlier
+    });
+    combined.unwrap_or_else(|| vec![operator.identity(); elements])
+}
+
+fn combine_each<T: Element, O: Operator<T>>(operator: &O, earlier: &mut [T], later: &[T]) {
+    for (earlier, later) in earlier.iter_mut().zip(later) {
+        *earlier = operator.combine(*earlier, *later);
+    }
+}

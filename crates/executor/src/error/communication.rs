@@ -1,0 +1,142 @@
+//! Why nodes cannot talk to each other any more. Knows no network.
+
+use std::fmt;
+
+use celerity_cdag::NodeId;
+use celerity_idag::MessageId;
+use celerity_regions::Box3;
+use celerity_tdag::{Count, TaskId};
+
+/// Why a communicator cannot go on. `Debug` writes the text, as `main` prints it.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum CommunicationError {
+    /// Both sides of a payload describe it differently.
+    #[error(
+        "{message} from {from} to {to} carries {sent} of {sent_size} bytes each, but \
+         {received} of {received_size} bytes each are expected"
+    )]
+    Mismatch {
+        /// The sender.
+        from: NodeId,
+        /// Who expects it.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+        /// The sender's elements.
+        sent: Box3,
+        /// The sender's bytes per element.
+        sent_size: u64,
+        /// The receiver's elements.
+        received: Box3,
+        /// The receiver's bytes per element.
+        received_size: u64,
+    },
+    /// A message id was used for two payloads, on the side named.
+    #[error("{message} from {from} to {to} is used for two payloads")]
+    Reused {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+    },
+    /// Nodes wait for each other in different places of their programs.
+    #[error(
+        "{node} waits in epoch {epoch}, but {other} in epoch {other_epoch}; all nodes must \
+         submit the same tasks"
+    )]
+    Diverged {
+        /// One of the nodes.
+        node: NodeId,
+        /// Where it waits.
+        epoch: TaskId,
+        /// Another one.
+        other: NodeId,
+        /// Where that one waits.
+        other_epoch: TaskId,
+    },
+    /// A node that is not in the cluster.
+    #[error("{node} is not in the cluster, which has {}", Count(*nodes, "node"))]
+    NoSuchNode {
+        /// The node named.
+        node: NodeId,
+        /// Nodes in the cluster.
+        nodes: usize,
+    },
+    /// A payload is not as long as its receiver expects.
+    #[error(
+        "{message} from {from} to {to} should bring {}, but brings {}",
+        Count(*expected, "byte"),
+        or_more(*.received)
+    )]
+    Length {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+        /// Bytes expected.
+        expected: u64,
+        /// Bytes that came; `None` if more did than there was room for.
+        received: Option<u64>,
+    },
+    /// A payload was offered without a pilot.
+    #[error("{message} from {from} to {to} is sent without having been announced")]
+    Unannounced {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The sender's name for it.
+        message: MessageId,
+    },
+    /// A message that means nothing.
+    #[error("a message from {from} makes no sense: {what}")]
+    Malformed {
+        /// The sender, as far as the network knows.
+        from: NodeId,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A node is gone.
+    #[error("{node} has died: {sign}")]
+    Died {
+        /// The node.
+        node: NodeId,
+        /// How that was noticed.
+        sign: String,
+    },
+    /// This node counts as gone, also if it has only been stopped for a while.
+    #[error(
+        "{by} has given {node} up: {sign}; if its process was stopped, let others wait longer for \
+         a sign of life"
+    )]
+    GivenUp {
+        /// The node.
+        node: NodeId,
+        /// Who does not count on it any more.
+        by: NodeId,
+        /// Why.
+        sign: String,
+    },
+    /// The network refused a call.
+    #[error("the network failed: {what}")]
+    Network {
+        /// Which call, and what the network said.
+        what: String,
+    },
+}
+
+impl fmt::Debug for CommunicationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn or_more(received: Option<u64>) -> String {
+    received.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string())
+}

@@ -1,0 +1,359 @@
+//! What is between a node and its peers: which payloads are under way, how far each may be ahead
+//! of the others, whether all run the same program, and the barrier. Owns the end of the network.
+//! Knows memory only as the addresses that it passes on, and nothing of what runs.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot};
+use celerity_regions::Region;
+use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId, Work};
+
+mod conversation;
+
+use super::credit::{self, Credit};
+use super::stream::{Objection, Outgoing, TaskStream};
+use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
+use crate::collective::Exchange;
+use crate::communicator::{CommEvent, Communicator, Payload};
+use crate::error::{CommunicationError, RunError};
+use crate::polling::{Attention, patience};
+use crate::window::IdMap;
+
+/// One node's view of all others.
+///
+/// Whatever may let receives go on, a pilot, a payload or a receive that begins, is followed by
+/// asking for [what to post](Self::next_post) and [what has arrived](Self::next_received), until
+/// there is nothing more.
+pub(super) struct Peers {
+    communicator: Box<dyn Communicator>,
+    arbiter: Arbiter,
+    credit: Credit,
+    stream: TaskStream,
+    /// Payloads of this node that have not left, and what sends them.
+    sends: IdMap<MessageId, InstructionId>,
+    /// On their way to the communicator.
+    notes: Vec<Outgoing>,
+    /// Letters of collective tasks.
+    exchange: Arc<Exchange>,
+    /// The epoch whose barrier this node has entered.
+    in_barrier: Option<Barrier>,
+}
+
+/// An epoch that this node has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Barrier {
+    pub(super) instruction: InstructionId,
+    pub(super) task: TaskId,
+    pub(super) action: EpochAction,
+}
+
+/// What an event means to the rest of the node.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "somebody waits for it"]
+pub(super) enum Heard {
+    /// Nothing.
+    Nothing,
+    /// The payload has left that this instruction sends.
+    Sent(InstructionId),
+    /// Receives may go on.
+    Transfers,
+    /// All nodes have come to the epoch.
+    Reached(Barrier),
+}
+
+impl Peers {
+    /// At one end of a network. Where that [sends ahead](Communicator::sends_ahead), the node may
+    /// be `lead` horizons ahead of those that it sends to.
+    pub(super) fn new(communicator: Box<dyn Communicator>, lead: u64) -> Self {
+        let (local, nodes) = (communicator.node(), communicator.nodes());
+        let lead = communicator.sends_ahead().then_some(lead);
+        Self {
+            communicator,
+            arbiter: Arbiter::new(local),
+            credit: Credit::new(nodes, lead),
+            stream: TaskStream::new(local, nodes),
+            sends: IdMap::default(),
+            notes: Vec::new(),
+            exchange: Arc::new(Exchange::new()),
+            in_barrier: None,
+        }
+    }
+
+    /// How many nodes there are, this one among them.
+    pub(super) fn nodes(&self) -> usize {
+        self.communicator.nodes()
+    }
+
+    /// Changes how far this node may be ahead, before there is anything to be ahead with.
+    pub(super) fn set_lead(&mut self, lead: u64) {
+        let lead = self.communicator.sends_ahead().then_some(lead);
+        self.credit = Credit::new(self.communicator.nodes(), lead);
+    }
+
+    /// This node.
+    pub(super) fn local(&self) -> NodeId {
+        self.communicator.node()
+    }
+
+    /// Takes the next thing that has happened in the network.
+    pub(super) fn poll(&mut self) -> Option<CommEvent> {
+        self.communicator.poll()
+    }
+
+    /// Takes notice of an event, which is not that the run has been aborted.
+    ///
+    /// # Errors
+    /// What is wrong with the network, with a peer, or between the programs of two nodes.
+    pub(super) fn hear(&mut self, event: CommEvent) -> Result<Heard, RunError> {
+        match event {
+            CommEvent::Pilot { from, pilot, reached } => {
+                self.credit.announced(from, pilot.transfer.consumer, reached);
+                self.arbiter.pilot(from, pilot).map_err(|error| self.misplaced(error))?;
+                Ok(Heard::Transfers)
+            }
+            CommEvent::Received { from, message } => {
+                self.arbiter.arrived(from, message).map_err(|error| self.misplaced(error))?;
+                Ok(Heard::Transfers)
+            }
+            CommEvent::Note { from, note } => self.noted(from, &note).map(|()| Heard::Nothing),
+            CommEvent::Sent { message } => {
+                let send = self.sends.remove(&message).expect("payloads are sent once");
+                #[cfg(feature = "mutants")]
+                if celerity_mutants::Mutant::SendNeverEnds.is_active() {
+                    return Ok(Heard::Nothing);
+                }
+                Ok(Heard::Sent(send))
+            }
+            CommEvent::BarrierReached => {
+                let barrier = self.in_barrier.take();
+                Ok(Heard::Reached(barrier.expect("the node is in the barrier")))
+            }
+            CommEvent::Failed(error) => Err(self.broken(error)),
+            CommEvent::Aborted(_) => unreachable!("aborts are handled in every state"),
+        }
+    }
+
+    fn noted(&mut self, from: NodeId, note: &[u8]) -> Result<(), RunError> {
+        if let Some(reached) = credit::read(note) {
+            self.credit.hear(from, reached);
+            return Ok(());
+        }
+        if let Some(taken) = self.exchange.take(from, note) {
+            return self.heard_letter(from, taken);
+        }
+        let outcome = self.stream.noted(from, note, &mut self.notes);
+        self.send_notes();
+        outcome.map_err(|objection| match objection {
+            Objection::Diverged(error) => error,
+            Objection::Malformed => {
+                let what = format!("{} bytes are no note", note.len());
+                self.broken(CommunicationError::Malformed { from, what })
+            }
+        })
+    }
+
+    fn send_notes(&mut self) {
+        let notes = self.notes.drain(..);
+        notes.for_each(|Outgoing { to, note }| self.communicator.send_note(to, &note));
+    }
+
+    /// The program has created a buffer; `contents` is a hash of what it starts with, if that is
+    /// to be compared.
+    pub(super) fn buffer(&mut self, info: &BufferInfo, contents: Option<u64>) {
+        self.stream.buffer(info, contents, &mut self.notes);
+        self.send_notes();
+    }
+
+    /// A buffer has got a new name.
+    pub(super) fn renamed(&mut self, info: &Arc<BufferInfo>) {
+        self.stream.renamed(info);
+    }
+
+    /// The program has submitted a task; `answers` is a hash of what range mappers have said up
+    /// to here, unless it could not be scheduled.
+    ///
+    /// # Errors
+    /// If a buffer before it starts with something else on another node.
+    pub(super) fn task(&mut self, task: &Task, answers: Option<u64>) -> Result<(), RunError> {
+        let mut compared = Ok(());
+        if let Some(answers) = answers {
+            self.stream.task(task, answers, &mut self.notes);
+            self.send_notes();
+            compared = self.stream.compare_contents();
+        }
+        if task.work == Work::Horizon {
+            self.credit.know(task.id);
+        }
+        compared
+    }
+
+    /// Announces a payload.
+    pub(super) fn announce(&mut self, pilot: &Pilot) {
+        let reached = self.credit.announce(pilot);
+        self.communicator.send_pilot(pilot, reached);
+    }
+
+    /// Offers a payload that has been announced; [`Heard::Sent`] tells when it has left.
+    ///
+    /// # Safety
+    /// As for [`Communicator::send`].
+    pub(super) unsafe fn send(&mut self, instruction: InstructionId, to: NodeId, payload: Payload) {
+        self.sends.insert(payload.message, instruction);
+        // SAFETY: passed on.
+        unsafe { self.communicator.send(to, payload) };
+    }
+
+    /// Accepts a payload that was [to be posted](Self::next_post).
+    ///
+    /// # Safety
+    /// As for [`Communicator::receive`].
+    pub(super) unsafe fn receive(&mut self, from: NodeId, payload: Payload) {
+        // SAFETY: passed on.
+        unsafe { self.communicator.receive(from, payload) };
+    }
+
+    /// Begins a *receive*.
+    ///
+    /// # Errors
+    /// As for [`Arbiter::begin_receive`].
+    pub(super) fn begin_receive(
+        &mut self,
+        instruction: InstructionId,
+        inbound: &Inbound,
+    ) -> Result<(), RunError> {
+        let begun = self.arbiter.begin_receive(instruction, inbound);
+        begun.map_err(|error| self.misplaced(error))
+    }
+
+    /// Begins a *split receive*.
+    ///
+    /// # Errors
+    /// As for [`Arbiter::begin_split_receive`].
+    pub(super) fn begin_split_receive(
+        &mut self,
+        instruction: InstructionId,
+        inbound: &Inbound,
+    ) -> Result<(), RunError> {
+        let begun = self.arbiter.begin_split_receive(instruction, inbound);
+        begun.map_err(|error| self.misplaced(error))
+    }
+
+    /// Begins to wait for a part of a split receive.
+    ///
+    /// # Errors
+    /// As for [`Arbiter::begin_await`].
+    pub(super) fn begin_await(
+        &mut self,
+        instruction: InstructionId,
+        transfer: TransferId,
+        region: &Region,
+    ) -> Result<(), RunError> {
+        let begun = self.arbiter.begin_await(instruction, transfer, region);
+        begun.map_err(|error| self.misplaced(error))
+    }
+
+    /// The next receive to [post](Self::receive).
+    pub(super) fn next_post(&mut self) -> Option<PostReceive> {
+        self.arbiter.next_post()
+    }
+
+    /// The next instruction for which all has arrived.
+    pub(super) fn next_received(&mut self) -> Option<InstructionId> {
+        self.arbiter.next_completed()
+    }
+
+    /// The node has come to a horizon or an epoch: nothing is received for tasks before it any
+    /// more.
+    ///
+    /// # Errors
+    /// If a peer has announced something for such a task that nobody has asked for.
+    pub(super) fn close_before(&mut self, task: TaskId) -> Result<(), RunError> {
+        let closed = self.arbiter.close_before(task);
+        closed.map_err(|error| self.misplaced(error))
+    }
+
+    /// Waits for the other nodes at an epoch.
+    pub(super) fn enter_barrier(&mut self, barrier: Barrier) {
+        self.communicator.enter_barrier(barrier.task);
+        self.in_barrier = Some(barrier);
+    }
+
+    /// This node has reached so many more horizons: tells peers that have to know. Returns how
+    /// many may count as reached in all, as far as it goes by peers.
+    pub(super) fn reach(&mut self, more: u64) -> u64 {
+        if more > 0 {
+            for peer in self.credit.reach(more) {
+                self.communicator.send_note(peer, &credit::note(self.credit.reached()));
+            }
+        }
+        self.credit.limit()
+    }
+
+    /// Ends the run on all nodes.
+    pub(super) fn abort(&mut self, error: &RunError) {
+        self.communicator.abort(error);
+    }
+
+    /// Forgets what will not be heard of any more, after an abort.
+    pub(super) fn forget(&mut self) {
+        self.exchange.end();
+        self.sends.clear();
+        self.in_barrier = None;
+    }
+
+    /// Whether no memory of this node is in use by the network. Meaningful after an abort.
+    pub(super) fn are_quiet(&self) -> bool {
+        self.communicator.is_quiet()
+    }
+
+    /// Whether payloads that have been offered have left, or will without anybody looking at the
+    /// network.
+    pub(super) fn can_do_without(&self) -> bool {
+        self.sends.is_empty() || self.communicator.wakes()
+    }
+
+    /// How closely the network must be looked at; `is_awaited` says whether a peer's progress is
+    /// awaited, and `lag` how much later than usual peers may be.
+    pub(super) fn attention(
+        &self,
+        is_awaited: impl FnOnce() -> bool,
+        lag: std::time::Duration,
+    ) -> Attention {
+        if self.communicator.wakes() {
+            Attention::WhenWoken
+        } else if self.communicator.needs_polling()
+            || self.arbiter.expects_pilots()
+            || self.exchange.is_awaited()
+            || is_awaited()
+        {
+            Attention::Close(patience(self.communicator.bytes_under_way()) + lag)
+        } else {
+            Attention::NowAndThen
+        }
+    }
+
+    /// Whether something is received into an allocation.
+    pub(super) fn expect_into(&self, allocation: AllocationId) -> bool {
+        self.arbiter.expects_into(allocation)
+    }
+
+    /// What a begun receive lacks, and the nodes, in ascending order, that have announced some of
+    /// it.
+    pub(super) fn missing(&self, receive: InstructionId) -> (Region, Vec<NodeId>) {
+        let missing = self.arbiter.missing(receive).unwrap_or_default();
+        (missing, self.arbiter.announced_by(receive))
+    }
+
+    fn misplaced(&self, error: ArbiterError) -> RunError {
+        RunError::Arbitration { node: self.local(), error: Box::new(error) }
+    }
+
+    fn broken(&self, error: CommunicationError) -> RunError {
+        RunError::Communication { node: self.local(), error: Box::new(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

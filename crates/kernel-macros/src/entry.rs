@@ -1,0 +1,199 @@
+//! The function that a device starts with.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::{Ident, Lifetime};
+
+use crate::form::Form;
+use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
+use crate::signature::Kernel;
+
+/// What the entry point calls the parameters and the state of a view.
+struct Names {
+    pointer: Ident,
+    block: Ident,
+    state: Ident,
+    /// Of a reduction: what a thread keeps of its tile.
+    tile: Ident,
+}
+
+/// The entry point: parameters in the order of the calling convention, base addresses as
+/// references.
+pub(crate) fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
+    let (traits, all) = (view_traits(kernel), names(kernel));
+    let (pointers, blocks): (Vec<_>, Vec<_>) =
+        all.iter().map(|Names { pointer, block, .. }| (pointer, block)).unzip();
+    let (scalars, types) = names_and_types(kernel);
+    let local = local_parameters(kernel);
+    let dims = &kernel.dims;
+    let bordered = kernel.views.list.iter().zip(&traits).filter(|(view, _)| !view.reduces);
+    let bordered = bordered.map(|(_, view)| view);
+    let (tiles, run) = match reduces(kernel) {
+        true => {
+            let tiles = quote!(tiles: ::celerity_kernel::abi::TileBlock,);
+            (Some(tiles), in_tile(kernel, &traits, &all))
+        }
+        false => (None, run(kernel, &traits, &all)),
+    };
+    quote! {
+        #[cfg(target_arch = "nvptx64")]
+        #[allow(
+            unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
+            dead_code
+        )]
+        #[unsafe(export_name = #entry_name)]
+        pub unsafe extern "ptx-kernel" fn entry(
+            launch: ::celerity_kernel::abi::LaunchBlock,
+            #tiles
+            #(
+                mut #pointers: #traits::Pointer,
+                #blocks: ::celerity_kernel::abi::AccessBlock,
+            )*
+            #(#scalars: #types),*
+        ) {
+            const DIMS: usize = { #dims };
+            const BORDERED: bool = false #(|| matches!(
+                #bordered::PARAMETER.kind,
+                ::celerity_kernel::abi::ViewKind::Neighborhood
+                    | ::celerity_kernel::abi::ViewKind::Periodic
+            ))*;
+            const LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
+            #run
+        }
+    }
+}
+
+fn reduces(kernel: &Kernel) -> bool {
+    kernel.views.list.iter().any(|view| view.reduces)
+}
+
+fn names(kernel: &Kernel) -> Vec<Names> {
+    let names = |index: usize| Names {
+        pointer: format_ident!("pointer{index}"),
+        block: format_ident!("block{index}"),
+        state: format_ident!("state{index}"),
+        tile: format_ident!("tile{index}"),
+    };
+    (0..kernel.views.list.len()).map(names).collect()
+}
+
+/// How a device runs the kernel wherever it stands.
+fn run(kernel: &Kernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
+    let name = &kernel.name;
+    let run = quote!(::celerity_kernel::device::run::<DIMS>);
+    let at = at(kernel.form);
+    let body = body(kernel, traits, names, &at);
+    match kernel.form {
+        Form::Item => {
+            quote!(#run(stringify!(#name), &launch, false, BORDERED, |place| #body);)
+        }
+        Form::Row => quote!(#run(stringify!(#name), &launch, true, BORDERED, |place| #body);),
+        Form::Group => {
+            let run = quote!(::celerity_kernel::device::run_groups::<DIMS>);
+            quote!(#run(stringify!(#name), &launch, |place, item| #body);)
+        }
+    }
+}
+
+/// How a block of a device computes a tile: all threads meet before the first item and behind the
+/// last, so that what one of them has combined is there for all.
+fn in_tile(kernel: &Kernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
+    let name = &kernel.name;
+    let body = body(kernel, traits, names, &at(kernel.form));
+    let static_lifetime = Lifetime::new("'static", Span::call_site());
+    let reductions = || kernel.views.list.iter().zip(names).filter(|(view, _)| view.reduces);
+    let begin = reductions().map(|(view, Names { pointer, block, tile, .. })| {
+        let ty = view.with_lifetime(&static_lifetime);
+        quote!(
+            // SAFETY: hosts start this by its calling convention, one block for each tile.
+            let #tile = unsafe {
+                <#ty as ::celerity_kernel::InTile>::begin(
+                    &mut #pointer, &#block, tile.number, &team,
+                )
+            };
+        )
+    });
+    let end = reductions().map(|(view, Names { tile, .. })| {
+        let ty = view.with_lifetime(&static_lifetime);
+        // SAFETY: as above; the threads have met.
+        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, lanes, &team) };)
+    });
+    let turn = reductions().map(|(view, Names { tile, .. })| {
+        let ty = view.with_lifetime(&static_lifetime);
+        quote!(<#ty as ::celerity_kernel::InTile>::turn(&#tile);)
+    });
+    let run = match kernel.form {
+        Form::Group => quote!(::celerity_kernel::device::run_tile_groups::<DIMS>(
+            &launch, &tile, |place, item| #body
+        )),
+        Form::Item | Form::Row => quote!(::celerity_kernel::device::run_tile::<DIMS>(
+            &launch, &tile, BORDERED, |place| { #body #(#turn)* }
+        )),
+    };
+    quote! {
+        let tile = ::celerity_kernel::device::tile::<DIMS>(stringify!(#name), &launch, &tiles);
+        let team = ::celerity_kernel::device::Block::at(
+            const { ::celerity_kernel::abi::local_offset(LOCAL, LOCAL.len()) }
+        );
+        #(#begin)*
+        ::celerity_kernel::Team::meet(&team);
+        let lanes = #run;
+        ::celerity_kernel::Team::meet(&team);
+        #(#end)*
+    }
+}
+
+/// What the kernel is called with where it stands.
+fn at(form: Form) -> TokenStream {
+    match form {
+        Form::Item => quote!(::celerity_kernel::Item::new(place.start, place.global)),
+        Form::Row => quote!(::celerity_kernel::Row::new(place.start, place.len, place.global)),
+        Form::Group => quote!(item),
+    }
+}
+
+/// The call of the kernel at one place.
+fn body(kernel: &Kernel, traits: &[TokenStream], names: &[Names], at: &TokenStream) -> TokenStream {
+    let name = &kernel.name;
+    let (_, type_generics, _) = kernel.generics.split_for_impl();
+    let turbofish = type_generics.as_turbofish();
+    let list = || kernel.views.list.iter().zip(traits).zip(names);
+    let states = list().filter(|((view, _), _)| !view.reduces).map(
+        |((_, view), Names { pointer, block, state, .. })| {
+            quote!(
+                // SAFETY: hosts start this by its calling convention.
+                let mut #state = unsafe { #view::state(&mut #pointer, &#block, &place) };
+            )
+        },
+    );
+    let static_lifetime = Lifetime::new("'static", Span::call_site());
+    let made: Vec<_> = list()
+        .map(|((view, ty), Names { state, tile, .. })| match view.reduces {
+            true => {
+                let ty = view.with_lifetime(&static_lifetime);
+                quote!(<#ty as ::celerity_kernel::InTile>::view(&#tile))
+            }
+            false => quote!(#ty::view(&mut #state)),
+        })
+        .collect();
+    let made = match kernel.views.bare {
+        true => quote!(#(#made)*),
+        false => quote!((#(#made,)*)),
+    };
+    let rest = arguments(
+        kernel,
+        |scalar| quote!(#scalar),
+        |index| {
+            quote!(::celerity_kernel::Local::at(
+                const { ::celerity_kernel::abi::local_offset(LOCAL, #index) }
+            ))
+        },
+    );
+    quote!({
+        #(#states)*
+        // SAFETY: one view of each state, and none outlives the call.
+        let views = unsafe { #made };
+        // SAFETY: launches have the local memory that the description says.
+        unsafe { #name #turbofish::call(#at, views, #(#rest),*) };
+    })
+}

@@ -1,0 +1,269 @@
+//! Reductions, as blocks of a device make them: threads of the host stand for those of a block, and
+//! meet at its barriers.
+#![allow(unsafe_code)]
+
+use std::sync::{Barrier, Mutex};
+use std::vec;
+use std::vec::Vec;
+
+use super::super::pointer::host::FromAddress;
+use super::super::{
+    AccessMemory, Chunk, Description, Form, Mapping, Place, Tiles, ViewKind, visit_groups,
+    visit_tile, write_parameters,
+};
+use super::{Memory, Taken, threads};
+use crate::abi::tiles::TileBlock;
+use crate::bounds::Bounds;
+use crate::reduce::{InTile, Lanes, Operator, Reducer, Reduction, Sum, Team, WARP};
+use crate::view::View;
+
+type Total<'a> = Reducer<'a, f32, Sum>;
+
+/// A thread of the host that stands for one of a block.
+struct Standing<'b> {
+    thread: u32,
+    threads: u32,
+    barrier: &'b Barrier,
+    /// Of its warp.
+    nearby: &'b Barrier,
+    values: &'b Mutex<Vec<u128>>,
+}
+
+impl Team for Standing<'_> {
+    fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    fn threads(&self) -> u32 {
+        self.threads
+    }
+
+    fn meet(&self) {
+        self.barrier.wait();
+    }
+
+    fn meet_in_warp(&self) {
+        self.nearby.wait();
+    }
+
+    unsafe fn load<T: Copy>(&self, place: u32) -> T {
+        // SAFETY: `store` has left a value there, as the caller says.
+        unsafe { (&raw const self.values.lock().unwrap()[place as usize]).cast::<T>().read() }
+    }
+
+    unsafe fn store<T: Copy>(&self, place: u32, value: T) {
+        assert!(size_of::<T>() <= 16);
+        // SAFETY: as large as that, and aligned for anything of that size.
+        unsafe { (&raw mut self.values.lock().unwrap()[place as usize]).cast::<T>().write(value) }
+    }
+}
+
+/// The partial results of a sum over the items of `chunk`, launched as for a device.
+fn launched(
+    form: Form,
+    tiles: Tiles,
+    chunk: Bounds<3>,
+    group: [usize; 3],
+    values: &mut Memory,
+) -> Vec<f32> {
+    let buffer = [tiles.origin, tiles.tile, tiles.grid];
+    let buffer = core::array::from_fn(|dim| buffer[0][dim] + buffer[1][dim] * buffer[2][dim]);
+    let whole = Bounds::from_range(buffer);
+    let mut partials = Memory([f32::NAN; 1024]);
+    let count = tiles.grid.iter().product();
+    let address = |memory: &mut Memory| memory.0.as_mut_ptr().expose_provenance() as u64;
+    let all = Bounds::from_range([count, 1, 1]);
+    let accesses = [
+        AccessMemory {
+            address: address(values),
+            extent: whole,
+            part: whole,
+            buffer,
+            mapping: Mapping::OneToOne,
+        },
+        AccessMemory {
+            address: address(&mut partials),
+            extent: all,
+            part: all,
+            buffer: [1; 3],
+            mapping: Mapping::Tiles,
+        },
+    ];
+    let views = [<&f32 as View<2>>::PARAMETER, Total::PARAMETER];
+    let views = views.to_vec().leak();
+    let description =
+        Description { name: "", entry: "", form, dims: 2, views, scalars: &[], local: &[] };
+    let chunk = Chunk { items: chunk, global: buffer, group, tiles: Some(tiles) };
+    let mut bytes = Vec::new();
+    let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
+    let shape = write_parameters(&description, &chunk, &accesses, &mut append).unwrap();
+    assert!(shape.shared_bytes as usize >= description.scratch_bytes());
+    let block: Vec<u64> = bytes[128..][..size_of::<TileBlock>()]
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+        .collect();
+    let three = |at: usize| [block[at], block[at + 1], block[at + 2]];
+    let block = TileBlock {
+        tile: three(0),
+        chunk: three(3),
+        strides: three(6),
+        first: block[9],
+        lanes: block[10],
+    };
+    bytes.drain(128..128 + size_of::<TileBlock>());
+    let Taken { launch, accesses } = Taken::read(&bytes, 2);
+    let [(value, value_block), (partial, partial_block)] = accesses.try_into().unwrap();
+    for number in 0..shape.grid[0] {
+        let tile = block.seat::<2>(&launch, number);
+        let team: Vec<_> = threads(&shape).filter(|thread| thread.block[0] == number).collect();
+        let (barrier, scratch) = (Barrier::new(team.len()), Mutex::new(vec![0; 1024]));
+        let warps: Vec<_> =
+            team.chunks(WARP as usize).map(|threads| Barrier::new(threads.len())).collect();
+        std::thread::scope(|scope| {
+            for (nth, thread) in team.iter().enumerate() {
+                let (barrier, values) = (&barrier, &scratch);
+                let nearby = &warps[nth / WARP as usize];
+                let team = Standing {
+                    thread: nth as u32,
+                    threads: team.len() as u32,
+                    barrier,
+                    nearby,
+                    values,
+                };
+                scope.spawn(move || {
+                    // SAFETY: live memory, of which each tile has its element, and nobody writes
+                    // the values.
+                    unsafe {
+                        let mut pointer = FromAddress::from_address(partial);
+                        let mine = Total::begin(&mut pointer, &partial_block, tile.number, &team);
+                        team.meet();
+                        let combine = |place: &Place<2>| {
+                            let mut pointer = FromAddress::from_address(value);
+                            let mut state =
+                                <&f32 as View<2>>::state(&mut pointer, &value_block, place);
+                            Total::view(&mine).combine(*<&f32 as View<2>>::view(&mut state));
+                        };
+                        let lanes = match form {
+                            Form::Group => {
+                                visit_groups(
+                                    &launch,
+                                    &tile,
+                                    thread,
+                                    || team.meet(),
+                                    |seat| {
+                                        combine(&seat.place);
+                                    },
+                                );
+                                Lanes::First(tile.lanes)
+                            }
+                            Form::Item | Form::Row => {
+                                let stands = (team.thread, team.threads);
+                                let taken = visit_tile(&launch, &tile, stands, false, |place| {
+                                    combine(&place);
+                                    Total::turn(&mine);
+                                });
+                                Lanes::InTurns { lanes: tile.lanes, taken }
+                            }
+                        };
+                        team.meet();
+                        Total::end(&mine, lanes, &team);
+                    }
+                });
+            }
+        });
+    }
+    partials.0[..count].to_vec()
+}
+
+/// The sum over a tile by the definition, of values in the order of items with their accumulators.
+fn halved(values: impl Iterator<Item = (usize, f32)>, lanes: usize) -> f32 {
+    let mut sums = vec![0.0; lanes];
+    values.for_each(|(lane, value)| sums[lane % lanes] = Sum.combine(sums[lane % lanes], value));
+    let mut left = lanes;
+    while left > 1 {
+        left /= 2;
+        (0..left).for_each(|lane| sums[lane] = Sum.combine(sums[lane], sums[lane + left]));
+    }
+    sums[0]
+}
+
+/// Values of which no two orders have the same sum.
+fn values() -> Memory {
+    Memory(core::array::from_fn(|i| ((i * 7919 + 13) % 10_007) as f32 * 1e-3 - 4.0))
+}
+
+fn check(form: Form, [rows, columns]: [usize; 2], tile: [usize; 2], group: [usize; 2]) {
+    let grid = [rows.div_ceil(tile[0]), columns.div_ceil(tile[1]), 1];
+    for slowest in [0, 1] {
+        let (tile3, group) = ([tile[0], tile[1], 1], [group[0], group[1], 1]);
+        let tiles = Tiles { origin: [0; 3], tile: tile3, grid, slowest };
+        let mut memory = values();
+        // The buffer that `launched` makes is of whole tiles.
+        let width = grid[1] * tile[1];
+        let chunk = Bounds::from_range([rows, columns, 1]);
+        let found = launched(form, tiles, chunk, group, &mut memory);
+        for (number, found) in found.iter().enumerate() {
+            let at = match slowest {
+                0 => [number / grid[1], number % grid[1]],
+                _ => [number % grid[0], number / grid[0]],
+            };
+            let min = [at[0] * tile[0], at[1] * tile[1]];
+            let max = [rows.min(min[0] + tile[0]), columns.min(min[1] + tile[1])];
+            let items = (min[0]..max[0]).flat_map(|y| (min[1]..max[1]).map(move |x| [y, x]));
+            let numbered = items.enumerate().map(|(number, [y, x])| {
+                let lane = match form {
+                    Form::Group => y % group[0] * group[1] + x % group[1],
+                    Form::Item | Form::Row => number,
+                };
+                (lane, memory.0[y * width + x])
+            });
+            // In groups the items of an accumulator come group by group, row-major.
+            let expected = halved(numbered, tiles.lanes());
+            assert_eq!(found.to_bits(), expected.to_bits(), "tile {number} of {form:?} {tile:?}");
+        }
+    }
+}
+
+#[test]
+fn blocks_combine_in_the_one_order_that_there_is() {
+    for (range, tile) in [
+        ([1, 1], [1, 1]),
+        ([1, 7], [1, 2]),
+        ([3, 11], [2, 11]),
+        ([9, 40], [4, 16]),
+        ([1, 900], [1, 300]),
+        ([20, 48], [20, 48]),
+    ] {
+        check(Form::Item, range, tile, [1, 1]);
+    }
+}
+
+#[test]
+fn groups_combine_what_their_items_have() {
+    for (range, tile, group) in
+        [([4, 4], [2, 4], [2, 2]), ([6, 20], [6, 10], [3, 5]), ([1, 960], [1, 480], [1, 48])]
+    {
+        check(Form::Group, range, tile, group);
+    }
+}
+
+#[test]
+fn kernels_that_devices_do_not_reduce_say_why() {
+    let kernel = |kind, size| {
+        let view = crate::abi::ViewParameter { kind, writes: true, dims: 1, size, align: 4 };
+        let views = vec![<&f32 as View<2>>::PARAMETER, view].leak();
+        let (form, local, scalars) = (Form::Item, &[], &[]);
+        let kernel = Description { name: "", entry: "", form, dims: 2, views, scalars, local };
+        kernel.check_for_devices().map_err(|error| std::format!("{error}"))
+    };
+    assert_eq!(kernel(ViewKind::Reducer { commutes: true }, 12), Ok(()));
+    assert_eq!(kernel(ViewKind::ArrayReducer { exact: true }, 8), Ok(()));
+    for (kind, size, expected) in [
+        (ViewKind::Reducer { commutes: false }, 4, "not commutative"),
+        (ViewKind::ArrayReducer { exact: false }, 4, "a sum of floats"),
+        (ViewKind::ArrayReducer { exact: true }, 2, "elements of 2 bytes"),
+    ] {
+        let error = kernel(kind, size).unwrap_err();
+        assert!(error.starts_with("access 1 ") && error.contains(expected), "{error}");
+    }
+}

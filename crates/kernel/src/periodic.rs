@@ -1,0 +1,307 @@
+//! Relative access to an item's surroundings in a buffer whose opposite edges meet. Knows offsets
+//! from the item, and how large the buffer is where it goes around.
+//!
+//! Built on the views of [clamped](crate::NeighborhoodRow) surroundings, whose rule about rows it
+//! needs: items that look over an edge along the fastest dimension come alone, since what they see
+//! does not lie side by side. What goes around along a slower dimension is a row like any other.
+#![allow(unsafe_code)]
+
+use crate::bounds::Layout;
+use crate::neighborhood::{NeighborhoodRow, Reach};
+
+/// The surroundings of a row of items, in a buffer whose opposite edges meet: shifted slices, each
+/// as long as the row. Position `i` in them belongs to the row's `i`-th item.
+///
+/// ```
+/// use celerity_kernel::{Bounds, Layout, PeriodicRow, Reach};
+///
+/// let u = [1, 2, 3, 4, 5, 6];
+/// let (range, reach) = ([2, 3], Reach::boxed([1, 1]));
+/// let layout = Layout::row_major(&Bounds::from_range(range));
+/// // SAFETY: the layout covers the whole buffer, which nobody writes.
+/// let first = unsafe { PeriodicRow::new(u.as_ptr(), &layout, (&reach, [true; 2]), range, [0, 0], 1) };
+/// assert_eq!((first.at([0, -1]), first.at([-1, 0]), first.at([-1, -1])), (&[3][..], &[4][..], &[6][..]));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct PeriodicRow<'a, T, const D: usize> {
+    row: NeighborhoodRow<'a, T, D>,
+    /// The size of the buffer where it goes around, 0 where it is clamped.
+    around: [usize; D],
+}
+
+impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
+    /// The surroundings of the `len` items from `start`, in a buffer of size `range` that lies at
+    /// `base` as `layout` says, and goes around along the dimensions that the second part of
+    /// `reach` names.
+    ///
+    /// # Panics
+    /// If the row is empty or not inside of the buffer.
+    ///
+    /// # Safety
+    /// Every element that `reach` allows from an item of the row, around where the buffer goes
+    /// around and clamped where it does not, is in the layout, valid to read and not written
+    /// during `'a`. Where it goes around, `reach` is no wider than the buffer.
+    #[must_use]
+    #[inline]
+    pub unsafe fn new(
+        base: *const T,
+        layout: &Layout<D>,
+        (reach, along): (&Reach<D>, [bool; D]),
+        range: [usize; D],
+        start: [usize; D],
+        len: usize,
+    ) -> Self {
+        // SAFETY: clamped surroundings are a part of those that go around.
+        let row = unsafe { NeighborhoodRow::new(base, layout, reach, range, start, len) };
+        Self { row, around: sizes(range, along) }
+    }
+
+    /// The surroundings of items that has clamped ones.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new), for the items of `row`.
+    #[inline]
+    pub(crate) unsafe fn from_parts(
+        row: NeighborhoodRow<'a, T, D>,
+        range: [usize; D],
+        along: [bool; D],
+    ) -> Self {
+        Self { row, around: sizes(range, along) }
+    }
+
+    /// The surroundings of the first item.
+    #[inline]
+    pub(crate) fn first_item(&self) -> PeriodicItem<'_, T, D> {
+        PeriodicItem { row: self, at: 0 }
+    }
+
+    /// The number of items in the row.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a row is never empty")]
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.row.len()
+    }
+
+    /// The `len` items from item `start` on.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    #[inline]
+    pub fn segment(&self, start: usize, len: usize) -> Self {
+        Self { row: self.row.segment(start, len), around: self.around }
+    }
+
+    /// For each item of the row the element at `offset` from it. A coordinate outside of the buffer
+    /// comes in again at the opposite edge; along a dimension that does not go around, it becomes
+    /// the nearest one inside.
+    ///
+    /// # Panics
+    /// If `offset` is larger than the declared border.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn at(&self, offset: [isize; D]) -> &'a [T] {
+        let shift = self.shift_around(offset);
+        self.check_side_by_side(offset);
+        // SAFETY: `new`'s contract covers every offset of each item. If the row is one of several
+        // items, it goes around along slower dimensions only, where all of it does.
+        unsafe { core::slice::from_raw_parts(self.row.first_element().offset(shift), self.len()) }
+    }
+
+    /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go
+    /// around.
+    ///
+    /// # Panics
+    /// If `offset` is larger than the declared border.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn get(&self, offset: [isize; D]) -> Option<&'a [T]> {
+        self.is_inside(offset).then(|| self.at(offset))
+    }
+
+    /// The surroundings of the `i`-th item.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    #[must_use]
+    #[inline]
+    pub fn item(&self, i: usize) -> PeriodicItem<'_, T, D> {
+        assert!(i < self.len(), "a row of {} items has no item {i}", self.len());
+        PeriodicItem { row: self, at: i }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn shift_around(&self, offset: [isize; D]) -> isize {
+        self.row.check(offset);
+        let limits = self.row.limits();
+        self.row.shift(core::array::from_fn(|dim| {
+            let (step, size) = (offset[dim], self.around[dim] as isize);
+            let clamped = step.max(-limits.below(dim)).min(limits.above(dim));
+            // Where the buffer does not go around, the size is 0. For items that no edge is near,
+            // limits are constants, and nothing is left of this.
+            match (self.around[dim] > 0, step - clamped) {
+                (false, _) => clamped,
+                (true, 0) => step,
+                (true, beyond) if beyond < 0 => step + size,
+                (true, _) => step - size,
+            }
+        }))
+    }
+
+    /// Whether no dimension that is clamped is left.
+    #[inline]
+    fn is_inside(&self, offset: [isize; D]) -> bool {
+        let limits = self.row.limits();
+        (0..D).all(|dim| {
+            self.around[dim] > 0
+                || (-limits.below(dim) <= offset[dim] && offset[dim] <= limits.above(dim))
+        })
+    }
+
+    /// Several items look at elements side by side, unless some look over the edge along the
+    /// fastest dimension.
+    #[inline]
+    #[track_caller]
+    fn check_side_by_side(&self, offset: [isize; D]) {
+        let Some(fastest) = D.checked_sub(1) else { return };
+        let limits = self.row.limits();
+        let stays = self.around[fastest] == 0
+            || (-limits.below(fastest) <= offset[fastest]
+                && offset[fastest] <= limits.above(fastest));
+        assert!(stays || self.len() == 1, "items that look over the edge come one by one");
+    }
+}
+
+/// The size of the buffer along each dimension along which it goes around.
+#[inline]
+fn sizes<const D: usize>(range: [usize; D], along: [bool; D]) -> [usize; D] {
+    core::array::from_fn(|dim| if along[dim] { range[dim] } else { 0 })
+}
+
+/// The surroundings of one item, in a buffer whose opposite edges meet.
+#[derive(Clone, Copy, Debug)]
+pub struct PeriodicItem<'a, T, const D: usize> {
+    row: &'a PeriodicRow<'a, T, D>,
+    at: usize,
+}
+
+impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
+    /// The element at `offset` from the item. A coordinate outside of the buffer comes in again at
+    /// the opposite edge; along a dimension that does not go around, it becomes the nearest one
+    /// inside.
+    ///
+    /// # Panics
+    /// If `offset` is larger than the declared border.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn at(&self, offset: [isize; D]) -> T {
+        let shift = self.row.shift_around(offset);
+        self.row.check_side_by_side(offset);
+        // SAFETY: as in `PeriodicRow::at`, and `at` is one of the row's items.
+        unsafe { *self.row.row.first_element().add(self.at).offset(shift) }
+    }
+
+    /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go
+    /// around.
+    ///
+    /// # Panics
+    /// If `offset` is larger than the declared border.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn get(&self, offset: [isize; D]) -> Option<T> {
+        self.row.is_inside(offset).then(|| self.at(offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::Bounds;
+
+    const RANGE: [usize; 3] = [2, 3, 4];
+
+    fn row_at<'a>(
+        elements: &'a [i32; 24],
+        reach: &Reach<3>,
+        along: [bool; 3],
+        start: [usize; 3],
+        len: usize,
+    ) -> PeriodicRow<'a, i32, 3> {
+        let layout = Layout::row_major(&Bounds::from_range(RANGE));
+        // SAFETY: the layout covers the whole buffer, all of it borrowed.
+        unsafe { PeriodicRow::new(elements.as_ptr(), &layout, (reach, along), RANGE, start, len) }
+    }
+
+    fn all(range: [isize; 3]) -> impl Iterator<Item = [isize; 3]> {
+        let [planes, rows, columns] = range;
+        (0..planes)
+            .flat_map(move |z| (0..rows).flat_map(move |y| (0..columns).map(move |x| [z, y, x])))
+    }
+
+    /// What is at a coordinate along a dimension of `size` elements.
+    fn inside(at: isize, size: usize, around: bool) -> isize {
+        let size = size as isize;
+        if around { at.rem_euclid(size) } else { at.clamp(0, size - 1) }
+    }
+
+    #[test]
+    fn every_item_agrees_with_arithmetic_around_every_dimension() {
+        let elements: [i32; 24] = core::array::from_fn(|i| i as i32);
+        let border = [2, 1, 3];
+        for mask in 0..8 {
+            let along = [0, 1, 2].map(|dim| mask >> dim & 1 == 1);
+            for start in all([2, 3, 4]) {
+                let at = start.map(|index| index as usize);
+                let row = row_at(&elements, &Reach::boxed(border), along, at, 1);
+                for step in all([5, 3, 7]) {
+                    let offset = core::array::from_fn(|dim| step[dim] - border[dim] as isize);
+                    let [z, y, x]: [isize; 3] = core::array::from_fn(|dim| {
+                        inside(start[dim] + offset[dim], RANGE[dim], along[dim])
+                    });
+                    let expected = elements[((z * 3 + y) * 4 + x) as usize];
+                    assert_eq!(row.item(0).at(offset), expected, "{offset:?} at {start:?}");
+                    assert_eq!(row.at(offset), [expected]);
+                    let leaves = (0..3).any(|dim| {
+                        let to = start[dim] + offset[dim];
+                        !along[dim] && !(0..RANGE[dim] as isize).contains(&to)
+                    });
+                    assert_eq!(row.get(offset).is_none(), leaves);
+                    assert_eq!(row.item(0).get(offset), (!leaves).then_some(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_go_around_along_slower_dimensions_as_a_whole() {
+        let elements: [i32; 24] = core::array::from_fn(|i| i as i32);
+        let row = row_at(&elements, &Reach::boxed([1, 1, 1]), [true; 3], [0, 0, 0], 4);
+        let inner = row.segment(1, 2);
+        assert_eq!(inner.at([-1, -1, 0]), [21, 22]);
+        assert_eq!(inner.at([0, -1, 1]), [10, 11]);
+        assert_eq!(inner.item(1).at([1, 0, -1]), 13);
+        assert_eq!(row.segment(0, 1).at([0, 0, -1]), [3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "items that look over the edge come one by one")]
+    fn rows_of_several_items_do_not_look_over_the_edge() {
+        let elements = [0; 24];
+        let row = row_at(&elements, &Reach::boxed([1, 1, 1]), [true; 3], [0, 0, 0], 4);
+        let _ = row.at([0, 0, -1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "offset [0, 0, 2] is not in the access's neighborhood([1, 1, 1])")]
+    fn looking_too_far_names_offset_and_border() {
+        let elements = [0; 24];
+        let row = row_at(&elements, &Reach::boxed([1, 1, 1]), [true; 3], [0, 0, 1], 1);
+        let _ = row.item(0).at([0, 0, 2]);
+    }
+}

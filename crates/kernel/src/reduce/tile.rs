@@ -1,0 +1,373 @@
+//! Reducers as the threads of a block have them: accumulators in registers, and how those of a tile
+//! become its partial result. Knows neither which items a thread takes nor how a block meets.
+#![allow(unsafe_code)]
+
+use core::cell::Cell;
+use core::fmt;
+
+use super::{ArrayReducer, Operator, Reducer};
+use crate::abi::{
+    AccessBlock, DevicePointer, Exclusive, LANES_PER_THREAD, ViewKind, ViewParameter,
+};
+use crate::view::DeviceElement;
+
+/// A view through which the items of a tile combine values; sealed.
+///
+/// The hidden part is between the code that `#[kernel]` generates and the views.
+#[diagnostic::on_unimplemented(
+    message = "a compiled kernel cannot reduce through `{Self}`",
+    label = "devices make no such reduction",
+    note = "`Reducer<'_, T, O>` and `ArrayReducer<'_, T, O, D>` combine values of type `T` by the \
+            operator `O`, which implements `Operator<T>` and `Default`: devices make it anew"
+)]
+pub trait Reduction: sealed::Sealed {
+    /// The view in a signature.
+    const PARAMETER: ViewParameter;
+
+    /// The base address of partial results in a signature.
+    #[doc(hidden)]
+    type Pointer: DevicePointer;
+}
+
+/// What the threads of a block do with a [`Reduction`] for a tile.
+#[doc(hidden)]
+pub trait InTile: Reduction {
+    /// What a thread keeps while items are combined.
+    type Tile;
+
+    /// Before the first item; then the threads meet.
+    ///
+    /// # Safety
+    /// `pointer` and `block` come from [`write_parameters`](crate::abi::write_parameters), for a
+    /// launch that computes the tile `number` in this block alone, and the memory is there until
+    /// the tile has ended. `team` is the block.
+    unsafe fn begin(
+        pointer: &mut Self::Pointer,
+        block: &AccessBlock,
+        number: u64,
+        team: &impl Team,
+    ) -> Self::Tile;
+
+    /// The view of the thread's next item.
+    ///
+    /// # Safety
+    /// The view is gone before the tile is.
+    unsafe fn view(tile: &Self::Tile) -> Self;
+
+    /// Between two items whose accumulators are [in turns](Lanes::InTurns), and behind the last.
+    fn turn(tile: &Self::Tile);
+
+    /// When the threads have met behind the last item. All of them call this.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    unsafe fn end(tile: &Self::Tile, lanes: Lanes, team: &impl Team);
+}
+
+/// How the accumulators of a tile are dealt to the threads of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    /// The `j`-th of a thread is accumulator `thread + threads · j`. Its items go to them in turns.
+    InTurns {
+        /// How many there are: a power of two.
+        lanes: u32,
+        /// How many items the thread has taken.
+        taken: u32,
+    },
+    /// So many, of which the thread has the one of its number. Others have got nothing.
+    First(u32),
+}
+
+/// How many threads meet without waiting for the rest of the block.
+pub(crate) const WARP: u32 = 32;
+
+/// A block's threads, and the memory in which they combine what they have.
+pub trait Team {
+    /// This thread's number.
+    fn thread(&self) -> u32;
+
+    /// How many there are.
+    fn threads(&self) -> u32;
+
+    /// Waits for all of them, after which each sees what others have stored.
+    fn meet(&self);
+
+    /// The same for threads whose numbers have the same quotient by 32, which alone call it.
+    fn meet_in_warp(&self);
+
+    /// The value at a place.
+    ///
+    /// # Safety
+    /// A value of this type was stored there, or by another thread before they last met.
+    unsafe fn load<T: Copy>(&self, place: u32) -> T;
+
+    /// Replaces the value at a place.
+    ///
+    /// # Safety
+    /// The memory has room for it: 256 values of any reduction of a kernel over items, and
+    /// [`LANES`](crate::abi::LANES) of one in groups. No other thread uses the place until they
+    /// meet.
+    unsafe fn store<T: Copy>(&self, place: u32, value: T);
+}
+
+/// A thread's accumulators of a tile, and where the tile's partial result goes.
+pub struct Accumulators<T> {
+    /// They turn with each item, so that the first is the next item's: the compiler keeps in
+    /// registers what has a place that it knows, whether it unrolls the loop over items or not.
+    cells: [Cell<T>; LANES_PER_THREAD],
+    result: *mut T,
+}
+
+impl<T: Copy> Accumulators<T> {
+    #[inline(always)]
+    fn turn(&self) {
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(|lane: usize| self.cells[lane].get());
+        self.cells[0].set(second);
+        self.cells[1].set(third);
+        self.cells[2].set(fourth);
+        self.cells[3].set(first);
+    }
+
+    /// Each where it was before the first of so many turns.
+    #[inline(always)]
+    fn unturned(&self, turns: u32) -> [T; LANES_PER_THREAD] {
+        let back = turns.wrapping_neg();
+        if back & 1 != 0 {
+            self.turn();
+        }
+        if back & 2 != 0 {
+            self.turn();
+            self.turn();
+        }
+        [0, 1, 2, 3].map(|lane: usize| self.cells[lane].get())
+    }
+}
+
+impl<T> fmt::Debug for Accumulators<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Accumulators")
+    }
+}
+
+/// The operator on a device, which is made anew there.
+#[inline(always)]
+fn operator<O: Default>() -> O {
+    const { assert!(size_of::<O>() == 0, "the operator of a compiled kernel has no fields") };
+    O::default()
+}
+
+impl<T: DeviceElement, O: Operator<T> + Default> Reduction for Reducer<'_, T, O> {
+    const PARAMETER: ViewParameter = ViewParameter {
+        kind: ViewKind::Reducer { commutes: O::IS_COMMUTATIVE },
+        writes: true,
+        dims: 0,
+        size: size_of::<T>(),
+        align: align_of::<T>(),
+    };
+    type Pointer = Exclusive<T>;
+}
+
+impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
+    type Tile = Accumulators<T>;
+
+    #[inline(always)]
+    unsafe fn begin(
+        pointer: &mut Exclusive<T>,
+        block: &AccessBlock,
+        number: u64,
+        _team: &impl Team,
+    ) -> Accumulators<T> {
+        let identity = operator::<O>().identity();
+        let place = (number - block.origin[0]) as usize;
+        // SAFETY: the allocation holds the partial result of every tile of the launch.
+        let result = unsafe { pointer.address().add(place) };
+        Accumulators { cells: core::array::from_fn(|_| Cell::new(identity)), result }
+    }
+
+    #[inline(always)]
+    unsafe fn view(tile: &Accumulators<T>) -> Self {
+        let cell: *const Cell<T> = &raw const tile.cells[0];
+        // SAFETY: the caller keeps the tile longer than the view.
+        Self::new(unsafe { &*cell }, operator())
+    }
+
+    #[inline(always)]
+    fn turn(tile: &Accumulators<T>) {
+        tile.turn();
+    }
+
+    #[inline(always)]
+    unsafe fn end(tile: &Accumulators<T>, lanes: Lanes, team: &impl Team) {
+        let operator = operator::<O>();
+        let value = match lanes {
+            // SAFETY: passed on.
+            Lanes::First(lanes) => unsafe { halved(tile.cells[0].get(), lanes, operator, team) },
+            Lanes::InTurns { lanes, taken } => {
+                let [first, second, third, fourth] = tile.unturned(taken);
+                let value = match lanes {
+                    0..2 => first,
+                    2..4 => operator.combine(first, second),
+                    _ => {
+                        let even = operator.combine(first, third);
+                        operator.combine(even, operator.combine(second, fourth))
+                    }
+                };
+                // SAFETY: passed on.
+                unsafe { halved_one_each(value, operator, team) }
+            }
+        };
+        if team.thread() == 0 {
+            // SAFETY: the tile's partial result, which this block alone writes.
+            unsafe { tile.result.write(value) };
+        }
+    }
+}
+
+/// The values of the threads as one, for thread 0: halved from the top until one is left. There are
+/// a power of two.
+///
+/// # Safety
+/// As [`InTile::end`].
+#[inline(always)]
+unsafe fn halved_one_each<T: Copy, O: Operator<T>>(
+    mut value: T,
+    operator: O,
+    team: &impl Team,
+) -> T {
+    let (thread, mut half) = (team.thread(), team.threads() / 2);
+    // The memory may still hold what another reduction is being read from.
+    team.meet();
+    // SAFETY: here and below, a place belongs to the thread of its number, and is read by another
+    // only when they have met.
+    unsafe { team.store(thread, value) };
+    let mut combine = |half: u32| {
+        // SAFETY: as above; the other has met this thread since it stored its value, and stores no
+        // more, since it is beyond the half.
+        unsafe {
+            value = operator.combine(value, team.load(thread + half));
+            team.store(thread, value);
+        }
+    };
+    while half >= WARP {
+        team.meet();
+        if thread < half {
+            combine(half);
+        }
+        half /= 2;
+    }
+    // What is left belongs to the first warp, which need not wait for others.
+    if thread < WARP {
+        while half > 0 {
+            team.meet_in_warp();
+            if thread < half {
+                combine(half);
+            }
+            half /= 2;
+        }
+    }
+    value
+}
+
+/// The values of accumulators as one, for thread 0: halved from the top until one is left. Each
+/// thread has the one of its number; there may be more, which have got nothing.
+///
+/// # Safety
+/// As [`InTile::end`].
+#[inline(always)]
+unsafe fn halved<T: Copy, O: Operator<T>>(
+    mut value: T,
+    lanes: u32,
+    operator: O,
+    team: &impl Team,
+) -> T {
+    let (thread, threads) = (team.thread(), team.threads());
+    // The memory may still hold what another reduction is being read from.
+    team.meet();
+    // SAFETY: here and below, a place below `lanes` is written by the thread that it belongs to,
+    // modulo their number, and read by another only when they have met.
+    unsafe {
+        if thread < lanes {
+            team.store(thread, value);
+        }
+        for place in (thread + threads..lanes).step_by(threads as usize) {
+            team.store(place, operator.identity());
+        }
+        let mut half = lanes / 2;
+        while half > 0 {
+            team.meet();
+            for place in (thread..half).step_by(threads as usize) {
+                let sum = operator.combine(team.load(place), team.load(place + half));
+                team.store(place, sum);
+                if place == 0 {
+                    value = sum;
+                }
+            }
+            half /= 2;
+        }
+    }
+    value
+}
+
+impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> Reduction
+    for ArrayReducer<'_, T, O, D>
+{
+    const PARAMETER: ViewParameter = ViewParameter {
+        kind: ViewKind::ArrayReducer { exact: O::IS_EXACT },
+        writes: true,
+        dims: D,
+        size: size_of::<T>(),
+        align: align_of::<T>(),
+    };
+    type Pointer = Exclusive<T>;
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> InTile
+    for ArrayReducer<'_, T, O, D>
+{
+    type Tile = ArrayReducer<'static, T, O, D>;
+
+    #[inline(always)]
+    unsafe fn begin(
+        pointer: &mut Exclusive<T>,
+        block: &AccessBlock,
+        number: u64,
+        team: &impl Team,
+    ) -> Self::Tile {
+        let (operator, range) = (operator::<O>(), crate::abi::first(block.buffer));
+        let place = (number - block.origin[0]) as usize * block.strides[0] as usize;
+        // SAFETY: the allocation holds so many elements for every tile of the launch.
+        let result = unsafe { pointer.address().add(place) };
+        // SAFETY: passed on: this block's alone, in which all threads touch it through this.
+        let elements = unsafe { crate::device::elements::Elements::new(result, block.slice_dim) };
+        let count = block.strides[0] as u32;
+        for element in (team.thread()..count).step_by(team.threads() as usize) {
+            // SAFETY: an element of the tile's, and no other thread's until they meet.
+            unsafe { elements.set(element, operator.identity()) };
+        }
+        ArrayReducer { accumulators: elements, range, operator }
+    }
+
+    #[inline(always)]
+    unsafe fn view(tile: &Self::Tile) -> Self {
+        ArrayReducer { accumulators: tile.accumulators, range: tile.range, operator: operator() }
+    }
+
+    #[inline(always)]
+    fn turn(_tile: &Self::Tile) {}
+
+    #[inline(always)]
+    unsafe fn end(tile: &Self::Tile, _lanes: Lanes, team: &impl Team) {
+        let count = tile.range.iter().product::<usize>() as u32;
+        for element in (team.thread()..count).step_by(team.threads() as usize) {
+            // SAFETY: an element of the tile's, and no other thread's now.
+            unsafe { tile.accumulators.publish(element) };
+        }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T, O> Sealed for super::Reducer<'_, T, O> {}
+    impl<T, O, const D: usize> Sealed for super::ArrayReducer<'_, T, O, D> {}
+}

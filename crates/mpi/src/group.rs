@@ -1,0 +1,140 @@
+//! Communicators of MPI for what programs do with it beside Celerity: one per collective group of
+//! a run, made when a task of the group first asks. Owns their handles and who may use them; who
+//! runs the tasks, and in which order, is not its business.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::FromRaw;
+
+use crate::error::MpiError;
+use crate::lost;
+use crate::process;
+use crate::raw::Comm;
+use crate::session::run_under_way;
+use crate::thread_level::ThreadLevel;
+
+/// The communicator of a collective group, of the processes of all nodes: a
+/// [`SimpleCommunicator`] that is Celerity's to free.
+///
+/// Rank `n` is node `n`. Errors of calls are returned, not fatal.
+pub struct MpiGroup(ManuallyDrop<SimpleCommunicator>);
+
+/// Why a task gets no communicator of MPI.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MpiGroupError {
+    /// There is no MPI.
+    #[error(
+        "the nodes of this run are not MPI processes; start the program with an MPI launcher, or \
+         use `communicator()`, which works everywhere"
+    )]
+    NoMpi,
+    /// MPI does not allow calls from this thread while Celerity makes its own.
+    #[error(
+        "MPI grants {granted}, but tasks that call it beside Celerity need MPI_THREAD_MULTIPLE: \
+         set CELERITY_MPI_THREAD_MULTIPLE=on (or `Config::mpi_thread_multiple`) for the first run \
+         of the process, or call MPI_Init_thread with that level before"
+    )]
+    Threads {
+        /// What there is.
+        granted: ThreadLevel,
+    },
+    /// The run has lost a node.
+    #[error("MPI cannot be used any more, since a node was lost")]
+    Lost,
+    /// An MPI call failed.
+    #[error(transparent)]
+    Call(#[from] MpiError),
+}
+
+/// Those that have been made, by run and group. They are kept until MPI is finalised: to free one
+/// is collective, and a run may end while others do not come.
+static MADE: Mutex<BTreeMap<(u64, u16), Comm>> = Mutex::new(BTreeMap::new());
+
+/// Handles in use.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// The communicator of this collective group of the run that is under way, for as long as one of
+/// its tasks runs. The first call of a run is collective: all nodes make it in the same task.
+/// Later ones cost a look at a table.
+///
+/// # Errors
+/// [`MpiGroupError`].
+pub fn group_communicator(group: u16) -> Result<MpiGroup, MpiGroupError> {
+    let run = run_under_way().ok_or(MpiGroupError::NoMpi)?;
+    if lost::is_lost() {
+        return Err(MpiGroupError::Lost);
+    }
+    let granted = process::granted();
+    if granted < ThreadLevel::Multiple {
+        return Err(MpiGroupError::Threads { granted });
+    }
+    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = made().get(&(run, group)).copied();
+    let communicator = match known {
+        Some(communicator) => communicator,
+        None => {
+            // Without the lock: another group may be at the same, and this one waits for peers.
+            // Tags tell groups apart; tasks of one group come one after another.
+            let communicator = Comm::world().duplicate_as_group(c_int::from(group))?;
+            communicator.return_errors()?;
+            made().insert((run, group), communicator);
+            communicator
+        }
+    };
+    IN_USE.fetch_add(1, Ordering::AcqRel);
+    // SAFETY: it is alive, no inter-communicator and none of MPI's own; it is not dropped as
+    // one, so that nobody frees it.
+    Ok(MpiGroup(ManuallyDrop::new(unsafe { SimpleCommunicator::from_raw(communicator.raw()) })))
+}
+
+/// A run has failed. Who waits in MPI for a node that does not come cannot be woken: if that is so
+/// for `patience`, all processes are ended.
+pub(crate) fn run_has_failed(error: &str, patience: Duration) {
+    if IN_USE.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let message = format!(
+        "celerity: {error}\ncelerity: a task still waits in MPI {patience:?} later, where nothing \
+         can wake it: all processes are ended"
+    );
+    let watch = move || {
+        thread::sleep(patience);
+        if IN_USE.load(Ordering::Acquire) > 0 {
+            eprintln!("{message}");
+            Comm::world().abort(1);
+        }
+    };
+    // Without a thread, the run lingers, and its watchdog says so.
+    drop(thread::Builder::new().name("celerity-mpi-end".to_owned()).spawn(watch));
+}
+
+impl Deref for MpiGroup {
+    type Target = SimpleCommunicator;
+
+    fn deref(&self) -> &SimpleCommunicator {
+        &self.0
+    }
+}
+
+impl Drop for MpiGroup {
+    fn drop(&mut self) {
+        IN_USE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl fmt::Debug for MpiGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MpiGroup")
+    }
+}
