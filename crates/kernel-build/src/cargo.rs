@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
-use crate::sysroot::{FLAGS, Sysroot};
+use crate::sysroot::{FLAGS, Sysroot, target_cpu};
 use crate::toolchain::Toolchain;
 use crate::{Script, TARGET};
 
@@ -96,7 +96,7 @@ impl Nested<'_> {
     /// Flags for the kernels and all that they depend on.
     fn flags(&self) -> String {
         let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
-        flags.push(format!("-Ctarget-cpu=sm_{}", self.architecture));
+        flags.push(target_cpu(self.architecture));
         flags.push(format!("--sysroot={}", self.sysroot.path.display()));
         if self.fast {
             flags.extend(FAST.map(str::to_owned));

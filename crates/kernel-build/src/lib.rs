@@ -104,9 +104,9 @@ impl Build {
     }
 
     fn compile(&self, script: &Script, toolchain: &Toolchain) -> Result<(), Error> {
-        let sysroot = sysroot::prepare(toolchain, &script.shared)?;
         let mut modules = Vec::new();
         for &architecture in &self.architectures {
+            let sysroot = sysroot::prepare(toolchain, architecture, &script.shared)?;
             let nested =
                 Nested { script, toolchain, sysroot: &sysroot, architecture, fast: self.fast };
             let compiled = nested.run()?;

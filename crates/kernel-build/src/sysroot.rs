@@ -1,5 +1,5 @@
-//! `core` for devices, compiled once for each compiler and kept. Nothing else of
-//! the standard library: devices have no more.
+//! `core` for devices, compiled once for each compiler and architecture, and kept.
+//! Nothing else of the standard library: devices have no more.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,12 +48,24 @@ impl Sysroot {
     }
 }
 
-/// The folder for `toolchain`, below `shared`; compiled if it is not there.
+/// The flag for a compute capability, such as 80. All code that runs together needs the
+/// same one: from version 1.98 on, the compiler refuses to mix them.
+pub(crate) fn target_cpu(architecture: u32) -> String {
+    format!("-Ctarget-cpu=sm_{architecture}")
+}
+
+/// The folder for `toolchain` and `architecture`, below `shared`; compiled if it is not
+/// there.
 ///
 /// # Errors
 /// If `core` does not compile, or a file cannot be written.
-pub(crate) fn prepare(toolchain: &Toolchain, shared: &Path) -> Result<Sysroot, Error> {
-    let path = shared.join(format!("sysroot-{:016x}", key(toolchain)));
+pub(crate) fn prepare(
+    toolchain: &Toolchain,
+    architecture: u32,
+    shared: &Path,
+) -> Result<Sysroot, Error> {
+    let cpu = target_cpu(architecture);
+    let path = shared.join(format!("sysroot-{:016x}", key(toolchain, &cpu)));
     let finished = Sysroot { path: path.clone() };
     if path.is_dir() {
         return Ok(finished);
@@ -62,10 +74,10 @@ pub(crate) fn prepare(toolchain: &Toolchain, shared: &Path) -> Result<Sysroot, E
     let aside = Sysroot { path: shared.join(format!("sysroot-{}", std::process::id())) };
     let libraries = aside.libraries();
     fs::create_dir_all(&libraries).map_err(Error::file(&libraries))?;
-    compile(toolchain, &aside, "core", &toolchain.library.join("core/src/lib.rs"))?;
+    compile(toolchain, &cpu, &aside, "core", &toolchain.library.join("core/src/lib.rs"))?;
     let builtins = aside.path.join("compiler_builtins.rs");
     fs::write(&builtins, COMPILER_BUILTINS).map_err(Error::file(&builtins))?;
-    compile(toolchain, &aside, "compiler_builtins", &builtins)?;
+    compile(toolchain, &cpu, &aside, "compiler_builtins", &builtins)?;
     match fs::rename(&aside.path, &path) {
         Err(_) if path.is_dir() => {
             // Somebody else was faster.
@@ -76,13 +88,19 @@ pub(crate) fn prepare(toolchain: &Toolchain, shared: &Path) -> Result<Sysroot, E
     Ok(finished)
 }
 
-fn compile(toolchain: &Toolchain, sysroot: &Sysroot, name: &str, root: &Path) -> Result<(), Error> {
+fn compile(
+    toolchain: &Toolchain,
+    cpu: &str,
+    sysroot: &Sysroot,
+    name: &str,
+    root: &Path,
+) -> Result<(), Error> {
     let mut command = Command::new(&toolchain.rustc);
     command
         .args(["--crate-name", name, "--crate-type", "rlib", "--edition", "2024"])
         .args(["--target", TARGET, "--cap-lints", "allow", "-Zforce-unstable-if-unmarked"])
         .args(FLAGS)
-        .args(["--emit=link", "-Cmetadata=celerity"])
+        .args([cpu, "--emit=link", "-Cmetadata=celerity"])
         .arg("--sysroot")
         .arg(&sysroot.path)
         .arg("--out-dir")
@@ -104,9 +122,9 @@ fn compile(toolchain: &Toolchain, sysroot: &Sysroot, name: &str, root: &Path) ->
 }
 
 /// What the contents of the folder depend on, as a number (FNV-1a).
-fn key(toolchain: &Toolchain) -> u64 {
+fn key(toolchain: &Toolchain, cpu: &str) -> u64 {
     let library = toolchain.library.to_string_lossy();
-    let parts = [toolchain.verbose_version.as_str(), &library, env!("CARGO_PKG_VERSION")];
+    let parts = [toolchain.verbose_version.as_str(), &library, env!("CARGO_PKG_VERSION"), cpu];
     let bytes = parts.into_iter().chain(FLAGS).flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -118,16 +136,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_compiler_or_source_has_a_folder_of_its_own() {
+    fn another_compiler_source_or_architecture_has_a_folder_of_its_own() {
         let toolchain = |version: &str, library: &str| Toolchain {
             rustc: "rustc".into(),
             library: library.into(),
             verbose_version: version.into(),
         };
-        let one = key(&toolchain("1.96.0", "/library"));
-        assert_eq!(one, key(&toolchain("1.96.0", "/library")));
-        assert_ne!(one, key(&toolchain("1.97.0", "/library")));
-        assert_ne!(one, key(&toolchain("1.96.0", "/other")));
-        assert_ne!(key(&toolchain("a", "b")), key(&toolchain("ab", "")));
+        let key_of = |version, library, cpu| key(&toolchain(version, library), cpu);
+        let one = key_of("1.96.0", "/library", "80");
+        assert_eq!(one, key_of("1.96.0", "/library", "80"));
+        assert_ne!(one, key_of("1.97.0", "/library", "80"));
+        assert_ne!(one, key_of("1.96.0", "/other", "80"));
+        assert_ne!(one, key_of("1.96.0", "/library", "90"));
+        assert_ne!(key_of("a", "b", "80"), key_of("ab", "", "80"));
     }
 }

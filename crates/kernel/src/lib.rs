@@ -2,7 +2,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(
     target_arch = "nvptx64",
-    feature(asm_experimental_arch, core_intrinsics, stdarch_nvptx),
+    feature(asm_experimental_arch, core_float_math, stdarch_nvptx),
     allow(internal_features, unreachable_code, unused_variables, dead_code)
 )]
 

@@ -46,8 +46,8 @@ impl Float for f64 {}
 /// Instructions of the device, which `libm` would spell out in integers.
 #[cfg(target_arch = "nvptx64")]
 mod exact {
-    pub(super) use core::intrinsics::{fmaf32 as fmaf, fmaf64 as fma};
-    pub(super) use core::intrinsics::{sqrtf32 as sqrtf, sqrtf64 as sqrt};
+    pub(super) use core::f32::math::{mul_add as fmaf, sqrt as sqrtf};
+    pub(super) use core::f64::math::{mul_add as fma, sqrt};
 }
 
 /// The compiler's own square root: `libm` has inline assembly for it, around which
