@@ -23,17 +23,23 @@ pub(super) fn readmes_present(files: &[SourceFile]) -> Vec<Violation> {
         .collect()
 }
 
-/// A unit test inside an example runs only if the manifest asks for it, and is lost silently
-/// otherwise.
-pub(super) fn example_tests_run(workspace: &Workspace, files: &[SourceFile]) -> Vec<Violation> {
-    let examples = workspace
+/// A unit test inside an example runs only if the manifest asks for it, one inside a program unless the
+/// manifest asks for the opposite; either is lost silently otherwise.
+pub(super) fn tests_of_programs_run(workspace: &Workspace, files: &[SourceFile]) -> Vec<Violation> {
+    let untested = workspace
         .packages
         .iter()
         .flat_map(|package| &package.targets)
-        .filter(|target| target.kind == "example" && !target.tested);
-    examples
+        .filter(|target| ["example", "bin"].contains(&&*target.kind) && !target.tested);
+    let has_tests = |root: &String| {
+        // A program of several files has a folder of its own.
+        let folder = root.strip_suffix("main.rs").unwrap_or(root);
+        let mut parts = files.iter().filter(|file| file.path.starts_with(folder));
+        parts.any(|file| file.path.ends_with(".rs") && file.text.contains("#[test]"))
+    };
+    untested
         .map(|target| workspace.relative(&target.source))
-        .filter(|path| files.iter().any(|file| file.path == *path && file.text.contains("#[test]")))
+        .filter(has_tests)
         .map(|path| Violation::new(path, "has tests that never run: set `test = true` for it"))
         .collect()
 }
@@ -79,7 +85,9 @@ fn inherits_lints(manifest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{example_tests_run, lints_inherited, published_with_dependencies, readmes_present};
+    use super::{
+        lints_inherited, published_with_dependencies, readmes_present, tests_of_programs_run,
+    };
     use crate::tidy::assert_kept;
     use crate::tidy::sources::{SourceFile, load};
     use crate::workspace::{Package, Target, Workspace};
@@ -99,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn example_tests_of_this_workspace_run() {
+    fn tests_of_programs_of_this_workspace_run() {
         let workspace = Workspace::load().unwrap();
-        assert_kept(&example_tests_run(&workspace, &load(&workspace.root).unwrap()));
+        assert_kept(&tests_of_programs_run(&workspace, &load(&workspace.root).unwrap()));
     }
 
     #[test]
@@ -155,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_example_test_is_noticed() {
-        let workspace = |tested| Workspace {
+    fn a_lost_test_of_a_program_is_noticed() {
+        let workspace = |kind: &str, source: &str, tested| Workspace {
             root: "/w".into(),
             target_dir: "/w/target".into(),
             packages: vec![Package {
@@ -165,14 +173,19 @@ mod tests {
                 is_published: false,
                 targets: vec![Target {
                     name: "e".into(),
-                    kind: "example".into(),
-                    source: "/w/a/examples/e.rs".into(),
+                    kind: kind.into(),
+                    source: source.into(),
                     tested,
                 }],
             }],
         };
-        let files = [file("a/examples/e.rs", "#[test]\nfn t() {}\n")];
-        assert_eq!(example_tests_run(&workspace(false), &files).len(), 1);
-        assert_eq!(example_tests_run(&workspace(true), &files).len(), 0);
+        let test = "#[test]\nfn t() {}\n";
+        let files = [file("a/examples/e.rs", test), file("a/src/bin/b/part.rs", test)];
+        for (kind, source) in [("example", "/w/a/examples/e.rs"), ("bin", "/w/a/src/bin/b/main.rs")]
+        {
+            let found = |tested| tests_of_programs_run(&workspace(kind, source, tested), &files);
+            assert_eq!(found(false).len(), 1, "{source}");
+            assert_eq!(found(true).len(), 0, "{source}");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod circles;
 mod manifests;
 mod modules;
 mod sources;
+mod test_modules;
 mod tokens;
 
 use std::fmt;
@@ -27,12 +28,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
         circles::check(workspace, &files),
         manifests::lints_inherited(&files),
         manifests::readmes_present(&files),
-        manifests::example_tests_run(workspace, &files),
+        manifests::tests_of_programs_run(workspace, &files),
         manifests::published_with_dependencies(&workspace.packages),
         sources::modules_documented(&files),
         sources::no_private_names(&files),
         sources::short_enough(&files),
         sources::nothing_unfinished(&files),
+        test_modules::declared(&files),
     ]
     .concat();
     for violation in &violations {

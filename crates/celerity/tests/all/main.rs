@@ -1,0 +1,26 @@
+//! The facade, as programs use it: a module per topic, all in one program, since linking a program for
+//! each would take longer than all tests. What needs a process of its own is beside this folder.
+
+mod bad_input;
+mod common;
+mod fences;
+mod groups;
+mod handed_over;
+mod host_errors;
+mod host_objects;
+mod host_tasks;
+mod introspection;
+mod offsets;
+mod programming_model;
+mod range_mappers;
+mod reductions;
+mod separate_parts;
+mod solar_system;
+mod updates;
+mod views;
+
+use celerity::kernels;
+
+/// Kernels of these tests are for CPUs.
+static MODULE: kernels::Module =
+    kernels::Module { name: "all", code: kernels::Code::Missing("not built for devices") };

@@ -1,0 +1,4 @@
+//! The CUDA backend on a driver without GPUs: a module per topic, all in one program, since each program would be linked on its own.
+
+mod programs;
+mod random_programs;

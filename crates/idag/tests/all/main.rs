@@ -1,0 +1,16 @@
+//! The instruction graph: a module per topic, all in one program, since each program would be linked on its own.
+
+mod allocations;
+mod departures;
+mod diagnostics;
+mod growth;
+mod host_memory;
+mod linearize;
+mod lookahead;
+mod model_can_fail;
+mod pushes;
+mod random_programs;
+mod recordings;
+mod staging;
+mod verify;
+mod wire;

@@ -1,0 +1,147 @@
+//! Region maps against one value per element, through every representation.
+
+use celerity_regions::{Box3, Region, RegionMap, verify_entries};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::common::{box_in, points, space};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Update(Box3, u8),
+    UpdateRegion(Vec<Box3>, u8),
+    /// Every second element gets its own value: many entries at once.
+    Checker(Box3),
+    Modify(Vec<Box3>, u8),
+    ModifyAll(u8),
+}
+
+fn step(space: Box3) -> impl Strategy<Value = Step> {
+    let around = Box3::new([0; 3], space.max().map(|c| c + 2));
+    prop_oneof![
+        10 => (box_in(around), 0..4u8).prop_map(|(at, v)| Step::Update(at, v)),
+        2 => (vec(box_in(around), 0..4), 0..4u8).prop_map(|(at, v)| Step::UpdateRegion(at, v)),
+        1 => box_in(space).prop_map(Step::Checker),
+        3 => (vec(box_in(around), 0..4), 1..4u8).prop_map(|(at, v)| Step::Modify(at, v)),
+        1 => (1..4u8).prop_map(Step::ModifyAll),
+    ]
+}
+
+fn program() -> impl Strategy<Value = (Box3, Vec<Step>)> {
+    let sized = prop_oneof![Just((0, 1)), Just((1, 24)), Just((2, 8)), Just((2, 32)), Just((3, 9))];
+    sized.prop_flat_map(|(dims, side)| {
+        let space = space(dims, side);
+        let rows = Just(Step::Checker(space));
+        let first = prop_oneof![1 => rows, 3 => step(space)];
+        (Just(space), (first, vec(step(space), 0..16)))
+            .prop_map(|(space, (first, rest))| (space, [vec![first], rest].concat()))
+    })
+}
+
+/// One value per element.
+struct Naive {
+    space: Box3,
+    values: Vec<u8>,
+}
+
+impl Naive {
+    fn slot(&self, [x, y, z]: [u64; 3]) -> usize {
+        let [_, height, width] = self.space.range();
+        ((x * height + y) * width + z) as usize
+    }
+
+    fn modify(&mut self, at: Box3, change: impl Fn(u8) -> u8) {
+        for p in points(at.intersection(&self.space)) {
+            let slot = self.slot(p);
+            self.values[slot] = change(self.values[slot]);
+        }
+    }
+}
+
+fn apply(step: &Step, map: &mut RegionMap<u8>, naive: &mut Naive) {
+    match step {
+        Step::Update(at, value) => {
+            map.update_box(at, *value);
+            naive.modify(*at, |_| *value);
+        }
+        Step::UpdateRegion(at, value) => {
+            let at = Region::from_boxes(at.iter().copied());
+            map.update(&at, *value);
+            at.boxes().iter().for_each(|part| naive.modify(*part, |_| *value));
+        }
+        Step::Checker(at) => {
+            for p in points(*at) {
+                let single = Box3::new(p, p.map(|c| c + 1));
+                let value = 10 + ((p[0] + p[1] + p[2]) % 2) as u8;
+                map.update_box(&single, value);
+                naive.modify(single, |_| value);
+            }
+        }
+        Step::Modify(at, by) => {
+            let at = Region::from_boxes(at.iter().copied());
+            map.modify(&at, |value| value / by);
+            at.boxes().iter().for_each(|part| naive.modify(*part, |value| value / by));
+        }
+        Step::ModifyAll(by) => {
+            map.modify_all(|value| value / by);
+            naive.modify(naive.space, |value| value / by);
+        }
+    }
+}
+
+fn check(map: &RegionMap<u8>, naive: &Naive) -> Result<(), TestCaseError> {
+    let entries: Vec<_> = map.iter().collect();
+    prop_assert_eq!(entries.len(), map.len());
+    prop_assert_eq!(verify_entries(&naive.space, &entries), Ok(()));
+    for (extent, value) in &entries {
+        for p in points(*extent) {
+            prop_assert_eq!(**value, naive.values[naive.slot(p)], "at {:?}", p);
+            prop_assert_eq!(map.get(p), *value);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn maps_match_one_value_per_element((space, program) in program()) {
+        let mut map = RegionMap::new(space, 0);
+        let mut naive = Naive { space, values: vec![0; space.volume() as usize] };
+        for step in &program {
+            apply(step, &mut map, &mut naive);
+            check(&map, &naive)?;
+        }
+    }
+
+    #[test]
+    fn queries_are_clipped_and_complete((space, program) in program(), seed in any::<u64>()) {
+        let mut map = RegionMap::new(space, 0);
+        let mut naive = Naive { space, values: vec![0; space.volume() as usize] };
+        program.iter().for_each(|step| apply(step, &mut map, &mut naive));
+
+        let lo = |d: usize| (seed >> (8 * d)) % space.range()[d];
+        let min = std::array::from_fn(lo);
+        let asked = Box3::new(min, std::array::from_fn(|d| min[d] + 1 + (seed >> (8 * d + 24)) % 8));
+        let inside = asked.intersection(&space);
+        let found = map.query(&asked);
+        let volume: u64 = found.iter().map(|(part, _)| part.volume()).sum();
+        prop_assert_eq!(volume, inside.volume());
+        for (part, value) in &found {
+            prop_assert!(inside.contains(part));
+            prop_assert!(points(*part).all(|p| naive.values[naive.slot(p)] == *value));
+        }
+
+        let even = map.region_where(&asked, |value| value % 2 == 0);
+        let wanted = |p: &[u64; 3]| naive.values[naive.slot(*p)].is_multiple_of(2);
+        prop_assert!(points(inside).all(|p| even.contains_point(p) == wanted(&p)));
+        prop_assert!(inside.contains(&even.bounding_box()));
+        let mut visited = 0;
+        map.for_each_in_region(&even, |part, value| {
+            visited += part.volume();
+            assert_eq!(value % 2, 0);
+        });
+        prop_assert_eq!(visited, even.volume());
+    }
+}
