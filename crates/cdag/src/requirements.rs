@@ -3,8 +3,8 @@
 
 use celerity_regions::{Box3, Region};
 #[cfg(feature = "mutants")]
-use celerity_tdag::DimRelation;
-use celerity_tdag::{BufferAccess, BufferId, Mapper, MapperInput, StreamHash, Task};
+use celerity_tdag::Mapper;
+use celerity_tdag::{BufferAccess, BufferId, MapperInput, StreamHash, Task};
 use smallvec::SmallVec;
 
 /// What a task does to one buffer, seen from one node.
@@ -163,9 +163,13 @@ impl<'a> Requirement<'a> {
             return Box3::EMPTY;
         }
         let readers = self.accesses.iter().filter(|access| access.mode.reads());
-        let around =
-            |access: &BufferAccess| items_around(&access.mapper, part, &self.extent, &self.global);
-        let readers = readers.map(|access| around(access));
+        let readers = readers.map(|access| {
+            let mapper = &access.mapper;
+            #[cfg(feature = "mutants")]
+            let mapper =
+                celerity_mutants::Mutant::ReadersWithoutBorder.alter(mapper, without_border);
+            mapper.items_around(part, &self.extent, &self.global)
+        });
         readers.fold(Box3::EMPTY, |all, one| all.bounding(&one))
     }
 }
@@ -198,30 +202,11 @@ impl Images {
     }
 }
 
-/// A box around all items whose image under `mapper` touches `part` of the buffer, which is not
-/// empty: the mapper backwards, as far as its structure is known.
-fn items_around(mapper: &Mapper, part: &Box3, buffer: &Box3, global: &Box3) -> Box3 {
-    let (mut min, mut max) = ([0; 3], [u64::MAX; 3]);
-    for dim in 0..3 {
-        let relation = mapper.relation(dim);
-        #[cfg(feature = "mutants")]
-        let relation =
-            celerity_mutants::Mutant::ReadersWithoutBorder.alter(relation, without_border);
-        let side = part.min()[dim]..part.max()[dim];
-        let Some((along, items)) = relation.items_around(dim, side, buffer.max()[dim], global)
-        else {
-            continue;
-        };
-        min[along] = min[along].max(items.start);
-        max[along] = max[along].min(items.end);
-    }
-    Box3::new(min, max)
-}
-
+/// A mapper that tells nobody of its border.
 #[cfg(feature = "mutants")]
-fn without_border(relation: DimRelation) -> DimRelation {
-    match relation {
-        DimRelation::Padded(_) | DimRelation::Periodic(_) => DimRelation::Identity,
+fn without_border(mapper: &Mapper) -> &Mapper {
+    match mapper {
+        Mapper::Neighborhood { .. } | Mapper::Periodic { .. } => &Mapper::OneToOne,
         other => other,
     }
 }

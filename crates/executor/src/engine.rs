@@ -176,7 +176,8 @@ pub struct Engine {
     assigned: Vec<u64>,
     /// Lanes that can wait for each other.
     joins: Option<LaneGroup>,
-    exclusions: Exclusions,
+    /// Conflicts, while there are any.
+    exclusions: Option<Box<Exclusions>>,
     /// Those that are over, but for what follows from that.
     over: Vec<u64>,
     incomplete: usize,
@@ -195,7 +196,7 @@ impl Engine {
             load: vec![0; lanes],
             assigned: vec![0; lanes],
             joins: None,
-            exclusions: Exclusions::default(),
+            exclusions: None,
             over: Vec::new(),
             incomplete: 0,
         }
@@ -255,7 +256,7 @@ impl Engine {
             let is_open =
                 other.index() >= self.base && self.slot_mut(other.index()).state != State::Complete;
             if is_open {
-                self.exclusions.add(index, other.index());
+                self.exclusions.get_or_insert_default().add(index, other.index());
             }
         }
         self.step()
@@ -268,7 +269,10 @@ impl Engine {
             let instruction = InstructionId::from_index(index);
             return Some(Assignment { instruction, lane: None, after: SmallVec::new() });
         }
-        let index = self.next_for_lanes()?;
+        let index = match self.exclusions {
+            None => self.ready_for_lanes.pop_front()?,
+            Some(_) => self.next_without_conflict()?,
+        };
         let lane = self.choose_lane(index);
         self.assign_to_lane(index, lane);
         let (instruction, after) = (InstructionId::from_index(index), self.jobs_before(index));
@@ -277,30 +281,25 @@ impl Engine {
 
     /// The next instruction for a lane: one that conflicts with nobody, or else one of a set that
     /// may start together.
-    fn next_for_lanes(&mut self) -> Option<u64> {
-        while let Some(index) = self.ready_for_lanes.pop_front() {
-            if !self.exclusions.concern(index) {
+    #[cold]
+    fn next_without_conflict(&mut self) -> Option<u64> {
+        let Self { base, slots, ready_for_lanes, exclusions, .. } = self;
+        let (base, exclusions) = (*base, exclusions.as_mut()?);
+        while let Some(index) = ready_for_lanes.pop_front() {
+            if !exclusions.concern(index) {
                 return Some(index);
             }
-            self.contend(index);
+            // It takes no lane before all of its dependencies are over: it would keep others
+            // waiting for nothing.
+            let slot = &mut slots[offset(base, index)];
+            match slot.is_free() {
+                true => exclusions.contend(index),
+                false => slot.state = State::Waiting,
+            }
         }
-        if !self.exclusions.may_choose() {
-            return None;
-        }
-        let (base, slots) = (self.base, &self.slots);
         let runs =
             |other| matches!(slots[offset(base, other)].state, State::Assigned | State::Ended);
-        self.exclusions.choose(runs)
-    }
-
-    /// Lets an instruction that conflicts with others wait for its turn. It takes no lane before
-    /// all of its dependencies are over: it would keep others waiting for nothing.
-    fn contend(&mut self, index: u64) {
-        let slot = self.slot_mut(index);
-        match slot.is_free() {
-            true => self.exclusions.contend(index),
-            false => slot.state = State::Waiting,
-        }
+        exclusions.choose(runs)
     }
 
     /// Retires an assigned instruction and releases what waited for it.
@@ -317,7 +316,9 @@ impl Engine {
         }
         self.finish_if_free(index);
         while let Some(index) = self.over.pop() {
-            self.release_conflicts(index);
+            if self.exclusions.is_some() {
+                self.release_conflicts(index);
+            }
             self.release_successors(index);
         }
         self.slide();
@@ -361,7 +362,8 @@ impl Engine {
 
     fn step(&self) -> Step {
         let is_empty = self.ready_for_node.is_empty() && self.ready_for_lanes.is_empty();
-        if is_empty && !self.exclusions.may_choose() { Step::Wait } else { Step::Issue }
+        let may_choose = || self.exclusions.as_ref().is_some_and(|some| some.may_choose());
+        if is_empty && !may_choose() { Step::Wait } else { Step::Issue }
     }
 
     /// Ends what has been reported, if all dependencies are over.
@@ -375,12 +377,14 @@ impl Engine {
     }
 
     /// Ends the conflicts of an instruction. Who has none left may start as all others do.
+    #[cold]
     fn release_conflicts(&mut self, index: u64) {
-        if !self.exclusions.concern(index) {
-            return;
-        }
+        let Some(exclusions) = &mut self.exclusions else { return };
         let mut free = SmallVec::<[u64; 8]>::new();
-        self.exclusions.complete(index, |other| free.push(other));
+        exclusions.complete(index, |other| free.push(other));
+        if exclusions.are_over() {
+            self.exclusions = None;
+        }
         free.into_iter().for_each(|other| self.enqueue_if_ready(other));
     }
 
@@ -439,11 +443,14 @@ impl Engine {
         if let Some(lane) = slot.common_lane().filter(|&lane| group.contains(lane)) {
             return lane;
         }
-        let lanes = group.slots().map(|lane| {
-            let before = self.jobs_on(index).filter(|job| job.lane.slot() == lane).count();
-            (Reverse(before), self.load[lane], lane)
-        });
-        let (_, _, lane) = lanes.min().expect("a group has lanes");
+        let lane = match slot.predecessors.is_empty() {
+            true => group.slots().min_by_key(|&lane| self.load[lane]),
+            false => group.slots().min_by_key(|&lane| {
+                let before = self.jobs_on(index).filter(|job| job.lane.slot() == lane).count();
+                (Reverse(before), self.load[lane])
+            }),
+        };
+        let lane = lane.expect("a group has lanes");
         LaneId(u16::try_from(lane).expect("lane slots come from lane ids"))
     }
 
@@ -481,6 +488,9 @@ impl Engine {
     /// What the lane of an instruction that has just been assigned has to wait for
     /// on other lanes: the last of its dependencies there.
     fn jobs_before(&mut self, index: u64) -> SmallVec<[LaneJob; 2]> {
+        if self.slots[offset(self.base, index)].predecessors.is_empty() {
+            return SmallVec::new();
+        }
         let own = self.slots[offset(self.base, index)].lane;
         let mut jobs = SmallVec::<[LaneJob; 2]>::new();
         for job in self.jobs_on(index).filter(|job| Some(job.lane) != own) {

@@ -194,11 +194,11 @@ impl<'a> Emitter<'a> {
     pub(crate) fn launch(
         &mut self,
         bind: impl FnOnce(InstructionId, &mut Waits) -> InstructionKind,
-    ) -> InstructionId {
+    ) {
         let id = self.stream.frontier.next_id();
         let mut waits = self.stream.waits();
         let kind = bind(id, &mut waits);
-        self.stream.emit(self.out, kind, waits)
+        self.stream.emit(self.out, kind, waits);
     }
 
     /// Appends a horizon.

@@ -18,9 +18,9 @@ use crate::emitter::Emitter;
 use crate::forecast::Forecast;
 use crate::growth::Reservations;
 use crate::instruction::{DeviceId, DeviceMemory, InstructionId, MemoryId, Placement};
-use crate::launch::launch;
+use crate::launch::{HostOrder, launch};
 use crate::links::Links;
-use crate::objects::{LaunchOrder, ObjectOrder};
+use crate::objects::ObjectOrder;
 use crate::pieces::{Boxes, compact_boxes, contiguous_boxes};
 use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
@@ -186,8 +186,7 @@ impl InstructionGraph {
             CommandKind::Execute { chunk } => {
                 check_writes(task, *chunk, &launches, &self.buffers, diagnostics);
                 check_apart(task, &mut launches, &self.buffers, diagnostics);
-                let order = self.objects.order_of(command, task);
-                self.execute(task, &launches, order, out);
+                self.execute(command, task, &launches, out);
                 self.planner.recycle(launches);
             }
             CommandKind::Push { transfer, targets } => {
@@ -215,13 +214,8 @@ impl InstructionGraph {
         self.forecast.clear();
     }
 
-    fn execute(
-        &mut self,
-        task: &Task,
-        launches: &Launches,
-        mut order: LaunchOrder,
-        out: &mut Schedule,
-    ) {
+    #[inline]
+    fn execute(&mut self, command: &Command, task: &Task, launches: &Launches, out: &mut Schedule) {
         let buffers = launches.buffers();
         self.allocate(&buffers, launches, out);
         self.receive(&buffers, launches, out);
@@ -233,11 +227,12 @@ impl InstructionGraph {
                 make_coherent(emitter, buffer, &self.links, memory, &access.region);
             }
         }
+        let objects = self.objects.order_of(command, task);
+        let mut on_host = HostOrder { groups: &mut self.groups, objects };
         for one in launches.iter() {
-            let id = launch(emitter, &mut self.buffers, &mut self.groups, task, one, &order);
-            order.launched(id);
+            launch(emitter, &mut self.buffers, task, one, &mut on_host);
         }
-        self.objects.note(order);
+        self.objects.note(on_host.objects);
     }
 
     fn allocate(&mut self, buffers: &[BufferId], launches: &Launches, out: &mut Schedule) {

@@ -1,6 +1,7 @@
 //! Last pass: kernels and host tasks, bound to the memory that earlier passes
 //! have allocated and made current.
 
+use celerity_regions::Box3;
 use celerity_tdag::{GroupOrder, Task};
 
 use crate::buffer::{BufferState, Buffers};
@@ -13,11 +14,10 @@ use crate::plan::{Launch, Place, PlannedAccess};
 pub(crate) fn launch(
     emitter: &mut Emitter<'_>,
     buffers: &mut Buffers,
-    groups: &mut GroupOrder<InstructionId>,
     task: &Task,
     launch: Launch<'_>,
-    order: &LaunchOrder,
-) -> InstructionId {
+    on_host: &mut HostOrder<'_>,
+) {
     let Launch { place: Place { device, memory, chunk }, accesses: planned } = launch;
     emitter.launch(|id, waits| {
         // Noted as the reader or writer at once: accesses of a task do not wait for each other.
@@ -25,21 +25,41 @@ pub(crate) fn launch(
             bind(buffers.get_mut(access.buffer), memory, access, id, waits)
         };
         let accesses: Box<[BoundAccess]> = planned.iter().map(bind).collect();
+        match device {
+            Some(device) => InstructionKind::Kernel { device, task: task.id, chunk, accesses },
+            None => on_host.host_task(id, task, (chunk, accesses), waits),
+        }
+    });
+}
+
+/// What orders the host tasks of one command beside memory: their group, and host objects. Kernels
+/// have neither.
+pub(crate) struct HostOrder<'a> {
+    pub(crate) groups: &'a mut GroupOrder<InstructionId>,
+    pub(crate) objects: LaunchOrder,
+}
+
+impl HostOrder<'_> {
+    /// The next host task, with what else it has to wait for and must not meet.
+    #[inline(never)]
+    fn host_task(
+        &mut self,
+        id: InstructionId,
+        task: &Task,
+        (chunk, accesses): (Box3, Box<[BoundAccess]>),
+        waits: &mut Waits,
+    ) -> InstructionKind {
         if let Some(group) = task.work.group() {
-            let before = groups.follow(group, id);
+            let before = self.groups.follow(group, id);
             #[cfg(feature = "mutants")]
             let before = celerity_mutants::Mutant::GroupForgottenByLaunches.alter(before, |_| None);
             before.into_iter().for_each(|before| waits.add(before));
         }
-        match device {
-            Some(device) => InstructionKind::Kernel { device, task: task.id, chunk, accesses },
-            None => {
-                order.wait(waits);
-                let conflicts = order.conflicts(waits);
-                InstructionKind::HostTask { task: task.id, chunk, accesses, conflicts }
-            }
-        }
-    })
+        self.objects.wait(waits);
+        let conflicts = self.objects.conflicts(waits);
+        self.objects.launched(id);
+        InstructionKind::HostTask { task: task.id, chunk, accesses, conflicts }
+    }
 }
 
 fn bind(

@@ -79,6 +79,7 @@ impl ObjectOrder {
     }
 
     /// Remembers what has been launched.
+    #[inline]
     pub(crate) fn note(&mut self, LaunchOrder(order): LaunchOrder) {
         if let Some(order) = order {
             let Affecting { command, objects, launched: instructions, .. } = *order;
@@ -87,8 +88,11 @@ impl ObjectOrder {
     }
 
     /// Forgets commands that the synchronisation point stands in for.
+    #[inline]
     pub(crate) fn forget_before(&mut self, point: InstructionId) {
-        self.0.retain(|_, ran| ran.instructions.iter().any(|&id| id >= point));
+        if !self.0.is_empty() {
+            self.0.retain(|_, ran| ran.instructions.iter().any(|&id| id >= point));
+        }
     }
 }
 

@@ -98,6 +98,27 @@ impl Launches {
         self.accesses.len().checked_div(self.places.len()).unwrap_or(0)
     }
 
+    /// Adds those of a chunk whose work the host does.
+    #[inline(never)]
+    fn push_on_host(&mut self, task: &Task, chunk: Box3, extent_of: &dyn Fn(BufferId) -> Box3) {
+        let chunks: SmallVec<[Box3; 1]> = match &task.work {
+            Work::HostSplit { space, .. } => {
+                let chunks = space.split(&chunk, space.oversubscription as usize);
+                let count = chunks.len();
+                #[cfg(feature = "mutants")]
+                let count = celerity_mutants::Mutant::LastHostChunkOmitted
+                    .alter(count, |count| if count > 1 { count - 1 } else { count });
+                chunks.iter().take(count).collect()
+            }
+            _ => SmallVec::from_buf([chunk]),
+        };
+        for chunk in chunks {
+            let place = Place { device: None, memory: MemoryId::HOST, chunk };
+            self.push(place, task, extent_of);
+        }
+    }
+
+    #[inline]
     fn push(&mut self, place: Place, task: &Task, extent_of: impl Fn(BufferId) -> Box3) {
         let global = task.work.extent();
         self.places.push(place);
@@ -149,28 +170,9 @@ impl Planner {
         extent_of: impl Fn(BufferId) -> Box3,
     ) -> Launches {
         let mut launches = self.spare.pop().unwrap_or_default();
-        let on_host = |chunk| Place { device: None, memory: MemoryId::HOST, chunk };
-        let space = match &task.work {
-            Work::Device(space) => space,
-            Work::HostSplit { space, .. } => {
-                let chunks = space.split(&chunk, space.oversubscription as usize);
-                let count = chunks.len();
-                #[cfg(feature = "mutants")]
-                let count = celerity_mutants::Mutant::LastHostChunkOmitted
-                    .alter(count, |count| if count > 1 { count - 1 } else { count });
-                for part in chunks.iter().take(count) {
-                    launches.push(on_host(part), task, &extent_of);
-                }
-                return launches;
-            }
-            Work::HostOnce { .. }
-            | Work::Fence
-            | Work::Combine
-            | Work::Horizon
-            | Work::Epoch(_) => {
-                launches.push(on_host(chunk), task, extent_of);
-                return launches;
-            }
+        let Work::Device(space) = &task.work else {
+            launches.push_on_host(task, chunk, &extent_of);
+            return launches;
         };
         // Over devices first, and then each device's share again (CCGrid 2023, §IV-D).
         for (index, share) in space.split(&chunk, self.devices).iter().enumerate() {

@@ -12,6 +12,7 @@
 //! ```
 
 use std::fmt;
+use std::num::NonZeroU16;
 
 use crate::id::GraphId;
 
@@ -22,8 +23,10 @@ use crate::id::GraphId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct CollectiveGroup {
-    number: u16,
-    name: u64,
+    /// One more than its number, so that a task without a group, which most are, is told in the
+    /// same word: tasks are moved more often than they are asked for their group.
+    ordinal: NonZeroU16,
+    name: u32,
 }
 
 impl CollectiveGroup {
@@ -40,25 +43,27 @@ impl CollectiveGroup {
         // FNV-1a: the same on every machine, unlike the hashes of the standard library.
         let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-        Self { number: u16::try_from(number).expect("checked above"), name }
+        let ordinal = u16::try_from(number + 1).ok().and_then(NonZeroU16::new);
+        let ordinal = ordinal.expect("at least 1, and checked above");
+        Self { ordinal, name: (name ^ (name >> 32)) as u32 }
     }
 
     /// Its number, below [`MOST`](Self::MOST).
     #[must_use]
     pub const fn number(self) -> u16 {
-        self.number
+        self.ordinal.get() - 1
     }
 
     /// A hash of its name.
     #[must_use]
-    pub const fn name_hash(self) -> u64 {
+    pub const fn name_hash(self) -> u32 {
         self.name
     }
 }
 
 impl fmt::Display for CollectiveGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "G{}", self.number)
+        write!(f, "G{}", self.number())
     }
 }
 
@@ -78,12 +83,12 @@ impl<I: GraphId> GroupOrder<I> {
     /// The newest member of a group, if there is one.
     #[must_use]
     pub fn newest(&self, group: CollectiveGroup) -> Option<I> {
-        self.newest.get(usize::from(group.number)).copied().flatten()
+        self.newest.get(usize::from(group.number())).copied().flatten()
     }
 
     /// Adds `member` to its group. Returns who was the newest before: the new one comes after it.
     pub fn follow(&mut self, group: CollectiveGroup, member: I) -> Option<I> {
-        let slot = usize::from(group.number);
+        let slot = usize::from(group.number());
         if self.newest.len() <= slot {
             self.newest.resize(slot + 1, None);
         }

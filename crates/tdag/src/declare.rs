@@ -2,13 +2,14 @@
 //! find out which elements of which buffers it reads and writes as a whole.
 //! Changes nothing.
 
-use celerity_regions::Region;
+use celerity_regions::{Box3, Region};
 
 use crate::access::{AccessMode, BufferAccess};
 use crate::error::DeclareError;
 use crate::footprint::{Footprint, Touched};
 use crate::id::{BufferId, TaskId};
 use crate::mapper::{Mapper, MapperInput};
+use crate::space::IndexSpace;
 use crate::task::{BufferInfo, TaskSpec};
 
 /// What happens when a task reads elements that nothing has written.
@@ -49,23 +50,35 @@ impl Declared {
 /// Checks `spec` against everything that does not depend on earlier tasks, and
 /// evaluates its mappers on the whole index space. Adds to `footprint`, which is
 /// empty, what it touches.
+/// Returns whether the task has other accesses than those to buffers.
 pub(crate) fn trace<'a>(
     spec: &TaskSpec,
     next: TaskId,
     buffer_of: impl Fn(BufferId) -> Option<&'a BufferInfo>,
     footprint: &mut Footprint,
-) -> Result<(), DeclareError> {
+) -> Result<bool, DeclareError> {
+    let mut of_buffers = 0;
+    let space = spec.work.space();
+    let all = space.map_or(Box3::UNIT, |space| space.extent);
+    // Filled in for each buffer: boxes are the most there is to copy.
+    let mut input = MapperInput { chunk: all, global: all, buffer: Box3::EMPTY };
     for (position, access) in spec.buffer_accesses().enumerate() {
         let Some(buffer) = buffer_of(access.buffer) else {
             let task = describe(spec, next);
             return Err(DeclareError::UnknownBuffer { task, buffer: access.buffer });
         };
-        let subject = Subject { spec, next, access, buffer };
-        let image = subject.checked_image()?;
+        input.buffer = buffer.extent;
+        let subject = Subject { spec, space, next, access, buffer };
+        subject.check_dimensions(&all)?;
+        // Once: a user's mapper may be slow, or answer differently next time.
+        let image = access.mapper.map_unclamped(&input);
+        subject.check_bounds(&image)?;
+        subject.check_disjoint()?;
         subject.check_apart(position, footprint, &image)?;
         record(footprint, access, image);
+        of_buffers += 1;
     }
-    Ok(())
+    Ok(of_buffers < spec.accesses.len())
 }
 
 /// Adds one access to the footprint.
@@ -86,24 +99,14 @@ fn record(footprint: &mut Footprint, access: &BufferAccess, image: Region) {
 /// One access of a task, with all that a message about it needs.
 struct Subject<'a> {
     spec: &'a TaskSpec,
+    /// The index space, if the task is split.
+    space: Option<&'a IndexSpace>,
     next: TaskId,
     access: &'a BufferAccess,
     buffer: &'a BufferInfo,
 }
 
 impl Subject<'_> {
-    /// What the whole index space touches, if the access is lawful. The mapper
-    /// is evaluated once: a user's may be slow, or answer differently next time.
-    fn checked_image(&self) -> Result<Region, DeclareError> {
-        self.check_dimensions()?;
-        let space = self.spec.work.extent();
-        let input = MapperInput { chunk: space, global: space, buffer: self.buffer.extent };
-        let image = self.access.mapper.map_unclamped(&input);
-        self.check_bounds(&image)?;
-        self.check_disjoint()?;
-        Ok(image)
-    }
-
     /// What one access writes, no other of the task touches, the `earlier` ones with that
     /// `footprint` or later ones. The images of the whole index space say so for every chunk
     /// and item of it, since mappers are additive. Whether a user's mapper is, generators
@@ -145,8 +148,8 @@ impl Subject<'_> {
         alike.clone().find(touches).or_else(|| alike.next()).unwrap_or(self.access)
     }
 
-    fn check_dimensions(&self) -> Result<(), DeclareError> {
-        let task_dims = self.spec.work.dims();
+    fn check_dimensions(&self, all: &Box3) -> Result<(), DeclareError> {
+        let task_dims = self.space.map_or(0, |space| space.dims);
         let needs_equal = matches!(
             self.access.mapper,
             Mapper::OneToOne
@@ -155,7 +158,7 @@ impl Subject<'_> {
                 | Mapper::Periodic { .. }
         );
         if !needs_equal || task_dims == self.buffer.dims {
-            return self.check_fit(task_dims);
+            return self.check_fit(task_dims, all);
         }
         Err(DeclareError::DimensionMismatch {
             task: describe(self.spec, self.next),
@@ -167,10 +170,11 @@ impl Subject<'_> {
     }
 
     /// A built-in mapper has what it relates.
-    fn check_fit(&self, task_dims: u8) -> Result<(), DeclareError> {
+    #[inline]
+    fn check_fit(&self, task_dims: u8, all: &Box3) -> Result<(), DeclareError> {
         let BufferAccess { mapper, .. } = self.access;
-        let (space, buffer) = (self.spec.work.extent(), self.buffer);
-        match mapper.flaw((task_dims, &space), (buffer.dims, &buffer.extent)) {
+        let buffer = self.buffer;
+        match mapper.flaw((task_dims, all), (buffer.dims, &buffer.extent)) {
             None => Ok(()),
             Some(flaw) => Err(DeclareError::Mapper {
                 task: describe(self.spec, self.next),
@@ -196,7 +200,7 @@ impl Subject<'_> {
 
     /// Items, or chunks if their items update elements together, write apart.
     fn check_disjoint(&self) -> Result<(), DeclareError> {
-        let Some(space) = self.spec.work.space() else { return Ok(()) };
+        let Some(space) = self.space else { return Ok(()) };
         let BufferAccess { mode, mapper, .. } = self.access;
         if mode.allows(mapper, space) {
             return Ok(());

@@ -289,9 +289,11 @@ impl TaskGraph {
         spec: &TaskSpec,
         footprint: &mut Footprint,
     ) -> Result<Vec<DeclareError>, DeclareError> {
-        self.objects.check(spec, self.frontier.next_id())?;
         let buffer_of = |id| self.buffer(id).map(|info| &**info);
-        trace(spec, self.frontier.next_id(), buffer_of, footprint)?;
+        let has_effects = trace(spec, self.frontier.next_id(), buffer_of, footprint)?;
+        if has_effects {
+            self.objects.check(spec, self.frontier.next_id())?;
+        }
         self.tolerated(spec, footprint)
     }
 
@@ -315,7 +317,8 @@ impl TaskGraph {
         out: &mut Vec<Arc<Task>>,
     ) -> TaskId {
         spec.settle_collective_effects();
-        let (dependencies, conflicts) = self.edges(&spec, footprint);
+        let mut dependencies = Dependencies::default();
+        let conflicts = self.edges(&spec, footprint, &mut dependencies);
         let id = self.frontier.push(&dependencies);
         out.push(Arc::new(Task {
             id,
@@ -347,14 +350,14 @@ impl TaskGraph {
         found
     }
 
-    /// What the next task waits for, and what it must not meet.
+    /// Adds what the next task waits for, and returns what it must not meet.
     fn edges(
         &mut self,
         spec: &TaskSpec,
         footprint: &Footprint,
-    ) -> (Dependencies<TaskId>, Conflicts<TaskId>) {
-        let mut dependencies = Dependencies::default();
-        self.dataflow(footprint, &mut dependencies);
+        dependencies: &mut Dependencies<TaskId>,
+    ) -> Conflicts<TaskId> {
+        self.dataflow(footprint, dependencies);
         if let Some(group) = spec.work.group() {
             let before = self.groups.follow(group, self.frontier.next_id());
             #[cfg(feature = "mutants")]
@@ -362,16 +365,16 @@ impl TaskGraph {
             let before = before.map(|before| self.frontier.representative(before));
             before.into_iter().for_each(|on| dependencies.add(on, DependencyKind::Order));
         }
-        let conflicts = self.side_effects(spec, &mut dependencies);
+        let conflicts = self.side_effects(spec, dependencies);
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::OrphanTask.is_active() {
-            return (dependencies, conflicts);
+            return conflicts;
         }
         if dependencies.is_empty() {
             let point = self.frontier.synchronization_point();
             dependencies.push_new(point, DependencyKind::Order);
         }
-        (dependencies, conflicts)
+        conflicts
     }
 
     /// Adds what the next task waits for because of data. Makes it the last writer and a reader

@@ -243,6 +243,48 @@ impl Mapper {
         }
     }
 
+    /// A box around all items of the index space `global` whose image touches `part` of the
+    /// buffer, which is not empty: the mapper backwards, as far as its structure is known. The box
+    /// may reach beyond the index space. O(1).
+    ///
+    /// ```
+    /// use celerity_regions::Box3;
+    /// use celerity_tdag::Mapper;
+    /// let [all, part] = [Box3::from_range([16]), Box3::from_offset_range([4], [4])];
+    /// let around = Mapper::neighborhood([1]).items_around(&part, &all, &all);
+    /// assert_eq!(around, Box3::from_offset_range([3], [6]));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn items_around(&self, part: &Box3, buffer: &Box3, global: &Box3) -> Box3 {
+        match self {
+            Self::OneToOne => *part,
+            Self::Neighborhood { border, .. } => {
+                let (mut min, mut max) = (part.min(), part.max());
+                for dim in 0..3 {
+                    min[dim] = min[dim].saturating_sub(border[dim]);
+                    max[dim] = max[dim].saturating_add(border[dim]);
+                }
+                Box3::new(min, max)
+            }
+            _ => self.items_related_to(part, buffer, global),
+        }
+    }
+
+    /// As [`items_around`](Self::items_around), by the [relation](Self::relation) of each
+    /// dimension.
+    fn items_related_to(&self, part: &Box3, buffer: &Box3, global: &Box3) -> Box3 {
+        let (mut min, mut max) = ([0; 3], [u64::MAX; 3]);
+        for dim in 0..3 {
+            let (side, size) = (interval(part, dim), buffer.max()[dim]);
+            let items = self.relation(dim).items_around(dim, side, size, global);
+            let Some((along, items)) = items else { continue };
+            min[along] = min[along].max(items.start);
+            max[along] = max[along].min(items.end);
+        }
+        Box3::new(min, max)
+    }
+
     /// Whether the image is the same for every non-empty chunk.
     #[must_use]
     pub fn is_constant(&self) -> bool {
@@ -257,6 +299,7 @@ impl Mapper {
     /// Whether disjoint chunks of `space` are known to have disjoint images:
     /// what a writing access of a split task needs.
     #[must_use]
+    #[inline]
     pub fn is_disjoint(&self, space: &Box3) -> bool {
         match self {
             Self::OneToOne => true,

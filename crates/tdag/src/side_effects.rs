@@ -142,8 +142,11 @@ impl<I: GraphId> SideEffects<I> {
     }
 
     /// Forgets objects that no node since `point` has affected. O(remembered effects).
+    #[inline]
     pub fn forget_before(&mut self, point: I) {
-        self.0.retain(|_, state| state.is_recent(point));
+        if !self.0.is_empty() {
+            self.0.retain(|_, state| state.is_recent(point));
+        }
     }
 
     /// How many effects are remembered: what a test of flat memory looks at.

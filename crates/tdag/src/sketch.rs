@@ -39,7 +39,7 @@ impl Sketch {
     pub fn trace(&self, spec: &TaskSpec) -> Result<Traced, DeclareError> {
         let mut footprint = Footprint::new();
         let buffer_of = |id| self.buffers.iter().find(|info| info.id == id).map(|info| &**info);
-        trace(spec, self.next, buffer_of, &mut footprint)?;
+        let _ = trace(spec, self.next, buffer_of, &mut footprint)?;
         Ok(Traced(Box::new(footprint)))
     }
 

@@ -56,8 +56,8 @@ impl StreamHash {
             Work::Device(space) => self.index_space(space),
             Work::HostOnce { node } => self.words(&[2, *node]),
             Work::HostSplit { space, group } => {
-                let group =
-                    group.map_or([0; 2], |one| [1 + u64::from(one.number()), one.name_hash()]);
+                let group = group
+                    .map_or([0; 2], |one| [1 + u64::from(one.number()), one.name_hash().into()]);
                 self.words(&[6, group[0], group[1]]);
                 self.index_space(space);
             }

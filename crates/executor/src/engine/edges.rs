@@ -15,6 +15,10 @@ pub(super) struct EdgeList {
 }
 
 impl EdgeList {
+    pub(super) fn is_empty(&self) -> bool {
+        self.first == END
+    }
+
     pub(super) fn first(&self) -> EdgeRef {
         self.first
     }

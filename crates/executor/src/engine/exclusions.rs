@@ -1,5 +1,6 @@
 //! Which instructions must not run at the same time (IJPP 2022, §4.4): who conflicts with whom,
-//! and who is ready but for that. Empty, and free of cost, in programs without host objects.
+//! and who is ready but for that. Made for the first conflict and gone with the last, so that
+//! programs without host objects pay for one look at a pointer.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,9 +29,13 @@ impl Exclusions {
     }
 
     /// Whether an instruction conflicts with one that is incomplete.
-    #[inline]
     pub(super) fn concern(&self, instruction: u64) -> bool {
-        !self.conflicts.is_empty() && self.conflicts.contains_key(&instruction)
+        self.conflicts.contains_key(&instruction)
+    }
+
+    /// Whether nothing is left that an engine would have to ask about.
+    pub(super) fn are_over(&self) -> bool {
+        self.conflicts.is_empty() && self.contenders.is_empty() && !self.may_choose()
     }
 
     /// Whether [`choose`](Self::choose) may find somebody.
@@ -51,7 +56,7 @@ impl Exclusions {
         self.is_stale = true;
     }
 
-    /// Ends an instruction. Calls `each` with those that conflict with nobody any more.
+    /// Ends an instruction, which may have had no conflicts. Calls `each` with those that conflict with nobody any more.
     pub(super) fn complete(&mut self, instruction: u64, mut each: impl FnMut(u64)) {
         let Some(others) = self.conflicts.remove(&instruction) else { return };
         for other in others {

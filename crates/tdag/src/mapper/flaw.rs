@@ -78,7 +78,16 @@ impl Mapper {
     /// Why the mapper cannot lead from an index space of `task_dims` dimensions with these items
     /// to this buffer; `None` if it can, or if nothing is known. O(1).
     #[must_use]
-    pub fn flaw(
+    #[inline]
+    pub fn flaw(&self, space: (u8, &Box3), buffer: (u8, &Box3)) -> Option<MapperFlaw> {
+        match self {
+            Self::Periodic { .. } | Self::PerDimension(_) => self.flaw_of_parts(space, buffer),
+            _ => None,
+        }
+    }
+
+    /// As [`flaw`](Self::flaw), of what has more than one part; each submission asks for all.
+    fn flaw_of_parts(
         &self,
         (task_dims, space): (u8, &Box3),
         (buffer_dims, buffer): (u8, &Box3),
