@@ -29,6 +29,8 @@ pub use platform::Platform;
 pub struct Config {
     pub(crate) cluster: ClusterConfig,
     pub(crate) platform: Platform,
+    /// The nodes of a dry run.
+    pub(crate) dry_run: Option<usize>,
     /// If that was said.
     devices: Option<usize>,
     share_gpus: bool,
@@ -48,6 +50,7 @@ impl Default for Config {
         Self {
             cluster: ClusterConfig::default(),
             platform: Platform::default(),
+            dry_run: None,
             devices: None,
             share_gpus: false,
             pinning: Pinning::default(),
@@ -67,6 +70,32 @@ impl Config {
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.cluster.nodes = nodes;
+        self
+    }
+
+    /// Schedules the program as node 0 of so many nodes, 1 to 1,048,576, and executes nothing: no
+    /// memory is allocated, kernels and host tasks are not called, and fences deliver zeroes. When
+    /// it ends, the numbers of tasks, commands and instructions are logged, with the time that it
+    /// took. The node has [CPU devices](Self::devices), whatever the [platform](Self::platform):
+    /// as many as a node of the cluster would have.
+    ///
+    /// ```
+    /// use celerity::Config;
+    /// use celerity::prelude::*;
+    ///
+    /// let config = Config::default().dry_run(512).devices(4);
+    /// let sum = config.run(|queue| {
+    ///     assert!(queue.is_dry_run() && queue.nodes() == 512);
+    ///     let a = queue.buffer::<f32, 2>([1 << 20, 1 << 20]);
+    ///     queue.task("fill").parallel_for([1 << 20, 1 << 20], a.write(one_to_one()), |_, a| *a = 1.0)?;
+    ///     Ok(queue.fence_part(&a, Subrange { offset: [0, 0], range: [1, 8] })?.wait()?[[0, 3]])
+    /// })?;
+    /// assert_eq!(sum, 0.0);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dry_run(mut self, nodes: usize) -> Self {
+        self.dry_run = Some(nodes);
         self
     }
 
@@ -145,6 +174,12 @@ impl Config {
     pub fn interruptible(mut self, interruptible: bool) -> Self {
         self.interruptible = interruptible;
         self
+    }
+
+    /// What a run of this configuration is made of.
+    pub(crate) fn cluster(&self) -> ClusterConfig {
+        let nodes = self.dry_run.unwrap_or(self.cluster.nodes);
+        ClusterConfig { nodes, warnings: self.log_level.warnings(), ..self.cluster.clone() }
     }
 
     pub(crate) fn nodes_in_process(&self) -> usize {

@@ -264,6 +264,15 @@ pub enum Error {
         /// The buffer's name.
         buffer: String,
     },
+    /// Something that needs results, in a run that has none.
+    #[error(
+        "{what} needs results, and this is a dry run, which computes nothing: unset \
+         CELERITY_DRY_RUN_NODES, or leave `Config::dry_run` out"
+    )]
+    DryRun {
+        /// What needs them.
+        what: String,
+    },
     /// An error of the program itself.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),

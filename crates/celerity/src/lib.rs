@@ -6,6 +6,7 @@ mod buffer;
 mod config;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod dry_run;
 mod error;
 mod fence;
 mod graphs;

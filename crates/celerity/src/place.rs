@@ -24,9 +24,20 @@ struct Host {
 /// The run that `config` describes, on the network and devices that there are. If it cannot
 /// be, the processes of other nodes are told.
 pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
+    if config.dry_run.is_some() {
+        return dry(cluster);
+    }
     let site = Site::find(config)?;
     let placed = site.place(config, cluster);
     placed.map_err(|error| site.refuse(error))
+}
+
+/// A dry run is this process's alone.
+fn dry<'r>(cluster: &ClusterConfig) -> Result<Run<'r>> {
+    match launcher_variable() {
+        Some(variable) => Err(ConfigError::DryRunUnderLauncher { variable }.into()),
+        None => Ok(Run::new(cluster).dry()),
+    }
 }
 
 /// The error of a run whose configuration is wrong in this process. The processes of other

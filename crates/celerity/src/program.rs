@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use celerity_executor::{ClusterConfig, KernelTimes};
+use celerity_executor::KernelTimes;
 
 use crate::config::Config;
+use crate::dry_run::Tally;
 use crate::error::{ConfigError, Result};
 use crate::graphs::Graphs;
 use crate::log::LogLevel;
@@ -52,14 +53,18 @@ impl Config {
     /// [`RunError::Start`]: crate::RunError::Start
     /// [`RunError::NotStarted`]: crate::RunError::NotStarted
     pub fn run<R: Send>(&self, program: impl Fn(&Queue) -> Result<R> + Sync) -> Result<R> {
-        let body = |frontend: &_| program(&Queue::new(frontend, self.log_level));
+        let body = |frontend: &_| program(&Queue::new(frontend, self));
         let level = self.log_level;
-        let cluster = ClusterConfig { warnings: level.warnings(), ..self.cluster.clone() };
+        let cluster = self.cluster();
+        let tally = self.dry_run.map(|nodes| Tally::new(nodes, level));
         let mut run = place(self, &cluster)?.interruptible(self.interruptible);
         self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
         let kernels = self.profile_kernels.then(|| LoggedKernels::new(run.nodes_here(), level));
         if let Some(kernels) = &kernels {
             run = run.timing(&kernels.times);
+        }
+        if let Some(tally) = &tally {
+            run = run.observed(|_| Some(tally.observer()));
         }
         match Graphs::new(&self.graphs, &run.nodes_here(), run.nodes(), level) {
             None => run.execute(body),

@@ -11,7 +11,8 @@ use celerity_tdag::{Access, Mapper, TaskId, TaskSpec, Work};
 
 use crate::access::{Lowered, Lowering, Settling};
 use crate::buffer::{Buffer, Element, check_element};
-use crate::error::Result;
+use crate::config::Config;
+use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::log::LogLevel;
 use crate::origin::Origin;
@@ -32,11 +33,13 @@ pub use task::{Hint, TaskBuilder};
 pub struct Queue {
     frontend: Arc<NodeFrontend>,
     log_level: LogLevel,
+    is_dry_run: bool,
 }
 
 impl Queue {
-    pub(crate) fn new(frontend: &Arc<NodeFrontend>, log_level: LogLevel) -> Self {
-        Self { frontend: frontend.clone(), log_level }
+    pub(crate) fn new(frontend: &Arc<NodeFrontend>, config: &Config) -> Self {
+        let Config { log_level, dry_run, .. } = *config;
+        Self { frontend: frontend.clone(), log_level, is_dry_run: dry_run.is_some() }
     }
 
     fn origin(&self, name: Arc<str>, location: &'static Location<'static>) -> Origin<'_> {
@@ -170,7 +173,8 @@ impl Queue {
         Ok(self.frontend.barrier()?)
     }
 
-    /// Whether this is node 0: the one to print, draw and save.
+    /// Whether this is node 0: the one to print, draw and save. In a [dry run](Self::is_dry_run),
+    /// which has no results, nobody is.
     ///
     /// Only what stays on this node may depend on the answer. Tasks, fences and
     /// barriers are the whole cluster's: every node must submit the same ones in
@@ -192,7 +196,25 @@ impl Queue {
     /// ```
     #[must_use]
     pub fn is_root(&self) -> bool {
-        self.node() == 0
+        self.node() == 0 && !self.is_dry_run
+    }
+
+    /// Whether nothing is executed ([`Config::dry_run`]).
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
+    /// Refuses a [dry run](Self::is_dry_run), since it has no results and `what` needs some: a
+    /// comparison, say.
+    ///
+    /// # Errors
+    /// [`Error::DryRun`] in a dry run.
+    pub fn require_results(&self, what: &str) -> Result<()> {
+        match self.is_dry_run {
+            true => Err(Error::DryRun { what: what.to_owned() }),
+            false => Ok(()),
+        }
     }
 
     /// This node's index.

@@ -466,6 +466,42 @@ impl Drop for Folder {
     }
 }
 
+/// A program and what makes it small.
+const SMALL: [(&str, &[&str]); 11] = [
+    ("black_scholes", &["--options", "4096"]),
+    ("distr_io", &["--rows", "200", "--columns", "10"]),
+    ("game_of_life", &["--size", "64", "--steps", "4"]),
+    ("histogram", &[]),
+    ("jacobi", &["--size", "64", "--steps", "5"]),
+    ("kernel_cost", &["--size", "64"]),
+    ("matmul", &["--size", "64"]),
+    ("nbody", &["--steps", "4"]),
+    ("reduce_cost", &["--log2", "10"]),
+    ("rsim", &["--edge", "4", "--steps", "4"]),
+    ("wave_sim", &["--size", "4096", "--steps", "10"]),
+];
+
+#[test]
+fn dry_runs_schedule_every_program_for_many_nodes() {
+    let folder = Folder::new("dry_runs");
+    for (example, small) in SMALL {
+        let dry = || {
+            let mut run = on_cluster(example, 2, 4);
+            run.env("CELERITY_DRY_RUN_NODES", "100").current_dir(folder.path("")).args(small);
+            run
+        };
+        let Output { status, stdout, stderr } = dry().output().unwrap();
+        let (said, printed) = (String::from_utf8_lossy(&stderr), String::from_utf8_lossy(&stdout));
+        assert!(status.success(), "{example}: {said}");
+        assert!(said.contains("celerity: dry run as N0 of 100 nodes: "), "{example}: {said}");
+        assert_eq!(printed, "", "{example} prints results that it does not have");
+        let refused = fail(dry().arg("--verify"));
+        assert!(refused.contains("--verify needs results, and this is a dry run"), "{refused}");
+    }
+    let left = fs::read_dir(folder.path("")).unwrap().count();
+    assert_eq!(left, 0, "a dry run writes no files");
+}
+
 /// An example, to be run on so many nodes of so many devices.
 fn on_cluster(example: &str, nodes: usize, devices: usize) -> Command {
     let mut command = Command::new(examples().join(example));

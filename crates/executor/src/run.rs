@@ -39,6 +39,7 @@ mod threads;
 mod watch;
 
 use interrupt::Interrupts;
+use place::FirstNode;
 pub use place::{CpuDevices, Devices, InProcess, Network};
 use program::run_program;
 use threads::{Setting, stages, start};
@@ -76,10 +77,12 @@ pub struct Run<'r> {
     config: ClusterConfig,
     network: Box<dyn Network + 'r>,
     devices: Box<dyn Devices + 'r>,
-    observer: Box<MakeObserver<'r>>,
+    observers: Vec<Box<MakeObserver<'r>>>,
     preparation: Box<dyn Fn() -> Result<(), RunError> + 'r>,
     kernel_times: Option<KernelTimes>,
     interruptible: bool,
+    /// Whether nothing is performed.
+    is_dry: bool,
     /// What threads of this process stay on; none: they go where they like.
     cores: Vec<usize>,
 }
@@ -97,10 +100,11 @@ impl<'r> Run<'r> {
             config: config.clone(),
             network: Box::new(InProcess { nodes }),
             devices: Box::new(CpuDevices { per_node, memory, memory_limit: device_memory_limit }),
-            observer: Box::new(|_| None),
+            observers: Vec::new(),
             preparation: Box::new(|| Ok(())),
             kernel_times: None,
             interruptible: false,
+            is_dry: false,
             cores: Vec::new(),
         }
     }
@@ -114,6 +118,25 @@ impl<'r> Run<'r> {
         self
     }
 
+    /// Schedules the program as node 0 of the configuration's number of nodes, and performs nothing of
+    /// the schedule: no memory is allocated, no function of the program called but range mappers,
+    /// and fences deliver zeroes. So a laptop shows what a thousand nodes cost. A network that was
+    /// given does not count; of devices, those of [`CpuDevices`] are enough.
+    ///
+    /// ```
+    /// use celerity_executor::{ClusterConfig, Run, RunError};
+    /// let config = ClusterConfig { nodes: 1024, devices: 4, ..ClusterConfig::default() };
+    /// let nodes = Run::new(&config).dry().execute(|node| Ok::<_, RunError>(node.nodes()))?;
+    /// assert_eq!(nodes, 1024);
+    /// # Ok::<(), RunError>(())
+    /// ```
+    #[must_use]
+    pub fn dry(mut self) -> Self {
+        self.network = Box::new(FirstNode { nodes: self.config.nodes });
+        self.is_dry = true;
+        self
+    }
+
     /// Runs on other devices; the configuration's number, memory and memory limit
     /// do not count.
     #[must_use]
@@ -123,10 +146,10 @@ impl<'r> Run<'r> {
         self
     }
 
-    /// Gives nodes somebody who is shown their graphs.
+    /// Gives nodes somebody who is shown their graphs, beside whom they have already.
     #[must_use]
     pub fn observed(mut self, observer: impl Fn(NodeId) -> Option<Box<dyn Observer>> + 'r) -> Self {
-        self.observer = Box::new(observer);
+        self.observers.push(Box::new(observer));
         self
     }
 
@@ -321,7 +344,8 @@ impl<'r> Run<'r> {
     /// Begins the trace, if there is to be one.
     fn profile(&self, since: Instant) -> Result<Option<Profile>, RunError> {
         let Some(path) = &self.config.trace else { return Ok(None) };
-        let (local, nodes) = (self.network.local(), self.network.nodes());
+        let local = self.network.local();
+        let nodes = if self.is_dry { local.len() } else { self.network.nodes() };
         // Processes have as many nodes as each other.
         let processes = (0..nodes as u64).step_by(local.len()).collect();
         Profile::begin(path, since, local.start as u64, processes).map(Some)
@@ -425,7 +449,8 @@ impl<'r> Run<'r> {
             let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
             let mut scheduler = Scheduler::new(commands, self.devices.instruction_graph());
             scheduler.set_lookahead(self.config.lookahead);
-            let observers = check.into_iter().chain((self.observer)(id));
+            let others = self.observers.iter().filter_map(|observer| observer(id));
+            let observers = check.into_iter().chain(others);
             observers.for_each(|observer| scheduler.observe(observer));
             let kernel_check = self.devices.kernel_check();
             let progress = Arc::<Progress>::default();
@@ -439,6 +464,9 @@ impl<'r> Run<'r> {
                 .with_calls(&calls[1])
                 .woken_by(waker())
                 .noting_begins(real_clock(means.since));
+            if self.is_dry {
+                executor = executor.dry();
+            }
             if means.computes {
                 executor = executor.sharing_core();
             }

@@ -106,6 +106,9 @@ fn run(options: &Options) -> Result<(), Failure> {
 
 /// The program that every node runs.
 fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let count = options.options as usize;
     let contracts = queue.buffer::<Contract, 1>([count]).named("contracts");
     let prices = queue.buffer::<Prices, 1>([count]).named("prices");

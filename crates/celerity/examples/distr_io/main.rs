@@ -103,6 +103,9 @@ fn run(options: &Options) -> Result<(), Failure> {
 
 /// The program that every node runs.
 fn write_and_read(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let range = [options.rows as usize, options.columns as usize];
     let path: Arc<Path> = options.out.as_path().into();
     let written = queue.buffer::<u64, 2>(range).named("written");

@@ -147,6 +147,9 @@ fn play(
     film: &Arc<Film>,
     last: &Last,
 ) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let range = [options.size as usize; 2];
     let mut current = queue.buffer::<u8, 2>(range).named("world");

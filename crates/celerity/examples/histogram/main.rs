@@ -128,6 +128,9 @@ fn made_up(count: usize) -> Vec<u8> {
 
 /// The program that every node runs.
 fn count(queue: &Queue, options: &Options, text: &[u8]) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let len = text.len();
     let text = queue.buffer_from(len, text)?.named("text");

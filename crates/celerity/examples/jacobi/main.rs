@@ -132,6 +132,9 @@ fn mean(up: f32, down: f32, left: f32, right: f32) -> f32 {
 
 /// The program that every node runs.
 fn relax(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let size = options.size as usize;
     let mut plate = queue.buffer::<f32, 2>([size; 2]).named("plate");

@@ -113,6 +113,9 @@ fn main() -> ExitCode {
 }
 
 fn measure(queue: &Queue, options: &Options) -> Result<()> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     compare(queue)?;
     if options.verify {
         if queue.is_root() {

@@ -112,6 +112,9 @@ fn run(options: &Options) -> Result<(), Failure> {
 
 /// The program that every node runs.
 fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let range = [options.size as usize; 2];
     let a = queue.buffer::<f32, 2>(range).named("a");
     let mut x = queue.buffer::<f32, 2>(range).named("x");

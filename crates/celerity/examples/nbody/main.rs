@@ -237,6 +237,9 @@ where
     drift<T>: Compiled,
     energies<T>: Compiled,
 {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let (dt, softening) = (problem.scaled_dt::<T>(), problem.scaled_softening());
     let half = T::nearest(0.5) * dt;

@@ -67,6 +67,7 @@ fn main() -> ExitCode {
 
 fn measure(queue: &Queue, options: &Options) -> Result<()> {
     if options.verify {
+        queue.require_results("--verify")?;
         if queue.is_root() {
             println!("verified: kernels and closures give the same sums, bit for bit");
         }
@@ -121,6 +122,9 @@ fn compare() -> Result<()> {
             Ok(queue.fence(&sum)?.wait()?[[]].to_bits())
         })?;
         celerity::run(|queue| {
+            if queue.is_dry_run() {
+                return Ok(());
+            }
             let (values, sum) = (values(queue, count)?, queue.buffer::<f32, 0>([]));
             in_order(queue, &values, &sum)?;
             let found = queue.fence(&sum)?.wait()?[[]].to_bits();

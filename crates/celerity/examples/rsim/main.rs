@@ -114,6 +114,9 @@ struct Room {
 
 /// The program that every node runs.
 fn simulate(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let (edge, steps) = (options.edge as usize, options.steps as usize);
     let room = Room {

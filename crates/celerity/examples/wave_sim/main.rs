@@ -139,6 +139,9 @@ fn simulate(
     film: &Arc<Film>,
     field: &FinalField,
 ) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let size = options.size as usize;
     let mut current = queue.buffer::<f32, 2>([size, size]).named("u");

@@ -52,11 +52,16 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 19] = [
+const VARIABLES: [Variable; 20] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
         set: |config, value| Some(config.nodes(value.count()?)),
+    },
+    Variable {
+        name: "CELERITY_DRY_RUN_NODES",
+        expected: COUNT,
+        set: |config, value| Some(config.dry_run(value.count()?)),
     },
     Variable {
         name: "CELERITY_DEVICES",
@@ -316,6 +321,7 @@ mod tests {
     #[test]
     fn every_variable_sets_its_own() {
         let config = Config::from_variables([
+            ("CELERITY_DRY_RUN_NODES", "77"),
             ("CELERITY_NODES", "2"),
             ("CELERITY_DEVICES", " 3 "),
             ("CELERITY_DEVICE_MEMORY", "host"),
@@ -336,6 +342,7 @@ mod tests {
         ]);
         let expected = Config::default()
             .nodes(2)
+            .dry_run(77)
             .devices(3)
             .device_memory(DeviceMemory::Host)
             .horizon_step(5)
@@ -359,6 +366,7 @@ mod tests {
     fn bad_values_name_the_variable_and_what_is_valid() {
         for (name, value) in [
             ("CELERITY_NODES", "0"),
+            ("CELERITY_DRY_RUN_NODES", "none"),
             ("CELERITY_NODES", "-1"),
             ("CELERITY_DEVICES", "two"),
             ("CELERITY_DEVICES", ""),

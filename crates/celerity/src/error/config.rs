@@ -47,6 +47,15 @@ pub enum ConfigError {
         /// By which variable the launcher is known.
         variable: &'static str,
     },
+    /// A dry run was asked for, but a launcher makes processes.
+    #[error(
+        "a dry run was asked for (CELERITY_DRY_RUN_NODES or `Config::dry_run`), but a launcher has \
+         set {variable}: one process schedules for node 0; start the program without the launcher"
+    )]
+    DryRunUnderLauncher {
+        /// By which variable the launcher is known.
+        variable: &'static str,
+    },
 }
 
 impl fmt::Debug for ConfigError {

@@ -86,6 +86,11 @@ impl Hardware {
         self.store.forget_buffer(buffer);
     }
 
+    /// Size and alignment of a buffer's elements, in bytes; 0 and 1 for one that is not known any more.
+    pub(super) fn layout_of(&self, buffer: BufferId) -> (u64, u64) {
+        self.store.layout_of(buffer)
+    }
+
     /// What the user calls a buffer; its id if it is not known any more.
     pub(super) fn user_name(&self, buffer: BufferId) -> Arc<str> {
         self.store.user_name(buffer)

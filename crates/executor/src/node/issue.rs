@@ -23,6 +23,10 @@ impl Executor {
         while self.course.is_running()
             && let Some(Start { instruction, kind, lane, after }) = self.flow.next(self.now)
         {
+            if self.is_dry {
+                self.skip(instruction, kind);
+                continue;
+            }
             let (situation, monitor) = self.observed();
             monitor.issued(instruction, lane, &kind, |effects| situation.subject(effects));
             match lane {
@@ -184,7 +188,7 @@ impl Executor {
         unsafe { self.peers.receive(from, payload) };
     }
 
-    fn horizon(&mut self, instruction: InstructionId, task: TaskId) {
+    pub(super) fn horizon(&mut self, instruction: InstructionId, task: TaskId) {
         let closed = self.peers.close_before(task);
         self.go_on_receiving(closed);
         self.retire(instruction);
@@ -192,7 +196,7 @@ impl Executor {
         self.horizons += 1;
     }
 
-    fn epoch(&mut self, barrier: Barrier) {
+    pub(super) fn epoch(&mut self, barrier: Barrier) {
         match barrier.action {
             EpochAction::Init => self.epoch_reached(barrier),
             EpochAction::Barrier | EpochAction::Shutdown => self.peers.enter_barrier(barrier),

@@ -29,10 +29,13 @@ impl Executor {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Buffer { info, initial } => {
+            Order::Buffer { info, mut initial } => {
                 let contents = initial.as_ref().and_then(|(_, data)| data.contents());
                 self.peers.buffer(&info, contents);
                 self.monitor.buffer(&info);
+                if self.is_dry {
+                    drop(end(initial.take()));
+                }
                 match self.hardware.add_buffer(info, initial) {
                     Ok(Some((memory, bytes))) => self.monitor.allocated(memory, bytes),
                     Ok(None) => {}
@@ -43,6 +46,8 @@ impl Executor {
                 self.peers.renamed(&info);
                 self.hardware.rename_buffer(info);
             }
+            // What fences of a dry run deliver is made when they are reached.
+            Order::Dropped(_) if self.is_dry => {}
             Order::Dropped(buffer) => self.hardware.forget_buffer(buffer),
             Order::Task { task, payload, batch } => {
                 // One that could not be scheduled is an error, which comes next.
@@ -61,7 +66,9 @@ impl Executor {
 
     /// Sends pilots and hands instructions to the engine.
     fn admit(&mut self, mut batch: Batch) {
-        batch.schedule.pilots.iter().for_each(|pilot| self.peers.announce(pilot));
+        if !self.is_dry {
+            batch.schedule.pilots.iter().for_each(|pilot| self.peers.announce(pilot));
+        }
         for instruction in batch.schedule.instructions.drain(..) {
             self.admit_one(instruction);
         }

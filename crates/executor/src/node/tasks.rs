@@ -99,6 +99,11 @@ impl Tasks {
         }
     }
 
+    /// Whether a task copies something out for the program.
+    pub(super) fn is_fence(&self, task: TaskId) -> bool {
+        self.running(task).task.work == Work::Fence
+    }
+
     /// Takes the host function that a task came with.
     pub(super) fn host_function(&mut self, task: TaskId) -> HostFunction {
         match self.running_mut(task).payload.take().map(Kept::into_inner) {

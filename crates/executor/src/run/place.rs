@@ -115,6 +115,31 @@ impl Network for InProcess {
     }
 }
 
+/// Node 0 of a cluster without the others. Nothing can be sent there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstNode {
+    /// How many there would be.
+    pub(super) nodes: usize,
+}
+
+impl Network for FirstNode {
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn local(&self) -> Range<usize> {
+        0..1
+    }
+
+    fn connect(
+        &self,
+        wakers: Vec<Waker>,
+        pool: &Arc<CpuPool>,
+    ) -> Result<Vec<Box<dyn Communicator>>, RunError> {
+        InProcess { nodes: 1 }.connect(wakers, pool)
+    }
+}
+
 /// Devices made of CPU threads, which all nodes of the process share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuDevices {

@@ -154,7 +154,12 @@ impl Store {
     /// Bytes per element of a buffer that is in use; 0 for one that was dropped
     /// after its last task was submitted.
     pub(super) fn elem_size(&self, buffer: BufferId) -> u64 {
-        self.buffers.get(&buffer).map_or(0, |info| info.elem_size)
+        self.layout_of(buffer).0
+    }
+
+    /// Size and alignment of an element, in bytes; 0 and 1 for a buffer that is not known any more.
+    pub(super) fn layout_of(&self, buffer: BufferId) -> (u64, u64) {
+        self.buffers.get(&buffer).map_or((0, 1), |info| (info.elem_size, info.elem_align))
     }
 }
 
