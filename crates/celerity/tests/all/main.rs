@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod common;
+mod dry_runs;
 mod fences;
 mod groups;
 mod handed_over;
