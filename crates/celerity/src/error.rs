@@ -87,8 +87,8 @@ pub enum Error {
         /// The order of the side effect: `sequential`, `exclusive` or `relaxed`.
         order: String,
     },
-    /// A host object whose run ended before it was given back.
-    #[error("the run ended before host object \"{object}\" was given back")]
+    /// A host object whose run ended before its value was given back, or copied at a fence.
+    #[error("the run ended before the value of host object \"{object}\" was there")]
     ObjectAbandoned {
         /// The object's name.
         object: String,

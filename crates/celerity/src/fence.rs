@@ -1,23 +1,28 @@
-//! Fences: a buffer's contents as the program has them at one point of its
-//! order, delivered to the user's thread. Waiting needs only the standard
-//! library, so any executor can await a fence.
+//! Fences: the contents of a buffer, or the value of a host object, as the program has them at one
+//! point of its order, delivered to the user's thread. Owns what is delivered, not how.
 
 use std::fmt;
 use std::future::Future;
 use std::ops::Index;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use celerity_executor::contain::caught;
 use celerity_executor::{HostFunction, NodeFrontend};
 use celerity_kernel::{Bounds, Layout, PartView, WholeView};
 use celerity_regions::{Box3, Subrange};
 
 use crate::access::{Elements, rows_of};
+use crate::arrival::{Arrival, promise};
 use crate::buffer::Element;
 use crate::error::{Error, Result};
 use crate::range::{bounds, subrange, to_bounds};
+
+mod awaited;
+mod object;
+
+pub use awaited::Awaited;
+pub use object::ObjectFence;
 
 /// A copy of a part of a buffer, taken at a fence.
 ///
@@ -111,31 +116,13 @@ impl<T> Index<usize> for Snapshot<T, 1> {
 /// If the run fails before the fence is reached, both return the run's error.
 #[must_use = "a fence delivers its snapshot only to who waits"]
 pub struct Fence<T, const D: usize> {
-    slot: Arc<Slot<T>>,
+    arrival: Arrival<Copied<T>>,
     part: Subrange<D>,
     buffer: String,
-    frontend: Arc<NodeFrontend>,
 }
 
-/// What a range mapper cannot do.
-const WAIT: &str = "wait for a fence";
-
-/// Where a fence's copy arrives.
-struct Slot<T> {
-    state: Mutex<State<T>>,
-    arrived: Condvar,
-}
-
-enum State<T> {
-    Pending(Option<Waker>),
-    Ready(Vec<T>),
-    /// There was no memory for a copy.
-    NoMemory,
-    Abandoned,
-}
-
-/// The sending half: arrival, or the news that nothing will arrive.
-struct Promise<T>(Arc<Slot<T>>);
+/// All elements, unless there was no memory for them.
+type Copied<T> = Option<Vec<T>>;
 
 impl<T: Element, const D: usize> Fence<T, D> {
     /// A fence that is already there.
@@ -145,8 +132,7 @@ impl<T: Element, const D: usize> Fence<T, D> {
         part: Subrange<D>,
         elements: Vec<T>,
     ) -> Self {
-        let slot = Arc::new(Slot::new(State::Ready(elements)));
-        Self { slot, part, buffer, frontend: frontend.clone() }
+        Self { arrival: Arrival::ready(frontend, Some(elements)), part, buffer }
     }
 
     /// A fence, and the function that fulfils it with a copy of `part`, a box of
@@ -157,24 +143,21 @@ impl<T: Element, const D: usize> Fence<T, D> {
         buffer: String,
         part: &Box3,
     ) -> (Self, HostFunction) {
-        let slot = Arc::new(Slot::new(State::Pending(None)));
-        let promise = Promise(slot.clone());
+        let (promise, arrival) = promise(frontend);
         let bounds = bounds(part);
         let copy = HostFunction::new(move |memory| {
             let mut elements = Vec::new();
             // A copy may be as large as all that the process has.
-            match elements.try_reserve_exact(bounds.volume()) {
-                Ok(()) => {
-                    // SAFETY: this is called as `HostFunction::call` asks, and `Queue::fence`
-                    // submits it with one access, which reads a buffer of `T` and `D`.
-                    unsafe { copy_out(memory, &bounds, &mut elements) };
-                    promise.settle(State::Ready(elements));
-                }
-                Err(_) => promise.settle(State::NoMemory),
-            }
+            let copied = elements.try_reserve_exact(bounds.volume()).is_ok().then(|| {
+                // SAFETY: this is called as `HostFunction::call` asks, and `Queue::ask_part`
+                // submits it with one access, which reads a buffer of `T` and `D`.
+                unsafe { copy_out(memory, &bounds, &mut elements) };
+                elements
+            });
+            promise.keep(copied);
             Ok(())
         });
-        (Self { slot, part: subrange(&bounds), buffer, frontend: frontend.clone() }, copy)
+        (Self { arrival, part: subrange(&bounds), buffer }, copy)
     }
 
     /// Blocks until the snapshot is there.
@@ -183,29 +166,19 @@ impl<T: Element, const D: usize> Fence<T, D> {
     /// [`Error::FenceMemory`] if there is no memory for the copy; the run goes on.
     /// The run's first error if it fails before the fence is reached;
     /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a range mapper.
-    pub fn wait(self) -> Result<Snapshot<T, D>> {
-        self.frontend.refuse_in_mappers(WAIT)?;
-        let mut state = self.slot.lock();
-        while matches!(*state, State::Pending(_)) {
-            state = self.slot.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.take(&mut state)
+    pub fn wait(mut self) -> Result<Snapshot<T, D>> {
+        let copied = self.arrival.wait(|| format!("wait for fence on {}", self.buffer))?;
+        self.snapshot(copied)
     }
 
-    /// What the slot holds, once that is not pending.
-    fn take(&self, state: &mut State<T>) -> Result<Snapshot<T, D>> {
-        match std::mem::replace(state, State::Abandoned) {
-            State::Ready(elements) => Ok(Snapshot { elements, part: self.part }),
-            State::NoMemory => Err(self.no_memory()),
-            State::Pending(_) | State::Abandoned => Err(self.frontend.error().map_or_else(
-                || Error::FenceAbandoned { buffer: self.buffer.clone() },
-                Error::from,
-            )),
+    fn snapshot(&self, copied: Option<Copied<T>>) -> Result<Snapshot<T, D>> {
+        match copied {
+            Some(Some(elements)) => Ok(Snapshot { elements, part: self.part }),
+            Some(None) => Err(self.no_memory()),
+            None => Err(Error::FenceAbandoned { buffer: self.buffer.clone() }),
         }
     }
-}
 
-impl<T, const D: usize> Fence<T, D> {
     fn no_memory(&self) -> Error {
         let elements = self.part.range.iter().fold(1, |all: usize, &size| all.saturating_mul(size));
         Error::FenceMemory {
@@ -219,58 +192,15 @@ impl<T, const D: usize> Fence<T, D> {
 impl<T: Element, const D: usize> Future for Fence<T, D> {
     type Output = Result<Snapshot<T, D>>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Err(error) = self.frontend.refuse_in_mappers(WAIT) {
-            return Poll::Ready(Err(error.into()));
-        }
-        let mut state = self.slot.lock();
-        if let State::Pending(waker) = &mut *state {
-            *waker = Some(context.waker().clone());
-            return Poll::Pending;
-        }
-        Poll::Ready(self.take(&mut state))
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let arrived = self.arrival.poll(context);
+        arrived.map(|copied| self.snapshot(copied?))
     }
 }
 
 impl<T, const D: usize> fmt::Debug for Fence<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fence").field("buffer", &self.buffer).field("part", &self.part).finish()
-    }
-}
-
-impl<T> Slot<T> {
-    fn new(state: State<T>) -> Self {
-        Self { state: Mutex::new(state), arrived: Condvar::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // The state is replaced in one step, so it is whole even after a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whom it wakes, and how, is the user's: a waker may panic, which is told by the panic hook
-    /// and changes nothing of what the slot holds.
-    fn settle(&self, outcome: State<T>) {
-        let before = std::mem::replace(&mut *self.lock(), outcome);
-        self.arrived.notify_all();
-        if let State::Pending(Some(waker)) = before {
-            drop(caught(|| waker.wake()));
-        }
-    }
-}
-
-impl<T> Promise<T> {
-    fn settle(&self, outcome: State<T>) {
-        self.0.settle(outcome);
-    }
-}
-
-impl<T> Drop for Promise<T> {
-    fn drop(&mut self) {
-        let pending = matches!(*self.0.lock(), State::Pending(_));
-        if pending {
-            self.0.settle(State::Abandoned);
-        }
     }
 }
 

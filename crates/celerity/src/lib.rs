@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod arrival;
 mod backtrace;
 mod buffer;
 mod config;
@@ -14,6 +15,7 @@ mod host;
 mod item_context;
 mod launch;
 mod log;
+mod look_behind;
 mod mapper;
 mod misuse;
 mod object;
@@ -59,9 +61,10 @@ pub use celerity_tdag::{
 };
 pub use config::{Config, Platform};
 pub use error::{ConfigError, Error, Result};
-pub use fence::{Fence, Snapshot};
+pub use fence::{Awaited, Fence, ObjectFence, Snapshot};
 pub use host::HostOutcome;
 pub use log::LogLevel;
+pub use look_behind::LookBehind;
 pub use mapper::{
     All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapChunk, MapperFor,
     Neighborhood, OneToOne, PerDimension, Periodic, Side, Slice, all, disjoint_mapper, even_split,
@@ -72,5 +75,8 @@ pub use object::{Exclusive, HostObject, Order, Relaxed, Sequential, SideEffect};
 pub use partition::{CollectivePartition, Partition};
 pub use pinning::Pinning;
 pub use program::run;
-pub use queue::{DistributedHostTask, Hint, HostTaskBuilder, PlacedHostTask, Queue, TaskBuilder};
+pub use queue::{
+    BufferCapture, Captures, DistributedHostTask, Hint, HostTaskBuilder, ObjectCapture, OnNode,
+    PlacedHostTask, Queue, TaskBuilder,
+};
 pub use range::IntoRange;

@@ -3,7 +3,7 @@
 #[doc(hidden)]
 pub use crate::misuse::Unsurrounded as _;
 pub use crate::{
-    Buffer, Chunk, Config, Fence, Hint, HostObject, Item, Queue, Row, Side, Snapshot, Subrange,
-    all, disjoint_mapper, even_split, fixed, mapper, neighborhood, neighborhood_along_axes,
-    one_to_one, per_dimension, select, slice, transposed,
+    Buffer, Chunk, Config, Fence, Hint, HostObject, Item, LookBehind, Queue, Row, Side, Snapshot,
+    Subrange, all, disjoint_mapper, even_split, fixed, mapper, neighborhood,
+    neighborhood_along_axes, one_to_one, per_dimension, select, slice, transposed,
 };

@@ -7,21 +7,25 @@ use std::sync::Arc;
 
 use celerity_executor::{Lookahead, NodeFrontend, Payload};
 use celerity_regions::Subrange;
-use celerity_tdag::{Access, Mapper, TaskId, TaskSpec, Work};
+use celerity_tdag::{Access, TaskId, TaskSpec, Work};
 
-use crate::access::{Lowered, Lowering, Settling};
+use crate::access::Settling;
 use crate::buffer::{Buffer, Element, check_element};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::fence::Fence;
 use crate::log::LogLevel;
 use crate::origin::Origin;
-use crate::range::{IntoRange, check_dimensions, to_box};
+use crate::range::{IntoRange, check_dimensions};
 
+mod asking;
+mod capture;
 mod host_object;
 mod host_task;
 mod task;
 
+use asking::Asking;
+pub use capture::{BufferCapture, Captures, ObjectCapture, OnNode};
 pub use host_task::{DistributedHostTask, HostTaskBuilder, PlacedHostTask};
 pub use task::{Hint, TaskBuilder};
 
@@ -103,7 +107,8 @@ impl Queue {
     /// As [`fence_part`](Self::fence_part).
     #[track_caller]
     pub fn fence<T: Element, const D: usize>(&self, buffer: &Buffer<T, D>) -> Result<Fence<T, D>> {
-        self.submit_fence(buffer, Subrange::whole(buffer.range()), Location::caller())
+        let asking = Asking { act: "fence on", node: None, location: Location::caller() };
+        self.ask_part(buffer, Subrange::whole(buffer.range()), asking)
     }
 
     /// Asks for a copy of a part of a buffer as it is at this point of the
@@ -124,27 +129,8 @@ impl Queue {
         buffer: &Buffer<T, D>,
         part: Subrange<D>,
     ) -> Result<Fence<T, D>> {
-        self.submit_fence(buffer, part, Location::caller())
-    }
-
-    fn submit_fence<T: Element, const D: usize>(
-        &self,
-        buffer: &Buffer<T, D>,
-        part: Subrange<D>,
-        location: &'static Location<'static>,
-    ) -> Result<Fence<T, D>> {
-        let origin = self.origin(format!("fence on {}", buffer.name()).into(), location);
-        let mut lowering = Lowering::new(&origin);
-        let region = to_box(part);
-        lowering.push_read(buffer, Mapper::fixed(region))?;
-        let Lowered { accesses, settling, .. } = lowering.finish();
-        if region.is_empty() {
-            return Ok(Fence::ready(&self.frontend, buffer.name(), part, Vec::new()));
-        }
-        let (fence, copy) = Fence::pending(&self.frontend, buffer.name(), &region);
-        LoweredTask { origin, work: Work::Fence, accesses, settling }
-            .submit(Payload::Host(copy))?;
-        Ok(fence)
+        let asking = Asking { act: "fence on", node: None, location: Location::caller() };
+        self.ask_part(buffer, part, asking)
     }
 
     /// Starts all work that is held back to see what follows. Returns at once.

@@ -180,8 +180,11 @@ pub enum RunError {
         /// What is wrong there, and what to change.
         what: String,
     },
-    /// The frontend was used after its run had ended.
-    #[error("the run has ended on {node}; submit work only inside of the run's closure")]
+    /// The frontend was used after its run had ended, or the program had finished it.
+    #[error(
+        "the run has ended on {node}; submit work inside of the run's closure, and before the \
+         program finishes the run"
+    )]
     Ended {
         /// Whose frontend.
         node: NodeId,
@@ -219,7 +222,7 @@ fn difference(node: NodeId, task: &str, other: NodeId, other_task: &str) -> Stri
     if task == other_task {
         return format!(
             "{node} and {other} have both submitted {task}, but with other accesses or another \
-             index space, or after other buffers were created"
+             index space, or after other buffers or host objects were created"
         );
     }
     format!("{node} has submitted {task}, but {other} {other_task}")

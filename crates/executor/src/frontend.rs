@@ -201,14 +201,16 @@ impl NodeFrontend {
         let mut program = lock(&self.program);
         let info = program.graph.create_buffer(new);
         let buffer = info.id;
-        self.send(Submission::Buffer { info, data });
+        if !program.ended {
+            self.send(Submission::Buffer { info, data });
+        }
         buffer
     }
 
     /// Changes what messages call a buffer. Does nothing to a dropped one.
     pub fn rename_buffer(&self, buffer: BufferId, name: &str) {
         let mut program = lock(&self.program);
-        if program.graph.buffer(buffer).is_some() {
+        if program.graph.buffer(buffer).is_some() && !program.ended {
             let info = program.graph.rename_buffer(buffer, name.into());
             self.send(Submission::Renamed(info));
         }
@@ -228,7 +230,12 @@ impl NodeFrontend {
     /// with who calls this; tasks with side effects on it are ordered here, and on every node.
     #[must_use]
     pub fn create_object(&self, name: Option<Arc<str>>) -> ObjectId {
-        lock(&self.program).graph.create_object(name)
+        let mut program = lock(&self.program);
+        let object = program.graph.create_object(name);
+        if self.nodes > 1 && !program.ended {
+            self.send(Submission::Object(object));
+        }
+        object
     }
 
     /// Changes what messages call a host object. Does nothing to one that has ended.
@@ -364,6 +371,21 @@ impl NodeFrontend {
         self.epoch(EpochAction::Barrier)
     }
 
+    /// The same as the end of the program on this node: nothing can be submitted afterwards.
+    ///
+    /// # Errors
+    /// As [`barrier`](Self::barrier); [`RunError::Ended`] the second time.
+    pub fn finish(&self) -> Result<(), RunError> {
+        refuse_barriers()?;
+        self.epoch(EpochAction::Shutdown)
+    }
+
+    /// Lets a thread of the program wait for something of its own. If there is a trace, it shows
+    /// for how long, under `name`.
+    pub fn timed_wait<T>(&self, name: impl FnOnce() -> String, wait: impl FnOnce() -> T) -> T {
+        self.timed(|| Text::shown(name()), wait)
+    }
+
     /// Lets go of all work that is held back to see what follows (instruction-graph preprint,
     /// §4.3). Returns at once.
     pub fn flush(&self) {
@@ -390,6 +412,12 @@ impl NodeFrontend {
         self.progress.error()
     }
 
+    /// Keeps something until the run's first error is known, for a task that is about to end the
+    /// run: whoever is told by the end of it then finds the error.
+    pub fn keep_until_failure(&self, kept: impl Send + 'static) {
+        self.progress.keep_until_failure(Box::new(kept));
+    }
+
     /// Rounds that the loop behind this node has made so far: a measure of
     /// activity that stands still while nothing happens.
     #[must_use]
@@ -403,8 +431,12 @@ impl NodeFrontend {
         self.horizons.load(Ordering::Relaxed).saturating_sub(self.progress.horizons())
     }
 
-    /// Completes everything and ends the run on this node.
+    /// Completes everything and ends the run on this node, unless the program
+    /// [has](Self::finish).
     pub(crate) fn shutdown(&self) -> Result<(), RunError> {
+        if lock(&self.program).ended {
+            return self.progress.check();
+        }
         self.epoch(EpochAction::Shutdown)
     }
 

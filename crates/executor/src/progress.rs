@@ -1,6 +1,7 @@
 //! What user code can learn of its node's execution, and wait for: the horizons
 //! and epochs reached, and the run's first error.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock};
 
@@ -44,10 +45,21 @@ impl std::fmt::Debug for Alarm {
     }
 }
 
+#[derive(Default)]
+struct Kept(Vec<Box<dyn Any + Send>>);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Kept({})", self.0.len())
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     epoch: Option<TaskId>,
     error: Option<RunError>,
+    /// What must not go before the error is known.
+    kept: Kept,
     /// The least number of horizons that somebody waits for: until then, waking
     /// them would be two context switches per horizon for nothing.
     awaited_horizons: Option<u64>,
@@ -106,10 +118,23 @@ impl Progress {
         let mut state = lock(&self.state);
         state.error.get_or_insert(error);
         self.failed.store(true, Ordering::Release);
+        let kept = std::mem::take(&mut state.kept);
         drop(state);
+        drop(kept);
         self.alarm();
         self.epoch_reached.notify_all();
         self.horizons_reached.notify_all();
+    }
+
+    /// Keeps something until the run has failed, which it will: whoever is told by the end of it
+    /// then finds the error.
+    pub(crate) fn keep_until_failure(&self, kept: Box<dyn Any + Send>) {
+        let mut state = lock(&self.state);
+        if state.error.is_none() {
+            return state.kept.0.push(kept);
+        }
+        drop(state);
+        drop(kept);
     }
 
     /// Calls `alarm` when the run fails, or is asked to, on whichever thread that is. The first
@@ -252,6 +277,24 @@ mod tests {
         });
         assert_eq!(progress.passed_horizons(), 6);
         assert!(!progress.waits_for_peers());
+    }
+
+    #[test]
+    fn what_is_kept_goes_when_the_error_is_known() {
+        struct Looks(std::sync::Arc<Progress>, std::sync::mpsc::Sender<bool>);
+        impl Drop for Looks {
+            fn drop(&mut self) {
+                self.1.send(self.0.error().is_some()).unwrap();
+            }
+        }
+        let progress = std::sync::Arc::new(Progress::default());
+        let (sender, seen) = std::sync::mpsc::channel();
+        progress.keep_until_failure(Box::new(Looks(progress.clone(), sender.clone())));
+        assert!(seen.try_recv().is_err(), "it goes at once");
+        progress.fail(error("first"));
+        assert_eq!(seen.try_recv(), Ok(true));
+        progress.keep_until_failure(Box::new(Looks(progress.clone(), sender)));
+        assert_eq!(seen.try_recv(), Ok(true));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
 use celerity_idag::{InstructionGraph, Lookahead, Placement, Schedule};
-use celerity_tdag::{BufferId, BufferInfo, MapperPanic, Task, TaskId};
+use celerity_tdag::{BufferId, BufferInfo, MapperPanic, ObjectId, Task, TaskId};
 use celerity_trace::Text;
 
 use crate::contain::said;
@@ -53,6 +53,8 @@ pub enum Order {
     Renamed(Arc<BufferInfo>),
     /// No later task names the buffer.
     Dropped(BufferId),
+    /// A host object has been created.
+    Object(ObjectId),
     /// The next task.
     Task {
         /// Its record.
@@ -142,6 +144,7 @@ impl Scheduler {
                 let batch = self.step(None, |generator| generator.drop_buffer(buffer));
                 self.release(batch, &mut tell);
             }
+            Submission::Object(object) => tell(Order::Object(object)),
             Submission::Task { task, payload } => {
                 let outcome = self.step(Some(&task), |generator| generator.generate(&task));
                 let (batch, error) =

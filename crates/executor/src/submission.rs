@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use celerity_idag::Lookahead;
-use celerity_tdag::{BufferId, BufferInfo, Task};
+use celerity_tdag::{BufferId, BufferInfo, ObjectId, Task};
 
 use crate::error::RunError;
 use crate::work::{HostData, Payload};
@@ -23,6 +23,8 @@ pub enum Submission {
     Renamed(Arc<BufferInfo>),
     /// No later task names the buffer.
     Dropped(BufferId),
+    /// A host object has been created: part of the program, though nothing of it is here.
+    Object(ObjectId),
     /// The next task.
     Task {
         /// Its record.

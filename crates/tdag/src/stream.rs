@@ -4,11 +4,12 @@
 use celerity_regions::{Box3, Region};
 
 use crate::access::{Access, BufferAccess};
+use crate::id::ObjectId;
 use crate::mapper::{Mapper, NeighborhoodShape, Share, Side, Windows};
 use crate::space::{IndexSpace, Split};
 use crate::task::{BufferInfo, Task, Work};
 
-/// A running hash over buffers and tasks in the order of their creation.
+/// A running hash over buffers, host objects and tasks in the order of their creation.
 ///
 /// It covers what decides about work and data: ids, index spaces, hints,
 /// accesses, sizes. Names and source lines are left out, and of a user's mapper
@@ -47,6 +48,12 @@ impl StreamHash {
         self.words(&[info.id.index(), u64::from(info.dims), info.elem_size]);
         self.words(&[u64::from(info.host_initialized)]);
         self.extent(&info.extent);
+    }
+
+    /// Adds a new host object. When one ends is left out: its last handle may be with a task, and
+    /// go when that has run.
+    pub fn object(&mut self, object: ObjectId) {
+        self.words(&[9, object.index()]);
     }
 
     /// Adds a task.

@@ -1,14 +1,11 @@
-//! Host objects as a program makes them and takes them back.
+//! Host objects as a program makes them, looks at them and takes them back.
 
 use std::panic::Location;
-use std::sync::mpsc;
 
-use celerity_executor::{HostFunction, Payload};
-use celerity_tdag::{Access, SideEffectOrder, Work};
-
-use super::{LoweredTask, Queue};
-use crate::access::Settling;
+use super::Queue;
+use super::asking::Asking;
 use crate::error::{Error, Result};
+use crate::fence::ObjectFence;
 use crate::object::HostObject;
 
 impl Queue {
@@ -19,6 +16,49 @@ impl Queue {
     #[must_use]
     pub fn host_object<T: Send + 'static>(&self, value: T) -> HostObject<T> {
         HostObject::new(&self.frontend, value)
+    }
+
+    /// Asks for a clone of a host object's value as it is at this point of the program: behind all
+    /// earlier tasks with the object, and before all later ones. Every node must ask, and every
+    /// node gets its own value. Returns at once; the program waits for the fence, or awaits it.
+    ///
+    /// The runtime clones the value on a thread that copies and kernels share, so `T::clone` must
+    /// not block. If it panics, the run ends with an error that names the object.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// let before = celerity::run(|queue| {
+    ///     let log = queue.host_object(vec!["begin"]);
+    ///     queue.host_task("note").once(log.sequential(), |log| log.push("note"))?;
+    ///     let before = queue.fence_object(&log)?;
+    ///     queue.host_task("end").once(log.sequential(), |log| log.push("end"))?;
+    ///     before.wait()
+    /// })?;
+    /// assert_eq!(before, ["begin", "note"]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Declare`] with [`UnknownObject`](crate::DeclareError::UnknownObject) if the object
+    /// has been taken, [`Error::ForeignObject`] if it is of another run or node, the run's first
+    /// error if it has failed.
+    #[track_caller]
+    pub fn fence_object<T: Clone + Send + 'static>(
+        &self,
+        object: &HostObject<T>,
+    ) -> Result<ObjectFence<T>> {
+        let location = Location::caller();
+        self.ask_clone(object, Asking { act: "fence on", node: None, location })
+    }
+
+    pub(super) fn ask_clone<T: Clone + Send + 'static>(
+        &self,
+        object: &HostObject<T>,
+        asking: Asking,
+    ) -> Result<ObjectFence<T>> {
+        let arrival = self.ask_object(object, |cell| cell.borrow_mut().clone(), asking)?;
+        Ok(ObjectFence::new(arrival, object.name()))
     }
 }
 
@@ -36,27 +76,10 @@ impl<T: Send + 'static> HostObject<T> {
     pub fn take(self, queue: &Queue) -> Result<T> {
         let location = Location::caller();
         queue.frontend.refuse_in_mappers("take a host object back")?;
-        let origin = queue.origin(format!("take {}", self.name()).into(), location);
-        if !self.belongs_to(&queue.frontend) {
-            return Err(self.foreign(origin.describe(), SideEffectOrder::Sequential));
-        }
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let cell = self.cell().clone();
-        let give = HostFunction::new(move |_| {
-            // Who waits may be gone: then the value is dropped here.
-            drop(sender.send(cell.take()));
-            Ok(())
-        });
-        let accesses = vec![Access::object(self.id(), SideEffectOrder::Sequential)];
-        let settling = Settling::default();
-        LoweredTask { origin, work: Work::Fence, accesses, settling }
-            .submit(Payload::Host(give))?;
+        let asking = Asking { act: "take", node: None, location };
+        let mut arrival = queue.ask_object(&self, |cell| cell.take(), asking)?;
         queue.frontend.end_object(self.id());
-        let abandoned = || Error::ObjectAbandoned { object: self.name() };
-        let given = receiver.recv().map_err(|_| match queue.frontend.error() {
-            Some(error) => error.into(),
-            None => abandoned(),
-        })?;
-        given.ok_or_else(abandoned)
+        let taken = arrival.wait(|| format!("wait for {}", self.name()))?;
+        taken.flatten().ok_or_else(|| Error::ObjectAbandoned { object: self.name() })
     }
 }

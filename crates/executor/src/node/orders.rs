@@ -49,6 +49,7 @@ impl Executor {
             // What fences of a dry run deliver is made when they are reached.
             Order::Dropped(_) if self.is_dry => {}
             Order::Dropped(buffer) => self.hardware.forget_buffer(buffer),
+            Order::Object(object) => self.peers.object(object),
             Order::Task { task, payload, batch } => {
                 // One that could not be scheduled is an error, which comes next.
                 let answers = batch.as_ref().map(|batch| batch.answers);

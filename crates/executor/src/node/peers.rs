@@ -8,7 +8,7 @@ use std::sync::Arc;
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot};
 use celerity_regions::Region;
-use celerity_tdag::{BufferInfo, EpochAction, Task, TaskId, Work};
+use celerity_tdag::{BufferInfo, EpochAction, ObjectId, Task, TaskId, Work};
 
 mod conversation;
 
@@ -164,6 +164,11 @@ impl Peers {
     pub(super) fn buffer(&mut self, info: &BufferInfo, contents: Option<u64>) {
         self.stream.buffer(info, contents, &mut self.notes);
         self.send_notes();
+    }
+
+    /// The program has created a host object.
+    pub(super) fn object(&mut self, object: ObjectId) {
+        self.stream.object(object);
     }
 
     /// A buffer has got a new name.

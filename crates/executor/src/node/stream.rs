@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use celerity_cdag::NodeId;
-use celerity_tdag::{BufferInfo, EpochAction, SourceLocation, StreamHash, Task, TaskId, Work};
+use celerity_tdag::{
+    BufferInfo, EpochAction, ObjectId, SourceLocation, StreamHash, Task, TaskId, Work,
+};
 
 use super::contents::{Claim, Contents, NOTE_BUFFERS};
 use crate::error::RunError;
@@ -103,6 +105,11 @@ impl TaskStream {
         if self.contents.unnoted() >= NOTE_BUFFERS {
             self.tell_contents(out);
         }
+    }
+
+    /// Adds the next host object.
+    pub(super) fn object(&mut self, object: ObjectId) {
+        self.hash.object(object);
     }
 
     /// After a task: compares what was said early of the buffers before it.
@@ -406,6 +413,31 @@ mod tests {
         for error in errors {
             let text = error.to_string();
             assert!(text.contains("T1 \"b\"") && text.contains("T1 \"x\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_one_node_has_not_created_is_found_at_the_next_task() {
+        for odd in 0..3 {
+            let mut streams = [0, 1, 2].map(|index| TaskStream::new(node(index), 3));
+            let mut said = Vec::new();
+            for (at, stream) in streams.iter_mut().enumerate() {
+                let mut out = Vec::new();
+                stream.object(ObjectId::from_index(0));
+                if at != odd {
+                    stream.object(ObjectId::from_index(1));
+                }
+                stream.task(&kernel(0, "a", 4), 0, &mut out);
+                stream.task(&shutdown(1), 0, &mut out);
+                said.extend(out.into_iter().map(|one| (stream.local, one)));
+            }
+            let errors = settle(&mut streams, said);
+            assert!(!errors.is_empty());
+            for error in errors {
+                let text = error.to_string();
+                assert!(text.contains("T0 \"a\"") && text.contains("host objects"), "{text}");
+                assert!(text.contains(&format!("N{odd}")), "{text}");
+            }
         }
     }
 

@@ -145,6 +145,6 @@ fn tasks_of_one_name_that_differ_are_said_to_have_it() {
         });
         let text = error_of(outcome);
         assert!(text.contains("both submitted T1 \"step\""), "{text}");
-        assert!(text.contains("after other buffers were created"), "{text}");
+        assert!(text.contains("after other buffers or host objects were created"), "{text}");
     }
 }

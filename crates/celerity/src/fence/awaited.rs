@@ -1,0 +1,79 @@
+//! What all fences have in common: a program waits for them, one by one or several in a tuple.
+
+use super::{Fence, ObjectFence, Snapshot};
+use crate::buffer::Element;
+use crate::error::Result;
+
+/// What a program can wait for: a [`Fence`], an [`ObjectFence`], or a tuple of up to eight of
+/// them, of any kinds; sealed.
+#[diagnostic::on_unimplemented(
+    message = "a program cannot wait for `{Self}`",
+    label = "not a fence, nor a tuple of fences",
+    note = "fences are what `queue.fence(..)`, `.fence_part(..)` and `.fence_object(..)` return"
+)]
+pub trait Awaited: sealed::Sealed {
+    /// What comes: the snapshot of a buffer, the value of a host object, a tuple of them.
+    type Value;
+
+    #[doc(hidden)]
+    fn wait_for(self) -> Result<Self::Value>;
+}
+
+impl<T: Element, const D: usize> Awaited for Fence<T, D> {
+    type Value = Snapshot<T, D>;
+
+    fn wait_for(self) -> Result<Snapshot<T, D>> {
+        self.wait()
+    }
+}
+
+impl<T> Awaited for ObjectFence<T> {
+    type Value = T;
+
+    fn wait_for(self) -> Result<T> {
+        self.wait()
+    }
+}
+
+/// What only one node has asked for.
+impl<A: Awaited> Awaited for Option<A> {
+    type Value = Option<A::Value>;
+
+    fn wait_for(self) -> Result<Option<A::Value>> {
+        self.map(A::wait_for).transpose()
+    }
+}
+
+macro_rules! tuple_awaited {
+    ($($awaited:ident $index:tt),*) => {
+        impl<$($awaited: Awaited),*> Awaited for ($($awaited,)*) {
+            type Value = ($($awaited::Value,)*);
+
+            #[allow(clippy::unused_unit)]
+            fn wait_for(self) -> Result<Self::Value> {
+                Ok(($(self.$index.wait_for()?,)*))
+            }
+        }
+
+        impl<$($awaited: sealed::Sealed),*> sealed::Sealed for ($($awaited,)*) {}
+    };
+}
+
+tuple_awaited!();
+tuple_awaited!(A0 0);
+tuple_awaited!(A0 0, A1 1);
+tuple_awaited!(A0 0, A1 1, A2 2);
+tuple_awaited!(A0 0, A1 1, A2 2, A3 3);
+tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4);
+tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5);
+tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5, A6 6);
+tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5, A6 6, A7 7);
+
+mod sealed {
+    use super::{Fence, ObjectFence};
+
+    pub trait Sealed {}
+    impl<T, const D: usize> Sealed for Fence<T, D> {}
+    impl<T> Sealed for ObjectFence<T> {}
+    impl<S: Sealed> Sealed for Option<S> {}
+}
