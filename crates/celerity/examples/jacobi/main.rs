@@ -16,10 +16,8 @@ mod stopwatch;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use celerity::prelude::*;
@@ -77,16 +75,14 @@ enum Failure {
 }
 
 struct Outcome {
-    is_root: bool,
     nodes: usize,
     devices: usize,
     /// The greatest change of each step.
     changes: Vec<f32>,
     elapsed: Duration,
+    /// The plate at the end, on node 0.
+    plate: Option<Vec<f32>>,
 }
-
-/// The plate at the end, on the node that gathers it.
-type Gathered = Arc<Mutex<Vec<f32>>>;
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -100,16 +96,12 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     check_writable(&options.out)?;
-    let gathered = Gathered::default();
-    let outcome = celerity::run(|queue| relax(queue, options, &gathered))?;
-    if !outcome.is_root {
-        return Ok(());
-    }
-    let plate = gathered.lock().expect("no host task panicked");
-    save(&options.out, &plate, options.size)?;
-    report(options, &outcome, &plate);
+    let outcome = celerity::run(|queue| relax(queue, options))?;
+    let Some(plate) = &outcome.plate else { return Ok(()) };
+    save(&options.out, plate, options.size)?;
+    report(options, &outcome, plate);
     if options.verify {
-        compare(options.size as usize, &plate, &outcome.changes)?;
+        compare(options.size as usize, plate, &outcome.changes)?;
         println!("verified: every number equals that of the sequential program, bit for bit");
     }
     Ok(())
@@ -131,7 +123,7 @@ fn mean(up: f32, down: f32, left: f32, right: f32) -> f32 {
 }
 
 /// The program that every node runs.
-fn relax(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::Result<Outcome> {
+fn relax(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
     if options.verify {
         queue.require_results("--verify")?;
     }
@@ -143,37 +135,30 @@ fn relax(queue: &Queue, options: &Options, gathered: &Gathered) -> celerity::Res
     let heat = |item: Item<2>, cell: &mut f32| *cell = beginning(item.id());
     queue.task("heat").parallel_for([size; 2], plate.write(one_to_one()), heat)?;
     let bar = progress_bar(u64::from(options.steps), queue.is_root());
-    let (mut asked, mut changes) = (VecDeque::new(), Vec::new());
+    let (mut behind, mut changes) = (LookBehind::new(options.ahead as usize), Vec::new());
     for step in 0..options.steps {
         stopwatch.before_step(queue, u64::from(step))?;
         let around = plate.read(neighborhood_along_axes([1, 1]));
         let accesses = (around, next.write(one_to_one()), change.reduce(Max));
         queue.task("relax").parallel_for([size; 2], accesses, relax_cell)?;
         std::mem::swap(&mut plate, &mut next);
-        asked.push_back(queue.fence(&change)?);
         bar.inc(1);
         // The change of an earlier step, while this one and others are under way.
-        if asked.len() > options.ahead as usize
-            && let Some(earliest) = asked.pop_front()
-        {
-            changes.push(earliest.wait()?[[]]);
-            if changes.last().is_some_and(|&change| change <= options.tolerance) {
+        if let Some(change) = behind.look(queue.fence(&change)?)? {
+            changes.push(change[[]]);
+            if change[[]] <= options.tolerance {
                 break;
             }
         }
     }
-    for fence in asked {
-        changes.push(fence.wait()?[[]]);
+    for change in behind.rest() {
+        changes.push(change?[[]]);
     }
     let elapsed = stopwatch.stop(queue)?;
-    let gathered = Arc::clone(gathered);
-    queue.host_task("gather").once(plate.read(all()), move |plate| {
-        *gathered.lock().expect("nobody panics with the lock held") = plate.as_slice().to_vec();
-    })?;
-    queue.barrier()?;
     bar.finish_and_clear();
+    let plate = queue.finish(plate.capture().on_node(0))?.map(Snapshot::into_vec);
     let (nodes, devices) = (queue.nodes(), queue.devices());
-    Ok(Outcome { is_root: queue.is_root(), nodes, devices, changes, elapsed })
+    Ok(Outcome { nodes, devices, changes, elapsed, plate })
 }
 
 /// A step for one cell.
