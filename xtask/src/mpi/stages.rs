@@ -151,6 +151,8 @@ fn facade<'a>(program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
         stage("a file of graphs per node", "3", "graphed")
             .with("CELERITY_PRINT_GRAPHS", &file("graphs.txt")),
         stage("host objects", "3", "objects"),
+        stage("captures", "3", "captures"),
+        stage("a capture in a branch", "3", "capture-in-a-branch"),
         stage("many runs", "3", "many-runs"),
         stage("a slow node of 2", "2", "slow-node").with("PROCESSES_LOG", &file("steps")),
         stage("a slow node of 4", "4", "slow-node").with("PROCESSES_LOG", &file("steps")),

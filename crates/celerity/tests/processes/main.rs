@@ -5,6 +5,7 @@
 //!
 //! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
 
+mod captures;
 mod code;
 mod endurance;
 mod faults;
@@ -55,6 +56,8 @@ fn main() -> ExitCode {
         Ok("no-threads") => return starts::short_of_threads(),
         Ok("no-memory") => return starts::short_of_memory(),
         Ok("objects") => objects::run(),
+        Ok("captures") => captures::run(),
+        Ok("capture-in-a-branch") => captures::in_a_branch(),
         Ok("many-runs") => endurance::many_runs(),
         Ok("slow-node") => endurance::slow_node(),
         Ok(other) => panic!("there is no role {other}"),
