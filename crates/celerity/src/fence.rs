@@ -145,7 +145,7 @@ impl<T: Element, const D: usize> Fence<T, D> {
     ) -> (Self, HostFunction) {
         let (promise, arrival) = promise(frontend);
         let bounds = bounds(part);
-        let copy = HostFunction::new(move |memory| {
+        let copy = HostFunction::delivering(move |memory| {
             let mut elements = Vec::new();
             // A copy may be as large as all that the process has.
             let copied = elements.try_reserve_exact(bounds.volume()).is_ok().then(|| {

@@ -76,7 +76,10 @@ pub trait DeviceKernel: Any + Send + Sync {
 ///
 /// Like a [kernel](DeviceKernel), it may rely on the accesses of its task if its author makes sure
 /// that it is submitted with those alone.
-pub struct HostFunction(Box<Called>);
+pub struct HostFunction {
+    function: Box<Called>,
+    delivers: bool,
+}
 
 type Called = dyn FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send;
 
@@ -86,7 +89,21 @@ impl HostFunction {
     pub fn new(
         function: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send + 'static,
     ) -> Self {
-        Self(Box::new(function))
+        Self { function: Box::new(function), delivers: false }
+    }
+
+    /// A closure that copies something out for the program, which may wait for it, and does nothing
+    /// else: called as [`new`](Self::new) says, and in a [dry run](crate::Run::dry) with zeroes.
+    #[must_use]
+    pub fn delivering(
+        function: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send + 'static,
+    ) -> Self {
+        Self { function: Box::new(function), delivers: true }
+    }
+
+    /// Whether the program may wait for it.
+    pub(crate) fn delivers(&self) -> bool {
+        self.delivers
     }
 
     /// Calls it.
@@ -97,7 +114,7 @@ impl HostFunction {
     /// # Errors
     /// What it returns.
     pub unsafe fn call(self, memory: &[BoundMemory<'_>]) -> Result<(), TaskError> {
-        (self.0)(memory)
+        (self.function)(memory)
     }
 }
 

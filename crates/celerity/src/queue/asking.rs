@@ -89,7 +89,7 @@ impl Queue {
         let work = asking.work(&origin)?;
         let (promise, arrival) = promise(&self.frontend);
         let (cell, frontend) = (object.cell().clone(), Arc::downgrade(&self.frontend));
-        let function = HostFunction::new(move |_| {
+        let function = HostFunction::delivering(move |_| {
             // What is made may be a clone, by a function of the user's.
             match catch_unwind(AssertUnwindSafe(|| make(cell))) {
                 // Who waits may be gone: then the value is dropped here.

@@ -48,11 +48,14 @@ fn nothing_is_called_and_fences_deliver_zeroes() {
             let part = Subrange { offset: [3, 4], range: [5, 6] };
             let (part, total) = (queue.fence_part(&next, part)?, queue.fence(&total)?);
             let untouched = queue.fence(&field)?;
-            drop((field, next));
+            drop(field);
             queue.barrier()?;
             assert!(part.wait()?.as_slice().iter().all(|&value| value == 0.0));
             assert!(untouched.wait()?.as_slice().iter().all(|&value| value == 0.0));
-            Ok(total.wait()?[[]])
+            let (total, here) = (total.wait()?[[]], next.capture().on_node(0));
+            let zeroes = queue.finish(here)?.expect("this is node 0");
+            assert!(zeroes.as_slice().iter().all(|&value| value == 0.0));
+            Ok(total)
         });
         assert_eq!(outcome.unwrap(), 0.0, "{nodes} × {devices}");
     }
@@ -70,6 +73,7 @@ fn host_objects_stay_as_they_were_and_collectives_meet_nobody() {
                 Ok(())
             })?;
         }
+        assert_eq!(queue.barrier_with((log.capture(), log.capture().on_node(3)))?, (vec![1], None));
         log.take(queue)
     });
     assert_eq!(log.unwrap(), [1]);

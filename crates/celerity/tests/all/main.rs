@@ -2,6 +2,7 @@
 //! each would take longer than all tests. What needs a process of its own is beside this folder.
 
 mod bad_input;
+mod captures;
 mod common;
 mod dry_runs;
 mod fences;
@@ -11,6 +12,7 @@ mod host_errors;
 mod host_objects;
 mod host_tasks;
 mod introspection;
+mod look_behind;
 mod offsets;
 mod programming_model;
 mod range_mappers;

@@ -1,5 +1,5 @@
 //! A dry run: a node that goes through its schedule as it always does, and takes each instruction for
-//! done as soon as it may start. Only fences are answered, with zeroes.
+//! done as soon as it may start. Only what the program may wait for is delivered: zeroes.
 #![allow(unsafe_code)]
 
 use celerity_idag::{BoundAccess, InstructionId, InstructionKind};
@@ -16,8 +16,9 @@ use crate::memory::ZeroedMemory;
 
 impl Executor {
     /// The same node, which performs nothing: it allocates, computes, copies, sends and receives
-    /// nothing, and calls no function of the program. Its schedule may be that of one of many nodes
-    /// then, while its network is that of one. Fences deliver zeroes.
+    /// nothing, and calls no function of the program but those that
+    /// [deliver](crate::HostFunction::delivering), with zeroes. Its schedule may be that of one of
+    /// many nodes then, while its network is that of one.
     #[must_use]
     pub fn dry(mut self) -> Self {
         self.is_dry = true;
@@ -33,7 +34,7 @@ impl Executor {
             }
             kind => {
                 if let InstructionKind::HostTask { task, accesses, .. } = &kind
-                    && self.tasks.is_fence(*task)
+                    && self.tasks.delivers(*task)
                     && let Err(error) = self.answer(instruction, *task, accesses)
                 {
                     return self.fail(error);
@@ -46,7 +47,7 @@ impl Executor {
         }
     }
 
-    /// Lets a fence copy zeroes.
+    /// Lets a fence, or what else delivers, copy zeroes.
     fn answer(
         &mut self,
         instruction: InstructionId,

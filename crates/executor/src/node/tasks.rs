@@ -100,8 +100,9 @@ impl Tasks {
     }
 
     /// Whether a task copies something out for the program.
-    pub(super) fn is_fence(&self, task: TaskId) -> bool {
-        self.running(task).task.work == Work::Fence
+    pub(super) fn delivers(&self, task: TaskId) -> bool {
+        let payload = self.running(task).payload.as_deref();
+        matches!(payload, Some(Payload::Host(function)) if function.delivers())
     }
 
     /// Takes the host function that a task came with.
