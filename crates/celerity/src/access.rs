@@ -11,6 +11,7 @@ mod kernel;
 mod lowering;
 mod object;
 mod reduce;
+mod regions;
 mod tuple;
 
 use celerity_kernel::Atomic;
@@ -32,8 +33,8 @@ pub use tuple::KernelAccesses;
 /// What a kernel gets for it depends on the range mapper `M`: `&T` (per item)
 /// or `&[T]` (per row) for `one_to_one`, [`NeighborhoodItem`] or
 /// [`NeighborhoodRow`] for the neighbourhoods, [`PeriodicItem`] or [`PeriodicRow`] for those that
-/// are periodic, [`WholeView`] for `all`, and
-/// [`PartView`] for any other. The last two are indexed as the buffer is, however the task is
+/// are periodic, [`WholeView`] for `all`, [`RegionView`] for mappers of several boxes, and
+/// [`PartView`] for any other. The last three are indexed as the buffer is, however the task is
 /// split. `docs/views.md` in the repository tells what each view costs.
 ///
 /// [`NeighborhoodItem`]: celerity_kernel::NeighborhoodItem
@@ -42,6 +43,7 @@ pub use tuple::KernelAccesses;
 /// [`PeriodicRow`]: celerity_kernel::PeriodicRow
 /// [`WholeView`]: celerity_kernel::WholeView
 /// [`PartView`]: celerity_kernel::PartView
+/// [`RegionView`]: celerity_kernel::RegionView
 #[derive(Debug)]
 #[must_use = "an access does nothing until a task is submitted with it"]
 pub struct ReadAccess<T, const D: usize, M> {

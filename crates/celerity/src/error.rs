@@ -128,8 +128,8 @@ pub enum Error {
     /// A strided side of which windows leave elements out.
     #[error(
         "task {task} accesses buffer \"{buffer}\" through windows of {window} at a stride of \
-         {stride}, which leave elements between them out; make the window as wide as the stride, \
-         and let the kernel skip what it does not need"
+         {stride}, which leave elements between them out; say `.with_gaps()` if they are to, or make \
+         the window as wide as the stride"
     )]
     Gaps {
         /// The task: name and source line.

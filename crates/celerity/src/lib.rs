@@ -50,8 +50,8 @@ pub mod kernels {
 pub use celerity_kernel::{
     And, ArgMax, ArgMin, ArrayReducer, Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Line,
     Local, Located, Max, Min, NdItem, NeighborhoodItem, NeighborhoodRow, Number, Operator, Or,
-    PartView, PartViewMut, PeriodicItem, PeriodicRow, Product, Reducer, Row, Sum, ViewIndex, Warp,
-    WholeView, WholeViewMut, Xor, kernel,
+    PartView, PartViewMut, PeriodicItem, PeriodicRow, Product, Reducer, RegionView, Row, Sum,
+    ViewIndex, Warp, WholeView, WholeViewMut, Xor, kernel,
 };
 #[cfg(feature = "mpi")]
 pub use celerity_mpi::{MpiGroup, MpiGroupError, ThreadLevel as MpiThreadLevel, rsmpi as mpi};
@@ -66,10 +66,10 @@ pub use host::HostOutcome;
 pub use log::LogLevel;
 pub use look_behind::LookBehind;
 pub use mapper::{
-    All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, ItemMapper, MapChunk, MapperFor,
-    Neighborhood, OneToOne, PerDimension, Periodic, Side, Slice, all, disjoint_mapper, even_split,
-    fixed, mapper, mapper_of, neighborhood, neighborhood_along_axes, one_to_one, per_dimension,
-    select, slice, transposed, verify_mapper,
+    All, ChunkMapper, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, MapChunk, MapperFor,
+    Neighborhood, OneToOne, PerDimension, Periodic, RegionMapper, Side, Slice, all,
+    disjoint_mapper, even_split, fixed, mapper, mapper_of, neighborhood, neighborhood_along_axes,
+    one_to_one, per_dimension, region_mapper, select, slice, transposed, verify_mapper,
 };
 pub use object::{Exclusive, HostObject, Order, Relaxed, Sequential, SideEffect};
 pub use partition::{CollectivePartition, Partition};

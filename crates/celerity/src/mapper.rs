@@ -4,6 +4,7 @@
 
 mod per_dimension;
 mod periodic;
+mod regions;
 mod typed;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::range::{bounds, check_dimensions, subrange, to_bounds, to_box};
 
 pub use per_dimension::{PerDimension, Side, even_split, per_dimension, select, transposed};
 pub use periodic::Periodic;
+pub use regions::{Gapped, RegionMapper, region_mapper};
 pub use typed::{MapChunk, mapper_of, verify_mapper};
 
 /// See [`one_to_one`].
@@ -213,6 +215,14 @@ pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
     /// space `global`.
     #[doc(hidden)]
     fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D>;
+
+    /// Whether what belongs to items side by side along dimension `dim` of the index space is one
+    /// box, as what belongs to one of them is.
+    #[doc(hidden)]
+    fn joins_items_along(&self, dim: usize) -> bool {
+        let _ = dim;
+        true
+    }
 }
 
 /// A range mapper whose image of a chunk is one box, which the chunk's items may update
@@ -338,6 +348,8 @@ mod sealed {
     impl<const D: usize> Sealed for Neighborhood<D> {}
     impl<const D: usize> Sealed for Periodic<D> {}
     impl<const D: usize> Sealed for PerDimension<D> {}
+    impl<const D: usize> Sealed for Gapped<D> {}
+    impl<const K: usize, const D: usize> Sealed for RegionMapper<K, D> {}
     impl<const K: usize, const D: usize> Sealed for CustomMapper<K, D> {}
     impl<const K: usize, const D: usize> Sealed for DisjointMapper<K, D> {}
 }

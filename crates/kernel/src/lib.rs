@@ -39,6 +39,8 @@ mod part;
 mod part_mut;
 mod periodic;
 mod reduce;
+#[cfg(not(target_arch = "nvptx64"))]
+mod region;
 mod view;
 mod warp;
 mod whole;
@@ -64,6 +66,8 @@ pub use reduce::{
     Accumulators, And, ArgMax, ArgMin, ArrayReducer, InTile, Lanes, Located, Max, Min, Number,
     Operator, Or, Product, Reducer, Reduction, Sum, Team, Xor,
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub use region::RegionView;
 pub use view::{DeviceElement, View};
 pub use warp::{Warp, Word};
 pub use whole::{WholeView, WholeViewMut};

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use celerity_executor::BoundMemory;
 use celerity_kernel::{
     Atomic, AtomicView, Bounds, Layout, NeighborhoodRow, PartView, PartViewMut, PeriodicRow, Reach,
-    WholeView, WholeViewMut,
+    RegionView, WholeView, WholeViewMut,
 };
 use celerity_regions::Box3;
 
@@ -25,6 +25,8 @@ pub struct Elements<'m, T, const D: usize> {
     /// What was declared, inside of the extent, unless that is no box, as surroundings along axes
     /// are none.
     part: Option<Bounds<D>>,
+    /// All that was declared.
+    boxes: &'m [Box3],
     memory: PhantomData<&'m mut [T]>,
 }
 
@@ -50,14 +52,45 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
             layout: Layout::row_major(&extent),
             extent,
             part: single_box(memory.region().boxes()),
+            boxes: memory.region().boxes(),
             memory: PhantomData,
         }
     }
 
     pub(crate) fn check_declared(&self, part: &Bounds<D>) {
-        if !self.single_box().contains_all(part) {
+        let is_declared = match &self.part {
+            Some(declared) => declared.contains_all(part),
+            None => self.is_in_a_box(part),
+        };
+        if !is_declared {
             not_declared(part.min(), part.max());
         }
+    }
+
+    /// Whether a box is inside of one of several that were declared.
+    fn is_in_a_box(&self, part: &Bounds<D>) -> bool {
+        // Ascending by their first elements, as the boxes of a region are.
+        let begun = self.boxes.partition_point(|one| bounds(one).min() <= part.min());
+        let mut begun = self.boxes[..begun].iter().rev();
+        part.is_empty() || begun.any(|one| bounds(one).contains_all(part))
+    }
+
+    /// All boxes that were declared, as a [`RegionView`] wants them.
+    pub fn all_boxes(&self) -> Vec<Bounds<D>> {
+        self.boxes.iter().map(bounds).collect()
+    }
+
+    /// Everything in `boxes`.
+    ///
+    /// # Safety
+    /// They are [all](Self::all_boxes) that were declared, and nobody writes it while the result lives.
+    #[inline]
+    pub unsafe fn region<'a>(&self, boxes: &'a [Bounds<D>]) -> RegionView<'a, T, D>
+    where
+        'm: 'a,
+    {
+        // SAFETY: declared elements are in the layout and valid to read.
+        unsafe { RegionView::new(self.base, self.layout, boxes) }
     }
 
     /// The `len` elements from `start` along the fastest dimension.

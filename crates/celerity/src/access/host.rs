@@ -52,7 +52,7 @@ pub trait HostAccess<const K: usize = 0>: Sealed {
 }
 
 /// The memory of an access to a buffer.
-fn next<'b, 'm>(memory: &mut Memories<'b, 'm>) -> &'b BoundMemory<'m> {
+pub(super) fn next<'b, 'm>(memory: &mut Memories<'b, 'm>) -> &'b BoundMemory<'m> {
     memory.next().expect("each access to a buffer is bound to memory")
 }
 

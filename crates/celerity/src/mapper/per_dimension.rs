@@ -176,8 +176,8 @@ impl Side {
         self
     }
 
-    /// Of what follows items: each has so many elements, at least as many as the stride. No effect
-    /// on others.
+    /// Of what follows items: each has so many elements, at least as many as the stride unless the
+    /// mapper is [`with_gaps`](PerDimension::with_gaps). No effect on others.
     #[must_use]
     pub const fn window(mut self, elements: usize) -> Self {
         if let Form::Along { window, .. } = &mut self.0 {
@@ -205,29 +205,41 @@ impl Side {
         self
     }
 
-    fn lower(self) -> Result<tdag::Side, Unfit> {
+    fn lower(self) -> tdag::Side {
         match self.0 {
-            Form::All => Ok(tdag::Side::All),
-            Form::Only { min, max } => Ok(tdag::Side::Only { min, max }),
+            Form::All => tdag::Side::All,
+            Form::Only { min, max } => tdag::Side::Only { min, max },
             Form::Share { dim, granularity } => {
                 let from = dimension(dim);
-                Ok(tdag::Side::Share(Share { from, granularity: granularity as u64 }))
+                tdag::Side::Share(Share { from, granularity: granularity as u64 })
             }
             Form::Along { dim, stride, offset, window, border } => {
                 let window = window.unwrap_or(stride.max(1));
-                if window < stride {
-                    return Err(Unfit::Gaps { stride, window });
-                }
                 let border = border.min(isize::MAX as usize) as u64;
-                Ok(tdag::Side::Windows(Windows {
+                tdag::Side::Windows(Windows {
                     from: dimension(dim),
                     stride: stride as u64,
                     first: (offset as i64).saturating_sub_unsigned(border),
                     width: (window as u64).saturating_add(2 * border),
                     clamped: border > 0,
-                }))
+                })
             }
         }
+    }
+
+    /// Stride and window, if windows leave out elements between them.
+    fn gaps(self) -> Option<(usize, usize)> {
+        match self.0 {
+            Form::Along { stride, window: Some(window), .. } if window < stride => {
+                Some((stride, window))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether windows leave out elements between items along dimension `along`.
+    fn has_gaps_along(self, along: usize) -> bool {
+        matches!(self.0, Form::Along { dim, .. } if dim == along) && self.gaps().is_some()
     }
 }
 
@@ -237,18 +249,37 @@ fn dimension(dim: usize) -> u8 {
 }
 
 impl<const D: usize> PerDimension<D> {
-    fn sides(&self) -> Result<tdag::PerDimension, Unfit> {
-        let mut sides = [tdag::Side::All; D];
-        for (lowered, side) in sides.iter_mut().zip(self.sides) {
-            *lowered = side.lower()?;
-        }
-        Ok(tdag::PerDimension::new(&sides))
+    #[inline]
+    pub(super) fn sides(&self) -> tdag::PerDimension {
+        tdag::PerDimension::new(&self.sides.map(Side::lower))
+    }
+
+    /// As [`Side::has_gaps_along`], of any dimension of the buffer.
+    pub(super) fn has_gaps_along(&self, dim: usize) -> bool {
+        self.sides.iter().any(|side| side.has_gaps_along(dim))
+    }
+
+    /// The box around what `part` of the index space touches. Whether this keeps items apart, the
+    /// task graph has decided when the task was submitted.
+    #[inline]
+    pub(super) fn part<const K: usize>(
+        &self,
+        part: Subrange<K>,
+        global: Subrange<K>,
+        buffer: [usize; D],
+    ) -> Bounds<D> {
+        let buffer = to_box(Subrange { offset: [0; D], range: buffer });
+        let image = self.sides().hull(&to_box(part), &to_box(global), &buffer);
+        bounds(&image.intersection(&buffer))
     }
 }
 
 impl<const K: usize, const D: usize> MapperFor<K, D> for PerDimension<D> {
     fn lower(&self) -> Result<Mapper, Unfit> {
-        self.sides().map(|sides| Mapper::PerDimension(sides.into()))
+        match self.sides.iter().find_map(|side| side.gaps()) {
+            Some((stride, window)) => Err(Unfit::Gaps { stride, window }),
+            None => Ok(Mapper::PerDimension(self.sides().into())),
+        }
     }
 }
 
@@ -257,10 +288,6 @@ impl<const K: usize, const D: usize> ChunkMapper<K, D> for PerDimension<D> {}
 impl<const K: usize, const D: usize> ItemMapper<K, D> for PerDimension<D> {
     #[inline]
     fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        let Ok(sides) = self.sides() else { return Bounds::EMPTY };
-        let buffer = to_box(Subrange { offset: [0; D], range: buffer });
-        // Whether this keeps items apart, the task graph has decided when the task was submitted.
-        let image = sides.hull(&to_box(part), &to_box(global), &buffer);
-        bounds(&image.intersection(&buffer))
+        Self::part(self, part, global, buffer)
     }
 }

@@ -2,6 +2,8 @@
 //! parts, slices and what user mappers name.
 #![allow(unsafe_code)]
 
+use std::ops::Range;
+
 use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
 use celerity_regions::Subrange;
@@ -10,7 +12,9 @@ use super::KernelAccess;
 use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
-use crate::mapper::{All, CustomMapper, DisjointMapper, Fixed, ItemMapper, PerDimension, Slice};
+use crate::mapper::{
+    All, CustomMapper, DisjointMapper, Fixed, Gapped, ItemMapper, PerDimension, Slice,
+};
 
 impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<T, D, All> {
     type ItemView<'a> = WholeView<'a, T, D>;
@@ -154,6 +158,14 @@ macro_rules! write_part {
                 OwnParts { plan, elements }
             }
 
+            fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
+                let joins = ItemMapper::<$k, $d>::joins_items_along;
+                match joins(&bound.plan.mapper, $k.saturating_sub(1)) {
+                    true => 0..usize::MAX,
+                    false => 0..0,
+                }
+            }
+
             #[inline]
             unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<$k>) -> Self::Cursor<'r> {
                 OwnRow { plan: bound.plan, elements: &bound.elements, row: *row }
@@ -190,4 +202,5 @@ macro_rules! write_part {
 
 write_part!([const N: usize] Slice, N, N);
 write_part!([const K: usize, const D: usize] PerDimension<D>, K, D);
+write_part!([const K: usize, const D: usize] Gapped<D>, K, D);
 write_part!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);

@@ -1,0 +1,141 @@
+//! Range mappers whose image of a chunk is several boxes, with elements between them that nobody has
+//! asked for: functions of the user's, and windows with gaps.
+
+use std::sync::Arc;
+
+use celerity_kernel::Bounds;
+use celerity_regions::{Box3, Chunk, Region, Subrange};
+use celerity_tdag::{Mapper, MapperInput, RangeMapper, UserMapper};
+
+use super::{ItemMapper, MapperFor, PerDimension, Unfit, subrange};
+use crate::range::{bounds, to_box};
+
+/// See [`region_mapper`].
+#[derive(Clone, Debug)]
+pub struct RegionMapper<const K: usize, const D: usize>(UserMapper);
+
+/// See [`PerDimension::with_gaps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gapped<const D: usize>(pub(super) PerDimension<D>);
+
+/// A range mapper of your own whose image of a chunk is several boxes, for reads: as
+/// [`mapper`](super::mapper()), but `map` returns any number of parts, in any order, which may
+/// overlap. Closures and host tasks get a [`RegionView`](crate::RegionView) of all of them.
+///
+/// Only what is named is sent and copied. It lies in one allocation, though, with addresses for what
+/// is between: memory is behind these only where the device backs an allocation as a whole, as GPUs
+/// do.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// // The elements two to the left and two to the right of a chunk, and none of its own.
+/// let halos = region_mapper("halos", |chunk: Chunk<1>, [size]: [usize; 1]| {
+///     let (first, end) = (chunk.offset[0], chunk.offset[0] + chunk.range[0]);
+///     let left = first.saturating_sub(2)..(end.saturating_sub(2));
+///     let right = (first + 2).min(size)..(end + 2).min(size);
+///     [left, right].map(|part| Subrange::new([part.start], [part.len()]))
+/// });
+/// let sums = celerity::run(|queue| {
+///     let u = queue.buffer_from(6, vec![1, 2, 3, 4, 5, 6])?;
+///     let sums = queue.buffer::<i32, 1>(6);
+///     let accesses = (sums.write(one_to_one()), u.read(halos.clone()));
+///     queue.task("sum").parallel_for(6, accesses, |item, (sum, u)| {
+///         let left = item[0].checked_sub(2).map_or(0, |at| u[at]);
+///         *sum = left + u.get(item[0] + 2).copied().unwrap_or(0);
+///     })?;
+///     Ok(queue.fence(&sums)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(sums, [3, 4, 1 + 5, 2 + 6, 3, 4]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+pub fn region_mapper<const K: usize, const D: usize, R>(
+    name: impl Into<String>,
+    map: impl Fn(Chunk<K>, [usize; D]) -> R + Send + Sync + 'static,
+) -> RegionMapper<K, D>
+where
+    R: IntoIterator<Item = Subrange<D>>,
+{
+    const { crate::range::check_dimensions(D) };
+    let map = Arc::new(move |chunk, buffer| {
+        Region::from_boxes(map(chunk, buffer).into_iter().map(to_box))
+    });
+    RegionMapper(UserMapper::new(Parts { name: name.into(), map }))
+}
+
+/// A user's function under the task graph's interface.
+struct Parts<F, const K: usize, const D: usize> {
+    name: String,
+    map: Arc<F>,
+}
+
+impl<F, const K: usize, const D: usize> RangeMapper for Parts<F, K, D>
+where
+    F: Fn(Chunk<K>, [usize; D]) -> Region + Send + Sync + 'static,
+{
+    fn map(&self, input: &MapperInput) -> Region {
+        let part = |part: &Box3| subrange(&bounds(part));
+        let chunk = Chunk::new(part(&input.chunk), part(&input.global));
+        (self.map)(chunk, bounds(&input.buffer).range())
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<const D: usize> PerDimension<D> {
+    /// The same, where [windows](super::Side::window) may be narrower than their stride: the elements
+    /// between the windows of neighbours are left out, neither sent nor overwritten. Closures and host
+    /// tasks read through a [`RegionView`](crate::RegionView); an item writes its own window, and a
+    /// row kernel gets items one by one where windows leave gaps along the row.
+    ///
+    /// A chunk of `n` items has up to `n` boxes for each dimension with gaps, which scheduling goes
+    /// through; wide windows at a wide stride are cheap, single elements at a stride of two are not.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// // Every second row.
+    /// let even = per_dimension([Side::along(0).stride(2).window(1), Side::all()]).with_gaps();
+    /// let sums = celerity::run(|queue| {
+    ///     let matrix = queue.buffer_from([4, 2], vec![1, 2, 3, 4, 5, 6, 7, 8])?;
+    ///     let sums = queue.buffer::<i32, 1>(2);
+    ///     let accesses = (sums.write(one_to_one()), matrix.read(even));
+    ///     queue.task("sum").parallel_for(2, accesses, |item, (sum, matrix)| {
+    ///         *sum = matrix[[2 * item[0], 0]] + matrix[[2 * item[0], 1]];
+    ///     })?;
+    ///     queue.task("clear").parallel_for(2, matrix.write(even), |_, mut row| row.fill(0))?;
+    ///     Ok((queue.fence(&sums)?.wait()?.into_vec(), queue.fence(&matrix)?.wait()?.into_vec()))
+    /// })?;
+    /// assert_eq!(sums, (vec![1 + 2, 5 + 6], vec![0, 0, 3, 4, 0, 0, 7, 8]));
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn with_gaps(self) -> Gapped<D> {
+        Gapped(self)
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for RegionMapper<K, D> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
+        Ok(Mapper::User(self.0.clone()))
+    }
+}
+
+impl<const K: usize, const D: usize> MapperFor<K, D> for Gapped<D> {
+    fn lower(&self) -> Result<Mapper, Unfit> {
+        Ok(Mapper::PerDimension(self.0.sides().into()))
+    }
+}
+
+impl<const K: usize, const D: usize> ItemMapper<K, D> for Gapped<D> {
+    #[inline]
+    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        self.0.part(part, global, buffer)
+    }
+
+    fn joins_items_along(&self, dim: usize) -> bool {
+        !self.0.has_gaps_along(dim)
+    }
+}
