@@ -70,6 +70,7 @@ const LONG: &[(&str, &str)] = &[
     ("the_project_to_begin_with_builds_and_runs_anywhere", FACADE_ANEW),
     ("a_program_that_fails_prints_what_people_read", FACADE_ANEW),
     ("the_compiler_says_what_is_wrong_and_where", FACADE_ANEW),
+    ("what_must_not_compile_says_why", "compiles `celerity` anew, for `trybuild`"),
 ];
 
 const FACADE_ANEW: &str = "compiles `celerity` anew, outside of the workspace";

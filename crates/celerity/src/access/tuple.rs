@@ -17,10 +17,12 @@ use crate::item_context;
 #[diagnostic::on_unimplemented(
     message = "a {K}-dimensional kernel cannot have the accesses `{Self}`",
     label = "not accesses that this kernel can have",
-    note = "accesses are what `buffer.read(mapper)`, `.write(mapper)`, `.read_write(mapper)` and \
-            `.update(mapper)` return, or a tuple of up to eight of them",
+    note = "accesses are what `buffer.read(mapper)`, `.write(mapper)`, `.read_write(mapper)`, \
+            `.update(mapper)` and `.reduce(operator)` return, or a tuple of up to eight of them; side \
+            effects on host objects are for host tasks",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
-            dimensionality; kernels write through `one_to_one`, `slice` or `disjoint_mapper`"
+            dimensionality; kernels write through `one_to_one`, `slice`, `per_dimension` or \
+            `disjoint_mapper`"
 )]
 pub trait KernelAccesses<const K: usize>: Sealed {
     /// What an item kernel gets.
