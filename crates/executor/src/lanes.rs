@@ -13,7 +13,7 @@ use crate::engine::{LaneGroup, LaneId, Target};
 /// | kernels | two per device | a kernel that does not fill the machine does not hold up an independent one; chains stay on one lane, where they are assigned eagerly |
 /// | copies from or to a device | one per device, the source's if both ends are devices | a copy never waits behind a kernel that it does not depend on |
 /// | host tasks | four | one that waits for a file or a fence does not hold up three others |
-/// | collective groups | one each, 64 | functions of a group wait for those of the same group on other nodes: they have to be able to start whatever else blocks |
+/// | collective groups | one each, 128 | functions of a group wait for those of the same group on other nodes: they have to be able to start whatever else blocks |
 /// | fences | two | they are copies: a host task may wait for them, they wait for no host task's lane |
 /// | copies within the host | one | as for devices |
 ///
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(names[..4], ["D0 kernels 1", "D0 kernels 2", "D0 copies", "D1 kernels 1"]);
         assert_eq!(names[6..8], ["host tasks 1", "host tasks 2"]);
         assert_eq!(names[10..13], ["fences 1", "fences 2", "host copies"]);
-        assert_eq!((names[13].as_str(), names.len()), ("collective group 0", 13 + 64));
+        assert_eq!((names[13].as_str(), names.len()), ("collective group 0", 13 + 128));
         let devices: Vec<_> = layout.lanes().map(|lane| layout.device(lane)).collect();
         let of_two = [0, 0, 0, 1, 1, 1].map(|device| Some(DeviceId::from_index(device)));
         assert_eq!(

@@ -31,7 +31,7 @@ pub struct CollectiveGroup {
 
 impl CollectiveGroup {
     /// So many groups a run may have: each has a thread of its own on every node.
-    pub const MOST: usize = 64;
+    pub const MOST: usize = 128;
 
     /// The group of this name, which is the `number`th of its run, counted from 0.
     ///

@@ -160,7 +160,7 @@ impl<'q> HostTaskBuilder<'q> {
     /// group's own ([`CollectivePartition::mpi`]).
     ///
     /// Each group has a thread of its own on each node, so a task starts whatever other host tasks
-    /// wait for. A run has up to 64 groups. Otherwise as [`everywhere`](Self::everywhere).
+    /// wait for. A run has up to 128 groups. Otherwise as [`everywhere`](Self::everywhere).
     ///
     #[cfg_attr(not(feature = "mpi"), doc = "[`CollectivePartition::mpi`]: CollectivePartition")]
     /// [communicator]: CollectivePartition::communicator

@@ -228,6 +228,46 @@ fn tasks_of_a_group_run_one_after_another_and_groups_run_side_by_side() {
     }
 }
 
+/// Each node's functions wait for those of other nodes, and on each node for one of another group.
+#[test]
+fn a_hundred_groups_are_at_work_at_once() {
+    const GROUPS: usize = 100;
+    for shape in [(1, 1), (2, 1), (3, 2)] {
+        cluster(shape)
+            .run(|queue| {
+                let all = Arc::new(std::sync::Barrier::new(GROUPS));
+                let (open, opened) = channel::<()>();
+                let opened = Arc::new(Mutex::new(opened));
+                // All four threads for other host tasks of each node are blocked meanwhile.
+                for _ in 0..4 {
+                    let opened = opened.clone();
+                    queue.host_task("block").everywhere((), move |_, ()| {
+                        let _ended = opened.lock().unwrap().recv();
+                    })?;
+                }
+                let ended = Arc::new(Mutex::new(Some(open)));
+                for nth in 0..GROUPS {
+                    let (all, ended) = (all.clone(), ended.clone());
+                    let name = format!("group {nth}");
+                    queue.host_task("meet").collective(name, (), move |partition, ()| {
+                        let nodes = partition.communicator();
+                        // Of this node, and then of this group.
+                        all.wait();
+                        let told = nodes.all_gather(&[[nth, partition.node()]])?;
+                        let expected = |node| vec![[nth, node]];
+                        assert!(told.iter().enumerate().all(|(node, it)| *it == expected(node)));
+                        if all.wait().is_leader() {
+                            drop(ended.lock().unwrap().take());
+                        }
+                        Ok(())
+                    })?;
+                }
+                queue.barrier()
+            })
+            .unwrap();
+    }
+}
+
 #[test]
 fn more_groups_than_threads_for_host_tasks_never_wait_for_each_other() {
     const GROUPS: usize = 8;
@@ -430,13 +470,13 @@ fn bad_input_is_refused_where_it_is_submitted() {
                 let granules = queue.host_task("granules").distributed([8, 8]).granularity([0, 1]);
                 assert!(matches!(granules.submit((), |_, ()| {}), Err(Error::Granularity { .. })));
 
-                for nth in 0..63 {
+                for nth in 0..127 {
                     queue.host_task("meet").collective(format!("{nth}"), (), |_, ()| {})?;
                 }
-                let one_more = queue.host_task("one more").collective("64", (), |_, ()| {});
+                let one_more = queue.host_task("one more").collective("127", (), |_, ()| {});
                 let refused = one_more.unwrap_err().to_string();
-                assert!(refused.contains("collective group \"64\""), "{refused}");
-                assert!(refused.contains("the run has 64 other groups"), "{refused}");
+                assert!(refused.contains("collective group \"127\""), "{refused}");
+                assert!(refused.contains("the run has 128 other groups"), "{refused}");
                 queue.host_task("known").collective("g", (), |_, ()| {})?;
                 Ok(())
             })

@@ -12,6 +12,7 @@ mod faults;
 mod graphs;
 mod host_tasks;
 mod objects;
+mod panics;
 mod program;
 #[path = "../common/scarcity.rs"]
 mod scarcity;
@@ -48,6 +49,10 @@ fn main() -> ExitCode {
         Ok("mpi-refused") => host_tasks::mpi_refused(),
         Ok("collective-panic") => return host_tasks::panics(),
         Ok("collective-mpi-panic") => return host_tasks::panics_while_others_wait_in_mpi(),
+        Ok("combiner-panic") => return panics::combiner(),
+        Ok("combination-panic") => return panics::combination(),
+        Ok("mapper-panic") => return panics::range_mapper(),
+        Ok("host-task-panic") => return panics::host_task(),
         Ok("cannot-start") => starts::cannot_start(),
         Ok("fewer-runs") => return starts::makes_fewer_runs(),
         Ok("exits") => return starts::exits_between(),

@@ -47,6 +47,28 @@ const FENCE: &[&str] = &[
     "the program stopped on N2: there is no memory",
 ];
 
+const COMBINER: &[&str] = &[
+    "N0: task T1 \"add\" at ",
+    "N1: task T1 \"add\" at ",
+    "N2: task T1 \"add\" at ",
+    "panicked on N2, D0: item [2999]: too much for me",
+];
+/// Each node combines, and each may be the first to say so.
+const COMBINATION: &[&str] =
+    &["N0: task ", "N1: task ", "N2: task ", "\"sum of add\" at ", "too much for me"];
+const IGNORANT: &[&str] = &[
+    "N0: cannot schedule the program on N2: a range mapper of task T1 \"look\" at ",
+    "N1: cannot schedule the program on N2: a range mapper of task T1 \"look\" at ",
+    "N2: cannot schedule the program on N2: a range mapper of task T1 \"look\" at ",
+    "panicked: I do not know parts",
+];
+const FRAGILE: &[&str] = &[
+    "N0: task T1 \"fragile\" at ",
+    "N1: task T1 \"fragile\" at ",
+    "N2: task T1 \"fragile\" at ",
+    "panicked on N2: broken",
+];
+
 /// All hear of it, also those that waited for the node in a barrier.
 const MEETING: &[&str] = &[
     "N0: task T1 \"meet\" at ",
@@ -81,6 +103,10 @@ pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec
             ..stage("a stack that overflows", "overflowing", OVERFLOWING, End::Somehow)
         },
         stage("a value that panics", "dropping", DROPPING, End::Badly),
+        stage("a combiner that panics", "combiner-panic", COMBINER, End::Badly),
+        stage("a combination that panics", "combination-panic", COMBINATION, End::Badly),
+        stage("a mapper that panics", "mapper-panic", IGNORANT, End::Badly),
+        stage("a host task that panics", "host-task-panic", FRAGILE, End::Badly),
         stage("a fence without memory", "fence", FENCE, End::Badly),
         stage("host tasks of which one panics", "collective-panic", MEETING, End::Badly),
         stage(
