@@ -6,6 +6,7 @@ mod forbid;
 mod form;
 mod instances;
 mod parts;
+mod plain;
 mod signature;
 mod views;
 
@@ -20,4 +21,23 @@ pub fn kernel(attribute: TokenStream, function: TokenStream) -> TokenStream {
     expand::kernel(attribute.into(), function.into())
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
+}
+
+/// Promises that a struct is plain old data, and makes sure of it: it is `#[repr(C)]` or
+/// `#[repr(transparent)]`, its fields are plain, and there is no padding between or behind them.
+/// It must be `Copy`, too.
+///
+/// Written in terms of the crate `celerity_kernel`, for crates of kernels.
+#[proc_macro_derive(PlainData)]
+pub fn plain_data(item: TokenStream) -> TokenStream {
+    plain::derive(item.into(), "celerity_kernel")
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// The same in terms of the crate `celerity`, which gives it the name `PlainData`.
+#[doc(hidden)]
+#[proc_macro_derive(PlainDataOfFacade)]
+pub fn plain_data_of_facade(item: TokenStream) -> TokenStream {
+    plain::derive(item.into(), "celerity").unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -21,6 +21,8 @@ macro_rules! stop_on_device {
 }
 
 pub mod abi;
+#[cfg(all(feature = "ndarray", not(target_arch = "nvptx64")))]
+mod arrays;
 mod atomic;
 mod bounds;
 #[cfg(target_arch = "nvptx64")]
@@ -38,6 +40,7 @@ mod outside;
 mod part;
 mod part_mut;
 mod periodic;
+mod plain;
 mod reduce;
 #[cfg(not(target_arch = "nvptx64"))]
 mod region;
@@ -45,7 +48,15 @@ mod view;
 mod warp;
 mod whole;
 
-pub use celerity_kernel_macros::kernel;
+#[doc(hidden)]
+pub use celerity_kernel_macros::PlainDataOfFacade;
+pub use celerity_kernel_macros::{PlainData, kernel};
+#[cfg(feature = "half")]
+pub use half;
+#[cfg(all(feature = "ndarray", not(target_arch = "nvptx64")))]
+pub use ndarray;
+#[cfg(feature = "num-complex")]
+pub use num_complex;
 
 pub use atomic::{Atomic, AtomicInteger, AtomicRef, AtomicView};
 pub use bounds::{Bounds, Layout, OuterIndex};
@@ -62,6 +73,10 @@ pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::PartView;
 pub use part_mut::PartViewMut;
 pub use periodic::{PeriodicItem, PeriodicRow};
+pub use plain::PlainData;
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub use plain::derived;
 pub use reduce::{
     Accumulators, And, ArgMax, ArgMin, ArrayReducer, InTile, Lanes, Located, Max, Min, Number,
     Operator, Or, Product, Reducer, Reduction, Sum, Team, Xor,

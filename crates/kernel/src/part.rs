@@ -103,6 +103,12 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         self.part
     }
 
+    /// Where the first declared element lies, and how far apart neighbours are.
+    #[cfg(all(feature = "ndarray", not(target_arch = "nvptx64")))]
+    pub(crate) const fn as_strided(&self) -> (*const T, [usize; D]) {
+        (self.start, self.strides)
+    }
+
     /// The number of elements.
     #[must_use]
     #[inline]

@@ -77,6 +77,12 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
         self.part
     }
 
+    /// Where the box's first element lies, and how far apart neighbours are.
+    #[cfg(all(feature = "ndarray", not(target_arch = "nvptx64")))]
+    pub(crate) const fn as_strided(&mut self) -> (*mut T, [usize; D]) {
+        (self.start, self.strides)
+    }
+
     /// The number of elements.
     #[must_use]
     #[inline]

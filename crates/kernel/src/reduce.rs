@@ -1,6 +1,8 @@
 //! Reductions: what kernels combine values into, and how. Knows neither tiles nor who adds up what
 //! kernels leave.
 
+#[cfg(any(feature = "half", feature = "num-complex"))]
+mod foreign;
 mod operators;
 mod tile;
 

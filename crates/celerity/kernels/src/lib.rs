@@ -13,6 +13,7 @@ pub mod linear;
 pub mod programs;
 pub mod radiosity;
 pub mod reductions;
+pub mod values;
 pub mod wave;
 
 celerity_kernel::module!();

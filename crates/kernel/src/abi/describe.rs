@@ -6,6 +6,7 @@ use core::fmt;
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{ALIGNMENT, LocalParameter, local_offset};
 use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
+use crate::plain::PlainData;
 
 /// Bytes of each block's shared memory that a module keeps for itself.
 const MODULE_SHARED_BYTES: usize = 48;
@@ -248,45 +249,34 @@ impl fmt::Display for Unsuitable {
 
 impl core::error::Error for Unsuitable {}
 
-/// What a kernel can take by value: numbers and arrays of them; sealed.
+/// What a kernel can take by value: [plain old data](PlainData) of at least one byte, aligned to 16
+/// bytes at most.
 ///
 /// The bytes that a host writes are those that the device reads: both are
-/// little-endian machines with 64-bit addresses.
+/// little-endian machines with 64-bit addresses, and have the same layout for what is `repr(C)`.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot take a `{Self}` by value",
-    label = "neither a number nor an array of numbers",
-    note = "pass numbers (`f32`, `u32`, `usize`, ...) or arrays of them; take a structure apart \
-            into its fields, and a `bool` as `u32`"
+    label = "not plain old data",
+    note = "pass numbers (`f32`, `u32`, `usize`, ...), arrays of them, or a struct with \
+            `#[derive(Clone, Copy, Debug, PlainData)]` and `#[repr(C)]`; a `bool` as `u32`"
 )]
-pub trait Scalar: Copy + Send + Sync + 'static + sealed::Sealed {
-    /// Hands the value's bytes on, in pieces, each with its alignment.
+pub trait Scalar: PlainData {
+    /// Hands the value's bytes on, with its alignment.
     fn put(&self, sink: &mut dyn FnMut(&[u8], usize));
 }
 
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! numbers {
-    ($($number:ty)*) => {$(
-        impl sealed::Sealed for $number {}
-        impl Scalar for $number {
-            fn put(&self, sink: &mut dyn FnMut(&[u8], usize)) {
-                sink(&self.to_ne_bytes(), align_of::<Self>());
-            }
-        }
-    )*};
-}
-
-numbers!(f32 f64 u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
-
-impl<T: Scalar, const N: usize> sealed::Sealed for [T; N] {}
-
-impl<T: Scalar, const N: usize> Scalar for [T; N] {
+impl<T: PlainData> Scalar for T {
+    #[cfg(not(target_arch = "nvptx64"))]
     fn put(&self, sink: &mut dyn FnMut(&[u8], usize)) {
-        const { assert!(N > 0, "a kernel cannot take an empty array by value") };
-        self.iter().for_each(|element| element.put(sink));
+        const {
+            assert!(size_of::<T>() > 0, "what a kernel takes by value has at least one byte");
+            assert!(align_of::<T>() <= 16, "a kernel takes values that are aligned to 16 bytes");
+        }
+        sink(bytemuck::bytes_of(self), align_of::<T>());
     }
+
+    #[cfg(target_arch = "nvptx64")]
+    fn put(&self, _sink: &mut dyn FnMut(&[u8], usize)) {}
 }
 
 const _: () = assert!(size_of::<usize>() == 8, "hosts and devices have 64-bit addresses");

@@ -6,7 +6,7 @@
 
 use celerity_example_kernels::{
     MODULE, costs, counting, faults, finance, gravity, groups, hash, life, linear, programs,
-    radiosity, reductions, wave,
+    radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -81,6 +81,10 @@ fn kernels() -> Vec<Description> {
         of::<reductions::turned>(),
         of::<reductions::in_order>(),
         of::<reductions::sums_by_kind>(),
+        of::<values::move_body>(),
+        of::<values::saxpy_half>(),
+        of::<values::turn_all>(),
+        of::<values::count_up>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
     ]

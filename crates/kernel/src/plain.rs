@@ -1,0 +1,34 @@
+//! Plain old data: what elements and parameters are made of. Knows neither buffers nor launches.
+
+/// Plain old data: any bit pattern is a value, and no byte is padding. Numbers, arrays of them,
+/// `f16`, `bf16` and complex numbers (features `half` and `num-complex`), and structs that
+/// [derive](derive@PlainData) it. What buffers are made of, and what kernels take by value.
+///
+/// Implemented for everything that is [`bytemuck::Pod`], [`Send`] and [`Sync`].
+#[cfg(not(target_arch = "nvptx64"))]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not plain old data",
+    label = "some bits of it would be no value, or it has padding, or a pointer",
+    note = "plain are numbers, arrays of them, and structs with `#[derive(Clone, Copy, PlainData)]` \
+            and `#[repr(C)]`; use `u8` for `bool` and `char`, and numbers for enums"
+)]
+pub trait PlainData: bytemuck::Pod + Send + Sync {}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl<T: bytemuck::Pod + Send + Sync> PlainData for T {}
+
+/// On devices whatever a host has found to be plain: both compile the same text.
+#[cfg(target_arch = "nvptx64")]
+pub trait PlainData: Copy + Send + Sync + 'static {}
+
+#[cfg(target_arch = "nvptx64")]
+impl<T: Copy + Send + Sync + 'static> PlainData for T {}
+
+/// What `#[derive(PlainData)]` writes.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub mod derived {
+    pub use bytemuck::{Pod, Zeroable};
+
+    pub use super::PlainData;
+}
