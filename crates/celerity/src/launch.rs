@@ -47,6 +47,8 @@ pub(crate) struct Launch<A: KernelAccesses<K>, const K: usize> {
     pub(crate) mappers: Vec<(Mapper, Box3)>,
     /// How the index space is computed, if the kernel reduces.
     pub(crate) tiling: Option<Tiling>,
+    /// The accesses that are reductions in any order.
+    pub(crate) unordered: Vec<usize>,
     pub(crate) accesses: PhantomData<fn() -> A>,
 }
 
@@ -60,6 +62,8 @@ pub(crate) struct Space<'l> {
     pub(crate) group: [usize; 3],
     /// How it is computed, if the kernel reduces.
     pub(crate) tiling: Option<&'l Tiling>,
+    /// The accesses that are reductions in any order.
+    pub(crate) unordered: &'l [usize],
 }
 
 /// A kernel for CPUs that knows what it was launched over.
@@ -140,7 +144,8 @@ where
 impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     fn space(&self) -> Space<'_> {
         let global = to_box(Subrange { offset: self.offset, range: self.global });
-        Space { global, mappers: &self.mappers, group: [1; 3], tiling: self.tiling.as_ref() }
+        let Self { mappers, unordered, .. } = self;
+        Space { global, mappers, group: [1; 3], tiling: self.tiling.as_ref(), unordered }
     }
 
     /// Calls `call` once for each of the rows that `chunk` is cut into: disjoint ones, each in
@@ -281,6 +286,7 @@ mod tests {
             global: [4, 6],
             mappers: vec![(Mapper::Slice { dim: 1 }, buffer)],
             tiling: None,
+            unordered: Vec::new(),
             accesses: PhantomData,
         };
         let region = Region::from(bound);
@@ -312,6 +318,7 @@ mod tests {
             global: [4],
             mappers: vec![(Mapper::All, Box3::from_range([4]))],
             tiling: None,
+            unordered: Vec::new(),
             accesses: PhantomData,
         };
         launch.check(&Box3::from_range([4]), &[]);

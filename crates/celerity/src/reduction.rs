@@ -6,7 +6,7 @@
 //! [`Tiling`] for why the result does not depend on how many nodes there are.
 #![allow(unsafe_code)]
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use celerity_executor::{HostFunction, HostKernel, NodeFrontend, Payload};
@@ -39,6 +39,28 @@ pub(crate) struct Reduction<O> {
     pub(crate) elements: usize,
     pub(crate) operator: O,
     pub(crate) includes_current: bool,
+}
+
+/// Partial results of an unordered reduction into a large array take about so much on a node.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Tiles of a node with unordered reductions: enough for the threads and devices that it may have …
+const TILES: RangeInclusive<u64> = 256..=1024;
+
+/// … of so many items each, if there are: then the accumulators of a tile cost little beside them.
+const FULL_TILE: u64 = 1 << 14;
+
+/// With large results, so many tiles are enough.
+const FEWEST_TILES: u64 = 64;
+
+/// The tiles of a space with reductions, the largest into so many bytes. If none of them is ordered,
+/// as few as keep `nodes` busy.
+pub(crate) fn tiling(space: &IndexSpace, bytes: u64, unordered_on: Option<usize>) -> Tiling {
+    let Some(nodes) = unordered_on else { return Tiling::of(space, bytes) };
+    let nodes = nodes as u64;
+    let wanted = (space.extent.volume() / FULL_TILE / nodes).clamp(*TILES.start(), *TILES.end());
+    let fitting = (MOST_BYTES / bytes.max(1)).max(FEWEST_TILES);
+    Tiling::coarse(space, wanted.min(fitting) * nodes)
 }
 
 /// What the tasks of a reduction are called, and where the user has asked for it.

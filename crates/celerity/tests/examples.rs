@@ -354,7 +354,7 @@ fn kernel_cost_compares_its_forms_and_prints_a_rate_for_each() {
 fn reduce_cost_compares_bits_and_prints_a_rate_for_each_form() {
     let mut run = on_cluster("reduce_cost", 1, 2);
     let output = succeed(run.args(["--log2", "12", "--steps", "2", "--rounds", "1"]));
-    assert_eq!(output.matches(" GB/s").count(), 3, "{output}");
+    assert_eq!(output.matches(" GB/s").count(), 7, "{output}");
     let output = succeed(on_cluster("reduce_cost", 2, 1).arg("--verify"));
     assert!(output.contains("bit for bit") && !output.contains("GB/s"), "{output}");
 }

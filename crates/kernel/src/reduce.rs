@@ -93,9 +93,9 @@ impl<'a, T: Copy, O: Operator<T>> Reducer<'a, T, O> {
 /// What the items of a kernel combine values into that become the elements of a buffer, by index
 /// into it.
 ///
-/// A GPU combines values of 32 and 64 bits, by operators that are [exact](Operator::IS_EXACT): its
-/// items come in any order. Other reductions into arrays in a compiled kernel are refused when it
-/// is submitted to GPUs; CPUs keep the order of items.
+/// A GPU combines values of 32 and 64 bits, by operators that are [exact](Operator::IS_EXACT), or in
+/// reductions that are unordered: its items come in any order. Other reductions into arrays in a
+/// compiled kernel are refused when it is submitted to GPUs; CPUs keep the order of items.
 pub struct ArrayReducer<'a, T, O, const D: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     accumulators: &'a [Cell<T>],
@@ -158,7 +158,7 @@ impl<'a, T: Copy, O: Operator<T>, const D: usize> ArrayReducer<'a, T, O, D> {
     #[inline(always)]
     fn combine_in(&self, position: usize, value: T) {
         // SAFETY: `combine_at` has found it inside; a launch is refused unless values have 32 or 64
-        // bits and the operator is exact.
+        // bits, and the operator is exact or the reduction unordered.
         unsafe { self.accumulators.combine(position as u32, value, &self.operator) }
     }
 }

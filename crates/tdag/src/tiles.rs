@@ -78,12 +78,23 @@ impl Tiling {
     /// the space; ends with its edges.
     #[must_use]
     pub fn of(space: &IndexSpace, bytes: u64) -> Self {
-        let slowest = match space.split {
-            Split::OneDimensional | Split::Tiled => 0,
-            Split::Along(dim) => dim,
-        };
-        let items = items_per_tile(space.extent.volume(), bytes);
-        Self { space: space.extent, tile: shape(space, items), slowest }
+        Self::with_items(space, items_per_tile(space.extent.volume(), bytes))
+    }
+
+    /// The same in `most` tiles at most, but for what granules and the space's shape ask for, and in
+    /// tiles of 32 items at least: for partial results that need not be the same on any cluster.
+    ///
+    /// ```
+    /// use celerity_regions::Box3;
+    /// use celerity_tdag::{IndexSpace, Tiling};
+    ///
+    /// let space = IndexSpace::new(1, Box3::from_range([1 << 20]));
+    /// assert_eq!(Tiling::coarse(&space, 100).tiles(), 100);
+    /// ```
+    #[must_use]
+    pub fn coarse(space: &IndexSpace, most: u64) -> Self {
+        let items = space.extent.volume().div_ceil(most.max(1)).max(FEWEST_ITEMS);
+        Self::with_items(space, items)
     }
 
     /// Items per tile and dimension: what chunks must be multiples of.
@@ -158,6 +169,14 @@ impl Tiling {
         let min: Coord3 = std::array::from_fn(|dim| origin[dim] + at[dim] * self.tile[dim]);
         let max = std::array::from_fn(|dim| min[dim].saturating_add(self.tile[dim]));
         Box3::new(min, max).intersection(&self.space)
+    }
+
+    fn with_items(space: &IndexSpace, items: u64) -> Self {
+        let slowest = match space.split {
+            Split::OneDimensional | Split::Tiled => 0,
+            Split::Along(dim) => dim,
+        };
+        Self { space: space.extent, tile: shape(space, items), slowest }
     }
 
     /// The tiles that have an item in `part`, as ranges of consecutive ones, ascending. One range
@@ -242,6 +261,9 @@ fn shape(space: &IndexSpace, items: u64) -> Coord3 {
     let others = || (0..fastest).rev();
     others().filter(|&dim| !is_cut(dim)).for_each(|dim| take(dim, u64::MAX));
     others().filter(|&dim| is_cut(dim)).for_each(|dim| take(dim, u64::MAX));
+    // What other dimensions have no room for.
+    let wanted = tile[fastest].saturating_mul(rest).min(range[fastest].max(1));
+    tile[fastest] = tile[fastest].max(wanted.div_ceil(granule[fastest]) * granule[fastest]);
     tile
 }
 
@@ -476,5 +498,27 @@ mod tests {
         assert_eq!((tiles(1 << 24, 1 << 18), tiles(1 << 24, 1 << 26)), (64, 64));
         assert_eq!(tiles(1 << 24, 1 << 12), 4096);
         assert_eq!(tiles(0, 4), 0);
+        // Cut along the dimension that alone is long.
+        let flat = Tiling::of(&space([8, 1 << 24], Split::Along(1)), 4);
+        assert_eq!((flat.tile(), flat.tiles()), ([8, 1024, 1], 16384));
+    }
+
+    #[test]
+    fn coarse_tiles_are_as_few_as_is_asked_for() {
+        for space in spaces() {
+            for most in [0, 1, 3, 64, 1000] {
+                let tiling = Tiling::coarse(&space, most);
+                let items: u64 = (0..tiling.tiles()).map(|tile| tiling.items(tile).volume()).sum();
+                assert_eq!(items, space.extent.volume(), "{space:?} in {most}");
+                let least = FEWEST_ITEMS.max(space.extent.volume() / most.max(1));
+                let tile: u64 = tiling.tile().iter().product();
+                assert!(tile >= least.min(space.extent.volume()), "{space:?} in {most}: {tile}");
+                assert!(tiling.fits(&tiling.of_whole_tiles(space)));
+            }
+        }
+        let line = space([1 << 20], Split::OneDimensional);
+        assert_eq!([1, 3, 1024].map(|most| Tiling::coarse(&line, most).tiles()), [1, 3, 1024]);
+        let empty = space([0], Split::OneDimensional);
+        assert_eq!(Tiling::coarse(&empty, 8).tiles(), 0);
     }
 }

@@ -11,13 +11,14 @@ use celerity_tdag::{
     Tiling,
 };
 
+use super::ReduceAccess;
 use crate::buffer::{Buffer, Element, Handle};
 use crate::error::{Error, Result};
 use crate::mapper::{MapperFor, Unfit};
 use crate::object::{HostObject, ObjectCell};
 use crate::origin::Origin;
 use crate::pending::Pending;
-use crate::reduction::{Partials, Reduction, Title, pending};
+use crate::reduction::{Partials, Reduction, Title, pending, tiling};
 
 /// Where accesses are checked and collected on their way into a task.
 pub struct Lowering<'q> {
@@ -40,6 +41,7 @@ struct Lowerable {
     /// Of the result.
     name: String,
     includes_current: bool,
+    is_ordered: bool,
     steps: Box<dyn FnOnce(Partials) -> Pending>,
 }
 
@@ -62,6 +64,8 @@ pub(crate) struct Lowered {
     /// reduced into.
     pub(crate) mappers: Vec<(Mapper, Box3)>,
     pub(crate) settling: Settling,
+    /// Those that are reductions in any order.
+    pub(crate) unordered: Vec<usize>,
 }
 
 impl Settling {
@@ -141,9 +145,9 @@ impl<'q> Lowering<'q> {
         space: IndexSpace,
     ) -> Result<(Lowered, IndexSpace, Option<Tiling>)> {
         let Self { origin, mut lowered, reductions, .. } = self;
-        let Some(bytes) = reductions.iter().map(|one| one.bytes.0).max() else {
+        if reductions.is_empty() {
             return Ok((lowered, space, None));
-        };
+        }
         for one in &reductions {
             let buffer = one.result.id();
             let is_shared = lowered.accesses.iter().enumerate().any(|(position, access)| {
@@ -154,7 +158,11 @@ impl<'q> Lowering<'q> {
                 return Err(Error::SharedReduction { task, buffer });
             }
         }
-        let tiling = Tiling::of(&space, bytes);
+        let bytes = reductions.iter().map(|one| one.bytes.0).max().unwrap_or(0);
+        let unordered = reductions.iter().filter(|one| !one.is_ordered);
+        lowered.unordered = unordered.map(|one| one.position).collect();
+        let is_ordered = lowered.unordered.len() < reductions.len();
+        let tiling = tiling(&space, bytes, (!is_ordered).then(|| origin.frontend.nodes()));
         let space = tiling.of_whole_tiles(space);
         for Lowerable { position, bytes, result, includes_current, steps, .. } in reductions {
             let partials = Partials::new(origin.frontend, (tiling, space), bytes);
@@ -172,10 +180,9 @@ impl<'q> Lowering<'q> {
     /// Adds a reduction.
     pub(super) fn push_reduction<T: Element, O: Operator<T>, const D: usize>(
         &mut self,
-        buffer: &Buffer<T, D>,
-        operator: O,
-        includes_current: bool,
+        access: &ReduceAccess<T, D, O>,
     ) -> Result<()> {
+        let &ReduceAccess { ref buffer, operator, includes_current, is_ordered } = access;
         self.check_origin(buffer)?;
         let elements = buffer.range().iter().product();
         let reduction = Reduction { result: buffer.id(), elements, operator, includes_current };
@@ -187,6 +194,7 @@ impl<'q> Lowering<'q> {
             result: buffer.handle().clone(),
             name: buffer.name(),
             includes_current,
+            is_ordered,
             steps: Box::new(move |partials| pending::<T, O>(title, partials, reduction)),
         });
         // Stands for the partial results, of which there is no buffer yet.

@@ -16,6 +16,8 @@ pub struct ReduceAccess<T, const D: usize, O> {
     pub(super) buffer: Buffer<T, D>,
     pub(super) operator: O,
     pub(super) includes_current: bool,
+    /// Whether the result has the same bits on any cluster.
+    pub(super) is_ordered: bool,
 }
 
 impl<T: Element, const D: usize> Buffer<T, D> {
@@ -98,16 +100,16 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     ///
     /// Its operator has no fields and implements `Default`. GPUs refuse, with
     /// [`Error::Kernel`](crate::Error::Kernel) when the task is submitted, operators that are not
-    /// [commutative](Operator::IS_COMMUTATIVE), and reductions into arrays by operators that are not
-    /// [exact](Operator::IS_EXACT), as sums of floats are not, or of elements that have neither 32
-    /// nor 64 bits.
+    /// [commutative](Operator::IS_COMMUTATIVE), and reductions into arrays of elements that have
+    /// neither 32 nor 64 bits, or by operators that are not [exact](Operator::IS_EXACT), as sums of
+    /// floats are not, unless they are [unordered](ReduceAccess::unordered).
     ///
     /// # What arrays take
     ///
     /// A reduction into many elements takes a copy of all of them for each tile; for more than
     /// 1 KiB of elements there are fewer tiles, down to 64.
     pub fn reduce<O: Operator<T>>(&self, operator: O) -> ReduceAccess<T, D, O> {
-        ReduceAccess { buffer: self.clone(), operator, includes_current: false }
+        ReduceAccess { buffer: self.clone(), operator, includes_current: false, is_ordered: true }
     }
 }
 
@@ -134,6 +136,36 @@ impl<T, const D: usize, O> ReduceAccess<T, D, O> {
     /// ```
     pub fn including_current(mut self) -> Self {
         self.includes_current = true;
+        self
+    }
+
+    /// Gives up [the same bits everywhere](Buffer::reduce#the-same-bits-everywhere) for speed: the
+    /// result of an operator whose order shows, as of sums of floats, may differ between numbers of
+    /// nodes, and on GPUs between two runs. All nodes have the same, and a reduction by an operator
+    /// that is [exact](Operator::IS_EXACT) is as it always is.
+    ///
+    /// There are fewer and larger tiles then, if *all* reductions of the task are unordered, and GPUs
+    /// combine floats into arrays. `docs/reductions.md` in the repository tells what that brings: for
+    /// a large array, much; for one value, little. An operator that is not commutative still gets
+    /// values in the order of items; which of them are combined first may differ.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    /// use celerity::Sum;
+    ///
+    /// let weights = celerity::run(|queue| {
+    ///     let weights = queue.buffer::<f32, 1>(4);
+    ///     let access = weights.reduce(Sum).unordered();
+    ///     queue.task("weigh").parallel_for(1000, access, |item, weights| {
+    ///         weights.combine_at(item[0] % 4, 0.5);
+    ///     })?;
+    ///     Ok(queue.fence(&weights)?.wait()?.into_vec())
+    /// })?;
+    /// assert_eq!(weights, [125.0; 4]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    pub fn unordered(mut self) -> Self {
+        self.is_ordered = false;
         self
     }
 }

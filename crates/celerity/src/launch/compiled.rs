@@ -48,7 +48,7 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
     }
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        W::DESCRIPTION.check_for_devices().map_err(|error| {
+        W::DESCRIPTION.check_for_devices(self.host.space().unordered).map_err(|error| {
             let reason = format!("kernel `{}`: {error}", W::DESCRIPTION.name);
             NoDeviceCode { reason: reason.into() }
         })?;
@@ -78,7 +78,7 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
-        let Space { global, mappers, group, tiling } = self.host.space();
+        let Space { global, mappers, group, tiling, .. } = self.host.space();
         let global = bounds::<3>(&global).range();
         let chunk = Chunk { items: bounds(chunk), global, group, tiles: tiling.map(tiles) };
         let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
@@ -210,8 +210,8 @@ mod tests {
         assert!(error.contains("`waves`") && error.ends_with("install it"), "{error}");
     }
 
-    /// A kernel of another crate, on the host's side.
-    struct Host;
+    /// A kernel of another crate, on the host's side, and which of its accesses reduce in any order.
+    struct Host(&'static [usize]);
 
     impl DeviceKernel for Host {
         unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {
@@ -221,7 +221,8 @@ mod tests {
 
     impl Launched for Host {
         fn space(&self) -> Space<'_> {
-            unreachable!("nothing is launched here");
+            let (global, group) = (Box3::UNIT, [1; 3]);
+            Space { global, mappers: &[], group, tiling: None, unordered: self.0 }
         }
     }
 
@@ -231,11 +232,16 @@ mod tests {
         let refused = |kernel: &dyn DeviceKernel| {
             kernel.device_code().map(drop).unwrap_err().reason.to_string()
         };
-        let text = refused(&CompiledKernel::new(Host, in_order));
+        let text = refused(&CompiledKernel::new(Host(&[1]), in_order));
         assert!(text.starts_with("kernel `in_order`: access 1 ") && text.contains("commutative"));
-        let text = refused(&CompiledKernel::new(Host, sums_by_kind));
-        assert!(text.starts_with("kernel `sums_by_kind`: access 1 ") && text.contains("`update`"));
-        let taken = CompiledKernel::new(Host, dot).device_code().map(drop);
+        for other in [&[][..], &[0]] {
+            let text = refused(&CompiledKernel::new(Host(other), sums_by_kind));
+            assert!(text.starts_with("kernel `sums_by_kind`: access 1 "), "{text}");
+            assert!(text.contains("let the reduction be `unordered()`"), "{text}");
+        }
+        let taken = CompiledKernel::new(Host(&[1]), sums_by_kind).device_code().map(drop);
+        assert!(taken.is_ok(), "{taken:?}");
+        let taken = CompiledKernel::new(Host(&[]), dot).device_code().map(drop);
         assert!(taken.is_ok(), "{taken:?}");
     }
 

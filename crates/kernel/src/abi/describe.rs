@@ -82,6 +82,8 @@ pub enum ViewKind {
     ArrayReducer {
         /// Whether the order never changes a bit.
         exact: bool,
+        /// Whether values may change places.
+        commutes: bool,
     },
 }
 
@@ -158,15 +160,21 @@ impl Description {
         self.views.iter().any(|view| view.kind.reduces())
     }
 
-    /// Whether devices can run it, as far as its signature tells. O(views).
+    /// Whether devices can run it, as far as its signature tells. The reductions among its
+    /// accesses that are `unordered` need not have the same bits everywhere. O(views).
     ///
     /// # Errors
     /// See [`Unsuitable`].
-    pub fn check_for_devices(&self) -> Result<(), Unsuitable> {
+    pub fn check_for_devices(&self, unordered: &[usize]) -> Result<(), Unsuitable> {
         for (access, view) in self.views.iter().enumerate() {
             let error = match view.kind {
-                ViewKind::Reducer { commutes: false } => Unsuitable::InOrder { access },
-                ViewKind::ArrayReducer { exact: false } => Unsuitable::Inexact { access },
+                ViewKind::Reducer { commutes: false }
+                | ViewKind::ArrayReducer { exact: false, commutes: false } => {
+                    Unsuitable::InOrder { access }
+                }
+                ViewKind::ArrayReducer { exact: false, .. } if !unordered.contains(&access) => {
+                    Unsuitable::Inexact { access }
+                }
                 ViewKind::ArrayReducer { .. } if !matches!(view.size, 4 | 8) => {
                     Unsuitable::Size { access, bytes: view.size }
                 }
@@ -234,9 +242,9 @@ impl fmt::Display for Unsuitable {
             Self::Inexact { access } => write!(
                 f,
                 "access {access} reduces into an array with an operator whose result depends on \
-                 the order of items, as a sum of floats does, which GPUs do not keep there: reduce \
-                 integers (numbers times a power of two), or `update` the elements instead, in any \
-                 order, or run on CPUs"
+                 the order of items, as a sum of floats does, which GPUs do not keep there: let the \
+                 reduction be `unordered()`, or reduce integers (numbers times a power of two), or \
+                 run on CPUs"
             ),
             Self::Size { access, bytes } => write!(
                 f,

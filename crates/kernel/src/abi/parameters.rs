@@ -487,7 +487,7 @@ mod tests {
     #[test]
     fn tiles_are_the_blocks_of_a_launch_that_reduces() {
         const COMMUTES: ViewKind = ViewKind::Reducer { commutes: true };
-        const EXACT: ViewKind = ViewKind::ArrayReducer { exact: true };
+        const EXACT: ViewKind = ViewKind::ArrayReducer { exact: true, commutes: true };
         const VIEWS: &[ViewParameter] =
             &[view(COMMUTES, true), view(EXACT, true), view(EXACT, true)];
         let tiles = Tiles { origin: [0; 3], tile: [8, 8, 1], grid: [8, 8, 1], slowest: 0 };

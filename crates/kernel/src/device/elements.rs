@@ -79,8 +79,8 @@ impl<T: Copy> Elements<'_, T> {
     /// Combines a value into an element, as one step.
     ///
     /// # Safety
-    /// There is such an element, it has 32 or 64 bits, and the result of `operator` does not depend
-    /// on the order, nor does anything but this touch it meanwhile.
+    /// There is such an element, it has 32 or 64 bits, and nothing but this touches it meanwhile.
+    /// In which order values are combined is unknown.
     #[inline(always)]
     pub(crate) unsafe fn combine<O: Operator<T>>(&self, element: u32, value: T, operator: &O) {
         // SAFETY: passed on.
@@ -134,7 +134,7 @@ trait Word: Copy {
             loop {
                 let after = operator.combine(transmute_copy(&before), value);
                 let after: B = transmute_copy(&after);
-                // What changes an element no more never will: the order does not matter.
+                // What changes nothing need not be written: others come before it or after it.
                 if after == before {
                     return;
                 }

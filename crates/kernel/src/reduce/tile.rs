@@ -312,7 +312,7 @@ impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> Reduction
     for ArrayReducer<'_, T, O, D>
 {
     const PARAMETER: ViewParameter = ViewParameter {
-        kind: ViewKind::ArrayReducer { exact: O::IS_EXACT },
+        kind: ViewKind::ArrayReducer { exact: O::IS_EXACT, commutes: O::IS_COMMUTATIVE },
         writes: true,
         dims: D,
         size: size_of::<T>(),

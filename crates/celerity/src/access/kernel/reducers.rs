@@ -72,7 +72,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     type Cursor<'r> = Lanes<'r, T, O>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<O> {
-        lowering.push_reduction(&self.buffer, self.operator, self.includes_current)?;
+        lowering.push_reduction(&self)?;
         Ok(self.operator)
     }
 
@@ -167,7 +167,7 @@ macro_rules! arrays {
             type Cursor<'r> = ArrayReducer<'r, T, O, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
-                lowering.push_reduction(&self.buffer, self.operator, self.includes_current)?;
+                lowering.push_reduction(&self)?;
                 Ok((self.operator, self.buffer.range()))
             }
 

@@ -74,8 +74,9 @@ impl<'q> TaskBuilder<'q> {
         let mut lowering = Lowering::new(&self.origin).over(space);
         let plan = accesses.lower(&mut lowering)?;
         let (lowered, space, tiling) = lowering.finish_kernel(space)?;
-        let Lowered { accesses, mappers, settling } = lowered;
-        let launch = Launch { plan, offset, global, mappers, tiling, accesses: PhantomData };
+        let Lowered { accesses, mappers, settling, unordered } = lowered;
+        let launch =
+            Launch { plan, offset, global, mappers, tiling, unordered, accesses: PhantomData };
         let work = Work::Device(space);
         Ok((LoweredTask { origin: self.origin, work, accesses, settling }, launch))
     }

@@ -249,21 +249,26 @@ fn groups_combine_what_their_items_have() {
 
 #[test]
 fn kernels_that_devices_do_not_reduce_say_why() {
-    let kernel = |kind, size| {
+    let check = |kind, size, unordered: &[usize]| {
         let view = crate::abi::ViewParameter { kind, writes: true, dims: 1, size, align: 4 };
         let views = vec![<&f32 as View<2>>::PARAMETER, view].leak();
         let (form, local, scalars) = (Form::Item, &[], &[]);
         let kernel = Description { name: "", entry: "", form, dims: 2, views, scalars, local };
-        kernel.check_for_devices().map_err(|error| std::format!("{error}"))
+        kernel.check_for_devices(unordered).map_err(|error| std::format!("{error}"))
     };
-    assert_eq!(kernel(ViewKind::Reducer { commutes: true }, 12), Ok(()));
-    assert_eq!(kernel(ViewKind::ArrayReducer { exact: true }, 8), Ok(()));
-    for (kind, size, expected) in [
-        (ViewKind::Reducer { commutes: false }, 4, "not commutative"),
-        (ViewKind::ArrayReducer { exact: false }, 4, "a sum of floats"),
-        (ViewKind::ArrayReducer { exact: true }, 2, "elements of 2 bytes"),
-    ] {
-        let error = kernel(kind, size).unwrap_err();
+    let array = |exact, commutes| ViewKind::ArrayReducer { exact, commutes };
+    assert_eq!(check(ViewKind::Reducer { commutes: true }, 12, &[]), Ok(()));
+    assert_eq!(check(array(true, true), 8, &[]), Ok(()));
+    assert_eq!(check(array(false, true), 8, &[1]), Ok(()));
+    let refused = |kind, size, unordered: &[usize], expected| {
+        let error = check(kind, size, unordered).unwrap_err();
         assert!(error.starts_with("access 1 ") && error.contains(expected), "{error}");
+    };
+    refused(array(false, true), 4, &[0], "a sum of floats");
+    for unordered in [&[][..], &[1]] {
+        refused(ViewKind::Reducer { commutes: false }, 4, unordered, "not commutative");
+        refused(array(false, false), 4, unordered, "not commutative");
+        refused(array(true, true), 2, unordered, "elements of 2 bytes");
+        refused(array(false, true), 12, &[1], "elements of 12 bytes");
     }
 }
