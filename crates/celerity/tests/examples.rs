@@ -617,3 +617,52 @@ fn histogram_counts_what_a_loop_counts() {
     let message = fail(on_cluster("histogram", 1, 1).arg(folder.path("none")));
     assert!(message.contains("cannot read"), "{message}");
 }
+
+#[test]
+fn cg_equals_its_sequential_twin_on_every_cluster() {
+    let folder = Folder::new("cg_clusters");
+    for (edge, dims) in [("30", "2"), ("9", "3"), ("200", "1")] {
+        let mut found = Vec::new();
+        for (nodes, devices) in CLUSTERS {
+            let picture = folder.path(&format!("{dims}_{nodes}_{devices}.png"));
+            let mut run = on_cluster("cg", nodes, devices);
+            run.args(["--edge", edge, "--dims", dims, "--verify", "--checksum"]);
+            let output = succeed(run.env("CELERITY_CHECK", "on").arg("--out").arg(&picture));
+            assert!(output.contains("bit for bit"), "{output}");
+            assert!(output.contains(&cluster(nodes, devices)), "{output}");
+            let (_, checksum) = output.split_once("checksum=").expect("there is a RESULT line");
+            let checksum = checksum.split_whitespace().next().map(str::to_owned);
+            found.push((checksum, fs::read(picture).unwrap()));
+        }
+        assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "{dims} dimensions differ");
+    }
+}
+
+#[test]
+fn cg_solves_the_smallest_systems_and_ends_where_it_is_told() {
+    let folder = Folder::new("cg_small");
+    let steps = |arguments: &[&str]| -> usize {
+        let mut run = on_cluster("cg", 2, 2);
+        let output =
+            succeed(run.args(arguments).arg("--verify").arg("--out").arg(folder.path("out.png")));
+        let (_, steps) = output.split_once("steps=").expect("there is a RESULT line");
+        steps.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    // One unknown is found in one step, and stays as it is.
+    assert_eq!(steps(&["--edge", "1", "--dims", "3", "--steps", "5"]), 5);
+    assert_eq!(steps(&["--edge", "2", "--steps", "1"]), 1);
+    assert_eq!(steps(&["--edge", "12", "--steps", "7", "--tolerance", "1e-30"]), 7);
+    // It looks at every third residual, and at one while it computes on.
+    let [often, seldom] = ["1", "3"].map(|look| steps(&["--edge", "12", "--look", look]));
+    assert!(often < 40 && seldom % 3 == 0 && seldom >= often, "{often} and {seldom} steps");
+    let cases: [(&[&str], &str); 4] = [
+        (&["--edge", "0"], "--edge"),
+        (&["--dims", "4"], "--dims"),
+        (&["--tolerance", "0"], "above 0"),
+        (&["--edge", "1000", "--dims", "3"], "1000000000 unknowns are too many"),
+    ];
+    for (arguments, expected) in cases {
+        let message = fail(on_cluster("cg", 1, 1).args(arguments));
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}

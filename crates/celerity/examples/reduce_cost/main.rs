@@ -30,6 +30,9 @@ struct Options {
     /// Kinds of floats, for sums by kind
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     kinds: u32,
+    /// Only forms whose names contain this: groups take their time on CPUs
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
     /// Only compare the bits
     #[arg(long)]
     verify: bool,
@@ -111,7 +114,7 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         sum: queue.buffer_from([], vec![0.0])?,
         by_kind: queue.buffer(options.kinds as usize),
     };
-    for (name, step) in FORMS {
+    for (name, step) in FORMS.into_iter().filter(|(name, _)| name.contains(&options.only)) {
         let seconds = match fastest(queue, options, || step(queue, &data)) {
             Ok(seconds) => seconds,
             // GPUs combine floats into arrays in any order only.
