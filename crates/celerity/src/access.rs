@@ -5,6 +5,7 @@
 //! submitted kernel and holds no buffer handle, and a plan *bound* to the
 //! memory of one chunk, from which views are cut. Knows nothing of threads.
 
+mod device;
 mod elements;
 mod host;
 mod kernel;
@@ -21,6 +22,7 @@ use crate::buffer::{Buffer, Element};
 use crate::error::Result;
 use crate::mapper::{ChunkMapper, MapperFor};
 
+pub use device::{CallAccess, CallAccesses, DeviceView, DeviceViewMut};
 pub(crate) use elements::{Elements, rows_of};
 pub use host::{HostAccess, HostAccesses};
 pub use kernel::KernelAccess;

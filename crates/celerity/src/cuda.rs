@@ -1,5 +1,6 @@
-//! NVIDIA GPUs: which of a host's a process uses, and kernels in CUDA C++ or PTX
-//! for those who write them by hand.
+//! NVIDIA GPUs: which of a host's a process uses, kernels in CUDA C++ or PTX for those who write
+//! them by hand, and [calls on devices](crate::TaskBuilder::device_call) in the types of other
+//! crates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +12,16 @@ use celerity_cuda::{
 use celerity_executor::RunError;
 use celerity_tdag::Count;
 
+mod cudarc_views;
+#[cfg(feature = "cust")]
+mod cust_views;
+
 pub use celerity_cuda::CudaKernel;
 pub use celerity_executor::{CodeModule, CodeSource};
+/// The binding whose types [`DeviceCall::cudarc`](crate::DeviceCall::cudarc) and the views have; its
+/// libraries by features of its own, cuBLAS by `cublas` of this crate.
+pub use cudarc;
+pub use cudarc_views::{CudarcView, CudarcViewMut};
 
 /// The nodes that share a host's GPUs.
 pub(crate) struct Nodes {

@@ -19,12 +19,14 @@ use crate::item_context;
 use crate::range::{bounds, to_box};
 use tiles::Run;
 
+mod call;
 mod compiled;
 mod fibers;
 mod groups;
 mod overflow;
 mod tiles;
 
+pub(crate) use call::CallKernel;
 pub(crate) use compiled::CompiledKernel;
 pub(crate) use groups::GroupKernel;
 

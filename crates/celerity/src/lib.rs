@@ -7,6 +7,7 @@ mod buffer;
 mod config;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod device_call;
 mod dry_run;
 mod error;
 mod fence;
@@ -32,13 +33,13 @@ mod range;
 mod reduction;
 
 pub use access::{
-    HostAccess, HostAccesses, KernelAccess, KernelAccesses, ReadAccess, ReduceAccess, UpdateAccess,
-    WriteAccess,
+    CallAccess, CallAccesses, DeviceView, DeviceViewMut, HostAccess, HostAccesses, KernelAccess,
+    KernelAccesses, ReadAccess, ReduceAccess, UpdateAccess, WriteAccess,
 };
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{
     CheckLevel, CollectiveError, CollectiveOperation, CommunicationError, DeviceMemory,
-    GroupCommunicator, Lookahead, RunError, ScheduleError, TaskError,
+    DeviceStream, GroupCommunicator, Lookahead, RunError, ScheduleError, TaskError,
 };
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {
@@ -60,6 +61,7 @@ pub use celerity_tdag::{
     DeclareError, DimRelation, MapperFlaw, MapperViolation, TaskId, UninitializedRead,
 };
 pub use config::{Config, Platform};
+pub use device_call::{DeviceCall, DeviceCallError, DeviceCallFailed};
 pub use error::{ConfigError, Error, Result};
 pub use fence::{Awaited, Fence, ObjectFence, Snapshot};
 pub use host::HostOutcome;

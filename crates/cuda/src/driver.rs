@@ -5,6 +5,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use celerity_executor::DeviceStream;
+
 mod error;
 mod fake;
 #[cfg(feature = "cuda")]
@@ -208,6 +210,12 @@ pub trait Driver: Send + Sync + 'static {
     /// # Safety
     /// It is named in no later call.
     unsafe fn destroy_stream(&self, stream: Stream);
+
+    /// The stream as other libraries know it, to put work of theirs on it.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn native(&self, stream: Stream) -> Result<DeviceStream, DriverError>;
 
     /// Waits until the stream has run empty.
     ///

@@ -291,7 +291,7 @@ pub enum JobFailure {
     /// It panicked: what the panic said.
     #[error("{0}")]
     Panicked(String),
-    /// A host task has returned an error.
+    /// A host task, or a call on a device, has returned an error.
     #[error("{0}")]
     Returned(TaskError),
 }

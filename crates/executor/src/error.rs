@@ -43,13 +43,15 @@ pub enum RunError {
         /// What the panic said.
         message: String,
     },
-    /// A host task has returned an error.
-    #[error("task {task} failed on {node}: {error}")]
+    /// A host task, or a call on a device, has returned an error.
+    #[error("task {task} failed on {node}{}: {error}", on_device(*.device))]
     TaskFailed {
         /// Id, name and source line.
         task: String,
         /// Where it ran.
         node: NodeId,
+        /// Where it ran, if it was a call on a device.
+        device: Option<DeviceId>,
         /// What it has returned; the [source](std::error::Error::source) of this error.
         #[source]
         error: TaskError,
@@ -290,7 +292,12 @@ mod tests {
     #[test]
     fn what_a_host_task_returns_is_the_cause_and_is_told_once() {
         let node = NodeId::from_index(0);
-        let failed = |error| RunError::TaskFailed { task: "T3 \"save\"".to_owned(), node, error };
+        let failed = |error| RunError::TaskFailed {
+            task: "T3 \"save\"".to_owned(),
+            node,
+            device: None,
+            error,
+        };
         let error = failed(TaskError::new(std::io::Error::other("the disk is full")));
         assert_eq!(format!("{error:?}"), "task T3 \"save\" failed on N0: the disk is full");
         let cause = std::error::Error::source(&error).expect("there is a cause");

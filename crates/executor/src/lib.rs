@@ -3,6 +3,7 @@
 mod arbiter;
 mod backend;
 mod bound;
+mod call;
 mod check;
 mod code;
 mod collective;
@@ -42,6 +43,7 @@ mod work;
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
 pub use backend::{AllocError, Arguments, Backend, Begun, Completion, CpuBackend, Job, JobFailure};
 pub use bound::BoundMemory;
+pub use call::{DeviceCall, DeviceStream};
 pub use celerity_idag::{DeviceMemory, Lookahead};
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use collective::{CollectiveError, CollectiveOperation, GroupCommunicator};

@@ -12,6 +12,7 @@ use celerity_regions::Box3;
 use celerity_tdag::StreamHash;
 
 use crate::bound::BoundMemory;
+use crate::call::DeviceCall;
 use crate::code::DeviceCode;
 use crate::collective::GroupCommunicator;
 use crate::error::TaskError;
@@ -42,6 +43,19 @@ pub trait DeviceKernel: Any + Send + Sync {
     /// access of that task is bound to for the chunk, in order.
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]);
 
+    /// The same, for what may fail otherwise than by a panic: what CPU devices call.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run).
+    ///
+    /// # Errors
+    /// One that ends the run, as a panic does. A kernel has none; a [call](DeviceCall) may.
+    unsafe fn try_run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) -> Result<(), TaskError> {
+        // SAFETY: passed on.
+        unsafe { self.run(chunk, memory) };
+        Ok(())
+    }
+
     /// Whether [`run`](Self::run) does all of `chunk` on the thread that calls it. Such
     /// a kernel, if all of its type with as many items have been over in some
     /// microseconds lately, is run by the node's own thread, since waking another
@@ -62,6 +76,11 @@ pub trait DeviceKernel: Any + Send + Sync {
                      or run on CPU devices"
                     .into(),
         })
+    }
+
+    /// What devices that are no CPUs call, if there is no [code](Self::device_code) for them.
+    fn device_call(&self) -> Option<&dyn DeviceCall> {
+        None
     }
 }
 

@@ -76,11 +76,13 @@ mod tests {
         let outer = RunError::TaskFailed {
             task: "T4 \"sync\"".to_owned(),
             node: NodeId::from_index(0),
+            device: None,
             error: TaskError::new(inner),
         };
         let error = RunError::TaskFailed {
             task: "T5 \"save\"".to_owned(),
             node: NodeId::from_index(0),
+            device: None,
             error: TaskError::new(outer),
         };
         let arrived = read(&write(&error));

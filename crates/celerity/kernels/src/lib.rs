@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 
+pub mod calls;
 pub mod costs;
 pub mod counting;
 pub mod faults;

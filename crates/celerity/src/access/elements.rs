@@ -176,6 +176,19 @@ impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
         unsafe { PartViewMut::new(self.base, self.layout, part) }
     }
 
+    /// The same, of all that there is: for a single view, which outlives this.
+    ///
+    /// # Panics
+    /// As [`part_mut`](Self::part_mut).
+    ///
+    /// # Safety
+    /// As [`part_mut`](Self::part_mut).
+    pub unsafe fn into_part_mut(self, part: Bounds<D>) -> PartViewMut<'m, T, D> {
+        self.check_declared(&part);
+        // SAFETY: as in `part_mut`; the memory lives as long as `'m`.
+        unsafe { PartViewMut::new(self.base, self.layout, part) }
+    }
+
     /// The declared box, for all items at once.
     ///
     /// # Safety

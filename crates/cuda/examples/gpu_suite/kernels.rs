@@ -71,7 +71,7 @@ unsafe impl DeviceCode for Increment {
     ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
         let mut parameters = Parameters::default();
         parameters.push(chunk.volume());
-        memory.iter().for_each(|memory| parameters.push_address(memory.base));
+        memory.iter().for_each(|memory| parameters.push_address(memory.base()));
         let blocks = u32::try_from(chunk.volume().div_ceil(128)).expect("small");
         Ok(Launch { grid: [blocks, 1, 1], block: [128, 1, 1], shared_bytes: 0, parameters })
     }

@@ -58,7 +58,7 @@ fn contents(node: &NodeFrontend, buffer: BufferId, count: usize) -> Result<Vec<u
     let copy_out = move |memory: &[BoundMemory<'_>]| {
         // SAFETY: the whole buffer is bound: `count` numbers that are current and
         // not written meanwhile.
-        let all = unsafe { std::slice::from_raw_parts(memory[0].base.cast::<u32>(), count) };
+        let all = unsafe { std::slice::from_raw_parts(memory[0].base().cast::<u32>(), count) };
         drop(promise.send(all.to_vec()));
         Ok(())
     };

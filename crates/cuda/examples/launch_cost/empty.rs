@@ -47,7 +47,7 @@ unsafe impl DeviceCode for Empty {
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let mut parameters = Parameters::default();
         parameters.push(chunk.volume());
-        memory.iter().for_each(|memory| parameters.push_address(memory.base));
+        memory.iter().for_each(|memory| parameters.push_address(memory.base()));
         Ok(Launch { grid: [1; 3], block: [32, 1, 1], shared_bytes: 0, parameters })
     }
 }

@@ -8,6 +8,7 @@ use celerity_cuda::{
     Driver, DriverError, Event, FakeDriver, Function, Gpu, GpuInfo, Image, LaunchSize, Module,
     Pages, Stream, Transfer,
 };
+use celerity_executor::DeviceStream;
 
 use crate::empty::ENTRY;
 
@@ -48,6 +49,10 @@ impl Driver for IdleDriver {
     unsafe fn destroy_stream(&self, stream: Stream) {
         // SAFETY: passed on, here and below.
         unsafe { self.fake.destroy_stream(stream) };
+    }
+
+    fn native(&self, stream: Stream) -> Result<DeviceStream, DriverError> {
+        self.fake.native(stream)
     }
 
     fn synchronize(&self, stream: Stream) -> Result<(), DriverError> {

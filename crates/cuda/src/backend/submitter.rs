@@ -18,8 +18,11 @@ use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
+use celerity_executor::JobFailure::Panicked;
 use celerity_executor::contain::{caught, end};
-use celerity_executor::{BoundMemory, Completion, DeviceKernel, JobFailure, LaneJob, Launch};
+use celerity_executor::{
+    BoundMemory, Completion, DeviceCall, DeviceCode, JobFailure, LaneJob, Launch,
+};
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
 use crossbeam::channel::Receiver;
@@ -203,10 +206,11 @@ impl Submitter {
         let wait = |&event: &Event| self.driver().wait(stream, event);
         let ready = ready.and_then(|()| memory.iter().try_for_each(wait));
         let timing = self.begin_timing(stream);
-        let outcome = ready.map_err(|error| error.to_string()).and_then(|()| {
+        let outcome = ready.map_err(|error| Panicked(error.to_string())).and_then(|()| {
             // What says how to launch a kernel may be written by users.
-            caught(|| self.perform(stream, work))
-                .unwrap_or_else(|said| Err(format!("how to launch it cannot be told: {said}")))
+            caught(|| self.perform(stream, work)).unwrap_or_else(|said| {
+                Err(Panicked(format!("how to launch it cannot be told: {said}")))
+            })
         });
         match outcome {
             Ok(panics) => {
@@ -216,7 +220,7 @@ impl Submitter {
                     self.seal(lane, timing);
                 }
             }
-            Err(text) => self.fail(lane, instruction, text),
+            Err(failure) => self.fail(lane, instruction, failure),
         }
     }
 
@@ -252,26 +256,37 @@ impl Submitter {
     }
 
     /// Puts a job on a stream, and tells where it records its panics.
-    fn perform(&mut self, stream: Stream, work: Work) -> Result<Option<Arc<PanicRecord>>, String> {
+    fn perform(
+        &mut self,
+        stream: Stream,
+        work: Work,
+    ) -> Result<Option<Arc<PanicRecord>>, JobFailure> {
         match work {
             Work::Kernel { kernel, chunk, arguments } => {
                 // SAFETY: `Backend::enqueue` promises live memory without races until the job is
                 // reported, which is after the launch.
                 let memory = unsafe { arguments.bind() };
-                self.launch(stream, &*kernel, &chunk, &memory)
+                let code = match kernel.device_code() {
+                    Ok(code) => code,
+                    Err(error) => {
+                        let call =
+                            kernel.device_call().ok_or_else(|| Panicked(error.to_string()))?;
+                        return self.call(stream, call, &chunk, &memory).map(|()| None);
+                    }
+                };
+                self.launch(stream, code, &chunk, &memory).map_err(Panicked)
             }
-            Work::Copy(transfers) => self.copy(stream, &transfers).map(|()| None),
+            Work::Copy(transfers) => self.copy(stream, &transfers).map(|()| None).map_err(Panicked),
         }
     }
 
     fn launch(
         &mut self,
         stream: Stream,
-        kernel: &dyn DeviceKernel,
+        code: &dyn DeviceCode,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Option<Arc<PanicRecord>>, String> {
-        let code = kernel.device_code().map_err(|error| error.to_string())?;
         let entry = self.entries.get(&self.gpus, self.gpu, code)?;
         let launch = code
             .launch(chunk, memory)
@@ -293,6 +308,32 @@ impl Submitter {
             Some(astray) => Err(format!("kernel `{}` {astray}", code.entry())),
             None => Ok(entry.panics),
         }
+    }
+
+    /// Lets a function put its work on a stream. If it fails, what it has put there so far has
+    /// ended when this returns, as nobody will look for its end.
+    fn call(
+        &self,
+        stream: Stream,
+        call: &dyn DeviceCall,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<(), JobFailure> {
+        let failed = |error: DriverError| Panicked(error.to_string());
+        let native = self.driver().native(stream).map_err(failed)?;
+        // An earlier one may have left another context.
+        self.driver().adopt_thread(self.gpu).map_err(failed)?;
+        // SAFETY: `Backend::enqueue` promises live memory without races until the job is
+        // reported, and events of that memory were waited for. The stream lives as long as `self`,
+        // and that nothing but the call's own memory is touched is what `DeviceCall` promises.
+        let failure = JobFailure::of(|| unsafe { call.enqueue(chunk, memory, native) });
+        // If it fails, so will every job.
+        drop(self.driver().adopt_thread(self.gpu));
+        failure.map_or(Ok(()), |failure| {
+            // What failed on the GPU is found by the next event.
+            drop(self.driver().synchronize(stream));
+            Err(failure)
+        })
     }
 
     /// Waits until nothing runs: kernels that record where they went astray run
@@ -389,13 +430,13 @@ impl Submitter {
     ///
     /// If the reason is that something on the GPU has failed before, that is
     /// what is reported instead.
-    fn fail(&mut self, lane: usize, instruction: InstructionId, text: String) {
+    fn fail(&mut self, lane: usize, instruction: InstructionId, failure: JobFailure) {
         let (stream, _) = self.target(lane);
         match self.event_behind(stream) {
             Ok(event) => {
                 self.events.push(event);
                 self.lane(lane).halted = true;
-                self.reports.completed([failed(instruction, text)]);
+                self.reports.completed([failed(instruction, failure)]);
             }
             Err(error) => {
                 self.lane(lane).started(Job { instruction, panics: None });
@@ -424,7 +465,7 @@ impl Submitter {
             let others: Vec<_> = others.iter().map(|job| job.instruction.to_string()).collect();
             text += &format!("; it was in this one or in {}", others.join(", "));
         }
-        self.reports.completed([failed(instruction, text)]);
+        self.reports.completed([failed(instruction, Panicked(text))]);
         self.reports.dropped(others.len());
     }
 
@@ -449,8 +490,8 @@ impl Submitter {
 }
 
 /// The report of a job that has failed.
-fn failed(instruction: InstructionId, text: String) -> Completion {
-    Completion { instruction, failure: Some(JobFailure::Panicked(text)), span: None }
+fn failed(instruction: InstructionId, failure: JobFailure) -> Completion {
+    Completion { instruction, failure: Some(failure), span: None }
 }
 
 impl Drop for Submitter {

@@ -3,9 +3,12 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::ptr::without_provenance_mut;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use celerity_executor::DeviceStream;
 
 use super::{
     AddressSpace, Driver, DriverError, Event, Failure, Function, Gpu, GpuInfo, Handle, Image,
@@ -125,6 +128,31 @@ impl FakeDriver {
         self
     }
 
+    /// Puts work on a stream that a [call](celerity_executor::DeviceCall) was given, as a library
+    /// does. An error that the work returns, or a panic, is one of the GPU.
+    ///
+    /// # Panics
+    /// If there is no such stream, or if the thread's current context is not that of its GPU.
+    pub fn put(
+        &self,
+        stream: &DeviceStream,
+        work: impl FnOnce() -> Result<(), String> + Send + 'static,
+    ) {
+        let raw = stream.stream.addr().checked_sub(STREAMS_FROM).expect("a stream of this driver");
+        let mut state = self.shared.lock();
+        let current = state.adopted.get(&thread::current().id());
+        assert_eq!(current.map(|gpu| gpu.slot()), Some(stream.ordinal), "the current context");
+        assert_eq!(stream.context, context_of(stream.ordinal), "the stream's own context");
+        state.streams[raw].push_back(Operation::Foreign(Box::new(work)));
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Lets the calling thread have no current context, as libraries may leave it.
+    pub fn lose_context(&self) {
+        self.shared.lock().adopted.remove(&thread::current().id());
+    }
+
     /// Stops all streams until [`resume`](Self::resume).
     pub fn pause(&self) {
         self.shared.lock().paused = true;
@@ -183,6 +211,13 @@ fn work(shared: &Shared) {
     }
 }
 
+/// Streams are numbered from here on, as none is null.
+const STREAMS_FROM: usize = 0x100;
+
+fn context_of(ordinal: usize) -> *mut std::ffi::c_void {
+    without_provenance_mut(ordinal + 1)
+}
+
 fn failed(call: &'static str, meaning: &str) -> DriverError {
     let (code, failure) = ("FAKE_ERROR".to_owned(), Failure::Other);
     DriverError::Failed { call, code, meaning: meaning.to_owned(), failure }
@@ -205,7 +240,9 @@ impl Driver for FakeDriver {
     }
 
     fn adopt_thread(&self, gpu: Gpu) -> Result<(), DriverError> {
-        self.shared.lock().healthy(gpu)
+        let mut state = self.shared.lock();
+        state.adopted.insert(thread::current().id(), gpu);
+        state.healthy(gpu)
     }
 
     fn connect(&self, _from: Gpu, _to: Gpu) -> Result<bool, DriverError> {
@@ -219,6 +256,13 @@ impl Driver for FakeDriver {
     }
 
     unsafe fn destroy_stream(&self, _stream: Stream) {}
+
+    fn native(&self, stream: Stream) -> Result<DeviceStream, DriverError> {
+        let ordinal = stream.gpu.slot();
+        let (stream, context) =
+            (without_provenance_mut(STREAMS_FROM + stream.raw), context_of(ordinal));
+        Ok(DeviceStream { ordinal, stream, context })
+    }
 
     fn synchronize(&self, stream: Stream) -> Result<(), DriverError> {
         let pending = |state: &mut State| state.busy || !state.streams[stream.raw].is_empty();

@@ -9,6 +9,7 @@ use std::ffi::{CString, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::time::Duration;
 
+use celerity_executor::DeviceStream;
 use cudarc::driver::sys;
 
 use super::{
@@ -165,6 +166,12 @@ impl Driver for NvidiaDriver {
         // SAFETY: the stream is alive, and this is its last use. An error would
         // be that of something that ran, and has been reported.
         let _: sys::CUresult = unsafe { sys::cuStreamDestroy_v2(stream_of(stream)) };
+    }
+
+    fn native(&self, stream: Stream) -> Result<DeviceStream, DriverError> {
+        let context = self.opened(stream.gpu)?.context;
+        let (ordinal, stream) = (stream.gpu.slot(), stream_of(stream));
+        Ok(DeviceStream { ordinal, stream: stream.cast(), context: context.cast() })
     }
 
     fn synchronize(&self, stream: Stream) -> Result<(), DriverError> {

@@ -107,7 +107,7 @@ mod tests {
     fn an_error_that_comes_back_from_the_network_keeps_its_cause() {
         let failed = |error| {
             let (task, node) = ("T3".to_owned(), NodeId::from_index(0));
-            RunError::TaskFailed { task, node, error }
+            RunError::TaskFailed { task, node, device: None, error }
         };
         let mut course = Course::default();
         let own = failed(TaskError::new(std::io::Error::other("the disk is full")));

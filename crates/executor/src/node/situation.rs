@@ -169,8 +169,8 @@ impl Situation<'_> {
             (Some((task, device)), JobFailure::Panicked(message)) => {
                 RunError::TaskPanicked { task, node, device, message }
             }
-            (Some((task, _)), JobFailure::Returned(error)) => {
-                RunError::TaskFailed { task, node, error }
+            (Some((task, device)), JobFailure::Returned(error)) => {
+                RunError::TaskFailed { task, node, device, error }
             }
             (None, JobFailure::Panicked(message)) => {
                 RunError::Internal { message: format!("{instruction} panicked: {message}") }

@@ -136,6 +136,7 @@ fn an_error_of_a_host_task_stops_nodes_that_only_wait() {
         let expected = RunError::TaskFailed {
             task: "T1 \"save\"".to_owned(),
             node: NodeId::from_index(0),
+            device: None,
             error: TaskError::new("disk full"),
         };
         assert_eq!(outcome, Err(ProgramError::Run(expected)), "{config:?}");

@@ -1,8 +1,9 @@
 //! What a fake driver knows: streams, events, modules. Runs what is on streams.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::memory::Memory;
@@ -38,12 +39,27 @@ pub struct FakeCounts {
 
 /// What is put on streams.
 pub(super) enum Operation {
-    Launch { kernel: Arc<Function>, launch: FakeLaunch },
+    Launch {
+        kernel: Arc<Function>,
+        launch: FakeLaunch,
+    },
+    /// What somebody else has put there.
+    Foreign(Box<dyn FnOnce() -> Result<(), String> + Send>),
     Copy(Transfer),
-    Zero { place: AddressSpace, address: u64, bytes: u64 },
+    Zero {
+        place: AddressSpace,
+        address: u64,
+        bytes: u64,
+    },
     Free(u64),
-    Record { event: usize, ticket: u64 },
-    Wait { event: usize, ticket: u64 },
+    Record {
+        event: usize,
+        ticket: u64,
+    },
+    Wait {
+        event: usize,
+        ticket: u64,
+    },
 }
 
 /// How often an event was recorded, and which of these have happened.
@@ -67,6 +83,8 @@ pub(super) struct State {
     /// By GPU: what has failed there.
     pub(super) failed: Vec<Option<DriverError>>,
     pub(super) streams: Vec<VecDeque<Operation>>,
+    /// Whose context is current on a thread.
+    pub(super) adopted: HashMap<ThreadId, Gpu>,
     pub(super) kernels: BTreeMap<String, Kernel>,
     /// What variables start with.
     pub(super) variables: BTreeMap<String, Vec<u64>>,
@@ -95,6 +113,7 @@ impl State {
             memory: Memory::new(memory),
             failed: vec![None; gpus],
             streams: Vec::new(),
+            adopted: HashMap::new(),
             kernels: BTreeMap::new(),
             variables: BTreeMap::new(),
             gpu_of_stream: Vec::new(),
@@ -236,6 +255,8 @@ impl Operation {
         match self {
             Self::Launch { kernel, launch } => catch_unwind(AssertUnwindSafe(|| kernel(&launch)))
                 .unwrap_or_else(|_| Err("the kernel of a test panicked".to_owned())),
+            Self::Foreign(work) => catch_unwind(AssertUnwindSafe(work))
+                .unwrap_or_else(|_| Err("the work of a test panicked".to_owned())),
             Self::Copy(transfer) => shared.lock().memory.copy(&transfer),
             Self::Zero { place, address, bytes } => {
                 shared.lock().memory.zero(place, address, bytes)

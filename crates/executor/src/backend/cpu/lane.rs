@@ -11,6 +11,7 @@ use super::reports::{HOST_THREAD, Outbox};
 use crate::backend::{Arguments, Job, JobFailure};
 use crate::contain::Kept;
 use crate::copy::copy_elements_spread;
+use crate::error::TaskError;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
 use crate::threads;
@@ -277,19 +278,13 @@ impl Queued {
             // SAFETY: `Backend::enqueue` promises live memory without races for as long as the
             // job has not been reported, and the task's own function for its accesses.
             Job::Host { function, arguments } => unsafe { function.call(&arguments.bind()) },
-            other => {
-                run_in_place(&other, pace.as_deref());
-                Ok(())
-            }
+            other => run_in_place(&other, pace.as_deref()),
         })
     }
 
     /// The same for a job that [is short](Self::is_short), which stays.
     fn run_short(&self) -> Option<JobFailure> {
-        JobFailure::of(|| {
-            run_in_place(&self.job, self.pace.as_deref());
-            Ok(())
-        })
+        JobFailure::of(|| run_in_place(&self.job, self.pace.as_deref()))
     }
 
     /// Drops a job that has run, but for what takes time. Its kernel is its task's as well, and
@@ -302,18 +297,19 @@ impl Queued {
     }
 }
 
-fn run_in_place(job: &Job, pace: Option<&Pace>) {
+fn run_in_place(job: &Job, pace: Option<&Pace>) -> Result<(), TaskError> {
     match job {
         Job::Kernel { kernel, chunk, arguments } => {
             // SAFETY: `Backend::enqueue` promises live memory without races for as long as the
             // job has not been reported, and the task's own kernel for its accesses.
-            let run = || unsafe { kernel.run(chunk, &arguments.bind()) };
-            pace.map_or_else(run, |pace| pace.timed(run));
+            let run = || unsafe { kernel.try_run(chunk, &arguments.bind()) };
+            pace.map_or_else(run, |pace| pace.timed(run))
         }
         Job::Copy { source, target, elements, elem_size } => {
             // SAFETY: `Backend::enqueue` promises live memory without races for
             // as long as the job has not been reported.
             unsafe { copy_elements_spread(*source, *target, elements, *elem_size) }
+            Ok(())
         }
         Job::Host { .. } => unreachable!("a function that runs once is not run in place"),
     }

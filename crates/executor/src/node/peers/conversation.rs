@@ -62,6 +62,6 @@ impl Peers {
 
     fn misunderstood(&self, task: TaskId, error: CollectiveError) -> RunError {
         let (task, node, error) = (task.to_string(), self.local(), TaskError::new(error));
-        RunError::TaskFailed { task, node, error }
+        RunError::TaskFailed { task, node, device: None, error }
     }
 }
