@@ -34,6 +34,10 @@ for program in wave_sim nbody matmul black_scholes rsim; do
     compile "$program-default" "$program" &
 done
 compile black_scholes-cuda_math black_scholes -DCUDA_MATH &
+# Not every toolkit has cuBLAS.
+if echo '#include <cublas_v2.h>' | "$nvcc" -x cu -E - >/dev/null 2>&1; then
+    compile matmul-cublas matmul -DCUBLAS -lcublas &
+fi
 
 failed=0
 for job in $(jobs -p); do wait "$job" || failed=1; done

@@ -1,7 +1,11 @@
 // Products of square matrices, `x = a x` again and again: what the example matmul computes in
 // groups. Each GPU has its rows of `a` and computes these rows of the product; all have all of `x`.
+// With CUBLAS, cuBLAS multiplies, as in the example with --cublas.
 
 #include "common.cuh"
+#ifdef CUBLAS
+#include <cublas_v2.h>
+#endif
 
 constexpr uint64_t SEED_A = 1, SEED_X = 2;
 
@@ -46,7 +50,30 @@ struct Part {
     Gpu gpu;
     int first, rows;
     Array<float> a, x, next;
+#ifdef CUBLAS
+    cublasHandle_t handle = nullptr;
+#endif
 };
+
+#ifdef CUBLAS
+void check_cublas(cublasStatus_t status)
+{
+    if (status != CUBLAS_STATUS_SUCCESS) fail("cuBLAS says " + std::to_string(static_cast<int>(status)));
+}
+
+// By cuBLAS, which goes by columns and takes our matrices for the transposed ones. The handle
+// lives as long as the program.
+void multiply(Part& part, float* own, int size)
+{
+    if (part.handle == nullptr) {
+        check_cublas(cublasCreate(&part.handle));
+        check_cublas(cublasSetStream(part.handle, part.gpu.stream));
+    }
+    const float one = 1, zero = 0;
+    check_cublas(cublasSgemm(part.handle, CUBLAS_OP_N, CUBLAS_OP_N, size, part.rows, size, &one, part.x.get(), size,
+                             part.a.get(), size, &zero, own, size));
+}
+#endif
 
 dim3 blocks(int size, int rows)
 {
@@ -80,9 +107,13 @@ void product(std::vector<Part>& parts, const std::vector<Gpu>& gpus, const std::
     for (Part& part : parts) {
         CHECK(cudaSetDevice(part.gpu.number));
         float* own = part.next.get() + static_cast<size_t>(part.first) * size;
+#ifdef CUBLAS
+        multiply(part, own, size);
+#else
         multiply<<<blocks(size, part.rows), dim3(TILE, TILE), 0, part.gpu.stream>>>(own, part.a.get(), part.x.get(),
                                                                                    size);
         CHECK(cudaGetLastError());
+#endif
         std::swap(part.x, part.next);
     }
 }

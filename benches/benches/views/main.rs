@@ -9,6 +9,7 @@
 //! All figures are CPU time, of all threads together, so that neighbours of the machine count as
 //! little as may be; both ways take turns, and have to come to the same bits.
 
+mod around;
 mod cg;
 mod cpu_time;
 mod elements;
@@ -43,15 +44,22 @@ fn main() {
         return;
     }
     let options = Options::parse();
-    options.print("accesses of a kernel's inner loop", "access", elements::cases());
-    options.print("items that touch one element or a few", "item", items::cases());
+    let beside = ["slices", "views"];
+    options.print("accesses of a kernel's inner loop", "access", beside, elements::cases());
+    options.print("items that touch one element or a few", "item", beside, items::cases());
+    options.print(
+        "five points, where edges meet",
+        "item",
+        ["clamped", "periodic"],
+        around::cases(),
+    );
     let programs = cg::cases().into_iter().chain(scan::cases()).chain(rows::cases());
-    options.print("whole programs", "element", programs.collect());
+    options.print("whole programs", "element", beside, programs.collect());
 }
 
 impl Options {
-    /// Prints a table of cases, those that are wanted.
-    fn print(&self, title: &str, counted: &str, cases: Vec<Case>) {
+    /// Prints a table of cases, those that are wanted, of two ways.
+    fn print(&self, title: &str, counted: &str, [one, other]: [&str; 2], cases: Vec<Case>) {
         let wanted = |case: &Case| {
             self.cases.is_empty() || self.cases.iter().any(|part| case.name.contains(part))
         };
@@ -59,7 +67,7 @@ impl Options {
         if cases.is_empty() {
             return;
         }
-        println!("\n| {title} | slices, ns per {counted} | views | ratio | median ratio |");
+        println!("\n| {title} | {one}, ns per {counted} | {other} | ratio | median ratio |");
         println!("| --- | --- | --- | --- | --- |");
         let turns = if self.quick { 2 } else { usize::from(self.turns) };
         cases.iter().for_each(|case| case.print(turns));

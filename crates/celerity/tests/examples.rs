@@ -330,9 +330,12 @@ fn matmul_equals_its_sequential_twin_on_every_cluster() {
 
 #[test]
 fn matmul_rejects_bad_input() {
-    let cases: [(&[&str], &str); 3] = [
+    let cases: [(&[&str], &str); 5] = [
         (&["--size", "0"], "--size"),
         (&["--kernel", "magic"], "--kernel"),
+        (&["--cublas", "--kernel", "item"], "--cublas"),
+        // Here is none, and no GPU: either is said.
+        (&["--cublas"], "cuBLAS"),
         (&["--size", "100"], "[100, 100] items in groups of [16, 16]"),
     ];
     for (arguments, expected) in cases {
@@ -345,7 +348,7 @@ fn matmul_rejects_bad_input() {
 fn kernel_cost_compares_its_forms_and_prints_a_rate_for_each() {
     let mut run = on_cluster("kernel_cost", 1, 2);
     let output = succeed(run.args(["--size", "40", "--steps", "1", "--rounds", "1"]));
-    assert_eq!(output.matches(" GB/s").count(), 8, "{output}");
+    assert_eq!(output.matches(" GB/s").count(), 11, "{output}");
     let output = succeed(on_cluster("kernel_cost", 2, 1).arg("--verify"));
     assert!(output.contains("bit for bit") && !output.contains("GB/s"), "{output}");
 }

@@ -54,6 +54,11 @@ knows_mpi() {
     ldd "$bin/wave_sim" | grep -q libmpi
 }
 
+# Whether programs find cuBLAS, which belongs to a toolkit.
+has_cublas() {
+    ! "$bin/matmul" --size 16 --cublas 2>&1 | grep -q "cuBLAS"
+}
+
 # Every example, with its result compared, by the prefix in `gpus`.
 verify() {
     local what=$1 picture="$scratch/picture.png"
@@ -61,6 +66,9 @@ verify() {
     check "wave_sim per item, $what" "${gpus[@]}" "$bin/wave_sim" --size 253 --steps 60 --verify --kernel item --out "$picture"
     check "nbody, $what" "${gpus[@]}" "$bin/nbody" --verify
     check "matmul, $what" "${gpus[@]}" "$bin/matmul" --size 512 --steps 2 --verify
+    check "game_of_life, $what" "${gpus[@]}" "$bin/game_of_life" --size 253 --steps 60 --verify --frames 0
+    check "game_of_life per item, $what" "${gpus[@]}" "$bin/game_of_life" --size 61 --steps 60 --verify --frames 0 --kernel item
+    if has_cublas; then check "matmul by cuBLAS, $what" "${gpus[@]}" "$bin/matmul" --size 500 --steps 2 --verify --cublas; fi
     check "rsim, $what" "${gpus[@]}" "$bin/rsim" --verify --out "$picture"
     check "rsim without lookahead, $what" "${gpus[@]}" env CELERITY_LOOKAHEAD=none "$bin/rsim" --verify --out "$picture"
     check "black_scholes, $what" "${gpus[@]}" "$bin/black_scholes" --verify
@@ -71,6 +79,8 @@ tests() {
     check "backend" "$bin/gpu_suite" copies kernels memory errors/code errors/out programs
     on 1 1
     check "kernels of one source" "${gpus[@]}" "$bin/single_source"
+    check "calls on devices" "${gpus[@]}" "$bin/device_calls"
+    if ! has_cublas; then echo "SKIPPED matmul by cuBLAS: libcublas.so is not on LD_LIBRARY_PATH"; fi
     for count in $(counts); do
         show=yes check "random programs, up to $count GPUs" "$bin/random_programs" --programs 10000 --gpus "$count" --seed 1
         on 1 "$count" && verify "$count GPUs"

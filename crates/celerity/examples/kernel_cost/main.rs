@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Before anything is timed, all forms are compared with each other, bit for bit, on a
-//! small field.
+//! small field: those of a square, and those of a torus.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -14,7 +14,8 @@ use std::time::Instant;
 use celerity::prelude::*;
 use celerity::{Error, Result};
 use celerity_example_kernels::costs::{
-    copy_row, step_by_index, step_checked_32, step_checked_64, step_unchecked_32, step_unchecked_64,
+    copy_row, step_around, step_around_by_index, step_around_row, step_by_index, step_checked_32,
+    step_checked_64, step_unchecked_32, step_unchecked_64,
 };
 use celerity_example_kernels::wave::{wave_fill, wave_step, wave_step_row};
 use clap::Parser;
@@ -101,6 +102,29 @@ const FORMS: [Form; 7] = [
     of_whole!("32 bits, unchecked", step_unchecked_32),
 ];
 
+/// The same step where opposite edges meet.
+const AROUND: [Form; 3] = [
+    Form {
+        name: "periodic, by row",
+        bytes: 12.0,
+        step: |queue, range, up, u| {
+            let around = neighborhood([1, 1]).periodic();
+            let accesses = (up.read_write(one_to_one()), u.read(around));
+            queue.task("row").launch_rows(range, accesses, step_around_row { c: C }).map(drop)
+        },
+    },
+    Form {
+        name: "periodic, by item",
+        bytes: 12.0,
+        step: |queue, range, up, u| {
+            let around = neighborhood([1, 1]).periodic();
+            let accesses = (up.read_write(one_to_one()), u.read(around));
+            queue.task("item").launch(range, accesses, step_around { c: C }).map(drop)
+        },
+    },
+    of_whole!("periodic by index, all checked", step_around_by_index),
+];
+
 fn main() -> ExitCode {
     let options = Options::parse();
     match celerity::run(|queue| measure(queue, &options)) {
@@ -116,7 +140,8 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
     if options.verify {
         queue.require_results("--verify")?;
     }
-    compare(queue)?;
+    compare(queue, &FORMS)?;
+    compare(queue, &AROUND)?;
     if options.verify {
         if queue.is_root() {
             println!("verified: all forms give the same fields, bit for bit");
@@ -126,7 +151,7 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
     let range = [options.size as usize; 2];
     let (up, u) = fields(queue, range)?;
     let mut copied = 0.0;
-    for form in std::iter::once(&COPY).chain(&FORMS) {
+    for form in std::iter::once(&COPY).chain(&FORMS).chain(&AROUND) {
         let seconds = fastest(queue, options, || (form.step)(queue, range, &up, &u))?;
         let rate = form.bytes * (range[0] * range[1]) as f64 / seconds / 1e9;
         if copied == 0.0 {
@@ -168,10 +193,10 @@ fn fields(queue: &Queue, range: [usize; 2]) -> Result<(Buffer<f32, 2>, Buffer<f3
 }
 
 /// Whether all forms give the same.
-fn compare(queue: &Queue) -> Result<()> {
+fn compare(queue: &Queue, forms: &[Form]) -> Result<()> {
     let range = [SMALL, SMALL];
     let mut first: Option<Vec<f32>> = None;
-    for form in &FORMS {
+    for form in forms {
         let (up, u) = fields(queue, range)?;
         (form.step)(queue, range, &up, &u)?;
         (form.step)(queue, range, &u, &up)?;
@@ -181,7 +206,7 @@ fn compare(queue: &Queue) -> Result<()> {
             None => first = Some(found),
             Some(first) if bits(first) == bits(&found) => {}
             Some(_) => {
-                let (one, other) = (FORMS[0].name, form.name);
+                let (one, other) = (forms[0].name, form.name);
                 return Err(Error::user(format!("`{one}` and `{other}` give different fields")));
             }
         }

@@ -7,7 +7,11 @@
 //! ```
 //!
 //! The result is the same, bit for bit, however the work is split.
+//!
+//! On GPUs, and built with feature `cublas`, `--cublas` lets cuBLAS multiply; its sums are in an
+//! order of its own.
 
+mod cublas;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
 
@@ -15,11 +19,13 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use celerity::Platform;
 use celerity::prelude::*;
 use celerity_example_kernels::groups::{TILE, matmul};
 use celerity_example_kernels::linear::{element, matrix_fill, multiply};
 use clap::{Parser, ValueEnum};
 
+use cublas::Cublas;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 
 /// Which matrices.
@@ -41,6 +47,9 @@ struct Options {
     /// How the kernel is written: for one element, or for a group of them.
     #[arg(long, value_enum, default_value_t = Kernel::Group)]
     kernel: Kernel,
+    /// Calls cuBLAS instead of a kernel, which needs GPUs.
+    #[arg(long, conflicts_with = "kernel")]
+    cublas: bool,
     /// Compares the result with that of a sequential program.
     #[arg(long)]
     verify: bool,
@@ -60,6 +69,13 @@ enum Kernel {
 enum Failure {
     #[error(transparent)]
     Runtime(#[from] celerity::Error),
+    #[error(transparent)]
+    Config(#[from] celerity::ConfigError),
+    #[error(
+        "verification failed: the result differs from that of the sequential program by {error:e} \
+         of its norm"
+    )]
+    Inexact { error: f64 },
     #[error(
         "verification failed: {count} of {elements} elements differ from the sequential program, \
          first at row {row}, column {column}: {actual:e} instead of {expected:e}"
@@ -97,15 +113,27 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     let result = Gathered::default();
-    let outcome = celerity::run(|queue| simulate(queue, options, &result))?;
+    let outcome = match options.cublas {
+        true => {
+            Cublas::check()?;
+            let config = celerity::Config::from_env()?.platform(Platform::Cuda);
+            config.run(|queue| simulate(queue, options, &result))?
+        }
+        false => celerity::run(|queue| simulate(queue, options, &result))?,
+    };
     if !outcome.is_root {
         return Ok(());
     }
     report(options, &outcome, &result.lock().expect("no host task panicked"));
     if options.verify {
         let result = result.lock().expect("no host task panicked");
-        compare(&result, &reference(options), options.size as usize)?;
-        println!("verified: every element equals that of the sequential program, bit for bit");
+        if options.cublas {
+            let error = check_close(&result, &reference(options))?;
+            println!("verified: off from the sequential program by {error:.1e} of its norm");
+        } else {
+            compare(&result, &reference(options), options.size as usize)?;
+            println!("verified: every element equals that of the sequential program, bit for bit");
+        }
     }
     Ok(())
 }
@@ -123,10 +151,14 @@ fn simulate(queue: &Queue, options: &Options, result: &Gathered) -> celerity::Re
     fill(queue, &x, SEED_X, 1.0)?;
     queue.barrier()?;
 
+    let cublas = Cublas::default();
     let mut stopwatch = Stopwatch::start(options.measure);
     for number in 0..options.steps {
         stopwatch.before_step(queue, u64::from(number))?;
-        product(queue, options.kernel, &next, &a, &x)?;
+        match options.cublas {
+            true => cublas.product(queue, &next, &a, &x)?,
+            false => product(queue, options.kernel, &next, &a, &x)?,
+        }
         std::mem::swap(&mut x, &mut next);
     }
     let elapsed = stopwatch.stop(queue)?;
@@ -204,6 +236,23 @@ fn compare(actual: &[f32], expected: &[f32], size: usize) -> Result<(), Failure>
             expected: expected[first],
         }),
     }
+}
+
+/// How far sums in another order may be off, in parts of the norm.
+const TOLERANCE: f64 = 1e-5;
+
+/// The norm of the difference, in parts of that of what is expected.
+fn check_close(actual: &[f32], expected: &[f32]) -> Result<f64, Failure> {
+    let square = |value: f64| value * value;
+    let pairs = actual.iter().zip(expected);
+    let off: f64 = pairs.map(|(a, e)| square(f64::from(*a) - f64::from(*e))).sum();
+    let norm: f64 = expected.iter().map(|e| square(f64::from(*e))).sum();
+    let error = (off / norm).sqrt();
+    // Neither is a number that is none.
+    if actual.len() == expected.len() && error <= TOLERANCE {
+        return Ok(error);
+    }
+    Err(Failure::Inexact { error })
 }
 
 fn report(options: &Options, outcome: &Outcome, result: &[f32]) {

@@ -2,7 +2,7 @@
 //! indices of 32 and 64 bits, and checks of bounds, cost. All give the same bits.
 #![allow(unsafe_code)]
 
-use celerity_kernel::{Item, Row, WholeView, kernel};
+use celerity_kernel::{Item, PeriodicItem, PeriodicRow, Row, WholeView, kernel};
 
 use crate::wave::{Star, next};
 
@@ -65,6 +65,45 @@ pub fn step_unchecked_32(item: Item<2>, (up, u): (&mut f32, WholeView<'_, f32, 2
     let cell =
         |row: u32, column: u32| unsafe { *cells.get_unchecked((row * range[1] + column) as usize) };
     *up = next(*up, star_32(at, range, cell), c);
+}
+
+/// The step on a torus: opposite edges meet.
+#[kernel]
+pub fn step_around(_item: Item<2>, (up, u): (&mut f32, PeriodicItem<'_, f32, 2>), c: f32) {
+    *up = next(*up, Star::around(|offset| u.at(offset)), c);
+}
+
+/// The same for a run of cells.
+#[kernel]
+pub fn step_around_row(_row: Row<2>, (up, u): (&mut [f32], PeriodicRow<'_, f32, 2>), c: f32) {
+    let Star { centre, north, south, west, east } = Star::around(|offset| u.at(offset));
+    let len = up.len();
+    let (centre, north, south) = (&centre[..len], &north[..len], &south[..len]);
+    let (west, east) = (&west[..len], &east[..len]);
+    for (i, up) in up.iter_mut().enumerate() {
+        let star = Star {
+            centre: centre[i],
+            north: north[i],
+            south: south[i],
+            west: west[i],
+            east: east[i],
+        };
+        *up = next(*up, star, c);
+    }
+}
+
+/// The step on a torus, of which every coordinate of every cell is checked by the view.
+#[kernel]
+pub fn step_around_by_index(item: Item<2>, (up, u): (&mut f32, WholeView<'_, f32, 2>), c: f32) {
+    let ([row, column], [rows, columns]) = (item.id(), u.range());
+    let star = Star {
+        centre: u[[row, column]],
+        north: u[[(row + rows - 1) % rows, column]],
+        south: u[[(row + 1) % rows, column]],
+        west: u[[row, (column + columns - 1) % columns]],
+        east: u[[row, (column + 1) % columns]],
+    };
+    *up = next(*up, star, c);
 }
 
 #[inline]
