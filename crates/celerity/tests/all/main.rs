@@ -2,8 +2,10 @@
 //! each would take longer than all tests. What needs a process of its own is beside this folder.
 
 mod bad_input;
+mod bad_model;
 mod captures;
 mod common;
+mod device_calls;
 mod dry_runs;
 mod fences;
 mod groups;
@@ -17,8 +19,10 @@ mod offsets;
 mod programming_model;
 mod range_mappers;
 mod reductions;
+mod regions_of_boxes;
 mod separate_parts;
 mod solar_system;
+mod unordered_reductions;
 mod updates;
 mod views;
 

@@ -8,9 +8,6 @@ use celerity::{
     PeriodicRow, Reducer, Result, RunError, Sum, kernel, kernels,
 };
 
-static MODULE: kernels::Module =
-    kernels::Module { name: "bad model", code: kernels::Code::Missing("not built for devices") };
-
 const CLUSTERS: [(usize, usize); 4] = [(1, 1), (1, 3), (2, 2), (4, 1)];
 
 /// What `program` ends with on all clusters but those of fewer nodes: the same kind of error, after

@@ -2,12 +2,10 @@
 //! through them is what the buffer has, on every cluster, in every dimensionality, and what lies
 //! between is neither seen nor overwritten.
 
-mod common;
-
 use celerity::prelude::*;
 use celerity::{DeclareError, Error, MapperViolation, RegionView, Result, RunError, verify_mapper};
 
-use common::{contents, indices, values};
+use crate::common::{contents, indices, values};
 
 const CLUSTERS: [(usize, usize); 6] = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (5, 2)];
 
