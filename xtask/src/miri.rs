@@ -1,19 +1,21 @@
 //! `cargo xtask miri`: unit tests of the pure crates, and of the host's side of kernels, interpreted by
 //! Miri, which sees undefined behaviour, leaks and races that no processor shows.
 //!
-//! Owns which crates those are, how Miri is to judge each, and how it gets here. Tests that would take long
+//! Owns which crates those are, and how Miri is to judge each. Tests that would take long
 //! under Miri take fewer steps under `cfg(miri)`, which is their own business.
 
+mod toolchain;
+
 use std::num::NonZeroUsize;
-use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::runner::{describe, stream};
+use crate::runner::stream;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
+use toolchain::miri;
 
 /// What is interpreted.
 #[derive(clap::Args)]
@@ -24,66 +26,72 @@ pub(crate) struct Options {
     /// Only crates whose names contain this
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+    /// Where Miri cannot be installed, print `SKIPPED miri: reason` and succeed
+    #[arg(long)]
+    or_skip: bool,
 }
 
-/// The toolchain that has Miri.
-const TOOLCHAIN: &str = "nightly";
-
-/// A crate, and how Miri is to judge it.
-struct Subject {
-    package: &'static str,
+/// Crates that Miri judges alike, so that one build and one run does for them.
+#[derive(Clone, Copy)]
+struct Group {
+    packages: &'static [&'static str],
+    /// Which of their tests: Cargo's words.
+    targets: &'static [&'static str],
     /// Flags for Miri. Without any, it judges aliasing by Stacked Borrows.
     flags: &'static str,
-    /// Whether it has integration tests that need no other crate of ours but `codec`.
-    has_laws: bool,
 }
 
-const fn subject(package: &'static str, flags: &'static str, has_laws: bool) -> Subject {
-    Subject { package, flags, has_laws }
-}
-
-/// In the order in which they begin: those that take longest first.
-const SUBJECTS: &[Subject] = &[
+/// Side by side, as many as there are cores.
+const GROUPS: &[Group] = &[
     // Its entry points take references without a size that lead to all of an allocation
     // (`kernel/src/abi/pointer.rs`), which Tree Borrows allows and Stacked Borrows does not; and
     // they take addresses as numbers, as devices have them, of which Miri would only warn.
-    subject("celerity-kernel", "-Zmiri-tree-borrows -Zmiri-permissive-provenance", false),
-    subject("celerity-tdag", "", false),
-    subject("celerity-regions", "", true),
-    subject("celerity-idag", "", false),
-    subject("celerity-cdag", "", false),
-    subject("celerity-codec", "", true),
+    Group {
+        packages: &["celerity-kernel"],
+        targets: &["--lib"],
+        flags: "-Zmiri-tree-borrows -Zmiri-permissive-provenance",
+    },
+    Group {
+        packages: &[
+            "celerity-regions",
+            "celerity-tdag",
+            "celerity-cdag",
+            "celerity-idag",
+            "celerity-codec",
+        ],
+        targets: &["--lib"],
+        flags: "",
+    },
 ];
+
+/// Crates whose integration tests need no other crate of ours but `codec`. They keep failing inputs in files,
+/// so Miri lets them at these.
+const LAWS: Group = Group {
+    packages: &["celerity-regions", "celerity-codec"],
+    targets: &["--test", "*"],
+    flags: "-Zmiri-disable-isolation",
+};
 
 /// Random inputs per law, instead of hundreds.
 const CASES: &str = "3";
 
-/// Installs Miri if it is not here, and runs the tests under it, as many crates at a time as there are
+/// Installs Miri if it is not here, and runs the tests under it, as many groups at a time as there are
 /// cores. Returns whether all passed.
 ///
 /// # Errors
 /// If a program cannot be run. Failing tests are no error, nor is a Miri that cannot be installed.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
-    if !is_here() && !install()? {
-        println!("\nMiri cannot be installed: what rustup says of it stands above");
-        return Ok(false);
+    if let Err(reason) = toolchain::provide() {
+        println!("{}", without(&reason, options.or_skip));
+        return Ok(options.or_skip);
     }
-    let chosen: Vec<_> =
-        SUBJECTS.iter().filter(|subject| subject.package.contains(&options.only)).collect();
-    // All are built before any runs, since Cargo builds one at a time.
-    let mut build = miri(workspace);
-    build.args(["test", "--no-run", "--lib"]);
-    build.args(chosen.iter().flat_map(|subject| ["--package", subject.package]));
-    if !stream(&mut build, |_| ())?.success() {
-        println!("{}", Tally::one(false));
-        return Ok(false);
-    }
+    let chosen = chosen(options);
     let (next, outcomes) = (Mutex::new(chosen.into_iter()), Mutex::new(Vec::new()));
     let work = || {
-        while let Some(subject) = { next.lock().expect("nobody panics").next() } {
+        while let Some((group, packages)) = { next.lock().expect("nobody panics").next() } {
             let start = Instant::now();
-            let tally = test(workspace, subject, options.all);
-            let outcome = tally.map(|tally| (subject.package, start.elapsed(), tally));
+            let tally = test(workspace, &group, &packages);
+            let outcome = tally.map(|tally| (packages.join(" "), start.elapsed(), tally));
             outcomes.lock().expect("nobody panics").push(outcome);
         }
     };
@@ -95,14 +103,24 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     Ok(outcomes.iter().all(|(.., tally)| tally.failed == 0))
 }
 
-/// The tests of one crate. What dies without counting counts as one failure.
-fn test(workspace: &Workspace, subject: &Subject, all: bool) -> Result<Tally, Error> {
+/// The groups to run, and which of their packages.
+fn chosen(options: &Options) -> Vec<(Group, Vec<&'static str>)> {
+    let groups = GROUPS.iter().chain(options.all.then_some(&LAWS));
+    let packages = |group: &Group| -> Vec<_> {
+        group.packages.iter().copied().filter(|name| name.contains(&options.only)).collect()
+    };
+    groups
+        .map(|group| (*group, packages(group)))
+        .filter(|(_, packages)| !packages.is_empty())
+        .collect()
+}
+
+/// The tests of some packages of a group. What dies without counting counts as one failure.
+fn test(workspace: &Workspace, group: &Group, packages: &[&str]) -> Result<Tally, Error> {
     let mut tests = miri(workspace);
-    tests.args(["test", "--no-fail-fast", "--package", subject.package, "--lib"]);
-    if all && subject.has_laws {
-        tests.args(["--test", "*"]);
-    }
-    tests.env("MIRIFLAGS", flags(subject, all)).env("PROPTEST_CASES", CASES);
+    tests.args(["test", "--no-fail-fast"]).args(group.targets);
+    tests.args(packages.iter().flat_map(|package| ["--package", package]));
+    tests.env("MIRIFLAGS", group.flags).env("PROPTEST_CASES", CASES);
     let tally = Mutex::new(Tally::default());
     let status = stream(&mut tests, |line| {
         if let Some(counted) = Tally::parse(line) {
@@ -116,54 +134,19 @@ fn test(workspace: &Workspace, subject: &Subject, all: bool) -> Result<Tally, Er
     Ok(tally)
 }
 
-/// What Miri is told of a crate.
-fn flags(subject: &Subject, all: bool) -> String {
-    // Laws keep failing inputs in files.
-    let isolation = if all && subject.has_laws { " -Zmiri-disable-isolation" } else { "" };
-    format!("{}{isolation}", subject.flags).trim_start().to_owned()
+/// What is said where Miri cannot be had.
+fn without(reason: &str, may_skip: bool) -> String {
+    let prefix = if may_skip { "SKIPPED miri: " } else { "" };
+    format!("{prefix}nightly Rust with Miri cannot be installed: {reason}")
 }
 
-/// Cargo under Miri.
-fn miri(workspace: &Workspace) -> Command {
-    let mut command = nightly("cargo");
-    command.arg("miri").current_dir(&workspace.root);
-    // Colours would hide the summary lines from the tally.
-    command.env("CARGO_TERM_COLOR", "never");
-    command
-}
-
-/// A program of the toolchain that has Miri, whichever runs us.
-fn nightly(program: &str) -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, program]);
-    for of_ours in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS"] {
-        command.env_remove(of_ours);
-    }
-    command
-}
-
-/// Whether Miri is installed, and the source of the standard library, which it interprets as well.
-fn is_here() -> bool {
-    let mut probe = nightly("cargo");
-    probe.args(["miri", "setup"]);
-    probe.output().is_ok_and(|output| output.status.success())
-}
-
-fn install() -> Result<bool, Error> {
-    let mut install = Command::new("rustup");
-    install.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]);
-    install.args(["--component", "miri", "--component", "rust-src"]);
-    println!("=== {}", describe(&install));
-    Ok(stream(&mut install, |_| ())?.success())
-}
-
-/// A table of crates, and the closing line.
-fn report(outcomes: &[(&str, Duration, Tally)]) -> String {
-    let mut text = format!("\n{:<28}{:>9}{:>8}{:>8}\n", "crate", "seconds", "passed", "failed");
+/// A table of groups, and the closing line.
+fn report(outcomes: &[(String, Duration, Tally)]) -> String {
+    let mut text = format!("\n{:>9}{:>8}{:>8}  crates\n", "seconds", "passed", "failed");
     let mut total = Tally::default();
-    for (package, time, tally) in outcomes {
+    for (packages, time, tally) in outcomes {
         let seconds = time.as_secs_f64();
-        text += &format!("{package:<28}{seconds:>9.1}{:>8}{:>8}\n", tally.passed, tally.failed);
+        text += &format!("{seconds:>9.1}{:>8}{:>8}  {packages}\n", tally.passed, tally.failed);
         total += *tally;
     }
     text + &format!("{total} under Miri\n")
@@ -173,34 +156,61 @@ fn report(outcomes: &[(&str, Duration, Tally)]) -> String {
 mod tests {
     use std::time::Duration;
 
-    use super::{SUBJECTS, flags, report};
+    use super::{GROUPS, LAWS, Options, chosen, report, without};
     use crate::tally::Tally;
     use crate::workspace::Workspace;
+
+    fn options(all: bool, only: &str) -> Options {
+        Options { all, only: only.to_owned(), or_skip: false }
+    }
 
     #[test]
     fn what_is_interpreted_exists() {
         let workspace = Workspace::load().unwrap();
-        for subject in SUBJECTS {
-            let package = workspace.packages.iter().find(|package| package.name == subject.package);
-            let package = package.unwrap_or_else(|| panic!("there is no {}", subject.package));
-            let laws = package.targets.iter().any(|target| target.kind == "test");
-            assert!(laws || !subject.has_laws, "{} has no integration tests", subject.package);
-        }
+        let has = |name: &str, kind: &str| {
+            let package = workspace.packages.iter().find(|package| package.name == name);
+            let package = package.unwrap_or_else(|| panic!("there is no {name}"));
+            package.targets.iter().any(|target| target.kind == kind)
+        };
+        let crates = GROUPS.iter().flat_map(|group| group.packages);
+        assert!(crates.into_iter().all(|name| has(name, "lib")));
+        assert!(LAWS.packages.iter().all(|name| has(name, "test")));
+    }
+
+    #[test]
+    fn laws_are_for_all_and_a_name_chooses_crates() {
+        let names = |all, only: &str| -> Vec<_> {
+            chosen(&options(all, only))
+                .into_iter()
+                .map(|(_, packages)| packages.join(" "))
+                .collect()
+        };
+        assert_eq!(names(false, "").len(), GROUPS.len());
+        assert_eq!(names(true, "").len(), GROUPS.len() + 1);
+        assert_eq!(names(false, "dag"), ["celerity-tdag celerity-cdag celerity-idag"]);
+        assert_eq!(names(true, "codec"), ["celerity-codec", "celerity-codec"]);
+        assert_eq!(names(true, "nothing"), [""; 0]);
     }
 
     #[test]
     fn only_laws_may_look_around() {
-        for subject in SUBJECTS {
-            assert!(!flags(subject, false).contains("isolation"), "{}", subject.package);
-            assert_eq!(flags(subject, true).contains("isolation"), subject.has_laws);
-        }
+        assert!(GROUPS.iter().all(|group| !group.flags.contains("isolation")));
     }
 
     #[test]
-    fn the_closing_line_sums_over_crates_and_is_none_of_the_tests_stage() {
+    fn only_who_may_skip_it_reads_that_it_is_skipped() {
+        let text = without("rustup: not found", true);
+        assert!(text.starts_with("SKIPPED miri: ") && text.ends_with("rustup: not found"));
+        assert!(!without("rustup: not found", false).contains("SKIPPED"));
+    }
+
+    #[test]
+    fn the_closing_line_sums_over_groups_and_is_none_of_the_tests_stage() {
         let tally = |passed, failed| Tally { passed, failed, skipped: 0 };
         let seconds = Duration::from_secs(2);
-        let text = report(&[("a", seconds, tally(3, 0)), ("b", seconds, tally(2, 1))]);
+        let outcomes =
+            [("a".to_owned(), seconds, tally(3, 0)), ("b c".to_owned(), seconds, tally(2, 1))];
+        let text = report(&outcomes);
         assert_eq!(text.lines().last(), Some("5 passed, 1 failed under Miri"));
     }
 }
