@@ -125,10 +125,13 @@ fn tasks_that_cannot_be_are_refused() {
 
 #[test]
 fn groups_that_cannot_be_are_refused() {
+    // What is recorded is one more than its number.
     let group_of =
-        |number: u16| decode::<CollectiveGroup>(KIND, &encode(KIND, &(number, 7_u64)).unwrap());
-    assert_eq!(group_of(63).unwrap().to_string(), "G63");
-    assert!(group_of(64).unwrap_err().to_string().contains("no collective group 64"));
+        |ordinal: u16| decode::<CollectiveGroup>(KIND, &encode(KIND, &(ordinal, 7_u32)).unwrap());
+    assert_eq!(group_of(1).unwrap().to_string(), "G0");
+    assert_eq!(group_of(64).unwrap().to_string(), "G63");
+    assert!(group_of(65).unwrap_err().to_string().contains("no collective group 64"));
+    assert!(group_of(0).is_err(), "it would stand for no group");
 }
 
 #[test]
