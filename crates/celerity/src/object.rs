@@ -55,7 +55,8 @@ pub(crate) use cell::{Borrowed, BorrowedMut, ObjectCell};
 /// later, side effects on what all nodes share, such as one file, is declined for that reason.
 ///
 /// **A handle**: clones name the same object. With the last handle the object ends, and the value
-/// is dropped when the last task with it has run. [`take`](Self::take) gives the value back. What
+/// is dropped when the last task with it has run. [`take`](Self::take) gives the value back,
+/// [`capture`](Self::capture) and [`Queue::fence_object`](crate::Queue::fence_object) a clone of it. What
 /// the paper spells `host_object<T&>`, an object that the program also reaches by itself, is an
 /// `Arc` in the object: it says what may be shared and how.
 ///

@@ -151,7 +151,7 @@ impl Queue {
 
     /// Waits until everything that was submitted so far is done, on all nodes.
     /// Every node must call it, at the same point of the program: one that waits
-    /// alone ends the run with an error.
+    /// alone ends the run with an error. [`barrier_with`](Self::barrier_with) also gives values.
     ///
     /// # Errors
     /// The run's first error, if it has failed.

@@ -158,6 +158,9 @@ impl Executor {
         followed |= taken && self.issue_and_follow_up();
         let spoke = self.course.is_running() && self.peers.send_letters();
         let busy = completed || heard || taken || followed || spoke;
+        if !busy && self.course.is_running() {
+            self.peers.check_apart(now).unwrap_or_else(|error| self.fail(error));
+        }
         self.give_back();
         self.tell_horizons();
         self.watch(busy, completed || heard);
@@ -205,7 +208,8 @@ impl Executor {
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         let lingers = || self.phase() == Phase::Stopped && !self.is_done();
-        self.monitor.deadline(self.waits(), lingers)
+        let apart = self.peers.apart_until().filter(|_| self.course.is_running());
+        self.monitor.deadline(self.waits(), lingers).into_iter().chain(apart).min()
     }
 
     /// Its driver could not look at it from then until then, as another node on the same thread,
@@ -310,7 +314,7 @@ impl Executor {
         if let CommEvent::Received { from, message } = event {
             self.monitor.arrived(from, message);
         }
-        match self.peers.hear(event) {
+        match self.peers.hear(event, self.now) {
             Ok(Heard::Nothing) => {}
             Ok(Heard::Sent(send)) => self.retire(send),
             Ok(Heard::Transfers) => self.go_on_receiving(Ok(())),

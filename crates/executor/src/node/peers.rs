@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{AllocationId, Inbound, InstructionId, MessageId, Pilot};
@@ -19,6 +20,7 @@ use crate::collective::Exchange;
 use crate::communicator::{CommEvent, Communicator, Payload};
 use crate::error::{CommunicationError, RunError};
 use crate::polling::{Attention, patience};
+use crate::time::Time;
 use crate::window::IdMap;
 
 /// One node's view of all others.
@@ -39,7 +41,14 @@ pub(super) struct Peers {
     exchange: Arc<Exchange>,
     /// The epoch whose barrier this node has entered.
     in_barrier: Option<Barrier>,
+    /// That nodes wait in different epochs, and since when that is known.
+    apart: Option<(CommunicationError, Time)>,
 }
+
+/// How long a node that is [apart](Peers::apart) from others waits for the task streams, which name
+/// the first task that differs. All nodes have sent their hashes before they have entered an epoch,
+/// so that two messages are on their way at most.
+const NAMING: Duration = Duration::from_secs(2);
 
 /// An epoch that this node has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +87,7 @@ impl Peers {
             notes: Vec::new(),
             exchange: Arc::new(Exchange::new()),
             in_barrier: None,
+            apart: None,
         }
     }
 
@@ -105,8 +115,9 @@ impl Peers {
     /// Takes notice of an event, which is not that the run has been aborted.
     ///
     /// # Errors
-    /// What is wrong with the network, with a peer, or between the programs of two nodes.
-    pub(super) fn hear(&mut self, event: CommEvent) -> Result<Heard, RunError> {
+    /// What is wrong with the network, with a peer, or between the programs of two nodes; if nodes
+    /// wait in different epochs, after [a while](Self::check_apart).
+    pub(super) fn hear(&mut self, event: CommEvent, now: Time) -> Result<Heard, RunError> {
         match event {
             CommEvent::Pilot { from, pilot, reached } => {
                 self.credit.announced(from, pilot.transfer.consumer, reached);
@@ -130,9 +141,27 @@ impl Peers {
                 let barrier = self.in_barrier.take();
                 Ok(Heard::Reached(barrier.expect("the node is in the barrier")))
             }
+            CommEvent::Failed(error @ CommunicationError::Diverged { .. }) => {
+                self.apart = Some((error, now));
+                Ok(Heard::Nothing)
+            }
             CommEvent::Failed(error) => Err(self.broken(error)),
             CommEvent::Aborted(_) => unreachable!("aborts are handled in every state"),
         }
+    }
+
+    /// Called when there is nothing to do.
+    ///
+    /// # Errors
+    /// If nodes wait in different epochs, and the streams have not found why in time.
+    pub(super) fn check_apart(&mut self, now: Time) -> Result<(), RunError> {
+        let due = self.apart.take_if(|(_, since)| now >= *since + NAMING);
+        due.map_or(Ok(()), |(error, _)| Err(self.broken(error)))
+    }
+
+    /// When [`check_apart`](Self::check_apart) has something to say.
+    pub(super) fn apart_until(&self) -> Option<Time> {
+        self.apart.as_ref().map(|(_, since)| *since + NAMING)
     }
 
     fn noted(&mut self, from: NodeId, note: &[u8]) -> Result<(), RunError> {
@@ -321,11 +350,7 @@ impl Peers {
 
     /// How closely the network must be looked at; `is_awaited` says whether a peer's progress is
     /// awaited, and `lag` how much later than usual peers may be.
-    pub(super) fn attention(
-        &self,
-        is_awaited: impl FnOnce() -> bool,
-        lag: std::time::Duration,
-    ) -> Attention {
+    pub(super) fn attention(&self, is_awaited: impl FnOnce() -> bool, lag: Duration) -> Attention {
         if self.communicator.wakes() {
             Attention::WhenWoken
         } else if self.communicator.needs_polling()

@@ -30,7 +30,7 @@ fn two() -> [Peers; 2] {
 /// All that an end hears now.
 fn heard(peers: &mut Peers) -> Vec<Result<Heard, RunError>> {
     let events: Vec<_> = std::iter::from_fn(|| peers.poll()).collect();
-    events.into_iter().map(|event| peers.hear(event)).collect()
+    events.into_iter().map(|event| peers.hear(event, Time::START)).collect()
 }
 
 const EXTENT: Box3 = Box3::UNIT;
@@ -105,6 +105,24 @@ fn a_barrier_is_reached_as_what_it_was_entered_for() {
     other.enter_barrier(barrier(30));
     assert_eq!(heard(&mut one), [Ok(Heard::Reached(barrier(20)))]);
     assert_eq!(heard(&mut other), [Ok(Heard::Reached(barrier(30)))]);
+}
+
+/// The streams say more of what differs, but may have nothing to say.
+#[test]
+fn that_nodes_are_in_different_epochs_is_an_error_after_a_while() {
+    let mut ends = two();
+    for (end, epoch) in ends.iter_mut().zip([8, 9]) {
+        let (instruction, task) = (InstructionId::from_index(20), TaskId::from_index(epoch));
+        end.enter_barrier(Barrier { instruction, task, action: EpochAction::Barrier });
+    }
+    for end in &mut ends {
+        assert_eq!(heard(end), [Ok(Heard::Nothing)]);
+        let due = end.apart_until().expect("it waits for a name");
+        assert!(due > Time::START && end.check_apart(Time::START).is_ok());
+        let error = end.check_apart(due).unwrap_err().to_string();
+        assert!(error.contains("N0 waits in epoch T8, but N1 in epoch T9"), "{error}");
+        assert_eq!((end.apart_until(), end.check_apart(due)), (None, Ok(())), "it is told once");
+    }
 }
 
 #[test]
