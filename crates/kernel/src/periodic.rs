@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::bounds::Layout;
-use crate::neighborhood::{NeighborhoodRow, Reach};
+use crate::neighborhood::{Limits, NeighborhoodRow, Reach};
 
 /// The surroundings of a row of items, in a buffer whose opposite edges meet: shifted slices, each
 /// as long as the row. Position `i` in them belongs to the row's `i`-th item.
@@ -139,15 +139,15 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         self.row.check(offset);
         let limits = self.row.limits();
         self.row.shift(core::array::from_fn(|dim| {
-            let (step, size) = (offset[dim], self.around[dim] as isize);
-            let clamped = step.max(-limits.below(dim)).min(limits.above(dim));
             // Where the buffer does not go around, the size is 0. For items that no edge is near,
             // limits are constants, and nothing is left of this.
-            match (self.around[dim] > 0, step - clamped) {
-                (false, _) => clamped,
-                (true, 0) => step,
-                (true, beyond) if beyond < 0 => step + size,
-                (true, _) => step - size,
+            let (step, size) = (offset[dim], self.around[dim] as isize);
+            match (stays(limits, dim, step), size > 0, step < 0) {
+                (true, _, _) => step,
+                (false, true, true) => step + size,
+                (false, true, false) => step - size,
+                (false, false, true) => -limits.below(dim),
+                (false, false, false) => limits.above(dim),
             }
         }))
     }
@@ -156,10 +156,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[inline]
     fn is_inside(&self, offset: [isize; D]) -> bool {
         let limits = self.row.limits();
-        (0..D).all(|dim| {
-            self.around[dim] > 0
-                || (-limits.below(dim) <= offset[dim] && offset[dim] <= limits.above(dim))
-        })
+        (0..D).all(|dim| self.around[dim] > 0 || stays(limits, dim, offset[dim]))
     }
 
     /// Several items look at elements side by side, unless some look over the edge along the
@@ -168,11 +165,21 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[track_caller]
     fn check_side_by_side(&self, offset: [isize; D]) {
         let Some(fastest) = D.checked_sub(1) else { return };
-        let limits = self.row.limits();
         let stays = self.around[fastest] == 0
-            || (-limits.below(fastest) <= offset[fastest]
-                && offset[fastest] <= limits.above(fastest));
-        assert!(stays || self.len() == 1, "items that look over the edge come one by one");
+            || stays(self.row.limits(), fastest, offset[fastest])
+            || self.len() == 1;
+        assert!(stays, "items that look over the edge come one by one");
+    }
+}
+
+/// Whether a step along a dimension ends inside of the buffer. Of a step that is a constant, as
+/// most are, one comparison is left, or none.
+#[inline]
+fn stays<const D: usize>(limits: &Limits<D>, dim: usize, step: isize) -> bool {
+    match step {
+        0 => true,
+        ..0 => -limits.below(dim) <= step,
+        1.. => step <= limits.above(dim),
     }
 }
 
