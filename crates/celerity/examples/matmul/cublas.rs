@@ -13,7 +13,7 @@ mod absent {
 
     /// Says that there is none.
     #[derive(Debug, Default)]
-    pub(crate) struct Cublas;
+    pub(crate) struct Cublas(());
 
     impl Cublas {
         pub(crate) fn check() -> Result<()> {
