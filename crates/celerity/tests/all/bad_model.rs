@@ -5,7 +5,7 @@
 use celerity::prelude::*;
 use celerity::{
     ArrayReducer, CheckLevel, DeclareError, Error, HostObject, Max, Operator, PeriodicItem,
-    PeriodicRow, Reducer, Result, RunError, Sum, kernel, kernels,
+    PeriodicRow, Reducer, Result, RunError, Sum, kernel,
 };
 
 const CLUSTERS: [(usize, usize); 4] = [(1, 1), (1, 3), (2, 2), (4, 1)];
