@@ -34,12 +34,12 @@ impl TaskBuilder<'_> {
     /// use celerity::prelude::*;
     ///
     /// let doubled = Config::default().nodes(2).run(|queue| {
-    ///     let x = queue.buffer_from([4, 2], (0..8).collect::<Vec<i32>>())?;
+    ///     let x = queue.buffer_from(8, (0..8).collect::<Vec<i32>>())?;
     ///     let task = queue.task("double");
-    ///     task.device_call([4, 2], x.read_write(one_to_one()), |call, mut x| {
+    ///     task.device_call(8, x.read_write(one_to_one()), |call, mut x| {
     ///         if let Ok(stream) = call.stream() {
-    ///             // `stream.stream` is the `CUstream`; the rows of `x` begin at `x.as_mut_ptr()`,
-    ///             // `x.strides()[0]` elements from each other.
+    ///             // `stream.stream` is the `CUstream`, and the part begins at `x.as_mut_ptr()`.
+    ///             // Of a matrix, `x.strides()` says how far rows are from each other.
     ///             return Err(format!("no kernel for GPU {}", stream.ordinal).into());
     ///         }
     ///         for x in x.on_host_mut()?.as_relative_mut_slice() {
