@@ -16,7 +16,8 @@ use crate::workspace::{Package, Workspace, cargo};
 const FRONT_MATTER: [&str; 2] = ["LICENSE", "README.md"];
 
 /// Features that packages are built with: what adds crates and needs nothing that is not Rust.
-const FEATURES: &str = "celerity/cuda";
+const FEATURES: &str =
+    "celerity/cuda,celerity/half,celerity/ndarray,celerity/npy,celerity/num-complex";
 
 /// Packages all crates that are meant to be published, in the order in which they can be, as they are
 /// in a clean clone of the last commit. Builds each from its package, with the packages of the others,

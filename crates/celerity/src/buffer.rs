@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use celerity_executor::{HostData, NodeFrontend};
@@ -10,6 +11,8 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferId, NewBuffer};
 
 use crate::error::{Error, Result};
+use crate::log::LogLevel;
+use crate::origin::Origin;
 use crate::pending::Pending;
 use crate::range::volume;
 
@@ -17,11 +20,12 @@ use crate::range::volume;
 /// value, of at least one byte: numbers, arrays of them, and whatever is
 /// [`Pod`](bytemuck::Pod).
 ///
-/// A struct of your own is made so with the crate `bytemuck`, version 1, and its feature
-/// `derive`:
+/// [`PlainData`](trait@crate::PlainData) is the same. A struct of your own derives it:
 ///
 /// ```
-/// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+/// use celerity::PlainData;
+///
+/// #[derive(Clone, Copy, PlainData)]
 /// #[repr(C)]
 /// struct Body {
 ///     place: [f32; 3],
@@ -39,8 +43,8 @@ use crate::range::volume;
 #[diagnostic::on_unimplemented(
     message = "buffers cannot have elements of type `{Self}`",
     label = "not plain old data",
-    note = "elements are numbers, arrays of them, and structs that derive `bytemuck::Pod` and \
-            `bytemuck::Zeroable` (crate `bytemuck`, feature `derive`); use `u8` for `bool`"
+    note = "elements are numbers, arrays of them, and structs with `#[repr(C)]` and \
+            `#[derive(Clone, Copy, celerity::PlainData)]`; use `u8` for `bool`"
 )]
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
@@ -56,6 +60,8 @@ pub struct Buffer<T, const D: usize> {
     handle: Arc<Handle>,
     name: Option<Arc<str>>,
     range: [usize; D],
+    /// For tasks that are submitted by the buffer.
+    log_level: LogLevel,
     elements: PhantomData<fn() -> T>,
 }
 
@@ -69,13 +75,16 @@ pub(crate) struct Handle {
 }
 
 impl<T: Element, const D: usize> Buffer<T, D> {
-    pub(crate) fn new(frontend: &Arc<NodeFrontend>, range: [usize; D]) -> Self {
+    pub(crate) fn new(
+        (frontend, log_level): (&Arc<NodeFrontend>, LogLevel),
+        range: [usize; D],
+    ) -> Self {
         let id = frontend.create_buffer(description::<T, D>(range, false), None);
-        Self::from_id(frontend, id, range)
+        Self::from_id((frontend, log_level), id, range)
     }
 
     pub(crate) fn from_data(
-        frontend: &Arc<NodeFrontend>,
+        (frontend, log_level): (&Arc<NodeFrontend>, LogLevel),
         range: [usize; D],
         data: Vec<T>,
     ) -> Result<Self> {
@@ -86,12 +95,16 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         }
         let (new, data) = (description::<T, D>(range, true), HostData::new(data));
         let id = frontend.create_buffer(new, Some(data));
-        Ok(Self::from_id(frontend, id, range))
+        Ok(Self::from_id((frontend, log_level), id, range))
     }
 
-    fn from_id(frontend: &Arc<NodeFrontend>, id: BufferId, range: [usize; D]) -> Self {
+    fn from_id(
+        (frontend, log_level): (&Arc<NodeFrontend>, LogLevel),
+        id: BufferId,
+        range: [usize; D],
+    ) -> Self {
         let handle = Arc::new(Handle::new(frontend, id));
-        Self { handle, name: None, range, elements: PhantomData }
+        Self { handle, name: None, range, log_level, elements: PhantomData }
     }
 
     /// Names the buffer, for errors and graphs.
@@ -127,6 +140,26 @@ impl<T, const D: usize> Buffer<T, D> {
         &self.handle
     }
 
+    /// The node that the buffer is of.
+    ///
+    /// # Errors
+    /// If its run has ended.
+    pub(crate) fn frontend(&self) -> Result<Arc<NodeFrontend>> {
+        let frontend = self.handle.frontend.upgrade();
+        frontend.ok_or_else(|| Error::RunOver { buffer: self.name() })
+    }
+
+    /// Where a task comes from that the buffer submits.
+    pub(crate) fn origin<'f>(
+        &self,
+        frontend: &'f Arc<NodeFrontend>,
+        name: String,
+        location: &'static Location<'static>,
+    ) -> Origin<'f> {
+        let (name, location) = (name.into(), location.into());
+        Origin { frontend, log_level: self.log_level, name, location }
+    }
+
     pub(crate) fn extent(&self) -> Box3 {
         Box3::from_range(self.range)
     }
@@ -143,6 +176,7 @@ impl<T, const D: usize> Clone for Buffer<T, D> {
             handle: self.handle.clone(),
             name: self.name.clone(),
             range: self.range,
+            log_level: self.log_level,
             elements: PhantomData,
         }
     }

@@ -1,6 +1,8 @@
 //! Everything that can go wrong between `run` and its result.
 
 mod config;
+#[cfg(feature = "npy")]
+mod npy;
 
 use std::fmt;
 
@@ -9,6 +11,8 @@ use celerity_kernel::abi::GroupError;
 use celerity_tdag::{Count, DeclareError};
 
 pub use config::ConfigError;
+#[cfg(feature = "npy")]
+pub use npy::{NpyAction, NpyError};
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -62,6 +66,38 @@ pub enum Error {
         task: String,
         /// The buffer's name.
         buffer: String,
+    },
+    /// A task on a buffer whose run has ended.
+    #[error(
+        "the run that buffer \"{buffer}\" is of has ended; let buffers be used inside of the run \
+         that made them"
+    )]
+    RunOver {
+        /// The buffer's name.
+        buffer: String,
+    },
+    /// A copy between whole buffers of different sizes.
+    #[error(
+        "task {task} cannot copy buffer {from} to {to}: their sizes differ; name the part to copy \
+         and its place with `copy_part`"
+    )]
+    CopyRange {
+        /// The task: name and source line.
+        task: String,
+        /// Name and size of the buffer to copy.
+        from: String,
+        /// Name and size of the buffer to copy to.
+        to: String,
+    },
+    /// A copy of a part that the buffer does not have.
+    #[error("task {task} copies {part} of buffer {from}, which does not have all of it")]
+    CopyPart {
+        /// The task: name and source line.
+        task: String,
+        /// Name and size of the buffer to copy from.
+        from: String,
+        /// What is to be copied.
+        part: String,
     },
     /// A buffer that a task reduces into, and accesses in another way as well.
     #[error(
@@ -273,6 +309,10 @@ pub enum Error {
         /// What needs them.
         what: String,
     },
+    /// A file of NumPy cannot be read. Feature `npy`.
+    #[cfg(feature = "npy")]
+    #[error(transparent)]
+    Npy(Box<NpyError>),
     /// An error of the program itself.
     #[error(transparent)]
     User(Box<dyn std::error::Error + Send + Sync>),
@@ -305,6 +345,13 @@ impl From<RunError> for Error {
 impl From<DeclareError> for Error {
     fn from(error: DeclareError) -> Self {
         Self::Declare(Box::new(error))
+    }
+}
+
+#[cfg(feature = "npy")]
+impl From<NpyError> for Error {
+    fn from(error: NpyError) -> Self {
+        Self::Npy(Box::new(error))
     }
 }
 

@@ -19,6 +19,7 @@ use crate::item_context;
 use crate::range::{bounds, to_box};
 use tiles::Run;
 
+mod bulk;
 mod call;
 mod compiled;
 mod fibers;
@@ -26,6 +27,7 @@ mod groups;
 mod overflow;
 mod tiles;
 
+pub(crate) use bulk::{Bulk, BulkKernel};
 pub(crate) use call::CallKernel;
 pub(crate) use compiled::CompiledKernel;
 pub(crate) use groups::GroupKernel;

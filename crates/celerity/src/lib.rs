@@ -1,6 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+/// The page of the documentation that tells of values, for its examples to be run.
+#[cfg(all(doctest, feature = "half", feature = "ndarray"))]
+#[doc = include_str!("../../../docs/values.md")]
+pub mod values_page {}
+
 mod access;
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod arrival;
 mod backtrace;
 mod buffer;
@@ -48,6 +55,16 @@ pub mod kernels {
     };
 }
 
+pub use celerity_kernel::PlainDataOfFacade as PlainData;
+#[doc(hidden)]
+pub use celerity_kernel::derived;
+pub use celerity_kernel::derived::PlainData;
+#[cfg(feature = "half")]
+pub use celerity_kernel::half;
+#[cfg(feature = "ndarray")]
+pub use celerity_kernel::ndarray;
+#[cfg(feature = "num-complex")]
+pub use celerity_kernel::num_complex;
 pub use celerity_kernel::{
     And, ArgMax, ArgMin, ArrayReducer, Atomic, AtomicRef, AtomicView, Bounds, Group, Item, Line,
     Local, Located, Max, Min, NdItem, NeighborhoodItem, NeighborhoodRow, Number, Operator, Or,
@@ -63,6 +80,8 @@ pub use celerity_tdag::{
 pub use config::{Config, Platform};
 pub use device_call::{DeviceCall, DeviceCallError, DeviceCallFailed};
 pub use error::{ConfigError, Error, Result};
+#[cfg(feature = "npy")]
+pub use error::{NpyAction, NpyError};
 pub use fence::{Awaited, Fence, ObjectFence, Snapshot};
 pub use host::HostOutcome;
 pub use log::LogLevel;
@@ -77,6 +96,8 @@ pub use object::{Exclusive, HostObject, Order, Relaxed, Sequential, SideEffect};
 pub use partition::{CollectivePartition, Partition};
 pub use pinning::Pinning;
 pub use program::run;
+#[cfg(feature = "npy")]
+pub use queue::NpyElement;
 pub use queue::{
     BufferCapture, Captures, DistributedHostTask, Hint, HostTaskBuilder, ObjectCapture, OnNode,
     PlacedHostTask, Queue, TaskBuilder,

@@ -22,11 +22,15 @@ mod asking;
 mod capture;
 mod host_object;
 mod host_task;
+#[cfg(feature = "npy")]
+mod npy;
 mod task;
 
 use asking::Asking;
 pub use capture::{BufferCapture, Captures, ObjectCapture, OnNode};
 pub use host_task::{DistributedHostTask, HostTaskBuilder, PlacedHostTask};
+#[cfg(feature = "npy")]
+pub use npy::NpyElement;
 pub use task::{Hint, TaskBuilder};
 
 /// One node's way to submit work; [`run`](crate::run) hands it to the program.
@@ -60,7 +64,7 @@ impl Queue {
     pub fn buffer<T: Element, const D: usize>(&self, range: impl IntoRange<D>) -> Buffer<T, D> {
         const { check_dimensions(D) };
         const { check_element::<T>() };
-        Buffer::new(&self.frontend, range.into_range())
+        Buffer::new((&self.frontend, self.log_level), range.into_range())
     }
 
     /// A new buffer with initial contents, row-major: a `Vec` is handed over, a
@@ -82,7 +86,7 @@ impl Queue {
     ) -> Result<Buffer<T, D>> {
         const { check_dimensions(D) };
         const { check_element::<T>() };
-        Buffer::from_data(&self.frontend, range.into_range(), data.into())
+        Buffer::from_data((&self.frontend, self.log_level), range.into_range(), data.into())
     }
 
     /// Begins a task that runs a kernel on all devices of all nodes. The name

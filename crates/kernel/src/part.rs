@@ -181,6 +181,29 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         })
     }
 
+    /// The `len` elements from `start` on along the fastest dimension: a part of a row, whatever the
+    /// number of dimensions. Without dimensions `len` is 1.
+    ///
+    /// # Panics
+    /// If not all of them were declared.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn run(&self, start: [usize; D], len: usize) -> &'a [T] {
+        let mut last = start;
+        if let Some(last) = last.last_mut() {
+            *last = last.saturating_add(len.saturating_sub(1));
+        }
+        let is_here = self.part.contains(start) && self.part.contains(last) && (D > 0 || len < 2);
+        if len > 0 && !is_here {
+            stop_on_device!("a run of elements was not declared");
+            panic!("{len} elements from {start:?} on are outside of the declared part");
+        }
+        // SAFETY: all of them are in the part, side by side along the fastest dimension; of none the
+        // address does not matter, but that it is aligned.
+        unsafe { core::slice::from_raw_parts(self.address(start), len) }
+    }
+
     /// The declared elements along dimension `dim` through `index`, by index along that dimension:
     /// in two dimensions `along(0, [0, x])` is column `x`. What `index` has in that dimension does
     /// not matter. It is empty if nothing of it was declared.

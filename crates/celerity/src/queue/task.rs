@@ -15,6 +15,7 @@ use crate::range::{IntoRange, check_dimensions};
 
 use lower::{by_item, by_row};
 
+mod bulk;
 mod call;
 mod groups;
 mod lower;

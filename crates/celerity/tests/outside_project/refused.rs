@@ -86,6 +86,35 @@ const MISTAKES: &[Mistake] = &[
         says: &["a buffer's elements have at least one byte"],
     },
     Mistake {
+        name: "elements_that_are_not_plain",
+        program: "
+            let _ = queue.buffer::<bool, 1>(8); //~",
+        says: &["buffers cannot have elements of type `bool`", "`u8` for `bool`"],
+    },
+    Mistake {
+        name: "padding_in_a_struct",
+        program: "
+            #[derive(Clone, Copy, celerity::PlainData)]
+            #[repr(C)]
+            struct Odd {
+                small: u8,
+                large: u32, //~
+            }
+            let _ = queue.buffer::<Odd, 1>(8);",
+        says: &["`Odd` has padding before its field `large`", "larger alignment come first"],
+    },
+    Mistake {
+        name: "field_that_is_not_plain",
+        program: "
+            #[derive(Clone, Copy, celerity::PlainData)]
+            #[repr(C)]
+            struct Flags {
+                is_on: bool, //~
+            }
+            let _ = queue.buffer::<Flags, 1>(8);",
+        says: &["`bool` is not plain old data", "`u8` for `bool`"],
+    },
+    Mistake {
         name: "result_of_a_host_task",
         program: "
             queue.host_task(\"save\").once((), |()| std::fs::write(\"x\", \"y\"))?; //~",

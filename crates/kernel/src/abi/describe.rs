@@ -11,6 +11,9 @@ use crate::plain::PlainData;
 /// Bytes of each block's shared memory that a module keeps for itself.
 const MODULE_SHARED_BYTES: usize = 48;
 
+/// What a launch takes on every device.
+const MOST_PARAMETER_BYTES: usize = 4096;
+
 /// A kernel as a host knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -182,7 +185,17 @@ impl Description {
             };
             return Err(error);
         }
-        Ok(())
+        match self.parameter_bytes() {
+            bytes if bytes > MOST_PARAMETER_BYTES => Err(Unsuitable::Parameters { bytes }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of all parameters, each at a multiple of its alignment. O(views and values).
+    #[must_use]
+    pub fn parameter_bytes(&self) -> usize {
+        let behind = |end: usize, Parameter { size, align }| end.next_multiple_of(align) + size;
+        self.parameters().fold(0, behind)
     }
 
     /// The entry point's parameters, in order.
@@ -221,6 +234,11 @@ pub enum Unsuitable {
         /// The access's position.
         access: usize,
     },
+    /// Its parameters do not fit a launch.
+    Parameters {
+        /// Bytes of all of them.
+        bytes: usize,
+    },
     /// It reduces into an array whose elements are not updated in one step.
     Size {
         /// The access's position.
@@ -245,6 +263,11 @@ impl fmt::Display for Unsuitable {
                  the order of items, as a sum of floats does, which GPUs do not keep there: let the \
                  reduction be `unordered()`, or reduce integers (numbers times a power of two), or \
                  run on CPUs"
+            ),
+            Self::Parameters { bytes } => write!(
+                f,
+                "its parameters have {bytes} bytes with those of its views, and GPUs take \
+                 {MOST_PARAMETER_BYTES}: put what is large into a buffer, or run on CPUs"
             ),
             Self::Size { access, bytes } => write!(
                 f,
@@ -288,3 +311,30 @@ impl<T: PlainData> Scalar for T {
 }
 
 const _: () = assert!(size_of::<usize>() == 8, "hosts and devices have 64-bit addresses");
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    const KERNEL: Description = Description {
+        name: "step",
+        entry: "step",
+        form: Form::Item,
+        dims: 1,
+        views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
+        scalars: &[ScalarParameter::of::<u8>("a"), ScalarParameter::of::<[u64; 475]>("b")],
+        local: &[],
+    };
+
+    #[test]
+    fn parameters_must_fit_a_launch() {
+        assert_eq!(KERNEL.parameter_bytes(), 128 + 8 + 152 + 8 + 3800);
+        assert_eq!(KERNEL.check_for_devices(), Ok(()));
+        let scalars = &[ScalarParameter::of::<[u64; 477]>("b")];
+        let error = Description { scalars, ..KERNEL }.check_for_devices().unwrap_err();
+        assert_eq!(error, Unsuitable::Parameters { bytes: 4104 });
+        assert!(error.to_string().contains("4104 bytes"), "{error}");
+    }
+}
