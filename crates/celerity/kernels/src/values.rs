@@ -53,8 +53,8 @@ pub fn move_body(_item: Item<1>, body: &mut Body, step: Step, sign: i8) {
     let factor = step.field.factors[usize::from(body.kind) % 2].to_f32() * f32::from(sign);
     let slower = 1.0 - body.drag.to_f32();
     let wind = [step.wind.re as f32, step.wind.im as f32, 0.0];
-    for dim in 0..3 {
-        let gained = step.field.acceleration[dim] * factor + wind[dim];
+    for (dim, wind) in wind.into_iter().enumerate() {
+        let gained = step.field.acceleration[dim] * factor + wind;
         body.velocity[dim] = body.velocity[dim] * slower + gained * step.seconds;
         body.place[dim] += body.velocity[dim] * step.seconds;
     }
