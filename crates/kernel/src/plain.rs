@@ -2,7 +2,7 @@
 
 /// Plain old data: any bit pattern is a value, and no byte is padding. Numbers, arrays of them,
 /// `f16`, `bf16` and complex numbers (features `half` and `num-complex`), and structs that
-/// [derive](derive@PlainData) it. What buffers are made of, and what kernels take by value.
+/// [derive](derive@crate::PlainData) it. What buffers are made of, and what kernels take by value.
 ///
 /// Implemented for everything that is [`bytemuck::Pod`], [`Send`] and [`Sync`].
 #[cfg(not(target_arch = "nvptx64"))]
