@@ -118,7 +118,7 @@ fn without_words(text: &str) -> Vec<String> {
         } else if is_place(line.trim_start())
             && let Some(headline) = headline.take()
         {
-            let line = line.rsplitn(3, ':').nth(1).unwrap_or_default();
+            let line = line.rsplit(':').nth(1).unwrap_or_default();
             kept.push(format!("{headline} in line {line}"));
         }
     }

@@ -1,8 +1,6 @@
 //! Range mappers whose image of a chunk is several boxes, with elements between them that nobody has
 //! asked for: functions of the user's, and windows with gaps.
 
-use std::sync::Arc;
-
 use celerity_kernel::Bounds;
 use celerity_regions::{Box3, Chunk, Region, Subrange};
 use celerity_tdag::{Mapper, MapperInput, RangeMapper, UserMapper};
@@ -57,16 +55,16 @@ where
     R: IntoIterator<Item = Subrange<D>>,
 {
     const { crate::range::check_dimensions(D) };
-    let map = Arc::new(move |chunk, buffer| {
+    let map = move |chunk: Chunk<K>, buffer: [usize; D]| {
         Region::from_boxes(map(chunk, buffer).into_iter().map(to_box))
-    });
+    };
     RegionMapper(UserMapper::new(Parts { name: name.into(), map }))
 }
 
 /// A user's function under the task graph's interface.
 struct Parts<F, const K: usize, const D: usize> {
     name: String,
-    map: Arc<F>,
+    map: F,
 }
 
 impl<F, const K: usize, const D: usize> RangeMapper for Parts<F, K, D>

@@ -419,10 +419,13 @@ fn a_periodic_border_wider_than_the_buffer_is_refused() {
     }
 }
 
+/// A program with a host task that panics on the last node.
+type Form = fn(&Queue, Buffer<u32, 1>) -> Result<()>;
+
 /// Panics on one node, in every form of host task, and who waits for it hears of it.
 #[test]
 fn a_panic_in_a_host_task_of_any_form_names_the_node() {
-    let forms: [fn(&Queue, Buffer<u32, 1>) -> Result<()>; 5] = [
+    let forms: [Form; 5] = [
         |queue, u| {
             let last = queue.nodes() - 1;
             let task = queue.host_task("fragile").on_node(last);
