@@ -16,6 +16,7 @@ use crate::image::image;
 use crate::ledger::{Clash, Versions};
 use crate::objects::Objects;
 use crate::outline::Moved;
+use crate::roots::Roots;
 use crate::violation::{Check, Version, Vertex, Violation, Waste};
 use crate::window::{Layer, Role, Window};
 
@@ -27,6 +28,7 @@ pub(crate) struct Commands {
     pub(crate) window: Window<CommandLabel>,
     groups: Groups,
     pub(crate) objects: Objects,
+    pub(crate) roots: Roots,
     pub(crate) waste: Waste,
 }
 
@@ -55,8 +57,8 @@ impl fmt::Display for CommandLabel {
 impl Commands {
     pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
         let window = Window::new(Layer::Commands(node), tracks_order);
-        let (groups, objects) = (Groups::default(), Objects::default());
-        Self { node, nodes, window, groups, objects, waste: Waste::new() }
+        let (groups, objects, roots) = (Groups::default(), Objects::default(), Roots::default());
+        Self { node, nodes, window, groups, objects, roots, waste: Waste::new() }
     }
 
     /// Checks one command of the task in hand.
@@ -138,7 +140,12 @@ impl Commands {
         let global = batch.task.work.extent();
         for access in batch.task.buffer_accesses() {
             let buffer = buffers.get_mut(vertex, access.buffer)?;
-            for part in image(&access.mapper, chunk, global, buffer.info.extent) {
+            let parts = image(&access.mapper, chunk, global, buffer.info.extent);
+            if batch.task.work == Work::Combine {
+                self.roots.check(vertex, &parts, buffer)?;
+            }
+            self.roots.note(&batch.task.work, access, &parts, buffer);
+            for part in parts {
                 if access.mode.reads() {
                     self.read_current(buffer, me, &part)?;
                 }

@@ -22,6 +22,7 @@ mod node;
 mod objects;
 mod outline;
 mod picture;
+mod roots;
 mod schedule;
 mod tasks;
 mod tiles;

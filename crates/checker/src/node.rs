@@ -181,7 +181,8 @@ impl NodeChecker {
         let objects = self.tasks.objects.len()
             + self.commands.objects.len()
             + self.instructions.objects.len();
-        windows + tiles + objects + self.buffers.len() + self.outline.tasks.len()
+        let (buffers, roots) = (self.buffers.len(), self.commands.roots.len());
+        windows + tiles + objects + buffers + roots + self.outline.tasks.len()
     }
 
     /// Ends the program: judges what may be judged only now, and returns the
@@ -244,6 +245,7 @@ impl NodeChecker {
             };
             self.instructions.free(&self.buffers, None, me, allocation, memory)?;
         }
+        self.commands.roots.forget(buffer);
         match self.buffers.remove(buffer) {
             Some(removed) => self.instructions.check_leaks(&removed),
             None => Ok(()),

@@ -206,6 +206,16 @@ pub enum Violation {
         /// What is wrong.
         what: &'static str,
     },
+    /// A reduction would count a tile twice, or not at all.
+    #[error("{reader} combines partial results, and {why}: {place}")]
+    Roots {
+        /// Who combines them.
+        reader: Vertex,
+        /// Partial results.
+        place: BufferPart,
+        /// What is wrong about them.
+        why: &'static str,
+    },
     /// An access names a buffer that is not there.
     #[error("{vertex} names {buffer}, which does not exist")]
     UnknownBuffer {
@@ -646,7 +656,8 @@ impl Violation {
             | Self::Redundant { mover: vertex, .. }
             | Self::CopyOfUndefined { copy: vertex, .. }
             | Self::Oversized { vertex, .. }
-            | Self::Unused { vertex, .. } => smallvec![*vertex],
+            | Self::Unused { vertex, .. }
+            | Self::Roots { reader: vertex, .. } => smallvec![*vertex],
             Self::ForwardEdge { vertex, on }
             | Self::DoubledEdge { vertex, on }
             | Self::EdgeBeyondPoint { vertex, on, .. } => smallvec![*vertex, *on],

@@ -19,6 +19,7 @@ pub mod program;
 pub mod quality;
 mod random;
 pub mod recording;
+pub mod reduction;
 pub mod run;
 pub mod shrink;
 pub mod sim;

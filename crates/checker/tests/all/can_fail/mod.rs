@@ -18,6 +18,7 @@ mod case;
 mod host_tasks;
 mod objects;
 mod omissions;
+mod reductions;
 
 use celerity_cdag::{CommandKind, NodeId};
 use celerity_checker::{
