@@ -1,4 +1,4 @@
-//! What Celerity costs beside MPI used by hand: messages, barriers, and whole programs,
+//! What Celerity costs beside MPI used by hand: messages, barriers, reductions, and whole programs,
 //! taking turns in one run.
 //!
 //! ```sh
@@ -14,6 +14,7 @@
 mod latency;
 mod nbody;
 mod ping_pong;
+mod reductions;
 mod turns;
 mod wave;
 
@@ -37,7 +38,7 @@ struct Options {
         default_value = "8,512,4096,16384,65536,262144,1048576,4194304"
     )]
     sizes: Vec<usize>,
-    /// What to measure: messages (two processes), barriers, programs (default: all)
+    /// What to measure: messages (two processes), barriers, reductions, programs (default: all)
     #[arg(value_name = "GROUP")]
     groups: Vec<String>,
 }
@@ -69,10 +70,24 @@ fn run(options: &Options) -> celerity::Result<()> {
     if wanted("barriers") {
         latency::print(&world, options.repetitions)?;
     }
+    if wanted("reductions") {
+        reduction_steps(&world, options.repetitions)?;
+    }
     if wanted("programs") {
         programs(&world, options.repetitions)?;
     }
     Ok(())
+}
+
+/// A table of steps with a reduction: of few numbers it is the reduction that takes time.
+fn reduction_steps(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
+    if is_root(world) {
+        println!("\n| program | processes | MPI by hand [µs] | Celerity [µs] | ratio |");
+        println!("| --- | --- | --- | --- | --- |");
+    }
+    [14, 18, 20, 22, 24]
+        .into_iter()
+        .try_for_each(|log2| reductions::print(world, 1 << log2, repetitions))
 }
 
 /// A table of whole programs. Two fields, as one that just fits into caches tells little about

@@ -42,6 +42,13 @@ impl Turns {
         ratios[ratios.len() / 2]
     }
 
+    /// A row of a table of what each of `steps` steps takes.
+    pub(crate) fn print_steps(&self, name: &str, processes: usize, steps: usize) {
+        let [hand, ours] = self.least().map(|time| time.as_secs_f64() * 1e6 / steps as f64);
+        let ratio = ours / hand;
+        println!("| {name} | {processes} | {hand:.1} | {ours:.1} | {ratio:.2} |");
+    }
+
     /// A row of a table of whole programs that do `millions` of what they count per turn.
     pub(crate) fn print_program(&self, name: &str, processes: usize, millions: f64) {
         let [hand, ours] = self.least().map(|time| millions / time.as_secs_f64());
