@@ -29,6 +29,8 @@ pub(crate) struct Partials {
     tiling: Tiling,
     /// The kernel's index space, of whole tiles.
     space: IndexSpace,
+    /// Of each.
+    bytes: u64,
 }
 
 /// What a reduction is into, and with what.
@@ -70,6 +72,10 @@ pub(crate) struct Title {
     pub(crate) location: SourceLocation,
 }
 
+/// Partial results of so much in all are sent as they are: that takes less than a host task on each
+/// node, which would fold them before.
+const FEW_BYTES: u64 = 4 << 10;
+
 /// The steps from partial results to a result, to be taken when somebody needs it.
 pub(crate) fn pending<T: Element, O: Operator<T>>(
     title: Title,
@@ -87,7 +93,7 @@ pub(crate) fn pending<T: Element, O: Operator<T>>(
 
 /// What every node reads of the partial results in the last step.
 struct Shares {
-    /// Whether nodes have folded theirs.
+    /// Whether nodes fold theirs before.
     are_folded: bool,
     reads: Mapper,
     /// Ascending, each with its place.
@@ -95,9 +101,9 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(Partials { tiling, space, .. }: &Partials, nodes: usize) -> Self {
+    fn of(Partials { tiling, space, bytes, .. }: &Partials, nodes: usize) -> Self {
         let all = tiling.tiles();
-        if nodes == 1 {
+        if nodes == 1 || all.saturating_mul(*bytes) <= FEW_BYTES {
             let roots = (0..all).map(|tile| (Subtree::leaf(tile), tile)).collect();
             return Self { are_folded: false, reads: Mapper::All, roots };
         }
@@ -130,7 +136,7 @@ impl Partials {
             host_initialized: false,
         };
         let id = frontend.create_buffer(new, None);
-        Self { buffer: Handle::new(frontend, id), tiling, space }
+        Self { buffer: Handle::new(frontend, id), tiling, space, bytes: elem_size }
     }
 
     /// How the kernel writes them.

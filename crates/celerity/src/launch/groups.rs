@@ -10,6 +10,7 @@ use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, LocalMemory, Meeting, NdItem, Row};
 use celerity_regions::Box3;
 
+use super::compiled::tiles;
 use super::fibers::{Divergence, STACK, side_by_side};
 use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread};
 use crate::access::{KernelAccesses, rows_of};
@@ -38,8 +39,9 @@ where
             let run = |bound: &A::Bound<'_>, interior: &_, tile: &_| {
                 self.run_groups(self.groups_of(tile), bound, interior);
             };
+            let lanes = tiles(tiling).lanes();
             // SAFETY: passed on.
-            return unsafe { self.launch.spread_tiles(tiling, chunk, memory, run) };
+            return unsafe { self.launch.spread_tiles(tiling, lanes, chunk, memory, run) };
         }
         // SAFETY: passed on.
         let (bound, interior) = unsafe { self.launch.bind(chunk, memory) };

@@ -24,18 +24,19 @@ pub(super) enum Run {
 }
 
 impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
-    /// Calls `call` for all tiles of a chunk, each with the accesses of the thread that it is on.
+    /// Calls `call` for all tiles of a chunk, each with the accesses of the thread that it is on, and
+    /// so many accumulators.
     ///
     /// # Safety
     /// As [`DeviceKernel::run`](celerity_executor::DeviceKernel::run).
     pub(super) unsafe fn spread_tiles(
         &self,
         tiling: &Tiling,
+        lanes: usize,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, &Range<usize>, &Bounds<K>) + Sync,
     ) {
-        let lanes = tiles(tiling).lanes();
         let tiles: Vec<u64> = tiling.touching(chunk).into_iter().flatten().collect();
         let grain = match is_one_piece(chunk.volume()) {
             true => tiles.len(),
@@ -66,7 +67,8 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
     ) {
-        let lanes = tiles(tiling).lanes();
+        // All of a row goes to one accumulator: to reset others would cost as much as its items.
+        let lanes = if run == Run::Items { tiles(tiling).lanes() } else { 1 };
         let rows = |bound: &A::Bound<'_>, interior: &Range<usize>, tile: &Bounds<K>| {
             let mut position = 0;
             rows_of(tile, |start, len| {
@@ -82,7 +84,7 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
             });
         };
         // SAFETY: passed on.
-        unsafe { self.spread_tiles(tiling, chunk, memory, rows) }
+        unsafe { self.spread_tiles(tiling, lanes, chunk, memory, rows) }
     }
 }
 

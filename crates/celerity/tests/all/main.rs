@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bad_model;
+mod bulk;
 mod captures;
 mod common;
 mod device_calls;
@@ -15,6 +16,7 @@ mod host_objects;
 mod host_tasks;
 mod introspection;
 mod look_behind;
+mod npy;
 mod offsets;
 mod programming_model;
 mod range_mappers;
@@ -24,6 +26,7 @@ mod separate_parts;
 mod solar_system;
 mod unordered_reductions;
 mod updates;
+mod values;
 mod views;
 
 use celerity::kernels;

@@ -251,6 +251,24 @@ fn floats_are_combined_into_arrays_by_compiled_kernels() {
     }
 }
 
+/// Rows of a tile may be longer than it has accumulators.
+#[test]
+fn rows_of_large_granules_reduce() {
+    for (granularity, is_ordered) in [(1, true), (1, false), (3000, true), (3000, false)] {
+        let sum = everywhere(cpus(), |queue| {
+            let sum = queue.buffer::<u64, 0>([]);
+            let access = sum.reduce(Sum);
+            let access = if is_ordered { access } else { access.unordered() };
+            let task = queue.task("rows").granularity(granularity);
+            task.parallel_for_rows(2_000_000, access, |row, sum| {
+                sum.combine(row.items().map(|item| item.linear_id() as u64).sum());
+            })?;
+            scalar(queue, &sum)
+        });
+        assert_eq!(sum, (0..2_000_000).sum::<u64>());
+    }
+}
+
 #[test]
 fn groups_reduce_in_any_order() {
     let range = [96, 200];

@@ -11,9 +11,7 @@ use celerity::prelude::*;
 use celerity::{Error, NpyElement, NpyError, Result, RunError};
 
 #[allow(dead_code, reason = "other tests use the rest")]
-mod common;
-
-use common::contents;
+use crate::common::contents;
 
 /// A file of its own, removed in the end.
 struct Scratch(PathBuf);

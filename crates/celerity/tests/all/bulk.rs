@@ -7,9 +7,7 @@ use celerity::prelude::*;
 use celerity::{DeclareError, Error, Result, Sum};
 
 #[allow(dead_code, reason = "other tests use the rest")]
-mod common;
-
-use common::{contents, values};
+use crate::common::{contents, values};
 
 fn clusters() -> impl Iterator<Item = Config> {
     [(1, 1), (1, 3), (2, 1), (2, 2), (5, 1)]

@@ -15,9 +15,7 @@ use celerity_example_kernels::values::{
 };
 
 #[allow(dead_code, reason = "other tests use the rest")]
-mod common;
-
-use common::contents;
+use crate::common::contents;
 
 /// Nodes and devices, of CPUs.
 const CLUSTERS: [[usize; 2]; 5] = [[1, 1], [1, 2], [2, 1], [2, 2], [5, 1]];
