@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use celerity::prelude::*;
 use celerity::{DeclareError, Error, Result, Sum};
 
-#[allow(dead_code, reason = "other tests use the rest")]
 use crate::common::{contents, values};
 
 fn clusters() -> impl Iterator<Item = Config> {

@@ -10,7 +10,6 @@ use celerity::num_complex::Complex;
 use celerity::prelude::*;
 use celerity::{Error, NpyElement, NpyError, Result, RunError};
 
-#[allow(dead_code, reason = "other tests use the rest")]
 use crate::common::contents;
 
 /// A file of its own, removed in the end.

@@ -14,7 +14,6 @@ use celerity_example_kernels::values::{
     Body, Field, Step, count_up, move_body, saxpy_half, turn_all,
 };
 
-#[allow(dead_code, reason = "other tests use the rest")]
 use crate::common::contents;
 
 /// Nodes and devices, of CPUs.
