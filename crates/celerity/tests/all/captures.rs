@@ -327,9 +327,12 @@ impl Clone for Fragile {
     }
 }
 
+/// How a program asks for a clone.
+type Way = fn(&Queue, &HostObject<Fragile>) -> Result<()>;
+
 #[test]
 fn a_clone_that_panics_ends_the_run_and_names_the_object() {
-    let ways: [fn(&Queue, &HostObject<Fragile>) -> Result<()>; 4] = [
+    let ways: [Way; 4] = [
         |queue, vase| queue.barrier_with(((), vase.capture())).map(drop),
         |queue, vase| queue.barrier_with(vase.capture().on_node(queue.nodes() - 1)).map(drop),
         |queue, vase| queue.finish(vase.capture()).map(drop),
