@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn parameters_must_fit_a_launch() {
         assert_eq!(KERNEL.parameter_bytes(), 128 + 8 + 152 + 8 + 3800);
-        assert_eq!(KERNEL.check_for_devices(), Ok(()));
+        assert_eq!(KERNEL.check_for_devices(&[]), Ok(()));
         const LARGE: &[ScalarParameter] = &[ScalarParameter::of::<[u64; 477]>("b")];
-        let error = Description { scalars: LARGE, ..KERNEL }.check_for_devices().unwrap_err();
+        let error = Description { scalars: LARGE, ..KERNEL }.check_for_devices(&[]).unwrap_err();
         assert_eq!(error, Unsuitable::Parameters { bytes: 4104 });
         assert!(error.to_string().contains("4104 bytes"), "{error}");
     }
