@@ -90,11 +90,14 @@ impl Subject<'_> {
         Ok(())
     }
 
-    /// Of each element, the relations find all items that touch it.
+    /// Of each element, the mapper and its relations find all items that touch it.
     fn check_readers(&self) -> Result<(), TestCaseError> {
         for (nth, item) in element::points(&self.space).enumerate() {
             for at in self.footprint.item(self.nth, nth) {
                 let at = element::point(&self.buffer, *at);
+                let unit = |point: [u64; 3]| Box3::new(point, point.map(|side| side + 1));
+                let around = self.mapper.items_around(&unit(at), &self.buffer, &self.space);
+                prop_assert!(around.contains(&unit(item)), "{} from {at:?}", self.mapper);
                 for dim in 0..3 {
                     let (side, size) = (at[dim]..at[dim] + 1, self.buffer.max()[dim]);
                     let relation = self.mapper.relation(dim);
