@@ -470,8 +470,9 @@ impl Drop for Folder {
 }
 
 /// A program and what makes it small.
-const SMALL: [(&str, &[&str]); 11] = [
+const SMALL: [(&str, &[&str]); 12] = [
     ("black_scholes", &["--options", "4096"]),
+    ("cg", &["--edge", "20", "--steps", "20"]),
     ("distr_io", &["--rows", "200", "--columns", "10"]),
     ("game_of_life", &["--size", "64", "--steps", "4"]),
     ("histogram", &[]),

@@ -24,6 +24,7 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("histogram", histogram(12, 5, steps)),
         ("reduce_cost", reduce_cost(10, steps)),
         ("distr_io", distr_io([6, 4], steps)),
+        ("cg", cg(10, steps)),
     ]
 }
 
@@ -58,16 +59,50 @@ pub fn reduce_cost(items: usize, steps: usize) -> Program {
     program.finish()
 }
 
+/// Conjugate gradients: two reductions in a step, each of which the rest of the step needs.
+#[must_use]
+pub fn cg(rows: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [x, r, p, q] = [(); 4].map(|()| program.buffer([rows]));
+    let [pq, mut rr, mut earlier] = [(); 3].map(|()| program.buffer([]));
+    let (own, every) = (MapperSpec::OneToOne, MapperSpec::All);
+    let columns =
+        MapperSpec::Neighborhood { border: [3, 0, 0], shape: NeighborhoodShape::BoundingBox };
+    let begun = [x, r, p].map(|buffer| (buffer, Write, own.clone()));
+    reduce(&mut program, rows, &begun, rr);
+    for _ in 0..steps {
+        reduce(&mut program, rows, &[(q, Write, own.clone()), (p, Read, columns.clone())], pq);
+        std::mem::swap(&mut rr, &mut earlier);
+        let advanced = [
+            (x, ReadWrite, own.clone()),
+            (r, ReadWrite, own.clone()),
+            (p, Read, own.clone()),
+            (q, Read, own.clone()),
+            (earlier, Read, every.clone()),
+            (pq, Read, every.clone()),
+        ];
+        reduce(&mut program, rows, &advanced, rr);
+        let turned = [
+            (p, ReadWrite, own.clone()),
+            (r, Read, own.clone()),
+            (rr, Read, every.clone()),
+            (earlier, Read, every.clone()),
+        ];
+        program.kernel("turn", IndexSpace::new(1, Box3::from_range([rows])), &turned);
+    }
+    program.finish()
+}
+
 /// The tasks of a reduction over `items` items, as the facade lowers one.
 fn reduce(
     program: &mut ProgramBuilder,
     items: usize,
-    reads: &[(BufferId, AccessMode, MapperSpec)],
+    others: &[(BufferId, AccessMode, MapperSpec)],
     result: BufferId,
 ) {
     let space = IndexSpace::new(1, Box3::from_range([items]));
     let partials = program.buffer([items]);
-    let accesses = [reads, &[(partials, Write, MapperSpec::OneToOne)]].concat();
+    let accesses = [others, &[(partials, Write, MapperSpec::OneToOne)]].concat();
     program.kernel("reduce", space, &accesses);
     let split = TaskKind::HostSplit { space, group: None };
     program.submit("fold", split, &[(partials, ReadWrite, MapperSpec::OneToOne)]);

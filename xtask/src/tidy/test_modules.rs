@@ -7,11 +7,14 @@ use super::Violation;
 use super::sources::SourceFile;
 
 /// Every Rust file in a folder of a program of tests is a module of that program: the file at the root of
-/// its folder declares it, or some file names its path.
+/// its folder declares it, or some file names its path. One with a `main` of its own is none: a program that
+/// a test compiles, say to see how that fails.
 pub(super) fn declared(files: &[SourceFile]) -> Vec<Violation> {
     let undeclared = |file: &&SourceFile| {
         let module = Module::of(&file.path);
-        module.is_some_and(|module| !files.iter().any(|other| module.is_declared_by(other)))
+        let is_program = file.text.lines().any(|line| line.starts_with("fn main()"));
+        !is_program
+            && module.is_some_and(|module| !files.iter().any(|other| module.is_declared_by(other)))
     };
     files
         .iter()
@@ -92,7 +95,8 @@ mod tests {
         let alone = ("crates/a/tests/alone.rs", "#[path = \"doubles/quiet.rs\"]\nmod quiet;\n");
         let double = ("crates/a/tests/doubles/quiet.rs", "");
         let inside = ("crates/a/src/backend/tests/joins.rs", "");
-        assert_eq!(places(&[alone, double, inside]), [""; 0]);
+        let compiled = ("crates/a/tests/errors/borrowed.rs", "use b::c;\n\nfn main() {\n}\n");
+        assert_eq!(places(&[alone, double, inside, compiled]), [""; 0]);
         assert_eq!(places(&[double]), ["crates/a/tests/doubles/quiet.rs"]);
     }
 }

@@ -143,6 +143,9 @@ fn ratio(a: f64, b: f64) -> f64 {
 
 /// The program that every node runs.
 fn solve(queue: &Queue, options: &Options, matrix: &Matrix) -> celerity::Result<Outcome> {
+    if options.verify {
+        queue.require_results("--verify")?;
+    }
     let mut stopwatch = Stopwatch::start(options.measure);
     let mut solver = Solver::new(queue, matrix)?;
     let bar = progress_bar(u64::from(options.steps), queue.is_root());

@@ -6,7 +6,6 @@ mod bad_model;
 mod bulk;
 mod captures;
 mod common;
-mod device_calls;
 mod dry_runs;
 mod fences;
 mod groups;

@@ -5,7 +5,7 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, costs, counting, faults, finance, gravity, groups, hash, life, linear, programs,
+    MODULE, calls, costs, counting, faults, finance, gravity, groups, hash, life, linear, programs,
     radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
@@ -26,7 +26,11 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_first>(),
         of::<wave::wave_step>(),
         of::<wave::wave_step_row>(),
+        of::<calls::add_one>(),
         of::<costs::copy_row>(),
+        of::<costs::step_around>(),
+        of::<costs::step_around_row>(),
+        of::<costs::step_around_by_index>(),
         of::<costs::step_by_index>(),
         of::<costs::step_checked_64>(),
         of::<costs::step_checked_32>(),
