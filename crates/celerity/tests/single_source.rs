@@ -3,7 +3,7 @@
 //! (`CELERITY_PLATFORM=cuda` makes sure of it).
 
 use celerity::prelude::*;
-use celerity::{Error, Result, RunError, Subrange};
+use celerity::{Element, Error, Result, RunError, Subrange};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{CROWD, SUMMANDS, exchange, group_sum, mirror};
 use celerity_example_kernels::{faults, linear};
@@ -265,4 +265,64 @@ fn a_panic_beside_a_barrier_ends_the_task_and_devices_stay_usable() {
     for cluster in clusters() {
         assert_eq!(cluster.run(|queue| turned(queue, 3200)).unwrap(), expected);
     }
+}
+
+/// What filling and copying parts makes of two buffers, on every cluster and by loops.
+fn filled_and_copied<T: Element + PartialEq + std::fmt::Debug, const D: usize>(
+    value: impl Fn(usize) -> T + Sync,
+    range: [usize; D],
+    (part, offset): (Subrange<D>, [usize; D]),
+) {
+    let count = range.iter().product();
+    let values = || (0..count).map(&value).collect::<Vec<T>>();
+    let inside = |at: Subrange<D>, position: usize| {
+        let (mut rest, mut place) = (position, 0);
+        let mut index = [0; D];
+        for dim in (0..D).rev() {
+            (index[dim], rest) = (rest % range[dim], rest / range[dim]);
+        }
+        for dim in 0..D {
+            let within = index[dim].checked_sub(at.offset[dim])?;
+            (within < at.range[dim]).then_some(())?;
+            place = place * at.range[dim] + within;
+        }
+        Some(place)
+    };
+    let (there, mut places) = (Subrange { offset, range: part.range }, Vec::new());
+    places.extend((0..count).filter(|&position| inside(part, position).is_some()));
+    let expected: Vec<T> = (0..count)
+        .map(|position| inside(there, position).map_or(value(7), |place| value(places[place])))
+        .collect();
+    for cluster in clusters() {
+        let found = cluster.run(|queue| {
+            let (u, v) = (queue.buffer_from(range, values())?, queue.buffer::<T, D>(range));
+            let w = queue.buffer::<T, D>(range);
+            v.fill(value(7))?;
+            w.copy_from(&u)?;
+            v.copy_part(&w, part, offset)?;
+            w.fill_part(part, value(1))?;
+            Ok([&v, &w].map(|buffer| queue.fence(buffer)?.wait().map(|copy| copy.into_vec())))
+        });
+        let [v, w] = found.unwrap().map(Result::unwrap);
+        assert_eq!(v, expected);
+        for (position, element) in w.into_iter().enumerate() {
+            let kept = if inside(part, position).is_some() { 1 } else { position };
+            assert_eq!(element, value(kept), "{position} of {range:?} beside {part}");
+        }
+    }
+}
+
+#[test]
+fn buffers_are_filled_and_copied_on_devices() {
+    let line = (Subrange::new([5], [900]), [100]);
+    filled_and_copied(|i| i as u8, [1005], line);
+    filled_and_copied(|i| [i as u8, (i >> 8) as u8, 9], [1005], line);
+    filled_and_copied(|i| i as u16, [1005], (Subrange::new([1004], [1]), [0]));
+    filled_and_copied(|i| i as f64, [1005], (Subrange::new([0], [1005]), [0]));
+    let plane = (Subrange::new([3, 1], [20, 30]), [10, 0]);
+    filled_and_copied(|i| i as u32, [33, 31], plane);
+    filled_and_copied(|i| [i as f64; 3], [33, 31], plane);
+    let block = (Subrange::new([1, 2, 0], [6, 5, 9]), [0, 0, 4]);
+    filled_and_copied(|i| i as u64, [8, 7, 13], block);
+    filled_and_copied(|i| [i as u32; 33], [8, 7, 13], block);
 }

@@ -159,12 +159,14 @@ struct Target {
 }
 
 impl Target {
-    /// The elements from `first` on, in a buffer of so many dimensions.
+    /// The elements from `first` on, in a buffer of so many dimensions. Where the memory holds none,
+    /// as when somebody only asks how a launch is called, an address that nobody follows.
     fn of(memory: &BoundMemory<'_>, first: Coord3, dims: usize, bytes: u64) -> Self {
         let (min, range) = (memory.extent().min(), memory.extent().range());
         let strides = [range[1] * range[2] * bytes, range[2] * bytes, bytes];
-        let along = |dim: usize| (first[dim] - min[dim]) * strides[dim];
-        let address = memory.base() as u64 + along(0) + along(1) + along(2);
+        let along = |dim: usize| first[dim].wrapping_sub(min[dim]).wrapping_mul(strides[dim]);
+        let address =
+            [0, 1, 2].map(along).into_iter().fold(memory.base() as u64, u64::wrapping_add);
         let [plane, row, _] = aligned(strides, dims, 0);
         Self { address, row, plane }
     }

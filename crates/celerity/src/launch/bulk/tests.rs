@@ -180,3 +180,26 @@ fn elements_that_are_no_parameter_are_refused() {
     let error = of(MOST_BYTES + 1).unwrap_err().to_string();
     assert!(error.contains("1025 bytes") && error.contains("`#[kernel]`"), "{error}");
 }
+
+/// A backend that is asked whether a kernel can run launches it for one item, with memory that holds
+/// nothing, to see how many parameters it has.
+#[test]
+fn how_a_launch_is_called_can_be_asked_without_memory() {
+    let region = Region::empty();
+    let nothing = BoundMemory::of_nothing(&region);
+    let parameters = |bulk: Bulk, chunk: &Box3, memory: &[BoundMemory<'_>]| {
+        // SAFETY: it is never launched.
+        let kernel = unsafe { BulkKernel::new(Arc::new(NoHost), bulk, 3) };
+        kernel.launch(chunk, memory).unwrap().parameters.as_bytes().len()
+    };
+    let back = || Bulk::Copy { bytes: 12, distance: [-95_i64 as u64, 3, -4_i64 as u64] };
+    let chunk = Box3::new([100, 0, 4], [101, 1, 5]);
+    let mut memory = Allocation::new(Box3::from_range([101, 4, 5]), 12);
+    let all = Region::from(Box3::from_range([101, 4, 5]));
+    let bound = memory.bind(&all);
+    let asked = parameters(back(), &Box3::UNIT, &[nothing, nothing]);
+    assert_eq!(asked, parameters(back(), &chunk, &[bound, bound]));
+    let fill = || Bulk::Fill { value: [7; 12].into() };
+    let asked = parameters(fill(), &Box3::UNIT, &[nothing]);
+    assert_eq!(asked, parameters(fill(), &chunk, &[bound]));
+}
