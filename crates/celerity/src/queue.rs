@@ -78,7 +78,7 @@ impl Queue {
     /// they use.
     ///
     /// # Errors
-    /// [`Error::HostDataLength`](crate::Error::HostDataLength) unless there is one value per element.
+    /// [`Error::HostDataLength`] unless there is one value per element.
     pub fn buffer_from<T: Element, const D: usize>(
         &self,
         range: impl IntoRange<D>,

@@ -139,7 +139,7 @@ impl<T, const D: usize, O> ReduceAccess<T, D, O> {
         self
     }
 
-    /// Gives up [the same bits everywhere](Buffer::reduce#the-same-bits-everywhere) for speed: the
+    /// Gives up [the same bits everywhere](Buffer::reduce) for speed: the
     /// result of an operator whose order shows, as of sums of floats, may differ between numbers of
     /// nodes, and on GPUs between two runs. All nodes have the same, and a reduction by an operator
     /// that is [exact](Operator::IS_EXACT) is as it always is.
