@@ -281,8 +281,8 @@ fn filled_and_copied<T: Element + PartialEq + std::fmt::Debug, const D: usize>(
         for dim in (0..D).rev() {
             (index[dim], rest) = (rest % range[dim], rest / range[dim]);
         }
-        for dim in 0..D {
-            let within = index[dim].checked_sub(at.offset[dim])?;
+        for (dim, index) in index.into_iter().enumerate() {
+            let within = index.checked_sub(at.offset[dim])?;
             (within < at.range[dim]).then_some(())?;
             place = place * at.range[dim] + within;
         }
