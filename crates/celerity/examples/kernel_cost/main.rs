@@ -8,8 +8,10 @@
 //! Before anything is timed, all forms are compared with each other, bit for bit, on a
 //! small field: those of a square, and those of a torus.
 
+#[path = "../support/rounds.rs"]
+mod rounds;
+
 use std::process::ExitCode;
-use std::time::Instant;
 
 use celerity::prelude::*;
 use celerity::{Error, Result};
@@ -19,6 +21,8 @@ use celerity_example_kernels::costs::{
 };
 use celerity_example_kernels::wave::{wave_fill, wave_step, wave_step_row};
 use clap::Parser;
+
+use rounds::fastest;
 
 /// The square of the Courant number.
 const C: f32 = 0.25;
@@ -152,7 +156,8 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
     let (up, u) = fields(queue, range)?;
     let mut copied = 0.0;
     for form in std::iter::once(&COPY).chain(&FORMS).chain(&AROUND) {
-        let seconds = fastest(queue, options, || (form.step)(queue, range, &up, &u))?;
+        let seconds =
+            fastest(queue, (options.rounds, options.steps), || (form.step)(queue, range, &up, &u))?;
         let rate = form.bytes * (range[0] * range[1]) as f64 / seconds / 1e9;
         if copied == 0.0 {
             copied = rate;
@@ -163,23 +168,6 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Seconds of a step, in the fastest of several rounds.
-fn fastest(queue: &Queue, options: &Options, step: impl Fn() -> Result<()>) -> Result<f64> {
-    // What is moved and allocated for the first time is not the kernel's cost.
-    step()?;
-    let mut best = f64::INFINITY;
-    for _ in 0..options.rounds {
-        queue.barrier()?;
-        let start = Instant::now();
-        for _ in 0..options.steps {
-            step()?;
-        }
-        queue.barrier()?;
-        best = best.min(start.elapsed().as_secs_f64() / f64::from(options.steps));
-    }
-    Ok(best)
 }
 
 /// Two fields with drops in them.

@@ -7,13 +7,17 @@
 //!
 //! Before anything is timed, the kernel's sum is compared with a closure's on one CPU, bit for bit.
 
+#[path = "../support/rounds.rs"]
+mod rounds;
+
 use std::process::ExitCode;
-use std::time::Instant;
 
 use celerity::prelude::*;
 use celerity::{Error, Platform, Result, Sum};
 use celerity_example_kernels::reductions::{draw, sums_by_kind, total, unordered};
 use clap::Parser;
+
+use rounds::fastest;
 
 /// Times sums of floats.
 #[derive(Parser, Debug)]
@@ -115,7 +119,7 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         by_kind: queue.buffer(options.kinds as usize),
     };
     for (name, step) in FORMS.into_iter().filter(|(name, _)| name.contains(&options.only)) {
-        let seconds = match fastest(queue, options, || step(queue, &data)) {
+        let seconds = match fastest(queue, (options.rounds, options.steps), || step(queue, &data)) {
             Ok(seconds) => seconds,
             // GPUs combine floats into arrays in any order only.
             Err(Error::Kernel(_)) => continue,
@@ -127,23 +131,6 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Seconds of a sum, in the fastest of several rounds.
-fn fastest(queue: &Queue, options: &Options, step: impl Fn() -> Result<()>) -> Result<f64> {
-    // What is allocated for the first time is not the sum's cost.
-    step()?;
-    let mut best = f64::INFINITY;
-    for _ in 0..options.rounds {
-        queue.barrier()?;
-        let start = Instant::now();
-        for _ in 0..options.steps {
-            step()?;
-        }
-        queue.barrier()?;
-        best = best.min(start.elapsed().as_secs_f64() / f64::from(options.steps));
-    }
-    Ok(best)
 }
 
 fn values(queue: &Queue, count: usize) -> Result<Buffer<f32, 1>> {

@@ -4,7 +4,7 @@
 
 use celerity_kernel::{Item, PeriodicItem, PeriodicRow, Row, WholeView, kernel};
 
-use crate::wave::{Star, next};
+use crate::wave::{Star, next, next_row};
 
 /// The yardstick: reads and writes each element once.
 #[kernel]
@@ -76,20 +76,7 @@ pub fn step_around(_item: Item<2>, (up, u): (&mut f32, PeriodicItem<'_, f32, 2>)
 /// The same for a run of cells.
 #[kernel]
 pub fn step_around_row(_row: Row<2>, (up, u): (&mut [f32], PeriodicRow<'_, f32, 2>), c: f32) {
-    let Star { centre, north, south, west, east } = Star::around(|offset| u.at(offset));
-    let len = up.len();
-    let (centre, north, south) = (&centre[..len], &north[..len], &south[..len]);
-    let (west, east) = (&west[..len], &east[..len]);
-    for (i, up) in up.iter_mut().enumerate() {
-        let star = Star {
-            centre: centre[i],
-            north: north[i],
-            south: south[i],
-            west: west[i],
-            east: east[i],
-        };
-        *up = next(*up, star, c);
-    }
+    next_row(up, Star::around(|offset| u.at(offset)), c);
 }
 
 /// The step on a torus, of which every coordinate of every cell is checked by the view.

@@ -86,17 +86,10 @@ pub fn wave_first(_item: Item<2>, (up, u): (&mut f32, NeighborhoodItem<'_, f32, 
     *up = first(Star::around(|offset| u.clamped(offset)), c);
 }
 
-/// One step, cell by cell. `up` holds the heights of two steps ago, `u` those of
-/// the last.
-#[kernel]
-pub fn wave_step(_item: Item<2>, (up, u): (&mut f32, NeighborhoodItem<'_, f32, 2>), c: f32) {
-    *up = next(*up, Star::around(|offset| u.clamped(offset)), c);
-}
-
-/// The same for a run of cells.
-#[kernel]
-pub fn wave_step_row(_row: Row<2>, (up, u): (&mut [f32], NeighborhoodRow<'_, f32, 2>), c: f32) {
-    let Star { centre, north, south, west, east } = Star::around(|offset| u.clamped(offset));
+/// The heights of a run of cells after a step: [`next`] of each.
+#[inline(always)]
+pub(crate) fn next_row(up: &mut [f32], star: Star<&[f32]>, c: f32) {
+    let Star { centre, north, south, west, east } = star;
     // One visible length lets the compiler drop bounds checks and vectorise.
     let len = up.len();
     let (centre, north, south) = (&centre[..len], &north[..len], &south[..len]);
@@ -111,4 +104,17 @@ pub fn wave_step_row(_row: Row<2>, (up, u): (&mut [f32], NeighborhoodRow<'_, f32
         };
         *up = next(*up, star, c);
     }
+}
+
+/// One step, cell by cell. `up` holds the heights of two steps ago, `u` those of
+/// the last.
+#[kernel]
+pub fn wave_step(_item: Item<2>, (up, u): (&mut f32, NeighborhoodItem<'_, f32, 2>), c: f32) {
+    *up = next(*up, Star::around(|offset| u.clamped(offset)), c);
+}
+
+/// The same for a run of cells.
+#[kernel]
+pub fn wave_step_row(_row: Row<2>, (up, u): (&mut [f32], NeighborhoodRow<'_, f32, 2>), c: f32) {
+    next_row(up, Star::around(|offset| u.clamped(offset)), c);
 }

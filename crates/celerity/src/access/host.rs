@@ -247,8 +247,8 @@ tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3, A4 b4 4, A5 b5 5, A6 b6
 
 /// A single access is a tuple of one whose function gets the view bare.
 macro_rules! single_host_access {
-    ($access:ident) => {
-        impl<T, M, const K: usize, const D: usize> HostAccesses<K> for $access<T, D, M>
+    ([$($generics:tt)*] $access:ty) => {
+        impl<$($generics)*, const K: usize> HostAccesses<K> for $access
         where
             Self: HostAccess<K>,
         {
@@ -270,6 +270,7 @@ macro_rules! single_host_access {
         }
     };
 }
+pub(super) use single_host_access;
 
-single_host_access!(ReadAccess);
-single_host_access!(WriteAccess);
+single_host_access!([T, M, const D: usize] ReadAccess<T, D, M>);
+single_host_access!([T, M, const D: usize] WriteAccess<T, D, M>);

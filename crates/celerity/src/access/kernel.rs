@@ -38,6 +38,35 @@ macro_rules! shared_view {
     };
 }
 
+/// The same where the cursor is that view.
+macro_rules! copied_view {
+    ($k:ident) => {
+        #[inline]
+        fn segment<'a>(
+            cursor: &'a mut Self::Cursor<'_>,
+            _start: usize,
+            _segment: &Row<$k>,
+        ) -> Self::Cursor<'a> {
+            *cursor
+        }
+
+        #[inline]
+        fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
+            cursor
+        }
+
+        #[inline]
+        fn item_view<'a>(
+            cursor: &'a mut Self::Cursor<'_>,
+            _row: &Row<$k>,
+            _i: usize,
+        ) -> Self::ItemView<'a> {
+            *cursor
+        }
+    };
+}
+pub(super) use copied_view;
+
 /// The rest of a [`KernelAccess`] whose cursor is a view of all items of a row, from which those of
 /// some are cut.
 macro_rules! cut_view {

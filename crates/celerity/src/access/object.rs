@@ -6,7 +6,7 @@ use std::sync::Arc;
 use celerity_executor::BoundMemory;
 
 use super::Lowering;
-use super::host::{HostAccess, HostAccesses, Memories};
+use super::host::{HostAccess, HostAccesses, Memories, single_host_access};
 use super::kernel::sealed::Sealed;
 use crate::error::Result;
 use crate::object::{
@@ -59,24 +59,4 @@ impl<T: Send + Sync + 'static, const K: usize> HostAccess<K> for SideEffect<T, R
     }
 }
 
-/// A single side effect is a tuple of one whose function gets the value bare.
-impl<T, O, const K: usize> HostAccesses<K> for SideEffect<T, O>
-where
-    Self: HostAccess<K>,
-{
-    type Views<'a> = <Self as HostAccess<K>>::View<'a>;
-    type Plan = <(Self,) as HostAccesses<K>>::Plan;
-
-    fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
-        <(Self,) as HostAccesses<K>>::lower((self,), lowering)
-    }
-
-    unsafe fn call<F, R>(plan: Self::Plan, memory: &[BoundMemory<'_>], function: F) -> R
-    where
-        F: for<'a> FnOnce(Self::Views<'a>) -> R,
-    {
-        let bare = |(view,): <(Self,) as HostAccesses<K>>::Views<'_>| function(view);
-        // SAFETY: passed on.
-        unsafe { <(Self,) as HostAccesses<K>>::call(plan, memory, bare) }
-    }
-}
+single_host_access!([T, O] SideEffect<T, O>);

@@ -5,6 +5,7 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, RegionView, Row};
 
 use super::host::{HostAccess, Memories, next};
+use super::kernel::copied_view;
 use super::{Elements, KernelAccess, Lowering, ReadAccess};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -59,28 +60,7 @@ macro_rules! read_region {
                 bound.view()
             }
 
-            #[inline]
-            fn segment<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                _start: usize,
-                _segment: &Row<$k>,
-            ) -> Self::Cursor<'a> {
-                *cursor
-            }
-
-            #[inline]
-            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-                cursor
-            }
-
-            #[inline]
-            fn item_view<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                _row: &Row<$k>,
-                _i: usize,
-            ) -> Self::ItemView<'a> {
-                *cursor
-            }
+            copied_view!($k);
         }
 
         impl<T: Element, const $k: usize, const $d: usize> HostAccess<$k>

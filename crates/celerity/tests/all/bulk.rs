@@ -6,23 +6,10 @@ use std::sync::Mutex;
 use celerity::prelude::*;
 use celerity::{DeclareError, Error, Result, Sum};
 
-use crate::common::{contents, values};
+use crate::common::{clusters, contents, everywhere, values};
 
-fn clusters() -> impl Iterator<Item = Config> {
-    [(1, 1), (1, 3), (2, 1), (2, 2), (5, 1)]
-        .into_iter()
-        .map(|(nodes, devices)| Config::default().nodes(nodes).devices(devices))
-}
-
-/// Runs a program everywhere; what it gives must be the same.
-fn everywhere<R: Send + PartialEq + std::fmt::Debug>(
-    program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> R {
-    let mut results = clusters().map(|cluster| cluster.run(&program).unwrap());
-    let first = results.next().unwrap();
-    results.for_each(|result| assert_eq!(result, first));
-    first
-}
+/// Nodes and devices.
+const CLUSTERS: [[usize; 2]; 5] = [[1, 1], [1, 3], [2, 1], [2, 2], [5, 1]];
 
 /// Where an element is, row-major.
 fn position<const D: usize>(index: [usize; D], range: [usize; D]) -> usize {
@@ -50,7 +37,7 @@ fn filled_and_copied<const D: usize>(
     offset: [usize; D],
 ) {
     let (size, other) = (to.iter().product(), from.iter().product());
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let u = queue.buffer_from(to, values(size))?;
         let v = queue.buffer_from(from, values(other))?;
         // Somewhere on a device, by now.
@@ -91,7 +78,7 @@ fn whole_buffers_of_any_elements() {
         more: [u8; 8],
     }
     let odd = |i: u8| Odd { bytes: [i, 1, 2], more: [i; 8] };
-    let (odds, shorts, large) = everywhere(|queue| {
+    let (odds, shorts, large) = everywhere(clusters(CLUSTERS), |queue| {
         let a = queue.buffer::<Odd, 2>([7, 3]);
         a.fill(odd(9))?;
         let b = queue.buffer::<Odd, 2>([7, 3]);
@@ -111,7 +98,7 @@ fn whole_buffers_of_any_elements() {
 
 #[test]
 fn what_has_no_elements_needs_no_task() {
-    everywhere(|queue| {
+    everywhere(clusters(CLUSTERS), |queue| {
         let nothing = queue.buffer::<u32, 2>([0, 4]);
         nothing.fill(3)?;
         nothing.copy_from(&queue.buffer([0, 4]))?;
@@ -126,7 +113,7 @@ fn what_has_no_elements_needs_no_task() {
 
 #[test]
 fn a_buffer_is_copied_within_itself() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let rows = queue.buffer_from([6, 4], values(24))?;
         for row in 0..4 {
             rows.copy_part(&rows, Subrange::new([row, 0], [1, 4]), [row + 2, 0])?;
@@ -138,7 +125,7 @@ fn a_buffer_is_copied_within_itself() {
 
 #[test]
 fn fills_and_copies_follow_and_precede_reductions() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let numbers = queue.buffer::<i64, 1>(5_000);
         numbers.fill(3)?;
         let sum = queue.buffer::<i64, 0>([]);

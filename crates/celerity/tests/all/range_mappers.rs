@@ -5,23 +5,9 @@ use celerity::prelude::*;
 use celerity::{DeclareError, Error, PeriodicItem, PeriodicRow, Result};
 use celerity_example_kernels::life::{initial, life_step, life_step_row};
 
-use crate::common::{contents, indices, values};
+use crate::common::{clusters, contents, everywhere, indices, values};
 
-const CLUSTERS: [(usize, usize); 6] = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (4, 3)];
-
-/// What a program returns on every cluster, which is the same.
-fn everywhere<R: Send + PartialEq + std::fmt::Debug>(
-    program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> R {
-    let run = |(nodes, devices)| {
-        let config = Config::default().nodes(nodes).devices(devices);
-        config.check(celerity::CheckLevel::Full).run(&program).expect("the program is right")
-    };
-    let mut results = CLUSTERS.map(|cluster| (cluster, run(cluster))).into_iter();
-    let (_, first) = results.next().expect("there are clusters");
-    results.for_each(|(cluster, other)| assert_eq!(other, first, "{cluster:?}"));
-    first
-}
+const CLUSTERS: [[usize; 2]; 6] = [[1, 1], [1, 3], [2, 1], [2, 2], [3, 1], [4, 3]];
 
 /// The place at `offset` from `at`, around where `along` says so and clamped where not.
 fn place<const D: usize>(
@@ -82,7 +68,7 @@ fn check_surroundings<const D: usize, const N: usize>(
     }
     for by_rows in [false, true] {
         let (steps, ring) = (steps.clone(), neighborhood(border).periodic_along(dims));
-        let found = everywhere(move |queue| {
+        let found = everywhere(clusters(CLUSTERS), move |queue| {
             let mut old = queue.buffer_from(range, values(range.iter().product()))?;
             let mut new = queue.buffer::<i64, D>(range);
             for _ in 0..2 {
@@ -147,7 +133,7 @@ fn edges_meet_in_three_dimensions() {
 #[test]
 fn a_part_of_the_items_looks_around_the_whole_buffer() {
     for (offset, range) in [([0, 0], [3, 4]), ([2, 1], [4, 3]), ([5, 4], [3, 2])] {
-        let found = everywhere(|queue| {
+        let found = everywhere(clusters(CLUSTERS), |queue| {
             let u = queue.buffer_from([8, 6], values(48))?;
             let out = queue.buffer_from([8, 6], vec![0; 48])?;
             let cross = neighborhood_along_axes([2, 2]).periodic();
@@ -174,7 +160,7 @@ fn compiled_kernels_look_around_by_items_and_rows() {
     let world = |range| all_of(range).into_iter().map(|at| initial(at, 3)).collect::<Vec<u8>>();
     let range = [13, 10];
     let generations = |by_rows: bool| {
-        everywhere(|queue| {
+        everywhere(clusters(CLUSTERS), |queue| {
             let mut old = queue.buffer_from(range, world(range))?;
             let mut new = queue.buffer::<u8, 2>(range);
             for _ in 0..5 {
@@ -196,7 +182,7 @@ fn compiled_kernels_look_around_by_items_and_rows() {
 #[test]
 fn dimensions_are_selected_permuted_and_shared_out() {
     let range = [4, 5, 3];
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let cube = queue.buffer_from(range, values(60))?;
         let line = queue.buffer_from(5, values(5))?;
         let turned = queue.buffer::<i64, 3>([3, 4, 5]);
@@ -216,7 +202,7 @@ fn dimensions_are_selected_permuted_and_shared_out() {
 
 #[test]
 fn items_write_through_what_keeps_them_apart() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let turned = queue.buffer::<i64, 2>([4, 6]);
         let blocks = queue.buffer::<i64, 1>(18);
         let u = queue.buffer_from([6, 4], values(24))?;
@@ -238,7 +224,7 @@ fn items_write_through_what_keeps_them_apart() {
 
 #[test]
 fn windows_overlap_are_shifted_and_are_clamped() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let u = queue.buffer_from(20, values(20))?;
         let [pooled, shifted, near] = [6, 6, 20].map(|items| queue.buffer::<i64, 1>(items));
         let windows = per_dimension([Side::along(0).stride(3).window(5)]);
@@ -266,7 +252,7 @@ fn windows_overlap_are_shifted_and_are_clamped() {
 #[test]
 fn even_shares_are_written_and_leave_nothing_out() {
     for (items, granularity) in [(1, 1), (3, 1), (4, 3), (13, 1)] {
-        let found = everywhere(|queue| {
+        let found = everywhere(clusters(CLUSTERS), |queue| {
             let out = queue.buffer::<i64, 2>([10, 2]);
             let share = per_dimension([Side::share(0).granularity(granularity), Side::all()]);
             queue.task("share").parallel_for(items, out.write(share), |item, mut part| {
@@ -375,7 +361,7 @@ fn a_users_mapper_is_held_to_its_laws_when_it_is_submitted() {
     use celerity::CheckLevel::{Cheap, Full};
     // Where everything is checked, the first task is; otherwise one of sixteen.
     for (level, tasks) in [(Full, 1), (Cheap, 16)] {
-        for (nodes, devices) in CLUSTERS {
+        for [nodes, devices] in CLUSTERS {
             let config = Config::default().nodes(nodes).devices(devices).check(level);
             let error = config.run(|queue| forgetful(queue, tasks)).expect_err("it forgets");
             assert_says(&error, &["forgetful", "is not additive", "[0..2]", "r(A ∪ B)"]);

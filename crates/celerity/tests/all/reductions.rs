@@ -3,52 +3,17 @@
 
 use celerity::prelude::*;
 use celerity::{
-    And, ArgMax, ArgMin, CheckLevel, Error, Located, Max, Min, Operator, Or, Product, Result, Sum,
-    Xor,
+    And, ArgMax, ArgMin, Error, Located, Max, Min, Operator, Or, Product, Result, Sum, Xor,
 };
+
+use crate::common::{clusters, everywhere, floats, scalar};
 
 /// Nodes and devices.
 const CLUSTERS: [[usize; 2]; 6] = [[1, 1], [1, 3], [2, 1], [2, 2], [3, 2], [5, 1]];
 
-/// What `program` returns, the same on all clusters and on all of their nodes.
-fn everywhere<R>(program: impl Fn(&Queue) -> Result<R> + Sync) -> R
-where
-    R: PartialEq + std::fmt::Debug + Send + Sync,
-{
-    let results = CLUSTERS.map(|[nodes, devices]| {
-        let config = Config::default().nodes(nodes).devices(devices).check(CheckLevel::Full);
-        let of_nodes = std::sync::Mutex::new(Vec::new());
-        let run = config.run(|queue| {
-            let result = program(queue)?;
-            of_nodes.lock().unwrap().push(result);
-            Ok(())
-        });
-        run.unwrap_or_else(|error| panic!("on {nodes} × {devices}: {error}"));
-        let mut of_nodes = of_nodes.into_inner().unwrap();
-        assert!(of_nodes.windows(2).all(|pair| pair[0] == pair[1]), "{of_nodes:?}");
-        of_nodes.swap_remove(0)
-    });
-    let different =
-        results[1..].iter().zip(&CLUSTERS[1..]).find(|(other, _)| *other != &results[0]);
-    if let Some((other, cluster)) = different {
-        panic!("on {cluster:?}: {other:?} instead of {:?}", results[0]);
-    }
-    let [first, ..] = results;
-    first
-}
-
-/// Numbers whose sum depends on the order.
-fn floats(count: usize) -> Vec<f32> {
-    (0..count).map(|i| ((i * 7919 + 13) % 10_007) as f32 * 1e-3 - 4.0).collect()
-}
-
-fn scalar<T: celerity::Element>(queue: &Queue, buffer: &Buffer<T, 0>) -> Result<T> {
-    Ok(queue.fence(buffer)?.wait()?[[]])
-}
-
 fn sum_of<const K: usize>(range: [usize; K], hint: Hint) -> f32 {
     let count = range.iter().product();
-    let sum = everywhere(|queue| {
+    let sum = everywhere(clusters(CLUSTERS), |queue| {
         let values = queue.buffer_from(range, floats(count))?;
         let sum = queue.buffer::<f32, 0>([]);
         let task = queue.task("add").hint(hint);
@@ -87,7 +52,7 @@ fn sums_of_floats_have_the_same_bits_in_every_shape() {
 fn every_operator_gives_what_a_loop_gives() {
     let count = 10_000;
     let numbers: Vec<i64> = (0..count as i64).map(|i| (i * 7919 + 13) % 1009 - 300).collect();
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let values = queue.buffer_from(count, numbers.clone())?;
         let [sum, product, min, max] = std::array::from_fn(|_| queue.buffer::<i64, 0>([]));
         let accesses = (
@@ -165,7 +130,7 @@ impl Operator<[u64; 2]> for Then {
 fn an_operator_that_is_not_commutative_gets_values_in_order() {
     for range in [[5000, 1], [50, 100], [1, 5000]] {
         let map = |item: usize| [item as u64 % 17 + 2, item as u64];
-        let composed = everywhere(|queue| {
+        let composed = everywhere(clusters(CLUSTERS), |queue| {
             let composed = queue.buffer::<[u64; 2], 0>([]);
             queue.task("compose").parallel_for(
                 range,
@@ -185,7 +150,7 @@ fn an_operator_that_is_not_commutative_gets_values_in_order() {
 fn histograms_are_reductions_into_many_elements() {
     let count = 20_000;
     let kind = |item: usize| [(item * item) % 5, item % 7];
-    let counts = everywhere(|queue| {
+    let counts = everywhere(clusters(CLUSTERS), |queue| {
         let counts = queue.buffer::<u32, 2>([5, 7]);
         let weights = queue.buffer::<f32, 1>(3000);
         let accesses = (counts.reduce(Sum), weights.reduce(Sum));
@@ -204,7 +169,7 @@ fn histograms_are_reductions_into_many_elements() {
 
 #[test]
 fn rows_and_columns_reduce_into_cubes() {
-    let cube = everywhere(|queue| {
+    let cube = everywhere(clusters(CLUSTERS), |queue| {
         let cube = queue.buffer::<u64, 3>([2, 3, 4]);
         queue.task("rows").parallel_for_rows([40, 60], cube.reduce(Sum), |row, cube| {
             for item in row.items() {
@@ -223,7 +188,7 @@ fn rows_and_columns_reduce_into_cubes() {
 #[test]
 fn rows_of_items_reduce_floats_to_the_same_bits() {
     for range in [[1, 9000], [90, 100], [3000, 3]] {
-        let bits = everywhere(|queue| {
+        let bits = everywhere(clusters(CLUSTERS), |queue| {
             let values = queue.buffer_from(range, floats(9000))?;
             let sum = queue.buffer::<f32, 0>([]);
             let accesses = (values.read(one_to_one()), sum.reduce(Sum));
@@ -238,7 +203,7 @@ fn rows_of_items_reduce_floats_to_the_same_bits() {
 
 #[test]
 fn results_are_there_for_kernels_host_tasks_and_other_reductions() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let values = queue.buffer_from(3000, (0..3000_u64).collect::<Vec<_>>())?;
         let (sum, squares) = (queue.buffer::<u64, 0>([]), queue.buffer::<u64, 0>([]));
         let accesses = (values.read(one_to_one()), sum.reduce(Sum));
@@ -260,7 +225,7 @@ fn results_are_there_for_kernels_host_tasks_and_other_reductions() {
 
 #[test]
 fn what_was_there_before_counts_if_it_is_asked_for() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let (kept, forgotten) =
             (queue.buffer_from([], vec![5_u64])?, queue.buffer_from([], vec![5_u64])?);
         for _ in 0..3 {
@@ -277,7 +242,7 @@ fn what_was_there_before_counts_if_it_is_asked_for() {
 
 #[test]
 fn a_pending_result_is_overwritten_in_part_as_a_whole_or_never_needed() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let counts = queue.buffer::<u64, 1>(4);
         let count = |queue: &Queue, by: u64| {
             queue.task("count").parallel_for(400, counts.reduce(Sum), move |item, counts| {
@@ -304,7 +269,7 @@ fn a_pending_result_is_overwritten_in_part_as_a_whole_or_never_needed() {
 
 #[test]
 fn an_empty_index_space_leaves_the_identity() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let (new, old) = (queue.buffer::<i32, 0>([]), queue.buffer_from([], vec![7])?);
         let none = queue.buffer::<i32, 1>(0);
         let accesses = (new.reduce(Max), old.reduce(Max).including_current(), none.reduce(Sum));
@@ -322,7 +287,7 @@ fn an_empty_index_space_leaves_the_identity() {
 
 #[test]
 fn fewer_tiles_than_devices_leave_some_idle() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let sum = queue.buffer::<u32, 0>([]);
         queue.task("few").parallel_for([2, 3], sum.reduce(Sum), |item, sum| {
             sum.combine(10_u32.pow(item.linear_id() as u32));
@@ -334,7 +299,7 @@ fn fewer_tiles_than_devices_leave_some_idle() {
 
 #[test]
 fn index_spaces_with_an_offset_and_granules_reduce() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let sum = queue.buffer::<u64, 0>([]);
         let task = queue.task("offset").offset([3, 1000]).granularity([1, 7]);
         task.parallel_for([11, 500], sum.reduce(Sum), |item, sum| {
@@ -348,7 +313,7 @@ fn index_spaces_with_an_offset_and_granules_reduce() {
 
 #[test]
 fn a_loop_of_reductions_goes_on_for_long() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let values = queue.buffer_from(500, vec![1.0_f64; 500])?;
         let sum = queue.buffer::<f64, 0>([]);
         for _ in 0..60 {

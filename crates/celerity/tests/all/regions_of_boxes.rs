@@ -5,23 +5,9 @@
 use celerity::prelude::*;
 use celerity::{DeclareError, Error, MapperViolation, RegionView, Result, RunError, verify_mapper};
 
-use crate::common::{contents, indices, values};
+use crate::common::{clusters, contents, everywhere, indices, values};
 
-const CLUSTERS: [(usize, usize); 6] = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (5, 2)];
-
-/// What a program returns on every cluster, which is the same.
-fn everywhere<R: Send + PartialEq + std::fmt::Debug>(
-    program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> R {
-    let run = |(nodes, devices)| {
-        let config = Config::default().nodes(nodes).devices(devices);
-        config.check(celerity::CheckLevel::Full).run(&program).expect("the program is right")
-    };
-    let mut results = CLUSTERS.map(|cluster| (cluster, run(cluster))).into_iter();
-    let (_, first) = results.next().expect("there are clusters");
-    results.for_each(|(cluster, other)| assert_eq!(other, first, "{cluster:?}"));
-    first
-}
+const CLUSTERS: [[usize; 2]; 6] = [[1, 1], [1, 3], [2, 1], [2, 2], [3, 1], [5, 2]];
 
 fn slot<const D: usize>(at: [usize; D], range: [usize; D]) -> usize {
     (0..D).fold(0, |slot, dim| slot * range[dim] + at[dim])
@@ -89,7 +75,7 @@ where
         }
     }
     for by_rows in [false, true] {
-        let found = everywhere(|queue| {
+        let found = everywhere(clusters(CLUSTERS), |queue| {
             let u = queue.buffer_from(range, values(range.iter().product()))?;
             let sums = queue.buffer::<i64, D>(windows.items);
             for _ in 0..2 {
@@ -162,7 +148,7 @@ fn windows_with_gaps_in_three_dimensions() {
 fn red_and_black_take_turns_in_place() {
     const SIZE: usize = 41;
     let mean = |left: i64, right: i64| (left + 3 * right) % 1009;
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let u = queue.buffer_from(SIZE, values(SIZE))?;
         for color in (0..6).map(|step| 1 + step % 2) {
             let own = per_dimension([Side::along(0).stride(2).window(1).offset(color)]);
@@ -199,7 +185,7 @@ fn checkerboard(chunk: Chunk<2>, _: [usize; 2]) -> Vec<Subrange<2>> {
 #[test]
 fn a_checkerboard_of_boxes_is_read_by_items_rows_and_parts() {
     let (grid, range) = ([5, 6], [10, 18]);
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let u = queue.buffer_from(range, values(180))?;
         queue.task("step").parallel_for(range, u.read_write(one_to_one()), |_, u| *u += 1)?;
         let [by_item, by_row] = [(); 2].map(|()| queue.buffer::<i64, 2>(grid));
@@ -277,7 +263,7 @@ fn halos_apart_from_each_other_are_exchanged_in_each_step() {
             });
             near.iter().sum::<i64>() % 1009
         };
-        let found = everywhere(|queue| {
+        let found = everywhere(clusters(CLUSTERS), |queue| {
             let mut old = queue.buffer_from(range, values(range[0] * range[1]))?;
             let mut new = queue.buffer::<i64, 2>(range);
             for _ in 0..3 {
@@ -301,7 +287,7 @@ fn halos_apart_from_each_other_are_exchanged_in_each_step() {
 
 #[test]
 fn nothing_at_all_is_a_region_too() {
-    let found = everywhere(|queue| {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
         let u = queue.buffer::<i64, 1>(8);
         let count = queue.buffer::<i64, 1>(4);
         let nothing =

@@ -4,11 +4,12 @@
 //! there.
 
 use std::fmt::Debug;
-use std::sync::Mutex;
 
 use celerity::prelude::*;
-use celerity::{CheckLevel, Element, Located, Max, Operator, Platform, Result, Sum};
+use celerity::{Located, Max, Operator, Platform, Result, Sum};
 use celerity_example_kernels::reductions::{kinds, sums_by_kind, total, turned};
+
+use crate::common::{clusters, everywhere, floats, on_all_nodes, scalar};
 
 /// Nodes and devices.
 const CLUSTERS: [[usize; 2]; 5] = [[1, 1], [1, 3], [2, 1], [3, 2], [5, 1]];
@@ -16,55 +17,25 @@ const CLUSTERS: [[usize; 2]; 5] = [[1, 1], [1, 3], [2, 1], [3, 2], [5, 1]];
 /// The same, of what there is; nodes share a GPU if need be.
 const SHARED: [[usize; 2]; 2] = [[1, 1], [2, 1]];
 
-/// What `program` returns in each of the clusters, where all nodes return the same.
-fn in_each<R: PartialEq + Debug + Send>(
-    clusters: Vec<(Config, [usize; 2])>,
-    program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> Vec<R> {
-    let run = |(config, [nodes, devices]): (Config, [usize; 2])| {
-        let config = config.nodes(nodes).devices(devices).check(CheckLevel::Full);
-        let of_nodes = Mutex::new(Vec::new());
-        let run = config.run(|queue| {
-            let result = program(queue)?;
-            of_nodes.lock().unwrap().push(result);
-            Ok(())
-        });
-        run.unwrap_or_else(|error| panic!("on {nodes} × {devices}: {error}"));
-        let mut of_nodes = of_nodes.into_inner().unwrap();
-        assert!(of_nodes.windows(2).all(|pair| pair[0] == pair[1]), "{of_nodes:?}");
-        of_nodes.swap_remove(0)
-    };
-    clusters.into_iter().map(run).collect()
-}
-
 /// Where closures run.
-fn cpus() -> Vec<(Config, [usize; 2])> {
-    CLUSTERS.map(|cluster| (Config::default().platform(Platform::Cpu), cluster)).into()
+fn cpus() -> impl Iterator<Item = Config> {
+    clusters(CLUSTERS).map(|cluster| cluster.platform(Platform::Cpu))
 }
 
 /// Where compiled kernels run.
-fn all_devices() -> Vec<(Config, [usize; 2])> {
-    let shared = SHARED.map(|cluster| (Config::from_env().unwrap().share_gpus(true), cluster));
-    cpus().into_iter().chain(shared).collect()
+fn all_devices() -> impl Iterator<Item = Config> {
+    let shared = |[nodes, devices]: [usize; 2]| {
+        Config::from_env().unwrap().share_gpus(true).nodes(nodes).devices(devices)
+    };
+    cpus().chain(SHARED.map(shared))
 }
 
-/// As [`in_each`], where all clusters return the same.
-fn everywhere<R: PartialEq + Debug + Send>(
-    clusters: Vec<(Config, [usize; 2])>,
+/// What a program returns in each of the clusters, where all nodes return the same.
+fn in_each<R: PartialEq + Debug + Send>(
+    clusters: impl Iterator<Item = Config>,
     program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> R {
-    let mut results = in_each(clusters, program);
-    assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{results:?}");
-    results.swap_remove(0)
-}
-
-/// Numbers whose sum depends on the order.
-fn floats(count: usize) -> Vec<f32> {
-    (0..count).map(|i| ((i * 7919 + 13) % 10_007) as f32 * 1e-3 - 4.0).collect()
-}
-
-fn scalar<T: Element>(queue: &Queue, buffer: &Buffer<T, 0>) -> Result<T> {
-    Ok(queue.fence(buffer)?.wait()?[[]])
+) -> Vec<R> {
+    clusters.map(|cluster| on_all_nodes(cluster, &program)).collect()
 }
 
 fn assert_close(found: &[f32], expected: &[f64], items: usize) {

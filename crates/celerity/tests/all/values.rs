@@ -9,53 +9,30 @@ use celerity::half::{bf16, f16};
 use celerity::ndarray::{Array2, Axis, array};
 use celerity::num_complex::Complex;
 use celerity::prelude::*;
-use celerity::{Element, Max, Min, Number, PlainData, Platform, Product, Result, Sum};
+use celerity::{Element, Max, Min, Number, PlainData, Platform, Product, Sum};
 use celerity_example_kernels::values::{
     Body, Field, Step, count_up, move_body, saxpy_half, turn_all,
 };
 
-use crate::common::contents;
+use crate::common::{clusters, contents, everywhere, scalar};
 
 /// Nodes and devices, of CPUs.
 const CLUSTERS: [[usize; 2]; 5] = [[1, 1], [1, 2], [2, 1], [2, 2], [5, 1]];
 
-fn on<R: Send>(
-    config: Config,
-    [nodes, devices]: [usize; 2],
-    program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> R {
-    let run = config.nodes(nodes).devices(devices).share_gpus(true).run(program);
-    run.unwrap_or_else(|error| panic!("on {nodes} × {devices}: {error}"))
+/// Where closures run.
+fn cpus() -> impl Iterator<Item = Config> {
+    clusters(CLUSTERS).map(|cluster| cluster.platform(Platform::Cpu))
 }
 
-/// What a program gives on CPUs, on every cluster the same.
-fn everywhere<R: Send + PartialEq + Debug>(program: impl Fn(&Queue) -> Result<R> + Sync) -> R {
-    let cpu = |cluster| on(Config::default().platform(Platform::Cpu), cluster, &program);
-    let first = cpu(CLUSTERS[0]);
-    for cluster in &CLUSTERS[1..] {
-        assert_eq!(cpu(*cluster), first, "{cluster:?}");
-    }
-    first
-}
-
-/// The same of a program of compiled kernels, on what devices there are as well.
-fn everywhere_compiled<R: Send + PartialEq + Debug>(
-    program: impl Fn(&Queue) -> Result<R> + Sync,
-) -> R {
-    let first = everywhere(&program);
-    for cluster in [[1, 1], [2, 1]] {
-        assert_eq!(on(Config::from_env().unwrap(), cluster, &program), first, "{cluster:?}");
-    }
-    first
-}
-
-fn scalar<T: Element>(queue: &Queue, buffer: &Buffer<T, 0>) -> Result<T> {
-    Ok(queue.fence(buffer)?.wait()?[[]])
+/// Where compiled kernels run: on what devices there are as well.
+fn all_devices() -> impl Iterator<Item = Config> {
+    let shared = |nodes| Config::from_env().unwrap().share_gpus(true).nodes(nodes).devices(1);
+    cpus().chain([1, 2].map(shared))
 }
 
 /// Sum, product, least and greatest by closure.
 fn reduced<T: Element + Number + PartialEq + Debug>(values: Vec<T>) -> [T; 4] {
-    everywhere(|queue| {
+    everywhere(cpus(), |queue| {
         let buffer = queue.buffer_from(values.len(), values.clone())?;
         let results = [0; 4].map(|_| queue.buffer::<T, 0>([]));
         let [sum, product, least, greatest] = &results;
@@ -96,7 +73,7 @@ fn half_precision_is_reduced() {
 #[test]
 fn sums_that_round_have_the_same_bits_everywhere() {
     let values: Vec<f16> = (0..9_000_u32).map(|i| f16::from_f32((i % 97) as f32 * 0.013)).collect();
-    let sum = everywhere(|queue| {
+    let sum = everywhere(cpus(), |queue| {
         let buffer = queue.buffer_from(values.len(), values.clone())?;
         let sum = queue.buffer::<f16, 0>([]);
         let accesses = (buffer.read(one_to_one()), sum.reduce(Sum));
@@ -111,7 +88,7 @@ fn sums_that_round_have_the_same_bits_everywhere() {
 fn complex_numbers_are_computed_and_reduced() {
     let values: Vec<Complex<f64>> =
         (0..600).map(|i| Complex::new(f64::from(i % 5), f64::from(i % 3) - 1.0)).collect();
-    let (turned, sum, product) = everywhere(|queue| {
+    let (turned, sum, product) = everywhere(cpus(), |queue| {
         let z = queue.buffer_from([20, 30], values.clone())?;
         let (sum, product) = (queue.buffer([]), queue.buffer([]));
         let accesses = (z.read_write(one_to_one()), sum.reduce(Sum), product.reduce(Product));
@@ -137,7 +114,7 @@ fn kernels_over_half_precision() {
         (0..count).map(|i| f16::from_f32((i * step % 61) as f32 * 0.03 - 0.7)).collect()
     };
     let a = f16::from_f32(1.75);
-    let compiled = everywhere_compiled(|queue| {
+    let compiled = everywhere(all_devices(), |queue| {
         let y = queue.buffer_from(count, values(7))?;
         let x = queue.buffer_from(count, values(13))?;
         let (sum, greatest, brain) = (queue.buffer([]), queue.buffer([]), queue.buffer([]));
@@ -157,7 +134,7 @@ fn kernels_over_half_precision() {
     assert_eq!(compiled.0, expected);
     let greatest = expected.iter().copied().fold(f16::NEG_INFINITY, f16::max);
     assert_eq!(compiled.1[1], greatest.to_bits());
-    let by_closure = everywhere(|queue| {
+    let by_closure = everywhere(cpus(), |queue| {
         let y = queue.buffer_from(count, expected.clone())?;
         let (sum, brain) = (queue.buffer([]), queue.buffer([]));
         let accesses = (y.read(one_to_one()), sum.reduce(Sum), brain.reduce(Sum));
@@ -175,7 +152,7 @@ fn kernels_over_complex_numbers_and_arrays() {
     let by = Complex::new(0.5_f32, -2.0);
     let values: Vec<Complex<f32>> =
         (0..999).map(|i| Complex::new(i as f32 * 0.25, 3.0 - i as f32)).collect();
-    let (turned, sum) = everywhere_compiled(|queue| {
+    let (turned, sum) = everywhere(all_devices(), |queue| {
         let z = queue.buffer_from([27, 37], values.clone())?;
         let sum = queue.buffer::<Complex<f32>, 0>([]);
         let accesses = (z.read_write(one_to_one()), sum.reduce(Sum));
@@ -186,7 +163,7 @@ fn kernels_over_complex_numbers_and_arrays() {
     let exact: Complex<f32> = turned.iter().sum();
     assert!((sum - exact).norm_sqr() <= 1e-6 * exact.norm_sqr(), "{sum} instead of {exact}");
 
-    let matrices = everywhere_compiled(|queue| {
+    let matrices = everywhere(all_devices(), |queue| {
         let matrices = queue.buffer_from(70, vec![[[1_u16, 2, 3], [4, 5, 6]]; 70])?;
         let by = [10, 20, u16::MAX];
         queue.task("count").launch_rows(70, matrices.read_write(one_to_one()), count_up { by })?;
@@ -224,7 +201,7 @@ fn bodies(count: u16) -> Vec<Body> {
 #[test]
 fn structs_are_elements_and_change_as_parameters_in_each_step() {
     const STEPS: u64 = 12;
-    let by_kernel = everywhere_compiled(|queue| {
+    let by_kernel = everywhere(all_devices(), |queue| {
         let all = queue.buffer_from(300, bodies(300))?;
         for number in 0..STEPS {
             let (step, sign) = (step(number), if number == 5 { -1 } else { 1 });
@@ -233,7 +210,7 @@ fn structs_are_elements_and_change_as_parameters_in_each_step() {
         }
         contents(queue, &all)
     });
-    let by_closure = everywhere(|queue| {
+    let by_closure = everywhere(cpus(), |queue| {
         let all = queue.buffer_from(300, bodies(300))?;
         for number in 0..STEPS {
             let (step, sign) = (step(number), if number == 5 { -1 } else { 1 });
@@ -262,7 +239,7 @@ fn structs_of_a_program_are_plain() {
     struct Cell(Celsius, [u8; 3], u8);
 
     let cell = |i: usize| Cell(Celsius(i as f32), [i as u8, 0, 1], 7);
-    let found = everywhere(|queue| {
+    let found = everywhere(cpus(), |queue| {
         let cells = queue.buffer::<Cell, 3>([3, 4, 5]);
         queue.task("make").parallel_for(
             [3, 4, 5],
@@ -278,7 +255,7 @@ fn structs_of_a_program_are_plain() {
 
 #[test]
 fn host_tasks_see_arrays_of_their_parts() {
-    let found = everywhere(|queue| {
+    let found = everywhere(cpus(), |queue| {
         let u = queue.buffer_from([6, 5], (0..30).collect::<Vec<u32>>())?;
         let rows = queue.buffer::<u32, 1>(6);
         let accesses = (u.read(slice(1)), rows.write(disjoint_rows()));

@@ -195,28 +195,7 @@ macro_rules! arrays {
                 ArrayReducer::new(bound.accumulators(), bound.range, bound.operator)
             }
 
-            #[inline]
-            fn segment<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                _start: usize,
-                _segment: &Row<K>,
-            ) -> Self::Cursor<'a> {
-                *cursor
-            }
-
-            #[inline]
-            fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-                cursor
-            }
-
-            #[inline]
-            fn item_view<'a>(
-                cursor: &'a mut Self::Cursor<'_>,
-                _row: &Row<K>,
-                _i: usize,
-            ) -> Self::ItemView<'a> {
-                *cursor
-            }
+            copied_view!(K);
         }
     )*};
 }
