@@ -49,7 +49,7 @@ pub struct Command {
     pub id: CommandId,
     /// The task that it serves.
     pub task: TaskId,
-    /// What is done.
+    /// What it does, with the parts of buffers and index space that are concerned.
     pub kind: CommandKind,
     /// Edges to earlier commands of this node.
     pub dependencies: Dependencies<CommandId>,

@@ -26,7 +26,7 @@ pub enum Diagnostic {
         region: Region,
         /// One of the nodes.
         first: NodeId,
-        /// The other.
+        /// The other node that writes it.
         second: NodeId,
     },
     /// An access touches on one node what another access writes on another, or the other way
@@ -46,7 +46,7 @@ pub enum Diagnostic {
         region: Region,
         /// What they do: `reads through shifted`.
         accesses: [String; 2],
-        /// Where.
+        /// The two nodes: the first has the first access, the second the other one.
         nodes: [NodeId; 2],
     },
     /// The whole index space is said to write elements that no chunk writes,

@@ -27,7 +27,7 @@ pub enum Broken {
         later: CommandId,
         /// The earlier one.
         with: CommandId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A command that its task has no use for.
@@ -37,7 +37,7 @@ pub enum Broken {
         command: CommandId,
         /// The task that it serves.
         task: TaskId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A push or an await-push that the other side would misunderstand.
@@ -47,7 +47,7 @@ pub enum Broken {
         command: CommandId,
         /// The transfer that it names.
         transfer: TransferId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// What is pushed to a node for a transfer is not what it awaits.
@@ -67,7 +67,7 @@ pub enum Broken {
     Assignment {
         /// The task.
         task: TaskId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
 }

@@ -8,7 +8,7 @@ use celerity_executor::WarningSink;
 /// How much to print to standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// Nothing.
+    /// No line is printed.
     Off,
     /// What ends a run without an error to return.
     Critical,

@@ -142,25 +142,25 @@ pub enum Violation {
     /// An edge to a node that is not earlier.
     #[error("{vertex} waits for {on}, which is not earlier")]
     ForwardEdge {
-        /// Who waits.
+        /// The task, command or instruction that waits.
         vertex: Vertex,
-        /// For whom.
+        /// What it waits for.
         on: Vertex,
     },
     /// The same edge twice.
     #[error("{vertex} waits for {on} twice")]
     DoubledEdge {
-        /// Who waits.
+        /// The task, command or instruction that waits.
         vertex: Vertex,
-        /// For whom.
+        /// What it waits for.
         on: Vertex,
     },
     /// An edge to something that the synchronisation point stands in for.
     #[error("{vertex} waits for {on}, which is older than {point}, the synchronisation point")]
     EdgeBeyondPoint {
-        /// Who waits.
+        /// The task, command or instruction that waits.
         vertex: Vertex,
-        /// For whom.
+        /// What it waits for.
         on: Vertex,
         /// The last applied horizon or epoch.
         point: Vertex,
@@ -176,11 +176,11 @@ pub enum Violation {
     /// Two conflicting accesses may happen in any order.
     #[error("{later} does not wait for {earlier}, but {hazard}: {place}")]
     Unordered {
-        /// Who should wait.
+        /// The task, command or instruction that should wait.
         later: Vertex,
-        /// For whom.
+        /// What it should wait for.
         earlier: Vertex,
-        /// Why.
+        /// What goes wrong if it does not wait.
         hazard: Hazard,
         /// What both touch.
         place: BufferPart,
@@ -188,9 +188,9 @@ pub enum Violation {
     /// Two tasks of a collective group may run in any order.
     #[error("{later} does not wait for {earlier}, which is before it in collective group {group}")]
     GroupUnordered {
-        /// Who should wait.
+        /// The task, command or instruction that should wait.
         later: Vertex,
-        /// For whom.
+        /// What it should wait for.
         earlier: Vertex,
         /// The group that both are in.
         group: CollectiveGroup,
@@ -203,7 +203,7 @@ pub enum Violation {
         later: Vertex,
         /// The earlier one.
         earlier: Vertex,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: &'static str,
     },
     /// A reduction would count a tile twice, or not at all.
@@ -257,7 +257,7 @@ pub enum Violation {
     Uncalled {
         /// The command or instruction.
         vertex: Vertex,
-        /// Why not.
+        /// Why the task does not call for it: the rest of the message's sentence.
         why: &'static str,
     },
     /// Something that a task calls for is missing.
@@ -325,7 +325,7 @@ pub enum Violation {
         transfer: TransferId,
         /// To whom; `None` if to nobody.
         to: Option<NodeId>,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// One push carries data of several local writers.
@@ -335,7 +335,7 @@ pub enum Violation {
         push: Vertex,
         /// One writer.
         first: Vertex,
-        /// Another.
+        /// The other writer.
         second: Vertex,
         /// What the second wrote.
         place: BufferPart,
@@ -477,7 +477,7 @@ pub enum Violation {
         vertex: Vertex,
         /// What it places.
         place: BufferPart,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A copy within one allocation.
@@ -497,7 +497,7 @@ pub enum Violation {
         access: usize,
         /// The elements in question.
         place: BufferPart,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// Two sides of a transfer differ.
@@ -536,7 +536,7 @@ pub enum Violation {
     Disagreement {
         /// One node.
         first: NodeId,
-        /// Another.
+        /// The node that disagrees with it.
         second: NodeId,
         /// The first task on which they do.
         task: TaskId,
@@ -556,7 +556,7 @@ pub enum Violation {
     CopyOfUndefined {
         /// The copy.
         copy: Vertex,
-        /// From where.
+        /// The elements, in the allocation that they are copied from.
         place: BufferPart,
     },
     /// Waste: a copy that the command it was made for overwrites.

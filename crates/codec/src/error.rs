@@ -94,7 +94,7 @@ pub enum DecodeError {
     /// Something follows it.
     #[error("this recording is damaged: {extra} bytes follow its end")]
     TrailingBytes {
-        /// How many.
+        /// Bytes after the end.
         extra: u64,
     },
     /// Some of its bits have changed.
@@ -126,7 +126,7 @@ pub enum SaveError {
     Encode {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What keeps the value from being recorded.
         source: EncodeError,
     },
     /// The file could not be written. If it existed, it is as it was.
@@ -156,7 +156,7 @@ pub enum LoadError {
     Decode {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with the file's contents.
         source: DecodeError,
     },
 }

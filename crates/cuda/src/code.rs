@@ -38,7 +38,7 @@ pub enum CodeError {
     Load {
         /// The module's name.
         module: String,
-        /// Where.
+        /// The GPU that it was for.
         gpu: Gpu,
         /// What the driver says.
         error: DriverError,
@@ -51,7 +51,7 @@ pub enum CodeError {
     TooNew {
         /// The module's name.
         module: String,
-        /// Where.
+        /// The GPU that it was for.
         gpu: Gpu,
         /// What the GPU can run.
         capability: String,
@@ -77,7 +77,7 @@ pub enum CodeError {
         module: String,
         /// The entry point.
         entry: String,
-        /// Where.
+        /// The GPU that it was for.
         gpu: Gpu,
         /// Bytes that a group needs.
         needed: u64,

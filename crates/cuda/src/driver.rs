@@ -125,9 +125,9 @@ pub struct Side {
 /// Planes of rows of bytes, to be copied from one array to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// From where.
+    /// The array that is read.
     pub source: Side,
-    /// To where.
+    /// The array that is written.
     pub target: Side,
     /// Bytes per row.
     pub row: u64,
@@ -202,7 +202,7 @@ pub trait Driver: Send + Sync + 'static {
     /// A new stream.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn create_stream(&self, gpu: Gpu) -> Result<Stream, DriverError>;
 
     /// Ends a stream when it has run empty.
@@ -214,7 +214,7 @@ pub trait Driver: Send + Sync + 'static {
     /// The stream as other libraries know it, to put work of theirs on it.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn native(&self, stream: Stream) -> Result<DeviceStream, DriverError>;
 
     /// Waits until the stream has run empty.
@@ -227,14 +227,14 @@ pub trait Driver: Send + Sync + 'static {
     /// `timed` one costs more.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn create_event(&self, gpu: Gpu, timed: bool) -> Result<Event, DriverError>;
 
     /// The time from one timed event to another, both of which have happened on
     /// one GPU, to about half a microsecond; 0 if it is negative.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn elapsed(&self, from: Event, to: Event) -> Result<Duration, DriverError>;
 
     /// Ends an event.
@@ -247,7 +247,7 @@ pub trait Driver: Send + Sync + 'static {
     /// ended. Stream and event belong to the same GPU.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn record(&self, event: Event, stream: Stream) -> Result<(), DriverError>;
 
     /// Whether the event, as recorded last, has happened.
@@ -260,7 +260,7 @@ pub trait Driver: Send + Sync + 'static {
     /// recorded last. They may belong to different GPUs.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn wait(&self, stream: Stream, event: Event) -> Result<(), DriverError>;
 
     /// Memory of the stream's GPU, for what is put on the stream from now on,
@@ -288,7 +288,7 @@ pub trait Driver: Send + Sync + 'static {
     /// nothing behind them. They start at a multiple of a piece.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn reserve(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError>;
 
     /// A number of [pieces](Self::piece) of a GPU's memory. Their contents are
@@ -338,7 +338,7 @@ pub trait Driver: Send + Sync + 'static {
     /// system, and returns how many bytes the system has.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn trim(&self, gpu: Gpu) -> Result<u64, DriverError>;
 
     /// Page-locked host memory that all GPUs reach, aligned to a page. Takes
@@ -361,7 +361,7 @@ pub trait Driver: Send + Sync + 'static {
     /// stream.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     unsafe fn zero(&self, stream: Stream, address: u64, bytes: u64) -> Result<(), DriverError>;
 
     /// Copies. One of the sides, or both, are the stream's GPU's. If there is
@@ -373,7 +373,7 @@ pub trait Driver: Send + Sync + 'static {
     /// is ordered with the stream.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     unsafe fn copy(&self, stream: Stream, transfer: &Transfer) -> Result<(), DriverError>;
 
     /// Loads code.
@@ -391,13 +391,13 @@ pub trait Driver: Send + Sync + 'static {
     /// Address and size in bytes of a module's variable, if it has it.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError>;
 
     /// Bytes of all parameters of a function, where the driver can tell.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     fn parameter_bytes(&self, function: Function) -> Result<Option<u64>, DriverError>;
 
     /// Launches a function; `parameters` is copied.
@@ -408,7 +408,7 @@ pub trait Driver: Send + Sync + 'static {
     /// with the stream.
     ///
     /// # Errors
-    /// As all calls.
+    /// [`DriverError`] if the driver refuses.
     unsafe fn launch(
         &self,
         stream: Stream,

@@ -52,7 +52,7 @@ pub struct PostReceive {
     pub transfer: TransferId,
     /// The elements that it brings: inside the target's extent.
     pub elements: Box3,
-    /// To where.
+    /// The allocation that the elements are written to.
     pub target: Placement,
     /// Bytes per element.
     pub elem_size: u64,

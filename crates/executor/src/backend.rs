@@ -203,9 +203,9 @@ pub enum Job {
     },
     /// A copy within the node.
     Copy {
-        /// From where.
+        /// The array that is read.
         source: ElementArray,
-        /// To where.
+        /// The array that is written; another one.
         target: ElementArray,
         /// Which elements.
         elements: Box3,
@@ -266,7 +266,7 @@ impl Arguments {
 /// A job that has run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Which.
+    /// The instruction that the job performs.
     pub instruction: InstructionId,
     /// How it failed, if it did.
     pub failure: Option<JobFailure>,
@@ -277,7 +277,7 @@ pub struct Completion {
 /// A job that has begun, and has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// Which.
+    /// The instruction that the job performs.
     pub instruction: InstructionId,
     /// When, if that was [asked for](Backend::note_begins) and is known.
     pub since: Option<Time>,

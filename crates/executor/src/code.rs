@@ -149,7 +149,7 @@ impl Parameters {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// All of them.
+    /// The parameters' bytes, each at its alignment.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes

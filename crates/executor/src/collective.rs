@@ -46,14 +46,14 @@ pub enum CollectiveOperation {
     Barrier,
     /// One tells all others something.
     Broadcast {
-        /// Which.
+        /// The number of that node.
         root: usize,
         /// Bytes per value.
         size: usize,
     },
     /// All tell one something.
     Gather {
-        /// Which.
+        /// The number of that node.
         root: usize,
         /// Bytes per value.
         size: usize,
@@ -104,7 +104,7 @@ pub enum CollectiveError {
     Unanswered {
         /// The node that waits.
         node: NodeId,
-        /// What it does.
+        /// The operation that it waits in.
         there: CollectiveOperation,
     },
     /// A root that there is not.

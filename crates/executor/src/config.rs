@@ -158,7 +158,7 @@ impl ClusterConfig {
 /// How much of every schedule is checked before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckLevel {
-    /// Nothing.
+    /// No schedule is checked.
     Off,
     /// What is cheap: shape, lifetimes, placements and bindings, at about half
     /// the cost of scheduling.

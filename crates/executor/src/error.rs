@@ -59,7 +59,7 @@ pub enum RunError {
     /// A memory has no room for a buffer's next allocation.
     #[error("out of memory on {node}: {error}")]
     OutOfMemory {
-        /// Where.
+        /// The node that it happened on.
         node: NodeId,
         /// Who wants what, and who has it.
         error: Box<NoRoom>,
@@ -89,7 +89,7 @@ pub enum RunError {
     /// User code outside of tasks returned an error or panicked.
     #[error("the program stopped on {node}: {message}")]
     Stopped {
-        /// Where.
+        /// The node that it happened on.
         node: NodeId,
         /// The error or panic.
         message: String,
@@ -131,7 +131,7 @@ pub enum RunError {
         task: String,
         /// One of the nodes.
         node: NodeId,
-        /// The other.
+        /// The node that has something else.
         other: NodeId,
     },
     /// Nodes have created a buffer from different contents, of which each would use its own.
@@ -145,7 +145,7 @@ pub enum RunError {
         buffer: String,
         /// One of the nodes.
         node: NodeId,
-        /// The other.
+        /// The node that has something else.
         other: NodeId,
     },
     /// The communicator cannot do its work any more.
@@ -153,7 +153,7 @@ pub enum RunError {
     Communication {
         /// Who noticed.
         node: NodeId,
-        /// What is wrong.
+        /// What the communicator says.
         error: Box<CommunicationError>,
     },
     /// The user has interrupted the process.

@@ -15,7 +15,7 @@ use crate::time::Time;
 /// An instruction that has not completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Which.
+    /// Its id.
     pub instruction: InstructionId,
     /// What it does, as in `kernel of T3 "step" at src/main.rs:40 on D1`: ids, and
     /// names as far as they are known.
@@ -38,7 +38,7 @@ pub enum WaitsFor {
     Receiver(NodeId),
     /// Elements have to arrive.
     Elements {
-        /// Which.
+        /// The elements that have not arrived.
         missing: Region,
         /// The nodes, in ascending order, that have announced some of them.
         announced_by: Vec<NodeId>,
@@ -50,7 +50,7 @@ pub enum WaitsFor {
 /// An instruction's lane, and what that does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnLane {
-    /// Which.
+    /// Its id.
     pub lane: LaneId,
     /// What it is for, as in `D1 kernels 2`.
     pub name: String,
@@ -70,7 +70,7 @@ pub struct Running {
 /// A node that makes no progress, and all that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Which node.
+    /// The node's id.
     pub node: NodeId,
     /// How long nothing has happened on it.
     pub lasting: Duration,

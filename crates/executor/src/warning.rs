@@ -26,7 +26,7 @@ pub enum Warning {
     /// A node has found something at a look of its own that nobody had woken it for:
     /// a defect of a backend or communicator, unless the process was stopped.
     Overslept {
-        /// Which node.
+        /// The node's id.
         node: NodeId,
         /// How long it had been waiting.
         lasting: Duration,
@@ -34,7 +34,7 @@ pub enum Warning {
     /// At the end of a run: a node's devices have stood idle for a good part of it,
     /// because the work for them was not scheduled in time.
     Starved {
-        /// Which node.
+        /// The node's id.
         node: NodeId,
         /// For how long.
         starvation: Starvation,
@@ -62,7 +62,7 @@ pub enum Warning {
 /// A node on which a run that has failed does not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lingering {
-    /// Which.
+    /// The node's id.
     pub node: NodeId,
     /// Why the run is to end.
     pub error: Box<RunError>,
@@ -75,7 +75,7 @@ pub struct Lingering {
 /// A thread that is where it cannot do anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// Whose.
+    /// The node that the thread belongs to.
     pub node: NodeId,
     /// The code that it is in, as in `a range mapper of T3 "step" at src/main.rs:40`.
     pub inside: String,

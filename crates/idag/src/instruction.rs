@@ -114,7 +114,7 @@ pub type InstructionDependencies = SmallVec<[InstructionId; 6]>;
 pub struct Instruction {
     /// Its id, dense in order of generation, which is a topological order.
     pub id: InstructionId,
-    /// What is done.
+    /// What it does, with the memory that is concerned.
     pub kind: InstructionKind,
     /// Edges to earlier instructions of this node.
     #[cfg_attr(feature = "serde", serde(with = "crate::serde_lists"))]
@@ -154,7 +154,7 @@ pub enum InstructionKind {
     Alloc {
         /// The new allocation.
         allocation: AllocationId,
-        /// Where.
+        /// The memory that it is in.
         memory: MemoryId,
         /// Whose elements it will hold.
         buffer: BufferId,
@@ -168,7 +168,7 @@ pub enum InstructionKind {
     Reserve {
         /// The new allocation.
         allocation: AllocationId,
-        /// Where.
+        /// The memory that it is in.
         memory: MemoryId,
         /// Whose elements it will hold, all of them.
         buffer: BufferId,
@@ -182,7 +182,7 @@ pub enum InstructionKind {
     Grow {
         /// The allocation.
         allocation: AllocationId,
-        /// Where it is.
+        /// The memory that it is in.
         memory: MemoryId,
         /// Whose elements it holds.
         buffer: BufferId,
@@ -202,7 +202,7 @@ pub enum InstructionKind {
     Copy {
         /// The buffer.
         buffer: BufferId,
-        /// From where.
+        /// The allocation that the elements are read from.
         source: Placement,
         /// To where; another allocation.
         target: Placement,
@@ -219,7 +219,7 @@ pub enum InstructionKind {
         message: MessageId,
         /// What the data is for.
         transfer: TransferId,
-        /// From where.
+        /// The allocation that the elements are read from.
         source: Placement,
         /// The elements: inside the source's extent.
         elements: Box3,

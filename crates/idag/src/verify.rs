@@ -30,7 +30,7 @@ pub enum Broken {
         later: InstructionId,
         /// The earlier one.
         with: InstructionId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// An allocation is not what an instruction takes it for.
@@ -42,7 +42,7 @@ pub enum Broken {
         memory: MemoryId,
         /// The allocation that it names.
         allocation: AllocationId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A message that the receiver would misunderstand.
@@ -52,7 +52,7 @@ pub enum Broken {
         instruction: InstructionId,
         /// The message.
         message: MessageId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// Data that arrives unnoticed, or is awaited and does not arrive.
@@ -62,7 +62,7 @@ pub enum Broken {
         instruction: InstructionId,
         /// The transfer.
         transfer: TransferId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
 }

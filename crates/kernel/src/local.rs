@@ -154,7 +154,7 @@ impl<T, const N: usize> fmt::Debug for Local<'_, T, N> {
 
 /// Bytes of a type of local memory; sealed.
 pub trait LocalArray: sealed::Sealed {
-    /// How many.
+    /// Size of an array of the type, in bytes.
     const BYTES: usize;
 }
 

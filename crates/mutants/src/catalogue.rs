@@ -44,7 +44,7 @@ macro_rules! catalogue {
             /// All of them, lowest layer first.
             pub const ALL: &[Self] = &[$($(Self::$mutant,)*)*];
 
-            /// Where it is.
+            /// The layer of the workspace that the bug is in.
             #[must_use]
             pub fn layer(self) -> Layer {
                 match self {

@@ -51,7 +51,7 @@ pub enum Broken {
     /// Elements of a map's extent that have no entry.
     #[error("{missing} elements of {extent} have no entry")]
     Uncovered {
-        /// How many.
+        /// Elements without an entry.
         missing: u64,
         /// The extent of the map.
         extent: Box3,

@@ -36,7 +36,7 @@ impl<I: GraphId> Conflicts<I> {
         Self(nodes.into())
     }
 
-    /// All of them.
+    /// The ids, in ascending order.
     #[must_use]
     pub fn as_slice(&self) -> &[I] {
         &self.0

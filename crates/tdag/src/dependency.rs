@@ -28,7 +28,7 @@ pub enum DependencyKind {
 pub struct Dependency<I> {
     /// The node to wait for.
     pub on: I,
-    /// Why.
+    /// Why it waits: what of the earlier node it needs, or must not disturb.
     pub kind: DependencyKind,
 }
 

@@ -117,7 +117,7 @@ pub enum DeclareError {
         buffer: Arc<str>,
         /// The mapper.
         mapper: String,
-        /// Why not.
+        /// What is wrong with it.
         flaw: MapperFlaw,
     },
     /// A user's mapper breaks a law.

@@ -153,7 +153,7 @@ impl fmt::Display for SourceLocation {
 pub struct TaskSpec {
     /// What the user calls it.
     pub name: Arc<str>,
-    /// What it does.
+    /// What kind of work it is, over which index space.
     pub work: Work,
     /// What it touches.
     pub accesses: Vec<Access>,
@@ -169,7 +169,7 @@ pub struct Task {
     pub id: TaskId,
     /// What the user calls it.
     pub name: Arc<str>,
-    /// What it does.
+    /// What kind of work it is, over which index space.
     pub work: Work,
     /// What it touches. What one of them writes, no other touches.
     pub accesses: Box<[Access]>,

@@ -28,7 +28,7 @@ pub enum Broken {
         later: TaskId,
         /// For what.
         on: TaskId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A buffer that a task must not access in this way.
@@ -38,7 +38,7 @@ pub enum Broken {
         task: TaskId,
         /// The buffer.
         buffer: BufferId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A conflict that the task cannot have.
@@ -48,7 +48,7 @@ pub enum Broken {
         later: TaskId,
         /// The earlier one.
         with: TaskId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
     /// A horizon or epoch where there must be none, or none where one is due.
@@ -56,7 +56,7 @@ pub enum Broken {
     Synchronization {
         /// The task.
         task: TaskId,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
 }

@@ -42,7 +42,7 @@ pub enum Unlawful {
     Flawed {
         /// The statement.
         op: usize,
-        /// What is wrong.
+        /// The rule that it breaks.
         flaw: Flaw,
     },
     /// A statement that contradicts itself.
@@ -50,7 +50,7 @@ pub enum Unlawful {
     Malformed {
         /// The statement.
         op: usize,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: &'static str,
     },
     /// More of something than tests are made for.

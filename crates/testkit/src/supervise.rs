@@ -65,7 +65,7 @@ impl Notes {
 /// A search that has died.
 #[derive(Debug)]
 pub struct Death {
-    /// How.
+    /// How its process ended.
     pub status: ExitStatus,
     /// What its threads were at, in ascending order.
     pub seeds: Vec<u64>,

@@ -46,7 +46,7 @@ pub enum Violation {
         node: NodeId,
         /// The statement.
         op: usize,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: String,
     },
     /// Two tasks, commands or instructions that host objects must keep apart, or need not.
@@ -56,7 +56,7 @@ pub enum Violation {
         later: String,
         /// The earlier one.
         earlier: String,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: &'static str,
     },
     /// A generator reports a mistake in a lawful program.
@@ -72,7 +72,7 @@ pub enum Violation {
     Malformed {
         /// The node of the graph.
         node: String,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: String,
     },
     /// Two conflicting accesses may run at the same time.
@@ -82,7 +82,7 @@ pub enum Violation {
         later: String,
         /// For this one.
         earlier: String,
-        /// Why.
+        /// What kind of dependency is missing.
         kind: DependencyKind,
         /// The element that both touch.
         place: String,
@@ -110,7 +110,7 @@ pub enum Violation {
     WrongAssignment {
         /// The statement.
         op: usize,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: String,
     },
     /// Somebody reads or passes on what sequential execution would not see.
@@ -152,7 +152,7 @@ pub enum Violation {
         push: String,
         /// One writer.
         first: String,
-        /// Another.
+        /// The other writer.
         second: String,
     },
     /// What is sent and what is expected differ.
@@ -176,7 +176,7 @@ pub enum Violation {
     BadPlacement {
         /// The instruction.
         instruction: String,
-        /// What is wrong.
+        /// What is wrong with it: the rest of the message's sentence.
         what: String,
     },
     /// An allocation is used before it is made or after it is freed.

@@ -39,7 +39,7 @@ pub struct Dag {
 pub struct DagNode {
     /// Its id in the house notation, after its owner if there is one: `N1 C7`.
     pub id: String,
-    /// What it does.
+    /// What it does, in one line of text.
     pub label: String,
     /// What kind of thing that is.
     pub role: Role,

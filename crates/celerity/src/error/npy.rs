@@ -23,7 +23,7 @@ pub enum NpyError {
     Header {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// What the reader of the header says.
         source: io::Error,
     },
     /// The array has other elements than the buffer.

@@ -120,7 +120,7 @@ pub enum CommunicationError {
         node: NodeId,
         /// Who does not count on it any more.
         by: NodeId,
-        /// Why.
+        /// What it has noticed of the node.
         sign: String,
     },
     /// The network refused a call.

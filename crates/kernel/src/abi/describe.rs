@@ -95,7 +95,7 @@ pub enum ViewKind {
 pub struct ScalarParameter {
     /// Its name in the user's source.
     pub name: &'static str,
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
     /// Alignment in bytes.
     pub align: usize,
@@ -112,7 +112,7 @@ impl ScalarParameter {
 /// One parameter of an entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
     /// Alignment in bytes.
     pub align: usize,

@@ -107,7 +107,7 @@ pub enum LaunchError {
     Groups {
         /// The group's size.
         group: [usize; 3],
-        /// Why not.
+        /// What is wrong with the size.
         error: GroupError,
     },
     /// The kernel reduces, but the chunk does not consist of whole tiles, of fewer than 2³⁰ items

@@ -8,7 +8,7 @@ use super::describe::{Description, Parameter};
 /// An entry point of a compiled module, as its text has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Its name.
+    /// The symbol's name.
     pub name: &'a str,
     parameters: &'a str,
 }

@@ -17,7 +17,7 @@ pub enum MapperViolation {
     Unfit {
         /// The mapper.
         mapper: String,
-        /// Why not.
+        /// What is wrong with it.
         flaw: MapperFlaw,
     },
     /// It panics.

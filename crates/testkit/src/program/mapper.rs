@@ -61,7 +61,7 @@ pub enum MapperSpec {
 /// Which elements of one dimension an item touches through [`MapperSpec::PerDimension`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SideSpec {
-    /// All of them.
+    /// All elements along the dimension, for every item.
     All,
     /// The same ones for all items.
     Only {

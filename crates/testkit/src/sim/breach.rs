@@ -24,7 +24,7 @@ pub enum Breach {
     /// A node has done what a contract forbids.
     #[error("{node}: {what}")]
     Contract {
-        /// Who.
+        /// The node's id.
         node: NodeId,
         /// What.
         what: String,
@@ -32,7 +32,7 @@ pub enum Breach {
     /// A node's machine has panicked.
     #[error("{node} panicked: {message}")]
     Panicked {
-        /// Who.
+        /// The node's id.
         node: NodeId,
         /// What the panic said.
         message: String,
@@ -46,7 +46,7 @@ pub enum Breach {
     /// The run has failed without a fault, or otherwise than its faults explain.
     #[error("the run fails without a reason: {error}")]
     Unexplained {
-        /// How.
+        /// The error that the run ended with.
         error: Box<RunError>,
     },
     /// A fault has had no consequences.
@@ -68,7 +68,7 @@ pub enum Breach {
     /// A payload was posted on one side only.
     #[error("{what} was posted by one side only")]
     Unmatched {
-        /// Its name.
+        /// Sender, receiver and message.
         what: String,
     },
     /// A run that failed did not end in time.
@@ -90,7 +90,7 @@ pub enum Breach {
 /// A node that is not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stuck {
-    /// Which.
+    /// The node's id.
     pub node: NodeId,
     /// How far it has come.
     pub phase: Phase,

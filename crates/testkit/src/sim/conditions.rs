@@ -46,7 +46,7 @@ pub(super) struct Conditions {
 /// One node of a cluster whose kernels take a thousand times as long as those of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowNode {
-    /// Which.
+    /// Its number.
     pub node: usize,
     /// Horizons that others may be ahead of it when they send to it.
     pub lead: u64,

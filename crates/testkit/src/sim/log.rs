@@ -13,9 +13,9 @@ use celerity_tdag::TaskId;
 /// One line of the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// When.
+    /// The simulated time.
     pub at: Time,
-    /// Where.
+    /// The node that it happened on.
     pub node: NodeId,
     /// What.
     pub what: What,
