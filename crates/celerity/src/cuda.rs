@@ -31,6 +31,8 @@ pub(crate) struct Nodes {
     pub(crate) before: usize,
     /// All of the host.
     pub(crate) all: usize,
+    /// All of the cluster.
+    pub(crate) cluster: usize,
 }
 
 /// What a program says about the GPUs that it wants.
@@ -59,7 +61,11 @@ pub(crate) fn gpus() -> Result<Arc<Gpus>, RunError> {
 pub(crate) fn deal(gpus: &Arc<Gpus>, nodes: &Nodes, wish: Wish) -> Result<CudaDevices, RunError> {
     let selected = hand(gpus.infos().len(), nodes, wish)?;
     let selected: Vec<_> = selected.into_iter().map(Gpu::from_slot).collect();
-    let config = CudaConfig { device_memory_limit: wish.memory_limit, ..CudaConfig::default() };
+    let mut config = CudaConfig { device_memory_limit: wish.memory_limit, ..CudaConfig::default() };
+    if (nodes.cluster, selected.len()) == (1, 1) {
+        // Nothing comes from another GPU that the only one could compute beside.
+        config.least_chunk = u64::MAX;
+    }
     CudaDevices::deal(gpus, &selected, nodes.here.clone(), wish.shared, &config).map_err(too_few)
 }
 
@@ -97,7 +103,7 @@ mod tests {
     use super::*;
 
     fn nodes(before: usize, here: usize, all: usize) -> Nodes {
-        Nodes { here: before..before + here, before, all }
+        Nodes { here: before..before + here, before, all, cluster: all }
     }
 
     const ALL: Wish = Wish { per_node: None, shared: false, memory_limit: None };

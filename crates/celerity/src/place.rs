@@ -19,6 +19,9 @@ struct Host {
     before: usize,
     /// All nodes on this host.
     all: usize,
+    /// All nodes of the cluster.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs need not know"))]
+    cluster: usize,
 }
 
 /// The run that `config` describes, on the network and devices that there are. If it cannot
@@ -118,7 +121,8 @@ impl Site {
             return Err(ConfigError::NodesUnderLauncher { variable }.into());
         }
         let (before, all) = network.place_on_host();
-        let host = Host { first: network.local().start, here: 1, before, all };
+        let (first, cluster) = (network.local().start, network.nodes());
+        let host = Host { first, here: 1, before, all, cluster };
         Ok((run.on(network.clone()), host))
     }
 
@@ -174,7 +178,7 @@ fn launcher_variable() -> Option<&'static str> {
 
 fn in_process(config: &Config) -> Host {
     let nodes = config.nodes_in_process();
-    Host { first: 0, here: nodes, before: 0, all: nodes }
+    Host { first: 0, here: nodes, before: 0, all: nodes, cluster: nodes }
 }
 
 #[cfg(feature = "cuda")]
@@ -189,7 +193,8 @@ fn devices<'r>(config: &Config, run: Run<'r>, host: &Host) -> Result<Run<'r>> {
     match found {
         Some(gpus) => {
             let here = host.first..host.first + host.here;
-            let nodes = cuda::Nodes { here, before: host.before, all: host.all };
+            let nodes =
+                cuda::Nodes { here, before: host.before, all: host.all, cluster: host.cluster };
             Ok(run.with_devices(cuda::deal(&gpus, &nodes, config.gpus())?))
         }
         None => Ok(run),

@@ -55,6 +55,9 @@ pub struct CudaConfig {
     /// the buffer, of which there are 2⁴⁷. Smaller ones are copied when they grow,
     /// which is faster than to put memory behind addresses, 2 MiB at a time.
     pub growing: Range<u64>,
+    /// Items that a chunk has, at least, if a task [asks](celerity_tdag::IndexSpace) for several
+    /// chunks per GPU. Smaller ones end before anything can overlap with them.
+    pub least_chunk: u64,
     /// Jobs that are seen to end together, at most. With 1, the job that a fault
     /// belongs to is always known; with more, kernels cost less.
     pub batch: usize,
@@ -74,6 +77,7 @@ impl Default for CudaConfig {
             peer_copies: true,
             lane_waits: true,
             growing: 8 << 20..1 << 40,
+            least_chunk: 1 << 16,
             batch: 16,
             lull: Duration::from_micros(10),
             spin: Duration::from_millis(1),

@@ -129,6 +129,7 @@ impl Devices for CudaDevices {
             .with_direct_copies(|from, to| self.links.iter().all(|links| links.has(from, to)))
             .with_linearized_copies(SLOW_ROWS)
             .with_reservations(self.config.growing.clone())
+            .with_least_chunk(self.config.least_chunk)
     }
 }
 

@@ -113,6 +113,16 @@ impl InstructionGraph {
         self
     }
 
+    /// Says how many items a chunk must have for a device to be oversubscribed with several: kernels
+    /// of fewer end before anything overlaps with them, and each costs a launch. A device's share
+    /// is cut into as many chunks as its task asks for, but into no smaller ones. Without this
+    /// call, or with 0, however small they are.
+    #[must_use]
+    pub fn with_least_chunk(mut self, items: u64) -> Self {
+        self.planner.set_least_chunk(items);
+        self
+    }
+
     /// Makes a buffer known, or its new name. For a new host-initialised
     /// buffer, returns where the user's data has to be: all of the buffer in one allocation, which
     /// is [in `M0`](DeviceMemory::of_initial_contents) to be read, or in `M1` to be read and

@@ -2,7 +2,7 @@
 //! what that touches. Pure; knows nothing of what is where.
 
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{AccessMode, BufferId, MapperInput, Task, Work};
+use celerity_tdag::{AccessMode, BufferId, IndexSpace, MapperInput, Task, Work};
 use smallvec::SmallVec;
 
 use crate::instruction::{DeviceId, DeviceMemory, MemoryId};
@@ -142,18 +142,25 @@ impl Launches {
 pub(crate) struct Planner {
     devices: usize,
     memory: DeviceMemory,
+    /// Items that a chunk of an oversubscribed device has, at least.
+    least_chunk: u64,
     /// Empty tables, to be filled.
     spare: Vec<Launches>,
 }
 
 impl Planner {
     pub(crate) fn new(devices: usize) -> Self {
-        Self { devices, memory: DeviceMemory::Own, spare: Vec::new() }
+        Self { devices, memory: DeviceMemory::Own, least_chunk: 0, spare: Vec::new() }
     }
 
     /// Says which memory devices work in.
     pub(crate) fn set_memory(&mut self, memory: DeviceMemory) {
         self.memory = memory;
+    }
+
+    /// Says how many items a chunk of an oversubscribed device has, at least.
+    pub(crate) fn set_least_chunk(&mut self, items: u64) {
+        self.least_chunk = items;
     }
 
     /// Which memory devices work in.
@@ -178,12 +185,24 @@ impl Planner {
         for (index, share) in space.split(&chunk, self.devices).iter().enumerate() {
             let device = DeviceId::from_index(index as u64);
             let memory = self.memory_of(device);
-            for chunk in space.split(&share, space.oversubscription as usize).iter() {
+            for chunk in space.split(&share, self.chunks_of(space, &share)).iter() {
                 let place = Place { device: Some(device), memory, chunk };
                 launches.push(place, task, &extent_of);
             }
         }
         launches
+    }
+
+    /// How many chunks a device's share is cut into: as many as the task asks for, as long as they
+    /// are worth a launch each.
+    #[inline]
+    fn chunks_of(&self, space: &IndexSpace, share: &Box3) -> usize {
+        let asked = space.oversubscription as usize;
+        if asked == 1 || self.least_chunk == 0 {
+            return asked;
+        }
+        let worth = usize::try_from(share.volume() / self.least_chunk).unwrap_or(usize::MAX);
+        asked.min(worth.max(1))
     }
 
     fn memory_of(&self, device: DeviceId) -> MemoryId {

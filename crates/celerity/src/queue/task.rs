@@ -32,7 +32,9 @@ pub enum Hint {
     /// Into bands along this dimension, counted from 0, the slowest.
     SplitAlong(usize),
     /// So many chunks per device, at least 1, so that a device computes on some
-    /// while others wait for data. Goes together with any split.
+    /// while others wait for data. Goes together with any split. GPUs get fewer chunks of a kernel
+    /// where each would have less than 65,536 items, and one if a single GPU is all that there is:
+    /// nothing could overlap.
     Oversubscribe(usize),
 }
 

@@ -159,6 +159,7 @@ impl Machine {
             lane_waits: !seed.is_multiple_of(4),
             peer_copies: !seed.is_multiple_of(3),
             growing: configuration.growing(),
+            least_chunk: 0,
             ..CudaConfig::default()
         };
         let devices = CudaDevices::deal(gpus, &selected, 0..nodes, true, &cuda);

@@ -51,6 +51,7 @@ fn check(
             lane_waits: !seed.is_multiple_of(4),
             // The models' sizes: a fake driver has no addresses without memory.
             growing: configuration.growing(),
+            least_chunk: 0,
             ..CudaConfig::default()
         };
         let devices = CudaDevices::deal(&gpus, &all, 0..nodes, false, &cuda);

@@ -5,6 +5,7 @@ mod departures;
 mod diagnostics;
 mod growth;
 mod host_memory;
+mod least_chunk;
 mod linearize;
 mod lookahead;
 mod model_can_fail;
