@@ -6,6 +6,7 @@
 
 mod arrows;
 mod circles;
+mod links;
 mod manifests;
 mod modules;
 mod sources;
@@ -26,6 +27,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
     let violations = [
         arrows::check(&workspace.packages),
         circles::check(workspace, &files),
+        links::arrive(&files, |path| workspace.root.join(path).exists()),
         manifests::lints_inherited(&files),
         manifests::readmes_present(&files),
         manifests::tests_of_programs_run(workspace, &files),
