@@ -470,7 +470,7 @@ impl Drop for Folder {
 }
 
 /// A program and what makes it small.
-const SMALL: [(&str, &[&str]); 12] = [
+const SMALL: [(&str, &[&str]); 13] = [
     ("black_scholes", &["--options", "4096"]),
     ("cg", &["--edge", "20", "--steps", "20"]),
     ("distr_io", &["--rows", "200", "--columns", "10"]),
@@ -480,6 +480,7 @@ const SMALL: [(&str, &[&str]); 12] = [
     ("kernel_cost", &["--size", "64"]),
     ("matmul", &["--size", "64"]),
     ("nbody", &["--steps", "4"]),
+    ("patterns", &["--pattern", "gather-broadcast"]),
     ("reduce_cost", &["--log2", "10"]),
     ("rsim", &["--edge", "4", "--steps", "4"]),
     ("wave_sim", &["--size", "4096", "--steps", "10"]),
@@ -620,6 +621,25 @@ fn histogram_counts_what_a_loop_counts() {
     assert!(message.contains("no bytes to count"), "{message}");
     let message = fail(on_cluster("histogram", 1, 1).arg(folder.path("none")));
     assert!(message.contains("cannot read"), "{message}");
+}
+
+#[test]
+fn patterns_compute_what_a_loop_computes() {
+    for pattern in ["all-gather", "gather-scatter", "gather-broadcast", "all-to-all", "stencil"] {
+        for (nodes, devices) in CLUSTERS {
+            // More nodes than elements, a share that does not come out even, and one that does.
+            for size in ["1", "37", "48"] {
+                let mut run = on_cluster("patterns", nodes, devices);
+                run.args(["--pattern", pattern, "--size", size, "--steps", "5", "--verify"]);
+                let output = succeed(run.env("CELERITY_CHECK", "on"));
+                assert!(output.contains("verified"), "{output}");
+                assert!(output.contains(&cluster(nodes, devices)), "{output}");
+            }
+        }
+    }
+    let mut run = on_cluster("patterns", 1, 1);
+    let message = fail(run.args(["--pattern", "stencil", "--size", "20000"]));
+    assert!(message.contains("less than 16,384"), "{message}");
 }
 
 #[test]

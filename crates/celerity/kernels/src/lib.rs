@@ -11,6 +11,7 @@ pub mod groups;
 pub mod hash;
 pub mod life;
 pub mod linear;
+pub mod patterns;
 pub mod programs;
 pub mod radiosity;
 pub mod reductions;

@@ -5,8 +5,8 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, calls, costs, counting, faults, finance, gravity, groups, hash, life, linear, programs,
-    radiosity, reductions, values, wave,
+    MODULE, calls, costs, counting, faults, finance, gravity, groups, hash, life, linear, patterns,
+    programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -56,6 +56,11 @@ fn kernels() -> Vec<Description> {
         of::<groups::exchange>(),
         of::<groups::mirror>(),
         of::<groups::histogram>(),
+        of::<patterns::mix_all>(),
+        of::<patterns::mix_alone>(),
+        of::<patterns::mix_own>(),
+        of::<patterns::mix_turned>(),
+        of::<patterns::mix_around>(),
         of::<life::life_fill>(),
         of::<life::life_step>(),
         of::<life::life_step_row>(),
