@@ -52,11 +52,7 @@ pub(crate) fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
             #(#scalars: #types),*
         ) {
             const DIMS: usize = { #dims };
-            const BORDERED: bool = false #(|| matches!(
-                #bordered::PARAMETER.kind,
-                ::celerity_kernel::abi::ViewKind::Neighborhood
-                    | ::celerity_kernel::abi::ViewKind::Periodic
-            ))*;
+            const BORDERED: bool = false #(|| #bordered::PARAMETER.kind.is_bordered())*;
             const LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
             #run
         }
@@ -85,9 +81,13 @@ fn run(kernel: &Kernel, traits: &[TokenStream], names: &[Names]) -> TokenStream 
     let body = body(kernel, traits, names, &at);
     match kernel.form {
         Form::Item => {
-            quote!(#run(stringify!(#name), &launch, false, BORDERED, |place| #body);)
+            let runs = quote!(::celerity_kernel::abi::runs_of_items(&[#(#traits::PARAMETER),*]));
+            quote!(#run(stringify!(#name), &launch, const { #runs }, BORDERED, |place| #body);)
         }
-        Form::Row => quote!(#run(stringify!(#name), &launch, true, BORDERED, |place| #body);),
+        Form::Row => {
+            let runs = quote!(::celerity_kernel::abi::Runs::Whole);
+            quote!(#run(stringify!(#name), &launch, #runs, BORDERED, |place| #body);)
+        }
         Form::Group => {
             let run = quote!(::celerity_kernel::device::run_groups::<DIMS>);
             quote!(#run(stringify!(#name), &launch, |place, item| #body);)

@@ -16,14 +16,17 @@ pub(crate) mod record;
 mod tiles;
 
 pub(crate) use blocks::first;
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, Form, Parameter, Scalar, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
+    runs_of_items,
 };
 pub use geometry::{Geometry, GroupError, check_groups};
 pub use local::{LocalParameter, local_offset};
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
-pub use place::{Place, Seat, Thread, seat, visit};
+pub use place::{Inside, Place, Runs, Seat, Thread, seat, visit};
 pub use pointer::{DevicePointer, Exclusive, Shared};
 pub use ptx::{Entry, SignatureError, check_signature, entries};
 pub use record::{Failure, Record};

@@ -7,7 +7,7 @@ use core::panic::{Location, PanicInfo};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::record::{CLAIMED, COMPLETE, EMPTY, FILE, KERNEL, MESSAGE, Source, TEXT_BYTES};
-use crate::abi::{LaunchBlock, Place, Seat, Thread, seat, visit};
+use crate::abi::{LaunchBlock, Place, Runs, Seat, Thread, seat, visit};
 use crate::group::NdItem;
 use crate::item::Item;
 
@@ -29,12 +29,16 @@ const NUMBERS: &str = "a check failed; its message holds numbers, see the line i
 pub fn run<const K: usize>(
     kernel: &'static str,
     launch: &LaunchBlock,
-    rows: bool,
+    runs: Runs,
     bordered: bool,
     call: impl FnMut(Place<K>),
 ) {
-    leave_launch(kernel, launch, if rows { launch.run } else { 1 }, K);
-    visit(launch, &thread(), rows, bordered, call);
+    let thread = thread();
+    leave_launch(kernel, launch, K);
+    if runs != Runs::Never && launch.run > 1 && thread.block[0] >= launch.blocks {
+        leave_edges::<K>(launch);
+    }
+    visit(launch, &thread, runs, bordered, call);
 }
 
 /// Calls `call` for the one item that this thread takes of a launch whose blocks are
@@ -46,7 +50,7 @@ pub fn run_groups<const K: usize>(
     launch: &LaunchBlock,
     call: impl FnOnce(Place<K>, NdItem<'static, K>),
 ) {
-    leave_launch(kernel, launch, 1, K);
+    leave_launch(kernel, launch, K);
     let Seat { place, local, group, size } = seat(launch, &thread());
     call(place, NdItem::from_parts(Item::new(place.start, place.global), local, group, size));
 }
@@ -64,21 +68,39 @@ pub fn barrier() {
 /// memory for [`fail`]: every thread writes the same, so none has to wait. That
 /// is three stores a thread, and nothing that a panic-free path looks at.
 #[inline(always)]
-fn leave_launch(kernel: &'static str, launch: &LaunchBlock, step: u64, dims: usize) {
+fn leave_launch(kernel: &'static str, launch: &LaunchBlock, dims: usize) {
     let [z, y, x] = launch.offset;
-    // SAFETY: writes 48 bytes of shared memory that the module has set aside,
-    // and that no Rust code looks at.
+    // SAFETY: reads the last eight bytes of the block, and writes 48 bytes of shared memory that
+    // the module has set aside, and that no Rust code looks at.
     unsafe {
+        let shape = (&raw const *launch).cast::<u64>().add(size_of::<LaunchBlock>() / 8 - 1).read();
         asm!(
             "st.shared.v2.u64 [celerity_launch], {{{name}, {len}}};",
             "st.shared.v2.u64 [celerity_launch+16], {{{z}, {y}}};",
             "st.shared.v2.u64 [celerity_launch+32], {{{x}, {shape}}};",
             name = in(reg64) kernel.as_ptr(),
-            len = in(reg64) kernel.len(),
+            len = in(reg64) kernel.len() | dims << 32,
             z = in(reg64) z,
             y = in(reg64) y,
             x = in(reg64) x,
-            shape = in(reg64) step | (dims as u64) << 32,
+            shape = in(reg64) shape,
+            options(nostack, nomem, preserves_flags),
+        );
+    }
+}
+
+/// Leaves which items of rows are in no run, in a block whose threads take those.
+#[inline(always)]
+fn leave_edges<const K: usize>(launch: &LaunchBlock) {
+    let fastest = K.saturating_sub(1);
+    // SAFETY: as above, the 32 bytes behind those.
+    unsafe {
+        asm!(
+            "st.shared.v2.u64 [celerity_launch+48], {{{left}, {behind}}};",
+            "st.shared.u64 [celerity_launch+64], {range};",
+            left = in(reg64) launch.inner_min[fastest],
+            behind = in(reg64) launch.inner_max[fastest],
+            range = in(reg64) launch.range[fastest],
             options(nostack, nomem, preserves_flags),
         );
     }
@@ -98,6 +120,24 @@ fn thread() -> Thread {
                 .map(|count| count as u32),
         }
     }
+}
+
+/// `value`, or 0 if `room` is. The compiler makes a choice between addresses of such a choice, loses
+/// sight of what they are multiples of, and loads elements one by one.
+#[inline(always)]
+pub(crate) fn unless_zero(room: u32, value: isize) -> isize {
+    let chosen: isize;
+    // SAFETY: only computes.
+    unsafe {
+        asm!(
+            "{{ .reg .pred none; setp.eq.u32 none, {room}, 0; selp.b64 {chosen}, 0, {value}, none; }}",
+            chosen = out(reg64) chosen,
+            room = in(reg32) room,
+            value = in(reg64) value,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    chosen
 }
 
 /// Which of two byte strings is the larger one, as C's `memcmp` says it.
@@ -170,20 +210,18 @@ fn end(record: *mut Record, location: &Location<'_>, message: &str) -> ! {
 /// The record is there, and nobody else writes it.
 #[inline(always)]
 unsafe fn fill(record: *mut Record, location: &Location<'_>, message: &str) {
-    let (name, offset, shape) = left_launch();
+    let left = left_launch();
     let source = |text: &str| Source { address: text.as_ptr() as u64, len: text.len() as u64 };
     // SAFETY: all of it is inside of the record, and the sources are texts that
     // stay; volatile, so that nothing is kept in registers on the way.
     unsafe {
         let sources = &raw mut (*record).sources;
-        (*sources)[KERNEL] = name;
-        (*record).offset = offset;
-        (*record).step = shape as u32;
-        (*record).dims = (shape >> 32) as u32;
-        let Thread { block, thread, threads } = thread();
-        for axis in 0..3 {
-            (*record).position[axis] = block[axis] * threads[axis] + thread[axis];
-        }
+        (*sources)[KERNEL] = Source { address: left.name, len: left.len & u64::from(u32::MAX) };
+        (*record).offset = left.offset;
+        (*record).shape = left.shape;
+        (*record).edges = left.edges;
+        (*record).dims = (left.len >> 32) as u32;
+        (*record).thread = thread();
         (*record).line = location.line();
         (*record).column = location.column();
         (*sources)[FILE] = source(location.file());
@@ -205,25 +243,41 @@ unsafe fn fill(record: *mut Record, location: &Location<'_>, message: &str) {
     }
 }
 
-/// What [`leave_launch`] has left: the kernel's name, the chunk's first item, and items per
-/// thread (low half) and dimensions (high half).
+/// What [`leave_launch`] and [`leave_edges`] have left.
+struct Left {
+    name: u64,
+    /// Bytes of the name (low half) and dimensions (high half).
+    len: u64,
+    offset: [u64; 3],
+    shape: u64,
+    /// Of blocks of edges; anything in others.
+    edges: [u64; 3],
+}
+
 #[inline(always)]
-fn left_launch() -> (Source, [u64; 3], u64) {
-    let (address, len, z, y, x, shape): (u64, u64, u64, u64, u64, u64);
-    // SAFETY: reads what `leave_launch` has written before anything could panic.
+fn left_launch() -> Left {
+    let (name, len, z, y, x, shape): (u64, u64, u64, u64, u64, u64);
+    let (left, behind, range): (u64, u64, u64);
+    // SAFETY: reads what `leave_launch` has written before anything could panic, and memory behind
+    // it.
     unsafe {
         asm!(
-            "ld.shared.v2.u64 {{{address}, {len}}}, [celerity_launch];",
+            "ld.shared.v2.u64 {{{name}, {len}}}, [celerity_launch];",
             "ld.shared.v2.u64 {{{z}, {y}}}, [celerity_launch+16];",
             "ld.shared.v2.u64 {{{x}, {shape}}}, [celerity_launch+32];",
-            address = out(reg64) address,
+            "ld.shared.v2.u64 {{{left}, {behind}}}, [celerity_launch+48];",
+            "ld.shared.u64 {range}, [celerity_launch+64];",
+            name = out(reg64) name,
             len = out(reg64) len,
             z = out(reg64) z,
             y = out(reg64) y,
             x = out(reg64) x,
             shape = out(reg64) shape,
+            left = out(reg64) left,
+            behind = out(reg64) behind,
+            range = out(reg64) range,
             options(nostack, readonly, preserves_flags),
         );
     }
-    (Source { address, len }, [z, y, x], shape)
+    Left { name, len, offset: [z, y, x], shape, edges: [left, behind, range] }
 }

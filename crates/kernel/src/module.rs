@@ -129,7 +129,7 @@ macro_rules! module {
         #[allow(unsafe_code)]
         mod celerity_device {
             ::core::arch::global_asm!(
-                ".shared .align 16 .b8 celerity_launch[48];",
+                ".shared .align 16 .b8 celerity_launch[80];",
                 ".extern .shared .align 16 .b8 celerity_local[];",
             );
 

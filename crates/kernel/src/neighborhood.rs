@@ -54,6 +54,12 @@ pub(crate) struct Limits<const D: usize> {
     /// How many elements the buffer has before the first item and from it on,
     /// along the fastest dimension.
     room: [usize; 2],
+    /// Whether the items are runs that a thread takes, or of one.
+    #[cfg(target_arch = "nvptx64")]
+    are_runs: bool,
+    /// How far apart elements are that follow each other, back and ahead: 0 at the edge.
+    #[cfg(target_arch = "nvptx64")]
+    next: [[isize; D]; 2],
 }
 
 impl<const D: usize> Limits<D> {
@@ -61,7 +67,15 @@ impl<const D: usize> Limits<D> {
     /// whoever compiles a loop over such items drops clamping.
     pub(crate) const UNREACHED: Self = {
         let far = isize::MAX as usize;
-        Self { below: [far; D], above: [far; D], room: [far; 2] }
+        Self {
+            below: [far; D],
+            above: [far; D],
+            room: [far; 2],
+            #[cfg(target_arch = "nvptx64")]
+            are_runs: false,
+            #[cfg(target_arch = "nvptx64")]
+            next: [[0; D]; 2],
+        }
     };
 
     /// How far an offset goes back along a dimension.
@@ -79,20 +93,41 @@ impl<const D: usize> Limits<D> {
     /// Those of the `len` items from `start` in a buffer of size `range`, which
     /// they must be inside of.
     #[inline]
-    pub(crate) fn of(reach: &Reach<D>, range: [usize; D], start: [usize; D], len: usize) -> Self {
+    pub(crate) fn of(range: [usize; D], start: [usize; D], len: usize) -> Self {
         let mut last = start;
         if let Some(fastest) = last.last_mut() {
             *fastest += len - 1;
         }
-        let below = core::array::from_fn(|dim| reach.border[dim].min(start[dim]));
-        let above = core::array::from_fn(|dim| {
-            reach.border[dim].min(range[dim].wrapping_sub(1).wrapping_sub(last[dim]))
-        });
+        let above = core::array::from_fn(|dim| range[dim].wrapping_sub(1).wrapping_sub(last[dim]));
         let room = match (start.last(), range.last()) {
             (Some(start), Some(range)) => [*start, range.wrapping_sub(*start)],
             _ => [0, 1],
         };
-        Self { below, above, room }
+        Self { below: start, above, room, ..Self::UNREACHED }
+    }
+
+    /// Those of items that no edge along the fastest dimension is near, so many elements behind
+    /// and before one along others. In 32 bits, which is fewer instructions on devices.
+    #[inline]
+    #[cfg_attr(not(target_arch = "nvptx64"), expect(unused_variables))]
+    pub(crate) fn inside_rows(below: [u32; D], above: [u32; D], strides: [usize; D]) -> Self {
+        let mut limits = Self::UNREACHED;
+        for dim in 0..D.saturating_sub(1) {
+            (limits.below[dim], limits.above[dim]) = (below[dim] as usize, above[dim] as usize);
+        }
+        #[cfg(target_arch = "nvptx64")]
+        {
+            limits.are_runs = true;
+            // What goes one element along a row does not leave it.
+            limits.next = [[-1; D], [1; D]];
+            for dim in 0..D.saturating_sub(1) {
+                let next = crate::device::unless_zero;
+                let stride = strides[dim] as isize;
+                (limits.next[0][dim], limits.next[1][dim]) =
+                    (next(below[dim], -stride), next(above[dim], stride));
+            }
+        }
+        limits
     }
 }
 
@@ -139,7 +174,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
             *fastest += len - 1;
         }
         assert!((0..D).all(|dim| last[dim] < range[dim]), "row outside of the buffer");
-        let limits = Limits::of(reach, range, start, len);
+        let limits = Limits::of(range, start, len);
         // SAFETY: the caller vouches for the element of the first item.
         unsafe {
             let first = base.add(layout.position(start));
@@ -163,16 +198,11 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         Self { first, strides, reach, limits, len, elements: PhantomData }
     }
 
-    /// The surroundings of the first item.
+    /// The surroundings of the item whose element lies `at` elements behind the first one's, and
+    /// which has the same limits.
     #[inline]
-    pub(crate) fn first_item(&self) -> NeighborhoodItem<'_, T, D> {
-        NeighborhoodItem { row: self, at: 0 }
-    }
-
-    /// Where the first item's own element is.
-    #[inline]
-    pub(crate) const fn first_element(&self) -> *const T {
-        self.first
+    pub(crate) fn item_behind(&self, at: usize) -> NeighborhoodItem<'_, T, D> {
+        NeighborhoodItem { row: self, at }
     }
 
     #[inline]
@@ -202,9 +232,8 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         let room = [self.limits.room[0] + start, self.limits.room[1] - start];
         let mut limits = Limits { room, ..self.limits };
         if let Some(fastest) = D.checked_sub(1) {
-            let border = self.reach.border[fastest];
-            limits.below[fastest] = border.min(room[0]);
-            limits.above[fastest] = border.min(room[1] - len);
+            limits.below[fastest] = room[0];
+            limits.above[fastest] = room[1] - len;
         }
         Self { first, limits, len, ..*self }
     }
@@ -220,7 +249,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     pub fn clamped(&self, offset: [isize; D]) -> &'a [T] {
         let shift = self.clamped_shift(offset);
         // SAFETY: `new`'s contract covers every clamped offset, for `len` items.
-        unsafe { core::slice::from_raw_parts(self.first.offset(shift), self.len) }
+        unsafe { core::slice::from_raw_parts(self.element(shift), self.len) }
     }
 
     /// For each item of the row the element at `offset` from it, or `None` if
@@ -234,7 +263,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     pub fn get(&self, offset: [isize; D]) -> Option<&'a [T]> {
         let shift = self.shift_inside(offset)?;
         // SAFETY: `new`'s contract covers every offset that needs no clamping.
-        Some(unsafe { core::slice::from_raw_parts(self.first.offset(shift), self.len) })
+        Some(unsafe { core::slice::from_raw_parts(self.element(shift), self.len) })
     }
 
     /// The surroundings of the `i`-th item.
@@ -252,19 +281,27 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[track_caller]
     fn clamped_shift(&self, offset: [isize; D]) -> isize {
         self.check(offset);
-        self.shift(core::array::from_fn(|dim| {
-            // Not `clamp`, which checks its limits: on devices that costs registers.
-            offset[dim].max(-(self.limits.below[dim] as isize)).min(self.limits.above[dim] as isize)
-        }))
+        let limits = &self.limits;
+        // A step that is a constant is compared with the edge that it goes towards alone.
+        self.sum(|dim| match offset[dim] {
+            0 => 0,
+            #[cfg(target_arch = "nvptx64")]
+            -1 if limits.are_runs => limits.next[0][dim],
+            #[cfg(target_arch = "nvptx64")]
+            1 if limits.are_runs => limits.next[1][dim],
+            step @ ..0 => step.max(-limits.below(dim)) * self.strides[dim] as isize,
+            step @ 1.. => step.min(limits.above(dim)) * self.strides[dim] as isize,
+        })
     }
 
     #[inline]
     #[track_caller]
     fn shift_inside(&self, offset: [isize; D]) -> Option<isize> {
         self.check(offset);
-        let inside = (0..D).all(|dim| {
-            -(self.limits.below[dim] as isize) <= offset[dim]
-                && offset[dim] <= self.limits.above[dim] as isize
+        let inside = (0..D).all(|dim| match offset[dim] {
+            0 => true,
+            step @ ..0 => -self.limits.below(dim) <= step,
+            step @ 1.. => step <= self.limits.above(dim),
         });
         inside.then(|| self.shift(offset))
     }
@@ -272,7 +309,28 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     /// How far the element at an offset that stays inside lies from an item's own.
     #[inline]
     pub(crate) fn shift(&self, offset: [isize; D]) -> isize {
-        (0..D).map(|dim| offset[dim] * self.strides[dim] as isize).sum()
+        self.sum(|dim| offset[dim] * self.strides[dim] as isize)
+    }
+
+    /// The sum of distances along all dimensions.
+    #[inline]
+    fn sum(&self, along: impl Fn(usize) -> isize) -> isize {
+        #[cfg(target_arch = "nvptx64")]
+        if let (true, Some(fastest)) = (self.limits.are_runs, D.checked_sub(1)) {
+            let slow: isize = (0..fastest).map(&along).sum();
+            return (slow & crate::abi::whole_runs()) + along(fastest);
+        }
+        (0..D).map(along).sum()
+    }
+
+    /// Where the element lies that is so far from the first item's own.
+    ///
+    /// # Safety
+    /// It is an element of the allocation.
+    #[inline]
+    pub(crate) unsafe fn element(&self, shift: isize) -> *const T {
+        // SAFETY: passed on.
+        unsafe { self.first.offset(shift) }
     }
 
     #[inline]
@@ -304,7 +362,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
         let shift = self.row.clamped_shift(offset);
         // SAFETY: the row's contract covers clamped offsets from each of its
         // items, and `at` is one of them.
-        unsafe { *self.row.first.add(self.at).offset(shift) }
+        unsafe { *self.row.element(shift).add(self.at) }
     }
 
     /// The element at `offset` from the item, or `None` outside of the buffer.
@@ -317,7 +375,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     pub fn get(&self, offset: [isize; D]) -> Option<T> {
         let shift = self.row.shift_inside(offset)?;
         // SAFETY: as in `clamped`; the offset needs no clamping.
-        Some(unsafe { *self.row.first.add(self.at).offset(shift) })
+        Some(unsafe { *self.row.element(shift).add(self.at) })
     }
 }
 

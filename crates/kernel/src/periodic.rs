@@ -69,10 +69,11 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         Self { row, around: sizes(range, along) }
     }
 
-    /// The surroundings of the first item.
+    /// The surroundings of the item whose element lies `at` elements behind the first one's, and
+    /// which has the same limits.
     #[inline]
-    pub(crate) fn first_item(&self) -> PeriodicItem<'_, T, D> {
-        PeriodicItem { row: self, at: 0 }
+    pub(crate) fn item_behind(&self, at: usize) -> PeriodicItem<'_, T, D> {
+        PeriodicItem { row: self, at }
     }
 
     /// The number of items in the row.
@@ -107,7 +108,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         self.check_side_by_side(offset);
         // SAFETY: `new`'s contract covers every offset of each item. If the row is one of several
         // items, it goes around along slower dimensions only, where all of it does.
-        unsafe { core::slice::from_raw_parts(self.row.first_element().offset(shift), self.len()) }
+        unsafe { core::slice::from_raw_parts(self.row.element(shift), self.len()) }
     }
 
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go
@@ -210,7 +211,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
         let shift = self.row.shift_around(offset);
         self.row.check_side_by_side(offset);
         // SAFETY: as in `PeriodicRow::at`, and `at` is one of the row's items.
-        unsafe { *self.row.row.first_element().add(self.at).offset(shift) }
+        unsafe { *self.row.row.element(shift).add(self.at) }
     }
 
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go

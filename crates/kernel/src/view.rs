@@ -2,7 +2,9 @@
 //! in a signature and how it is made from the parameters of a launch.
 #![allow(unsafe_code)]
 
-use crate::abi::{AccessBlock, DevicePointer, Exclusive, Place, Shared, ViewKind, ViewParameter};
+use crate::abi::{
+    AccessBlock, DevicePointer, Exclusive, Inside, Place, Shared, ViewKind, ViewParameter,
+};
 use crate::atomic::{Atomic, AtomicView};
 use crate::bounds::{Bounds, Layout};
 use crate::neighborhood::{Limits, NeighborhoodItem, NeighborhoodRow, Reach};
@@ -69,8 +71,31 @@ unsafe fn own<P: DevicePointer, const K: usize>(
     block: &AccessBlock,
     place: &Place<K>,
 ) -> *mut P::Element {
-    // SAFETY: the allocation holds the element of every item of the launch.
-    unsafe { pointer.address().add(block.position(place.start, place.aligned)) }
+    // SAFETY: passed on; all items of a run have their elements side by side.
+    unsafe { own_run(pointer, block, place).add(place.within) }
+}
+
+/// The same for the first item of the run that the place is in.
+///
+/// # Safety
+/// As [`own`].
+#[inline]
+unsafe fn own_run<P: DevicePointer, const K: usize>(
+    pointer: &mut P,
+    block: &AccessBlock,
+    place: &Place<K>,
+) -> *mut P::Element {
+    let mut at = place.at;
+    if let Some(fastest) = at.last_mut() {
+        *fastest -= place.within;
+    }
+    // SAFETY: the allocation holds the element of every item of the launch. No address of an
+    // element is null, which the compiler does not see.
+    unsafe {
+        let run = pointer.address().add(block.position(at, place.aligned));
+        core::hint::assert_unchecked(!run.is_null());
+        run
+    }
 }
 
 impl<T: DeviceElement, const K: usize> View<K> for &T {
@@ -165,14 +190,18 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
             0 => Reach::boxed(border),
             _ => Reach::along_axes(border),
         };
-        let limits = match place.interior {
-            true => Limits::UNREACHED,
-            false => Limits::of(&reach, crate::abi::first(block.buffer), place.start, place.len),
+        let strides = block.layout().strides();
+        let limits = match place.inside {
+            Inside::All => Limits::UNREACHED,
+            Inside::Row => {
+                let (below, above) = block.room(place.at);
+                Limits::inside_rows(below, above, strides)
+            }
+            Inside::Unknown => Limits::of(crate::abi::first(block.buffer), place.start, place.len),
         };
-        let strides = block.layout(place.aligned).strides();
         // SAFETY: the allocation holds what `reach` allows from every item.
         unsafe {
-            let first = own(pointer, block, place);
+            let first = own_run(pointer, block, place);
             NeighborhoodRow::from_parts(first, strides, reach, limits, place.len)
         }
     }
@@ -186,19 +215,20 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
 impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D> {
     const PARAMETER: ViewParameter = <NeighborhoodRow<'a, T, D> as View<D>>::PARAMETER;
     type Pointer = Shared<T>;
-    type State = NeighborhoodRow<'static, T, D>;
+    type State = (NeighborhoodRow<'static, T, D>, usize);
 
     #[inline]
     unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
         // SAFETY: passed on.
-        unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) }
+        let row = unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) };
+        (row, place.within)
     }
 
     #[inline]
-    unsafe fn view(state: &mut Self::State) -> Self {
-        let row: *const NeighborhoodRow<'a, T, D> = state;
+    unsafe fn view((row, within): &mut Self::State) -> Self {
+        let row: *const NeighborhoodRow<'a, T, D> = row;
         // SAFETY: the caller keeps the state longer than the view.
-        unsafe { (*row).first_item() }
+        unsafe { (*row).item_behind(*within) }
     }
 }
 
@@ -227,19 +257,20 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicRow<'a, T, D> {
 impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
     const PARAMETER: ViewParameter = <PeriodicRow<'a, T, D> as View<D>>::PARAMETER;
     type Pointer = Shared<T>;
-    type State = PeriodicRow<'static, T, D>;
+    type State = (PeriodicRow<'static, T, D>, usize);
 
     #[inline]
     unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
         // SAFETY: passed on.
-        unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) }
+        let row = unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) };
+        (row, place.within)
     }
 
     #[inline]
-    unsafe fn view(state: &mut Self::State) -> Self {
-        let row: *const PeriodicRow<'a, T, D> = state;
+    unsafe fn view((row, within): &mut Self::State) -> Self {
+        let row: *const PeriodicRow<'a, T, D> = row;
         // SAFETY: the caller keeps the state longer than the view.
-        unsafe { (*row).first_item() }
+        unsafe { (*row).item_behind(*within) }
     }
 }
 
@@ -270,7 +301,7 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<
     #[inline]
     unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
         // SAFETY: the allocation holds the declared box, which is only read.
-        unsafe { PartView::new(pointer.address(), block.layout(false), declared(block)) }
+        unsafe { PartView::new(pointer.address(), block.layout(), declared(block)) }
     }
 
     #[inline]
@@ -298,7 +329,7 @@ impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
         if dim < K {
             (min[dim], max[dim]) = (0, block.buffer[dim] as usize);
         }
-        (pointer.address(), block.layout(false), Bounds::new(min, max))
+        (pointer.address(), block.layout(), Bounds::new(min, max))
     }
 
     #[inline]
@@ -317,7 +348,7 @@ impl<'a, T: Atomic, const K: usize, const D: usize> View<K> for AtomicView<'a, T
     unsafe fn state(pointer: &mut Exclusive<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
         // SAFETY: the allocation holds the declared box, to which the launch has no
         // other way.
-        unsafe { AtomicView::new(pointer.address(), block.layout(false), declared(block)) }
+        unsafe { AtomicView::new(pointer.address(), block.layout(), declared(block)) }
     }
 
     #[inline]

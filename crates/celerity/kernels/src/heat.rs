@@ -51,7 +51,8 @@ pub fn heat_step_row<T: Float>(
     rate: T,
 ) {
     let len = after.len();
-    let (centre, sides) = (&u.clamped([0; 3])[..len], SIDES.map(|offset| &u.clamped(offset)[..len]));
+    let (centre, sides) =
+        (&u.clamped([0; 3])[..len], SIDES.map(|offset| &u.clamped(offset)[..len]));
     for (i, after) in after.iter_mut().enumerate() {
         *after = next(centre[i], sides.map(|side| side[i]), rate);
     }

@@ -15,14 +15,21 @@ pub struct LaunchBlock {
     pub range: [u64; 3],
     /// The size of the whole index space.
     pub global: [u64; 3],
-    /// The items from here ...
-    pub interior_min: [u64; 3],
+    /// The items from here, counted from the chunk's first ...
+    pub inner_min: [u64; 3],
     /// ... up to here can look as far as any neighbourhood allows without leaving
-    /// its buffer. Everything, if there are no neighbourhoods.
-    pub interior_max: [u64; 3],
+    /// its buffer. The whole chunk, if there are no neighbourhoods; nothing, if both are equal.
+    /// Along the fastest dimension these are whole runs.
+    pub inner_max: [u64; 3],
     /// Items per thread along the fastest dimension: 1, or [`RUN`](super::RUN)
     /// when all rows are aligned for it.
-    pub run: u64,
+    pub run: u16,
+    /// Items, or runs, per thread along the slowest dimension: as many blocks of threads apart as
+    /// there are threads of a block along it.
+    pub steps: u16,
+    /// Blocks along x whose threads take runs. Those behind them take, one by one, the items of
+    /// their rows that are in no run.
+    pub blocks: u32,
 }
 
 /// What all threads of a launch are told about one access. In elements; unused
@@ -30,6 +37,9 @@ pub struct LaunchBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct AccessBlock {
+    /// Of elements that belong to items: where that of the chunk's first item lies, in elements
+    /// from the allocation's first. A multiple of [`RUN`](super::RUN) where threads take runs.
+    pub first: u64,
     /// The first element that the allocation holds, in buffer coordinates.
     pub origin: [u64; 3],
     /// How many elements lie between neighbours.
@@ -42,6 +52,11 @@ pub struct AccessBlock {
     pub buffer: [u64; 3],
     /// How far a neighbourhood reaches.
     pub border: [u64; 3],
+    /// How many elements the buffer has before that of the chunk's first item, along dimensions 0
+    /// and 1, where these are not the fastest. Not more than [`FAR`](Self::FAR).
+    pub below: [u32; 2],
+    /// How many it has behind it.
+    pub above: [u32; 2],
     /// 1 if a neighbourhood has no diagonals.
     pub axes_only: u32,
     /// The dimension that an item has all of, for a part per item. Of a periodic neighbourhood,
@@ -52,32 +67,29 @@ pub struct AccessBlock {
 }
 
 const _: () = assert!(size_of::<LaunchBlock>() == 128 && align_of::<LaunchBlock>() == 8);
-const _: () = assert!(size_of::<AccessBlock>() == 152 && align_of::<AccessBlock>() == 8);
+const _: () = assert!(size_of::<AccessBlock>() == 176 && align_of::<AccessBlock>() == 8);
 
 impl LaunchBlock {
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
-        let Self { offset, range, global, interior_min, interior_max, run } = *self;
+        let Self { offset, range, global, inner_min, inner_max, run, steps, blocks } = *self;
         let mut bytes = [0; size_of::<Self>()];
-        let fields = [offset, range, global, interior_min, interior_max];
+        let fields = [offset, range, global, inner_min, inner_max];
         put(&mut bytes, fields.as_flattened());
-        bytes[120..].copy_from_slice(&run.to_ne_bytes());
+        bytes[120..122].copy_from_slice(&run.to_ne_bytes());
+        bytes[122..124].copy_from_slice(&steps.to_ne_bytes());
+        bytes[124..].copy_from_slice(&blocks.to_ne_bytes());
         bytes
     }
 }
 
 impl LaunchBlock {
-    /// Whether no neighbourhood of so many items from `start` on, along the fastest dimension,
-    /// leaves its buffer.
+    /// Whether no neighbourhood of an item, counted from the chunk's first, leaves its buffer.
     #[inline]
-    pub(super) fn is_interior<const K: usize>(&self, start: [usize; K], len: usize) -> bool {
-        let (min, max): ([usize; K], [usize; K]) =
-            (first(self.interior_min), first(self.interior_max));
-        (0..K).all(|dim| {
-            let size = if dim + 1 == K { len } else { 1 };
-            min[dim] <= start[dim] && start[dim] + size <= max[dim]
-        })
+    pub(super) fn is_inner<const K: usize>(&self, at: [usize; K]) -> bool {
+        let (min, max): ([usize; K], [usize; K]) = (first(self.inner_min), first(self.inner_max));
+        (0..K).all(|dim| (min[dim]..max[dim]).contains(&at[dim]))
     }
 }
 
@@ -85,45 +97,61 @@ impl AccessBlock {
     /// Accumulators that do not fit into shared memory: they are the partial result itself.
     pub const IN_GLOBAL: u32 = u32::MAX;
 
+    /// Further than a neighbourhood reaches along a slow dimension where threads take runs: a
+    /// quarter of what numbers of 32 bits count, so that a place in a chunk can be added.
+    pub const FAR: u32 = 1 << 30;
+
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
-        let Self { origin, strides, part_min, part_max, buffer, border, axes_only, slice_dim } =
-            *self;
+        let Self { first, origin, strides, part_min, part_max, buffer, border, .. } = *self;
+        let words = [self.below, self.above, [self.axes_only, self.slice_dim]];
         let mut bytes = [0; size_of::<Self>()];
-        put(&mut bytes, [origin, strides, part_min, part_max, buffer, border].as_flattened());
-        bytes[144..148].copy_from_slice(&axes_only.to_ne_bytes());
-        bytes[148..].copy_from_slice(&slice_dim.to_ne_bytes());
+        put(&mut bytes, &[first]);
+        put(&mut bytes[8..], [origin, strides, part_min, part_max, buffer, border].as_flattened());
+        for (place, word) in bytes[152..].chunks_exact_mut(4).zip(words.as_flattened()) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
         bytes
     }
 
-    /// The layout of the allocation. `aligned` promises what
-    /// [`LaunchBlock::run`] said, that strides are multiples of a run: it is how
-    /// the compiler learns that rows can be loaded as vectors.
+    /// The layout of the allocation.
     #[inline]
-    pub(crate) fn layout<const D: usize>(&self, aligned: bool) -> Layout<D> {
-        let mask = if aligned { !(super::RUN - 1) } else { usize::MAX };
-        let strides = core::array::from_fn(|dim| match dim + 1 == D {
-            true => 1,
-            false => self.strides[dim] as usize & mask,
-        });
+    pub(crate) fn layout<const D: usize>(&self) -> Layout<D> {
+        let strides =
+            core::array::from_fn(|dim| if dim + 1 == D { 1 } else { self.strides[dim] as usize });
         Layout::from_parts(first(self.origin), strides)
     }
 
-    /// Where the run of items from `start` begins, in elements from the base.
+    /// How many elements the buffer has before an item's and behind it, along slow dimensions,
+    /// where threads take runs. At least so many as a neighbourhood reaches, if not exactly.
     #[inline]
-    pub(crate) fn position<const D: usize>(&self, start: [usize; D], aligned: bool) -> usize {
-        let layout = self.layout::<D>(aligned);
-        let origin: [usize; D] = first(self.origin);
-        let mut position = 0;
-        for dim in 0..D {
-            let along = start[dim].wrapping_sub(origin[dim]);
-            let fastest = dim + 1 == D;
-            let along = if fastest && aligned { along & !(super::RUN - 1) } else { along };
-            position += along * layout.strides()[dim];
-        }
-        position
+    pub(crate) fn room<const D: usize>(&self, at: [usize; D]) -> ([u32; D], [u32; D]) {
+        let slow = |room: &[u32; 2], dim: usize| room.get(dim).copied().unwrap_or(0);
+        let at = |dim: usize| at[dim] as u32;
+        (
+            core::array::from_fn(|dim| slow(&self.below, dim).wrapping_add(at(dim))),
+            core::array::from_fn(|dim| slow(&self.above, dim).wrapping_sub(at(dim))),
+        )
     }
+
+    /// Where the element of an item lies, in elements from the base. `at` counts from the chunk's
+    /// first item; if it is `aligned`, a run begins there.
+    #[inline]
+    pub(crate) fn position<const D: usize>(&self, at: [usize; D], aligned: bool) -> usize {
+        let strides = self.layout::<D>().strides();
+        let along = (0..D).map(|dim| at[dim] * strides[dim]);
+        let position = self.first as usize + along.sum::<usize>();
+        if aligned { position & whole_runs() as usize } else { position }
+    }
+}
+
+/// What a distance of whole runs has bits in. Changes none that is one: it is how the compiler
+/// learns that rows can be loaded as vectors. It looks no further than at the last few steps of a
+/// computation, so this is to be the last.
+#[inline]
+pub(crate) const fn whole_runs() -> isize {
+    !(super::RUN as isize - 1)
 }
 
 /// The first `D` of three coordinates, as indices.
@@ -150,52 +178,66 @@ mod tests {
             offset: [1, 2, 3],
             range: [4, 5, 6],
             global: [7, 8, 9],
-            interior_min: [10, 11, 12],
-            interior_max: [13, 14, 15],
+            inner_min: [10, 11, 12],
+            inner_max: [13, 14, 15],
             run: 16,
+            steps: 17,
+            blocks: 18,
         };
         let bytes = block.to_bytes();
-        for (index, word) in bytes.chunks_exact(8).enumerate() {
+        for (index, word) in bytes[..120].chunks_exact(8).enumerate() {
             assert_eq!(word, (index as u64 + 1).to_ne_bytes());
         }
-        assert_eq!(offset_of!(LaunchBlock, run), 120);
+        assert_eq!(bytes[offset_of!(LaunchBlock, run)..][..2], 16_u16.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, steps)..][..2], 17_u16.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, blocks)..][..4], 18_u32.to_ne_bytes());
     }
 
     #[test]
     fn bytes_follow_the_layout_of_the_access_block() {
         let block = AccessBlock {
-            origin: [1, 2, 3],
-            strides: [4, 5, 6],
-            part_min: [7, 8, 9],
-            part_max: [10, 11, 12],
-            buffer: [13, 14, 15],
-            border: [16, 17, 18],
-            axes_only: 19,
-            slice_dim: 20,
+            first: 1,
+            origin: [2, 3, 4],
+            strides: [5, 6, 7],
+            part_min: [8, 9, 10],
+            part_max: [11, 12, 13],
+            buffer: [14, 15, 16],
+            border: [17, 18, 19],
+            below: [20, 21],
+            above: [22, 23],
+            axes_only: 24,
+            slice_dim: 25,
         };
         let bytes = block.to_bytes();
-        for (index, word) in bytes[..144].chunks_exact(8).enumerate() {
+        for (index, word) in bytes[..152].chunks_exact(8).enumerate() {
             assert_eq!(word, (index as u64 + 1).to_ne_bytes());
         }
-        assert_eq!(bytes[offset_of!(AccessBlock, axes_only)..][..4], 19_u32.to_ne_bytes());
-        assert_eq!(bytes[offset_of!(AccessBlock, slice_dim)..][..4], 20_u32.to_ne_bytes());
+        for (index, word) in bytes[152..].chunks_exact(4).enumerate() {
+            assert_eq!(word, (index as u32 + 20).to_ne_bytes());
+        }
+        assert_eq!(offset_of!(AccessBlock, below), 152);
+        assert_eq!(offset_of!(AccessBlock, slice_dim), 172);
     }
 
     #[test]
     fn aligned_positions_are_the_same_where_they_are_promised() {
+        // The chunk begins at [4, 12].
         let block = AccessBlock {
+            first: 2 * 64 + 4,
             origin: [2, 8, 0],
             strides: [64, 1, 1],
             part_min: [0; 3],
             part_max: [0; 3],
             buffer: [0; 3],
             border: [0; 3],
+            below: [0; 2],
+            above: [0; 2],
             axes_only: 0,
             slice_dim: 0,
         };
-        for x in (8..40).step_by(super::super::RUN) {
-            assert_eq!(block.position([5, x], true), block.position([5, x], false));
-            assert_eq!(block.position([5, x], true), 3 * 64 + x - 8);
+        for x in (0..32).step_by(super::super::RUN) {
+            assert_eq!(block.position([1, x], true), block.position([1, x], false));
+            assert_eq!(block.position([1, x], true), 3 * 64 + 4 + x);
         }
     }
 }

@@ -5,11 +5,12 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{ALIGNMENT, LocalParameter, local_offset};
+use super::place::Runs;
 use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
 use crate::plain::PlainData;
 
 /// Bytes of each block's shared memory that a module keeps for itself.
-const MODULE_SHARED_BYTES: usize = 48;
+const MODULE_SHARED_BYTES: usize = 80;
 
 /// What a launch takes on every device.
 const MOST_PARAMETER_BYTES: usize = 4096;
@@ -124,6 +125,24 @@ impl Parameter {
     }
 }
 
+/// How threads take the items of a kernel by item: in runs if it is a stencil, so that all that it
+/// sees are elements of items and what is around them. Such a kernel has little to do for each
+/// item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
+/// each item, and needs all threads that there are. O(views).
+#[must_use]
+pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
+    let (mut bordered, mut view) = (false, 0);
+    while view < views.len() {
+        match views[view].kind {
+            ViewKind::Own => {}
+            ViewKind::Neighborhood | ViewKind::Periodic => bordered = true,
+            _ => return Runs::Never,
+        }
+        view += 1;
+    }
+    if bordered { Runs::ByItem } else { Runs::Never }
+}
+
 impl Description {
     /// Bytes of local memory that each group needs. O(arrays).
     #[must_use]
@@ -155,6 +174,23 @@ impl Description {
     #[must_use]
     pub const fn shared_bytes(&self) -> usize {
         self.local_bytes() + self.scratch_bytes() + MODULE_SHARED_BYTES
+    }
+
+    /// How threads take its items where rows are aligned for runs: of a kernel by item, as
+    /// [`runs_of_items`] says. O(views).
+    #[must_use]
+    pub const fn runs(&self) -> Runs {
+        match self.form {
+            Form::Row => Runs::Whole,
+            Form::Item => runs_of_items(self.views),
+            Form::Group => Runs::Never,
+        }
+    }
+
+    /// Whether it looks at what is around items. O(views).
+    #[must_use]
+    pub fn is_bordered(&self) -> bool {
+        self.views.iter().any(|view| view.kind.is_bordered())
     }
 
     /// Whether it reduces. O(views).
@@ -217,6 +253,12 @@ impl ViewKind {
     #[must_use]
     pub const fn reduces(self) -> bool {
         matches!(self, Self::Reducer { .. } | Self::ArrayReducer { .. })
+    }
+
+    /// Whether it shows what is around items.
+    #[must_use]
+    pub const fn is_bordered(self) -> bool {
+        matches!(self, Self::Neighborhood | Self::Periodic)
     }
 }
 
@@ -324,15 +366,15 @@ mod tests {
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
-        scalars: &[ScalarParameter::of::<u8>("a"), ScalarParameter::of::<[u64; 475]>("b")],
+        scalars: &[ScalarParameter::of::<u8>("a"), ScalarParameter::of::<[u64; 472]>("b")],
         local: &[],
     };
 
     #[test]
     fn parameters_must_fit_a_launch() {
-        assert_eq!(KERNEL.parameter_bytes(), 128 + 8 + 152 + 8 + 3800);
+        assert_eq!(KERNEL.parameter_bytes(), 128 + 8 + 176 + 8 + 3776);
         assert_eq!(KERNEL.check_for_devices(&[]), Ok(()));
-        const LARGE: &[ScalarParameter] = &[ScalarParameter::of::<[u64; 477]>("b")];
+        const LARGE: &[ScalarParameter] = &[ScalarParameter::of::<[u64; 474]>("b")];
         let error = Description { scalars: LARGE, ..KERNEL }.check_for_devices(&[]).unwrap_err();
         assert_eq!(error, Unsuitable::Parameters { bytes: 4104 });
         assert!(error.to_string().contains("4104 bytes"), "{error}");

@@ -40,21 +40,27 @@ impl Taken {
             offset: three(0),
             range: three(3),
             global: three(6),
-            interior_min: three(9),
-            interior_max: three(12),
-            run: words[15],
+            inner_min: three(9),
+            inner_max: three(12),
+            run: words[15] as u16,
+            steps: (words[15] >> 16) as u16,
+            blocks: (words[15] >> 32) as u32,
         };
+        let two = |at: usize| [words[at] as u32, (words[at] >> 32) as u32];
         let access = |at: usize| AccessBlock {
-            origin: three(at + 1),
-            strides: three(at + 4),
-            part_min: three(at + 7),
-            part_max: three(at + 10),
-            buffer: three(at + 13),
-            border: three(at + 16),
-            axes_only: words[at + 19] as u32,
-            slice_dim: (words[at + 19] >> 32) as u32,
+            first: words[at + 1],
+            origin: three(at + 2),
+            strides: three(at + 5),
+            part_min: three(at + 8),
+            part_max: three(at + 11),
+            buffer: three(at + 14),
+            border: three(at + 17),
+            below: two(at + 20),
+            above: two(at + 21),
+            axes_only: words[at + 22] as u32,
+            slice_dim: (words[at + 22] >> 32) as u32,
         };
-        let accesses = (0..accesses).map(|index| 16 + 20 * index);
+        let accesses = (0..accesses).map(|index| 16 + 23 * index);
         Self { launch, accesses: accesses.map(|at| (words[at], access(at))).collect() }
     }
 }
@@ -69,20 +75,34 @@ fn threads(shape: &Geometry) -> impl Iterator<Item = Thread> {
 }
 
 /// Runs a kernel with two views, the first of which it writes.
-fn launch<Out, In>(
+fn launch<Out, In, const K: usize>(
     form: Form,
     items: Bounds<3>,
     accesses: &[AccessMemory; 2],
-    mut body: impl FnMut(Place<2>, Out, In),
+    body: impl FnMut(Place<K>, Out, In),
 ) where
-    Out: View<2, Pointer: FromAddress>,
-    In: View<2, Pointer: FromAddress>,
+    Out: View<K, Pointer: FromAddress>,
+    In: View<K, Pointer: FromAddress>,
+{
+    launch_in_steps(form, items, accesses, None, body);
+}
+
+/// The same in so many steps of each thread, if any number is given.
+fn launch_in_steps<Out, In, const K: usize>(
+    form: Form,
+    items: Bounds<3>,
+    accesses: &[AccessMemory; 2],
+    steps: Option<u16>,
+    mut body: impl FnMut(Place<K>, Out, In),
+) where
+    Out: View<K, Pointer: FromAddress>,
+    In: View<K, Pointer: FromAddress>,
 {
     let description = Description {
         name: "",
         entry: "",
         form,
-        dims: 2,
+        dims: K,
         views: const { &[Out::PARAMETER, In::PARAMETER] },
         scalars: &[],
         local: &[],
@@ -90,12 +110,17 @@ fn launch<Out, In>(
     let (chunk, mut bytes) =
         (Chunk { items, global: accesses[0].buffer, group: [1; 3], tiles: None }, Vec::new());
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
-    let shape = write_parameters(&description, &chunk, accesses, &mut append).unwrap();
-    let Taken { launch, accesses } = Taken::read(&bytes, 2);
+    let mut shape = write_parameters(&description, &chunk, accesses, &mut append).unwrap();
+    let Taken { mut launch, accesses } = Taken::read(&bytes, 2);
+    if let Some(steps) = steps {
+        launch.steps = steps;
+        shape.grid[K - 1] =
+            (launch.range[0] as u32).div_ceil(shape.block[K - 1] * u32::from(steps));
+    }
     let [(out, out_block), (input, in_block)] = accesses.try_into().unwrap();
     let bordered = matches!(In::PARAMETER.kind, ViewKind::Neighborhood | ViewKind::Periodic);
     for thread in threads(&shape) {
-        visit(&launch, &thread, form == Form::Row, bordered, |place: Place<2>| {
+        visit(&launch, &thread, description.runs(), bordered, |place: Place<K>| {
             // SAFETY: the addresses come from live memory, which nothing else uses
             // meanwhile; threads run one after another.
             unsafe {
@@ -141,7 +166,7 @@ fn star(u: &[f32], [rows, columns]: [usize; 2], [y, x]: [usize; 2]) -> f32 {
 /// Buffers of the tests: those that have runs, and others. Miri is given one of each.
 const SHAPES: &[[usize; 2]] = match cfg!(miri) {
     true => &[[6, 16], [2, 3]],
-    false => &[[6, 16], [5, 13], [2, 3], [40, 4], [3, 100]],
+    false => &[[6, 16], [5, 13], [2, 3], [40, 4], [3, 100], [2, 12]],
 };
 
 fn check(out: &Memory, u: &Memory, range: [usize; 2]) {
@@ -173,7 +198,7 @@ fn rows_of_a_stencil_agree_with_arithmetic() {
             );
         }
         check(&out, &u, range);
-        let expected = if range == [6, 16] || range == [3, 100] { super::RUN } else { 1 };
+        let expected = if [[6, 16], [3, 100], [2, 12]].contains(&range) { super::RUN } else { 1 };
         assert_eq!(longest, expected, "the longest run of {range:?}");
     }
 }
@@ -308,5 +333,150 @@ fn items_that_update_elements_share_the_declared_box() {
         let all = u.0[16 * row..16 * (row + 1)].iter().skip(column).step_by(2);
         let expected = if (1..5).contains(&row) { all.sum() } else { 0.0_f32 };
         assert_eq!(sums.0[16 * row + column], expected, "at {row}, {column}");
+    }
+}
+
+/// A sum over an element and those two before and behind it, and, in three dimensions, those beside
+/// it, with clamped coordinates.
+fn around_3(u: &[f32], range: [usize; 3], at: [usize; 3]) -> f32 {
+    let element = |offset: [isize; 3]| {
+        let [z, y, x]: [usize; 3] = core::array::from_fn(|dim| {
+            (at[dim] as isize + offset[dim]).clamp(0, range[dim] as isize - 1) as usize
+        });
+        u[(z * range[1] + y) * range[2] + x]
+    };
+    OFFSETS.iter().enumerate().map(|(nth, &offset)| (nth + 1) as f32 * element(offset)).sum()
+}
+
+/// Steps of one and of two elements, and diagonals.
+const OFFSETS: [[isize; 3]; 11] = [
+    [0, 0, 0],
+    [-1, 0, 0],
+    [1, 0, 0],
+    [-2, 0, 0],
+    [2, 0, 1],
+    [0, -1, 0],
+    [0, 1, -1],
+    [0, -2, 0],
+    [0, 0, -1],
+    [0, 0, 1],
+    [-1, 1, 2],
+];
+
+/// Rows and items of a kernel over three dimensions, narrow and wide, in one step and several, in
+/// chunks that begin somewhere along each dimension.
+#[test]
+fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
+    let shapes: &[[usize; 3]] = match cfg!(miri) {
+        true => &[[3, 2, 12]],
+        false => &[[3, 5, 64], [7, 3, 16], [9, 4, 12], [2, 3, 7], [1, 1, 40], [30, 30, 1]],
+    };
+    const BOX: Mapping = Mapping::Neighborhood { border: [2; 3], axes_only: false };
+    for (&range, steps) in shapes.iter().flat_map(|range| [1, 2, 5].map(|steps| (range, steps))) {
+        let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
+        let whole = Bounds::from_range(range);
+        let access = |memory: &mut Memory, mapping| AccessMemory {
+            address: memory.0.as_mut_ptr().expose_provenance() as u64,
+            extent: whole,
+            part: whole,
+            buffer: range,
+            mapping,
+        };
+        let read = access(&mut u, BOX);
+        let by_row = [access(&mut rows, Mapping::OneToOne), read];
+        let by_item = [access(&mut items, Mapping::OneToOne), read];
+        let middle = range.map(|size| size / 2);
+        for chunk in [
+            Bounds::new([0; 3], [middle[0], range[1], range[2]]),
+            Bounds::new([middle[0], 0, 0], [range[0], middle[1], range[2]]),
+            Bounds::new([middle[0], middle[1], 0], [range[0], range[1], middle[2]]),
+            Bounds::new(middle, range),
+        ] {
+            if chunk.is_empty() {
+                continue;
+            }
+            launch_in_steps(
+                Form::Row,
+                chunk,
+                &by_row,
+                Some(steps),
+                |_: Place<3>, out: &mut [f32], u: NeighborhoodRow<'_, f32, 3>| {
+                    let around = OFFSETS.map(|offset| u.clamped(offset));
+                    for (i, out) in out.iter_mut().enumerate() {
+                        let numbered = around.iter().enumerate();
+                        *out = numbered.map(|(nth, row)| (nth + 1) as f32 * row[i]).sum();
+                    }
+                },
+            );
+            launch_in_steps(
+                Form::Item,
+                chunk,
+                &by_item,
+                Some(steps),
+                |_: Place<3>, out: &mut f32, u: NeighborhoodItem<'_, f32, 3>| {
+                    let numbered = OFFSETS.iter().enumerate();
+                    let around = numbered.map(|(nth, &at)| (nth + 1) as f32 * u.clamped(at));
+                    *out = around.sum();
+                },
+            );
+        }
+        let volume: usize = range.iter().product();
+        for position in 0..volume {
+            let x = position % range[2];
+            let at = [position / range[2] / range[1], position / range[2] % range[1], x];
+            let expected = around_3(&u.0, range, at);
+            let found = (rows.0[position], items.0[position]);
+            assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {steps} steps");
+        }
+    }
+}
+
+/// The same in one dimension, where there are no steps.
+#[test]
+fn stencils_on_a_line_agree_with_arithmetic_by_rows_and_items() {
+    for size in [1, 3, 4, 13, 64, 1000] {
+        let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
+        let range = [size, 1, 1];
+        let whole = Bounds::from_range(range);
+        let access = |memory: &mut Memory, mapping| AccessMemory {
+            address: memory.0.as_mut_ptr().expose_provenance() as u64,
+            extent: whole,
+            part: whole,
+            buffer: range,
+            mapping,
+        };
+        let around = Mapping::Neighborhood { border: [3, 0, 0], axes_only: true };
+        let read = access(&mut u, around);
+        let by_row = [access(&mut rows, Mapping::OneToOne), read];
+        let by_item = [access(&mut items, Mapping::OneToOne), read];
+        for (from, to) in [(0, size / 3), (size / 3, size)] {
+            let chunk = Bounds::new([from, 0, 0], [to, 1, 1]);
+            if chunk.is_empty() {
+                continue;
+            }
+            launch(
+                Form::Row,
+                chunk,
+                &by_row,
+                |_: Place<1>, out: &mut [f32], u: NeighborhoodRow<'_, f32, 1>| {
+                    let (left, right) = (u.clamped([-3]), u.clamped([1]));
+                    for (i, out) in out.iter_mut().enumerate() {
+                        *out = left[i] - right[i];
+                    }
+                },
+            );
+            launch(
+                Form::Item,
+                chunk,
+                &by_item,
+                |_: Place<1>, out: &mut f32, u: NeighborhoodItem<'_, f32, 1>| {
+                    *out = u.clamped([-3]) - u.clamped([1]);
+                },
+            );
+        }
+        for x in 0..size {
+            let expected = u.0[x.saturating_sub(3)] - u.0[(x + 1).min(size - 1)];
+            assert_eq!((rows.0[x], items.0[x]), (expected, expected), "{x} of {size}");
+        }
     }
 }

@@ -5,6 +5,7 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, Form, ViewKind, ViewParameter};
+use super::place::Runs;
 use super::tiles::{TileBlock, Tiles};
 use super::{ALIGNMENT, Geometry, GroupError, RUN, check_groups};
 use crate::bounds::{Bounds, Layout};
@@ -185,9 +186,13 @@ pub fn write_parameters(
     for (access, (view, memory)) in kernel.views.iter().zip(accesses).enumerate() {
         check(access, view, memory, chunk)?;
     }
-    let launch = launch_block(kernel, chunk, accesses);
-    sink(&launch.to_bytes(), align_of::<LaunchBlock>());
+    let mut launch = launch_block(kernel, chunk, accesses);
     let tiles = tile_block(kernel, chunk)?;
+    let shape = match &tiles {
+        Some(tiles) => tile_geometry(kernel, chunk, tiles),
+        None => geometry(kernel, chunk, accesses, &mut launch),
+    };
+    sink(&launch.to_bytes(), align_of::<LaunchBlock>());
     if let Some(tiles) = &tiles {
         sink(&tiles.to_bytes(), align_of::<TileBlock>());
     }
@@ -195,15 +200,11 @@ pub fn write_parameters(
     for (view, memory) in kernel.views.iter().zip(accesses) {
         sink(&memory.address.to_ne_bytes(), align_of::<u64>());
         let block = match view.kind.reduces() {
-            true => reduction_block(view, memory, &mut shared),
-            false => access_block(memory),
+            true => reduction_block(view, memory, chunk, &mut shared),
+            false => access_block(memory, chunk),
         };
         sink(&block.to_bytes(), align_of::<AccessBlock>());
     }
-    let shape = match &tiles {
-        Some(tiles) => tile_geometry(kernel, chunk, tiles),
-        None => geometry(kernel, chunk, &launch),
-    };
     // Whether a device has that much was seen when the kernel was submitted.
     let shared_bytes = u32::try_from(shared).unwrap_or(u32::MAX);
     Ok(Geometry { shared_bytes, ..shape? })
@@ -244,8 +245,13 @@ const MOST_SHARED: usize = 40 << 10;
 
 /// As [`access_block`], for partial results: an element for each tile, or as many as are reduced
 /// into, whose accumulators are in shared memory where there is room.
-fn reduction_block(view: &ViewParameter, memory: &AccessMemory, shared: &mut usize) -> AccessBlock {
-    let mut block = access_block(memory);
+fn reduction_block(
+    view: &ViewParameter,
+    memory: &AccessMemory,
+    chunk: &Chunk,
+    shared: &mut usize,
+) -> AccessBlock {
+    let mut block = access_block(memory, chunk);
     if let ViewKind::ArrayReducer { .. } = view.kind {
         let elements: usize = memory.buffer.iter().product();
         block.strides = [elements as u64, 1, 1];
@@ -259,22 +265,59 @@ fn reduction_block(view: &ViewParameter, memory: &AccessMemory, shared: &mut usi
     block
 }
 
+/// The shape of a launch without tiles. Says in `launch` how threads take what they take.
 fn geometry(
     kernel: &Description,
     chunk: &Chunk,
-    launch: &LaunchBlock,
+    accesses: &[AccessMemory],
+    launch: &mut LaunchBlock,
 ) -> Result<Geometry, LaunchError> {
     let (range, group) = (chunk.items.range(), chunk.group);
-    let threads = along_axes(kernel.dims, launch.range.map(|size| size.max(1)));
+    let mut threads = along_axes(kernel.dims, launch.range.map(|size| size.max(1)));
     let shape = if kernel.form == Form::Group {
         check_groups(kernel.dims, chunk.items.min(), range, group)
             .map_err(|error| LaunchError::Groups { group, error })?;
         Geometry::in_blocks(threads, along_axes(kernel.dims, words(group)))
     } else {
-        let [x, y, z] = threads;
-        Geometry::covering([x.div_ceil(launch.run), y, z], launch.run > 1)
+        threads[0] = threads[0].div_ceil(u64::from(launch.run));
+        if kernel.dims > 1 && kernel.is_bordered() {
+            let slowest = kernel.dims - 1;
+            launch.steps = Geometry::steps(
+                threads,
+                slowest,
+                launch.run > 1 && !planes_are_large(kernel, accesses),
+            );
+            threads[slowest] = threads[slowest].div_ceil(u64::from(launch.steps));
+        }
+        match launch.run {
+            1 => Geometry::covering(threads, false),
+            _ => Geometry::covering(threads, true)
+                .and_then(|shape| with_edges(shape, kernel, launch)),
+        }
     };
     shape.ok_or(LaunchError::TooLarge { range })
+}
+
+/// Whether a plane of what kernels over three dimensions look around in is too large for a cache to
+/// hold those that blocks are at, which come plane by plane.
+fn planes_are_large(kernel: &Description, accesses: &[AccessMemory]) -> bool {
+    let mut planes = kernel.views.iter().zip(accesses).filter(|(view, _)| view.kind.is_bordered());
+    planes.any(|(view, memory)| {
+        let [_, rows, columns] = memory.extent.range();
+        kernel.dims == 3 && rows.saturating_mul(columns).saturating_mul(view.size) >= LARGE_PLANE
+    })
+}
+
+/// Bytes of a plane from which on it is large: of the 50 MiB of cache of an H100, a sixth.
+const LARGE_PLANE: usize = 8 << 20;
+
+/// Adds blocks for what is left of rows. Says in `launch` how many there were before.
+fn with_edges(shape: Geometry, kernel: &Description, launch: &mut LaunchBlock) -> Option<Geometry> {
+    let fastest = kernel.dims - 1;
+    let (left, behind) = (launch.inner_min[fastest], launch.inner_max[fastest]);
+    let (edges, [_, y, z]) = (left + launch.range[fastest] - behind, shape.block.map(u64::from));
+    launch.blocks = shape.grid[0];
+    shape.with_columns(edges.checked_mul(y * z)?)
 }
 
 fn check(
@@ -344,21 +387,49 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
 }
 
 fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> LaunchBlock {
-    let (interior_min, interior_max) = interior(kernel.dims, accesses);
-    let aligned = kernel.form == Form::Row && aligned(kernel, chunk, accesses);
+    let (mut inner_min, mut inner_max) = inner(kernel.dims, chunk, accesses);
+    let mut run = 1;
+    if let Some(fastest) = kernel.dims.checked_sub(1)
+        && kernel.runs() != Runs::Never
+        && aligned(kernel, chunk, accesses)
+        && counts_in_32_bits(chunk, accesses)
+    {
+        let min = inner_min[fastest].next_multiple_of(RUN as u64);
+        let max = inner_max[fastest] / RUN as u64 * RUN as u64;
+        if min < max {
+            (inner_min[fastest], inner_max[fastest], run) = (min, max, RUN as u16);
+        }
+    }
     LaunchBlock {
         offset: words(chunk.items.min()),
         range: words(chunk.items.range()),
         global: words(chunk.global),
-        interior_min,
-        interior_max,
-        run: if aligned { RUN as u64 } else { 1 },
+        inner_min,
+        inner_max,
+        run,
+        steps: 1,
+        blocks: 0,
     }
 }
 
-/// The items from which every neighbourhood stays inside of its buffer.
-fn interior(dims: usize, accesses: &[AccessMemory]) -> ([u64; 3], [u64; 3]) {
-    let (mut min, mut max) = ([0; 3], [u64::MAX; 3]);
+/// Whether places along x are numbers of 32 bits, also behind the chunk in its last block, and no
+/// neighbourhood reaches very far.
+fn counts_in_32_bits(chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
+    let far = AccessBlock::FAR as usize / 2;
+    let is_near = |memory: &AccessMemory| match memory.mapping {
+        Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } => {
+            border.iter().all(|&reach| reach < far)
+        }
+        _ => true,
+    };
+    chunk.items.range().iter().all(|&size| size < u32::MAX as usize - far)
+        && accesses.iter().all(is_near)
+}
+
+/// The items, counted from the chunk's first, from which every neighbourhood stays inside of its
+/// buffer.
+fn inner(dims: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> ([u64; 3], [u64; 3]) {
+    let (mut min, mut max) = (chunk.items.min(), chunk.items.max());
     for memory in accesses {
         let (Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. }) =
             memory.mapping
@@ -366,11 +437,19 @@ fn interior(dims: usize, accesses: &[AccessMemory]) -> ([u64; 3], [u64; 3]) {
             continue;
         };
         for dim in 0..dims {
-            min[dim] = min[dim].max(border[dim] as u64);
-            max[dim] = max[dim].min(memory.buffer[dim].saturating_sub(border[dim]) as u64);
+            min[dim] = min[dim].max(border[dim]);
+            max[dim] = max[dim].min(memory.buffer[dim].saturating_sub(border[dim]));
         }
     }
-    (min, max)
+    for dim in 0..3 {
+        // Counted from the chunk; of a dimension along which there are none, nothing.
+        let first = chunk.items.min()[dim];
+        (min[dim], max[dim]) = match min[dim] < max[dim] {
+            true => (min[dim] - first, max[dim] - first),
+            false => (0, 0),
+        };
+    }
+    (words(min), words(max))
 }
 
 /// Whether every row that the kernel sees may be taken in runs of [`RUN`].
@@ -388,7 +467,7 @@ fn aligned(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bo
     })
 }
 
-fn access_block(memory: &AccessMemory) -> AccessBlock {
+fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
     let (mut border, mut axes_only, mut slice_dim) = ([0; 3], 0, 0);
     match memory.mapping {
         Mapping::Neighborhood { border: reach, axes_only: axes } => {
@@ -401,16 +480,28 @@ fn access_block(memory: &AccessMemory) -> AccessBlock {
         Mapping::Slice { dim } => slice_dim = dim as u32,
         Mapping::OneToOne | Mapping::All | Mapping::Tiles | Mapping::Opaque => {}
     }
+    let (items, held) = (chunk.items.min(), memory.extent.min());
+    let strides = Layout::row_major(&memory.extent).strides();
+    let along = |dim: usize| items[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
     AccessBlock {
-        origin: words(memory.extent.min()),
-        strides: words(Layout::row_major(&memory.extent).strides()),
+        // Of what does not go by the item nobody asks for it.
+        first: (0..3).fold(0, |first: usize, dim| first.wrapping_add(along(dim))) as u64,
+        origin: words(held),
+        strides: words(strides),
         part_min: words(memory.part.min()),
         part_max: words(memory.part.max()),
         buffer: words(memory.buffer),
         border: words(border),
+        below: [0, 1].map(|dim| near(items[dim])),
+        above: [0, 1].map(|dim| near(memory.buffer[dim].saturating_sub(items[dim] + 1))),
         axes_only,
         slice_dim,
     }
+}
+
+/// A distance as threads that take runs know it.
+fn near(distance: usize) -> u32 {
+    distance.min(AccessBlock::FAR as usize) as u32
 }
 
 /// Sizes along x, y and z of those in the order of the dimensions.
@@ -474,14 +565,18 @@ mod tests {
     fn parameters_are_in_the_order_of_the_calling_convention() {
         let accesses = [memory(whole(), Mapping::OneToOne), memory(whole(), AROUND)];
         let (geometry, words) = write(&kernel(Form::Item, STENCIL), &accesses).unwrap();
-        assert_eq!(geometry, Geometry { grid: [1, 1, 1], block: [16, 16, 1], shared_bytes: 0 });
+        assert_eq!(geometry, Geometry { grid: [1, 1, 1], block: [4, 16, 1], shared_bytes: 0 });
         assert_eq!(words[..9], [8, 16, 0, 16, 16, 1, 64, 64, 1]);
-        assert_eq!(words[9..16], [1, 2, 0, 63, 62, u64::MAX, 1]);
-        let neighborhood = &words[16 + 20..];
+        // All of the chunk is inside. Rows are aligned for runs, though not along the buffer's edges.
+        assert_eq!(words[9..15], [0, 0, 0, 16, 16, 1]);
+        assert_eq!(words[15], 4 | 1 << 16 | 1 << 32);
+        let neighborhood = &words[16 + 23..];
         assert_eq!(neighborhood[0], 4096);
-        assert_eq!(neighborhood[1..7], [0, 0, 0, 64, 1, 1]);
-        assert_eq!(neighborhood[7..13], [0, 0, 0, 64, 64, 1]);
-        assert_eq!(neighborhood[13..], [64, 64, 1, 1, 2, 0, 1]);
+        assert_eq!(neighborhood[1..8], [8 * 64 + 16, 0, 0, 0, 64, 1, 1]);
+        assert_eq!(neighborhood[8..14], [0, 0, 0, 64, 64, 1]);
+        assert_eq!(neighborhood[14..20], [64, 64, 1, 1, 2, 0]);
+        // Elements before and behind, along dimensions 0 and 1.
+        assert_eq!(neighborhood[20..], [8 | 16 << 32, 55 | 47 << 32, 1]);
     }
 
     #[test]
@@ -501,13 +596,13 @@ mod tests {
         // 64 accumulators of a tile, four of a thread; room for values of 256 threads.
         assert_eq!((shape.grid, shape.block), ([4, 1, 1], [16, 1, 1]));
         assert_eq!((item.scratch_bytes(), shape.shared_bytes), (1024, 1024 + 400));
-        assert_eq!(bytes.len(), 128 + 88 + 3 * 160);
+        assert_eq!(bytes.len(), 128 + 88 + 3 * 184);
         let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
         // The chunk begins with tile [1, 2] of 8 × 8.
         assert_eq!((word(128 + 72), word(128 + 80)), (10, 64));
         let array = |nth: usize| {
-            let block = 128 + 88 + 160 * nth + 8;
-            (word(block + 24), (word(block + 144) >> 32) as u32)
+            let block = 128 + 88 + 184 * nth + 8;
+            (word(block + 32), (word(block + 168) >> 32) as u32)
         };
         assert_eq!(array(1), (100, 1024));
         assert_eq!(array(2), (20_000, AccessBlock::IN_GLOBAL));
@@ -544,8 +639,9 @@ mod tests {
             let accesses =
                 [memory(extent(first), Mapping::OneToOne), memory(extent(second), AROUND)];
             let (geometry, words) = write(&kernel(Form::Row, STENCIL), &accesses).unwrap();
-            assert_eq!(u64::from(geometry.block[0] * geometry.grid[0]), 16 / words[15]);
-            words[15]
+            let run = words[15] & 0xffff;
+            assert_eq!(u64::from(geometry.block[0] * geometry.grid[0]), 16 / run);
+            run
         };
         assert_eq!(run(8, 12, 32), 4);
         // The second row begins at another place, or rows have an odd stride.

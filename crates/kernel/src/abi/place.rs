@@ -1,11 +1,27 @@
 //! Which items a thread of a launch takes. Pure arithmetic on the thread's
 //! position, so that hosts can run it, too: tests do.
+//!
+//! # The rule
+//!
+//! The fastest dimension lies along x, the next along y and z. Where rows are aligned for it, a
+//! thread takes a *run* of [`RUN`] items along x, which begins at a multiple of [`RUN`]; otherwise
+//! one item. Runs are whole, and none looks over the edge along x, so that all lanes of a warp do
+//! the same. What is left of rows, the *edges*, are the items at both ends that are in no such run.
+//! They come one by one, in blocks of their own behind those of runs along x: these blocks number
+//! the edges of the rows that the blocks beside them begin with, row by row, and each thread takes
+//! one of them. So lanes are full whatever the size of a row, and edges are read while the rows around
+//! them are in the cache.
+//!
+//! Along the slowest dimension a thread takes several runs or items, `steps` of the launch, as far
+//! apart as its block has threads along it: what does not change on the way is computed once, and
+//! neighbours along that dimension are in the nearest cache.
 
 use super::RUN;
 use super::blocks::{LaunchBlock, first};
 
 /// Where a thread stands in its launch: x, y, z, as the hardware counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Thread {
     /// The block in the grid.
     pub block: [u32; 3],
@@ -15,19 +31,46 @@ pub struct Thread {
     pub threads: [u32; 3],
 }
 
+/// How threads take the items of a kernel where rows are aligned for runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// One by one all the same.
+    Never,
+    /// A run in one call.
+    Whole,
+    /// A run in a call for each of its items.
+    ByItem,
+}
+
 /// A run of items that a thread handles at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<const K: usize> {
     /// The first item.
     pub start: [usize; K],
+    /// The same, counted from the chunk's first item.
+    pub at: [usize; K],
+    /// Which item of an aligned run it is.
+    pub within: usize,
     /// How many, along the fastest dimension; a constant once inlined.
     pub len: usize,
     /// The size of the whole index space.
     pub global: [usize; K],
-    /// Whether no neighbourhood of any of them leaves its buffer.
-    pub interior: bool,
+    /// Which edges of buffers no neighbourhood of any of them looks over.
+    pub inside: Inside,
     /// Whether rows are aligned and strided for runs of [`RUN`] elements.
     pub aligned: bool,
+}
+
+/// Along which dimensions neighbourhoods are known to stay in their buffers: constants once
+/// inlined, for which the compiler drops what is about edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inside {
+    /// None.
+    Unknown,
+    /// The fastest.
+    Row,
+    /// All.
+    All,
 }
 
 /// The one item that a thread takes of a launch whose blocks are groups.
@@ -43,6 +86,17 @@ pub struct Seat<const K: usize> {
     pub size: [usize; K],
 }
 
+impl<const K: usize> Place<K> {
+    /// One item, counted from the chunk's first, of which nothing is known.
+    #[inline]
+    pub(super) fn single(launch: &LaunchBlock, at: [usize; K]) -> Self {
+        let offset: [usize; K] = first(launch.offset);
+        let start = core::array::from_fn(|dim| offset[dim] + at[dim]);
+        let (global, inside) = (first(launch.global), Inside::Unknown);
+        Self { start, at, within: 0, len: 1, global, inside, aligned: false }
+    }
+}
+
 /// The item that `thread` takes of a launch over `K` dimensions whose blocks are groups.
 /// No thread is beyond the chunk, and no path depends on the thread: groups can meet.
 #[inline]
@@ -51,107 +105,158 @@ pub fn seat<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> Seat<K> {
     let along =
         |axes: [u32; 3]| -> [usize; K] { core::array::from_fn(|dim| axes[K - 1 - dim] as usize) };
     let (block, local, size) = (along(thread.block), along(thread.thread), along(thread.threads));
-    let (offset, global): ([usize; K], [usize; K]) = (first(launch.offset), first(launch.global));
-    let start = core::array::from_fn(|dim| offset[dim] + block[dim] * size[dim] + local[dim]);
+    let offset: [usize; K] = first(launch.offset);
+    let at = core::array::from_fn(|dim| block[dim] * size[dim] + local[dim]);
     let group = core::array::from_fn(|dim| offset[dim] / size[dim] + block[dim]);
     // Neighbourhoods look where their buffer ends, everywhere.
-    let place = Place { start, len: 1, global, interior: false, aligned: false };
-    Seat { place, local, group, size }
+    Seat { place: Place::single(launch, at), local, group, size }
 }
 
-impl Thread {
-    /// The thread's position along one axis of the launch.
-    #[inline]
-    fn along(&self, axis: usize) -> u64 {
-        u64::from(self.block[axis]) * u64::from(self.threads[axis]) + u64::from(self.thread[axis])
-    }
-}
-
-/// Calls `call` for the runs of items that `thread` takes of a launch over `K`
-/// dimensions. All threads of the launch's grid together take each item once.
-///
-/// The fastest dimension lies along x, the next along y and z. With `rows`, runs of
-/// [`RUN`] items where the launch says so; their ends, and items near the edge of a
-/// buffer, come alone. `bordered`: whether there is a neighbourhood.
-///
-/// There is no loop over y and z here on purpose: with one, everything that does
-/// not change in it is computed up front, for the edges, too, by every thread.
+/// Calls `call` for the items that `thread` takes of a launch over `K` dimensions, by the rule
+/// above. All threads of the launch's grid together take each item once. `bordered`: whether there
+/// is a neighbourhood; if not, threads take no steps.
 #[inline]
 pub fn visit<const K: usize>(
     launch: &LaunchBlock,
     thread: &Thread,
-    rows: bool,
+    runs: Runs,
     bordered: bool,
     mut call: impl FnMut(Place<K>),
 ) {
     const { assert!(K <= 3, "index spaces have at most three dimensions") };
-    let mut at = [thread.along(0), thread.along(1), thread.along(2)];
-    if rows {
-        at[0] *= launch.run;
-    }
-    if (0..K).any(|axis| at[axis] >= launch.range[K - 1 - axis]) {
+    let steps = if bordered && K > 1 { u32::from(launch.steps) } else { 1 };
+    let takes_runs = runs != Runs::Never && K > 0 && launch.run > 1;
+    if takes_runs && thread.block[0] < launch.blocks {
+        // One kind of call, not another one for rows that no edge is near: the compiler would
+        // see what both have in common, and load the last item of each run by itself.
+        let inside = if bordered { Inside::Row } else { Inside::All };
+        let x = thread.along::<K>(0, 1).wrapping_mul(RUN as u32);
+        if (launch.inner_min[K - 1] as u32..launch.inner_max[K - 1] as u32).contains(&x) {
+            let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
+            first.each_step::<K>(steps, |chosen| chosen.run::<K>(runs, inside, &mut call));
+        }
         return;
     }
-    let chosen = Chosen { launch, at };
-    if rows {
-        chosen.row(bordered, &mut call);
-    } else {
-        chosen.items(bordered, 1, &mut call);
+    let first = match takes_runs {
+        true => Chosen::of_edge::<K>(launch, thread, steps),
+        false => {
+            let x = u64::from(thread.block[0]) * u64::from(thread.threads[0]);
+            Chosen::of_thread::<K>(launch, thread, x + u64::from(thread.thread[0]), steps)
+        }
+    };
+    if K == 0 || first.x < launch.range[K - 1] {
+        first.each_step::<K>(steps, |chosen| call(Place::single(launch, chosen.at())));
     }
 }
 
-/// A thread's position in the chunk: x, y, z.
+impl Thread {
+    /// The thread's position along one axis of a launch over `K` dimensions. Grids have less than
+    /// 2³² threads along y and z, and along x where threads take runs.
+    #[inline]
+    fn along<const K: usize>(&self, axis: usize, steps: u32) -> u32 {
+        let steps = if axis + 1 == K { steps } else { 1 };
+        let before = self.block[axis].wrapping_mul(self.threads[axis].wrapping_mul(steps));
+        before.wrapping_add(self.thread[axis])
+    }
+}
+
+/// An item, counted from the chunk's first, and how far apart steps are along the slowest
+/// dimension.
+#[derive(Clone, Copy)]
 struct Chosen<'a> {
     launch: &'a LaunchBlock,
-    at: [u64; 3],
+    x: u64,
+    y: u32,
+    z: u32,
+    stride: u32,
 }
 
-impl Chosen<'_> {
-    /// The run from here on, at once if it can be.
+impl<'a> Chosen<'a> {
+    /// The thread's first item.
     #[inline]
-    fn row<const K: usize>(&self, bordered: bool, call: &mut impl FnMut(Place<K>)) {
-        if K == 0 || self.launch.run == 1 {
-            return self.items(bordered, 1, call);
-        }
-        let left = self.launch.range[K - 1] - self.at[0];
-        let start = self.start();
-        if left >= RUN as u64 && (!bordered || self.launch.is_interior(start, RUN)) {
-            call(self.place(start, RUN, true, true));
-        } else {
-            self.items(bordered, left.min(RUN as u64), call);
-        }
+    fn of_thread<const K: usize>(
+        launch: &'a LaunchBlock,
+        thread: &Thread,
+        x: u64,
+        steps: u32,
+    ) -> Self {
+        let stride = if K > 1 { thread.threads[K - 1] } else { 1 };
+        let [y, z] = [1, 2].map(|axis| thread.along::<K>(axis, steps));
+        Self { launch, x, y, z, stride }
     }
 
-    /// `count` items from here on, one after another.
+    /// The item in no run that the thread takes, if it is one of those behind runs; otherwise one
+    /// that is not there.
     #[inline]
-    fn items<const K: usize>(&self, bordered: bool, count: u64, call: &mut impl FnMut(Place<K>)) {
-        for i in 0..count {
-            let mut start = self.start();
-            if let Some(fastest) = start.last_mut() {
-                *fastest += i as usize;
+    fn of_edge<const K: usize>(launch: &'a LaunchBlock, thread: &Thread, steps: u32) -> Self {
+        let Thread { block, thread: [x, y, z], threads: [width, height, depth] } = *thread;
+        let fastest = K.saturating_sub(1);
+        let (left, behind) = (launch.inner_min[fastest], launch.inner_max[fastest]);
+        let per_row = ((left + launch.range[fastest] - behind) as u32).max(1);
+        let number = (block[0] - launch.blocks) * (width * height * depth);
+        let number = number + (z * height + y) * width + x;
+        let (row, nth) = (number / per_row, u64::from(number % per_row));
+        let (y, z) = (row % height.max(1), row / height.max(1));
+        let x = match (z < depth, nth < left) {
+            (true, true) => nth,
+            (true, false) => nth - left + behind,
+            (false, _) => u64::MAX,
+        };
+        // The thread beside which it goes on.
+        let beside = Thread { thread: [0, y, z], ..*thread };
+        Self::of_thread::<K>(launch, &beside, x, steps)
+    }
+
+    /// Calls `call` here and at the next steps, as far as there are items.
+    #[inline]
+    fn each_step<const K: usize>(mut self, steps: u32, mut call: impl FnMut(&Self)) {
+        let range = |axis: usize| self.launch.range[K - 1 - axis] as u32;
+        if K == 3 && self.y >= range(1) {
+            return;
+        }
+        let mut left = steps;
+        loop {
+            let slowest = if K == 3 { self.z } else { self.y };
+            if K > 1 && slowest >= range(K - 1) {
+                return;
             }
-            if !bordered || self.launch.is_interior(start, 1) {
-                call(self.place(start, 1, true, false));
-            } else {
-                call(self.place(start, 1, false, false));
+            call(&self);
+            left -= 1;
+            if left == 0 || K < 2 {
+                return;
+            }
+            let next = slowest + self.stride;
+            *(if K == 3 { &mut self.z } else { &mut self.y }) = next;
+        }
+    }
+
+    /// The run from here on.
+    #[inline]
+    fn run<const K: usize>(&self, runs: Runs, inside: Inside, call: &mut impl FnMut(Place<K>)) {
+        let place = |within: usize, len: usize| {
+            let mut at = self.at();
+            if let Some(fastest) = at.last_mut() {
+                *fastest += within;
+            }
+            Place { within, len, inside, aligned: true, ..Place::single(self.launch, at) }
+        };
+        match runs {
+            Runs::Whole | Runs::Never => call(place(0, RUN)),
+            Runs::ByItem => {
+                const { assert!(RUN == 4) };
+                // Not a loop: the compiler is to see constants, and to load items side by side.
+                call(place(0, 1));
+                call(place(1, 1));
+                call(place(2, 1));
+                call(place(3, 1));
             }
         }
     }
 
     #[inline]
-    fn start<const K: usize>(&self) -> [usize; K] {
-        core::array::from_fn(|dim| (self.launch.offset[dim] + self.at[K - 1 - dim]) as usize)
-    }
-
-    #[inline]
-    fn place<const K: usize>(
-        &self,
-        start: [usize; K],
-        len: usize,
-        interior: bool,
-        aligned: bool,
-    ) -> Place<K> {
-        Place { start, len, global: first(self.launch.global), interior, aligned }
+    fn at<const K: usize>(&self) -> [usize; K] {
+        let axes = [self.x as usize, self.y as usize, self.z as usize];
+        core::array::from_fn(|dim| axes[K - 1 - dim])
     }
 }
 
@@ -174,72 +279,114 @@ mod tests {
         all(grid).flat_map(in_block)
     }
 
-    fn launch(range: [u64; 3], run: u64) -> LaunchBlock {
+    fn launch(range: [u64; 3]) -> LaunchBlock {
         LaunchBlock {
             offset: [3, 4, 8],
             range,
             global: [100; 3],
-            interior_min: [4, 5, 9],
-            interior_max: [u64::MAX, 7, 20],
-            run,
+            inner_min: [0; 3],
+            inner_max: range,
+            run: 1,
+            steps: 1,
+            blocks: 0,
         }
     }
 
-    /// Each item with how often it was visited and the length of its run.
+    /// Each item with the places it was visited at.
     fn visits<const K: usize>(
         block: &LaunchBlock,
         shape: &Geometry,
-        rows: bool,
-    ) -> BTreeMap<[usize; K], (usize, usize, bool)> {
-        let mut seen = BTreeMap::new();
+        runs: Runs,
+    ) -> BTreeMap<[usize; K], Vec<Place<K>>> {
+        let mut seen = BTreeMap::<_, Vec<_>>::new();
         for thread in threads(shape) {
-            visit::<K>(block, &thread, rows, true, |place| {
+            visit::<K>(block, &thread, runs, true, |place| {
+                let offset: [usize; K] = first(block.offset);
+                assert_eq!(place.start, core::array::from_fn(|dim| offset[dim] + place.at[dim]));
                 for i in 0..place.len {
                     let mut item = place.start;
                     item[K - 1] += i;
-                    let entry = seen.entry(item).or_insert((0, place.len, place.interior));
-                    entry.0 += 1;
+                    seen.entry(item).or_default().push(place);
                 }
             });
         }
         seen
     }
 
-    #[test]
-    fn every_item_is_visited_once_on_any_grid() {
-        let tight = Geometry { grid: [2, 3, 2], block: [8, 2, 1], shared_bytes: 0 };
-        let loose = Geometry { grid: [4, 4, 1], block: [4, 2, 4], shared_bytes: 0 };
-        for (shape, rows, run) in [(tight, false, 1), (tight, true, 4), (loose, true, 1)] {
-            let block = launch([2, 5, 13], run);
-            let seen = visits::<3>(&block, &shape, rows);
-            assert_eq!(seen.len(), 2 * 5 * 13, "{shape:?}");
-            assert!(seen.values().all(|&(count, ..)| count == 1), "{shape:?}");
-            assert_eq!(seen.keys().next(), Some(&[3, 4, 8]));
-            assert_eq!(seen.keys().next_back(), Some(&[4, 8, 20]));
+    /// Makes sure that each item is visited once, those of whole runs between `left` and `behind`
+    /// in runs and all others by themselves.
+    fn check<const K: usize>(shape: Geometry, block: &LaunchBlock, runs: Runs) {
+        let seen = visits::<K>(block, &shape, runs);
+        let range: [usize; K] = first(block.range);
+        assert_eq!(seen.len(), range.iter().product::<usize>(), "{shape:?} {block:?}");
+        let between = block.inner_min[K - 1]..block.inner_max[K - 1];
+        for (item, places) in seen {
+            let [place] = places[..] else { panic!("{item:?} was visited at {places:?}") };
+            let x = (item[K - 1] - block.offset[K - 1] as usize) as u64;
+            let in_run = block.run > 1 && runs != Runs::Never && between.contains(&x);
+            let len = if in_run && runs == Runs::Whole { RUN } else { 1 };
+            assert_eq!((place.aligned, place.len), (in_run, len), "{item:?}");
+            let inside = if in_run { Inside::Row } else { Inside::Unknown };
+            let within = if in_run && runs == Runs::ByItem { x as usize % RUN } else { 0 };
+            assert_eq!((place.inside, place.within), (inside, within), "{item:?}");
         }
     }
 
     #[test]
-    fn runs_stay_away_from_edges() {
-        let shape = Geometry { grid: [1, 1, 1], block: [4, 4, 1], shared_bytes: 0 };
-        let block = LaunchBlock { range: [4, 13, 1], offset: [4, 8, 0], ..launch([0; 3], 4) };
-        let block = LaunchBlock { interior_min: [5, 9, 0], interior_max: [7, 20, 1], ..block };
-        let seen = visits::<2>(&block, &shape, true);
-        let runs: Vec<_> =
-            seen.iter().filter(|(_, visit)| visit.1 == RUN).map(|(at, _)| *at).collect();
-        let expected: Vec<_> = (5..7).flat_map(|y| (12..20).map(move |x| [y, x])).collect();
-        assert_eq!(runs, expected);
-        assert!(
-            seen.iter().all(|(&[y, x], visit)| {
-                visit.2 == ((5..7).contains(&y) && (9..20).contains(&x))
-            })
-        );
+    fn every_item_is_visited_once_on_any_grid() {
+        let shape = |grid, block| Geometry { grid, block, shared_bytes: 0 };
+        for runs in [Runs::Never, Runs::Whole, Runs::ByItem] {
+            check::<3>(shape([2, 3, 2], [8, 2, 1]), &launch([2, 5, 13]), runs);
+            check::<3>(shape([4, 4, 1], [4, 2, 4]), &launch([2, 5, 13]), runs);
+            check::<2>(shape([2, 3, 1], [8, 2, 1]), &launch([5, 13, 1]), runs);
+            check::<1>(shape([2, 1, 1], [8, 1, 1]), &launch([13, 1, 1]), runs);
+            // Steps, of which the last are beyond the chunk.
+            let steps = LaunchBlock { steps: 3, ..launch([7, 5, 13]) };
+            check::<3>(shape([2, 3, 2], [8, 2, 2]), &steps, runs);
+            let steps = LaunchBlock { steps: 3, ..launch([7, 13, 1]) };
+            check::<2>(shape([2, 2, 1], [8, 2, 1]), &steps, runs);
+        }
+    }
+
+    /// Launches with runs from `left` to `behind` in rows of 13 to 31 items.
+    #[test]
+    fn items_in_no_run_are_visited_once_behind_those_in_runs() {
+        for (size, left, behind) in [(13, 4, 8), (16, 0, 16), (31, 4, 28), (18, 0, 16)] {
+            for (mut block, steps) in [([4, 2, 1], 1), ([3, 4, 2], 3), ([8, 1, 1], 2)] {
+                for runs in [Runs::Whole, Runs::ByItem] {
+                    for dims in (1..=3).rev() {
+                        block[dims..].fill(1);
+                        let mut range = [1; 3];
+                        range[..dims].copy_from_slice(&[7, 5, size][3 - dims..]);
+                        let mut launch = LaunchBlock { run: RUN as u16, ..launch(range) };
+                        launch.inner_min[dims - 1] = left;
+                        launch.inner_max[dims - 1] = behind;
+                        let across = [range[dims.saturating_sub(2)], range[0]];
+                        let mut grid = [size.div_ceil(4 * u64::from(block[0])) as u32, 1, 1];
+                        for axis in 1..dims {
+                            let steps = if axis + 1 == dims { steps } else { 1 };
+                            launch.steps = steps as u16;
+                            grid[axis] = (across[axis - 1] as u32).div_ceil(block[axis] * steps);
+                        }
+                        launch.blocks = grid[0];
+                        let edges = (left + size - behind) as u32 * block[1] * block[2];
+                        grid[0] += edges.div_ceil(block.iter().product());
+                        let shape = Geometry { grid, block, shared_bytes: 0 };
+                        match dims {
+                            1 => check::<1>(shape, &launch, runs),
+                            2 => check::<2>(shape, &launch, runs),
+                            _ => check::<3>(shape, &launch, runs),
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]
     fn every_item_has_one_seat_in_its_group() {
         let shape = Geometry::in_blocks([6, 4, 4], [3, 2, 2]).unwrap();
-        let block = LaunchBlock { offset: [2, 4, 9], ..launch([4, 4, 6], 1) };
+        let block = LaunchBlock { offset: [2, 4, 9], ..launch([4, 4, 6]) };
         let seats: BTreeMap<_, _> = threads(&shape)
             .map(|thread| seat::<3>(&block, &thread))
             .map(|seat| (seat.place.start, seat))
@@ -257,7 +404,7 @@ mod tests {
     fn a_space_without_dimensions_has_one_item() {
         let mut calls = 0;
         let thread = Thread { block: [0; 3], thread: [0; 3], threads: [1; 3] };
-        visit::<0>(&launch([1; 3], 1), &thread, true, true, |place| {
+        visit::<0>(&launch([1; 3]), &thread, Runs::Whole, true, |place| {
             calls += 1;
             assert_eq!((place.start, place.len), ([], 1));
         });

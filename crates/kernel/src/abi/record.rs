@@ -2,6 +2,9 @@
 
 use core::fmt;
 
+use super::blocks::LaunchBlock;
+use super::place::{Runs, Thread, visit};
+
 /// Bytes for each text; longer ones are cut.
 pub(crate) const TEXT_BYTES: usize = 256;
 
@@ -29,10 +32,13 @@ pub struct Record {
     pub(crate) dims: u32,
     /// The chunk's first item.
     pub(crate) offset: [u64; 3],
-    /// The thread's position, and items per thread along x; 0 in a tile, of which `offset` is the
-    /// first item.
-    pub(crate) position: [u32; 3],
-    pub(crate) step: u32,
+    /// The last eight bytes of the [`LaunchBlock`]. No items per thread in a tile, of which
+    /// `offset` is the first item.
+    pub(crate) shape: u64,
+    /// Where runs begin and end in rows, and the size of a row, in blocks behind those of runs.
+    pub(crate) edges: [u64; 3],
+    pub(crate) thread: Thread,
+    pub(crate) reserved: u32,
     /// Where the texts are on the device, and their lengths.
     pub(crate) sources: [Source; 3],
     pub(crate) texts: [[u8; TEXT_BYTES]; 3],
@@ -53,12 +59,13 @@ const _: () = assert!(size_of::<Record>() == Record::SIZE);
 pub struct Failure<'a> {
     /// The kernel's name.
     pub kernel: &'a str,
-    /// The item, or the first of the run that the thread was to take.
+    /// The item, or the first of those that the thread was to take.
     pub item: [u64; 3],
     /// How many dimensions of `item` count.
     pub dims: usize,
-    /// Whether it is any item of the tile that begins with `item`.
-    pub is_tile: bool,
+    /// Whether it may be another one as well: of the tile that begins with `item`, of the run that
+    /// does, or some rows or planes further on.
+    pub is_first: bool,
     /// The source file.
     pub file: &'a str,
     /// The line in it.
@@ -71,7 +78,7 @@ pub struct Failure<'a> {
 
 impl Record {
     /// Bytes of a record.
-    pub const SIZE: usize = 56 + 3 * (16 + TEXT_BYTES);
+    pub const SIZE: usize = 112 + 3 * (16 + TEXT_BYTES);
 
     /// The panic in a record that was copied from shared memory, or `None` if
     /// there was none, or it is not complete yet.
@@ -81,27 +88,24 @@ impl Record {
         if word(0) != COMPLETE {
             return None;
         }
+        let three = |at: usize| core::array::from_fn(|i| word(at + 4 * i));
+        let long = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
+        let long_three = |at: usize| core::array::from_fn(|i| long(at + 8 * i));
         let dims = word(12).min(3) as usize;
-        let is_tile = word(52) == 0;
+        let [run, steps] = [long(40) as u16, (long(40) >> 16) as u16];
+        let launch =
+            LaunchBlock { run, steps, blocks: word(44), ..some_launch(dims, long_three(16)) };
+        let thread = Thread { block: three(72), thread: three(84), threads: three(96) };
+        let (item, is_first) = first_item(dims, launch, long_three(48), &thread);
         let text = |which: usize| {
-            let start = 104 + which * TEXT_BYTES;
-            text(&bytes[start..start + TEXT_BYTES], word(56 + 16 * which + 8))
+            let start = 160 + which * TEXT_BYTES;
+            text(&bytes[start..start + TEXT_BYTES], word(112 + 16 * which + 8))
         };
         Some(Failure {
             kernel: text(KERNEL),
-            item: core::array::from_fn(|dim| {
-                let at = 16 + 8 * dim;
-                let first = u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
-                // The fastest dimension lies along x.
-                let axis = (dims.max(dim + 1) - 1 - dim).min(2);
-                let step = if axis == 0 { word(52) } else { 1 };
-                // In tiles, no item is known by its thread.
-                let position = if is_tile { 0 } else { word(40 + 4 * axis) };
-                let along = u64::from(position) * u64::from(step);
-                if dim < dims { first + along } else { 0 }
-            }),
+            item,
             dims,
-            is_tile,
+            is_first,
             file: text(FILE),
             line: word(4),
             column: word(8),
@@ -110,11 +114,55 @@ impl Record {
     }
 }
 
+/// A launch from `offset` on, of whose size nothing is known.
+fn some_launch(dims: usize, offset: [u64; 3]) -> LaunchBlock {
+    // Sizes along y and z are numbers of 32 bits.
+    let range =
+        core::array::from_fn(|dim| if dim + 1 == dims { u64::MAX } else { u32::MAX.into() });
+    let inner_min = [0; 3];
+    let (inner_max, global) = (range, range);
+    LaunchBlock { offset, range, global, inner_min, inner_max, run: 1, steps: 1, blocks: 0 }
+}
+
+/// The first item that a thread takes, and whether it takes others.
+fn first_item(
+    dims: usize,
+    mut launch: LaunchBlock,
+    [left, behind, row]: [u64; 3],
+    thread: &Thread,
+) -> ([u64; 3], bool) {
+    // In tiles, no item is known by its thread.
+    if launch.run == 0 {
+        return (launch.offset, true);
+    }
+    if launch.run > 1 && thread.block[0] >= launch.blocks {
+        let fastest = dims.saturating_sub(1);
+        (launch.inner_min[fastest], launch.inner_max[fastest]) = (left, behind);
+        launch.range[fastest] = row;
+    }
+    match dims {
+        0 => (launch.offset, false),
+        1 => first_of::<1>(&launch, thread),
+        2 => first_of::<2>(&launch, thread),
+        _ => first_of::<3>(&launch, thread),
+    }
+}
+
+fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3], bool) {
+    let (mut first, mut taken) = (None, 0);
+    visit::<K>(launch, thread, Runs::Whole, true, |place| {
+        first.get_or_insert(place.start);
+        taken += place.len;
+    });
+    let first: [usize; K] = first.unwrap_or([0; K]);
+    (core::array::from_fn(|dim| first.get(dim).map_or(0, |&index| index as u64)), taken > 1)
+}
+
 impl fmt::Display for Failure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kernel, item, dims, is_tile, file, line, column, message } = self;
-        let (item, of_tile) = (&item[..*dims], if *is_tile { " or one behind it" } else { "" });
-        write!(f, "kernel `{kernel}`, item {item:?}{of_tile}, at {file}:{line}:{column}: {message}")
+        let Self { kernel, item, dims, is_first, file, line, column, message } = self;
+        let (item, others) = (&item[..*dims], if *is_first { " or one behind it" } else { "" });
+        write!(f, "kernel `{kernel}`, item {item:?}{others}, at {file}:{line}:{column}: {message}")
     }
 }
 
@@ -130,6 +178,7 @@ fn text(bytes: &[u8], len: u32) -> &str {
 #[cfg(test)]
 mod tests {
     use core::mem::offset_of;
+    use std::vec;
 
     use super::*;
 
@@ -142,9 +191,14 @@ mod tests {
         put(offset_of!(Record, dims), &2_u32.to_ne_bytes());
         put(offset_of!(Record, offset), &3_u64.to_ne_bytes());
         put(offset_of!(Record, offset) + 8, &4_u64.to_ne_bytes());
-        put(offset_of!(Record, position), &5_u32.to_ne_bytes());
-        put(offset_of!(Record, position) + 4, &6_u32.to_ne_bytes());
-        put(offset_of!(Record, step), &4_u32.to_ne_bytes());
+        // Runs of four, two steps, five blocks of runs. Rows begin with one item in no run.
+        put(offset_of!(Record, shape), &(4_u64 | 2 << 16 | 5 << 32).to_ne_bytes());
+        for (nth, edge) in [4_u64, 40, 41].into_iter().enumerate() {
+            put(offset_of!(Record, edges) + 8 * nth, &edge.to_ne_bytes());
+        }
+        for (nth, size) in [1_u32, 3, 0, 1, 1, 0, 2, 2, 1].into_iter().enumerate() {
+            put(offset_of!(Record, thread) + 4 * nth, &size.to_ne_bytes());
+        }
         // The last is cut within a character of two bytes.
         for (which, (text, len)) in
             [("wave", 4_u64), ("lib.rs", 6), ("oh no\u{e9}", 6)].into_iter().enumerate()
@@ -161,13 +215,40 @@ mod tests {
         let failure = record();
         let failure = Record::read(&failure).unwrap();
         assert_eq!((failure.kernel, failure.file, failure.line), ("wave", "lib.rs", 7));
-        assert_eq!(failure.item[..failure.dims], [3 + 6, 4 + 4 * 5]);
+        assert_eq!(failure.item[..failure.dims], [3 + 3 * 4 + 1, 4 + 4 * 3]);
+        assert!(failure.is_first);
+    }
+
+    #[test]
+    fn an_item_in_no_run_is_named_itself() {
+        let mut bytes = record();
+        bytes[offset_of!(Record, thread)] = 6;
+        // The fourth thread of the second block there: of five in a row, the third of the second.
+        let failure = Record::read(&bytes).unwrap();
+        assert_eq!(failure.item[..failure.dims], [3 + 3 * 4 + 1, 4 + 2]);
+        // One of two steps.
+        assert!(failure.is_first);
+        bytes[offset_of!(Record, shape) + 2] = 1;
+        let failure = Record::read(&bytes).unwrap();
+        assert_eq!(failure.item[..failure.dims], [3 + 3 * 2 + 1, 4 + 2]);
+        assert!(!failure.is_first);
+    }
+
+    #[test]
+    fn a_kernel_that_takes_items_one_by_one_names_the_one() {
+        let mut bytes = record();
+        bytes[offset_of!(Record, shape)..][..8].copy_from_slice(&(1_u64 | 1 << 16).to_ne_bytes());
+        let failure = Record::read(&bytes).unwrap();
+        assert_eq!(
+            (failure.item[..failure.dims].to_vec(), failure.is_first),
+            (vec![3 + 7, 4 + 3], false)
+        );
     }
 
     #[test]
     fn in_a_tile_its_first_item_is_named() {
         let mut failure = record();
-        failure[offset_of!(Record, step)..][..4].copy_from_slice(&[0; 4]);
+        failure[offset_of!(Record, shape)..][..2].copy_from_slice(&[0; 2]);
         let failure = Record::read(&failure).unwrap();
         assert_eq!(failure.item[..failure.dims], [3, 4]);
         let text = std::format!("{failure}");

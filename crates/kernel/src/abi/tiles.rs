@@ -6,7 +6,7 @@
 //! with `i + n / 2`. Of 1,024 accumulators a block has 256 threads, each with four in its registers.
 
 use super::blocks::{LaunchBlock, first};
-use super::place::{Place, Seat, Thread};
+use super::place::{Inside, Place, Seat, Thread};
 
 /// Accumulators of a tile, at most.
 pub const LANES: usize = 1024;
@@ -58,6 +58,8 @@ pub struct TileSeat<const K: usize> {
     pub number: u64,
     /// Its first item.
     pub min: [usize; K],
+    /// The same, counted from the chunk's first item.
+    pub from: [usize; K],
     /// Its size.
     pub range: [u32; K],
     /// Accumulators of a tile.
@@ -132,14 +134,15 @@ impl TileBlock {
     pub fn seat<const K: usize>(&self, launch: &LaunchBlock, block: u32) -> TileSeat<K> {
         let chunk: [usize; K] = first(self.chunk);
         let at = delinearize(block, chunk.map(|tiles| tiles as u32));
-        let (mut number, mut min, mut range) = (self.first, [0; K], [0; K]);
+        let (mut number, mut start, mut range) = (self.first, [0; K], [0; K]);
         for dim in 0..K {
             let from = u64::from(at[dim]) * self.tile[dim];
             number += u64::from(at[dim]) * self.strides[dim];
-            min[dim] = (launch.offset[dim] + from) as usize;
+            start[dim] = from as usize;
             range[dim] = self.tile[dim].min(launch.range[dim] - from) as u32;
         }
-        TileSeat { number, min, range, lanes: self.lanes as u32 }
+        let min = core::array::from_fn(|dim| launch.offset[dim] as usize + start[dim]);
+        TileSeat { number, min, from: start, range, lanes: self.lanes as u32 }
     }
 }
 
@@ -201,13 +204,13 @@ pub fn visit_tile<const K: usize>(
     bordered: bool,
     mut call: impl FnMut(Place<K>),
 ) -> u32 {
-    let global = first(launch.global);
     let mut walk = Walk::new(tile.range, thread, threads);
     let mut taken = 0;
     let mut take = || {
-        let start = core::array::from_fn(|dim| tile.min[dim] + walk.at[dim] as usize);
-        let interior = !bordered || launch.is_interior(start, 1);
-        call(Place { start, len: 1, global, interior, aligned: false });
+        let at = core::array::from_fn(|dim| tile.from[dim] + walk.at[dim] as usize);
+        let is_inner = !bordered || launch.is_inner(at);
+        let inside = if is_inner { Inside::All } else { Inside::Unknown };
+        call(Place { inside, ..Place::single(launch, at) });
         walk.advance();
         taken += 1;
     };
@@ -252,11 +255,12 @@ pub fn visit_groups<const K: usize>(
         }
         let at = delinearize(number, groups);
         let from: [usize; K] =
-            core::array::from_fn(|dim| tile.min[dim] + (at[dim] * size[dim]) as usize);
-        let start = core::array::from_fn(|dim| from[dim] + local[dim] as usize);
-        let group = core::array::from_fn(|dim| from[dim] / size[dim].max(1) as usize);
-        let global = first(launch.global);
-        let place = Place { start, len: 1, global, interior: false, aligned: false };
+            core::array::from_fn(|dim| tile.from[dim] + (at[dim] * size[dim]) as usize);
+        let place =
+            Place::single(launch, core::array::from_fn(|dim| from[dim] + local[dim] as usize));
+        let first: [usize; K] = first(launch.offset);
+        let group =
+            core::array::from_fn(|dim| (first[dim] + from[dim]) / size[dim].max(1) as usize);
         let [local, size] = [local, size].map(|sizes| sizes.map(|size| size as usize));
         call(Seat { place, local, group, size });
     }
@@ -271,8 +275,17 @@ mod tests {
 
     fn launch(offset: [usize; 3], range: [usize; 3]) -> LaunchBlock {
         let [offset, range] = [offset, range].map(|sizes| sizes.map(|size| size as u64));
-        let (interior_min, interior_max) = ([0; 3], [u64::MAX; 3]);
-        LaunchBlock { offset, range, global: range, interior_min, interior_max, run: 1 }
+        let (inner_min, inner_max) = ([0; 3], range);
+        LaunchBlock {
+            offset,
+            range,
+            global: range,
+            inner_min,
+            inner_max,
+            run: 1,
+            steps: 1,
+            blocks: 0,
+        }
     }
 
     /// Every item of an index space in one chunk, with its tile and its accumulator there.

@@ -20,7 +20,7 @@ pub fn tile<const K: usize>(
     let tile = tiles.seat(launch, block);
     // No item is known by its thread: 0 items per thread say that the tile is meant.
     let offset = core::array::from_fn(|dim| tile.min.get(dim).map_or(0, |&first| first as u64));
-    leave_launch(kernel, &LaunchBlock { offset, ..*launch }, 0, K);
+    leave_launch(kernel, &LaunchBlock { offset, run: 0, ..*launch }, K);
     tile
 }
 
