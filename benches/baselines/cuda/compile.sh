@@ -29,7 +29,7 @@ compile() {
 mkdir -p "$folder"
 compile bandwidth bandwidth &
 compile reduce reduce &
-for program in wave_sim nbody matmul black_scholes rsim; do
+for program in wave_sim nbody matmul black_scholes rsim heat gray_scott; do
     compile "$program-strict" "$program" -fmad=false -DSTRICT &
     compile "$program-default" "$program" &
 done

@@ -103,7 +103,9 @@ impl<const D: usize> Limits<D> {
             (Some(start), Some(range)) => [*start, range.wrapping_sub(*start)],
             _ => [0, 1],
         };
-        Self { below: start, above, room, ..Self::UNREACHED }
+        let mut limits = Self::UNREACHED;
+        (limits.below, limits.above, limits.room) = (start, above, room);
+        limits
     }
 
     /// Those of items that no edge along the fastest dimension is near, so many elements behind
@@ -282,15 +284,19 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     fn clamped_shift(&self, offset: [isize; D]) -> isize {
         self.check(offset);
         let limits = &self.limits;
-        // A step that is a constant is compared with the edge that it goes towards alone.
-        self.sum(|dim| match offset[dim] {
-            0 => 0,
+        self.sum(|dim| {
             #[cfg(target_arch = "nvptx64")]
-            -1 if limits.are_runs => limits.next[0][dim],
-            #[cfg(target_arch = "nvptx64")]
-            1 if limits.are_runs => limits.next[1][dim],
-            step @ ..0 => step.max(-limits.below(dim)) * self.strides[dim] as isize,
-            step @ 1.. => step.min(limits.above(dim)) * self.strides[dim] as isize,
+            match (limits.are_runs, offset[dim]) {
+                (true, -1) => return limits.next[0][dim],
+                (true, 1) => return limits.next[1][dim],
+                _ => {}
+            }
+            if offset[dim] == 0 {
+                return 0;
+            }
+            // Not `clamp`, which checks its limits: on devices that costs registers.
+            let step = offset[dim].max(-limits.below(dim)).min(limits.above(dim));
+            step * self.strides[dim] as isize
         })
     }
 

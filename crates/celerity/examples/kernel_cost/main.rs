@@ -10,6 +10,7 @@
 
 #[path = "../support/rounds.rs"]
 mod rounds;
+mod stencils;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,18 @@ struct Options {
     /// Only compare the forms
     #[arg(long)]
     verify: bool,
+    /// Times other stencils instead: heat in a box, and a reaction on the field
+    #[arg(long, conflicts_with = "verify")]
+    stencils: bool,
+    /// Planes, rows and columns of the box
+    #[arg(
+        long,
+        num_args = 3,
+        value_names = ["PLANES", "ROWS", "COLUMNS"],
+        default_values_t = [128, 128, 128],
+        value_parser = clap::value_parser!(u32).range(1..=65_535)
+    )]
+    space: Vec<u32>,
 }
 
 /// A way to compute a step.
@@ -154,18 +167,23 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
     }
     let range = [options.size as usize; 2];
     let (up, u) = fields(queue, range)?;
-    let mut copied = 0.0;
-    for form in std::iter::once(&COPY).chain(&FORMS).chain(&AROUND) {
-        let seconds =
-            fastest(queue, (options.rounds, options.steps), || (form.step)(queue, range, &up, &u))?;
-        let rate = form.bytes * (range[0] * range[1]) as f64 / seconds / 1e9;
-        if copied == 0.0 {
-            copied = rate;
-        }
+    let rounds = (options.rounds, options.steps);
+    let time = |form: &Form| fastest(queue, rounds, || (form.step)(queue, range, &up, &u));
+    let bytes = |form: &Form| form.bytes * (range[0] * range[1]) as f64;
+    let copied = bytes(&COPY) / time(&COPY)?;
+    let tell = |name: &str, seconds: f64, bytes: f64| {
         if queue.is_root() {
-            let (ms, part) = (seconds * 1e3, rate / copied);
-            println!("{:32}{ms:9.3} ms{rate:9.1} GB/s{part:7.3} of the copy", form.name);
+            let (ms, rate, part) = (seconds * 1e3, bytes / seconds / 1e9, bytes / seconds / copied);
+            println!("{name:32}{ms:9.3} ms{rate:9.1} GB/s{part:7.3} of the copy");
         }
+    };
+    tell(COPY.name, bytes(&COPY) / copied, bytes(&COPY));
+    if options.stencils {
+        let space = std::array::from_fn(|dim| options.space[dim] as usize);
+        return stencils::measure(queue, &stencils::Sizes { space, plane: range, rounds }, &tell);
+    }
+    for form in FORMS.iter().chain(&AROUND) {
+        tell(form.name, time(form)?, bytes(form));
     }
     Ok(())
 }

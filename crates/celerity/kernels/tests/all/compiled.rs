@@ -5,8 +5,8 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, calls, costs, counting, faults, finance, gravity, groups, hash, life, linear, patterns,
-    programs, radiosity, reductions, values, wave,
+    MODULE, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life,
+    linear, patterns, programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -51,11 +51,20 @@ fn kernels() -> Vec<Description> {
         of::<gravity::drift<f64>>(),
         of::<gravity::energies<f32>>(),
         of::<gravity::energies<f64>>(),
+        of::<gray_scott::react_fill>(),
+        of::<gray_scott::react>(),
+        of::<gray_scott::react_row>(),
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
         of::<groups::exchange>(),
         of::<groups::mirror>(),
         of::<groups::histogram>(),
+        of::<heat::heat_fill<f32>>(),
+        of::<heat::heat_fill<f64>>(),
+        of::<heat::heat_step<f32>>(),
+        of::<heat::heat_step<f64>>(),
+        of::<heat::heat_step_row<f32>>(),
+        of::<heat::heat_step_row<f64>>(),
         of::<patterns::mix_all>(),
         of::<patterns::mix_alone>(),
         of::<patterns::mix_own>(),
@@ -130,10 +139,33 @@ fn nothing_is_left_to_a_linker() {
 
 #[test]
 fn rows_are_moved_as_vectors_of_sixteen_bytes() {
-    let step = body("wave_step_row");
-    assert!(step.contains("ld.global.nc.v4."), "no read-only vector loads in{step}");
-    assert!(step.contains("st.global.v4."), "no vector stores in{step}");
     assert!(body("saxpy_f32").contains("ld.global.nc.v4."));
+    // Those of stencils also by item: a thread takes runs of them.
+    for (entry, loads, stores) in [
+        ("wave_step_row", 3, 1),
+        ("wave_step", 3, 1),
+        ("step_around_row", 3, 1),
+        ("step_around", 3, 1),
+        ("react_row", 6, 2),
+        ("react", 6, 2),
+        ("heat_step_row_f32", 5, 1),
+        ("heat_step_f32", 5, 1),
+    ] {
+        let body = body(entry);
+        assert_eq!(
+            body.matches("ld.global.nc.v4.").count(),
+            loads,
+            "vector loads of {entry}: {body}"
+        );
+        assert_eq!(
+            body.matches("st.global.v4.").count(),
+            stores,
+            "vector stores of {entry}: {body}"
+        );
+    }
+    for entry in ["heat_step_row_f64", "heat_step_f64"] {
+        assert_eq!(body(entry).matches("ld.global.nc.v2.").count(), 10, "{entry}");
+    }
 }
 
 #[test]
@@ -209,6 +241,9 @@ fn checks_of_views_are_no_calls() {
         "multiply_sparse",
         "matmul",
         "step_by_index",
+        "heat_step_f32",
+        "heat_step_row_f64",
+        "react_row",
     ] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
     }

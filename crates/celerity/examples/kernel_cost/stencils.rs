@@ -1,0 +1,78 @@
+//! Steps of other stencils, by row and by item: heat in a box, of both precisions, and a reaction of
+//! two substances on a square. The same as the baselines `heat` and `gray_scott` by hand.
+
+use celerity::prelude::*;
+use celerity::{Element, Result};
+use celerity_example_kernels::gray_scott::{Rates, react, react_fill, react_row};
+use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
+use celerity_kernel::math::Float;
+use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
+
+use crate::rounds::fastest;
+
+/// What is timed.
+pub(crate) struct Sizes {
+    /// Cells of the box: planes, rows, columns.
+    pub(crate) space: [usize; 3],
+    /// Cells of the square.
+    pub(crate) plane: [usize; 2],
+    /// Rounds, and steps of each.
+    pub(crate) rounds: (u32, u32),
+}
+
+/// Calls `tell` with the name of each form, the seconds of a step, and the bytes that it moves
+/// between memory and device at least.
+pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+    heat::<f32>(queue, sizes, ["heat f32, by row", "heat f32, by item"], tell)?;
+    heat::<f64>(queue, sizes, ["heat f64, by row", "heat f64, by item"], tell)?;
+    reaction(queue, sizes, tell)
+}
+
+fn heat<T>(
+    queue: &Queue,
+    sizes: &Sizes,
+    [by_row, by_item]: [&str; 2],
+    tell: &dyn Fn(&str, f64, f64),
+) -> Result<()>
+where
+    T: Float + Element,
+    heat_fill<T>: for<'a> ItemKernel<3, &'a mut T>,
+    heat_step<T>: for<'a> ItemKernel<3, (&'a mut T, NeighborhoodItem<'a, T, 3>)>,
+    heat_step_row<T>: for<'a> RowKernel<3, (&'a mut [T], NeighborhoodRow<'a, T, 3>)>,
+{
+    let (space, rate) = (sizes.space, T::from(0.125));
+    let (u, after) = (queue.buffer::<T, 3>(space), queue.buffer::<T, 3>(space));
+    queue.task("fill").launch(space, u.write(one_to_one()), heat_fill::new(space))?;
+    let accesses = || (after.write(one_to_one()), u.read(neighborhood([1, 1, 1])));
+    let bytes = (2 * size_of::<T>() * space.iter().product::<usize>()) as f64;
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("row").launch_rows(space, accesses(), heat_step_row::new(rate)).map(drop)
+    })?;
+    tell(by_row, seconds, bytes);
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("item").launch(space, accesses(), heat_step::new(rate)).map(drop)
+    })?;
+    tell(by_item, seconds, bytes);
+    Ok(())
+}
+
+fn reaction(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+    let (plane, rates) = (sizes.plane, Rates::SPOTS);
+    let [u, v, next_u, next_v] = std::array::from_fn(|_| queue.buffer::<f32, 2>(plane));
+    let start = (u.write(one_to_one()), v.write(one_to_one()));
+    queue.task("fill").launch(plane, start, react_fill::new())?;
+    let accesses = || {
+        let (to_u, to_v) = (next_u.write(one_to_one()), next_v.write(one_to_one()));
+        (to_u, to_v, u.read(neighborhood([1, 1])), v.read(neighborhood([1, 1])))
+    };
+    let bytes = (16 * plane.iter().product::<usize>()) as f64;
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("row").launch_rows(plane, accesses(), react_row::new(rates)).map(drop)
+    })?;
+    tell("reaction, by row", seconds, bytes);
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("item").launch(plane, accesses(), react::new(rates)).map(drop)
+    })?;
+    tell("reaction, by item", seconds, bytes);
+    Ok(())
+}
