@@ -6,6 +6,7 @@ use core::cell::Cell;
 use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use core::marker::PhantomData;
+#[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
 use crate::item::Item;

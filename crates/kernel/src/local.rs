@@ -7,6 +7,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use crate::abi::Scalar;
+#[cfg(not(target_arch = "nvptx64"))]
 use crate::abi::local::ALIGNMENT;
 use crate::atomic::{Atomic, IntegerSteps};
 
