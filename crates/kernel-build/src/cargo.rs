@@ -3,10 +3,13 @@
 
 use std::env;
 use std::fs;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use crate::error::Error;
+use crate::hints;
 use crate::sysroot::{FLAGS, Sysroot, target_cpu};
 use crate::toolchain::Toolchain;
 use crate::{Script, TARGET};
@@ -47,9 +50,7 @@ impl Nested<'_> {
     pub(crate) fn run(&self) -> Result<Compiled, Error> {
         let (script, architecture) = (self.script, self.architecture);
         let target_dir = script.shared.join(format!("sm_{architecture}"));
-        let output = self
-            .command(&target_dir)
-            .output()
+        let output = explained(&mut self.command(&target_dir))
             .map_err(|source| Error::Start { program: script.cargo.clone(), source })?;
         let crate_name = script.package.replace('-', "_");
         let messages = String::from_utf8_lossy(&output.stdout);
@@ -88,8 +89,7 @@ impl Nested<'_> {
             .env("CARGO_ENCODED_RUSTFLAGS", self.flags())
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit());
+            .stdin(Stdio::null());
         command
     }
 
@@ -104,6 +104,18 @@ impl Nested<'_> {
         // What Cargo separates flags by.
         flags.join("\x1f")
     }
+}
+
+/// Runs a command whose words on standard error go to ours, with help where we have some.
+fn explained(command: &mut Command) -> io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let words = child.stderr.take().map(BufReader::new);
+    // Beside the standard output: a pipe that nobody reads stops the compiler.
+    let forwarder = thread::spawn(move || words.map(|words| hints::forward(words, io::stderr())));
+    let output = child.wait_with_output();
+    // Words that cannot be written are for nobody; whether it went well is in `output`.
+    let _ = forwarder.join();
+    output
 }
 
 /// Whether an environment variable would change how the device's code is built.

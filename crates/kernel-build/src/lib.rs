@@ -3,6 +3,7 @@
 mod cargo;
 mod embed;
 mod error;
+mod hints;
 mod link;
 mod sysroot;
 mod toolchain;

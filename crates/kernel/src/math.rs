@@ -77,34 +77,40 @@ macro_rules! functions {
             #[must_use]
             #[inline]
             pub fn $name<F: Float>($($argument: F),*) -> F {
-                F::$name($($argument),*)
+                sealed::$name::Call::call($($argument),*)
             }
         )*
 
+        /// A trait for each function. If they were functions of one trait, the compiler would
+        /// propose to import that trait to whoever writes `f32::sin` in a kernel.
         mod sealed {
             use super::{exact, straight};
 
-            pub trait Sealed: Sized {
-                $(fn $name($($argument: Self),*) -> Self;)*
-            }
+            pub trait Sealed: $($name::Call +)* {}
+            impl Sealed for f32 {}
+            impl Sealed for f64 {}
 
-            impl Sealed for f32 {
-                $(
+            $(
+                pub(super) mod $name {
+                    pub trait Call: Sized {
+                        fn call($($argument: Self),*) -> Self;
+                    }
+                }
+
+                impl $name::Call for f32 {
                     #[inline]
-                    fn $name($($argument: Self),*) -> Self {
+                    fn call($($argument: Self),*) -> Self {
                         $module::$single($($argument),*)
                     }
-                )*
-            }
+                }
 
-            impl Sealed for f64 {
-                $(
+                impl $name::Call for f64 {
                     #[inline]
-                    fn $name($($argument: Self),*) -> Self {
+                    fn call($($argument: Self),*) -> Self {
                         $module::$double($($argument),*)
                     }
-                )*
-            }
+                }
+            )*
         }
     };
 }
