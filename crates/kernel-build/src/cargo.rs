@@ -10,6 +10,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::hints;
+use crate::ir::Places;
 use crate::sysroot::{FLAGS, Sysroot, target_cpu};
 use crate::toolchain::Toolchain;
 use crate::{Script, TARGET};
@@ -25,6 +26,13 @@ const FAST: [&str; 3] = [
     "-Cllvm-args=--nvptx-prec-sqrtf32=0",
 ];
 
+/// For the kernels that are embedded, and for those that are looked at to find lines in the source.
+const NO_DEBUGINFO: &str = "-Cdebuginfo=0";
+const DEBUGINFO: &str = "-Cdebuginfo=2";
+
+/// What the compiler's intermediate code has for its extension.
+const IR: &str = "ll";
+
 /// One compilation.
 pub(crate) struct Nested<'a> {
     pub(crate) script: &'a Script,
@@ -38,6 +46,8 @@ pub(crate) struct Nested<'a> {
 pub(crate) struct Compiled {
     /// The kernels, as the compiler wrote them.
     pub(crate) ptx: String,
+    /// The same before they became assembly.
+    pub(crate) ir: String,
     /// Folders with the data of libraries, as assembly.
     pub(crate) libraries: Vec<PathBuf>,
     /// Everything that was read.
@@ -49,8 +59,7 @@ impl Nested<'_> {
     /// If the kernels do not compile; the compiler has said why on standard error.
     pub(crate) fn run(&self) -> Result<Compiled, Error> {
         let (script, architecture) = (self.script, self.architecture);
-        let target_dir = script.shared.join(format!("sm_{architecture}"));
-        let output = explained(&mut self.command(&target_dir))
+        let output = explained(&mut self.command(NO_DEBUGINFO))
             .map_err(|source| Error::Start { program: script.cargo.clone(), source })?;
         let crate_name = script.package.replace('-', "_");
         let messages = String::from_utf8_lossy(&output.stdout);
@@ -58,15 +67,32 @@ impl Nested<'_> {
         let (true, Some(ptx)) = (output.status.success(), ptx) else {
             return Err(Error::Kernels { package: script.package.clone(), architecture });
         };
-        let built = target_dir.join(TARGET).join("release");
+        let built = self.target_dir().join(TARGET).join("release");
+        let ir = ptx.with_extension(IR);
         Ok(Compiled {
             ptx: fs::read_to_string(&ptx).map_err(Error::file(&ptx))?,
+            ir: fs::read_to_string(&ir).map_err(Error::file(&ir))?,
             sources: sources(&built, &crate_name)?,
             libraries: vec![self.sysroot.libraries(), built.join("deps")],
         })
     }
 
-    fn command(&self, target_dir: &Path) -> Command {
+    /// Where functions and variables of the kernels stand in the source, as far as that can be
+    /// found out: for words about an error that is known already. Compiles the kernels once more.
+    pub(crate) fn places(&self) -> Places {
+        let output = self.command(DEBUGINFO).stderr(Stdio::null()).output();
+        let messages = output.map(|output| output.stdout).unwrap_or_default();
+        let crate_name = self.script.package.replace('-', "_");
+        let ptx = assembly(&String::from_utf8_lossy(&messages), &crate_name);
+        let ir = ptx.and_then(|ptx| fs::read_to_string(ptx.with_extension(IR)).ok());
+        ir.map(|ir| Places::read(&ir)).unwrap_or_default()
+    }
+
+    fn target_dir(&self) -> PathBuf {
+        self.script.shared.join(format!("sm_{}", self.architecture))
+    }
+
+    fn command(&self, debuginfo: &str) -> Command {
         let mut command = Command::new(&self.script.cargo);
         // The outer run's settings are for hosts.
         for (name, _) in env::vars_os() {
@@ -79,16 +105,18 @@ impl Nested<'_> {
             .arg("--manifest-path")
             .arg(self.script.manifest.join("Cargo.toml"))
             .arg("--target-dir")
-            .arg(target_dir)
+            .arg(self.target_dir())
             // The compiler's words on standard error, as they are for people.
             .arg("--message-format=json-render-diagnostics")
             .arg("--")
             .args(FEATURES.map(|feature| format!("-Zcrate-attr=feature({feature})")))
+            .arg(debuginfo)
             .env("RUSTC", &self.toolchain.rustc)
             .env("RUSTC_BOOTSTRAP", "1")
             .env("CARGO_ENCODED_RUSTFLAGS", self.flags())
             .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
             .stdin(Stdio::null());
         command
     }

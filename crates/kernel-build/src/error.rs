@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::ir::Places;
+
 /// Why a crate of kernels was not compiled for devices.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -68,10 +70,26 @@ pub enum Error {
         function: String,
     },
     /// A kernel calls itself, directly or not.
-    #[error("kernels cannot be recursive, since devices have small stacks; a cycle of calls: {}", cycle.join(" -> "))]
+    #[error(
+        "kernels cannot be recursive, since devices have small stacks: write a loop; a cycle of \
+         calls: {}",
+        cycle.join(" -> ")
+    )]
     Recursion {
-        /// The functions, as the compiler calls them.
+        /// The functions, each with its line.
         cycle: Vec<String>,
+    },
+    /// A kernel uses a static variable that can change: `static mut`, or one of atomics or cells.
+    #[error(
+        "kernel `{kernel}` uses {variable}, a static variable that can change: each device would \
+         have one of its own, that no host sees; put the data into a buffer that the task \
+         accesses, or pass it by value"
+    )]
+    Static {
+        /// The kernel, or a kernel that calls a function that uses it.
+        kernel: String,
+        /// The variable, with its line.
+        variable: String,
     },
     /// A kernel uses a static variable whose contents were not found.
     #[error("the contents of `{name}` were not found in any of the libraries that kernels use")]
@@ -98,6 +116,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error with functions and variables as users know them, not as the compiler does, and
+    /// with their lines; `places` is called only if there are any.
+    pub(crate) fn located(self, places: impl FnOnce() -> Places) -> Self {
+        match self {
+            Self::Recursion { cycle } => {
+                let places = places();
+                Self::Recursion { cycle: cycle.iter().map(|name| places.describe(name)).collect() }
+            }
+            Self::Static { kernel, variable } => {
+                Self::Static { kernel, variable: places().describe(&variable) }
+            }
+            other => other,
+        }
+    }
+
     /// For `map_err`, with the path that could not be used.
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

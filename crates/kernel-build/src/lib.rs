@@ -4,6 +4,7 @@ mod cargo;
 mod embed;
 mod error;
 mod hints;
+mod ir;
 mod link;
 mod sysroot;
 mod toolchain;
@@ -111,7 +112,9 @@ impl Build {
             let nested =
                 Nested { script, toolchain, sysroot: &sysroot, architecture, fast: self.fast };
             let compiled = nested.run()?;
-            let ptx = link::complete(&compiled.ptx, &compiled.libraries)?;
+            let ptx = ir::check_statics(&compiled.ir, &compiled.libraries)
+                .and_then(|()| link::complete(&compiled.ptx, &compiled.libraries))
+                .map_err(|error| error.located(|| nested.places()))?;
             for source in &compiled.sources {
                 println!("cargo::rerun-if-changed={}", source.display());
             }

@@ -15,18 +15,17 @@ use crate::toolchain::Toolchain;
 /// that its kernels call: every function of every crate stays available for
 /// inlining (`always-encode-mir`, `cross-crate-inline-threshold`), and a single
 /// unit of code comes out.
-pub(crate) const FLAGS: [&str; 11] = [
+pub(crate) const FLAGS: [&str; 10] = [
     "-Cpanic=abort",
     "-Copt-level=3",
     "-Ccodegen-units=1",
-    "-Cdebuginfo=0",
     "-Cdebug-assertions=no",
     "-Coverflow-checks=no",
     "-Cembed-bitcode=no",
     "-Zunstable-options",
     "-Zalways-encode-mir",
     "-Zcross-crate-inline-threshold=always",
-    "--emit=asm",
+    "--emit=asm,llvm-ir",
 ];
 
 /// The compiler expects a crate of this name. Devices need none of what it holds

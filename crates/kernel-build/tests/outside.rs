@@ -43,6 +43,49 @@ pub fn count(item: Item<1>, x: &mut u32) {
 }
 ";
 
+const CHANGING: &str = "\
+use core::sync::atomic::{AtomicU32, Ordering};
+
+static mut LAST: u32 = 0;
+static CALLS: AtomicU32 = AtomicU32::new(0);
+static TABLE: [u32; 4] = [3, 1, 4, 1];
+
+/// For hosts: no kernel calls it.
+pub fn calls() -> u32 {
+    CALLS.load(Ordering::Relaxed)
+}
+";
+
+const USES_STATIC_MUT: &str = "\
+#[celerity_kernel::kernel]
+pub fn follow(item: Item<1>, x: &mut u32) {
+    #[allow(unsafe_code)]
+    unsafe {
+        *x = LAST;
+        LAST = TABLE[item[0] % 4];
+    }
+}
+";
+
+const CALLS_WHAT_USES_ATOMIC: &str = "\
+#[inline(never)]
+fn next(n: u32) -> u32 {
+    n + CALLS.fetch_add(1, Ordering::Relaxed)
+}
+
+#[celerity_kernel::kernel]
+pub fn draw(_item: Item<1>, x: &mut u32) {
+    *x = next(*x);
+}
+";
+
+const USES_CONSTANT: &str = "\
+#[celerity_kernel::kernel]
+pub fn look_up(item: Item<1>, x: &mut u32) {
+    *x = TABLE[item[0] % 4];
+}
+";
+
 const FOREIGN: &str = "\
 #[allow(unsafe_code)]
 unsafe extern \"C\" {
@@ -73,7 +116,18 @@ fn a_crate_of_kernels_is_compiled_or_says_why_not() {
 
     let recursive = stderr(&project.build(RECURSIVE, &[]));
     assert!(recursive.contains("kernels cannot be recursive"), "{recursive}");
-    assert!(recursive.contains("collatz") && recursive.contains("steps"), "{recursive}");
+    for function in ["`collatz` (src/lib.rs:6) -> `steps`", "`steps` (src/lib.rs:15) -> `collatz`"]
+    {
+        assert!(recursive.contains(function), "{recursive}");
+    }
+
+    let variable = stderr(&project.build(&[CHANGING, USES_STATIC_MUT].concat(), &[]));
+    let what = "kernel `follow` uses `LAST` (src/lib.rs:7), a static variable that can change";
+    assert!(variable.contains(what), "{variable}");
+    let atomic = stderr(&project.build(&[CHANGING, CALLS_WHAT_USES_ATOMIC].concat(), &[]));
+    assert!(atomic.contains("kernel `draw` uses `CALLS` (src/lib.rs:8)"), "{atomic}");
+    let constant = project.build(&[CHANGING, USES_CONSTANT].concat(), &[]);
+    assert!(constant.status.success(), "{}", stderr(&constant));
 
     let foreign = stderr(&project.build(FOREIGN, &[]));
     assert!(foreign.contains("`elsewhere` is called on devices"), "{foreign}");

@@ -256,6 +256,18 @@ mod tests {
                 "cannot use `std`",
             ),
             (quote!({ k(item, a) }), "calls itself"),
+            (
+                quote!({
+                    static mut LAST: f32 = 0.0;
+                }),
+                "cannot have a `static mut`",
+            ),
+            (
+                quote!({
+                    thread_local! { static LAST: f32 = 0.0 }
+                }),
+                "cannot have variables of threads",
+            ),
         ] {
             let message = error(TokenStream::new(), quote!(fn k(item: Item<1>, a: &f32) #body));
             assert!(message.starts_with("kernel `k`") && message.contains(expected), "{message}");

@@ -1,5 +1,5 @@
 //! What a kernel's body must not do and the compiler would say in words that help
-//! nobody: talk, allocate, call itself. Looks at tokens, not at meaning; what it
+//! nobody: talk, allocate, keep something for the next item, call itself. Looks at tokens, not at meaning; what it
 //! misses, the device's compiler finds.
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -42,6 +42,13 @@ fn complaint(
         }
         "Vec" | "Box" | "String" | "Rc" | "Arc" if is(after, ':') => {
             Some("cannot allocate: use an array, or a buffer that the task accesses")
+        }
+        "static" if matches!(after, Some(TokenTree::Ident(word)) if word == "mut") => Some(
+            "cannot have a `static mut`: each device would have one of its own, that no host sees; \
+             put the data into a buffer that the task accesses, or pass it by value",
+        ),
+        "thread_local" if is(after, '!') => {
+            Some("cannot have variables of threads: use variables of the kernel, or a buffer")
         }
         "std" if is(after, ':') => {
             Some("cannot use `std`, which devices lack: use `core`, and `celerity_kernel::math`")
