@@ -98,6 +98,50 @@ pub fn call(_item: Item<1>, x: &mut f32) {
 }
 ";
 
+/// Kernels of one item each, and what their code must and must not have in it: `x` is the item's
+/// element.
+const NATIVE: [(&str, &str, &str, &[&str]); 19] = [
+    ("ones", "u32", "x.count_ones()", &["popc.b32"]),
+    ("ones_64", "u64", "u64::from(x.count_ones())", &["popc.b64"]),
+    ("leading", "u32", "x.leading_zeros()", &["clz.b32"]),
+    ("leading_64", "u64", "u64::from(x.leading_zeros())", &["clz.b64"]),
+    // The bits below the lowest one, counted: as few instructions as reversing and counting.
+    ("trailing", "u32", "x.trailing_zeros()", &["popc.b32"]),
+    ("rotated", "u32", "x.rotate_left(7)", &["shf.l.wrap.b32"]),
+    ("rotated_64", "u64", "x.rotate_left(7)", &["shf.l.wrap.b32"]),
+    ("reversed", "u32", "x.reverse_bits()", &["brev.b32"]),
+    ("reversed_64", "u64", "x.reverse_bits()", &["brev.b64"]),
+    ("swapped", "u32", "x.swap_bytes()", &["prmt.b32"]),
+    ("swapped_64", "u64", "x.swap_bytes()", &["prmt.b32"]),
+    ("saturating", "u32", "x.saturating_add(77)", &["min.u32"]),
+    ("checked", "u64", "x.checked_mul(x).unwrap_or(3)", &["mul.hi.u64", "mul.lo.s64"]),
+    ("wrapping", "u64", "x.wrapping_mul(0x9e37_79b9_7f4a_7c15)", &["mul.lo.s64"]),
+    ("upper_half", "u64", "((u128::from(x) * u128::from(x ^ 5)) >> 64) as u64", &["mul.hi.u64"]),
+    ("wide", "u128", "x.wrapping_mul(x ^ 7)", &["mul.hi.u64", "ld.global.nc.v2.b64"]),
+    // Small vectors are loaded and stored at once.
+    ("four", "[f32; 4]", "x.map(|x| x * 2.0)", &["ld.global.nc.v4.b32", "st.global.v4.b32"]),
+    ("two", "[f64; 2]", "x.map(|x| x * 2.0)", &["ld.global.nc.v2.b64", "st.global.v2.b64"]),
+    (
+        "aligned",
+        "Quad",
+        "Quad { x: x.w, y: x.z, z: x.y, w: x.x }",
+        &["ld.global.nc.v4.b32", "st.global.v4.b32"],
+    ),
+];
+
+/// All of [`NATIVE`].
+fn native() -> String {
+    let quad = "#[derive(Clone, Copy, Debug, celerity_kernel::PlainData)]\n\
+                #[repr(C, align(16))]\npub struct Quad { x: f32, y: f32, z: f32, w: f32 }\n";
+    let kernel = |(name, ty, value, _): (&str, &str, &str, _)| {
+        format!(
+            "#[celerity_kernel::kernel]\npub fn {name}(_item: Item<1>, (x, out): (&{ty}, &mut \
+             {ty})) {{ let x = *x; *out = {value}; }}\n"
+        )
+    };
+    quad.to_owned() + &NATIVE.map(kernel).concat()
+}
+
 #[test]
 fn a_crate_of_kernels_is_compiled_or_says_why_not() {
     let project = Project::new();
@@ -140,6 +184,18 @@ fn a_crate_of_kernels_is_compiled_or_says_why_not() {
     let unpaired = project.build(RIGHT, &[("CELERITY_DEVICE_RUST_SRC", &other)]);
     let message = stderr(&unpaired);
     assert!(message.contains("is version 1.0.0: install both in one version"), "{message}");
+
+    let native = project.build(&native(), &[]);
+    assert!(native.status.success(), "{}", stderr(&native));
+    let ptx = Project::ptx();
+    for (name, _, _, instructions) in NATIVE {
+        let body = ptx.split_once(&format!(".entry {name}(")).expect("the kernel is there").1;
+        let body = body.split_once("\n}").expect("it ends").0;
+        for instruction in instructions {
+            assert!(body.contains(instruction), "{name} has no {instruction}: {body}");
+        }
+        assert!(!body.contains("call") && !body.contains(".local"), "{name}: {body}");
+    }
 
     // What failed in between has left nothing behind.
     let again = project.build(RIGHT, &[]);
@@ -184,15 +240,28 @@ impl Project {
         library.display().to_string()
     }
 
+    /// What was compiled for devices by the latest build that went well.
+    fn ptx() -> String {
+        let built = Self::target().join("debug/build");
+        let scripts = fs::read_dir(built).unwrap().map(|entry| entry.unwrap().path());
+        let modules = scripts.map(|script| script.join("out/kernels_80.ptx"));
+        let newest = modules.filter(|module| module.exists());
+        let newest = newest.max_by_key(|module| fs::metadata(module).unwrap().modified().unwrap());
+        fs::read_to_string(newest.expect("something was compiled")).unwrap()
+    }
+
+    fn target() -> PathBuf {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside-kernels")
+    }
+
     /// Builds the crate with these kernels.
     fn build(&self, kernels: &str, variables: &[(&str, &str)]) -> Output {
         let root = "#![no_std]\nuse celerity_kernel::{Item, math};\ncelerity_kernel::module!();\n";
         let anything = "const _: fn(f32) -> f32 = math::sqrt;\n";
         let source = format!("{root}{anything}{kernels}");
         fs::write(self.dir.join("src/lib.rs"), source).unwrap();
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside-kernels");
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--target-dir"]).arg(target).current_dir(&self.dir);
+        cargo.args(["build", "--target-dir"]).arg(Self::target()).current_dir(&self.dir);
         cargo.envs(variables.iter().copied()).env_remove("RUSTFLAGS");
         cargo.output().expect("Cargo starts")
     }
