@@ -1,9 +1,10 @@
 //! From a kernel, understood, to what stands for it: a value, its implementation
 //! for hosts, and an entry point for devices.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
-use syn::{Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{GenericParam, Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
 use crate::form::Form;
 use crate::instances::{Arguments, Instance, instances};
@@ -36,9 +37,9 @@ fn value(kernel: &Kernel) -> TokenStream {
     let (names, types) = names_and_types(kernel);
     let docs: Vec<_> =
         names.iter().map(|scalar| format!("`{scalar}` of the kernel [`{name}`].")).collect();
-    let marker = marker(generics);
+    let marker = marker(kernel);
     let (field, init) = match &marker {
-        Some(ty) => (quote!(marker: #ty,), quote!(marker: ::core::marker::PhantomData,)),
+        Some(ty) => (quote!(made_by_new: #ty,), quote!(made_by_new: ::core::marker::PhantomData,)),
         None => (TokenStream::new(), TokenStream::new()),
     };
     let (fields, build) = match names.is_empty() && marker.is_none() {
@@ -48,6 +49,7 @@ fn value(kernel: &Kernel) -> TokenStream {
             quote!(Self { #(#names,)* #init }),
         ),
     };
+    let by_value = by_value(kernel);
     let mut call: ItemFn = function.clone();
     call.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
     call.attrs.push(parse_quote!(#[inline(always)]));
@@ -55,6 +57,8 @@ fn value(kernel: &Kernel) -> TokenStream {
     call.sig.ident = Ident::new("call", Span::call_site());
     call.sig.generics = Generics::default();
     quote! {
+        #by_value
+
         #(#attributes)*
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy, Debug)]
@@ -74,11 +78,48 @@ fn value(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// Something of the generic parameters' types, if there are any.
-fn marker(generics: &Generics) -> Option<Type> {
-    let types: Vec<_> = generics.type_params().map(|parameter| &parameter.ident).collect();
-    let any = !generics.params.is_empty();
-    any.then(|| parse_quote!(::core::marker::PhantomData<fn() -> (#(#types,)*)>))
+/// Refuses what cannot be taken by value, each type where it stands. Types that name a generic
+/// parameter are looked at in the description of each instance.
+fn by_value(kernel: &Kernel) -> TokenStream {
+    let parameters: Vec<_> = kernel.generics.params.iter().map(parameter_name).collect();
+    let concrete = names_and_types(kernel).1.into_iter().filter(|ty| !mentions(ty, &parameters));
+    concrete
+        .map(|ty| {
+            quote_spanned! { ty.span() =>
+                const _: Option<::celerity_kernel::ByValue<#ty>> = None;
+            }
+        })
+        .collect()
+}
+
+/// Something of the type parameters that no value is made of, if there are any: such a value can be
+/// made by `new` alone, which the field's name says wherever the compiler complains about it.
+fn marker(kernel: &Kernel) -> Option<Type> {
+    let values = names_and_types(kernel).1;
+    let types = kernel.generics.type_params().map(|parameter| &parameter.ident);
+    let unused = types.filter(|name| !values.iter().any(|ty| mentions(ty, &[*name])));
+    let unused: Vec<_> = unused.collect();
+    (!unused.is_empty()).then(|| parse_quote!(::core::marker::PhantomData<fn() -> (#(#unused,)*)>))
+}
+
+fn parameter_name(parameter: &GenericParam) -> &Ident {
+    match parameter {
+        GenericParam::Type(parameter) => &parameter.ident,
+        GenericParam::Const(parameter) => &parameter.ident,
+        GenericParam::Lifetime(parameter) => &parameter.lifetime.ident,
+    }
+}
+
+/// Whether one of the names occurs in a type.
+fn mentions(ty: &Type, names: &[&Ident]) -> bool {
+    fn any(tokens: TokenStream, names: &[&Ident]) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Group(group) => any(group.stream(), names),
+            TokenTree::Ident(ident) => names.contains(&&ident),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+        })
+    }
+    any(ty.to_token_stream(), names)
 }
 
 /// How hosts run it, for all instances at once.

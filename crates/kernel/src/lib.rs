@@ -73,6 +73,8 @@ pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::PartView;
 pub use part_mut::PartViewMut;
 pub use periodic::{PeriodicItem, PeriodicRow};
+#[doc(hidden)]
+pub use plain::ByValue;
 pub use plain::PlainData;
 #[cfg(not(target_arch = "nvptx64"))]
 #[doc(hidden)]

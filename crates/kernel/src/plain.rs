@@ -1,5 +1,9 @@
 //! Plain old data: what elements and parameters are made of. Knows neither buffers nor launches.
 
+use core::marker::PhantomData;
+
+use crate::abi::Scalar;
+
 /// Plain old data: any bit pattern is a value, and no byte is padding. Numbers, arrays of them,
 /// `f16`, `bf16` and complex numbers (features `half` and `num-complex`), and structs that
 /// [derive](derive@crate::PlainData) it. What buffers are made of, and what kernels take by value.
@@ -15,6 +19,7 @@
 pub trait PlainData: bytemuck::Pod + Send + Sync {}
 
 #[cfg(not(target_arch = "nvptx64"))]
+#[diagnostic::do_not_recommend]
 impl<T: bytemuck::Pod + Send + Sync> PlainData for T {}
 
 /// On devices whatever a host has found to be plain: both compile the same text.
@@ -22,7 +27,26 @@ impl<T: bytemuck::Pod + Send + Sync> PlainData for T {}
 pub trait PlainData: Copy + Send + Sync + 'static {}
 
 #[cfg(target_arch = "nvptx64")]
+#[diagnostic::do_not_recommend]
 impl<T: Copy + Send + Sync + 'static> PlainData for T {}
+
+/// What a kernel can take by value, under a name that has the right words where a type is not.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot take a `{Self}` by value",
+    label = "`{Self}` is not plain old data",
+    note = "take numbers (`f32`, `u32`, `usize`, ...), arrays of them, or a struct with \
+            `#[derive(Clone, Copy, Debug, PlainData)]` and `#[repr(C)]`; a `bool` as `u32`"
+)]
+#[doc(hidden)]
+pub trait TakenByValue {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Scalar> TakenByValue for T {}
+
+/// What `#[kernel]` names for each type that a kernel takes by value, before anything that asks
+/// whether the type is `Copy`: so this is what the compiler complains about first.
+#[doc(hidden)]
+pub struct ByValue<T: TakenByValue>(PhantomData<T>);
 
 /// What `#[derive(PlainData)]` writes.
 #[cfg(not(target_arch = "nvptx64"))]
