@@ -54,9 +54,9 @@ pub(crate) struct Limits<const D: usize> {
     /// How many elements the buffer has before the first item and from it on,
     /// along the fastest dimension.
     room: [usize; 2],
-    /// Whether the items are runs that a thread takes, or of one.
+    /// Items of a run, if threads take runs: 1 if not.
     #[cfg(target_arch = "nvptx64")]
-    are_runs: bool,
+    run: usize,
     /// How far apart elements are that follow each other, back and ahead: 0 at the edge.
     #[cfg(target_arch = "nvptx64")]
     next: [[isize; D]; 2],
@@ -72,7 +72,7 @@ impl<const D: usize> Limits<D> {
             above: [far; D],
             room: [far; 2],
             #[cfg(target_arch = "nvptx64")]
-            are_runs: false,
+            run: 1,
             #[cfg(target_arch = "nvptx64")]
             next: [[0; D]; 2],
         }
@@ -108,18 +108,23 @@ impl<const D: usize> Limits<D> {
         limits
     }
 
-    /// Those of items that no edge along the fastest dimension is near, so many elements behind
-    /// and before one along others. In 32 bits, which is fewer instructions on devices.
+    /// Those of items in runs of so many, which no edge along the fastest dimension is near, with so
+    /// many elements before and behind them along others. In 32 bits, which is fewer instructions on devices.
     #[inline]
     #[cfg_attr(not(target_arch = "nvptx64"), expect(unused_variables))]
-    pub(crate) fn inside_rows(below: [u32; D], above: [u32; D], strides: [usize; D]) -> Self {
+    pub(crate) fn inside_rows(
+        run: usize,
+        below: [u32; D],
+        above: [u32; D],
+        strides: [usize; D],
+    ) -> Self {
         let mut limits = Self::UNREACHED;
         for dim in 0..D.saturating_sub(1) {
             (limits.below[dim], limits.above[dim]) = (below[dim] as usize, above[dim] as usize);
         }
         #[cfg(target_arch = "nvptx64")]
         {
-            limits.are_runs = true;
+            limits.run = run;
             // What goes one element along a row does not leave it.
             limits.next = [[-1; D], [1; D]];
             for dim in 0..D.saturating_sub(1) {
@@ -286,7 +291,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         let limits = &self.limits;
         self.sum(|dim| {
             #[cfg(target_arch = "nvptx64")]
-            match (limits.are_runs, offset[dim]) {
+            match (limits.run > 1, offset[dim]) {
                 (true, -1) => return limits.next[0][dim],
                 (true, 1) => return limits.next[1][dim],
                 _ => {}
@@ -322,9 +327,9 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[inline]
     fn sum(&self, along: impl Fn(usize) -> isize) -> isize {
         #[cfg(target_arch = "nvptx64")]
-        if let (true, Some(fastest)) = (self.limits.are_runs, D.checked_sub(1)) {
+        if let (run @ 2.., Some(fastest)) = (self.limits.run, D.checked_sub(1)) {
             let slow: isize = (0..fastest).map(&along).sum();
-            return (slow & crate::abi::whole_runs()) + along(fastest);
+            return (slow & crate::abi::whole_runs(run)) + along(fastest);
         }
         (0..D).map(along).sum()
     }

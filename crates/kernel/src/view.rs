@@ -92,7 +92,7 @@ unsafe fn own_run<P: DevicePointer, const K: usize>(
     // SAFETY: the allocation holds the element of every item of the launch. No address of an
     // element is null, which the compiler does not see.
     unsafe {
-        let run = pointer.address().add(block.position(at, place.aligned));
+        let run = pointer.address().add(block.position(at, place.run));
         core::hint::assert_unchecked(!run.is_null());
         run
     }
@@ -195,7 +195,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
             Inside::All => Limits::UNREACHED,
             Inside::Row => {
                 let (below, above) = block.room(place.at);
-                Limits::inside_rows(below, above, strides)
+                Limits::inside_rows(place.run, below, above, strides)
             }
             Inside::Unknown => Limits::of(crate::abi::first(block.buffer), place.start, place.len),
         };

@@ -136,22 +136,22 @@ impl AccessBlock {
     }
 
     /// Where the element of an item lies, in elements from the base. `at` counts from the chunk's
-    /// first item; if it is `aligned`, a run begins there.
+    /// first item, and a run of `run` items begins there.
     #[inline]
-    pub(crate) fn position<const D: usize>(&self, at: [usize; D], aligned: bool) -> usize {
+    pub(crate) fn position<const D: usize>(&self, at: [usize; D], run: usize) -> usize {
         let strides = self.layout::<D>().strides();
         let along = (0..D).map(|dim| at[dim] * strides[dim]);
         let position = self.first as usize + along.sum::<usize>();
-        if aligned { position & whole_runs() as usize } else { position }
+        position & whole_runs(run) as usize
     }
 }
 
-/// What a distance of whole runs has bits in. Changes none that is one: it is how the compiler
+/// What a distance of whole runs of `run` items, a power of two, has bits in. Changes none that is one: it is how the compiler
 /// learns that rows can be loaded as vectors. It looks no further than at the last few steps of a
 /// computation, so this is to be the last.
 #[inline]
-pub(crate) const fn whole_runs() -> isize {
-    !(super::RUN as isize - 1)
+pub(crate) const fn whole_runs(run: usize) -> isize {
+    -(run as isize)
 }
 
 /// The first `D` of three coordinates, as indices.
@@ -236,8 +236,7 @@ mod tests {
             slice_dim: 0,
         };
         for x in (0..32).step_by(super::super::RUN) {
-            assert_eq!(block.position([1, x], true), block.position([1, x], false));
-            assert_eq!(block.position([1, x], true), 3 * 64 + 4 + x);
+            assert_eq!([1, 2, 4].map(|run| block.position([1, x], run)), [3 * 64 + 4 + x; 3]);
         }
     }
 }

@@ -126,13 +126,16 @@ impl Parameter {
 }
 
 /// How threads take the items of a kernel by item: in runs if it is a stencil, so that all that it
-/// sees are elements of items and what is around them. Such a kernel has little to do for each
-/// item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
+/// sees are elements of items and what is around them, of up to 8 bytes. Such a kernel has little to
+/// do for each item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
 /// each item, and needs all threads that there are. O(views).
 #[must_use]
 pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
-    let (mut bordered, mut view) = (false, 0);
+    let (mut bordered, mut largest, mut view) = (false, 0, 0);
     while view < views.len() {
+        if views[view].size > largest {
+            largest = views[view].size;
+        }
         match views[view].kind {
             ViewKind::Own => {}
             ViewKind::Neighborhood | ViewKind::Periodic => bordered = true,
@@ -140,7 +143,11 @@ pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
         }
         view += 1;
     }
-    if bordered { Runs::ByItem } else { Runs::Never }
+    match (bordered, largest) {
+        (true, ..=4) => Runs::ByItem,
+        (true, ..=8) => Runs::ByPair,
+        _ => Runs::Never,
+    }
 }
 
 impl Description {

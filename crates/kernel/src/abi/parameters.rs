@@ -5,9 +5,8 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, Form, ViewKind, ViewParameter};
-use super::place::Runs;
 use super::tiles::{TileBlock, Tiles};
-use super::{ALIGNMENT, Geometry, GroupError, RUN, check_groups};
+use super::{ALIGNMENT, Geometry, GroupError, check_groups};
 use crate::bounds::{Bounds, Layout};
 
 /// The items of a launch, in three dimensions, of which the index space has the
@@ -388,16 +387,16 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
 
 fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> LaunchBlock {
     let (mut inner_min, mut inner_max) = inner(kernel.dims, chunk, accesses);
-    let mut run = 1;
+    let (mut run, items) = (1, kernel.runs().items() as u16);
     if let Some(fastest) = kernel.dims.checked_sub(1)
-        && kernel.runs() != Runs::Never
+        && items > 1
         && aligned(kernel, chunk, accesses)
         && counts_in_32_bits(chunk, accesses)
     {
-        let min = inner_min[fastest].next_multiple_of(RUN as u64);
-        let max = inner_max[fastest] / RUN as u64 * RUN as u64;
+        let min = inner_min[fastest].next_multiple_of(items.into());
+        let max = inner_max[fastest] / u64::from(items) * u64::from(items);
         if min < max {
-            (inner_min[fastest], inner_max[fastest], run) = (min, max, RUN as u16);
+            (inner_min[fastest], inner_max[fastest], run) = (min, max, items);
         }
     }
     LaunchBlock {
@@ -452,9 +451,10 @@ fn inner(dims: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> ([u64; 3], [u
     (words(min), words(max))
 }
 
-/// Whether every row that the kernel sees may be taken in runs of [`RUN`].
+/// Whether every row that the kernel sees may be taken in runs.
 fn aligned(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
     let Some(fastest) = kernel.dims.checked_sub(1) else { return false };
+    let run = kernel.runs().items();
     let of_rows = |view: &ViewParameter| {
         matches!(view.kind, ViewKind::Own | ViewKind::Neighborhood | ViewKind::Periodic)
     };
@@ -462,8 +462,8 @@ fn aligned(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bo
     rows.all(|(_, memory)| {
         let start = chunk.items.min()[fastest] - memory.extent.min()[fastest];
         let strides = Layout::row_major(&memory.extent).strides();
-        start.is_multiple_of(RUN)
-            && strides[..fastest].iter().all(|stride| stride.is_multiple_of(RUN))
+        start.is_multiple_of(run)
+            && strides[..fastest].iter().all(|stride| stride.is_multiple_of(run))
     })
 }
 

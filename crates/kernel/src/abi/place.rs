@@ -4,8 +4,8 @@
 //! # The rule
 //!
 //! The fastest dimension lies along x, the next along y and z. Where rows are aligned for it, a
-//! thread takes a *run* of [`RUN`] items along x, which begins at a multiple of [`RUN`]; otherwise
-//! one item. Runs are whole, and none looks over the edge along x, so that all lanes of a warp do
+//! thread takes a *run* of [`RUN`] items along x, which begins at a multiple of [`RUN`]; of a
+//! kernel by item over elements of 8 bytes, of two; otherwise one item. Runs are whole, and none looks over the edge along x, so that all lanes of a warp do
 //! the same. What is left of rows, the *edges*, are the items at both ends that are in no such run.
 //! They come one by one, in blocks of their own behind those of runs along x: these blocks number
 //! the edges of the rows that the blocks beside them begin with, row by row, and each thread takes
@@ -40,6 +40,21 @@ pub enum Runs {
     Whole,
     /// A run in a call for each of its items.
     ByItem,
+    /// A run of two items in two calls: 16 bytes of `f64`.
+    ByPair,
+}
+
+impl Runs {
+    /// Items of a run.
+    #[must_use]
+    #[inline]
+    pub const fn items(self) -> usize {
+        match self {
+            Self::Never => 1,
+            Self::Whole | Self::ByItem => RUN,
+            Self::ByPair => 2,
+        }
+    }
 }
 
 /// A run of items that a thread handles at once.
@@ -57,8 +72,8 @@ pub struct Place<const K: usize> {
     pub global: [usize; K],
     /// Which edges of buffers no neighbourhood of any of them looks over.
     pub inside: Inside,
-    /// Whether rows are aligned and strided for runs of [`RUN`] elements.
-    pub aligned: bool,
+    /// Items of the run that it is, or is in: what rows are aligned and strided for.
+    pub run: usize,
 }
 
 /// Along which dimensions neighbourhoods are known to stay in their buffers: constants once
@@ -93,7 +108,7 @@ impl<const K: usize> Place<K> {
         let offset: [usize; K] = first(launch.offset);
         let start = core::array::from_fn(|dim| offset[dim] + at[dim]);
         let (global, inside) = (first(launch.global), Inside::Unknown);
-        Self { start, at, within: 0, len: 1, global, inside, aligned: false }
+        Self { start, at, within: 0, len: 1, global, inside, run: 1 }
     }
 }
 
@@ -130,7 +145,7 @@ pub fn visit<const K: usize>(
         // One kind of call, not another one for rows that no edge is near: the compiler would
         // see what both have in common, and load the last item of each run by itself.
         let inside = if bordered { Inside::Row } else { Inside::All };
-        let x = thread.along::<K>(0, 1).wrapping_mul(RUN as u32);
+        let x = thread.along::<K>(0, 1).wrapping_mul(runs.items() as u32);
         if (launch.inner_min[K - 1] as u32..launch.inner_max[K - 1] as u32).contains(&x) {
             let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
             first.each_step::<K>(steps, |chosen| chosen.run::<K>(runs, inside, &mut call));
@@ -238,7 +253,8 @@ impl<'a> Chosen<'a> {
             if let Some(fastest) = at.last_mut() {
                 *fastest += within;
             }
-            Place { within, len, inside, aligned: true, ..Place::single(self.launch, at) }
+            let run = runs.items();
+            Place { within, len, inside, run, ..Place::single(self.launch, at) }
         };
         match runs {
             Runs::Whole | Runs::Never => call(place(0, RUN)),
@@ -249,6 +265,10 @@ impl<'a> Chosen<'a> {
                 call(place(1, 1));
                 call(place(2, 1));
                 call(place(3, 1));
+            }
+            Runs::ByPair => {
+                call(place(0, 1));
+                call(place(1, 1));
             }
         }
     }
@@ -325,9 +345,11 @@ mod tests {
             let x = (item[K - 1] - block.offset[K - 1] as usize) as u64;
             let in_run = block.run > 1 && runs != Runs::Never && between.contains(&x);
             let len = if in_run && runs == Runs::Whole { RUN } else { 1 };
-            assert_eq!((place.aligned, place.len), (in_run, len), "{item:?}");
+            let run = if in_run { runs.items() } else { 1 };
+            assert_eq!((place.run, place.len), (run, len), "{item:?}");
             let inside = if in_run { Inside::Row } else { Inside::Unknown };
-            let within = if in_run && runs == Runs::ByItem { x as usize % RUN } else { 0 };
+            let by_item = in_run && runs != Runs::Whole;
+            let within = if by_item { x as usize % run } else { 0 };
             assert_eq!((place.inside, place.within), (inside, within), "{item:?}");
         }
     }
@@ -335,7 +357,7 @@ mod tests {
     #[test]
     fn every_item_is_visited_once_on_any_grid() {
         let shape = |grid, block| Geometry { grid, block, shared_bytes: 0 };
-        for runs in [Runs::Never, Runs::Whole, Runs::ByItem] {
+        for runs in [Runs::Never, Runs::Whole, Runs::ByItem, Runs::ByPair] {
             check::<3>(shape([2, 3, 2], [8, 2, 1]), &launch([2, 5, 13]), runs);
             check::<3>(shape([4, 4, 1], [4, 2, 4]), &launch([2, 5, 13]), runs);
             check::<2>(shape([2, 3, 1], [8, 2, 1]), &launch([5, 13, 1]), runs);
@@ -353,16 +375,17 @@ mod tests {
     fn items_in_no_run_are_visited_once_behind_those_in_runs() {
         for (size, left, behind) in [(13, 4, 8), (16, 0, 16), (31, 4, 28), (18, 0, 16)] {
             for (mut block, steps) in [([4, 2, 1], 1), ([3, 4, 2], 3), ([8, 1, 1], 2)] {
-                for runs in [Runs::Whole, Runs::ByItem] {
+                for runs in [Runs::Whole, Runs::ByItem, Runs::ByPair] {
                     for dims in (1..=3).rev() {
                         block[dims..].fill(1);
                         let mut range = [1; 3];
                         range[..dims].copy_from_slice(&[7, 5, size][3 - dims..]);
-                        let mut launch = LaunchBlock { run: RUN as u16, ..launch(range) };
+                        let mut launch = LaunchBlock { run: runs.items() as u16, ..launch(range) };
                         launch.inner_min[dims - 1] = left;
                         launch.inner_max[dims - 1] = behind;
                         let across = [range[dims.saturating_sub(2)], range[0]];
-                        let mut grid = [size.div_ceil(4 * u64::from(block[0])) as u32, 1, 1];
+                        let width = launch.run as u32 * block[0];
+                        let mut grid = [(size as u32).div_ceil(width), 1, 1];
                         for axis in 1..dims {
                             let steps = if axis + 1 == dims { steps } else { 1 };
                             launch.steps = steps as u16;

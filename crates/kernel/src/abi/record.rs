@@ -150,7 +150,8 @@ fn first_item(
 
 fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3], bool) {
     let (mut first, mut taken) = (None, 0);
-    visit::<K>(launch, thread, Runs::Whole, true, |place| {
+    let runs = if launch.run == 2 { Runs::ByPair } else { Runs::Whole };
+    visit::<K>(launch, thread, runs, true, |place| {
         first.get_or_insert(place.start);
         taken += place.len;
     });
