@@ -117,15 +117,15 @@ const NATIVE: [(&str, &str, &str, &[&str]); 19] = [
     ("checked", "u64", "x.checked_mul(x).unwrap_or(3)", &["mul.hi.u64", "mul.lo.s64"]),
     ("wrapping", "u64", "x.wrapping_mul(0x9e37_79b9_7f4a_7c15)", &["mul.lo.s64"]),
     ("upper_half", "u64", "((u128::from(x) * u128::from(x ^ 5)) >> 64) as u64", &["mul.hi.u64"]),
-    ("wide", "u128", "x.wrapping_mul(x ^ 7)", &["mul.hi.u64", "ld.global.nc.v2.b64"]),
+    ("wide", "u128", "x.wrapping_mul(x ^ 7)", &["mul.hi.u64", "ld.global.nc.v2."]),
     // Small vectors are loaded and stored at once.
-    ("four", "[f32; 4]", "x.map(|x| x * 2.0)", &["ld.global.nc.v4.b32", "st.global.v4.b32"]),
-    ("two", "[f64; 2]", "x.map(|x| x * 2.0)", &["ld.global.nc.v2.b64", "st.global.v2.b64"]),
+    ("four", "[f32; 4]", "x.map(|x| x * 2.0)", &["ld.global.nc.v4.", "st.global.v4."]),
+    ("two", "[f64; 2]", "x.map(|x| x * 2.0)", &["ld.global.nc.v2.", "st.global.v2."]),
     (
         "aligned",
         "Quad",
         "Quad { x: x.w, y: x.z, z: x.y, w: x.x }",
-        &["ld.global.nc.v4.b32", "st.global.v4.b32"],
+        &["ld.global.nc.v4.", "st.global.v4."],
     ),
 ];
 
