@@ -16,6 +16,7 @@ mod host_tasks;
 mod introspection;
 mod look_behind;
 mod npy;
+mod numpy;
 mod offsets;
 mod programming_model;
 mod range_mappers;
