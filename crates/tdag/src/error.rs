@@ -140,14 +140,14 @@ pub enum DeclareError {
     },
     /// The host object belongs to another run, or has ended.
     #[error(
-        "{task} has {access} on host object {object}, which does not exist in this run (any more): \
+        "{task} has {access} on host object \"{object}\", which does not exist in this run (any more): \
          submit what uses an object before the object is taken back or dropped"
     )]
     UnknownObject {
         /// The task, with its source line.
         task: String,
-        /// The object's id.
-        object: crate::ObjectId,
+        /// The object's name; its id if many others have ended since.
+        object: Arc<str>,
         /// The access: `a sequential side effect`.
         access: String,
     },

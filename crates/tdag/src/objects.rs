@@ -1,7 +1,7 @@
 //! The host objects of a program: their names, and what a task must not do with them. Knows
 //! neither dependencies nor values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::declare::describe;
@@ -9,11 +9,16 @@ use crate::error::DeclareError;
 use crate::id::{ObjectId, TaskId};
 use crate::task::TaskSpec;
 
+/// Names of so many ended objects are remembered, for who still names one in a task.
+const REMEMBERED: usize = 64;
+
 /// The host objects of a program: their names, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     created: u64,
     names: BTreeMap<ObjectId, Arc<str>>,
+    /// Those that have ended last, the oldest first.
+    ended: VecDeque<(ObjectId, Arc<str>)>,
 }
 
 impl Objects {
@@ -36,7 +41,17 @@ impl Objects {
     }
 
     pub(crate) fn end(&mut self, object: ObjectId) {
-        drop(self.names.remove(&object));
+        let Some(name) = self.names.remove(&object) else { return };
+        if self.ended.len() == REMEMBERED {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((object, name));
+    }
+
+    /// What an object was called that does not exist: its id, if that is long ago or it never did.
+    fn former_name(&self, object: ObjectId) -> Arc<str> {
+        let former = self.ended.iter().find(|(id, _)| *id == object);
+        former.map_or_else(|| object.to_string().into(), |(_, name)| name.clone())
     }
 
     /// Whether a task may have its side effects: on objects that exist, one on each, and on the
@@ -47,7 +62,7 @@ impl Objects {
             let Some(object) = self.name(effect.object).cloned() else {
                 return Err(DeclareError::UnknownObject {
                     task: task(),
-                    object: effect.object,
+                    object: self.former_name(effect.object),
                     access,
                 });
             };

@@ -354,7 +354,7 @@ fn objects_of_other_runs_and_after_their_end_are_refused_in_every_form() {
                 let error = outcome.unwrap_err();
                 let Error::Declare(declared) = &error else { panic!("{error}") };
                 assert!(matches!(**declared, DeclareError::UnknownObject { .. }), "{error}");
-                all_say(&[error], &["\"note\"", "side effect", "H0"]);
+                all_say(&[error], &["\"note\"", "side effect", "\"log\""]);
             }
             queue.host_object(5).take(queue)
         };

@@ -431,7 +431,10 @@ fn an_object_is_refused_after_its_end() {
         let value = log.take(queue)?;
         let error = queue.host_task("note").once(again.sequential(), |_| ()).unwrap_err();
         assert!(matches!(declare(&error), DeclareError::UnknownObject { .. }), "{error}");
-        assert_says(&error, &["\"note\" at", "host_objects.rs:", "a sequential side effect", "H0"]);
+        assert_says(
+            &error,
+            &["\"note\" at", "host_objects.rs:", "a sequential side effect", "\"log\""],
+        );
         let error = again.take(queue).unwrap_err();
         assert!(matches!(declare(&error), DeclareError::UnknownObject { .. }), "{error}");
         Ok(value)

@@ -222,13 +222,36 @@ fn what_is_wrong_with_a_side_effect_is_said_with_the_task_and_its_line() {
     let sketch = graph.sketch(&host_task(&[]));
     let traced = sketch.trace(&host_task(&[])).unwrap();
     graph.end_object(object(1));
-    let unknown = "a sequential side effect on host object H1, which does not exist in this run";
+    graph.end_object(object(0));
+    let ended = error_of(&mut graph, host_task(&[(0, Relaxed)]));
+    assert!(ended.to_string().contains("host object \"log\", which does not exist"), "{ended}");
+    let unknown =
+        "a sequential side effect on host object \"H1\", which does not exist in this run";
     let ended = error_of(&mut graph, host_task(&[(1, Sequential)]));
     assert!(ended.to_string().contains(unknown), "{ended}");
     let ended = graph.submit_traced(host_task(&[(1, Sequential)]), traced, &mut out).unwrap_err();
     assert!(matches!(ended, DeclareError::UnknownObject { .. }), "{ended}");
     assert_eq!(graph.object(object(1)), None);
     assert_eq!(graph.create_object(None), object(2), "ids are used once");
+}
+
+#[test]
+fn names_of_the_objects_that_have_ended_last_are_remembered() {
+    let (mut graph, _) = graph(0, TaskGraphConfig::default());
+    for index in 0..100 {
+        assert_eq!(graph.create_object(Some(format!("log {index}").into())), object(index));
+        graph.end_object(object(index));
+        graph.end_object(object(index));
+    }
+    let called =
+        |graph: &mut TaskGraph, index| match error_of(graph, host_task(&[(index, Relaxed)])) {
+            DeclareError::UnknownObject { object, .. } => object.to_string(),
+            other => panic!("{other}"),
+        };
+    assert_eq!(called(&mut graph, 99), "log 99");
+    assert_eq!(called(&mut graph, 36), "log 36");
+    assert_eq!(called(&mut graph, 35), "H35");
+    assert_eq!(called(&mut graph, 100), "H100");
 }
 
 /// What `verify` says of a graph whose last task has been changed.
