@@ -95,6 +95,8 @@ catalogue! {
         WrapsAtOneEdge,
         /// Mapper per dimension: windows with gaps are taken for one interval.
         GapsFilled,
+        /// Tiles: the last root of a range of tiles is left out of what combinations read.
+        LastRootUnread,
         /// Declaration: of a buffer that a task writes, what it reads elsewhere is forgotten.
         ReadBesideWriteForgotten,
         /// Dataflow: no dependency on readers of what is overwritten.

@@ -222,6 +222,9 @@ impl Tiling {
         let all = self.tiles();
         Region::from_boxes(self.touching(part).into_iter().map(|Range { start, end }| {
             let roots = Subtree::covering(start..end, all).count() as u64;
+            #[cfg(feature = "mutants")]
+            let roots = celerity_mutants::Mutant::LastRootUnread
+                .alter(roots, |roots| if roots > 1 { roots - 1 } else { roots });
             interval(&(start..start + roots))
         }))
     }

@@ -9,9 +9,12 @@ use std::time::{Duration, Instant};
 
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_mutants::{Layer, Mutant};
+use celerity_regions::Box3;
+use celerity_tdag::{IndexSpace, Split};
 use celerity_testkit::check::{self, Configuration, Verdict};
 use celerity_testkit::hash::Mixer;
 use celerity_testkit::program::{Program, Sizes, seeded};
+use celerity_testkit::reduction::Reduction;
 use celerity_testkit::sim;
 
 use crate::{dry_run, parts};
@@ -27,7 +30,8 @@ const RARE: u64 = 1105;
 /// tens of times sooner than in programs of the default sizes.
 const DENSE: Sizes = Sizes { buffers: 1, ops: 32, extents: [1, 32, 9, 4], objects: 0 };
 
-/// One of so many programs is followed by another one, with side effects on host objects.
+/// One of so many programs is followed by another one, with side effects on host objects, and by a
+/// reduction, as the facade lowers one.
 const WITH_OBJECTS: u64 = 8;
 
 /// A program, and what it is scheduled for.
@@ -40,6 +44,23 @@ pub(crate) struct Case {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {} on {:?}", self.seed, self.configuration)
+    }
+}
+
+impl Case {
+    /// The reduction that comes with some of the programs: over a line or a plane.
+    fn reduction(&self) -> Option<Reduction> {
+        let draw = |what: u64, bound| Mixer::for_item(4, [self.seed, what, 0]).below(bound);
+        let Configuration { nodes, devices, .. } = self.configuration;
+        let space = match draw(0, 2) {
+            0 => IndexSpace::new(1, Box3::from_range([1 + draw(1, 50_000)])),
+            _ => {
+                let extent = Box3::from_range([1 + draw(1, 300), 1 + draw(2, 200)]);
+                IndexSpace { split: Split::Tiled, ..IndexSpace::new(2, extent) }
+            }
+        };
+        let reduction = Reduction { space, nodes, devices };
+        self.seed.is_multiple_of(WITH_OBJECTS).then_some(reduction)
     }
 }
 
@@ -107,7 +128,12 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         name: "checker",
         exercises: |layer| layer <= Layer::Idag,
-        run: |case| text(check::check_schedule(&case.program, &case.configuration)),
+        run: |case| {
+            text(check::check_schedule(&case.program, &case.configuration))?;
+            case.reduction().map_or(Ok(()), |reduction| {
+                reduction.check(|left| left).map_err(|finding| finding.to_string())
+            })
+        },
     },
     Check {
         name: "dry run",
