@@ -89,7 +89,9 @@ impl CentralScheduler {
                 self.execution(task, &chunks, out);
             }
             Work::HostOnce { .. } => self.execution(task, &[Box3::UNIT], out),
-            Work::Fence | Work::Combine => self.execution(task, &vec![Box3::UNIT; self.nodes], out),
+            Work::Fence | Work::Combine { .. } => {
+                self.execution(task, &vec![Box3::UNIT; self.nodes], out)
+            }
             Work::Horizon => self.on_all_nodes(task, &CommandKind::Horizon, out),
             Work::Epoch(action) => self.on_all_nodes(task, &CommandKind::Epoch(*action), out),
         }

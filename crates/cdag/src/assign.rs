@@ -39,7 +39,7 @@ impl Chunks {
                 let node = celerity_mutants::Mutant::HostTaskOnFirstNode.alter(node, |_| 0);
                 Self::Single(node)
             }
-            Work::Fence | Work::Combine => Self::Units(nodes),
+            Work::Fence | Work::Combine { .. } => Self::Units(nodes),
             Work::Horizon | Work::Epoch(_) => {
                 unreachable!("synchronisation tasks execute nothing")
             }

@@ -121,7 +121,7 @@ impl CommandGraph {
             | Work::HostOnce { .. }
             | Work::HostSplit { .. }
             | Work::Fence
-            | Work::Combine => {
+            | Work::Combine { .. } => {
                 self.execution(task, out, diagnostics);
             }
         }
@@ -153,10 +153,10 @@ impl CommandGraph {
         let execute = (!local.is_empty()).then(|| self.execute(task, local, &needs, out));
         match task.work {
             #[cfg(feature = "mutants")]
-            Work::Combine if celerity_mutants::Mutant::CombinedIsOwned.is_active() => {
+            Work::Combine { .. } if celerity_mutants::Mutant::CombinedIsOwned.is_active() => {
                 self.record(execute, &needs);
             }
-            Work::Combine => self.record_everywhere(execute, &needs),
+            Work::Combine { .. } => self.record_everywhere(execute, &needs),
             _ => self.record(execute, &needs),
         }
     }
@@ -177,9 +177,10 @@ impl CommandGraph {
         let (local, is_read) = (self.config.local, need.is_read());
         // The same on all nodes: of what nobody has written, nobody sends anything.
         let is_on_trust = need.is_on_trust() && (*is_written || need.is_written());
-        let mut check =
-            (need.is_written_on_trust() && chunks.len() > 1 && task.work != Work::Combine)
-                .then(|| WriteCheck::new(task, need, local, diagnostics));
+        let mut check = (need.is_written_on_trust()
+            && chunks.len() > 1
+            && !matches!(task.work, Work::Combine { .. }))
+        .then(|| WriteCheck::new(task, need, local, diagnostics));
         let visited = match is_on_trust {
             true => task.work.extent(),
             false if is_read => need.readers_of(&state.owned),

@@ -6,6 +6,7 @@
 //! [`Tiling`] for why the result does not depend on how many nodes there are.
 #![allow(unsafe_code)]
 
+use std::any::type_name;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use celerity_executor::{HostFunction, HostKernel, NodeFrontend, Payload};
 use celerity_kernel::Operator;
 use celerity_regions::Region;
 use celerity_tdag::{
-    Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, SourceLocation, Subtree, TaskSpec,
-    Tiling, Work, fold,
+    Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, SourceLocation, StreamHash,
+    Subtree, TaskSpec, Tiling, Work, fold,
 };
 
 use crate::buffer::{Element, Handle};
@@ -205,10 +206,19 @@ impl Partials {
             Ok(())
         });
         let Title { name, location } = title;
-        let spec = TaskSpec { name, work: Work::Combine, accesses, location: Some(location) };
+        let work = Work::Combine { operator: identity_of::<T, O>() };
+        let spec = TaskSpec { name, work, accesses, location: Some(location) };
         frontend.submit(spec, Payload::Host(function))?;
         Ok(())
     }
+}
+
+/// A number for an operator and what it combines, by the names of their types: the same on all nodes
+/// that run one program.
+fn identity_of<T, O>() -> u64 {
+    let mut hash = StreamHash::default();
+    hash.bytes(type_name::<(T, O)>().as_bytes());
+    hash.value()
 }
 
 /// The tiles whose partial results are in a region, as ranges of consecutive ones.

@@ -109,7 +109,7 @@ impl Commands {
             Work::HostOnce { node: on } if self.is_named(*on) && !batch.executed => {
                 missing("execute command")
             }
-            Work::Fence | Work::Combine if !batch.executed => missing("execute command"),
+            Work::Fence | Work::Combine { .. } if !batch.executed => missing("execute command"),
             // With several nodes, this is for the cluster to say.
             Work::Device(space) | Work::HostSplit { space, .. } if self.nodes == 1 => {
                 let run: Boxes = batch.chunk.into_iter().collect();
@@ -141,7 +141,7 @@ impl Commands {
         for access in batch.task.buffer_accesses() {
             let buffer = buffers.get_mut(vertex, access.buffer)?;
             let parts = image(&access.mapper, chunk, global, buffer.info.extent);
-            if batch.task.work == Work::Combine {
+            if matches!(batch.task.work, Work::Combine { .. }) {
                 self.roots.check(vertex, &parts, buffer)?;
             }
             self.roots.note(&batch.task.work, access, &parts, buffer);
@@ -175,10 +175,10 @@ impl Commands {
             Work::HostOnce { node } if !self.is_named(*node) => {
                 uncalled("a host task runs on the node that it names")
             }
-            Work::HostOnce { .. } | Work::Fence | Work::Combine if chunk != Box3::UNIT => {
+            Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } if chunk != Box3::UNIT => {
                 uncalled("host tasks that run once, fences, and what combines have one item")
             }
-            Work::HostOnce { .. } | Work::Fence | Work::Combine => Ok(()),
+            Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => Ok(()),
             Work::Horizon | Work::Epoch(_) => uncalled("synchronisation runs nothing"),
         }
     }

@@ -80,7 +80,7 @@ impl Instructions {
             return missing("instruction");
         }
         let is_single =
-            matches!(batch.task.work, Work::HostOnce { .. } | Work::Fence | Work::Combine);
+            matches!(batch.task.work, Work::HostOnce { .. } | Work::Fence | Work::Combine { .. });
         if is_single && batch.executed && batch.host_task.is_none() {
             return missing("host task");
         }

@@ -61,8 +61,8 @@ impl Instructions {
                 }
                 return self.launch(buffers, batch, me, MemoryId::HOST, chunk, bindings);
             }
-            Work::HostOnce { .. } | Work::Fence | Work::Combine if chunk == Box3::UNIT => {}
-            Work::HostOnce { .. } | Work::Fence | Work::Combine => {
+            Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } if chunk == Box3::UNIT => {}
+            Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => {
                 return uncalled("the task has one item");
             }
             _ => return uncalled("the task does not run on the host"),

@@ -35,7 +35,7 @@ fn role(work: &Work) -> Role {
         | Work::HostOnce { .. }
         | Work::HostSplit { .. }
         | Work::Fence
-        | Work::Combine => Role::Work,
+        | Work::Combine { .. } => Role::Work,
     }
 }
 

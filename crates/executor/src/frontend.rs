@@ -554,7 +554,9 @@ fn user_mappers(spec: &TaskSpec) -> SmallVec<[Mapper; 4]> {
 fn fits(work: &Work, payload: &Payload) -> bool {
     match work {
         Work::Device(_) => matches!(payload, Payload::Kernel(_)),
-        Work::HostOnce { .. } | Work::Fence | Work::Combine => matches!(payload, Payload::Host(_)),
+        Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => {
+            matches!(payload, Payload::Host(_))
+        }
         Work::HostSplit { .. } => matches!(payload, Payload::HostSplit(_)),
         Work::Horizon | Work::Epoch(_) => false,
     }

@@ -12,7 +12,7 @@ use crate::task::{BufferInfo, Task, Work};
 /// A running hash over buffers, host objects and tasks in the order of their creation.
 ///
 /// It covers what decides about work and data: ids, index spaces, hints,
-/// accesses, sizes. Names and source lines are left out, and of a user's mapper
+/// accesses, sizes, operators of combinations. Names and source lines are left out, and of a user's mapper
 /// everything but its name, as two processes cannot compare functions; what it says can
 /// be [added](Self::image). The same on every machine.
 ///
@@ -71,7 +71,7 @@ impl StreamHash {
             Work::Fence => self.word(3),
             Work::Horizon => self.word(4),
             Work::Epoch(action) => self.words(&[5, *action as u64]),
-            Work::Combine => self.word(8),
+            Work::Combine { operator } => self.words(&[8, *operator]),
         }
         for access in &task.accesses {
             match access {

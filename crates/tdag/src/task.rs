@@ -73,7 +73,11 @@ pub enum Work {
     /// A function on the host, on every node, with the same outcome: what it writes is current on
     /// all nodes, and nobody sends it. Makes a result of partial ones, see
     /// [`Tiling`](crate::Tiling).
-    Combine,
+    Combine {
+        /// What the function combines with, as a number: nodes on which it differs run different
+        /// programs. No stage uses it otherwise.
+        operator: u64,
+    },
     /// Bounds the tracking structures of all graphs (instruction-graph preprint, §3.5).
     Horizon,
     /// Synchronises the graphs with the user's threads.
@@ -97,7 +101,7 @@ impl Work {
             Self::Device(space) | Self::HostSplit { space, .. } => Some(space),
             Self::HostOnce { .. }
             | Self::Fence
-            | Self::Combine
+            | Self::Combine { .. }
             | Self::Horizon
             | Self::Epoch(_) => None,
         }
@@ -122,7 +126,10 @@ impl Work {
     /// Whether a function of the host does the work.
     #[must_use]
     pub const fn is_on_host(&self) -> bool {
-        matches!(self, Self::HostOnce { .. } | Self::HostSplit { .. } | Self::Fence | Self::Combine)
+        matches!(
+            self,
+            Self::HostOnce { .. } | Self::HostSplit { .. } | Self::Fence | Self::Combine { .. }
+        )
     }
 }
 

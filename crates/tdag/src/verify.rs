@@ -114,7 +114,7 @@ fn point_of(task: &Task) -> Point {
         | Work::HostOnce { .. }
         | Work::HostSplit { .. }
         | Work::Fence
-        | Work::Combine => Point::None,
+        | Work::Combine { .. } => Point::None,
     }
 }
 

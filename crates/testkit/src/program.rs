@@ -188,7 +188,7 @@ impl TaskOp {
                     Work::HostSplit { space, group }
                 }
                 TaskKind::Fence => Work::Fence,
-                TaskKind::Combine => Work::Combine,
+                TaskKind::Combine => Work::Combine { operator: 0 },
             },
             accesses: accesses.chain(self.effects.iter().map(|&effect| effect.into())).collect(),
             location: None,

@@ -74,7 +74,7 @@ impl Reduction {
                 Work::HostSplit { space: folding, group: None },
                 vec![tiles(AccessMode::ReadWrite)],
             ),
-            ("combine", Work::Combine, combination),
+            ("combine", Work::Combine { operator: 0 }, combination),
         ];
         let mut tasks = vec![graph.start()];
         for (name, work, accesses) in steps {

@@ -244,7 +244,9 @@ impl Reachability {
 fn role_of_work(work: &Work) -> Role {
     match work {
         Work::Device(_) => Role::Kernel,
-        Work::HostOnce { .. } | Work::HostSplit { .. } | Work::Fence | Work::Combine => Role::Host,
+        Work::HostOnce { .. } | Work::HostSplit { .. } | Work::Fence | Work::Combine { .. } => {
+            Role::Host
+        }
         Work::Horizon | Work::Epoch(_) => Role::Synchronization,
     }
 }

@@ -41,7 +41,7 @@ impl Display for TaskLabel<'_> {
                 write!(f, "{name} {} on the host in {group}", space.extent)?;
             }
             Work::Fence => f.write_str("fence")?,
-            Work::Combine => write!(f, "combine {name} everywhere")?,
+            Work::Combine { .. } => write!(f, "combine {name} everywhere")?,
             Work::Horizon => f.write_str("horizon")?,
             Work::Epoch(action) => write!(f, "epoch {}", epoch(*action))?,
         }

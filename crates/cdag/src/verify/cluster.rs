@@ -106,7 +106,7 @@ impl Served {
             Work::HostOnce { node } => {
                 matches!(chunks, [(at, _)] if *at as u64 == node % nodes as u64)
             }
-            Work::Fence | Work::Combine => chunks.iter().map(|&(node, _)| node).eq(0..nodes),
+            Work::Fence | Work::Combine { .. } => chunks.iter().map(|&(node, _)| node).eq(0..nodes),
             Work::Horizon | Work::Epoch(_) => self.points.get(&task.id) == Some(&nodes),
         };
         let why = match task.work {
@@ -114,7 +114,7 @@ impl Served {
                 "its chunks are not a partition of its index space"
             }
             Work::HostOnce { .. } => "it is not executed by the node that it names, alone",
-            Work::Fence | Work::Combine => "it is not executed by every node",
+            Work::Fence | Work::Combine { .. } => "it is not executed by every node",
             Work::Horizon | Work::Epoch(_) => "not every node has it",
         };
         (!kept).then_some(why)

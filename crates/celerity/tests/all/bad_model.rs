@@ -4,8 +4,8 @@
 
 use celerity::prelude::*;
 use celerity::{
-    ArrayReducer, CheckLevel, DeclareError, Error, HostObject, Max, Operator, PeriodicItem,
-    PeriodicRow, Reducer, Result, RunError, Sum, kernel,
+    ArrayReducer, CheckLevel, DeclareError, Element, Error, HostObject, Max, Operator,
+    PeriodicItem, PeriodicRow, Reducer, Result, RunError, Sum, kernel,
 };
 
 const CLUSTERS: [(usize, usize); 4] = [(1, 1), (1, 3), (2, 2), (4, 1)];
@@ -149,6 +149,58 @@ fn an_index_outside_of_what_is_reduced_into_names_item_and_buffers_size() {
         queue.fence(&counts)?.wait()
     });
     ends(&errors, &["\"compiled\"", "index [3, 1] is outside of the buffer of [3, 2]"]);
+}
+
+/// As `Sum`, but for its name.
+#[derive(Clone, Copy)]
+struct Total;
+
+impl Operator<u64> for Total {
+    fn identity(&self) -> u64 {
+        0
+    }
+
+    fn combine(&self, a: u64, b: u64) -> u64 {
+        a + b
+    }
+}
+
+#[test]
+fn nodes_that_combine_otherwise_are_named() {
+    fn reduce<T: Element + Default, O: Operator<T>>(
+        queue: &Queue,
+        operator: O,
+        items: usize,
+    ) -> Result<()> {
+        let sum = queue.buffer::<T, 0>([]);
+        let accesses = sum.reduce(operator);
+        queue.task("count").parallel_for(items, accesses, |_, sum| sum.combine(T::default()))?;
+        queue.fence(&sum)?.wait().map(drop)
+    }
+    let differs = |program: fn(&Queue, bool, usize) -> Result<()>| {
+        // Partial results that are few are sent as they are, others are folded before.
+        for items in [100, 100_000] {
+            let errors = errors_of(2, |queue| {
+                program(queue, queue.node() + 1 == queue.nodes(), items)?;
+                queue.barrier()
+            });
+            all_are_run_errors(&errors, |error| matches!(error, RunError::Diverged { .. }));
+            all_say(&errors, &["the nodes run different programs", " of count\""]);
+        }
+    };
+    differs(|queue, last, items| match last {
+        false => reduce::<u64, _>(queue, Sum, items),
+        true => reduce::<u64, _>(queue, Max, items),
+    });
+    differs(|queue, last, items| match last {
+        false => reduce::<u64, _>(queue, Sum, items),
+        true => reduce::<u64, _>(queue, Total, items),
+    });
+    // Elements of one size.
+    differs(|queue, last, items| match last {
+        false => reduce::<u32, _>(queue, Sum, items),
+        true => reduce::<f32, _>(queue, Sum, items),
+    });
 }
 
 #[test]
