@@ -92,6 +92,7 @@ impl CentralScheduler {
             Work::Fence | Work::Combine { .. } => {
                 self.execution(task, &vec![Box3::UNIT; self.nodes], out)
             }
+            Work::Forward => {}
             Work::Horizon => self.on_all_nodes(task, &CommandKind::Horizon, out),
             Work::Epoch(action) => self.on_all_nodes(task, &CommandKind::Epoch(*action), out),
         }

@@ -3,11 +3,12 @@
 //! The library holds what several benchmarks share: the C++ original's
 //! [`topologies`] and [`endless`] programs, the graph layers as a [`pipeline`]
 //! without an executor, on one thread or [`threaded`], a [`central`] scheduler
-//! to compare them with, the lists of [`graph_cases`], [`dependency_cases`] and
+//! to compare them with, [`collectives`], the lists of [`graph_cases`], [`dependency_cases`] and
 //! [`region_cases`], what counts memory: a [`counting`] allocator and the
 //! process's [`resident`] size; and curves as a [`figure`].
 
 pub mod central;
+pub mod collectives;
 pub mod counting;
 pub mod dependency_cases;
 pub mod endless;

@@ -57,6 +57,9 @@ impl Traffic {
             CommandKind::Execute { chunk } => {
                 assert_eq!(self.chunks.insert((task, node), chunk), None);
             }
+            CommandKind::Collective { transfer, .. } => {
+                panic!("{transfer} is a collective, and nobody has asked for one")
+            }
             kind @ (CommandKind::Horizon | CommandKind::Epoch(_)) => {
                 assert_eq!(self.synchronizations.insert((task, node), kind), None);
             }

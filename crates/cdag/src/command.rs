@@ -1,7 +1,9 @@
 //! Plain data: commands, what one node does for one task.
 
 use std::fmt;
+use std::sync::Arc;
 
+use celerity_cpd::{Collective, NodeId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Conflicts, Dependencies, EpochAction, TaskId, define_id};
 use smallvec::SmallVec;
@@ -10,20 +12,6 @@ define_id!(
     /// A command of one node's graph. Prints as `C7`.
     pub struct CommandId, "C"
 );
-define_id!(
-    /// A node of the cluster: one MPI rank, or one node of an in-process
-    /// cluster. Prints as `N1`.
-    pub struct NodeId, "N"
-);
-
-impl NodeId {
-    /// The node as a position in per-node tables.
-    #[must_use]
-    pub fn slot(self) -> usize {
-        usize::try_from(self.index()).expect("node counts fit in memory")
-    }
-}
-
 /// Names all data that moves to one node for one buffer of one task: pushes
 /// meet await-pushes of the same transfer (CCGrid 2023, §IV-C). Prints as `T3.B0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -87,6 +75,14 @@ pub enum CommandKind {
         transfer: TransferId,
         /// All that will arrive.
         region: Region,
+    },
+    /// Exchanges parts of a buffer with all nodes at once (IJPP 2024, §3.2). All nodes have the same
+    /// collectives, in the same order.
+    Collective {
+        /// Names the operation: the forward task that it comes from, and the buffer.
+        transfer: TransferId,
+        /// Who provides and who gets what.
+        collective: Arc<Collective>,
     },
     /// Bounds the tracking structures.
     Horizon,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use celerity_regions::Region;
 
-use crate::command::NodeId;
+use celerity_cpd::NodeId;
 
 /// A mistake in the user's program. The graph stays well-formed, but results
 /// are not defined any more.

@@ -1,9 +1,11 @@
 //! The command generator: per task, a pipeline of passes
-//! `assign → requirements → push → await_push → execute → record`.
+//! `assign → requirements → push → await_push → execute → record`; for a forward,
+//! `classify → exchange`.
 //! It runs on every node for itself and talks to nobody.
 
 use std::sync::Arc;
 
+use celerity_cpd::{Chunks, NodeId, PartsCache};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
     BufferId, BufferInfo, BufferTable, Conflicts, Dependencies, DependencyKind, EpochAction,
@@ -11,13 +13,14 @@ use celerity_tdag::{
 };
 use smallvec::SmallVec;
 
-use crate::assign::Chunks;
-use crate::command::{Command, CommandId, CommandKind, NodeId, Targets, TransferId};
+use crate::collective::{Exchanged, Served, add_to, exchange};
+use crate::command::{Command, CommandId, CommandKind, Targets, TransferId};
 use crate::diagnostic::Diagnostic;
 use crate::holding::BufferState;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::node_set::NodeSet;
+use crate::ordering::{after_readers, after_writers, before_overwriting, emit, or_synchronized};
 use crate::requirements::{Requirement, Requirements, requirements};
 
 /// Parameters of a [`CommandGraph`].
@@ -35,7 +38,9 @@ pub struct CommandGraphConfig {
 /// what this node holds, and the commands since the last applied horizon.
 /// Cost per task: a mapper evaluation for each chunk that can read what this
 /// node owns, plus the entries touched. So a stencil costs the same on any
-/// number of nodes, and an all-gather is linear in the nodes (CCGrid 2023, fig. 1). A
+/// number of nodes, and an all-gather by pushes is linear in the nodes (CCGrid 2023, fig. 1).
+/// Behind a forward that becomes a [collective](CommandKind::Collective), it costs the same on any
+/// number, and so does the collective, once its list of parts has been made. A
 /// mapper of the user's is asked for every chunk, once, unless nothing has ever
 /// written what is read through it; and once more where only its word keeps two accesses
 /// of the task apart.
@@ -50,6 +55,10 @@ pub struct CommandGraph {
     pending_horizon: Option<CommandId>,
     /// What users' mappers have said so far.
     said: StreamHash,
+    /// Parts of recent collectives.
+    parts: PartsCache,
+    /// What collectives bring the next task.
+    served: Served,
 }
 
 #[derive(Debug)]
@@ -76,6 +85,8 @@ impl CommandGraph {
             groups: GroupOrder::default(),
             pending_horizon: None,
             said: StreamHash::default(),
+            parts: PartsCache::default(),
+            served: Served::default(),
         }
     }
 
@@ -117,6 +128,7 @@ impl CommandGraph {
         match task.work {
             Work::Horizon => self.horizon(task, out),
             Work::Epoch(action) => self.epoch(task, action, out),
+            Work::Forward => self.forward(task, out),
             Work::Device(_)
             | Work::HostOnce { .. }
             | Work::HostSplit { .. }
@@ -125,6 +137,27 @@ impl CommandGraph {
                 self.execution(task, out, diagnostics);
             }
         }
+    }
+
+    /// Makes a forward one command, if it is a collective: on all nodes, or on none.
+    fn forward(&mut self, task: &Task, out: &mut Vec<Command>) {
+        let Some(exchanged) = Exchanged::by(task).filter(|_| self.config.nodes > 1) else { return };
+        let CommandGraphConfig { nodes, local } = self.config;
+        let state = &mut buffer_mut(&mut self.buffers, exchanged.buffer).state;
+        let Some(collective) = exchanged.classify(state.extent, nodes, &mut self.parts) else {
+            return;
+        };
+        #[cfg(feature = "mutants")]
+        let Some(collective) = mistakes::collective(collective, local, nodes) else { return };
+        if exchanged.is_on_trust() {
+            add_to(&collective, &mut self.said);
+        }
+        self.served.hide(exchanged.consumer(), exchanged.buffer, state, &collective);
+        let id = self.frontier.next_id();
+        let dependencies = exchange(state, &self.frontier, local, &collective, id);
+        let transfer = TransferId { consumer: task.id, buffer: exchanged.buffer };
+        let kind = CommandKind::Collective { transfer, collective: Arc::new(collective) };
+        emit(&mut self.frontier, task, kind, dependencies, out);
     }
 
     fn execution(
@@ -140,6 +173,9 @@ impl CommandGraph {
         let mut needs = Requirements::new();
         requirements(task, local, |id| buffer(&self.buffers, id).state.extent, &mut needs);
         if self.config.nodes > 1 {
+            if !self.served.is_for(task.id) {
+                self.reveal();
+            }
             let mut owed = SmallVec::new();
             for need in &needs {
                 self.survey(task, &chunks, need, &mut owed, diagnostics);
@@ -149,6 +185,7 @@ impl CommandGraph {
                 }
             }
             self.check_apart(task, (&chunks, local), &needs, diagnostics);
+            self.reveal();
         }
         let execute = (!local.is_empty()).then(|| self.execute(task, local, &needs, out));
         match task.work {
@@ -158,6 +195,19 @@ impl CommandGraph {
             }
             Work::Combine { .. } => self.record_everywhere(execute, &needs),
             _ => self.record(execute, &needs),
+        }
+    }
+
+    /// Ends what [`Served`] hides.
+    #[inline]
+    fn reveal(&mut self) {
+        if self.served.is_empty() {
+            return;
+        }
+        for (buffer, owned) in self.served.reveal() {
+            if let Some(buffer) = self.buffers.get_mut(buffer) {
+                buffer.state.owned = owned;
+            }
         }
     }
 
@@ -304,9 +354,7 @@ impl CommandGraph {
         let mut dependencies = Dependencies::default();
         for need in needs {
             let state = &mut buffer_mut(&mut self.buffers, need.buffer).state;
-            state.holdings.for_each_in_region(&need.reads, |_, holding| {
-                dependencies.add(frontier.representative(holding.writer), DependencyKind::True);
-            });
+            after_writers(state, frontier, &need.reads, &mut dependencies);
             // Who has written what is both read and written is known by now.
             if need.reads == need.writes {
                 after_readers(state, frontier, &need.writes, &mut dependencies);
@@ -480,63 +528,6 @@ fn by_region(targets: &[(NodeId, Region)]) -> impl Iterator<Item = (&Region, Nod
         run.iter().for_each(|&(node, _)| nodes.insert(node));
         (&run[0].1, nodes)
     })
-}
-
-/// Adds what a command must wait for before it overwrites `region`: who has read it, and who
-/// has written what nobody has read.
-fn before_overwriting(
-    state: &mut BufferState,
-    frontier: &Frontier<CommandId>,
-    region: &Region,
-    dependencies: &mut Dependencies<CommandId>,
-) {
-    if region.is_empty() {
-        return;
-    }
-    let point = frontier.synchronization_point();
-    state.holdings.for_each_in_region(region, |part, holding| {
-        if !state.readers.stand_in_for(holding.writer, &part, point) {
-            dependencies.add(frontier.representative(holding.writer), DependencyKind::Output);
-        }
-    });
-    after_readers(state, frontier, region, dependencies);
-}
-
-/// Adds the readers of a region that a command overwrites. They are forgotten: whoever
-/// writes next waits for this command.
-fn after_readers(
-    state: &mut BufferState,
-    frontier: &Frontier<CommandId>,
-    region: &Region,
-    dependencies: &mut Dependencies<CommandId>,
-) {
-    state.readers.overwrite(region, |reader| {
-        #[cfg(feature = "mutants")]
-        if celerity_mutants::Mutant::CommandSkipsReaders.is_active() {
-            return;
-        }
-        dependencies.add(frontier.representative(reader), DependencyKind::Anti);
-    });
-}
-
-/// A command that waits for nothing else waits for the synchronisation point.
-fn or_synchronized(dependencies: &mut Dependencies<CommandId>, frontier: &Frontier<CommandId>) {
-    if dependencies.is_empty() {
-        dependencies.push_new(frontier.synchronization_point(), DependencyKind::Order);
-    }
-}
-
-fn emit(
-    frontier: &mut Frontier<CommandId>,
-    task: &Task,
-    kind: CommandKind,
-    dependencies: Dependencies<CommandId>,
-    out: &mut Vec<Command>,
-) -> CommandId {
-    let id = frontier.push(&dependencies);
-    let conflicts = Conflicts::default();
-    out.push(Command { id, task: task.id, kind, dependencies, conflicts });
-    id
 }
 
 fn buffer(buffers: &BufferTable<Buffer>, id: BufferId) -> &Buffer {

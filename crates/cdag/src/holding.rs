@@ -5,11 +5,15 @@
 #[cfg(feature = "mutants")]
 mod mistakes;
 
+use std::sync::Arc;
+
+use celerity_cpd::NodeId;
 use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::Readers;
 
-use crate::command::{CommandId, NodeId};
+use crate::command::CommandId;
 use crate::node_set::NodeSet;
+use crate::spread::{Spread, Spreads};
 
 /// The state of a part of a buffer on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +21,7 @@ pub(crate) struct Holding {
     /// The command that last wrote this part on this node.
     pub(crate) writer: CommandId,
     pub(crate) state: State,
-    /// Where owned data has been pushed to; empty in other states.
+    /// Where owned data has been pushed to; empty if others pass it on.
     pub(crate) replicas: NodeSet,
 }
 
@@ -29,6 +33,17 @@ pub(crate) enum State {
     Replica,
     /// Current, and this node is the one that passes it on.
     Owned,
+    /// The same, and a collective has brought every node its own part, beside the replicas.
+    Spread(Spread),
+}
+
+impl State {
+    fn spread(self) -> Option<Spread> {
+        match self {
+            Self::Spread(spread) => Some(spread),
+            Self::Stale | Self::Replica | Self::Owned => None,
+        }
+    }
 }
 
 /// One buffer on this node.
@@ -39,6 +54,8 @@ pub(crate) struct BufferState {
     pub(crate) readers: Readers<CommandId>,
     /// A box around everything that this node owns.
     pub(crate) owned: Box3,
+    /// Who has what of the parts that are [`State::Spread`].
+    spreads: Spreads,
 }
 
 impl BufferState {
@@ -47,7 +64,13 @@ impl BufferState {
         let everywhere =
             Holding { writer: epoch, state: State::Replica, replicas: NodeSet::default() };
         let holdings = RegionMap::new(extent, everywhere);
-        Self { extent, holdings, readers: Readers::default(), owned: Box3::EMPTY }
+        Self {
+            extent,
+            holdings,
+            readers: Readers::default(),
+            owned: Box3::EMPTY,
+            spreads: Spreads::default(),
+        }
     }
 
     /// Calls `each` with the parts of `region` that `node` lacks and this node
@@ -58,10 +81,13 @@ impl BufferState {
         region: &Region,
         mut each: impl FnMut(Box3, CommandId),
     ) {
-        self.holdings.for_each_in_region(region, |part, holding| {
-            if holding.state == State::Owned && !holding.replicas.contains(node) {
-                each(part, holding.writer);
+        self.holdings.for_each_in_region(region, |part, holding| match holding.state {
+            State::Owned if !holding.replicas.contains(node) => each(part, holding.writer),
+            State::Spread(spread) if !holding.replicas.contains(node) => {
+                let lacking = self.spreads.lacking(spread, node, part);
+                lacking.boxes().iter().for_each(|&part| each(part, holding.writer));
             }
+            _ => {}
         });
     }
 
@@ -73,6 +99,32 @@ impl BufferState {
         }
         self.holdings.modify(region, |holding| Holding {
             replicas: holding.replicas.union(on),
+            ..holding.clone()
+        });
+    }
+
+    /// Notes that `here`, which is current on this node, now is on all others, too: nobody passes it on.
+    pub(crate) fn settle(&mut self, here: &Region) {
+        self.holdings.modify(here, |holding| Holding {
+            writer: holding.writer,
+            state: State::Replica,
+            replicas: NodeSet::default(),
+        });
+    }
+
+    /// Notes that of owned data, every node now has its own one of `parts`.
+    pub(crate) fn spread(&mut self, here: &Region, parts: &Arc<[Region]>) {
+        if here.is_empty() {
+            return;
+        }
+        let Self { holdings, spreads, .. } = self;
+        spreads.forget_unused(|| holdings.iter().filter_map(|(_, holding)| holding.state.spread()));
+        holdings.modify(here, |holding| Holding {
+            state: match holding.state {
+                State::Owned => State::Spread(spreads.add(None, parts)),
+                State::Spread(before) => State::Spread(spreads.add(Some(before), parts)),
+                state @ (State::Stale | State::Replica) => state,
+            },
             ..holding.clone()
         });
     }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod assign;
+mod collective;
 mod command;
 mod diagnostic;
 mod graph;
@@ -9,12 +9,15 @@ mod holding;
 #[cfg(feature = "mutants")]
 mod mistakes;
 mod node_set;
+mod ordering;
 mod requirements;
 #[cfg(feature = "serde")]
 mod serde_impls;
+mod spread;
 mod verify;
 
-pub use command::{Command, CommandId, CommandKind, NodeId, TransferId};
+pub use celerity_cpd::NodeId;
+pub use command::{Command, CommandId, CommandKind, TransferId};
 pub use diagnostic::Diagnostic;
 pub use graph::{CommandGraph, CommandGraphConfig};
 pub use verify::{Broken, verify, verify_cluster};

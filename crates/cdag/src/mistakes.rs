@@ -1,11 +1,11 @@
 //! What deliberate bugs make of the values that they spoil. Compiled only to test the tests.
 
+use celerity_cpd::{Chunks, Collective, Ends, NodeId};
 use celerity_mutants::Mutant;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::Task;
 
-use crate::assign::Chunks;
-use crate::command::{NodeId, Targets, TransferId};
+use crate::command::{Targets, TransferId};
 
 pub(crate) fn own_chunk(chunk: Box3, chunks: &Chunks, local: NodeId) -> Box3 {
     let from_the_end = || chunks.len().checked_sub(local.slot() + 1);
@@ -32,4 +32,36 @@ pub(crate) fn pushed(
 pub(crate) fn awaited(missing: Region, reads: &Region) -> Region {
     let all = |missing: Region| if missing.is_empty() { missing } else { reads.clone() };
     Mutant::AwaitsWhatIsCurrent.alter(missing, all)
+}
+
+/// What one node of several makes of a collective, if it takes part at all.
+pub(crate) fn collective(
+    mut collective: Collective,
+    local: NodeId,
+    nodes: usize,
+) -> Option<Collective> {
+    if Mutant::CollectiveLeftOut.is_active() && local.slot() + 1 == nodes {
+        return None;
+    }
+    if Mutant::PartsShifted.is_active() {
+        collective.from = match collective.from {
+            Ends::All => Ends::All,
+            Ends::One(root) => Ends::One(NodeId::from_index((root.index() + 1) % nodes as u64)),
+            Ends::Each(parts) => {
+                let mut shifted = parts.to_vec();
+                shifted.rotate_right(1);
+                Ends::Each(shifted.into())
+            }
+        };
+    }
+    Some(collective)
+}
+
+/// Who gets all of what is provided, as each node understands it.
+pub(crate) fn receivers<'a>(to: &'a Ends, nobody: &'a Ends) -> &'a Ends {
+    match to {
+        Ends::One(_) if Mutant::GatheredForgotten.is_active() => nobody,
+        Ends::Each(_) if Mutant::SpreadIsEverywhere.is_active() => &Ends::All,
+        to => to,
+    }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::command::NodeId;
+use celerity_cpd::NodeId;
 
 /// A set of nodes; up to 64 nodes are stored without a heap allocation.
 ///

@@ -10,7 +10,9 @@ use celerity_tdag::__serde_checked;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use crate::command::{Command, CommandId, CommandKind, NodeId};
+use crate::command::{Command, CommandId, CommandKind};
+use crate::verify::flaw;
+use celerity_cpd::NodeId;
 
 __serde_checked!(Command, check_command);
 __serde_checked!(CommandKind, check_kind);
@@ -38,6 +40,10 @@ fn check_kind(kind: &CommandKind) -> Result<(), String> {
         CommandKind::AwaitPush { transfer, region } if region.is_empty() => {
             Err(format!("an await-push of {transfer} expects nothing"))
         }
+        CommandKind::Collective { transfer, collective } => match flaw(collective) {
+            Some(what) => Err(format!("the collective {transfer} {what}")),
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
 }

@@ -4,13 +4,17 @@
 //! evaluates mappers, too.
 
 mod cluster;
+mod collectives;
 mod transfers;
 
 use celerity_tdag::{BrokenEdge, DependencyKind, Lineage, Point, TaskId};
 
-use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
+use crate::command::{Command, CommandId, CommandKind, TransferId};
+use celerity_cpd::NodeId;
 
 pub use cluster::verify_cluster;
+#[cfg(feature = "serde")]
+pub(crate) use collectives::flaw;
 use transfers::Transfers;
 
 /// A promise that is not kept.
@@ -62,6 +66,16 @@ pub enum Broken {
         /// What it awaits, as text.
         awaited: String,
     },
+    /// Nodes do not agree about a collective.
+    #[error("{task}: {node} {why}")]
+    Collective {
+        /// The forward task that it is made of.
+        task: TaskId,
+        /// A node that differs from the first one that has it.
+        node: NodeId,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// The chunks of a task are not its index space.
     #[error("{task}: {why}")]
     Assignment {
@@ -80,7 +94,7 @@ pub enum Broken {
 /// **Conflicts.** As [`Conflicts::broken`](celerity_tdag::Conflicts::broken) says, and between
 /// executions only.
 ///
-/// **Service.** Commands come in the order of their tasks. A horizon or an epoch
+/// **Service.** Commands come in the order of their tasks. A horizon, an epoch or a collective
 /// is the only command of its task. A node executes one chunk of a task at most,
 /// which is not empty, and nothing of the task comes after it.
 ///
@@ -90,6 +104,10 @@ pub enum Broken {
 /// nothing, or an element of a transfer twice. Of each transfer there is one
 /// await-push at most, not empty, and the execution of its task reads what it
 /// brings: it waits for it.
+///
+/// **Collectives** serve the forward that their transfer names. They move something, each element
+/// of which one node provides, and bring nothing else. A node that provides something waits for who
+/// wrote it.
 ///
 /// See [`verify_cluster`] for what the commands of all nodes promise together.
 ///
@@ -121,9 +139,10 @@ fn point_of(kind: &CommandKind) -> Point {
     match kind {
         CommandKind::Horizon => Point::Horizon,
         CommandKind::Epoch(_) => Point::Epoch,
-        CommandKind::Execute { .. } | CommandKind::Push { .. } | CommandKind::AwaitPush { .. } => {
-            Point::None
-        }
+        CommandKind::Execute { .. }
+        | CommandKind::Push { .. }
+        | CommandKind::AwaitPush { .. }
+        | CommandKind::Collective { .. } => Point::None,
     }
 }
 
@@ -148,7 +167,9 @@ fn check_service(of_task: &[Command], broken: &mut Vec<Broken>) {
         let why = match &command.kind {
             CommandKind::Execute { chunk } if chunk.is_empty() => "of which it executes nothing",
             CommandKind::Execute { .. } if !is_last => "and is not the last to do so",
-            CommandKind::Horizon | CommandKind::Epoch(_) if of_task.len() > 1 => {
+            CommandKind::Horizon | CommandKind::Epoch(_) | CommandKind::Collective { .. }
+                if of_task.len() > 1 =>
+            {
                 "and is not the only one"
             }
             _ => continue,

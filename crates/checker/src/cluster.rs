@@ -9,7 +9,7 @@ use celerity_tdag::TaskId;
 
 use crate::finding::Finding;
 use crate::geometry::{Boxes, difference, subtract};
-use crate::outline::{Moved, Outline, TaskOutline};
+use crate::outline::{Exchange, Moved, Outline, TaskOutline};
 use crate::picture::draw;
 use crate::violation::{Check, Level, Vertex, Violation};
 
@@ -107,6 +107,7 @@ fn check_task(nodes: &[TaskOutline]) -> Check {
     if let Some(space) = first.space {
         check_partition(nodes, space)?;
     }
+    check_exchange(nodes)?;
     let commands = Transfers::of(nodes.iter().flat_map(|node| &node.awaits));
     commands.check(Level::Commands, nodes.iter().flat_map(|node| &node.pushes))?;
     let instructions = Transfers::of(nodes.iter().flat_map(|node| &node.receives));
@@ -130,6 +131,46 @@ fn check_partition(nodes: &[TaskOutline], space: Box3) -> Check {
         Some(&part) => {
             let among = "in the cluster".into();
             Err(Violation::ItemsNever { among, task, part }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// All nodes take part in the same collective, or none does. Of what moves, each element is provided
+/// by one of them.
+fn check_exchange(nodes: &[TaskOutline]) -> Check {
+    let Some(first) = nodes.iter().position(|node| node.exchange.is_some()) else { return Ok(()) };
+    let task = nodes[first].task;
+    let mut exchanges = Vec::new();
+    for (other, outline) in nodes.iter().enumerate() {
+        let Some(exchange) = &outline.exchange else {
+            let why = "the second one takes no part";
+            let (first, second) = (node(first), node(other));
+            return Err(Violation::CollectiveDiffers { first, second, task, why }.into());
+        };
+        exchanges.push(exchange);
+    }
+    let [one, others @ ..] = &exchanges[..] else { return Ok(()) };
+    let is_same = |other: &&Exchange| (other.transfer, other.hash) == (one.transfer, one.hash);
+    if let Some(other) = others.iter().position(|other| !is_same(other)) {
+        let why = "they take other parts to move, or other nodes to have them";
+        let (first, second) = (node(0), node(other + 1));
+        return Err(Violation::CollectiveDiffers { first, second, task, why }.into());
+    }
+    let mut rest = Boxes::from_slice(&one.region);
+    for (slot, exchange) in exchanges.iter().enumerate() {
+        for &part in &exchange.provided {
+            if !subtract(&mut rest, &part) {
+                let (by, vertex) = (format!("{} and others", node(slot)), Some(exchange.vertex));
+                let transfer = one.transfer;
+                return Err(Violation::CollectiveParts { transfer, part, by, vertex }.into());
+            }
+        }
+    }
+    match rest.first() {
+        Some(&part) => {
+            let (by, transfer) = ("nobody".into(), one.transfer);
+            Err(Violation::CollectiveParts { transfer, part, by, vertex: None }.into())
         }
         None => Ok(()),
     }
@@ -218,6 +259,7 @@ mod tests {
             chunk,
             pushes: vec![],
             awaits: vec![],
+            exchange: None,
             sends: vec![],
             receives: vec![],
         }
@@ -230,6 +272,43 @@ mod tests {
     /// Two nodes with half of the index space each.
     fn halves() -> [TaskOutline; 2] {
         [outline(Some(rows(0, 4))), outline(Some(rows(4, 4)))]
+    }
+
+    /// Two nodes, each with a half of what both exchange.
+    fn exchanging() -> [TaskOutline; 2] {
+        let mut nodes = halves();
+        for (slot, outline) in nodes.iter_mut().enumerate() {
+            let Moved { vertex, transfer, .. } = moved(slot, &[]);
+            let (region, provided) = (vec![rows(0, 8)], vec![rows(4 * slot, 4)]);
+            outline.exchange = Some(Exchange { vertex, transfer, hash: 1, region, provided });
+        }
+        nodes
+    }
+
+    #[test]
+    fn all_nodes_take_part_in_the_same_collective() {
+        assert_eq!(check_task(&exchanging()), Ok(()));
+        let mut left_out = exchanging();
+        left_out[1].exchange = None;
+        let said = check_task(&left_out).unwrap_err().to_string();
+        assert_eq!(said, "N0 and N1 do not exchange the same for T0: the second one takes no part");
+        let mut different = exchanging();
+        different[1].exchange.as_mut().unwrap().hash = 2;
+        let violation = check_task(&different).unwrap_err();
+        assert!(matches!(*violation, Violation::CollectiveDiffers { .. }), "{violation}");
+    }
+
+    #[test]
+    fn each_element_of_a_collective_has_one_provider() {
+        let provides = |part| {
+            let mut nodes = exchanging();
+            nodes[1].exchange.as_mut().unwrap().provided = vec![part];
+            check_task(&nodes).unwrap_err().to_string()
+        };
+        let twice = "all nodes exchange T0.B0, and [3..8] of it is provided by N1 and others";
+        assert_eq!(provides(rows(3, 5)), twice);
+        let never = "all nodes exchange T0.B0, and [4..5] of it is provided by nobody";
+        assert_eq!(provides(rows(5, 3)), never);
     }
 
     #[test]

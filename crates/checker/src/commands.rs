@@ -23,8 +23,8 @@ use crate::window::{Layer, Role, Window};
 /// One node's commands.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands {
-    node: NodeId,
-    nodes: usize,
+    pub(crate) node: NodeId,
+    pub(crate) nodes: usize,
     pub(crate) window: Window<CommandLabel>,
     groups: Groups,
     pub(crate) objects: Objects,
@@ -38,6 +38,7 @@ pub(crate) enum CommandLabel {
     Execute(Box3),
     Push(TransferId),
     AwaitPush(TransferId),
+    Collective(TransferId),
     Horizon,
     Epoch,
 }
@@ -48,6 +49,7 @@ impl fmt::Display for CommandLabel {
             Self::Execute(chunk) => write!(f, "execute {chunk}"),
             Self::Push(transfer) => write!(f, "push {transfer}"),
             Self::AwaitPush(transfer) => write!(f, "await push {transfer}"),
+            Self::Collective(transfer) => write!(f, "collective {transfer}"),
             Self::Horizon => f.write_str("horizon"),
             Self::Epoch => f.write_str("epoch"),
         }
@@ -92,6 +94,9 @@ impl Commands {
             CommandKind::AwaitPush { transfer, region } => {
                 check_transfer(batch, vertex, *transfer)?;
                 self.await_push(buffers, batch, me, *transfer, region)
+            }
+            CommandKind::Collective { transfer, collective } => {
+                self.collective(buffers, batch, me, *transfer, collective)
             }
             CommandKind::Horizon => synchronize(batch, vertex, batch.task.work == Work::Horizon),
             CommandKind::Epoch(action) => {
@@ -179,6 +184,7 @@ impl Commands {
                 uncalled("host tasks that run once, fences, and what combines have one item")
             }
             Work::HostOnce { .. } | Work::Fence | Work::Combine { .. } => Ok(()),
+            Work::Forward => uncalled("a forward executes nothing"),
             Work::Horizon | Work::Epoch(_) => uncalled("synchronisation runs nothing"),
         }
     }
@@ -293,7 +299,7 @@ impl Commands {
     }
 
     /// The node holds the sequential version, and the command waits for it.
-    fn read_current(&self, buffer: &mut Buffer, me: u64, part: &Box3) -> Check {
+    pub(crate) fn read_current(&self, buffer: &mut Buffer, me: u64, part: &Box3) -> Check {
         let Some(order) = self.window.order() else { return Ok(()) };
         buffer.held.compare(&buffer.truth, part, |part, cell, expected| {
             if cell.version == expected {
@@ -308,7 +314,8 @@ impl Commands {
         read.map_err(|clash| self.unordered(buffer, me, clash))
     }
 
-    fn write(
+    /// The command may overwrite what the node holds, and has brought these versions.
+    pub(crate) fn write(
         &self,
         buffer: &mut Buffer,
         me: u64,
@@ -334,6 +341,9 @@ fn describe(kind: &CommandKind) -> (Role, CommandLabel) {
         CommandKind::Execute { chunk } => (Role::Work, CommandLabel::Execute(*chunk)),
         CommandKind::Push { transfer, .. } => (Role::Work, CommandLabel::Push(*transfer)),
         CommandKind::AwaitPush { transfer, .. } => (Role::Work, CommandLabel::AwaitPush(*transfer)),
+        CommandKind::Collective { transfer, .. } => {
+            (Role::Work, CommandLabel::Collective(*transfer))
+        }
         CommandKind::Horizon => (Role::Horizon, CommandLabel::Horizon),
         CommandKind::Epoch(_) => (Role::Epoch, CommandLabel::Epoch),
     }

@@ -216,7 +216,7 @@ impl NodeChecker {
             self.instructions.check(&mut self.buffers, &mut batch, instruction)?;
         }
         self.instructions.finish(&self.buffers, &batch)?;
-        self.tasks.leave(&mut self.buffers, task.id, writes)?;
+        self.tasks.leave(&mut self.buffers, task, writes)?;
         self.gather(batch.outline, task);
         self.fresh += 1 + commands.len() + instructions.len();
         let ledgers = self.buffers.count() + self.instructions.allocations.len();

@@ -29,6 +29,8 @@ pub struct TaskOutline {
     pub pushes: Vec<Moved>,
     /// What is awaited.
     pub awaits: Vec<Moved>,
+    /// The collective that the node takes part in.
+    pub exchange: Option<Exchange>,
     /// What is sent; one box each.
     pub sends: Vec<Moved>,
     /// What is received.
@@ -48,6 +50,21 @@ pub struct Moved {
     pub boxes: Vec<Box3>,
 }
 
+/// One node's side of a collective.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The command.
+    pub vertex: Vertex,
+    /// Its name.
+    pub transfer: TransferId,
+    /// Hash of the whole operation: what moves, and which nodes have what before and afterwards.
+    pub hash: u64,
+    /// All that moves, as disjoint boxes.
+    pub region: Vec<Box3>,
+    /// What this node provides, as disjoint boxes.
+    pub provided: Vec<Box3>,
+}
+
 impl TaskOutline {
     pub(crate) fn new(task: &Task) -> Self {
         let space = match &task.work {
@@ -61,6 +78,7 @@ impl TaskOutline {
             chunk: None,
             pushes: Vec::new(),
             awaits: Vec::new(),
+            exchange: None,
             sends: Vec::new(),
             receives: Vec::new(),
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use celerity_tdag::{BufferAccess, BufferId, Task, TaskId, Work};
+use celerity_tdag::{BufferAccess, BufferId, Task, Work};
 use smallvec::SmallVec;
 
 use crate::buffers::Buffers;
@@ -35,7 +35,8 @@ fn role(work: &Work) -> Role {
         | Work::HostOnce { .. }
         | Work::HostSplit { .. }
         | Work::Fence
-        | Work::Combine { .. } => Role::Work,
+        | Work::Combine { .. }
+        | Work::Forward => Role::Work,
     }
 }
 
@@ -69,12 +70,19 @@ impl Tasks {
         Ok(writes)
     }
 
-    /// Makes a task's writes true.
-    pub(crate) fn leave(&mut self, buffers: &mut Buffers, task: TaskId, writes: Writes) -> Check {
-        let vertex = self.window.vertex(task.index());
+    /// Makes a task's writes true. What a forward writes is what was there.
+    pub(crate) fn leave(&mut self, buffers: &mut Buffers, task: &Task, writes: Writes) -> Check {
+        let me = task.id.index();
+        let vertex = self.window.vertex(me);
         for (buffer, parts) in writes {
             let truth = &mut buffers.get_mut(vertex, buffer)?.truth;
-            parts.iter().for_each(|part| truth.write(task.index(), part, Version::Task(task)));
+            for part in parts {
+                let versions = match task.work {
+                    Work::Forward => truth.versions(&part),
+                    _ => [(part, Version::Task(task.id))].into_iter().collect(),
+                };
+                versions.iter().for_each(|(part, version)| truth.write(me, part, *version));
+            }
         }
         Ok(())
     }

@@ -528,6 +528,41 @@ pub enum Violation {
         /// The elements.
         elements: Box3,
     },
+    /// A collective that is none.
+    #[error("{vertex} exchanges {transfer}, and {why}")]
+    BadCollective {
+        /// The command.
+        vertex: Vertex,
+        /// What it exchanges.
+        transfer: TransferId,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Elements of a collective that are not provided by one node alone.
+    #[error("all nodes exchange {transfer}, and {part} of it is provided by {by}")]
+    CollectiveParts {
+        /// What they exchange.
+        transfer: TransferId,
+        /// The elements.
+        part: Box3,
+        /// Who provides them: nobody, or a second node, which is named.
+        by: String,
+        /// The command that provides too much, where there is one.
+        vertex: Option<Vertex>,
+    },
+    /// Nodes do not take part in the same collectives: they wait for each other without end, or get
+    /// each other's data wrong.
+    #[error("{first} and {second} do not exchange the same for {task}: {why}")]
+    CollectiveDiffers {
+        /// One node.
+        first: NodeId,
+        /// Another.
+        second: NodeId,
+        /// The forward that the collective is made of.
+        task: TaskId,
+        /// How they differ.
+        why: &'static str,
+    },
     /// Nodes run different programs, or the same in different order.
     #[error(
         "{first} and {second} disagree on {task}, or on what came before it; all nodes must \
@@ -657,6 +692,7 @@ impl Violation {
             | Self::CopyOfUndefined { copy: vertex, .. }
             | Self::Oversized { vertex, .. }
             | Self::Unused { vertex, .. }
+            | Self::BadCollective { vertex, .. }
             | Self::Roots { reader: vertex, .. } => smallvec![*vertex],
             Self::ForwardEdge { vertex, on }
             | Self::DoubledEdge { vertex, on }
@@ -669,11 +705,12 @@ impl Violation {
             Self::MixedWriters { push, first, second, .. } => smallvec![*push, *first, *second],
             Self::MayDeadlock { send, receive } => smallvec![*send, *receive],
             Self::Unread { copy, overwriter, .. } => smallvec![*overwriter, *copy],
-            Self::Leak { made_by: vertex, .. } | Self::Mismatch { vertex, .. } => {
-                vertex.iter().copied().collect()
-            }
+            Self::Leak { made_by: vertex, .. }
+            | Self::Mismatch { vertex, .. }
+            | Self::CollectiveParts { vertex, .. } => vertex.iter().copied().collect(),
             Self::Missing { task, .. }
             | Self::ItemsNever { task, .. }
+            | Self::CollectiveDiffers { task, .. }
             | Self::Disagreement { task, .. } => smallvec![Vertex::Task(*task)],
             Self::NeverSent { .. } => SmallVec::new(),
         }

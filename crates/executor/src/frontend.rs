@@ -291,7 +291,7 @@ impl NodeFrontend {
         let Program { graph, batch, warnings, .. } = &mut *program;
         let (task, found) = match traced {
             None => graph.submit(spec, batch)?,
-            Some(traced) => graph.submit_traced(spec, traced, batch)?,
+            Some(traced) => graph.submit_traced(spec, traced, |_, _| Vec::new(), batch)?,
         };
         let room = MOST_WARNINGS.saturating_sub(warnings.len());
         warnings.extend(found.into_iter().take(room));
@@ -558,6 +558,6 @@ fn fits(work: &Work, payload: &Payload) -> bool {
             matches!(payload, Payload::Host(_))
         }
         Work::HostSplit { .. } => matches!(payload, Payload::HostSplit(_)),
-        Work::Horizon | Work::Epoch(_) => false,
+        Work::Forward | Work::Horizon | Work::Epoch(_) => false,
     }
 }

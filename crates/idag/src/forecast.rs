@@ -47,7 +47,8 @@ impl Forecast {
                 let boxes = contiguous_boxes([region]);
                 anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
             }
-            CommandKind::Horizon | CommandKind::Epoch(_) => false,
+            // TODO(w/idag)
+            CommandKind::Collective { .. } | CommandKind::Horizon | CommandKind::Epoch(_) => false,
         }
     }
 

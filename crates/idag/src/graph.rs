@@ -208,6 +208,8 @@ impl InstructionGraph {
             CommandKind::AwaitPush { transfer, region } => {
                 self.buffers.get_mut(transfer.buffer).expect(*transfer, region);
             }
+            // TODO(w/idag)
+            CommandKind::Collective { .. } => {}
             CommandKind::Horizon => self.horizon(task, out),
             CommandKind::Epoch(action) => self.epoch(task, *action, out),
         }

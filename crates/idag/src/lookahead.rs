@@ -296,6 +296,6 @@ fn somebody_may_wait(task: &Task) -> bool {
         #[cfg(feature = "mutants")]
         Work::Fence if celerity_mutants::Mutant::FenceLetsNothingGo.is_active() => false,
         Work::Fence | Work::HostOnce { .. } | Work::HostSplit { .. } | Work::Epoch(_) => true,
-        Work::Device(_) | Work::Combine { .. } | Work::Horizon => false,
+        Work::Device(_) | Work::Combine { .. } | Work::Forward | Work::Horizon => false,
     }
 }

@@ -163,6 +163,20 @@ catalogue! {
         ReplicasOutliveWrite,
         /// Record: what is received is owned, and passed on.
         ReceivedIsOwned,
+        /// Collective: the last node takes part in none.
+        CollectiveLeftOut,
+        /// Collective: does not wait for the local writers of what it provides.
+        CollectiveNotAfterWriter,
+        /// Collective: does not wait for those who use what it overwrites.
+        CollectiveSkipsReaders,
+        /// Collective: is not noted as a reader of what it provides.
+        CollectiveIsNoReader,
+        /// Collective: that the root of a gather has a copy is forgotten, and it is pushed again.
+        GatheredForgotten,
+        /// Collective: what each node has got its part of is taken to be on all of them.
+        SpreadIsEverywhere,
+        /// Collective: each node gives what its neighbour has.
+        PartsShifted,
     }
     Idag {
         /// Plan: every kernel is bound to the memory of the first device.

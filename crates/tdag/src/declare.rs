@@ -40,6 +40,12 @@ impl Declared {
         &self.warnings
     }
 
+    /// The task.
+    #[must_use]
+    pub fn spec(&self) -> &TaskSpec {
+        &self.spec
+    }
+
     /// What the task reads and writes, one entry per buffer and mode.
     #[must_use]
     pub fn touched(&self) -> &[Touched] {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 
+use crate::access::{Access, AccessMode};
 use crate::buffer_state::BufferState;
 use crate::buffer_table::{BufferTable, Sweep};
 use crate::collective::GroupOrder;
@@ -13,8 +14,10 @@ use crate::declare::{Declared, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
 use crate::footprint::{Footprint, Touched};
+use crate::forward::NewForward;
 use crate::frontier::Frontier;
 use crate::id::{BufferId, ObjectId, TaskId};
+use crate::mapper::Mapper;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::objects::Objects;
@@ -82,6 +85,7 @@ pub struct TaskGraph {
     depth_at_horizon: u64,
     horizon_name: Arc<str>,
     epoch_name: Arc<str>,
+    forward_name: Arc<str>,
 }
 
 impl TaskGraph {
@@ -100,6 +104,7 @@ impl TaskGraph {
             depth_at_horizon: 0,
             horizon_name: "horizon".into(),
             epoch_name: "epoch".into(),
+            forward_name: "forward".into(),
         }
     }
 
@@ -193,9 +198,39 @@ impl TaskGraph {
         spec: TaskSpec,
         out: &mut Vec<Arc<Task>>,
     ) -> Result<(TaskId, Vec<DeclareError>), DeclareError> {
+        self.submit_behind(spec, |_, _| Vec::new(), out)
+    }
+
+    /// As [`submit`](Self::submit), for whoever inserts [forwards](Self::forward): those that
+    /// `discover` finds, which is told the task and what it touches if nothing is wrong with it.
+    ///
+    /// # Errors
+    /// As for [`declare`](Self::declare); nothing has been changed then.
+    #[inline]
+    pub fn submit_behind(
+        &mut self,
+        spec: TaskSpec,
+        discover: impl FnOnce(&TaskSpec, &[Touched]) -> Vec<NewForward>,
+        out: &mut Vec<Arc<Task>>,
+    ) -> Result<(TaskId, Vec<DeclareError>), DeclareError> {
         let mut footprint = Footprint::new();
         let warnings = self.check(&spec, &mut footprint)?;
+        self.forward(discover(&spec, &footprint), out);
         Ok((self.place(spec, &footprint, out), warnings))
+    }
+
+    /// Inserts forwards in front of the task that is committed next, which is the consumer of all
+    /// of them: each reads and writes its region, and changes nothing. Appends them to `out`. What
+    /// nothing has written is left out, and forwards of nothing but that.
+    ///
+    /// No horizon comes between a forward and its consumer; one that is due follows that.
+    ///
+    /// # Panics
+    /// If a buffer does not exist.
+    pub fn forward(&mut self, forwards: Vec<NewForward>, out: &mut Vec<Arc<Task>>) {
+        if !forwards.is_empty() {
+            self.place_forwards(forwards, out);
+        }
     }
 
     /// What evaluating the mappers of `spec` takes of this graph, so that a user's mapper can
@@ -211,7 +246,8 @@ impl TaskGraph {
     /// let sketch = graph.lock().unwrap().sketch(&spec);
     /// let traced = sketch.trace(&spec)?; // others may use the graph meanwhile
     /// let mut tasks = Vec::new();
-    /// let (task, _) = graph.lock().unwrap().submit_traced(spec, traced, &mut tasks)?;
+    /// let forwards = |_: &_, _: &_| Vec::new();
+    /// let (task, _) = graph.lock().unwrap().submit_traced(spec, traced, forwards, &mut tasks)?;
     /// assert_eq!(task, tasks[0].id);
     /// # Ok::<(), DeclareError>(())
     /// ```
@@ -221,7 +257,7 @@ impl TaskGraph {
         Sketch { next: self.frontier.next_id(), buffers: infos.cloned().collect() }
     }
 
-    /// [`submit`](Self::submit) for a task whose mappers have been evaluated, by a
+    /// [`submit_behind`](Self::submit_behind) for a task whose mappers have been evaluated, by a
     /// [sketch](Self::sketch) of this graph.
     ///
     /// # Errors
@@ -230,6 +266,7 @@ impl TaskGraph {
         &mut self,
         spec: TaskSpec,
         traced: Traced,
+        discover: impl FnOnce(&TaskSpec, &[Touched]) -> Vec<NewForward>,
         out: &mut Vec<Arc<Task>>,
     ) -> Result<(TaskId, Vec<DeclareError>), DeclareError> {
         let Traced(footprint) = traced;
@@ -239,10 +276,9 @@ impl TaskGraph {
             return Err(DeclareError::UnknownBuffer { task, buffer });
         }
         self.objects.check(&spec, self.frontier.next_id())?;
-        let mut warnings = self.tolerated(&spec, &footprint)?;
-        let tolerated = std::mem::take(&mut warnings);
-        let task = self.commit(Declared { spec, footprint: *footprint, warnings }, out);
-        Ok((task, tolerated))
+        let warnings = self.tolerated(&spec, &footprint)?;
+        self.forward(discover(&spec, &footprint), out);
+        Ok((self.place(spec, &footprint, out), warnings))
     }
 
     /// The tasks that last wrote what a declared task reads, with the buffer
@@ -328,11 +364,46 @@ impl TaskGraph {
             dependencies,
             conflicts,
             location: spec.location,
+            forward: None,
         }));
         if self.horizon_is_due() {
             out.push(self.push_horizon());
         }
         id
+    }
+
+    #[inline(never)]
+    fn place_forwards(&mut self, mut forwards: Vec<NewForward>, out: &mut Vec<Arc<Task>>) {
+        for NewForward { buffer, region, .. } in &mut forwards {
+            let unwritten = buffer_mut(&mut self.buffers, *buffer).unwritten(region);
+            region.subtract(&unwritten);
+        }
+        forwards.retain(|forward| !forward.region.is_empty());
+        let first = self.frontier.next_id().index();
+        let consumer = TaskId::from_index(first + forwards.len() as u64);
+        for new in forwards {
+            out.push(Arc::new(self.place_forward(new, consumer)));
+        }
+    }
+
+    fn place_forward(&mut self, new: NewForward, consumer: TaskId) -> Task {
+        let NewForward { buffer, region, mut forward, location } = new;
+        forward.consumer.task = consumer;
+        let mapper = Mapper::fixed(region.clone());
+        let mut footprint = Footprint::new();
+        footprint.push(Touched { buffer, mode: AccessMode::ReadWrite, region });
+        let mut dependencies = Dependencies::default();
+        self.dataflow(&footprint, &mut dependencies);
+        Task {
+            id: self.frontier.push(&dependencies),
+            name: self.forward_name.clone(),
+            work: Work::Forward,
+            accesses: [Access::buffer(buffer, AccessMode::ReadWrite, mapper)].into(),
+            dependencies,
+            conflicts: Conflicts::default(),
+            location,
+            forward: Some(Arc::new(forward)),
+        }
     }
 
     fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
@@ -437,7 +508,16 @@ impl TaskGraph {
         self.frontier.closed_by(id);
         let accesses = Box::default();
         let conflicts = Conflicts::default();
-        Arc::new(Task { id, name, work, accesses, dependencies, conflicts, location: None })
+        Arc::new(Task {
+            id,
+            name,
+            work,
+            accesses,
+            dependencies,
+            conflicts,
+            location: None,
+            forward: None,
+        })
     }
 
     fn synchronize_at(&mut self, task: TaskId) {

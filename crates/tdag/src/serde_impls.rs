@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::apart::shared;
 use crate::collective::CollectiveGroup;
 use crate::dependency::{Dependencies, Dependency};
+use crate::forward::flaw;
 use crate::id::{GraphId, TaskId};
 use crate::mapper::{Mapper, PerDimension, Side, UserMapper};
 use crate::space::{IndexSpace, Split};
@@ -152,6 +153,9 @@ fn check_task(task: &Task) -> Result<(), String> {
     }
     if task.work.space().is_some_and(|space| space.extent.is_empty()) {
         return Err(format!("{id} has no items"));
+    }
+    if let Some(why) = flaw(task) {
+        return Err(format!("{id} is a forward or has one, and {why}"));
     }
     match shared(&task.accesses, &task.work.extent()) {
         Some(buffer) => {

@@ -14,7 +14,8 @@ use crate::task::{BufferInfo, Task, Work};
 /// It covers what decides about work and data: ids, index spaces, hints,
 /// accesses, sizes, operators of combinations. Names and source lines are left out, and of a user's mapper
 /// everything but its name, as two processes cannot compare functions; what it says can
-/// be [added](Self::image). The same on every machine.
+/// be [added](Self::image). The ends of a forward are tasks of the stream, and are named. The same
+/// on every machine.
 ///
 /// O(accesses) per task; allocates nothing but for users' mappers.
 ///
@@ -72,6 +73,11 @@ impl StreamHash {
             Work::Horizon => self.word(4),
             Work::Epoch(action) => self.words(&[5, *action as u64]),
             Work::Combine { operator } => self.words(&[8, *operator]),
+            Work::Forward => self.word(10),
+        }
+        if let Some(forward) = &task.forward {
+            let ends = [&forward.producer, &forward.consumer];
+            self.words(&ends.map(|end| end.task.index()));
         }
         for access in &task.accesses {
             match access {

@@ -12,6 +12,7 @@ use crate::access::{Access, BufferAccess};
 use crate::collective::CollectiveGroup;
 use crate::conflicts::Conflicts;
 use crate::dependency::Dependencies;
+use crate::forward::Forward;
 use crate::id::{BufferId, TaskId};
 use crate::side_effects::{ObjectAccess, SideEffectOrder};
 use crate::space::IndexSpace;
@@ -78,6 +79,9 @@ pub enum Work {
         /// programs. No stage uses it otherwise.
         operator: u64,
     },
+    /// Nothing is computed: nodes may exchange what the access names, before the next task needs it
+    /// (IJPP 2024, §3.1). [`Task::forward`] says between whom.
+    Forward,
     /// Bounds the tracking structures of all graphs (instruction-graph preprint, §3.5).
     Horizon,
     /// Synchronises the graphs with the user's threads.
@@ -102,6 +106,7 @@ impl Work {
             Self::HostOnce { .. }
             | Self::Fence
             | Self::Combine { .. }
+            | Self::Forward
             | Self::Horizon
             | Self::Epoch(_) => None,
         }
@@ -187,6 +192,8 @@ pub struct Task {
     pub conflicts: Conflicts<TaskId>,
     /// Where it was submitted.
     pub location: Option<SourceLocation>,
+    /// What a [forward task](Work::Forward) is about; nothing for others.
+    pub forward: Option<Arc<Forward>>,
 }
 
 impl TaskSpec {

@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::apart::shared;
 use crate::collective::GroupOrder;
 use crate::dependency::DependencyKind;
+use crate::forward::flaw;
 use crate::graph::TaskGraphConfig;
 use crate::id::{BufferId, TaskId};
 use crate::lineage::{BrokenEdge, Lineage, Point};
@@ -51,6 +52,14 @@ pub enum Broken {
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
+    /// A forward that is none, or that is not followed by its consumer.
+    #[error("{task} is a forward or has one, and {why}")]
+    Forward {
+        /// The task.
+        task: TaskId,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// A horizon or epoch where there must be none, or none where one is due.
     #[error("{task} {why}")]
     Synchronization {
@@ -78,7 +87,10 @@ pub enum Broken {
 /// tasks since the last horizon or epoch, or when
 /// [`horizon_max_parallelism`](TaskGraphConfig::horizon_max_parallelism) tasks
 /// have no successor, and at no other time: so the window that later stages keep
-/// is bounded.
+/// is bounded. Where a forward would be followed by one, it comes after the consumer.
+///
+/// **Forwards.** What a task says of its two ends fits it: see [`Forward`](crate::Forward). Nothing
+/// but other forwards to the same consumer comes between a forward and its consumer.
 ///
 /// **Accesses.** Horizons and epochs touch nothing. What an access writes no other of
 /// its task touches, as far as that can be told without the sizes of buffers.
@@ -98,6 +110,7 @@ pub fn verify(tasks: &[Arc<Task>], config: &TaskGraphConfig) -> Result<(), Vec<B
         let before = before.map(|before| before.max(point));
         check_reasons(task, point, before, &mut broken);
         check_accesses(task, &mut broken);
+        check_forward(task, &tasks[position + 1..], &mut broken);
         check_conflicts(task, &tasks[..position], lineage.point(), &mut broken);
         let on = task.dependencies.iter().map(|dependency| dependency.on);
         broken.extend(lineage.check(task.id, on, point_of(task)).into_iter().map(Broken::Edge));
@@ -114,7 +127,8 @@ fn point_of(task: &Task) -> Point {
         | Work::HostOnce { .. }
         | Work::HostSplit { .. }
         | Work::Fence
-        | Work::Combine { .. } => Point::None,
+        | Work::Combine { .. }
+        | Work::Forward => Point::None,
     }
 }
 
@@ -152,6 +166,17 @@ fn check_accesses(task: &Task, broken: &mut Vec<Broken>) {
         let why = "of which two of its accesses share what one of them writes";
         broken.push(Broken::Access { task, buffer, why });
     }
+}
+
+fn check_forward(task: &Task, later: &[Arc<Task>], broken: &mut Vec<Broken>) {
+    let lasting = later.iter().find(|later| later.work != Work::Forward).map(|task| task.id);
+    let why = flaw(task).or_else(|| match &task.forward {
+        Some(forward) if lasting != Some(forward.consumer.task) => {
+            Some("its consumer does not follow")
+        }
+        _ => None,
+    });
+    broken.extend(why.map(|why| Broken::Forward { task: task.id, why }));
 }
 
 fn check_conflicts(task: &Task, earlier: &[Arc<Task>], point: TaskId, broken: &mut Vec<Broken>) {
@@ -221,6 +246,7 @@ impl<'a> Horizons<'a> {
         self.longest = self.longest.max(depth);
         self.is_over = task.work == Work::Epoch(EpochAction::Shutdown);
         self.is_due = !synchronizes
+            && task.work != Work::Forward
             && (self.longest - self.at_point >= self.config.horizon_step
                 || leaves as u64 >= self.config.horizon_max_parallelism);
     }

@@ -183,7 +183,7 @@ pub fn check_everything(
 fn models(program: &Program, configuration: &Configuration) -> Result<Counts, Violation> {
     let Configuration { nodes, devices, seed, .. } = *configuration;
     let truth = Truth::of(program);
-    let tasks = TaskTrace::of(program, configuration.task_graph())?;
+    let tasks = TaskTrace::on(program, configuration)?;
     model::tdag::check(&truth, &tasks)?;
     let commands = CommandTrace::of_all(&tasks, nodes)?;
     model::cdag::check(&truth, &tasks, &commands, seed)?;

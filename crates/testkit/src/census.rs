@@ -49,7 +49,7 @@ impl Census {
     /// # Errors
     /// If a generator finds fault with the program.
     pub fn of(program: &Program, configuration: &Configuration) -> Result<Self, Violation> {
-        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let tasks = TaskTrace::on(program, configuration)?;
         let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
         let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
         let (mut census, unnamed) = (Self::default(), BufferNames::default());

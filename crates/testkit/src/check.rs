@@ -70,7 +70,7 @@ pub type Verdict = Result<(), Box<Failure>>;
 /// The first broken promise.
 pub fn check_tdag(program: &Program, configuration: &Configuration) -> Verdict {
     judge(program, configuration, || {
-        let trace = TaskTrace::of(program, configuration.task_graph())?;
+        let trace = TaskTrace::on(program, configuration)?;
         model::tdag::check(&Truth::of(program), &trace)
     })
 }
@@ -81,7 +81,7 @@ pub fn check_tdag(program: &Program, configuration: &Configuration) -> Verdict {
 /// The first broken promise.
 pub fn check_cdag(program: &Program, configuration: &Configuration) -> Verdict {
     judge(program, configuration, || {
-        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let tasks = TaskTrace::on(program, configuration)?;
         let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
         model::cdag::check(&Truth::of(program), &tasks, &commands, configuration.seed)
     })
@@ -93,7 +93,7 @@ pub fn check_cdag(program: &Program, configuration: &Configuration) -> Verdict {
 /// The first broken promise.
 pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
     judge(program, configuration, || {
-        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let tasks = TaskTrace::on(program, configuration)?;
         let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
         let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
         model::idag::check(&Truth::of(program), &tasks, &instructions, configuration)
@@ -107,7 +107,7 @@ pub fn check_idag(program: &Program, configuration: &Configuration) -> Verdict {
 pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdict {
     let Configuration { nodes, devices, device_memory, .. } = *configuration;
     judge(program, configuration, || {
-        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let tasks = TaskTrace::on(program, configuration)?;
         let commands = CommandTrace::of_all(&tasks, nodes)?;
         let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
         let config = NodeCheckerConfig {

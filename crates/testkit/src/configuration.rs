@@ -9,6 +9,8 @@ use celerity_idag::{
 use celerity_tdag::TaskGraphConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::forwards::Forwards;
+
 /// Bytes of the largest buffer that addresses are reserved for: programs also have
 /// buffers that no memory could hold.
 const LARGEST_RESERVATION: u64 = 1 << 20;
@@ -37,6 +39,8 @@ pub struct Configuration {
     /// Bytes of the smallest buffers whose allocations on devices grow where they
     /// are; 0: none do. See [`InstructionGraph::with_reservations`].
     pub grow_from: u64,
+    /// Which forward tasks there are.
+    pub forwards: Forwards,
     /// Chooses the order in which the models execute what may run in any order.
     pub seed: u64,
 }
@@ -57,6 +61,7 @@ impl Configuration {
             links: u64::MAX,
             linearize_below: 0,
             grow_from: 0,
+            forwards: Forwards::None,
             seed: 0,
         }
     }

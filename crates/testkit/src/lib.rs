@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod corpus;
 pub mod element;
 pub mod footprint;
+pub mod forwards;
 pub mod fuzzing;
 pub mod hash;
 pub mod hash_kernel;

@@ -32,7 +32,7 @@ pub fn picture(
     layer: Layer,
     node: usize,
 ) -> Result<Dag, Violation> {
-    let tasks = TaskTrace::of(program, configuration.task_graph())?;
+    let tasks = TaskTrace::on(program, configuration)?;
     if layer == Layer::Tasks {
         return Ok(Dag::of_tasks(&tasks.tasks, &BufferNames::default()));
     }

@@ -9,10 +9,13 @@ use celerity_idag::{
     AllocationId, Diagnostic, Instruction, InstructionGraph, InstructionGraphConfig, Lookahead,
     LookaheadQueue, Pilot, Released, Schedule,
 };
-use celerity_tdag::{BufferId, BufferInfo, EpochAction, Task, TaskGraph, TaskGraphConfig, TaskId};
+use celerity_tdag::{
+    BufferId, BufferInfo, EpochAction, Task, TaskGraph, TaskGraphConfig, TaskId, Work,
+};
 
 use crate::configuration::Configuration;
-use crate::program::{Lowering, Op, Program, TaskOp};
+use crate::forwards::Finder;
+use crate::program::{Lowering, Op, Program};
 use crate::violation::Violation;
 
 /// What reaches the generators below the task graph, in order.
@@ -33,7 +36,7 @@ pub struct TaskTrace {
     pub events: Vec<Event>,
     /// The tasks alone, by id.
     pub tasks: Vec<Arc<Task>>,
-    /// The statement that each task comes from; `None` for horizons and epochs.
+    /// The statement that each task comes from; `None` for forwards, horizons and epochs.
     pub ops: Vec<Option<usize>>,
 }
 
@@ -80,6 +83,22 @@ impl TaskTrace {
     /// # Errors
     /// [`Violation::Refused`] if a statement is not accepted.
     pub fn of(program: &Program, config: TaskGraphConfig) -> Result<Self, Violation> {
+        Self::with(program, config, Finder::off())
+    }
+
+    /// The same as a configuration has it, with forwards.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn on(program: &Program, configuration: &Configuration) -> Result<Self, Violation> {
+        Self::with(program, configuration.task_graph(), Finder::of(program, configuration))
+    }
+
+    fn with(
+        program: &Program,
+        config: TaskGraphConfig,
+        mut finder: Finder<'_>,
+    ) -> Result<Self, Violation> {
         let mut graph = TaskGraph::new(config);
         let mut trace = Self { events: Vec::new(), tasks: Vec::new(), ops: Vec::new() };
         let mut lowering = Lowering::default();
@@ -90,17 +109,34 @@ impl TaskTrace {
         for (index, op) in program.ops.iter().enumerate() {
             match op {
                 Op::Create(spec) => {
-                    trace.events.push(Event::Create(graph.create_buffer(spec.to_new_buffer())));
+                    let info = graph.create_buffer(spec.to_new_buffer());
+                    finder.create_buffer(&info);
+                    trace.events.push(Event::Create(info));
                 }
                 Op::Task(task) if task.is_void() => {}
                 Op::Task(task) => {
-                    let tasks = submit(&mut graph, task, &mut lowering)
-                        .map_err(|message| Violation::Refused { op: index, message })?;
+                    let spec = task.to_task_spec(&mut lowering);
+                    let task_of = |op| trace.task_of(op);
+                    let mut tasks = Vec::new();
+                    let submitted = graph.submit_behind(
+                        spec,
+                        |spec, touched| finder.before((index, spec, touched), task_of),
+                        &mut tasks,
+                    );
+                    let (id, _) = submitted.map_err(|error| Violation::Refused {
+                        op: index,
+                        message: error.to_string(),
+                    })?;
+                    tasks
+                        .iter()
+                        .filter(|task| task.id == id)
+                        .for_each(|task| finder.committed(task));
                     trace.record(tasks, Some(index));
                 }
                 Op::Barrier => trace.epoch(&mut graph, EpochAction::Barrier),
                 Op::Drop(buffer) => {
                     graph.drop_buffer(*buffer);
+                    finder.drop_buffer(*buffer);
                     trace.events.push(Event::Drop(*buffer));
                 }
             }
@@ -118,32 +154,35 @@ impl TaskTrace {
         self.ops[usize::try_from(task.index()).expect("test graphs are small")]
     }
 
+    /// The task of a statement.
+    fn task_of(&self, op: usize) -> Arc<Task> {
+        let position = self.ops.iter().position(|one| *one == Some(op));
+        self.tasks[position.expect("it has been submitted")].clone()
+    }
+
+    /// The statement that a forward is before.
+    #[must_use]
+    pub fn consumer(&self, forward: TaskId) -> Option<usize> {
+        let position = usize::try_from(forward.index()).expect("test graphs are small");
+        self.ops[position..].iter().find_map(|op| *op)
+    }
+
     fn epoch(&mut self, graph: &mut TaskGraph, action: EpochAction) {
         let mut tasks = Vec::new();
         graph.epoch(action, &mut tasks);
         self.record(tasks, None);
     }
 
-    /// Takes over what one submission has produced: `op`'s task comes first,
-    /// a horizon may follow.
+    /// Takes over what one submission has produced: forwards, then `op`'s task; a horizon may
+    /// follow.
     fn record(&mut self, tasks: Vec<Arc<Task>>, op: Option<usize>) {
-        for (position, task) in tasks.into_iter().enumerate() {
-            self.ops.push(op.filter(|_| position == 0));
+        for task in tasks {
+            let executes = !matches!(task.work, Work::Forward | Work::Horizon | Work::Epoch(_));
+            self.ops.push(op.filter(|_| executes));
             self.tasks.push(task.clone());
             self.events.push(Event::Task(task));
         }
     }
-}
-
-fn submit(
-    graph: &mut TaskGraph,
-    task: &TaskOp,
-    lowering: &mut Lowering,
-) -> Result<Vec<Arc<Task>>, String> {
-    let declared = graph.declare(task.to_task_spec(lowering)).map_err(|error| error.to_string())?;
-    let mut tasks = Vec::new();
-    graph.commit(declared, &mut tasks);
-    Ok(tasks)
 }
 
 impl CommandTrace {
@@ -235,7 +274,7 @@ impl InstructionTrace {
         program: &Program,
         configuration: &Configuration,
     ) -> Result<Vec<Self>, Violation> {
-        let tasks = TaskTrace::of(program, configuration.task_graph())?;
+        let tasks = TaskTrace::on(program, configuration)?;
         let commands = CommandTrace::of_all(&tasks, configuration.nodes)?;
         Self::on(&tasks, &commands, configuration)
     }

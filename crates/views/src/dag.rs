@@ -247,6 +247,7 @@ fn role_of_work(work: &Work) -> Role {
         Work::HostOnce { .. } | Work::HostSplit { .. } | Work::Fence | Work::Combine { .. } => {
             Role::Host
         }
+        Work::Forward => Role::Message,
         Work::Horizon | Work::Epoch(_) => Role::Synchronization,
     }
 }
@@ -254,7 +255,9 @@ fn role_of_work(work: &Work) -> Role {
 fn role_of_command(kind: &CommandKind) -> Role {
     match kind {
         CommandKind::Execute { .. } => Role::Kernel,
-        CommandKind::Push { .. } | CommandKind::AwaitPush { .. } => Role::Message,
+        CommandKind::Push { .. }
+        | CommandKind::AwaitPush { .. }
+        | CommandKind::Collective { .. } => Role::Message,
         CommandKind::Horizon | CommandKind::Epoch(_) => Role::Synchronization,
     }
 }

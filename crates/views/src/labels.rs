@@ -42,6 +42,7 @@ impl Display for TaskLabel<'_> {
             }
             Work::Fence => f.write_str("fence")?,
             Work::Combine { .. } => write!(f, "combine {name} everywhere")?,
+            Work::Forward => f.write_str("forward")?,
             Work::Horizon => f.write_str("horizon")?,
             Work::Epoch(action) => write!(f, "epoch {}", epoch(*action))?,
         }
@@ -65,6 +66,9 @@ impl Display for CommandLabel<'_> {
             }
             CommandKind::AwaitPush { transfer, region } => {
                 write!(f, "await push {} {region}", of(transfer))
+            }
+            CommandKind::Collective { transfer, collective } => {
+                write!(f, "{} {} {}", collective.pattern(), of(transfer), collective.region)
             }
             CommandKind::Horizon => write!(f, "horizon {}", self.1),
             CommandKind::Epoch(action) => write!(f, "epoch {} {}", self.1, epoch(*action)),

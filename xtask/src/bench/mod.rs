@@ -43,10 +43,14 @@ const FIGURE: &str = "docs/figures/scheduling-scaling.svg";
 /// The group whose cases are counted, and timed by nobody.
 const INSTRUCTIONS: &str = "instructions";
 
+/// The group that is a program, which prints tables.
+const COLLECTIVES: &str = "collectives";
+
 /// What `cargo xtask bench` is asked for.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Benchmark files to run, as named in benches/benches (default: all of them), or `instructions`
+    /// Benchmark files to run, as named in benches/benches (default: all of them), or
+    /// `instructions`, or `collectives`
     #[arg(value_name = "GROUP")]
     groups: Vec<String>,
     /// Stop each case as soon as its estimate settles: fast, less exact
@@ -73,6 +77,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     };
     match groups.as_slice() {
         [only] if only == INSTRUCTIONS => instructions::run(workspace, purpose),
+        [only] if only == COLLECTIVES => print_collectives(workspace),
         _ if *check || bless.is_some() => Err(Error::OnlyCounts),
         _ => time(workspace, groups, *quick),
     }
@@ -100,6 +105,17 @@ fn time(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, E
         .map_err(|source| Error::Write { path: path.clone(), source })?;
     println!("written to {}", path.display());
     if groups.iter().any(|group| group == DRAWN) { draw(workspace, &path) } else { Ok(true) }
+}
+
+/// How collectives are scheduled, and what is sent with them and without.
+///
+/// # Errors
+/// If the program cannot be started.
+fn print_collectives(workspace: &Workspace) -> Result<bool, Error> {
+    let mut command = cargo();
+    command.current_dir(&workspace.root).args(["run", "--release", "--package", PACKAGE]);
+    command.args(["--bin", COLLECTIVES]);
+    finish(command)
 }
 
 fn load_reference(workspace: &Workspace) -> Result<Reference, Error> {

@@ -14,7 +14,7 @@ pub(super) fn write(
     writer: Option<CommandId>,
 ) {
     let replicas = |holding: &Holding| match holding.state {
-        State::Owned => holding.replicas.clone(),
+        State::Owned | State::Spread(_) => holding.replicas.clone(),
         State::Replica | State::Stale => NodeSet::default(),
     };
     buffer.holdings.modify(&of_all.difference(here), |holding| Holding {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{Point, Task, TaskId, Work};
 
-use super::{Broken, point_of, verify};
-use crate::command::{Command, CommandKind, NodeId, TransferId};
+use super::{Broken, collectives, point_of, verify};
+use crate::command::{Command, CommandKind, TransferId};
+use celerity_cpd::NodeId;
 
 /// Checks the contract of the commands of a whole cluster, all that the graphs
 /// of its nodes have made for `tasks`; node `n` has made `nodes[n]`.
@@ -17,14 +18,17 @@ use crate::command::{Command, CommandKind, NodeId, TransferId};
 /// **Meetings.** What all nodes together push to a node for a transfer is what
 /// that node awaits.
 ///
+/// **Collectives.** All nodes have the same: each of them exchanges the same parts of the same
+/// buffers with the same nodes, in the same order.
+///
 /// **Assignment.** The chunks of a kernel or a fold are disjoint, and together they are its
 /// index space. A host task is executed by node 0, a fence and what combines by every node, and
-/// every node has each horizon and epoch.
+/// every node has each horizon and epoch. A forward is executed by nobody.
 ///
 /// As [`verify`] for each node, plus O(commands · log commands).
 ///
 /// # Errors
-/// All promises that are broken: node by node, then of meetings, then task by
+/// All promises that are broken: node by node, then of meetings, of collectives, then task by
 /// task.
 pub fn verify_cluster(tasks: &[Arc<Task>], nodes: &[Vec<Command>]) -> Result<(), Vec<Broken>> {
     let mut broken = Vec::new();
@@ -33,6 +37,7 @@ pub fn verify_cluster(tasks: &[Arc<Task>], nodes: &[Vec<Command>]) -> Result<(),
         broken.extend(verify(commands, local).err().unwrap_or_default());
     }
     check_meetings(nodes, &mut broken);
+    collectives::check(nodes, &mut broken);
     let served = Served::by(nodes);
     for task in tasks {
         if let Some(why) = served.check(task, nodes.len()) {
@@ -69,7 +74,10 @@ fn note(meetings: &mut Meetings, node: NodeId, kind: &CommandKind) {
             targets.iter().for_each(|(target, region)| meeting(*transfer, *target, 0, region));
         }
         CommandKind::AwaitPush { transfer, region } => meeting(*transfer, node, 1, region),
-        CommandKind::Execute { .. } | CommandKind::Horizon | CommandKind::Epoch(_) => {}
+        CommandKind::Collective { .. }
+        | CommandKind::Execute { .. }
+        | CommandKind::Horizon
+        | CommandKind::Epoch(_) => {}
     }
 }
 
@@ -107,6 +115,7 @@ impl Served {
                 matches!(chunks, [(at, _)] if *at as u64 == node % nodes as u64)
             }
             Work::Fence | Work::Combine { .. } => chunks.iter().map(|&(node, _)| node).eq(0..nodes),
+            Work::Forward => chunks.is_empty(),
             Work::Horizon | Work::Epoch(_) => self.points.get(&task.id) == Some(&nodes),
         };
         let why = match task.work {
@@ -115,6 +124,7 @@ impl Served {
             }
             Work::HostOnce { .. } => "it is not executed by the node that it names, alone",
             Work::Fence | Work::Combine { .. } => "it is not executed by every node",
+            Work::Forward => "it is executed, and there is nothing to execute",
             Work::Horizon | Work::Epoch(_) => "not every node has it",
         };
         (!kept).then_some(why)

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use celerity_regions::Region;
 use celerity_tdag::BufferId;
 
+use super::collectives::flaw;
 use super::{Broken, reads_from};
-use crate::command::{Command, CommandId, CommandKind, NodeId, TransferId};
+use crate::command::{Command, CommandId, CommandKind, TransferId};
+use celerity_cpd::NodeId;
 
 /// What the commands of one task have sent and expect.
 #[derive(Debug)]
@@ -37,6 +39,14 @@ impl Transfers {
                 broken.extend(why.map(|why| of(command, *transfer, why)));
             }
             CommandKind::Execute { .. } => self.check_reader(command, broken),
+            CommandKind::Collective { transfer, collective } => {
+                let why = [
+                    check_name(command, *transfer),
+                    flaw(collective),
+                    check_provider(command, &collective.provided_by(self.local)),
+                ];
+                broken.extend(why.into_iter().flatten().map(|why| of(command, *transfer, why)));
+            }
             CommandKind::Horizon | CommandKind::Epoch(_) => {}
         }
     }
@@ -94,6 +104,11 @@ fn check_writer(push: &Command) -> Option<&'static str> {
     let waits_for_writer = writer.is_some_and(|writer| reads_from(push, writer.on));
     let alone = push.dependencies.len() == 1;
     (!waits_for_writer || !alone).then_some("does not wait for its writer alone")
+}
+
+fn check_provider(collective: &Command, provided: &Region) -> Option<&'static str> {
+    let reads = collective.dependencies.iter().any(|edge| reads_from(collective, edge.on));
+    (!reads && !provided.is_empty()).then_some("does not wait for who wrote what it provides")
 }
 
 fn of(command: &Command, transfer: TransferId, why: &'static str) -> Broken {

@@ -1,6 +1,7 @@
 //! The command graph: a module per topic, all in one program, since each program would be linked on its own.
 
 mod answers;
+mod collectives;
 mod diagnostics;
 mod model_can_fail;
 mod objects;

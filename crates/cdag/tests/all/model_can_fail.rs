@@ -1,12 +1,16 @@
 //! The model notices deliberate mistakes: a check that cannot fail checks
 //! nothing.
 
+use std::sync::Arc;
+
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
+use celerity_cpd::{Collective, Ends};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::AccessMode::{Read, Write};
-use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, IndexSpace};
+use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, IndexSpace, TaskId};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
+use celerity_testkit::forwards::Forwards;
 use celerity_testkit::model::{Truth, cdag};
 use celerity_testkit::program::{MapperSpec, Program, ProgramBuilder};
 use celerity_testkit::queries::{BufferNames, Dag};
@@ -22,7 +26,12 @@ struct Case {
 
 impl Case {
     fn new(program: Program) -> Self {
-        let tasks = TaskTrace::of(&program, Configuration::new(3, 1).task_graph());
+        Self::with(program, Forwards::None)
+    }
+
+    fn with(program: Program, forwards: Forwards) -> Self {
+        let configuration = Configuration { forwards, ..Configuration::new(3, 1) };
+        let tasks = TaskTrace::on(&program, &configuration);
         let tasks = tasks.expect("the program is lawful");
         let nodes = CommandTrace::of_all(&tasks, 3).expect("the program is lawful");
         let case = Self { program, tasks, nodes };
@@ -62,8 +71,11 @@ fn is_await_push(kind: &CommandKind) -> bool {
 #[test]
 fn every_edge_that_orders_dataflow_is_missed() {
     let mut dropped_edges = 0;
-    for (name, program) in corpus::all(3) {
-        let mut case = Case::new(program);
+    let ways = [Forwards::None, Forwards::Auto];
+    let programs =
+        ways.into_iter().flat_map(|way| corpus::all(3).into_iter().map(move |one| (way, one)));
+    for (forwards, (name, program)) in programs {
+        let mut case = Case::with(program, forwards);
         for node in 0..case.nodes.len() {
             for position in 0..case.nodes[node].commands.len() {
                 let sound = case.nodes[node].commands[position].dependencies.clone();
@@ -100,6 +112,60 @@ fn a_push_that_brings_too_little_is_noticed() {
     let rest = Box3::new(first.min(), [first.max()[0] - 1, 1, 1]);
     targets[0].1 = Region::from(rest);
     assert!(matches!(case.verdict(), Err(Violation::Mismatched { .. })));
+}
+
+/// An all-gather per step, of which each node's commands are changed.
+fn gathering(change: impl Fn(usize, &mut Collective)) -> Violation {
+    let mut case = Case::with(corpus::nbody(9, 2), Forwards::Auto);
+    let mut changed = 0;
+    for (node, trace) in case.nodes.iter_mut().enumerate() {
+        for command in &mut trace.commands {
+            if let CommandKind::Collective { collective, .. } = &mut command.kind {
+                change(node, Arc::make_mut(collective));
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 0, "nothing is gathered");
+    case.verdict().unwrap_err()
+}
+
+#[test]
+fn nodes_that_exchange_something_else_are_noticed() {
+    let one_differs = gathering(|node, collective| {
+        if node == 1 {
+            collective.to = Ends::One(NodeId::from_index(0));
+        }
+    });
+    let is_expected =
+        matches!(one_differs, Violation::Malformed { .. } | Violation::Spurious { .. });
+    assert!(is_expected, "{one_differs}");
+    let shifted = gathering(|_, collective| {
+        if let Ends::Each(parts) = &collective.from {
+            let mut parts = parts.to_vec();
+            parts.rotate_left(1);
+            collective.from = Ends::Each(parts.into());
+        }
+    });
+    let is_expected = matches!(
+        shifted,
+        Violation::Stale { .. } | Violation::Unordered { .. } | Violation::Spurious { .. }
+    );
+    assert!(is_expected, "{shifted}");
+    let to_one = gathering(|_, collective| collective.to = Ends::One(NodeId::from_index(0)));
+    let is_expected = matches!(to_one, Violation::Stale { .. } | Violation::Spurious { .. });
+    assert!(is_expected, "{to_one}");
+}
+
+#[test]
+fn a_node_that_leaves_a_collective_out_is_noticed() {
+    let mut case = Case::with(corpus::nbody(9, 2), Forwards::Auto);
+    let place = case.position(2, |kind| matches!(kind, CommandKind::Collective { .. }));
+    let transfer = TransferId { consumer: TaskId::from_index(0), buffer: BufferId::from_index(0) };
+    case.nodes[2].commands[place].kind =
+        CommandKind::AwaitPush { transfer, region: Region::empty() };
+    let violation = case.verdict().unwrap_err();
+    assert!(matches!(violation, Violation::Malformed { .. } | Violation::Spurious { .. }));
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! What is recorded of a command graph survives, and what could not be in one is refused.
 #![cfg(feature = "serde")]
 
+use std::sync::Arc;
+
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
 use celerity_codec::{Kind, decode, encode};
+use celerity_cpd::{Collective, Ends};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, EpochAction, TaskId};
 
@@ -19,6 +22,18 @@ fn region() -> Region {
 fn push(targets: &[(u64, Region)]) -> CommandKind {
     let targets = targets.iter().map(|(node, part)| (NodeId::from_index(*node), part.clone()));
     CommandKind::Push { transfer: transfer(), targets: targets.collect() }
+}
+
+/// Everybody's parts of `region` to `to`.
+fn collective(parts: &[Region], to: Ends) -> CommandKind {
+    let from = Ends::Each(parts.into());
+    let collective = Arc::new(Collective { region: region(), from, to });
+    CommandKind::Collective { transfer: transfer(), collective }
+}
+
+/// The parts of two nodes.
+fn parts() -> [Region; 2] {
+    [Box3::from_range([2]), Box3::from_offset_range([5], [3])].map(Region::from)
 }
 
 fn command(kind: CommandKind) -> Command {
@@ -44,6 +59,9 @@ fn every_kind_of_command_survives() {
         CommandKind::Execute { chunk: Box3::from_range([4, 4]) },
         push(&[(0, region()), (1, region()), (7, region())]),
         CommandKind::AwaitPush { transfer: transfer(), region: region() },
+        collective(&parts(), Ends::All),
+        collective(&parts(), Ends::One(NodeId::from_index(1))),
+        collective(&parts(), Ends::Each(Arc::from(parts()))),
         CommandKind::Horizon,
         CommandKind::Epoch(EpochAction::Barrier),
     ] {
@@ -65,6 +83,22 @@ fn commands_that_cannot_be_are_refused() {
     refused(push(&[(1, Region::empty())]), "sends N1 nothing");
     refused(push(&[(1, region()), (1, region())]), "names N1 twice");
     refused(CommandKind::AwaitPush { transfer: transfer(), region: Region::empty() }, "nothing");
+    let [low, high] = parts();
+    refused(
+        collective(std::slice::from_ref(&low), Ends::All),
+        "T2.B1 is provided by several nodes, or by none",
+    );
+    let twice = [region(), high.clone()];
+    refused(collective(&twice, Ends::All), "T2.B1 is provided by several nodes, or by none");
+    let outside = Ends::Each(Arc::from([low.clone(), Box3::from_range([9]).into()]));
+    refused(collective(&[low.clone(), high.clone()], outside), "brings what it does not move");
+    let from_all = Collective { region: region(), from: Ends::All, to: Ends::All };
+    let nothing =
+        Collective { region: Region::empty(), from: Ends::Each(Arc::from([])), to: Ends::All };
+    for (which, words) in [(from_all, "what every node has"), (nothing, "moves nothing")] {
+        let collective = Arc::new(which);
+        refused(CommandKind::Collective { transfer: transfer(), collective }, words);
+    }
     let early = Command { id: CommandId::from_index(3), ..command(CommandKind::Horizon) };
     let error = error_of(&early);
     assert!(error.contains("C3 waits for C3, which is not older"), "{error}");

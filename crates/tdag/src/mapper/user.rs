@@ -43,7 +43,7 @@ pub trait RangeMapper: Any + Send + Sync {
     }
 
     /// Whether the image is the same for all chunks that are not empty. Believed as
-    /// [`relation`](Self::relation) is.
+    /// [`relation`](Self::relation) is. Asked once, when the mapper is wrapped.
     fn is_constant(&self) -> bool {
         false
     }
@@ -69,6 +69,8 @@ impl<F: Fn(&MapperInput) -> Region + Send + Sync + 'static> RangeMapper for F {
 pub struct UserMapper {
     function: Function,
     disjoint: bool,
+    /// What it says of itself when it is wrapped: its owner's threads are asked, and nobody later.
+    constant: bool,
 }
 
 #[derive(Clone)]
@@ -76,14 +78,17 @@ enum Function {
     /// Has no state, so that nothing has to be allocated or counted: programs
     /// make a closure anew for each task.
     Stateless(&'static dyn RangeMapper),
-    Shared(Arc<dyn RangeMapper>),
+    Shared {
+        mapper: Arc<dyn RangeMapper>,
+        owns: bool,
+    },
 }
 
 impl UserMapper {
     /// Wraps a mapper for reading accesses and single-chunk tasks.
     #[must_use]
     pub fn new(mapper: impl RangeMapper) -> Self {
-        Self { function: Function::of(mapper), disjoint: false }
+        Self::wrap(mapper, false)
     }
 
     /// Wraps a mapper whose images of disjoint chunks are disjoint, so that a
@@ -91,7 +96,31 @@ impl UserMapper {
     /// chunks that they create and report an overlap as a diagnostic.
     #[must_use]
     pub fn disjoint(mapper: impl RangeMapper) -> Self {
-        Self { function: Function::of(mapper), disjoint: true }
+        Self::wrap(mapper, true)
+    }
+
+    fn wrap(mapper: impl RangeMapper, disjoint: bool) -> Self {
+        let constant = mapper.is_constant();
+        Self { function: Function::of(mapper), disjoint, constant }
+    }
+
+    /// Whether it owns something, so that who keeps it keeps that: perhaps a buffer.
+    #[must_use]
+    pub fn is_owner(&self) -> bool {
+        matches!(&self.function, Function::Shared { owns: true, .. })
+    }
+
+    /// Whether this is a clone of `other`, or has as little state. Asks no code of the user's, so
+    /// it finds fewer to be the same than `==`.
+    #[must_use]
+    pub fn is_clone_of(&self, other: &Self) -> bool {
+        let same = match (&self.function, &other.function) {
+            (Function::Shared { mapper, .. }, Function::Shared { mapper: other, .. }) => {
+                Arc::ptr_eq(mapper, other)
+            }
+            (one, other) => one == other,
+        };
+        same && self.disjoint == other.disjoint
     }
 
     /// Whether the images of disjoint chunks are said to be disjoint.
@@ -109,9 +138,9 @@ impl UserMapper {
         asked(|| self.mapper().relation(dim))
     }
 
-    /// What the user says of the chunk.
+    /// What the user has said of all chunks.
     pub(super) fn is_constant(&self) -> bool {
-        asked(|| self.mapper().is_constant())
+        self.constant
     }
 
     /// What the user calls it.
@@ -122,7 +151,7 @@ impl UserMapper {
     fn mapper(&self) -> &dyn RangeMapper {
         match &self.function {
             Function::Stateless(mapper) => *mapper,
-            Function::Shared(mapper) => &**mapper,
+            Function::Shared { mapper, .. } => &**mapper,
         }
     }
 }
@@ -161,10 +190,10 @@ fn asked<T>(ask: impl FnOnce() -> T) -> T {
 impl Function {
     fn of<M: RangeMapper>(mapper: M) -> Self {
         if needs_drop::<M>() {
-            return Self::Shared(Arc::new(Contained(Some(mapper))));
+            return Self::Shared { mapper: Arc::new(Contained(Some(mapper))), owns: true };
         }
         if size_of::<M>() > 0 {
-            return Self::Shared(Arc::new(mapper));
+            return Self::Shared { mapper: Arc::new(mapper), owns: false };
         }
         // The box of a value without size is no allocation: nothing leaks.
         Self::Stateless(Box::leak(Box::new(mapper)))
@@ -191,10 +220,6 @@ impl<M: RangeMapper> RangeMapper for Contained<M> {
 
     fn relation(&self, dim: usize) -> DimRelation {
         self.get().relation(dim)
-    }
-
-    fn is_constant(&self) -> bool {
-        self.get().is_constant()
     }
 
     fn is_same(&self, other: &dyn RangeMapper) -> bool {
@@ -224,7 +249,7 @@ impl PartialEq for Function {
                 let (left, right): (&dyn Any, &dyn Any) = (*left, *right);
                 left.type_id() == right.type_id()
             }
-            (Self::Shared(left), Self::Shared(right)) => {
+            (Self::Shared { mapper: left, .. }, Self::Shared { mapper: right, .. }) => {
                 Arc::ptr_eq(left, right) || asked(|| left.is_same(&**right))
             }
             _ => false,
@@ -237,7 +262,7 @@ impl Hash for Function {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let mapper: &dyn Any = match self {
             Self::Stateless(mapper) => *mapper,
-            Self::Shared(mapper) => &**mapper,
+            Self::Shared { mapper, .. } => &**mapper,
         };
         mapper.type_id().hash(state);
     }

@@ -1,5 +1,6 @@
 //! The task graph: a module per topic, all in one program, since each program would be linked on its own.
 
+mod forwards;
 mod mappers;
 mod model_can_fail;
 mod objects;

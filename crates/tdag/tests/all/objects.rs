@@ -229,7 +229,9 @@ fn what_is_wrong_with_a_side_effect_is_said_with_the_task_and_its_line() {
         "a sequential side effect on host object \"H1\", which does not exist in this run";
     let ended = error_of(&mut graph, host_task(&[(1, Sequential)]));
     assert!(ended.to_string().contains(unknown), "{ended}");
-    let ended = graph.submit_traced(host_task(&[(1, Sequential)]), traced, &mut out).unwrap_err();
+    let ended =
+        graph.submit_traced(host_task(&[(1, Sequential)]), traced, |_, _| Vec::new(), &mut out);
+    let ended = ended.unwrap_err();
     assert!(matches!(ended, DeclareError::UnknownObject { .. }), "{ended}");
     assert_eq!(graph.object(object(1)), None);
     assert_eq!(graph.create_object(None), object(2), "ids are used once");

@@ -1,6 +1,7 @@
 //! Task graphs against the brute-force model: random programs and the corpus.
 
-use celerity_testkit::check::{any_configuration, check_corpus, check_tdag};
+use celerity_testkit::check::{Configuration, any_configuration, check_corpus, check_tdag};
+use celerity_testkit::forwards::Forwards;
 use celerity_testkit::program::{Sizes, any_program};
 use proptest::prelude::*;
 
@@ -12,6 +13,18 @@ proptest! {
     ) {
         let verdict = check_tdag(&program, &configuration);
         prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
+    }
+
+    #[test]
+    fn random_programs_with_forwards_keep_the_contract(
+        program in any_program(Sizes::default()),
+        configuration in any_configuration(),
+    ) {
+        for forwards in [Forwards::Random, Forwards::Paper, Forwards::Auto] {
+            let configuration = Configuration { forwards, ..configuration };
+            let verdict = check_tdag(&program, &configuration);
+            prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
+        }
     }
 }
 

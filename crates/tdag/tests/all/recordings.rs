@@ -69,6 +69,7 @@ fn task() -> Task {
         dependencies,
         conflicts: Conflicts::default(),
         location: Some(SourceLocation { file: "src/main.rs".into(), line: 40 }),
+        forward: None,
     }
 }
 

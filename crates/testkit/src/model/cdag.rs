@@ -5,10 +5,12 @@
 //! the edges allow, every command sees what sequential execution would.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind, NodeId, TransferId};
+use celerity_cpd::{Collective, Ends};
 use celerity_regions::{Box3, Region};
-use celerity_tdag::BufferId;
+use celerity_tdag::{BufferId, Work};
 
 use super::chunks::{check_chunks, check_granules, expected_executions};
 use super::ledger::{Groups, Ledger, Needs};
@@ -43,6 +45,7 @@ pub fn check(
     }
     cluster.check_assignment()?;
     cluster.check_transfers()?;
+    cluster.check_collectives()?;
     let mut simulation = Simulation::new(cluster, &dags);
     execute_all(&dags, seed, &mut simulation)
 }
@@ -96,7 +99,7 @@ impl Cluster<'_> {
         element::slots(&self.truth.buffer(buffer).extent, region)
     }
 
-    fn touches(&self, command: &Command) -> Vec<Touch> {
+    fn touches(&self, node: NodeId, command: &Command) -> Vec<Touch> {
         match &command.kind {
             CommandKind::Execute { chunk } => self.touches_of_chunk(command, chunk),
             CommandKind::Push { transfer: TransferId { buffer, .. }, targets } => {
@@ -106,6 +109,12 @@ impl Cluster<'_> {
             CommandKind::AwaitPush { transfer: TransferId { buffer, .. }, region } => {
                 let slots = self.slots(*buffer, region);
                 vec![Touch { buffer: *buffer, slots, reads: false, writes: true }]
+            }
+            CommandKind::Collective { transfer: TransferId { buffer, .. }, collective } => {
+                let ends = Exchange::at(self, *buffer, collective, node);
+                [(ends.provided, true), (ends.arriving, false)]
+                    .map(|(slots, reads)| Touch { buffer: *buffer, slots, reads, writes: !reads })
+                    .into()
             }
             CommandKind::Horizon | CommandKind::Epoch(_) => Vec::new(),
         }
@@ -132,7 +141,7 @@ impl Cluster<'_> {
                 continue;
             }
             let mut needs = Needs::default();
-            for touch in self.touches(command) {
+            for touch in self.touches(node.node, command) {
                 if let CommandKind::Push { .. } = &command.kind {
                     check_single_writer(position, dag, &ledgers, &touch)?;
                 }
@@ -221,6 +230,48 @@ impl Cluster<'_> {
         Ok(())
     }
 
+    /// All nodes have the same collectives in the same order, each for a forward. Each element is
+    /// provided by one node, and is one of those that are forwarded.
+    fn check_collectives(&self) -> Result<(), Violation> {
+        let collectives = |node: &CommandTrace| -> Vec<_> {
+            let commands = node.commands.iter();
+            let collective = |command: &Command| match &command.kind {
+                CommandKind::Collective { transfer, collective } => {
+                    Some((command.task, *transfer, collective.clone()))
+                }
+                _ => None,
+            };
+            commands.filter_map(collective).collect()
+        };
+        let [first, others @ ..] = self.nodes else { return Ok(()) };
+        let expected = collectives(first);
+        let malformed = |node: &CommandTrace, what: String| {
+            Err(Violation::Malformed { node: node.node.to_string(), what })
+        };
+        if let Some(other) = others.iter().find(|other| collectives(other) != expected) {
+            return malformed(other, format!("has other collectives than {}", first.node));
+        }
+        for (task, transfer, collective) in expected {
+            let forward = &self.tasks.tasks[usize::try_from(task.index()).expect("small")];
+            let named = forward.buffer_accesses().any(|access| access.buffer == transfer.buffer);
+            if forward.work != Work::Forward || transfer.consumer != task || !named {
+                return malformed(first, format!("has the collective {transfer} for {forward}"));
+            }
+            let mut missing = self.slots(transfer.buffer, &collective.region);
+            for node in self.nodes {
+                let ends = Exchange::at(self, transfer.buffer, &collective, node.node);
+                if let Some(slot) = ends.provided.iter().find(|&slot| !missing.remove(slot)) {
+                    let what = format!("provides element {slot} of {transfer}, as another node");
+                    return malformed(node, what);
+                }
+            }
+            if let Some(slot) = missing.first() {
+                return malformed(first, format!("element {slot} of {transfer} has no provider"));
+            }
+        }
+        Ok(())
+    }
+
     /// What all nodes push for a transfer is what its receiver awaits.
     fn check_transfers(&self) -> Result<(), Violation> {
         let (mut pushed, mut awaited) = (Parcels::default(), Parcels::default());
@@ -242,6 +293,27 @@ impl Cluster<'_> {
             }
         }
         pushed.check_equal(&awaited)
+    }
+}
+
+/// What a collective is to one node, element by element.
+struct Exchange {
+    provided: BTreeSet<usize>,
+    /// What comes to it, from others.
+    arriving: BTreeSet<usize>,
+}
+
+impl Exchange {
+    fn at(cluster: &Cluster<'_>, buffer: BufferId, collective: &Collective, node: NodeId) -> Self {
+        let part = |ends: &Ends| match ends {
+            Ends::All => cluster.slots(buffer, &collective.region),
+            Ends::One(one) if *one == node => cluster.slots(buffer, &collective.region),
+            Ends::One(_) => BTreeSet::new(),
+            Ends::Each(parts) => cluster.slots(buffer, &parts[node.slot()]),
+        };
+        let provided = part(&collective.from);
+        let arriving = part(&collective.to).difference(&provided).copied().collect();
+        Self { provided, arriving }
     }
 }
 
@@ -297,12 +369,84 @@ struct Simulation<'a> {
     versions: Vec<Vec<Vec<Version>>>,
     /// What has been pushed and not been received.
     wire: BTreeMap<(TransferId, NodeId), BTreeMap<usize, Version>>,
+    /// By node: collectives that wait for nothing on it, and how many of them all before which do
+    /// so, too. These have begun: nodes begin collectives in order.
+    collectives: Vec<(BTreeSet<TransferId>, usize)>,
 }
 
 impl<'a> Simulation<'a> {
     fn new(cluster: Cluster<'a>, dags: &'a [Dag]) -> Self {
         let versions = vec![cluster.truth.at_start(); cluster.nodes.len()];
-        Self { cluster, dags, versions, wire: BTreeMap::new() }
+        let collectives = vec![Default::default(); cluster.nodes.len()];
+        Self { cluster, dags, versions, wire: BTreeMap::new(), collectives }
+    }
+
+    /// The collectives of one node, in order.
+    fn collectives_of(&self, node: usize) -> impl Iterator<Item = (TransferId, &Arc<Collective>)> {
+        self.cluster.nodes[node].commands.iter().filter_map(|command| match &command.kind {
+            CommandKind::Collective { transfer, collective } => Some((*transfer, collective)),
+            _ => None,
+        })
+    }
+
+    /// Begins the collectives of a node that may begin: what it provides is on its way to all.
+    fn begin_collectives(&mut self, node: usize) {
+        let mut begun = Vec::new();
+        let (free, count) = &self.collectives[node];
+        let next = self.collectives_of(node).skip(*count);
+        begun.extend(
+            next.take_while(|(transfer, _)| free.contains(transfer))
+                .map(|(transfer, collective)| (transfer, collective.clone())),
+        );
+        self.collectives[node].1 += begun.len();
+        for (transfer, collective) in begun {
+            let from = self.cluster.nodes[node].node;
+            let given = Exchange::at(&self.cluster, transfer.buffer, &collective, from).provided;
+            let versions = &self.versions[node][buffer_slot(transfer.buffer)];
+            for other in self.cluster.nodes.iter().filter(|other| other.node != from) {
+                let taken = Exchange::at(&self.cluster, transfer.buffer, &collective, other.node);
+                let parcel = self.wire.entry((transfer, other.node)).or_default();
+                let moved = given.intersection(&taken.arriving);
+                parcel.extend(moved.map(|&slot| (slot, versions[slot])));
+            }
+        }
+    }
+
+    /// Whether all nodes have begun a collective.
+    fn has_come(&self, transfer: TransferId) -> bool {
+        (0..self.cluster.nodes.len()).all(|node| {
+            let mut begun = self.collectives_of(node).take(self.collectives[node].1);
+            begun.any(|(one, _)| one == transfer)
+        })
+    }
+
+    /// Takes what a collective brings, and looks at what the node has provided: that must have
+    /// been the truth, and be so still.
+    fn exchange(
+        &mut self,
+        node: usize,
+        step: usize,
+        transfer: TransferId,
+        collective: &Collective,
+    ) -> Result<(), Violation> {
+        let to = self.cluster.nodes[node].node;
+        let ends = Exchange::at(&self.cluster, transfer.buffer, collective, to);
+        let mut parcel = self.wire.remove(&(transfer, to)).unwrap_or_default();
+        let versions = &mut self.versions[node][buffer_slot(transfer.buffer)];
+        for &slot in &ends.arriving {
+            versions[slot] = parcel.remove(&slot).unwrap_or(Version::Undefined);
+        }
+        let Some(consumer) = self.cluster.tasks.consumer(transfer.consumer) else { return Ok(()) };
+        for slot in ends.provided.into_iter().chain(ends.arriving) {
+            let expected = self.cluster.truth.before(consumer, transfer.buffer, slot);
+            let found = versions[slot];
+            if found != expected {
+                let place = self.cluster.truth.place(transfer.buffer, slot);
+                let reader = self.dags[node].describe(step);
+                return Err(Violation::Stale { reader, place, expected, found });
+            }
+        }
+        Ok(())
     }
 
     fn push(&mut self, node: usize, transfer: TransferId, to: NodeId, region: &Region) {
@@ -336,7 +480,8 @@ impl<'a> Simulation<'a> {
     }
 
     fn run_chunk(&mut self, node: usize, step: usize, op: usize) -> Result<(), Violation> {
-        let touches = self.cluster.touches(&self.cluster.nodes[node].commands[step]);
+        let trace = &self.cluster.nodes[node];
+        let touches = self.cluster.touches(trace.node, &trace.commands[step]);
         for Touch { buffer, slots, reads, .. } in &touches {
             for &slot in slots.iter().filter(|_| *reads) {
                 let found = self.versions[node][buffer_slot(*buffer)][slot];
@@ -368,7 +513,16 @@ impl Machine for Simulation<'_> {
                     .iter()
                     .all(|slot| parcel.is_some_and(|parcel| parcel.contains_key(slot)))
             }
+            CommandKind::Collective { transfer, .. } => self.has_come(*transfer),
             _ => true,
+        }
+    }
+
+    fn enable(&mut self, node: usize, step: usize) {
+        let command = &self.cluster.nodes[node].commands[step];
+        if let CommandKind::Collective { transfer, .. } = &command.kind {
+            self.collectives[node].0.insert(*transfer);
+            self.begin_collectives(node);
         }
     }
 
@@ -385,6 +539,9 @@ impl Machine for Simulation<'_> {
             }
             CommandKind::AwaitPush { transfer, region } => {
                 self.receive(node, step, *transfer, region)
+            }
+            CommandKind::Collective { transfer, collective } => {
+                self.exchange(node, step, *transfer, collective)
             }
             CommandKind::Horizon | CommandKind::Epoch(_) => Ok(()),
         }

@@ -11,6 +11,9 @@ pub(super) trait Machine {
     /// waits for another node.
     fn is_ready(&self, node: usize, step: usize) -> bool;
 
+    /// The predecessors of a step are done: what it does in the background may begin.
+    fn enable(&mut self, _node: usize, _step: usize) {}
+
     /// Takes a step.
     fn execute(&mut self, node: usize, step: usize) -> Result<(), Violation>;
 }
@@ -22,6 +25,7 @@ pub(super) fn execute_all(
     machine: &mut impl Machine,
 ) -> Result<(), Violation> {
     let mut pending = Pending::new(dags);
+    pending.enabled.iter().for_each(|&(node, step)| machine.enable(node, step));
     let mut random = Mixer::for_item(0, [seed, 0, 0]);
     while !pending.enabled.is_empty() {
         random = random.with(0);
@@ -32,8 +36,11 @@ pub(super) fn execute_all(
             machine.is_ready(node, step)
         });
         let Some(chosen) = ready else { return Err(deadlock(dags, &pending.enabled)) };
-        let (node, step) = pending.take(chosen);
+        let (node, step) = pending.enabled.swap_remove(chosen);
         machine.execute(node, step)?;
+        for next in pending.finish(node, step) {
+            machine.enable(node, next);
+        }
     }
     Ok(())
 }
@@ -59,15 +66,14 @@ impl Pending {
         Self { enabled: enabled.collect(), blockers, successors }
     }
 
-    fn take(&mut self, chosen: usize) -> (usize, usize) {
-        let (node, step) = self.enabled.swap_remove(chosen);
-        for &successor in &self.successors[node][step] {
-            self.blockers[node][successor] -= 1;
-            if self.blockers[node][successor] == 0 {
-                self.enabled.push((node, successor));
-            }
-        }
-        (node, step)
+    /// Returns the steps of the node that may be taken from now on.
+    fn finish(&mut self, node: usize, step: usize) -> Vec<usize> {
+        let (blockers, successors) = (&mut self.blockers[node], &self.successors[node][step]);
+        successors.iter().for_each(|&next| blockers[next] -= 1);
+        let free = successors.iter().copied().filter(|&next| blockers[next] == 0);
+        let free: Vec<usize> = free.collect();
+        self.enabled.extend(free.iter().map(|&next| (node, next)));
+        free
     }
 }
 

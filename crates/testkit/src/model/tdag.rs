@@ -3,7 +3,8 @@
 //! since; every edge has a reason; horizons and epochs wait for all that came
 //! before, and everything waits for the last epoch.
 
-use celerity_tdag::{BufferId, Work};
+use celerity_regions::Box3;
+use celerity_tdag::{Access, AccessMode, BufferAccess, BufferId, MapperInput, Task, Work};
 
 use super::ledger::{Groups, Ledger, Needs};
 use super::objects::{self, Affecting};
@@ -22,7 +23,7 @@ use crate::violation::Violation;
 pub fn check(truth: &Truth<'_>, trace: &TaskTrace) -> Result<(), Violation> {
     let dag = Dag::of_tasks(&trace.tasks, &BufferNames::default());
     check_shape(&dag, trace.tasks.iter().map(|task| task.id))?;
-    let synchronizes = |task: usize| trace.ops[task].is_none();
+    let synchronizes = |task: usize| synchronizes(&trace.tasks[task]);
     let separates = |task: usize| matches!(trace.tasks[task].work, Work::Epoch(_));
     check_content(truth, trace)?;
     check_dataflow(truth, trace, &dag)?;
@@ -62,7 +63,14 @@ fn check_dataflow(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(),
     let mut ledgers: Vec<Ledger> = elements.map(Ledger::new).collect();
     let mut groups = Groups::default();
     for (position, op) in trace.ops.iter().enumerate() {
-        let Some(op) = *op else { continue };
+        let Some(op) = *op else {
+            if trace.tasks[position].work == Work::Forward {
+                let needs = forwarded(truth, &trace.tasks[position], position, dag, &mut ledgers)?;
+                needs.check_met(position, dag, &reach, |slot| format!("element {slot}"))?;
+                needs.check_reasons(position, dag, |on| synchronizes(&trace.tasks[on]))?;
+            }
+            continue;
+        };
         let (task, footprint) = truth.task(op);
         let mut needs = Needs::default();
         for buffer in touched_buffers(task) {
@@ -80,9 +88,37 @@ fn check_dataflow(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(),
             let before = before.filter_map(|(at, op)| Some((at, truth.task((*op)?).0)));
             needs.add_effects(objects::reasons(before, task));
         }
-        needs.check_reasons(position, dag, |on| trace.ops[on].is_none())?;
+        needs.check_reasons(position, dag, |on| synchronizes(&trace.tasks[on]))?;
     }
     Ok(())
+}
+
+/// A forward is ordered as what reads and overwrites the elements that it names.
+fn forwarded(
+    truth: &Truth<'_>,
+    task: &Task,
+    position: usize,
+    dag: &Dag,
+    ledgers: &mut [Ledger],
+) -> Result<Needs, Violation> {
+    let [Access::Buffer(BufferAccess { buffer, mode: AccessMode::ReadWrite, mapper })] =
+        &*task.accesses
+    else {
+        let what = "is a forward of anything but one region".into();
+        return Err(Violation::Malformed { node: dag.describe(position), what });
+    };
+    let extent = truth.buffer(*buffer).extent;
+    let input = MapperInput { chunk: Box3::UNIT, global: Box3::UNIT, buffer: extent };
+    let mut needs = Needs::default();
+    for slot in element::slots(&extent, &mapper.map(&input)) {
+        ledgers[buffer_slot(*buffer)].read(position, slot, &mut needs);
+        ledgers[buffer_slot(*buffer)].write(position, slot, &mut needs);
+    }
+    Ok(needs)
+}
+
+fn synchronizes(task: &Task) -> bool {
+    matches!(task.work, Work::Horizon | Work::Epoch(_))
 }
 
 fn check_objects(truth: &Truth<'_>, trace: &TaskTrace, dag: &Dag) -> Result<(), Violation> {

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use celerity_cdag::CommandKind;
+use celerity_cpd::Pattern;
 use celerity_idag::{Instruction, LaneKind};
 use celerity_regions::Box3;
 use celerity_tdag::{AccessMode, Split};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::element;
 use celerity_testkit::footprint::Footprint;
+use celerity_testkit::forwards::Forwards;
 use celerity_testkit::program::{
     AccessSpec, BufferSpec, MapperSpec, Op, Program, Sizes, TaskKind, TaskOp, seeded,
 };
@@ -169,6 +171,13 @@ fn command_name(kind: &CommandKind) -> &'static str {
         CommandKind::Push { targets, .. } if targets.len() > 1 => "push to several",
         CommandKind::Push { .. } => "push",
         CommandKind::AwaitPush { .. } => "await push",
+        CommandKind::Collective { collective, .. } => match collective.pattern() {
+            Pattern::Gather => "gather",
+            Pattern::AllGather => "all-gather",
+            Pattern::Broadcast => "broadcast",
+            Pattern::Scatter => "scatter",
+            Pattern::AllToAll => "all-to-all",
+        },
         CommandKind::Horizon => "horizon",
         CommandKind::Epoch(_) => "epoch",
     }
@@ -216,6 +225,21 @@ fn all_kinds_of_commands_and_instructions_occur() {
             "epoch",
         ],
     );
+}
+
+#[test]
+fn all_kinds_of_collectives_occur() {
+    let configuration = Configuration { forwards: Forwards::Random, ..Configuration::new(3, 2) };
+    let mut commands = BTreeMap::new();
+    for program in programs() {
+        let tasks = TaskTrace::on(&program, &configuration).expect("lawful");
+        let nodes = CommandTrace::of_all(&tasks, configuration.nodes).expect("lawful");
+        for command in nodes.iter().flat_map(|node| &node.commands) {
+            *commands.entry(command_name(&command.kind).to_owned()).or_default() += 1;
+        }
+    }
+    // Few random programs transpose anything: all-to-all has tests of its own.
+    assert_frequent(&commands, &["gather", "all-gather", "broadcast", "scatter", "push"]);
 }
 
 #[test]

@@ -7,15 +7,18 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use celerity_cdag::{Command, verify_cluster};
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_mutants::{Layer, Mutant};
 use celerity_regions::Box3;
 use celerity_tdag::{IndexSpace, Split};
 use celerity_testkit::check::{self, Configuration, Verdict};
+use celerity_testkit::forwards::Forwards;
 use celerity_testkit::hash::Mixer;
 use celerity_testkit::program::{Program, Sizes, seeded};
 use celerity_testkit::reduction::Reduction;
 use celerity_testkit::sim;
+use celerity_testkit::trace::{CommandTrace, TaskTrace};
 
 use crate::{dry_run, parts};
 
@@ -121,6 +124,11 @@ pub(crate) const CHECKS: &[Check] = &[
         run: |case| text(check::check_cdag(&case.program, &case.configuration)),
     },
     Check {
+        name: "collectives",
+        exercises: |layer| layer == Layer::Cdag,
+        run: |case| check_collectives(&case.program, &case.configuration),
+    },
+    Check {
         name: "idag model",
         exercises: |layer| layer <= Layer::Idag,
         run: |case| text(check::check_idag(&case.program, &case.configuration)),
@@ -149,6 +157,19 @@ pub(crate) const CHECKS: &[Check] = &[
         },
     },
 ];
+
+/// Commands with collectives, of all nodes: the model, and the contract that commands have
+/// without a program.
+fn check_collectives(program: &Program, configuration: &Configuration) -> Result<(), String> {
+    let configuration = Configuration { forwards: Forwards::Random, ..*configuration };
+    text(check::check_cdag(program, &configuration))?;
+    let tasks = TaskTrace::on(program, &configuration).map_err(|refused| refused.to_string())?;
+    let nodes = CommandTrace::of_all(&tasks, configuration.nodes);
+    let nodes = nodes.map_err(|refused| refused.to_string())?;
+    let nodes: Vec<Vec<Command>> = nodes.into_iter().map(|node| node.commands).collect();
+    let broken = verify_cluster(&tasks.tasks, &nodes).err();
+    broken.map_or(Ok(()), |broken| Err(broken[0].to_string()))
+}
 
 fn text(verdict: Verdict) -> Result<(), String> {
     verdict.map_err(|failure| failure.violation.to_string())

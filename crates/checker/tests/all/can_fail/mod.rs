@@ -15,6 +15,7 @@ macro_rules! assert_finds {
 
 mod agreement;
 mod case;
+mod collectives;
 mod host_tasks;
 mod objects;
 mod omissions;

@@ -3,7 +3,7 @@
 use celerity_regions::{Box3, Grid};
 use celerity_tdag::Work;
 
-use crate::command::NodeId;
+use crate::node::NodeId;
 
 /// The chunks of a task: node `n` runs chunk `n`, nodes beyond the last chunk
 /// run nothing (CCGrid 2023, §IV-C: assignment is deterministic).
@@ -11,7 +11,7 @@ use crate::command::NodeId;
 /// No chunk is stored. A task costs the same whether its index space has been seen
 /// before or not, on any number of nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Chunks {
+pub enum Chunks {
     /// A kernel's, or a fold's after it, cut along planes.
     Split(Grid),
     /// So many nodes run the one item there is.
@@ -22,8 +22,12 @@ pub(crate) enum Chunks {
 
 impl Chunks {
     /// The chunks of a task that executes something, on so many nodes.
+    ///
+    /// # Panics
+    /// If it executes nothing: a forward, a horizon or an epoch.
+    #[must_use]
     #[inline]
-    pub(crate) fn of(work: &Work, nodes: usize) -> Self {
+    pub fn of(work: &Work, nodes: usize) -> Self {
         match work {
             Work::Device(space) | Work::HostSplit { space, .. } => {
                 Self::Split(space.split(&space.extent, nodes))
@@ -40,14 +44,16 @@ impl Chunks {
                 Self::Single(node)
             }
             Work::Fence | Work::Combine { .. } => Self::Units(nodes),
-            Work::Horizon | Work::Epoch(_) => {
-                unreachable!("synchronisation tasks execute nothing")
+            Work::Forward | Work::Horizon | Work::Epoch(_) => {
+                panic!("forwards and synchronisation tasks execute nothing")
             }
         }
     }
 
+    /// How many there are.
+    #[must_use]
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Self::Split(grid) => grid.len(),
             Self::Units(nodes) => *nodes,
@@ -55,9 +61,16 @@ impl Chunks {
         }
     }
 
+    /// Whether there are none: no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The chunk of the node at `position`; empty if it runs nothing.
+    #[must_use]
     #[inline]
-    pub(crate) fn get(&self, position: usize) -> Box3 {
+    pub fn get(&self, position: usize) -> Box3 {
         match self {
             Self::Split(grid) => grid.get(position).unwrap_or(Box3::EMPTY),
             Self::Units(nodes) if position < *nodes => Box3::UNIT,
@@ -69,7 +82,7 @@ impl Chunks {
     /// Visits all chunks that share an item with `part`, with the nodes that run them,
     /// ascending. O(1 + found).
     #[inline]
-    pub(crate) fn for_each_near(&self, part: &Box3, mut visit: impl FnMut(NodeId, Box3)) {
+    pub fn for_each_near(&self, part: &Box3, mut visit: impl FnMut(NodeId, Box3)) {
         let node = |position: usize| NodeId::from_index(position as u64);
         match self {
             Self::Split(grid) => grid.for_each_touching(part, |at, chunk| visit(node(at), chunk)),

@@ -1,0 +1,120 @@
+//! Who has which part of data that a collective has brought to all nodes, to each its own: known by
+//! the collective's own list, which is shared, so that nobody writes down node by node what has
+//! gone where.
+
+use std::sync::Arc;
+
+use celerity_cpd::NodeId;
+use celerity_regions::{Box3, Region};
+use smallvec::{SmallVec, smallvec};
+
+/// Names what has been spread how, in [`Spreads`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spread(u32);
+
+/// All that the holdings of one buffer name. Few: a program spreads its data in few ways.
+#[derive(Debug, Default)]
+pub(crate) struct Spreads {
+    known: Vec<(Spread, Lists)>,
+    made: u32,
+}
+
+/// Parts of all nodes; a node has what any of the lists has for it.
+type Lists = SmallVec<[Arc<[Region]>; 1]>;
+
+/// More than so many are looked through for some that nobody names any more.
+const FORGET_ABOVE: usize = 8;
+
+impl Spreads {
+    /// The name of data that has been spread as `before` says, and now by `parts`.
+    pub(crate) fn add(&mut self, before: Option<Spread>, parts: &Arc<[Region]>) -> Spread {
+        let mut lists: Lists = match before {
+            Some(before) => self.lists(before).clone(),
+            None => smallvec![],
+        };
+        if !lists.iter().any(|list| Arc::ptr_eq(list, parts)) {
+            lists.push(parts.clone());
+        }
+        if let Some((name, _)) = self.known.iter().find(|(_, known)| are_same(known, &lists)) {
+            return *name;
+        }
+        let name = Spread(self.made);
+        self.made += 1;
+        self.known.push((name, lists));
+        name
+    }
+
+    /// What a node has not got of a part that has been spread.
+    pub(crate) fn lacking(&self, spread: Spread, node: NodeId, part: Box3) -> Region {
+        self.lists(spread).iter().fold(part.into(), |lacking: Region, list| {
+            list.get(node.slot()).map_or(lacking.clone(), |has| lacking.difference(has))
+        })
+    }
+
+    /// Keeps what holdings name, if there is much else.
+    pub(crate) fn forget_unused<I: Iterator<Item = Spread>>(&mut self, named: impl FnOnce() -> I) {
+        if self.known.len() > FORGET_ABOVE {
+            let named: Vec<Spread> = named().collect();
+            self.known.retain(|(name, _)| named.contains(name));
+        }
+    }
+
+    fn lists(&self, name: Spread) -> &Lists {
+        let known = self.known.iter().find(|(known, _)| *known == name);
+        &known.expect("what holdings name is known").1
+    }
+}
+
+fn are_same(one: &Lists, other: &Lists) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| Arc::ptr_eq(a, b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(min: usize, length: usize) -> Region {
+        Box3::from_offset_range([min], [length]).into()
+    }
+
+    fn halves() -> Arc<[Region]> {
+        Arc::from([at(0, 4), at(4, 4)])
+    }
+
+    #[test]
+    fn a_node_lacks_what_no_list_has_for_it() {
+        let (mut spreads, halves) = (Spreads::default(), halves());
+        let rows = spreads.add(None, &halves);
+        let [n0, n1, n2] = [0, 1, 2].map(NodeId::from_index);
+        let part = Box3::from_offset_range([2], [6]);
+        assert_eq!(spreads.lacking(rows, n0, part), at(4, 4));
+        assert_eq!(spreads.lacking(rows, n1, part), at(2, 2));
+        assert_eq!(spreads.lacking(rows, n2, part), at(2, 6), "it has no part");
+        let more = spreads.add(Some(rows), &Arc::from([at(4, 2)]));
+        assert_eq!(spreads.lacking(more, n0, part), at(6, 2));
+        assert_eq!(spreads.lacking(rows, n0, part), at(4, 4), "what was before is as it was");
+    }
+
+    #[test]
+    fn what_is_spread_alike_has_one_name() {
+        let (mut spreads, halves) = (Spreads::default(), halves());
+        let rows = spreads.add(None, &halves);
+        assert_eq!(spreads.add(None, &halves), rows);
+        assert_eq!(spreads.add(Some(rows), &halves), rows);
+        assert_ne!(spreads.add(None, &self::halves()), rows, "lists are told apart by place");
+    }
+
+    #[test]
+    fn what_nobody_names_is_forgotten_once_it_is_much() {
+        let mut spreads = Spreads::default();
+        let names: Vec<Spread> = (0..20)
+            .map(|_| {
+                let last = spreads.made.checked_sub(1).map(Spread);
+                spreads.forget_unused(|| last.into_iter());
+                spreads.add(None, &halves())
+            })
+            .collect();
+        assert!(spreads.known.len() <= FORGET_ABOVE + 1, "{}", spreads.known.len());
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

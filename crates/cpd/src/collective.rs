@@ -1,0 +1,107 @@
+//! A collective operation as plain data: who provides which elements, and who gets which. The same
+//! on every node. Which of MPI's operations it is follows from the two (IJPP 2024, tables 1 and 2).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use celerity_regions::Region;
+
+use crate::node::NodeId;
+use crate::pattern::Pattern;
+
+/// What moves between all nodes of a cluster in one operation.
+///
+/// ```
+/// use std::sync::Arc;
+/// use celerity_cpd::{Collective, Ends, NodeId, Pattern};
+/// use celerity_regions::{Box3, Region};
+/// let [low, high] = [0, 4].map(|at| Region::from(Box3::from_offset_range([at], [4])));
+/// let gathered = Collective {
+///     region: Box3::from_range([8]).into(),
+///     from: Ends::Each(Arc::from([low.clone(), high.clone()])),
+///     to: Ends::All,
+/// };
+/// let [n0, n1] = [0, 1].map(NodeId::from_index);
+/// assert_eq!(gathered.pattern(), Pattern::AllGather);
+/// assert_eq!(*gathered.provided_by(n1), high);
+/// assert_eq!(gathered.arriving_at(n0), high);
+/// assert_eq!(gathered.between(n1, n0), high);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Collective {
+    /// All elements that take part; not empty.
+    pub region: Region,
+    /// Who has them before. Never [`Ends::All`].
+    pub from: Ends,
+    /// Who has them afterwards, beside those who had them.
+    pub to: Ends,
+}
+
+/// How the elements of a [`Collective`] are spread over the nodes, before it or afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Ends {
+    /// Every node has all of them.
+    All,
+    /// One node has all of them.
+    One(NodeId),
+    /// Each node has its own part, in order of nodes; parts may be empty. Those before an operation
+    /// are disjoint, and together all of it. O(nodes) data, shared by all operations of one shape.
+    Each(Arc<[Region]>),
+}
+
+impl Ends {
+    /// What a node has of `region`, which is all elements that take part.
+    #[must_use]
+    pub fn part<'a>(&'a self, node: NodeId, region: &'a Region) -> Cow<'a, Region> {
+        match self {
+            Self::All => Cow::Borrowed(region),
+            Self::One(one) if *one == node => Cow::Borrowed(region),
+            Self::One(_) => Cow::Owned(Region::empty()),
+            Self::Each(parts) => match parts.get(node.slot()) {
+                Some(part) => Cow::Borrowed(part),
+                None => Cow::Owned(Region::empty()),
+            },
+        }
+    }
+}
+
+impl Collective {
+    /// Which operation it is. O(1).
+    ///
+    /// # Panics
+    /// If every node has all elements to begin with.
+    #[must_use]
+    pub fn pattern(&self) -> Pattern {
+        match (&self.from, &self.to) {
+            (Ends::Each(_), Ends::All) => Pattern::AllGather,
+            (Ends::Each(_) | Ends::One(_), Ends::One(_)) => Pattern::Gather,
+            (Ends::One(_), Ends::All) => Pattern::Broadcast,
+            (Ends::One(_), Ends::Each(_)) => Pattern::Scatter,
+            (Ends::Each(_), Ends::Each(_)) => Pattern::AllToAll,
+            (Ends::All, _) => panic!("what every node has need not move"),
+        }
+    }
+
+    /// What a node has before, and gives to others.
+    #[must_use]
+    pub fn provided_by(&self, node: NodeId) -> Cow<'_, Region> {
+        self.from.part(node, &self.region)
+    }
+
+    /// What comes to a node: its part afterwards, less what it has before.
+    #[must_use]
+    pub fn arriving_at(&self, node: NodeId) -> Region {
+        self.to.part(node, &self.region).difference(&self.provided_by(node))
+    }
+
+    /// What moves from one node to another one.
+    #[must_use]
+    pub fn between(&self, from: NodeId, to: NodeId) -> Region {
+        match from == to {
+            true => Region::empty(),
+            false => self.provided_by(from).intersection(&self.to.part(to, &self.region)),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! What discovery knows of one buffer: which tasks have written what is in it, and for whom it has
+//! been forwarded since. Knows neither the buffer nor what becomes of forwards.
+
+use std::sync::Arc;
+
+use celerity_regions::{Box3, Region};
+use celerity_tdag::{
+    BufferAccess, BufferId, Forward, ForwardEnd, Mapper, MapperInput, NewForward, Task, TaskSpec,
+    Work,
+};
+use smallvec::SmallVec;
+
+use crate::node::NodeId;
+use crate::spread::{Cut, Spread, read, same_geometry, same_mapper, same_mappers, written};
+
+/// The producers of what is in a buffer. What more of them have written is not forwarded: it is
+/// many small pieces.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    extent: Box3,
+    /// In order of their last writes, at most [`MOST_PRODUCERS`]. What they have left is disjoint.
+    producers: Vec<Producer>,
+}
+
+const MOST_PRODUCERS: usize = 16;
+
+/// A task, as far as what it wrote has not been overwritten.
+#[derive(Debug)]
+struct Producer {
+    /// Nothing until it is in the graph.
+    task: Option<Arc<Task>>,
+    left: Region,
+    reached: SmallVec<[Reached; 1]>,
+}
+
+/// Who has some of a producer's elements already: they were read there, however they came.
+#[derive(Debug)]
+struct Reached {
+    whom: Whom,
+    region: Region,
+}
+
+/// More than programs have ways to read one thing. If there are more, the oldest are forgotten, and
+/// forwarded to once more.
+const MOST_REACHED: usize = 8;
+
+#[derive(Clone, Debug)]
+enum Whom {
+    /// All nodes, or as good as all: nobody is looked at again.
+    All,
+    One(NodeId),
+    /// Those that tasks of this geometry run on, through these mappers.
+    Parts(Box<(Work, Vec<Mapper>)>),
+}
+
+/// What a task that is about to enter the graph reads of one buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    pub(crate) spec: &'a TaskSpec,
+    pub(crate) buffer: BufferId,
+    /// All that it reads.
+    pub(crate) region: &'a Region,
+    pub(crate) nodes: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn accesses(&self) -> impl Iterator<Item = &'a BufferAccess> + Clone + use<'a> {
+        let buffer = self.buffer;
+        let of_buffer = self.spec.buffer_accesses();
+        of_buffer.filter(move |access| access.buffer == buffer && access.mode.reads())
+    }
+
+    /// Whether each chunk reads what its neighbours have: cheap, and true of stencils.
+    fn is_near(&self) -> bool {
+        let (Some(space), mut accesses) = (self.spec.work.space(), self.accesses()) else {
+            return false;
+        };
+        let (Some(only), None) = (accesses.next(), accesses.next()) else { return false };
+        match &only.mapper {
+            Mapper::Neighborhood { border, .. } | Mapper::Periodic { border, .. } => {
+                (0..3).any(|dim| border[dim] > 0 && space.is_cut_along(dim))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Flow {
+    pub(crate) fn new(extent: Box3) -> Self {
+        Self { extent, producers: Vec::new() }
+    }
+
+    /// A task that is in the graph next overwrites some elements; whether it may be the producer
+    /// of forwards. O(producers), O(1) if it overwrites what one of them has left.
+    pub(crate) fn overwrite(&mut self, region: &Region, is_producer: bool) {
+        if let Some(at) = self.producers.iter().position(|producer| producer.left == *region) {
+            let known = &mut self.producers[at];
+            match is_producer {
+                true => (known.task, _) = (None, known.reached.clear()),
+                false => drop(self.producers.remove(at)),
+            }
+            return;
+        }
+        for producer in &mut self.producers {
+            if producer.left.intersects(region) {
+                producer.left.subtract(region);
+            }
+        }
+        self.producers.retain(|producer| !producer.left.is_empty());
+        if is_producer && !region.is_empty() {
+            if self.producers.len() == MOST_PRODUCERS {
+                self.producers.remove(0);
+            }
+            let (left, reached) = (region.clone(), SmallVec::new());
+            self.producers.push(Producer { task: None, left, reached });
+        }
+    }
+
+    /// The task that has last overwritten elements is in the graph.
+    pub(crate) fn committed(&mut self, task: &Arc<Task>) {
+        let new = self.producers.iter_mut().filter(|producer| producer.task.is_none());
+        new.for_each(|producer| producer.task = Some(task.clone()));
+    }
+
+    /// The forwards that [`Collectives::Auto`](crate::Collectives::Auto) inserts in front of a
+    /// reader.
+    pub(crate) fn ahead_of(&mut self, reader: &Reader<'_>, found: &mut Vec<NewForward>) {
+        if self.producers.is_empty() || reader.is_near() {
+            return;
+        }
+        let stays = |producer: &Producer| {
+            !producer.left.intersects(reader.region)
+                || producer.is_alike(reader, &self.extent, None)
+        };
+        if !self.producers.iter().all(stays) {
+            self.look_ahead_of(reader, found);
+        }
+    }
+
+    fn look_ahead_of(&mut self, reader: &Reader<'_>, found: &mut Vec<NewForward>) {
+        let accesses = reader.accesses();
+        let Some((spread, cut)) = read(&reader.spec.work, accesses, reader.nodes) else { return };
+        let wanted = match (spread, cut) {
+            (Spread::All, Some(cut)) => self.constant_part(reader, cut),
+            _ => reader.region.clone(),
+        };
+        let (whom, extent) = (Whom::of(spread, reader), self.extent);
+        let fit = |one: &&mut Producer| one.may_fit(spread, cut, reader, &extent);
+        for producer in self.producers.iter_mut().filter(fit) {
+            let mut part = producer.left.intersection(&wanted);
+            let had = producer.reached.iter().filter(|reached| reached.whom.has(&whom));
+            had.for_each(|reached| part.subtract(&reached.region));
+            if !part.is_empty() {
+                producer.reach(&whom, &part);
+                found.extend(producer.forward(reader, part, &extent));
+            }
+        }
+    }
+
+    /// What all chunks read. A user's mapper is not asked: all that the task reads, if it has one.
+    fn constant_part(&self, reader: &Reader<'_>, cut: Cut) -> Region {
+        let is_constant = |access: &&BufferAccess| cut.is_constant(&access.mapper);
+        let mut others = reader.accesses().filter(|access| !is_constant(access));
+        if others.next().is_none() || reader.accesses().any(BufferAccess::is_on_trust) {
+            return reader.region.clone();
+        }
+        let constant = reader.accesses().filter(is_constant);
+        constant.fold(Region::empty(), |mut all, access| {
+            all.union_with(&image(access, &reader.spec.work, &self.extent));
+            all
+        })
+    }
+
+    /// The forwards of IJPP 2024, Algorithm 1. A region that a task reads elsewhere is forwarded
+    /// then and there, and by its line "F ← F ∖ R" never again until it is overwritten.
+    pub(crate) fn of_algorithm_1(&mut self, reader: &Reader<'_>, found: &mut Vec<NewForward>) {
+        for producer in &mut self.producers {
+            let mut part = producer.left.intersection(reader.region);
+            producer.reached.iter().for_each(|reached| part.subtract(&reached.region));
+            if part.is_empty() || producer.is_alike(reader, &self.extent, Some(&part)) {
+                continue;
+            }
+            producer.reach(&Whom::All, &part);
+            found.extend(producer.forward(reader, part, &self.extent));
+        }
+    }
+}
+
+impl Producer {
+    fn accesses<'a>(
+        &'a self,
+        buffer: BufferId,
+    ) -> impl Iterator<Item = &'a BufferAccess> + Clone + use<'a> {
+        let all = self.task.iter().flat_map(|task| task.buffer_accesses());
+        all.filter(move |access| access.buffer == buffer && access.mode.writes())
+    }
+
+    /// Whether every node reads what it has written (IJPP 2024, Algorithm 1, "communication-free"),
+    /// of `part` or of everything.
+    fn is_alike(&self, reader: &Reader<'_>, extent: &Box3, part: Option<&Region>) -> bool {
+        let Some(task) = &self.task else { return false };
+        if !same_geometry(&task.work, &reader.spec.work) {
+            return false;
+        }
+        let (written, read) = (self.accesses(reader.buffer), reader.accesses());
+        match part {
+            None => same_mappers(written, read),
+            Some(part) => {
+                let written = touching(written, &task.work, part, extent);
+                let read = touching(read, &reader.spec.work, part, extent);
+                let is_in = |set: &[&BufferAccess], one: &BufferAccess| {
+                    set.iter().any(|other| same_mapper(&one.mapper, &other.mapper))
+                };
+                written.iter().all(|one| is_in(&read, one))
+                    && read.iter().all(|one| is_in(&written, one))
+            }
+        }
+    }
+
+    /// Whether a collective may move elements from here to a reader, on so many nodes.
+    fn may_fit(&self, after: Spread, cut: Option<Cut>, reader: &Reader<'_>, extent: &Box3) -> bool {
+        let Some(task) = &self.task else { return false };
+        match (written(&task.work, reader.nodes), after) {
+            (None | Some(Spread::All), _) | (Some(Spread::One(_)), Spread::One(_)) => false,
+            (Some(Spread::Parts), Spread::Parts) => self.may_be_transposed(cut, reader, extent),
+            (Some(_), _) => true,
+        }
+    }
+
+    fn may_be_transposed(&self, cut: Option<Cut>, reader: &Reader<'_>, extent: &Box3) -> bool {
+        let (mut written, mut read) = (self.accesses(reader.buffer), reader.accesses());
+        let (Some(writes), None, Some(reads), None) =
+            (written.next(), written.next(), read.next(), read.next())
+        else {
+            return false;
+        };
+        let space = self.task.as_ref().and_then(|task| task.work.space());
+        let (Some(space), Some(cut)) = (space, cut) else { return false };
+        let before = Cut::of(&space.split(&space.extent, reader.nodes), space);
+        match (writes.is_on_trust(), reads.is_on_trust()) {
+            (false, false) => match (before.across(&writes.mapper), cut.across(&reads.mapper)) {
+                (Some(one), Some(other)) => one != other,
+                _ => false,
+            },
+            // Chunks will tell.
+            _ => !self.is_alike(reader, extent, None),
+        }
+    }
+
+    fn reach(&mut self, whom: &Whom, region: &Region) {
+        let same = |known: &Whom| known.has(whom) && whom.has(known);
+        match self.reached.iter_mut().find(|reached| same(&reached.whom)) {
+            Some(known) => known.region.union_with(region),
+            None => {
+                if self.reached.len() == MOST_REACHED {
+                    self.reached.remove(0);
+                }
+                self.reached.push(Reached { whom: whom.clone(), region: region.clone() });
+            }
+        }
+    }
+
+    fn forward(&self, reader: &Reader<'_>, region: Region, extent: &Box3) -> Option<NewForward> {
+        let (task, spec) = (self.task.as_ref()?, reader.spec);
+        let end = |id, work: &Work, accesses: SmallVec<[&BufferAccess; 2]>| ForwardEnd {
+            task: id,
+            work: *work,
+            accesses: accesses.into_iter().cloned().collect(),
+        };
+        let written = touching(self.accesses(reader.buffer), &task.work, &region, extent);
+        let read = touching(reader.accesses(), &spec.work, &region, extent);
+        let producer = end(task.id, &task.work, written);
+        // The graph knows which task it will be.
+        let consumer = end(task.id.next(), &spec.work, read);
+        let (buffer, location) = (reader.buffer, spec.location.clone());
+        let forward = Forward { producer, consumer };
+        Some(NewForward { buffer, region, forward, location })
+    }
+}
+
+impl Whom {
+    fn of(spread: Spread, reader: &Reader<'_>) -> Self {
+        match spread {
+            Spread::All => Self::All,
+            Spread::One(node) => Self::One(node),
+            Spread::Parts => {
+                let mappers = reader.accesses().map(|access| access.mapper.clone()).collect();
+                Self::Parts(Box::new((reader.spec.work, mappers)))
+            }
+        }
+    }
+
+    /// Whether they have what others need.
+    fn has(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::One(node), Self::One(other)) => node == other,
+            (Self::Parts(one), Self::Parts(other)) => {
+                same_geometry(&one.0, &other.0)
+                    && one.1.len() == other.1.len()
+                    && one.1.iter().zip(&other.1).all(|(one, other)| same_mapper(one, other))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What a task touches through one access.
+fn image(access: &BufferAccess, work: &Work, extent: &Box3) -> Region {
+    let all = work.extent();
+    access.mapper.map(&MapperInput { chunk: all, global: all, buffer: *extent })
+}
+
+/// Those of a task's accesses that touch any of `part`. A user's mapper is not asked: it may.
+fn touching<'a>(
+    accesses: impl Iterator<Item = &'a BufferAccess>,
+    work: &Work,
+    part: &Region,
+    extent: &Box3,
+) -> SmallVec<[&'a BufferAccess; 2]> {
+    let mut found: SmallVec<[&BufferAccess; 2]> = accesses.collect();
+    if found.len() > 1 {
+        found.retain(|one| one.is_on_trust() || image(one, work, extent).intersects(part));
+    }
+    found
+}

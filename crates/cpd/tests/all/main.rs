@@ -1,0 +1,5 @@
+//! Discovery from outside: which forwards tasks get, and which operations these amount to.
+
+mod harness;
+mod patterns;
+mod programs;
