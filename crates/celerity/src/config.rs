@@ -8,7 +8,7 @@ mod platform;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, ClusterConfig, DeviceMemory, Lookahead};
+use celerity_executor::{CheckLevel, ClusterConfig, Collectives, DeviceMemory, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use crate::graphs::GraphsTo;
@@ -42,6 +42,7 @@ pub struct Config {
     pub(crate) log_level: LogLevel,
     pub(crate) graphs: GraphsTo,
     pub(crate) profile_kernels: bool,
+    pub(crate) explain_collectives: bool,
 }
 
 impl Default for Config {
@@ -61,6 +62,7 @@ impl Default for Config {
             log_level: LogLevel::default(),
             graphs: GraphsTo::default(),
             profile_kernels: false,
+            explain_collectives: false,
         }
     }
 }
@@ -235,6 +237,25 @@ impl Config {
     #[must_use]
     pub fn lookahead(mut self, lookahead: Lookahead) -> Self {
         self.cluster.lookahead = lookahead;
+        self
+    }
+
+    /// Sets which data that is written on some nodes and read on others moves in collective
+    /// operations, such as an all-gather: all that is found ([`Collectives::Auto`], the default),
+    /// what IJPP 2024 finds, or none. Others move between pairs of nodes, and results are the same
+    /// bits. With one node, nothing moves.
+    #[must_use]
+    pub fn collectives(mut self, collectives: Collectives) -> Self {
+        self.cluster.collectives = collectives;
+        self
+    }
+
+    /// Sets whether a line is logged, at level [`Info`](LogLevel::Info), for each decision about
+    /// data that may move in a [collective operation](Self::collectives): for which task, at which
+    /// source line, which buffer, and how it moves. Decisions that are the same are logged once.
+    #[must_use]
+    pub fn explain_collectives(mut self, explain: bool) -> Self {
+        self.explain_collectives = explain;
         self
     }
 

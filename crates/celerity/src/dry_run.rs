@@ -27,6 +27,7 @@ struct Counts {
     commands: u64,
     pushes: u64,
     await_pushes: u64,
+    collectives: u64,
     instructions: u64,
     pilots: u64,
 }
@@ -62,13 +63,14 @@ impl Drop for Tally {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tasks, commands, pushes, await_pushes, instructions, pilots } = *self;
+        let Self { tasks, commands, pushes, await_pushes, collectives, instructions, pilots } =
+            *self;
         let (tasks, commands) = (Count(tasks, "task"), Count(commands, "command"));
         let (instructions, pilots) = (Count(instructions, "instruction"), Count(pilots, "pilot"));
         write!(
             f,
-            "{tasks}, {commands} (push: {pushes}, await-push: {await_pushes}), {instructions} and \
-             {pilots}"
+            "{tasks}, {commands} (push: {pushes}, await-push: {await_pushes}, collective: \
+             {collectives}), {instructions} and {pilots}"
         )
     }
 }
@@ -85,13 +87,17 @@ impl Observer for Counting {
         instructions: &[Instruction],
         pilots: &[Pilot],
     ) -> Result<(), String> {
-        let is_push = |command: &&Command| matches!(command.kind, CommandKind::Push { .. });
-        let is_await = |command: &&Command| matches!(command.kind, CommandKind::AwaitPush { .. });
         let mut counts = lock(&self.0);
         counts.tasks += 1;
         counts.commands += commands.len() as u64;
-        counts.pushes += commands.iter().filter(is_push).count() as u64;
-        counts.await_pushes += commands.iter().filter(is_await).count() as u64;
+        for command in commands {
+            match command.kind {
+                CommandKind::Push { .. } => counts.pushes += 1,
+                CommandKind::AwaitPush { .. } => counts.await_pushes += 1,
+                CommandKind::Collective { .. } => counts.collectives += 1,
+                CommandKind::Execute { .. } | CommandKind::Horizon | CommandKind::Epoch(_) => {}
+            }
+        }
         counts.instructions += instructions.len() as u64;
         counts.pilots += pilots.len() as u64;
         Ok(())

@@ -5,6 +5,11 @@
 #[doc = include_str!("../../../docs/values.md")]
 pub mod values_page {}
 
+/// The page of the documentation that tells of collective operations, for its examples to be run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/collectives.md")]
+pub mod collectives_page {}
+
 mod access;
 #[cfg(feature = "ndarray")]
 mod arrays;
@@ -17,6 +22,7 @@ pub mod cuda;
 mod device_call;
 mod dry_run;
 mod error;
+mod explain;
 mod fence;
 mod graphs;
 mod host;
@@ -45,8 +51,8 @@ pub use access::{
 };
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{
-    CheckLevel, CollectiveError, CollectiveOperation, CommunicationError, DeviceMemory,
-    DeviceStream, GroupCommunicator, Lookahead, RunError, ScheduleError, TaskError,
+    CheckLevel, CollectiveError, CollectiveOperation, Collectives, CommunicationError,
+    DeviceMemory, DeviceStream, GroupCommunicator, Lookahead, RunError, ScheduleError, TaskError,
 };
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {

@@ -3,11 +3,12 @@
 
 use std::ops::Range;
 
-use celerity_executor::KernelTimes;
+use celerity_executor::{KernelTimes, Observer};
 
 use crate::config::Config;
 use crate::dry_run::Tally;
 use crate::error::{ConfigError, Result};
+use crate::explain::Explanations;
 use crate::graphs::Graphs;
 use crate::log::LogLevel;
 use crate::place::{misconfigured, place};
@@ -65,6 +66,13 @@ impl Config {
         }
         if let Some(tally) = &tally {
             run = run.observed(|_| Some(tally.observer()));
+        }
+        if self.explain_collectives {
+            let first = run.nodes_here().start;
+            run = run.observed(move |node| {
+                let explanations = (node.slot() == first).then(|| Explanations::at(level));
+                explanations.map(|one| Box::new(one) as Box<dyn Observer>)
+            });
         }
         match Graphs::new(&self.graphs, &run.nodes_here(), run.nodes(), level) {
             None => run.execute(body),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use celerity_cpd::Collectives;
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
@@ -40,6 +41,8 @@ pub struct ClusterConfig {
     /// How long work that will allocate is held back, so that allocations are
     /// made once (instruction-graph preprint, §4.3).
     pub lookahead: Lookahead,
+    /// Which collective operations between nodes are looked for (IJPP 2024). With one node, none.
+    pub collectives: Collectives,
     /// How much of every schedule is checked before it runs.
     pub check: CheckLevel,
     /// Bytes that may be resident in each device's own memory, if limited.
@@ -80,6 +83,7 @@ impl Default for ClusterConfig {
             uninitialized_read: UninitializedRead::Error,
             run_ahead: 16,
             lookahead: Lookahead::default(),
+            collectives: Collectives::default(),
             check: CheckLevel::default(),
             device_memory_limit: None,
             watchdog: Duration::from_secs(30),

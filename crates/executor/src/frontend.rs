@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Discovery;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
     BufferId, CollectiveGroup, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, ObjectId,
@@ -66,6 +67,8 @@ struct Mapping {
 /// the graph is the order in which they are sent.
 struct Program {
     graph: TaskGraph,
+    /// Which forwards to insert in front of tasks.
+    discovery: Discovery,
     batch: Vec<Arc<Task>>,
     newest: TaskId,
     /// Whether the shutdown epoch is in the graph.
@@ -126,7 +129,8 @@ impl NodeFrontend {
         submitter.feed(Submission::Task { task: init, payload: None });
         // The first task is never asked for, but has a slot.
         let (batch, warnings, recent) = (Vec::new(), Vec::new(), vec![Weak::new()]);
-        let program = Program { graph, batch, newest, ended: false, warnings, recent };
+        let discovery = Discovery::new(config.collectives, config.nodes);
+        let program = Program { graph, discovery, batch, newest, ended: false, warnings, recent };
         Self {
             node: node.id,
             nodes: config.nodes,
@@ -202,6 +206,7 @@ impl NodeFrontend {
         let info = program.graph.create_buffer(new);
         let buffer = info.id;
         if !program.ended {
+            program.discovery.create_buffer(&info);
             self.send(Submission::Buffer { info, data });
         }
         buffer
@@ -222,6 +227,7 @@ impl NodeFrontend {
         let mut program = lock(&self.program);
         if program.graph.buffer(buffer).is_some() && !program.ended {
             program.graph.drop_buffer(buffer);
+            program.discovery.drop_buffer(buffer);
             self.send(Submission::Dropped(buffer));
         }
     }
@@ -288,14 +294,18 @@ impl NodeFrontend {
         if spec.work.extent().is_empty() {
             return Ok(program.newest);
         }
-        let Program { graph, batch, warnings, .. } = &mut *program;
+        let Program { graph, discovery, batch, warnings, .. } = &mut *program;
+        let discover = |spec: &_, touched: &_| discovery.discover(spec, touched);
         let (task, found) = match traced {
-            None => graph.submit(spec, batch)?,
-            Some(traced) => graph.submit_traced(spec, traced, |_, _| Vec::new(), batch)?,
+            None => graph.submit_behind(spec, discover, batch)?,
+            Some(traced) => graph.submit_traced(spec, traced, discover, batch)?,
         };
+        if let Some(task) = batch.iter().find(|entered| entered.id == task) {
+            discovery.committed(task);
+        }
         let room = MOST_WARNINGS.saturating_sub(warnings.len());
         warnings.extend(found.into_iter().take(room));
-        self.send_tasks(&mut program, Some(payload));
+        self.send_tasks(&mut program, Some((task, payload)));
         Ok(task)
     }
 
@@ -500,8 +510,8 @@ impl NodeFrontend {
         if program.ended { Err(RunError::Ended { node: self.node }) } else { Ok(()) }
     }
 
-    /// Sends the batch; the payload belongs to its first task.
-    fn send_tasks(&self, program: &mut Program, mut payload: Option<Payload>) {
+    /// Sends the batch; the payload belongs to one of its tasks.
+    fn send_tasks(&self, program: &mut Program, mut payload: Option<(TaskId, Payload)>) {
         for task in program.batch.drain(..) {
             program.newest = task.id;
             let (slot, recent) = (slot(task.id), Arc::downgrade(&task));
@@ -514,7 +524,8 @@ impl NodeFrontend {
             }
             tracing::trace!(node = %self.node, %task, "submitted");
             self.progress.task_submitted();
-            self.send(Submission::Task { task, payload: payload.take() });
+            let payload = payload.take_if(|(of, _)| *of == task.id).map(|(_, payload)| payload);
+            self.send(Submission::Task { task, payload });
         }
     }
 

@@ -270,6 +270,7 @@ mod tests {
             dependencies: Dependencies::default(),
             conflicts: Conflicts::default(),
             location: None,
+            forward: None,
         };
         let mut orders = Vec::new();
         scheduler.submit(Submission::Task { task: Arc::new(task), payload: None }, &mut orders);

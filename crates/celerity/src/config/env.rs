@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, DeviceMemory, Lookahead};
+use celerity_executor::{CheckLevel, Collectives, DeviceMemory, Lookahead};
 use celerity_tdag::UninitializedRead;
 
 use super::Config;
@@ -52,7 +52,7 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 20] = [
+const VARIABLES: [Variable; 21] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -92,6 +92,14 @@ const VARIABLES: [Variable; 20] = [
         name: "CELERITY_LOOKAHEAD",
         expected: "none, auto or infinite",
         set: |config, value| Some(config.lookahead(lookahead(value.text()?)?)),
+    },
+    Variable {
+        name: "CELERITY_COLLECTIVES",
+        expected: "off, paper, auto or explain",
+        set: |config, value| match value.text()? {
+            "explain" => Some(config.collectives(Collectives::Auto).explain_collectives(true)),
+            text => Some(config.collectives(text.parse().ok()?).explain_collectives(false)),
+        },
     },
     Variable {
         name: "CELERITY_CHECK",
@@ -328,6 +336,7 @@ mod tests {
             ("CELERITY_HORIZON_STEP", "5"),
             ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
             ("CELERITY_UNINITIALIZED_READ", "warn"),
+            ("CELERITY_COLLECTIVES", "paper"),
             ("CELERITY_PRINT_GRAPHS", "out/graphs.svg"),
             ("CELERITY_PROFILE_KERNEL", "on"),
             ("CELERITY_TRACE", "out/trace.json"),
@@ -348,6 +357,7 @@ mod tests {
             .horizon_step(5)
             .horizon_max_parallelism(7)
             .uninitialized_read(UninitializedRead::Warn)
+            .collectives(Collectives::Paper)
             .write_graphs("out/graphs.svg")
             .profile_kernels(true)
             .trace("out/trace.json")

@@ -3,3 +3,4 @@
 mod harness;
 mod patterns;
 mod programs;
+mod twin;

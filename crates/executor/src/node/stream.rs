@@ -355,6 +355,7 @@ mod tests {
             dependencies: Dependencies::default(),
             conflicts: Conflicts::default(),
             location: None,
+            forward: None,
         }
     }
 

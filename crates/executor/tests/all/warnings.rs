@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use celerity_executor::{
-    Activity, BoundMemory, ClusterConfig, CpuBackend, CpuPool, DeviceKernel, Lookahead,
-    NodeMachine, OnLane, Payload, Phase, RunError, Stall, Submission, Time, WaitsFor, Waker,
-    Warning, WarningSink, local_cluster,
+    Activity, BoundMemory, ClusterConfig, Collectives, CpuBackend, CpuPool, DeviceKernel,
+    Lookahead, NodeMachine, OnLane, Payload, Phase, RunError, Stall, Submission, Time, WaitsFor,
+    Waker, Warning, WarningSink, local_cluster,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{
@@ -31,7 +31,9 @@ fn sink() -> (WarningSink, Receiver<Warning>) {
 #[test]
 fn a_stuck_peer_is_reported_by_all_who_wait() {
     let (warnings, told) = sink();
-    let config = ClusterConfig { watchdog: Duration::from_millis(20), warnings, ..cluster(2, 1) };
+    let watchdog = Duration::from_millis(20);
+    let collectives = Collectives::Off;
+    let config = ClusterConfig { watchdog, warnings, collectives, ..cluster(2, 1) };
     let (release, gate) = channel();
     let (told, gate, release) = (Mutex::new(told), Mutex::new(gate), Mutex::new(release));
     let (gate, texts) = (Arc::new(gate), PerNode::default());

@@ -1,0 +1,176 @@
+//! Says which data moves in collective operations and which does not, as it is decided: one line for
+//! each decision that has not been told before. Decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use celerity_cdag::{Command, CommandKind};
+use celerity_executor::Observer;
+use celerity_idag::{AllocationId, Instruction, Pilot};
+use celerity_tdag::{BufferId, BufferInfo, Task, Work};
+
+use crate::log::LogLevel;
+
+/// Watches the schedule of one node: all nodes decide alike.
+pub(crate) struct Explanations {
+    names: BTreeMap<BufferId, Arc<str>>,
+    /// What becomes of the forwards in front of the next task.
+    decided: Vec<String>,
+    told: BTreeSet<String>,
+    tell: Box<dyn FnMut(&str) + Send>,
+}
+
+/// A program that makes no two decisions alike must not fill memory: later ones are not told.
+const MOST_TOLD: usize = 1024;
+
+impl Explanations {
+    /// Logs at level [`Info`](LogLevel::Info).
+    pub(crate) fn at(level: LogLevel) -> Self {
+        Self::to(move |line| level.print(LogLevel::Info, || line.to_owned()))
+    }
+
+    fn to(tell: impl FnMut(&str) + Send + 'static) -> Self {
+        let (names, decided) = (BTreeMap::new(), Vec::new());
+        Self { names, decided, told: BTreeSet::new(), tell: Box::new(tell) }
+    }
+
+    /// What a forward has become, by its commands.
+    fn decide(&mut self, forward: &Task, commands: &[Command]) {
+        let found = commands.iter().find_map(|command| match &command.kind {
+            CommandKind::Collective { collective, .. } => Some(collective.pattern()),
+            _ => None,
+        });
+        let how = found
+            .map_or("moves between pairs of nodes".to_owned(), |one| format!("moves in one {one}"));
+        for access in forward.buffer_accesses() {
+            let name = self.names.get(&access.buffer).map_or_else(String::new, |name| {
+                if **name == *access.buffer.to_string() {
+                    String::new()
+                } else {
+                    format!(" \"{name}\"")
+                }
+            });
+            self.decided.push(format!("{}{name} {how}", access.buffer));
+        }
+    }
+
+    /// Tells what has been decided for a consumer.
+    fn tell(&mut self, consumer: &Task) {
+        let at = consumer.location.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+        for decided in self.decided.drain(..) {
+            let line = format!("for \"{}\"{at}, {decided}", consumer.name);
+            if self.told.len() < MOST_TOLD && self.told.insert(line.clone()) {
+                (self.tell)(&line);
+            }
+        }
+    }
+}
+
+impl Observer for Explanations {
+    fn buffer(&mut self, info: &Arc<BufferInfo>, _: Option<AllocationId>) {
+        self.names.insert(info.id, info.name.clone());
+    }
+
+    fn task(
+        &mut self,
+        task: &Arc<Task>,
+        commands: &[Command],
+        _: &[Instruction],
+        _: &[Pilot],
+    ) -> Result<(), String> {
+        match task.work {
+            Work::Forward => self.decide(task, commands),
+            _ => self.tell(task),
+        }
+        Ok(())
+    }
+
+    fn buffer_end(&mut self, buffer: BufferId, _: &[Instruction]) -> Result<(), String> {
+        self.names.remove(&buffer);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use celerity_cdag::{CommandId, NodeId, TransferId};
+    use celerity_cpd::{Collective, Ends};
+    use celerity_regions::Box3;
+    use celerity_tdag::{
+        Access, AccessMode, Conflicts, Dependencies, IndexSpace, Mapper, SourceLocation, TaskId,
+    };
+
+    use super::*;
+
+    fn buffer(name: &str) -> Arc<BufferInfo> {
+        let (id, extent) = (BufferId::from_index(2), Box3::from_range([8]));
+        let name = name.into();
+        let (dims, elem_size, elem_align, host_initialized) = (1, 4, 4, false);
+        Arc::new(BufferInfo { id, name, dims, extent, elem_size, elem_align, host_initialized })
+    }
+
+    fn task(id: u64, work: Work) -> Arc<Task> {
+        let access = Access::buffer(BufferId::from_index(2), AccessMode::ReadWrite, Mapper::All);
+        Arc::new(Task {
+            id: TaskId::from_index(id),
+            name: "attract".into(),
+            work,
+            accesses: [access].into(),
+            dependencies: Dependencies::default(),
+            conflicts: Conflicts::default(),
+            location: Some(SourceLocation { file: "main.rs".into(), line: 12 }),
+            forward: None,
+        })
+    }
+
+    fn broadcast(task: &Task) -> Command {
+        let (consumer, buffer) = (task.id, BufferId::from_index(2));
+        let from = Ends::One(NodeId::from_index(0));
+        let region = Box3::from_range([8]).into();
+        let collective = Arc::new(Collective { region, from, to: Ends::All });
+        let transfer = TransferId { consumer, buffer };
+        Command {
+            id: CommandId::from_index(1),
+            task: task.id,
+            kind: CommandKind::Collective { transfer, collective },
+            dependencies: Dependencies::default(),
+            conflicts: Conflicts::default(),
+        }
+    }
+
+    #[test]
+    fn each_decision_is_told_once_with_the_consumer_and_its_line() {
+        let (lines, told) = mpsc::channel();
+        let mut explanations =
+            Explanations::to(move |line| lines.send(line.to_owned()).expect("the test listens"));
+        let line = Work::Device(IndexSpace::new(1, Box3::from_range([8])));
+        let mut step = |id: u64, is_collective: bool| {
+            let forward = task(id, Work::Forward);
+            let commands: Vec<Command> =
+                is_collective.then(|| broadcast(&forward)).into_iter().collect();
+            explanations.task(&forward, &commands, &[], &[]).expect("it only watches");
+            explanations.task(&task(id + 1, line), &[], &[], &[]).expect("it only watches");
+        };
+        step(1, true);
+        step(3, true);
+        step(5, false);
+        explanations.buffer(&buffer("B2"), None);
+        let forward = task(7, Work::Forward);
+        explanations.task(&forward, &[], &[], &[]).expect("it only watches");
+        explanations.task(&task(8, line), &[], &[], &[]).expect("it only watches");
+        explanations.buffer(&buffer("positions"), None);
+        explanations.task(&forward, &[broadcast(&forward)], &[], &[]).expect("it only watches");
+        explanations.task(&task(8, line), &[], &[], &[]).expect("it only watches");
+        drop(explanations);
+        assert_eq!(
+            told.into_iter().collect::<Vec<_>>(),
+            [
+                "for \"attract\" at main.rs:12, B2 moves in one broadcast",
+                "for \"attract\" at main.rs:12, B2 moves between pairs of nodes",
+                "for \"attract\" at main.rs:12, B2 \"positions\" moves in one broadcast",
+            ]
+        );
+    }
+}
