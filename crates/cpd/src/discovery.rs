@@ -8,9 +8,8 @@ use celerity_tdag::{
     BufferAccess, BufferId, BufferInfo, BufferTable, Mapper, NewForward, Sweep, Task, TaskSpec,
     Touched, Work,
 };
-use smallvec::SmallVec;
 
-use crate::flow::{Flow, Reader};
+use crate::flow::{Flow, Reader, is_near};
 use crate::mode::Collectives;
 
 /// Finds data that one task has written and another one reads elsewhere, and says which forwards
@@ -62,8 +61,6 @@ pub struct Discovery {
     collectives: Collectives,
     nodes: usize,
     flows: BufferTable<Flow>,
-    /// The buffers that the newest task writes, until it is committed.
-    written: SmallVec<[BufferId; 4]>,
 }
 
 impl Discovery {
@@ -71,8 +68,7 @@ impl Discovery {
     #[must_use]
     pub fn new(collectives: Collectives, nodes: usize) -> Self {
         let collectives = if nodes < 2 { Collectives::Off } else { collectives };
-        let (flows, written) = (BufferTable::default(), SmallVec::new());
-        Self { collectives, nodes, flows, written }
+        Self { collectives, nodes, flows: BufferTable::default() }
     }
 
     /// Whether anything is ever found.
@@ -101,20 +97,46 @@ impl Discovery {
         if self.is_off() {
             return found;
         }
-        let may_be_kept = !spec.buffer_accesses().any(is_owner);
-        for position in 0..touched.len() {
-            if may_be_kept && touched[position].mode.reads() {
-                self.read(spec, touched, position, &mut found);
-            }
+        let glance = self.glance(spec);
+        if glance.may_flow && !glance.is_owner {
+            self.look(spec, touched, &mut found);
         }
-        self.overwrite(touched, may_be_kept && writes_once(&spec.work));
+        self.overwrite(touched, !glance.is_owner && writes_once(&spec.work));
         found
     }
 
+    /// What is cheap to see, and enough for most tasks: one access at a time, no regions.
+    #[inline]
+    fn glance(&mut self, spec: &TaskSpec) -> Glance {
+        let mut glance =
+            Glance { may_flow: self.collectives == Collectives::Paper, is_owner: false };
+        for access in spec.buffer_accesses() {
+            glance.is_owner |= is_owner(access);
+            if access.mode.reads() && !glance.may_flow && !is_near(&spec.work, access) {
+                let flow = self.flows.get(access.buffer);
+                glance.may_flow = flow.is_some_and(|flow| !flow.stays(&spec.work, access));
+            }
+        }
+        glance
+    }
+
+    #[inline(never)]
+    fn look(&mut self, spec: &TaskSpec, touched: &[Touched], found: &mut Vec<NewForward>) {
+        for (position, one) in touched.iter().enumerate() {
+            if one.mode.reads() {
+                self.read(spec, touched, position, found);
+            }
+        }
+    }
+
     /// The task that has been looked at is in the graph.
+    #[inline]
     pub fn committed(&mut self, task: &Arc<Task>) {
-        for buffer in self.written.drain(..) {
-            if let Some(flow) = self.flows.get_mut(buffer) {
+        if self.is_off() {
+            return;
+        }
+        for access in task.buffer_accesses().filter(|access| access.mode.writes()) {
+            if let Some(flow) = self.flows.get_mut(access.buffer) {
                 flow.committed(task);
             }
         }
@@ -130,12 +152,12 @@ impl Discovery {
     ) {
         let Touched { buffer, ref region, .. } = touched[position];
         let Some(flow) = self.flows.get_mut(buffer) else { return };
-        let alike = |one: &&Touched| one.buffer == buffer && one.mode.reads();
-        if touched[..position].iter().any(|one| alike(&one)) {
+        let is_other = |one: &Touched| one.buffer == buffer && one.mode.reads();
+        if touched[..position].iter().any(is_other) {
             return;
         }
         let mut all = None;
-        for other in touched[position + 1..].iter().filter(alike) {
+        for other in touched[position + 1..].iter().filter(|one| is_other(one)) {
             all.get_or_insert_with(|| region.clone()).union_with(&other.region);
         }
         let region: &Region = all.as_ref().unwrap_or(region);
@@ -148,16 +170,23 @@ impl Discovery {
     }
 
     fn overwrite(&mut self, touched: &[Touched], is_producer: bool) {
-        self.written.clear();
         for touched in touched.iter().filter(|touched| touched.mode.writes()) {
             if let Some(flow) = self.flows.get_mut(touched.buffer) {
                 flow.overwrite(&touched.region, is_producer);
-                self.written.push(touched.buffer);
             }
         }
     }
 }
 
+/// What a task that reads may need.
+struct Glance {
+    /// Some data may come from elsewhere.
+    may_flow: bool,
+    /// One of its mappers must not be kept.
+    is_owner: bool,
+}
+
+#[inline]
 fn is_owner(access: &BufferAccess) -> bool {
     matches!(&access.mapper, Mapper::User(user) if user.is_owner())
 }

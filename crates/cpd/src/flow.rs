@@ -30,7 +30,7 @@ struct Producer {
     /// Nothing until it is in the graph.
     task: Option<Arc<Task>>,
     left: Region,
-    reached: SmallVec<[Reached; 1]>,
+    reached: Vec<Reached>,
 }
 
 /// Who has some of a producer's elements already: they were read there, however they came.
@@ -69,19 +69,22 @@ impl<'a> Reader<'a> {
         let of_buffer = self.spec.buffer_accesses();
         of_buffer.filter(move |access| access.buffer == buffer && access.mode.reads())
     }
+}
 
-    /// Whether each chunk reads what its neighbours have: cheap, and true of stencils.
-    fn is_near(&self) -> bool {
-        let (Some(space), mut accesses) = (self.spec.work.space(), self.accesses()) else {
-            return false;
-        };
-        let (Some(only), None) = (accesses.next(), accesses.next()) else { return false };
-        match &only.mapper {
-            Mapper::Neighborhood { border, .. } | Mapper::Periodic { border, .. } => {
-                (0..3).any(|dim| border[dim] > 0 && space.is_cut_along(dim))
-            }
-            _ => false,
+#[inline]
+fn only<'a>(mut accesses: impl Iterator<Item = &'a BufferAccess>) -> Option<&'a BufferAccess> {
+    let first = accesses.next()?;
+    accesses.next().is_none().then_some(first)
+}
+
+/// Whether each chunk reads what its neighbours have: cheap, and true of stencils.
+#[inline]
+pub(crate) fn is_near(work: &Work, access: &BufferAccess) -> bool {
+    match (&access.mapper, work.space()) {
+        (Mapper::Neighborhood { border, .. } | Mapper::Periodic { border, .. }, Some(space)) => {
+            (0..3).any(|dim| border[dim] > 0 && space.is_cut_along(dim))
         }
+        _ => false,
     }
 }
 
@@ -90,17 +93,31 @@ impl Flow {
         Self { extent, producers: Vec::new() }
     }
 
+    /// Whether work that has this access reads on each node what was written there.
+    #[inline]
+    pub(crate) fn stays(&self, work: &Work, access: &BufferAccess) -> bool {
+        self.producers.iter().all(|producer| producer.is_written_by(work, access))
+    }
+
     /// A task that is in the graph next overwrites some elements; whether it may be the producer
     /// of forwards. O(producers), O(1) if it overwrites what one of them has left.
+    #[inline]
     pub(crate) fn overwrite(&mut self, region: &Region, is_producer: bool) {
-        if let Some(at) = self.producers.iter().position(|producer| producer.left == *region) {
-            let known = &mut self.producers[at];
-            match is_producer {
-                true => (known.task, _) = (None, known.reached.clear()),
-                false => drop(self.producers.remove(at)),
+        let mut known = self.producers.iter_mut();
+        match known.find(|known| is_producer && known.left == *region) {
+            Some(known) => {
+                known.task = None;
+                // Hardly ever: that is looked at first.
+                if !known.reached.is_empty() {
+                    known.reached.clear();
+                }
             }
-            return;
+            None => self.overwrite_parts(region, is_producer),
         }
+    }
+
+    #[inline(never)]
+    fn overwrite_parts(&mut self, region: &Region, is_producer: bool) {
         for producer in &mut self.producers {
             if producer.left.intersects(region) {
                 producer.left.subtract(region);
@@ -111,12 +128,13 @@ impl Flow {
             if self.producers.len() == MOST_PRODUCERS {
                 self.producers.remove(0);
             }
-            let (left, reached) = (region.clone(), SmallVec::new());
+            let (left, reached) = (region.clone(), Vec::new());
             self.producers.push(Producer { task: None, left, reached });
         }
     }
 
     /// The task that has last overwritten elements is in the graph.
+    #[inline]
     pub(crate) fn committed(&mut self, task: &Arc<Task>) {
         let new = self.producers.iter_mut().filter(|producer| producer.task.is_none());
         new.for_each(|producer| producer.task = Some(task.clone()));
@@ -125,19 +143,6 @@ impl Flow {
     /// The forwards that [`Collectives::Auto`](crate::Collectives::Auto) inserts in front of a
     /// reader.
     pub(crate) fn ahead_of(&mut self, reader: &Reader<'_>, found: &mut Vec<NewForward>) {
-        if self.producers.is_empty() || reader.is_near() {
-            return;
-        }
-        let stays = |producer: &Producer| {
-            !producer.left.intersects(reader.region)
-                || producer.is_alike(reader, &self.extent, None)
-        };
-        if !self.producers.iter().all(stays) {
-            self.look_ahead_of(reader, found);
-        }
-    }
-
-    fn look_ahead_of(&mut self, reader: &Reader<'_>, found: &mut Vec<NewForward>) {
         let accesses = reader.accesses();
         let Some((spread, cut)) = read(&reader.spec.work, accesses, reader.nodes) else { return };
         let wanted = match (spread, cut) {
@@ -187,6 +192,16 @@ impl Flow {
 }
 
 impl Producer {
+    /// Whether work reads what it has written: the same as [`is_alike`](Self::is_alike) says, where
+    /// both ends have one access.
+    #[inline]
+    fn is_written_by(&self, work: &Work, access: &BufferAccess) -> bool {
+        let Some(task) = &self.task else { return false };
+        only(self.accesses(access.buffer)).is_some_and(|one| {
+            same_mapper(&one.mapper, &access.mapper) && same_geometry(&task.work, work)
+        })
+    }
+
     fn accesses<'a>(
         &'a self,
         buffer: BufferId,

@@ -67,6 +67,7 @@ fn single(chunks: &Chunks) -> Option<NodeId> {
 }
 
 /// Whether two mappers are the same. Of users', clones are.
+#[inline]
 pub(crate) fn same_mapper(one: &Mapper, other: &Mapper) -> bool {
     match (one, other) {
         (Mapper::User(one), Mapper::User(other)) => one.is_clone_of(other),
@@ -146,16 +147,18 @@ impl Cut {
 
 /// Whether two tasks are assigned alike on any number of nodes. How many chunks each device gets is
 /// no matter of nodes.
+#[inline]
 pub(crate) fn same_geometry(one: &Work, other: &Work) -> bool {
-    if let (Work::HostOnce { node }, Work::HostOnce { node: other }) = (one, other) {
-        return node == other;
-    }
-    match (one.space(), other.space()) {
-        (Some(one), Some(other)) => {
+    match (one, other) {
+        (
+            Work::Device(one) | Work::HostSplit { space: one, .. },
+            Work::Device(other) | Work::HostSplit { space: other, .. },
+        ) => {
             one.extent == other.extent
                 && one.split == other.split
                 && one.granularity == other.granularity
         }
+        (Work::HostOnce { node }, Work::HostOnce { node: other }) => node == other,
         _ => false,
     }
 }
