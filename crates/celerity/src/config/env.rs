@@ -327,6 +327,18 @@ mod tests {
     }
 
     #[test]
+    fn collectives_are_one_of_a_few_words() {
+        let explained = Config::default().explain_collectives(true);
+        assert_eq!(parse("CELERITY_COLLECTIVES", "explain"), Ok(explained));
+        let off = Config::default().collectives(Collectives::Off);
+        assert_eq!(parse("CELERITY_COLLECTIVES", " off "), Ok(off));
+        for wrong in ["", "on", "Auto", "off,paper"] {
+            let error = parse("CELERITY_COLLECTIVES", wrong).unwrap_err().to_string();
+            assert!(error.contains("off, paper, auto or explain"), "{error}");
+        }
+    }
+
+    #[test]
     fn every_variable_sets_its_own() {
         let config = Config::from_variables([
             ("CELERITY_DRY_RUN_NODES", "77"),
