@@ -9,12 +9,13 @@ use std::fmt;
 use std::ops::Range;
 
 use celerity_cdag::{NodeId, TransferId};
+use celerity_cpd::Pattern;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
 use crate::instruction::{
-    AllocationId, BoundAccess, DeviceId, Inbound, Instruction, InstructionId, InstructionKind,
-    MemoryId, MessageId, Placement,
+    AllocationId, BoundAccess, DeviceId, HostPart, Inbound, Instruction, InstructionId,
+    InstructionKind, MemoryId, MessageId, Participation, Placement,
 };
 
 /// What an instruction does to allocations, elements, peers and the order of others.
@@ -45,6 +46,8 @@ pub struct Effects<'a> {
     pub source: Option<Touch<'a>>,
     /// What it overwrites with what it moves.
     pub target: Option<Touch<'a>>,
+    /// The collective that it takes part in.
+    pub participates: Option<&'a Participation>,
     /// The function of a task that it runs.
     pub runs: Option<Run<'a>>,
     /// Earlier instructions that it must not run at the same time as.
@@ -229,6 +232,12 @@ pub enum ExchangePart {
     Begin,
     /// Completes when these elements of what has begun to arrive are there.
     Await,
+    /// Takes part in an operation of all nodes, and completes when this node's memory is out of its
+    /// use. The elements are those of all nodes.
+    Collective {
+        /// Counts the node's collectives, which begin in this order.
+        number: u64,
+    },
 }
 
 /// What later instructions may rely on once an instruction has completed.
@@ -258,6 +267,7 @@ impl<'a> Effects<'a> {
             lifetime: None,
             source: None,
             target: None,
+            participates: None,
             runs: None,
             conflicts: &[],
             exchange: None,
@@ -295,7 +305,8 @@ impl<'a> Effects<'a> {
                 mode: TouchMode::Declared(slot),
             })
         });
-        [self.source, self.target].into_iter().flatten().chain(bound)
+        let exchanged = self.participates.into_iter().flat_map(Participation::touches);
+        [self.source, self.target].into_iter().flatten().chain(exchanged).chain(bound)
     }
 }
 
@@ -390,6 +401,16 @@ impl InstructionKind {
                 let elements = Elements::Region(region);
                 exchanges("await receive", *transfer, elements, ExchangePart::Await)
             }
+            Self::Collective(participation) => {
+                let Participation { transfer, number, collective, elem_size, .. } = participation;
+                let part = ExchangePart::Collective { number: *number };
+                let elements = Elements::Region(&collective.region);
+                Effects {
+                    elem_size: Some(*elem_size),
+                    participates: Some(participation),
+                    ..exchanges(verb(collective.pattern()), *transfer, elements, part)
+                }
+            }
             Self::Kernel { device, task, chunk, accesses } => {
                 let run = Run { task: *task, chunk: Some(*chunk), bound: accesses };
                 let lane = LaneKind::Kernel(*device);
@@ -422,6 +443,21 @@ impl<'a> Touch<'a> {
     }
 }
 
+impl Participation {
+    /// What it reads, and then what it overwrites.
+    fn touches(&self) -> impl Iterator<Item = Touch<'_>> {
+        let buffer = self.transfer.buffer;
+        let sources = self.sources.iter().map(|part| (part, TouchMode::Read));
+        let targets = self.targets.iter().map(|part| (part, TouchMode::Write));
+        sources.chain(targets).map(move |(HostPart { placement, region }, mode)| Touch {
+            buffer,
+            placement,
+            elements: Elements::Region(region),
+            mode,
+        })
+    }
+}
+
 /// Makes, extends or ends an allocation.
 #[inline]
 fn lives<'a>(
@@ -432,6 +468,17 @@ fn lives<'a>(
 ) -> Effects<'a> {
     let lifetime = Some(Lifetime { allocation, memory, change });
     Effects { lifetime, ..Effects::nothing(verb, LaneKind::Node) }
+}
+
+/// What a collective is called.
+const fn verb(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Gather => "gather",
+        Pattern::AllGather => "all-gather",
+        Pattern::Broadcast => "broadcast",
+        Pattern::Scatter => "scatter",
+        Pattern::AllToAll => "all-to-all",
+    }
 }
 
 /// Takes part in a transfer.

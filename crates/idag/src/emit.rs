@@ -30,6 +30,7 @@ pub(crate) struct Stream {
     pub(crate) frontier: Frontier<InstructionId>,
     allocations: u64,
     messages: u64,
+    collectives: u64,
 }
 
 impl Stream {
@@ -41,6 +42,12 @@ impl Stream {
     pub(crate) fn new_message(&mut self) -> MessageId {
         self.messages += 1;
         MessageId::from_index(self.messages - 1)
+    }
+
+    /// The number of the next collective.
+    pub(crate) fn new_collective(&mut self) -> u64 {
+        self.collectives += 1;
+        self.collectives - 1
     }
 
     /// The dependencies of the next instruction, to be filled in.

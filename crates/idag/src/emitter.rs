@@ -2,13 +2,18 @@
 //! which allocation since. Passes say what is done to which allocation; they know no ids but
 //! those that they are told, and no edges.
 
+use std::sync::Arc;
+
 use celerity_cdag::{NodeId, TransferId};
+use celerity_cpd::Collective;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{EpochAction, TaskId};
 
 use crate::backing::{Backing, Identity};
 use crate::emit::{Schedule, Stream, Waits};
-use crate::instruction::{Inbound, InstructionId, InstructionKind, MemoryId, Pilot, Placement};
+use crate::instruction::{
+    HostPart, Inbound, InstructionId, InstructionKind, MemoryId, Participation, Pilot, Placement,
+};
 use crate::layout::bytes_of;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
@@ -189,6 +194,39 @@ impl<'a> Emitter<'a> {
         self.stream.emit(self.out, InstructionKind::AwaitReceive { transfer, region }, waits)
     }
 
+    /// Takes part in a collective that reads `provided` and writes `arriving` in allocations on the
+    /// host. The caller notes who has produced what.
+    pub(crate) fn collective(
+        &mut self,
+        backings: &mut [Backing],
+        (transfer, collective): (TransferId, &Arc<Collective>),
+        (provided, arriving): (&Region, &Region),
+        elem_size: u64,
+    ) -> InstructionId {
+        let mut waits = self.stream.waits();
+        let (sources, targets) = (parts_of(backings, provided), parts_of(backings, arriving));
+        for HostPart { placement, region } in &sources {
+            backing_at(backings, placement).before_read(region, &mut waits);
+        }
+        for HostPart { placement, region } in &targets {
+            backing_at(backings, placement).before_write(region, &mut waits);
+        }
+        #[cfg(feature = "mutants")]
+        let waits =
+            celerity_mutants::Mutant::ArrivesWhileRead.alter(waits, |_| self.stream.waits());
+        let id = self.stream.frontier.next_id();
+        for HostPart { placement, region } in &targets {
+            backing_at(backings, placement).note_write(id, region);
+        }
+        for HostPart { placement, region } in &sources {
+            backing_at(backings, placement).note_read(id, region);
+        }
+        let (number, collective) = (self.stream.new_collective(), collective.clone());
+        let participation =
+            Participation { transfer, number, collective, sources, targets, elem_size };
+        self.stream.emit(self.out, InstructionKind::Collective(participation), waits)
+    }
+
     /// Appends what `bind` makes for the id that it is given, with the dependencies that it adds.
     #[inline]
     pub(crate) fn launch(
@@ -210,4 +248,20 @@ impl<'a> Emitter<'a> {
     pub(crate) fn epoch(&mut self, task: TaskId, action: EpochAction) -> InstructionId {
         self.stream.emit_after_all(self.out, InstructionKind::Epoch { task, action })
     }
+}
+
+/// The allocation that a placement names.
+fn backing_at<'a>(backings: &'a mut [Backing], placement: &Placement) -> &'a mut Backing {
+    let found = backings.iter_mut().find(|backing| backing.placement == *placement);
+    found.unwrap_or_else(|| unreachable!("{} is one of them", placement.allocation))
+}
+
+/// Where the elements of a region lie.
+fn parts_of(backings: &[Backing], region: &Region) -> Box<[HostPart]> {
+    let part = |backing: &Backing| {
+        let placement = backing.placement;
+        let region = region.intersection(&placement.extent.into());
+        (!region.is_empty()).then_some(HostPart { placement, region })
+    };
+    backings.iter().filter_map(part).collect()
 }

@@ -2,12 +2,13 @@
 //! (instruction-graph preprint, §4.3). Owns who will have written what by the time such a command
 //! is generated. Decides nothing of when that is.
 
-use celerity_cdag::{Command, CommandKind};
+use celerity_cdag::{Command, CommandKind, NodeId};
 use celerity_regions::Region;
 use celerity_tdag::BufferId;
 
 use crate::allocate::anticipate;
 use crate::buffer::{BufferState, Buffers};
+use crate::collective::exchange_boxes;
 use crate::instruction::MemoryId;
 use crate::links::Links;
 use crate::pieces::{compact_boxes, contiguous_boxes, departure_boxes};
@@ -32,7 +33,7 @@ impl Forecast {
     pub(crate) fn anticipate(
         &mut self,
         buffers: &mut Buffers,
-        links: &Links,
+        (links, local): (&Links, NodeId),
         command: &Command,
         launches: &Launches,
     ) -> bool {
@@ -47,8 +48,13 @@ impl Forecast {
                 let boxes = contiguous_boxes([region]);
                 anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
             }
-            // TODO(w/idag)
-            CommandKind::Collective { .. } | CommandKind::Horizon | CommandKind::Epoch(_) => false,
+            CommandKind::Collective { transfer, collective } => {
+                let arriving = collective.arriving_at(local);
+                self.note_write(links, transfer.buffer, MemoryId::HOST, &arriving);
+                let boxes = exchange_boxes(collective, local);
+                anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
+            }
+            CommandKind::Horizon | CommandKind::Epoch(_) => false,
         }
     }
 

@@ -1,9 +1,9 @@
 //! The instruction generator: per command, a pipeline of passes
-//! `plan → allocate → receive → stage → coherence → launch`, or `send` for pushes.
+//! `plan → allocate → receive → stage → coherence → launch`, `send` for pushes, or `collective`.
 
 use std::ops::Range;
 
-use celerity_cdag::{Command, CommandKind};
+use celerity_cdag::{Command, CommandKind, NodeId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
     AccessMode, BufferId, BufferInfo, EpochAction, GroupOrder, MapperInput, Sweep, Task,
@@ -12,6 +12,7 @@ use celerity_tdag::{
 use crate::allocate::{Needs, allocate};
 use crate::buffer::{BufferState, Buffers};
 use crate::coherence::make_coherent;
+use crate::collective::participate;
 use crate::diagnostic::Diagnostic;
 use crate::emit::{Schedule, Stream};
 use crate::emitter::Emitter;
@@ -44,6 +45,7 @@ pub struct InstructionGraphConfig {
 #[derive(Debug)]
 pub struct InstructionGraph {
     devices: usize,
+    local: NodeId,
     stream: Stream,
     planner: Planner,
     buffers: Buffers,
@@ -66,6 +68,7 @@ impl InstructionGraph {
         assert!((1..=most).contains(&config.devices), "a node has 1 to {most} devices");
         Self {
             devices: config.devices,
+            local: NodeId::from_index(0),
             stream: Stream::default(),
             planner: Planner::new(config.devices),
             buffers: Buffers::default(),
@@ -76,6 +79,14 @@ impl InstructionGraph {
             groups: GroupOrder::default(),
             pending_horizon: None,
         }
+    }
+
+    /// Says which node's commands it gets; without this call, those of `N0`. What a node does in a
+    /// collective depends on it, and nothing else does.
+    #[must_use]
+    pub fn on_node(mut self, local: NodeId) -> Self {
+        self.local = local;
+        self
     }
 
     /// Says which memory the devices work in; without this call, each in its own.
@@ -208,8 +219,12 @@ impl InstructionGraph {
             CommandKind::AwaitPush { transfer, region } => {
                 self.buffers.get_mut(transfer.buffer).expect(*transfer, region);
             }
-            // TODO(w/idag)
-            CommandKind::Collective { .. } => {}
+            CommandKind::Collective { transfer, collective } => {
+                let buffer = self.buffers.get_mut(transfer.buffer);
+                let emitter = &mut Emitter::new(&mut self.stream, out);
+                let what = (*transfer, collective);
+                participate(emitter, buffer, &self.links, self.local, what);
+            }
             CommandKind::Horizon => self.horizon(task, out),
             CommandKind::Epoch(action) => self.epoch(task, *action, out),
         }
@@ -218,7 +233,7 @@ impl InstructionGraph {
     /// Notes what a command that is held back will need in one piece. Whether
     /// that is more than what is allocated, or noted already.
     pub(crate) fn anticipate(&mut self, command: &Command, launches: &Launches) -> bool {
-        self.forecast.anticipate(&mut self.buffers, &self.links, command, launches)
+        self.forecast.anticipate(&mut self.buffers, (&self.links, self.local), command, launches)
     }
 
     /// Notes that nothing is held back any more.

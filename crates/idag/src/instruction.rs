@@ -2,8 +2,10 @@
 //! Table 1). Ids only: never a pointer, a stream or a communicator.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use celerity_cdag::{NodeId, TransferId};
+use celerity_cpd::Collective;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Conflicts, EpochAction, TaskId, define_id};
 use smallvec::SmallVec;
@@ -237,6 +239,8 @@ pub enum InstructionKind {
         /// The part: inside the split receive's region.
         region: Region,
     },
+    /// Exchanges parts of a buffer with all nodes at once.
+    Collective(Participation),
     /// Runs a chunk of a kernel on a device.
     Kernel {
         /// The device.
@@ -287,6 +291,36 @@ pub struct Inbound {
     pub region: Region,
     /// Bytes per element.
     pub elem_size: u64,
+}
+
+/// What a node does in a collective operation. A node that neither gives nor gets anything
+/// takes part as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
+pub struct Participation {
+    /// Names the operation; the same on all nodes.
+    pub transfer: TransferId,
+    /// Counts the node's collectives, from 0. All nodes have the same ones in the same order, and
+    /// begin them in that order.
+    pub number: u64,
+    /// Who provides and who gets what; the same on all nodes.
+    pub collective: Arc<Collective>,
+    /// Where all that this node provides lies: disjoint parts, in host memory.
+    pub sources: Box<[HostPart]>,
+    /// Where all that arrives here goes: disjoint parts, in host memory.
+    pub targets: Box<[HostPart]>,
+    /// Bytes per element.
+    pub elem_size: u64,
+}
+
+/// Elements in one allocation in host memory that a collective reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
+pub struct HostPart {
+    /// Where they lie.
+    pub placement: Placement,
+    /// Which elements: inside the extent of the placement, at least one.
+    pub region: Region,
 }
 
 /// Tells a receiver, ahead of time, what a message will bring (instruction-graph preprint, §3.4).

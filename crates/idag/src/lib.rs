@@ -5,6 +5,7 @@ mod allocate;
 mod backing;
 mod buffer;
 mod coherence;
+mod collective;
 mod diagnostic;
 mod effects;
 mod emit;
@@ -44,8 +45,9 @@ pub use effects::{
 pub use emit::Schedule;
 pub use graph::{InstructionGraph, InstructionGraphConfig};
 pub use instruction::{
-    AllocationId, BoundAccess, DeviceId, DeviceMemory, Inbound, Instruction,
-    InstructionDependencies, InstructionId, InstructionKind, MemoryId, MessageId, Pilot, Placement,
+    AllocationId, BoundAccess, DeviceId, DeviceMemory, HostPart, Inbound, Instruction,
+    InstructionDependencies, InstructionId, InstructionKind, MemoryId, MessageId, Participation,
+    Pilot, Placement,
 };
 pub use lookahead::{Lookahead, LookaheadQueue, Released};
 pub use verify::{Broken, verify};

@@ -3,17 +3,21 @@
 //! Owns the invariants of the data at rest: a value that breaks one is an error of deserialisation.
 //! Refuses to know any format, that of pilots on the wire included.
 
+use celerity_cpd::Ends;
 use celerity_tdag::{__serde_checked, Conflicts};
 
 use crate::effects::{Effects, Elements, Lifetime, LifetimeChange, Run};
 use crate::instruction::{
-    BoundAccess, Inbound, Instruction, InstructionId, InstructionKind, Pilot, Placement,
+    BoundAccess, HostPart, Inbound, Instruction, InstructionId, InstructionKind, Participation,
+    Pilot, Placement,
 };
 
 __serde_checked!(BoundAccess, check_access);
+__serde_checked!(HostPart, check_host_part);
 __serde_checked!(Inbound, check_inbound);
 __serde_checked!(Instruction, check_instruction);
 __serde_checked!(InstructionKind, check_kind);
+__serde_checked!(Participation, check_participation);
 __serde_checked!(Pilot, check_pilot);
 __serde_checked!(Placement, check_placement);
 
@@ -36,6 +40,19 @@ fn check_access(access: &BoundAccess) -> Result<(), String> {
 fn check_inbound(inbound: &Inbound) -> Result<(), String> {
     check_elem_size(inbound.elem_size)?;
     inside(Elements::Region(&inbound.region), &inbound.target)
+}
+
+fn check_host_part(part: &HostPart) -> Result<(), String> {
+    inside(Elements::Region(&part.region), &part.placement)
+}
+
+fn check_participation(participation: &Participation) -> Result<(), String> {
+    let Participation { transfer, collective, elem_size, .. } = participation;
+    check_elem_size(*elem_size)?;
+    match collective.from {
+        Ends::All => Err(format!("all nodes have all of {transfer}, which need not move")),
+        Ends::One(_) | Ends::Each(_) => Ok(()),
+    }
 }
 
 fn check_instruction(instruction: &Instruction) -> Result<(), String> {

@@ -55,10 +55,11 @@ pub enum Broken {
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
     },
-    /// Data that arrives unnoticed, or is awaited and does not arrive.
+    /// Data that arrives unnoticed, or is awaited and does not arrive; a collective that other nodes
+    /// would take for another one.
     #[error("{instruction}: {transfer} {why}")]
     Arrival {
-        /// The receive, split receive or await receive.
+        /// The receive, split receive, await receive or collective.
         instruction: InstructionId,
         /// The transfer.
         transfer: TransferId,
@@ -88,7 +89,8 @@ pub enum Broken {
 /// **Transfers.** Messages are numbered in the order of their sends, from 0, and
 /// the pilots say the same of them, one by one. An await receive lies in an
 /// earlier split receive of its transfer, and of every split receive each
-/// element is awaited.
+/// element is awaited. Collectives are numbered from 0, and no element is in two of the places that
+/// one reads and writes.
 ///
 /// That instructions which share memory wait for each other, that what they read
 /// is current, and that all nodes agree is not looked at.

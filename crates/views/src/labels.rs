@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter, Result};
 
 use celerity_cdag::{CommandKind, TransferId};
 use celerity_idag::{
-    BoundAccess, Effects, Exchange, ExchangePart, InstructionKind, LaneKind, Lifetime,
-    LifetimeChange, Placement, Run, Synchronization, Touch,
+    BoundAccess, Effects, Exchange, ExchangePart, HostPart, InstructionKind, LaneKind, Lifetime,
+    LifetimeChange, Participation, Placement, Run, Synchronization, Touch,
 };
 use celerity_tdag::{
     Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, ObjectAccess, Task,
@@ -153,10 +153,28 @@ impl Display for Moved<'_> {
         }
         match exchange.map(|exchange| exchange.part) {
             Some(ExchangePart::Send { to, message }) => write!(f, " to {to}, {message}"),
+            Some(ExchangePart::Collective { number }) => {
+                write!(f, ", number {number}")?;
+                self.0.participates.map_or(Ok(()), |part| Exchanged(part).fmt(f))
+            }
             Some(ExchangePart::Receive | ExchangePart::Begin | ExchangePart::Await) | None => {
                 Ok(())
             }
         }
+    }
+}
+
+/// `; [0..4] from M1.A3 [0..8]; [4..8] into M1.A3 [0..8]`.
+struct Exchanged<'a>(&'a Participation);
+
+impl Display for Exchanged<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        for (parts, preposition) in [(&self.0.sources, "from"), (&self.0.targets, "into")] {
+            for HostPart { placement, region } in parts {
+                write!(f, "; {region} {preposition} {}", At(placement))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use celerity_regions::Region;
 
 use super::Broken;
 use crate::effects::{Effects, Exchange, ExchangePart};
-use crate::instruction::{Instruction, InstructionId, MessageId, Pilot};
+use crate::instruction::{Instruction, InstructionId, MessageId, Participation, Pilot};
 
 /// What has been announced and begun, and has not come to its end.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub(super) struct Transfers<'a> {
     pilots: &'a [Pilot],
     next: MessageId,
     arriving: Vec<Arriving>,
+    next_collective: u64,
 }
 
 /// A split receive.
@@ -28,7 +29,7 @@ struct Arriving {
 
 impl<'a> Transfers<'a> {
     pub(super) fn new(pilots: &'a [Pilot]) -> Self {
-        Self { pilots, next: MessageId::from_index(0), arriving: Vec::new() }
+        Self { pilots, next: MessageId::from_index(0), arriving: Vec::new(), next_collective: 0 }
     }
 
     pub(super) fn check(
@@ -53,6 +54,13 @@ impl<'a> Transfers<'a> {
             ExchangePart::Await => {
                 let why = self.notice(transfer, &elements.to_region());
                 broken.extend(why.map(|why| Broken::Arrival { instruction, transfer, why }));
+            }
+            ExchangePart::Collective { number } => {
+                let due = std::mem::replace(&mut self.next_collective, number + 1);
+                let why = (number != due).then_some("is not the next collective");
+                let pieces = effects.participates.and_then(overlap);
+                let broken_by = |why| Broken::Arrival { instruction, transfer, why };
+                broken.extend(why.or(pieces).map(broken_by));
             }
         }
     }
@@ -95,4 +103,17 @@ impl<'a> Transfers<'a> {
             why: "arrives, and nobody awaits all of it",
         }));
     }
+}
+
+/// What is wrong with the memory that a node takes part in a collective with: an element lies in two
+/// places, or is both given and overwritten.
+fn overlap(participation: &Participation) -> Option<&'static str> {
+    let mut seen = Region::empty();
+    for part in participation.sources.iter().chain(&participation.targets) {
+        if !seen.intersection(&part.region).is_empty() {
+            return Some("has an element twice");
+        }
+        seen.union_with(&part.region);
+    }
+    None
 }

@@ -4,6 +4,7 @@ use celerity_regions::Box3;
 use celerity_tdag::AccessMode::{Read, Write};
 use celerity_tdag::IndexSpace;
 use celerity_testkit::check::{Configuration, any_configuration, check_corpus, check_idag};
+use celerity_testkit::forwards::Forwards;
 use celerity_testkit::program::{MapperSpec, ProgramBuilder, Sizes, any_program};
 use proptest::prelude::*;
 
@@ -13,6 +14,18 @@ proptest! {
         program in any_program(Sizes::default().with_objects()),
         configuration in any_configuration(),
     ) {
+        let verdict = check_idag(&program, &configuration);
+        prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
+    }
+
+    #[test]
+    fn random_programs_with_collectives_keep_the_contract(
+        program in any_program(Sizes::default().with_objects()),
+        configuration in any_configuration(),
+        more_nodes in 0..3usize,
+    ) {
+        let nodes = configuration.nodes + more_nodes;
+        let configuration = Configuration { nodes, forwards: Forwards::Random, ..configuration };
         let verdict = check_idag(&program, &configuration);
         prop_assert!(verdict.is_ok(), "{}", verdict.unwrap_err());
     }
