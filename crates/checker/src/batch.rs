@@ -9,6 +9,7 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferId, Task, TaskId, Work};
 
 use crate::allocation::Allocation;
+use crate::exchange::CalledFor;
 use crate::geometry::Boxes;
 use crate::image::image;
 use crate::outline::TaskOutline;
@@ -38,6 +39,8 @@ pub(crate) struct Batch<'a> {
     /// Items of the chunk for which no kernel, or host task, has been seen.
     pub(crate) unlaunched: Boxes,
     pub(crate) host_task: Option<Vertex>,
+    /// What a command calls for, and no instruction has carried out.
+    pub(crate) collective: Option<CalledFor>,
     /// What await-pushes promise, and receives have not taken.
     pub(crate) awaited: Vec<Promise>,
     /// What split receives promise, and await receives have not taken.
@@ -76,6 +79,7 @@ impl<'a> Batch<'a> {
             synchronized: [false; 2],
             unlaunched: chunk.filter(|_| is_split).into_iter().collect(),
             host_task: None,
+            collective: CalledFor::by(commands),
             awaited: Vec::new(),
             arriving: Vec::new(),
             pilots,

@@ -47,6 +47,9 @@ impl Instructions {
             InstructionKind::SplitReceive(inbound) => {
                 self.receive(buffers, batch, me, inbound, true)
             }
+            InstructionKind::Collective(participation) => {
+                self.participate(buffers, batch, me, participation)
+            }
             InstructionKind::AwaitReceive { transfer, region } => {
                 self.await_receive(buffers, batch, me, *transfer, region)
             }
@@ -83,6 +86,9 @@ impl Instructions {
             matches!(batch.task.work, Work::HostOnce { .. } | Work::Fence | Work::Combine { .. });
         if is_single && batch.executed && batch.host_task.is_none() {
             return missing("host task");
+        }
+        if batch.collective.is_some() {
+            return missing("collective instruction");
         }
         check_kept(buffers, &batch.awaited, "no instruction receives it")?;
         check_kept(buffers, &batch.arriving, "no instruction awaits it")?;

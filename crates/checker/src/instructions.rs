@@ -35,6 +35,7 @@ pub(crate) struct Instructions {
     /// Ids below have been used; so memory is bounded by what lives.
     pub(crate) next_allocation: u64,
     pub(crate) next_message: u64,
+    pub(crate) next_collective: u64,
     pub(crate) waste: Waste,
 }
 

@@ -90,9 +90,10 @@ impl Drawn {
                 ExchangePart::Send { to, .. } => {
                     Self::Sent { verb, to, transfer, elements: elements.bounding_box() }
                 }
-                ExchangePart::Receive | ExchangePart::Begin | ExchangePart::Await => {
-                    Self::Arrives { verb, transfer }
-                }
+                ExchangePart::Receive
+                | ExchangePart::Begin
+                | ExchangePart::Await
+                | ExchangePart::Collective { .. } => Self::Arrives { verb, transfer },
             };
         }
         match (effects.runs, effects.lane, effects.source, effects.target) {

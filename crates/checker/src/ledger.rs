@@ -134,6 +134,11 @@ impl Ledger {
         self.cells.set(part, cell);
     }
 
+    /// Forgets what is known of `part`, though nobody has written it.
+    pub(crate) fn outdate(&mut self, part: &Box3) {
+        self.cells.modify(part, |cell| cell.version = Version::Undefined);
+    }
+
     /// Lets `floor` stand in for all older nodes, if there are many cells.
     pub(crate) fn compact(&mut self, floor: u64) {
         if self.cells.len() <= COMPACT_ABOVE.max(2 * self.compacted) {

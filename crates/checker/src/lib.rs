@@ -10,6 +10,7 @@ mod cluster;
 mod collectives;
 mod commands;
 mod dispatch;
+mod exchange;
 mod finding;
 mod geometry;
 mod groups;

@@ -103,6 +103,7 @@ impl NodeChecker {
             owned: Default::default(),
             next_allocation: 0,
             next_message: 0,
+            next_collective: 0,
             waste: Waste::new(),
         };
         Self {

@@ -222,7 +222,7 @@ fn take(
     Ok(())
 }
 
-fn check_elem_size(
+pub(crate) fn check_elem_size(
     buffer: &Buffer,
     vertex: Vertex,
     placement: &Placement,
@@ -234,7 +234,7 @@ fn check_elem_size(
     }
 }
 
-fn check_host(buffer: &Buffer, vertex: Vertex, placement: &Placement) -> Check {
+pub(crate) fn check_host(buffer: &Buffer, vertex: Vertex, placement: &Placement) -> Check {
     match placement.memory == MemoryId::HOST {
         true => Ok(()),
         false => bad(buffer, vertex, placement, "the network reaches M1 only"),
