@@ -2,7 +2,7 @@
 //! and its contract; knows nothing of graphs or instructions.
 #![allow(unsafe_code)]
 
-use celerity_cdag::NodeId;
+use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::TaskId;
@@ -10,8 +10,10 @@ use celerity_tdag::TaskId;
 use crate::copy::ElementArray;
 use crate::error::{CommunicationError, RunError};
 
+mod exchange;
 mod local;
 
+pub use exchange::{CollectiveExchange, MemoryPart, find_in, pack, unpack};
 pub use local::{LocalCommunicator, local_cluster};
 
 /// One node's end of the network. Poll-driven: nothing blocks, and whatever
@@ -29,9 +31,15 @@ pub use local::{LocalCommunicator, local_cluster};
 /// * a barrier is reached on every node once all nodes have entered it; if they
 ///   are in barriers of different epochs by then, all get
 ///   [`CommunicationError::Diverged`] instead;
+/// * the *n*-th [collective operation](Self::exchange) of each node is the same one. Once all nodes
+///   have come to it, its elements move, and each node is told when its part is done; it may be told
+///   before others are. Operations overlap each other, payloads and barriers, and complete in any
+///   order. If nodes come to different ones, or one is in a barrier that others do not come to
+///   before they have come to an operation which it has not, all get
+///   [`CommunicationError::Apart`] instead, and nothing moves;
 /// * after the first [`abort`](Self::abort), every node, also the caller, gets
-///   one [`CommEvent::Aborted`], all with the same error; no payload or barrier
-///   completes that was not complete by then, and every node becomes
+///   one [`CommEvent::Aborted`], all with the same error; no payload, barrier or collective
+///   operation completes that was not complete by then, and every node becomes
 ///   [quiet](Self::is_quiet) in bounded time;
 /// * dropping an end aborts what the end still has open and waits until its
 ///   memory is out of use. It may wait for the other ends to be dropped;
@@ -41,7 +49,7 @@ pub use local::{LocalCommunicator, local_cluster};
 /// The node gives memory back by what an end tells it. So elements that were posted are not
 /// touched any more when their payload has been reported as sent or received, nor when an end
 /// [is quiet](Self::is_quiet) after an abort; of what was received, all elements are there, and
-/// no others were written.
+/// no others were written. The same holds for what a collective operation reads and writes.
 pub unsafe trait Communicator: Send {
     /// This end's node.
     fn node(&self) -> NodeId;
@@ -73,6 +81,23 @@ pub unsafe trait Communicator: Send {
     /// nobody else touches the elements.
     unsafe fn receive(&mut self, from: NodeId, payload: Payload);
 
+    /// Takes part in the next collective operation. Nodes take part in the same ones, in the same
+    /// order, also where they neither give nor get anything; they need not wait for one to begin
+    /// the next.
+    ///
+    /// # Safety
+    /// Until it is [over](CommEvent::Exchanged), or the run has been aborted and this end is quiet:
+    /// sources and targets stay allocated, nobody writes what is to be read, and nobody else touches
+    /// what is to be written.
+    unsafe fn exchange(&mut self, exchange: CollectiveExchange);
+
+    /// The nodes, in ascending order, that are known not to have come to an operation which this one
+    /// has come to. Empty if all have, or if the network does not know.
+    fn absent(&self, transfer: TransferId) -> Vec<NodeId> {
+        let _ = transfer;
+        Vec::new()
+    }
+
     /// Enters the barrier of an epoch. An end is in one barrier at a time.
     fn enter_barrier(&mut self, epoch: TaskId);
 
@@ -84,7 +109,7 @@ pub unsafe trait Communicator: Send {
     fn poll(&mut self) -> Option<CommEvent>;
 
     /// Whether something that this end has begun may end without anybody being
-    /// woken, so that only polling finds out: a payload or barrier is under way,
+    /// woken, so that only polling finds out: a payload, barrier or collective is under way,
     /// or an abort is being carried out. Never so where every event wakes.
     ///
     /// Pilots come unasked, so waiting for one does not count. On a network
@@ -165,6 +190,11 @@ pub enum CommEvent {
         from: NodeId,
         /// The sender's name for it.
         message: MessageId,
+    },
+    /// This node's part in a collective operation is done.
+    Exchanged {
+        /// Which operation.
+        transfer: TransferId,
     },
     /// All nodes have entered the barrier.
     BarrierReached,

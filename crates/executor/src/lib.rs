@@ -49,7 +49,8 @@ pub use celerity_idag::{DeviceMemory, Lookahead};
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use collective::{CollectiveError, CollectiveOperation, GroupCommunicator};
 pub use communicator::{
-    CommEvent, Communicator, LocalCommunicator, NOTE_LEN, Payload as WirePayload, local_cluster,
+    CollectiveExchange, CommEvent, Communicator, LocalCommunicator, MemoryPart, NOTE_LEN,
+    Payload as WirePayload, find_in, local_cluster, pack, unpack,
 };
 pub use config::{CheckLevel, ClusterConfig};
 pub use copy::{ElementArray, copy_elements, copy_elements_spread};

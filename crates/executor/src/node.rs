@@ -20,7 +20,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use celerity_idag::InstructionId;
+use celerity_idag::{InstructionId, Participation};
 use celerity_tdag::EpochAction;
 
 use crate::backend::{Backend, Completion};
@@ -52,6 +52,7 @@ mod situation;
 mod stream;
 mod tasks;
 mod timing;
+mod turns;
 
 pub use course::Phase;
 
@@ -63,6 +64,7 @@ use monitor::{Monitor, Round};
 use peers::{Barrier, Heard, Peers};
 use situation::Situation;
 use tasks::{Over, Tasks};
+use turns::Turns;
 
 /// Runs the instructions of one node.
 ///
@@ -82,6 +84,8 @@ pub struct Executor {
     peers: Peers,
     hardware: Hardware,
     flow: Flow,
+    /// Collectives that can begin.
+    turns: Turns<(InstructionId, Participation)>,
     /// Those that have ended in a round go at its end, when messages are on their way.
     tasks: Tasks,
     /// Horizons that this round has reached. They are told at its end, too: to wake who
@@ -117,6 +121,7 @@ impl Executor {
             peers: Peers::new(communicator, LEAD),
             hardware: Hardware::new(backend),
             flow: Flow::new(lanes, joins),
+            turns: Turns::default(),
             tasks: Tasks::default(),
             horizons: 0,
             progress,
@@ -242,14 +247,14 @@ impl Executor {
     }
 
     fn situation(&self) -> Situation<'_> {
-        let Self { now, flow, tasks, hardware, peers, .. } = self;
-        Situation { now: *now, flow, tasks, hardware, peers }
+        let Self { now, flow, turns, tasks, hardware, peers, .. } = self;
+        Situation { now: *now, flow, turns, tasks, hardware, peers }
     }
 
     /// How things are, and who is to take notice of it.
     fn observed(&mut self) -> (Situation<'_>, &mut Monitor) {
-        let Self { now, flow, tasks, hardware, peers, monitor, .. } = self;
-        (Situation { now: *now, flow, tasks, hardware, peers }, monitor)
+        let Self { now, flow, turns, tasks, hardware, peers, monitor, .. } = self;
+        (Situation { now: *now, flow, turns, tasks, hardware, peers }, monitor)
     }
 
     fn collect_completions(&mut self) -> bool {
@@ -316,7 +321,7 @@ impl Executor {
         }
         match self.peers.hear(event, self.now) {
             Ok(Heard::Nothing) => {}
-            Ok(Heard::Sent(send)) => self.retire(send),
+            Ok(Heard::Sent(over) | Heard::Exchanged(over)) => self.retire(over),
             Ok(Heard::Transfers) => self.go_on_receiving(Ok(())),
             Ok(Heard::Reached(barrier)) => self.epoch_reached(barrier),
             Err(error) => self.fail(error),
@@ -413,6 +418,7 @@ impl Executor {
         self.progress.fail(error);
         self.hardware.cancel();
         self.flow.forget();
+        self.turns.clear();
         self.tasks.forget();
         self.peers.forget();
     }

@@ -100,7 +100,7 @@ impl Scheduler {
         let node = commands.local;
         Self {
             node,
-            generator: Generator::new(commands, instructions),
+            generator: Generator::new(commands, instructions.on_node(node)),
             failed: false,
             profile: None,
             calls: Arc::default(),

@@ -43,6 +43,13 @@ pub enum WaitsFor {
         /// The nodes, in ascending order, that have announced some of them.
         announced_by: Vec<NodeId>,
     },
+    /// The other nodes have to come to the same collective operation, and its data to arrive.
+    Collective {
+        /// Those that are known not to have come, in ascending order.
+        absent: Vec<NodeId>,
+    },
+    /// Collective operations before it have to begin: all nodes begin them in one order.
+    Turn,
     /// The other nodes have to enter the same barrier.
     Barrier,
 }
@@ -104,6 +111,11 @@ impl fmt::Display for WaitsFor {
             Self::Elements { missing, announced_by } => {
                 write!(f, "waits for elements {missing}, announced by {}", join(announced_by))
             }
+            Self::Collective { absent } if absent.is_empty() => {
+                f.write_str("waits for the other nodes' parts in it")
+            }
+            Self::Collective { absent } => write!(f, "waits for {} to come to it", join(absent)),
+            Self::Turn => f.write_str("waits for earlier collective operations to begin"),
             Self::Barrier => f.write_str("waits for the other nodes to get there"),
         }
     }

@@ -4,19 +4,23 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use celerity_cdag::NodeId;
+use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{MessageId, Pilot};
 use celerity_tdag::TaskId;
 
-use super::{CommEvent, Communicator, NOTE_LEN, Payload};
+use self::meetings::{Complete, Meetings};
+use super::{CollectiveExchange, CommEvent, Communicator, NOTE_LEN, Payload};
 use crate::copy::{copy_elements, copy_elements_spread};
 use crate::error::{CommunicationError, RunError};
 use crate::polling::Waker;
 use crate::pool::CpuPool;
 use crate::sync::{lock, wait_while};
 use crate::window::IdMap;
+
+mod meetings;
 
 /// Payloads up to this size are copied by whoever completes the rendezvous: a
 /// core needs about 10 µs for so much, as long as it takes to hand over.
@@ -29,6 +33,7 @@ pub fn local_cluster(wakers: Vec<Waker>, pool: &Arc<CpuPool>) -> Vec<LocalCommun
     let nodes = wakers.len();
     let state = Mutex::new(State {
         mailboxes: std::iter::repeat_with(VecDeque::new).take(nodes).collect(),
+        meetings: Meetings::new(nodes),
         ..State::default()
     });
     let network =
@@ -57,6 +62,8 @@ struct State {
     mailboxes: Vec<VecDeque<CommEvent>>,
     /// Payloads posted by one side, by sender and message.
     half_open: IdMap<(NodeId, MessageId), HalfOpen>,
+    /// Collective operations that not all nodes have come to.
+    meetings: Meetings,
     /// The nodes that are in a barrier, and in which one.
     in_barrier: Vec<(NodeId, TaskId)>,
     /// Copies that are running on the pool.
@@ -121,8 +128,23 @@ unsafe impl Communicator for LocalCommunicator {
         }
     }
 
+    unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        self.network.come(self.node, exchange);
+    }
+
+    fn absent(&self, transfer: TransferId) -> Vec<NodeId> {
+        lock(&self.network.state).meetings.absent(self.node, transfer)
+    }
+
     fn enter_barrier(&mut self, epoch: TaskId) {
         let mut state = lock(&self.network.state);
+        if !state.aborted
+            && let Some((other, other_task)) = state.meetings.wait_for(self.node)
+        {
+            let (node, task) = (self.node, epoch);
+            let apart = CommunicationError::Apart { node, task, other, other_task };
+            return self.network.tell_all(&mut state, &CommEvent::Failed(apart));
+        }
         state.in_barrier.push((self.node, epoch));
         let everybody = self.nodes();
         #[cfg(feature = "mutants")]
@@ -141,6 +163,7 @@ unsafe impl Communicator for LocalCommunicator {
         let mut state = lock(&self.network.state);
         if !std::mem::replace(&mut state.aborted, true) {
             state.half_open.clear();
+            state.meetings.clear();
             self.network.tell_all(&mut state, &CommEvent::Aborted(error.clone()));
         }
     }
@@ -172,6 +195,7 @@ impl Drop for LocalCommunicator {
     fn drop(&mut self) {
         let mut state = lock(&self.network.state);
         let node = self.node;
+        state.meetings.leave(node);
         state.half_open.retain(|(from, _), open| match open.side {
             Side::Sender => *from != node,
             Side::Receiver => open.to != node,
@@ -205,11 +229,7 @@ impl LocalNetwork {
         }
     }
 
-    fn transfer(
-        self: &Arc<Self>,
-        mut state: std::sync::MutexGuard<'_, State>,
-        meeting: Rendezvous,
-    ) {
+    fn transfer(self: &Arc<Self>, mut state: MutexGuard<'_, State>, meeting: Rendezvous) {
         let bytes = meeting.source.elements.volume().saturating_mul(meeting.source.elem_size);
         if bytes <= INLINE_BYTES {
             // The lock is kept, so that no end can be dropped meanwhile.
@@ -243,6 +263,59 @@ impl LocalNetwork {
             network.finish(&mut state, &meeting);
             network.became_quiet.notify_all();
         });
+    }
+
+    /// A node comes to its next collective operation.
+    fn come(self: &Arc<Self>, node: NodeId, exchange: CollectiveExchange) {
+        let mut state = lock(&self.state);
+        if state.aborted {
+            return;
+        }
+        let State { meetings, in_barrier, .. } = &mut *state;
+        match meetings.come(node, exchange, in_barrier) {
+            Ok(None) => {}
+            Ok(Some(complete)) => self.move_all(state, complete),
+            Err(apart) => self.tell_all(&mut state, &CommEvent::Failed(apart)),
+        }
+    }
+
+    /// Moves the elements of a collective operation: here if they are few, or else one turn of the
+    /// pool per node at which something arrives.
+    fn move_all(self: &Arc<Self>, mut state: MutexGuard<'_, State>, complete: Complete) {
+        let receivers = complete.receivers();
+        if complete.bytes() <= INLINE_BYTES {
+            // The lock is kept, so that no end can be dropped meanwhile.
+            // SAFETY: all nodes have promised live memory without races until they are told,
+            // which happens afterwards.
+            receivers.iter().for_each(|to| unsafe { complete.copy_to(*to, false) });
+            return self.exchanged(&mut state, complete.transfer());
+        }
+        state.copying += receivers.len();
+        drop(state);
+        let open = Arc::new(AtomicUsize::new(receivers.len()));
+        let complete = Arc::new(complete);
+        for to in receivers {
+            let (network, complete, open) = (self.clone(), complete.clone(), open.clone());
+            self.pool.take_turn(move || {
+                // SAFETY: as above; ends that are dropped or aborted keep their memory until
+                // `copying` is back at 0.
+                unsafe { complete.copy_to(to, true) };
+                let mut state = lock(&network.state);
+                state.copying -= 1;
+                if open.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    network.exchanged(&mut state, complete.transfer());
+                }
+                network.became_quiet.notify_all();
+            });
+        }
+    }
+
+    /// Tells all nodes; after an abort as for [payloads](Self::finish).
+    fn exchanged(&self, state: &mut State, transfer: TransferId) {
+        match state.aborted {
+            true => self.wakers.iter().for_each(|wake| wake()),
+            false => self.tell_all(state, &CommEvent::Exchanged { transfer }),
+        }
     }
 
     /// Tells both sides; after an abort only wakes them, to look whether the

@@ -58,6 +58,19 @@ pub enum CommunicationError {
         /// Where that one waits.
         other_epoch: TaskId,
     },
+    /// Nodes that have to do something together wait in different tasks, or disagree what it is: a
+    /// collective operation, which must be the same on all nodes.
+    #[error("{}", apart(*.node, *.task, *.other, *.other_task))]
+    Apart {
+        /// One of the nodes.
+        node: NodeId,
+        /// Where it waits.
+        task: TaskId,
+        /// Another one.
+        other: NodeId,
+        /// Where that one waits.
+        other_task: TaskId,
+    },
     /// A node that is not in the cluster.
     #[error("{node} is not in the cluster, which has {}", Count(*nodes, "node"))]
     NoSuchNode {
@@ -134,6 +147,16 @@ pub enum CommunicationError {
 impl fmt::Debug for CommunicationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+fn apart(node: NodeId, task: TaskId, other: NodeId, other_task: TaskId) -> String {
+    let advice = "all nodes must submit the same tasks";
+    match task == other_task {
+        true => format!("{node} and {other} disagree about what {task} exchanges; {advice}"),
+        false => {
+            format!("{node} waits for all nodes in {task}, but {other} in {other_task}; {advice}")
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Starting instructions: what each kind of them asks of a node's parts.
 #![allow(unsafe_code)]
 
-use celerity_idag::{Inbound, InstructionId, InstructionKind, MemoryId};
+use celerity_idag::{HostPart, Inbound, InstructionId, InstructionKind, MemoryId, Participation};
 use celerity_regions::Box3;
 use celerity_tdag::{EpochAction, TaskId};
 
@@ -11,7 +11,7 @@ use super::hardware::Wanted;
 use super::peers::Barrier;
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Job};
-use crate::communicator::Payload;
+use crate::communicator::{CollectiveExchange, MemoryPart, Payload};
 use crate::engine::{LaneId, LaneJob};
 use crate::error::RunError;
 use crate::pulse::Call;
@@ -117,6 +117,7 @@ impl Executor {
                 self.retire(instruction);
                 self.go_on_receiving(begun);
             }
+            InstructionKind::Collective(part) => self.participate(instruction, part),
             InstructionKind::AwaitReceive { transfer, region } => {
                 let begun = self.peers.begin_await(instruction, transfer, &region);
                 self.go_on_receiving(begun);
@@ -152,6 +153,27 @@ impl Executor {
         let (node, nodes) = (self.peers.local(), self.peers.nodes());
         let collective = group.map(|group| self.peers.converse(group, task));
         kernel.on(HostCall { chunk, node, nodes, collective })
+    }
+
+    /// Begins what can begin of collectives, in the order that all nodes have.
+    fn participate(&mut self, instruction: InstructionId, part: Participation) {
+        let number = part.number;
+        self.turns.ready(number, (instruction, part));
+        while let Some((instruction, part)) = self.turns.next() {
+            let Participation { transfer, collective, sources, targets, elem_size, .. } = part;
+            let memory = |parts: &[HostPart]| {
+                let part = |HostPart { placement, region }: &HostPart| MemoryPart {
+                    memory: self.hardware.array(placement, &region.bounding_box(), elem_size),
+                    region: region.clone(),
+                };
+                parts.iter().map(part).collect()
+            };
+            let (sources, targets) = (memory(&sources), memory(&targets));
+            let exchange = CollectiveExchange { transfer, collective, elem_size, sources, targets };
+            // SAFETY: as for sends of the sources, and receives of the targets: whoever uses or
+            // frees them comes after this instruction, which completes when the exchange is over.
+            unsafe { self.peers.begin_exchange(instruction, exchange) };
+        }
     }
 
     fn receive(&mut self, instruction: InstructionId, inbound: &Inbound) {

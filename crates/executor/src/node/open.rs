@@ -53,6 +53,11 @@ pub(super) enum Summary {
     Receive {
         transfer: TransferId,
     },
+    /// Takes part in a collective operation.
+    Collective {
+        verb: &'static str,
+        transfer: TransferId,
+    },
     Copy {
         buffer: BufferId,
         from: MemoryId,
@@ -135,6 +140,9 @@ impl Summary {
                 ExchangePart::Send { to, message } => Self::Send { to, message, transfer },
                 ExchangePart::Receive | ExchangePart::Begin | ExchangePart::Await => {
                     Self::Receive { transfer }
+                }
+                ExchangePart::Collective { .. } => {
+                    Self::Collective { verb: effects.verb, transfer }
                 }
             };
         }

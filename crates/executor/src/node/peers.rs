@@ -17,7 +17,7 @@ use super::credit::{self, Credit};
 use super::stream::{Objection, Outgoing, TaskStream};
 use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
 use crate::collective::Exchange;
-use crate::communicator::{CommEvent, Communicator, Payload};
+use crate::communicator::{CollectiveExchange, CommEvent, Communicator, Payload};
 use crate::error::{CommunicationError, RunError};
 use crate::polling::{Attention, patience};
 use crate::time::Time;
@@ -35,6 +35,9 @@ pub(super) struct Peers {
     stream: TaskStream,
     /// Payloads of this node that have not left, and what sends them.
     sends: IdMap<MessageId, InstructionId>,
+    /// Collective operations that this node has come to and that are not over, and their
+    /// instructions.
+    exchanges: IdMap<TransferId, InstructionId>,
     /// On their way to the communicator.
     notes: Vec<Outgoing>,
     /// Letters of collective tasks.
@@ -66,6 +69,8 @@ pub(super) enum Heard {
     Nothing,
     /// The payload has left that this instruction sends.
     Sent(InstructionId),
+    /// The collective operation is over that this instruction takes part in.
+    Exchanged(InstructionId),
     /// Receives may go on.
     Transfers,
     /// All nodes have come to the epoch.
@@ -84,6 +89,7 @@ impl Peers {
             credit: Credit::new(nodes, lead),
             stream: TaskStream::new(local, nodes),
             sends: IdMap::default(),
+            exchanges: IdMap::default(),
             notes: Vec::new(),
             exchange: Arc::new(Exchange::new()),
             in_barrier: None,
@@ -137,11 +143,17 @@ impl Peers {
                 }
                 Ok(Heard::Sent(send))
             }
+            CommEvent::Exchanged { transfer } => {
+                let over = self.exchanges.remove(&transfer);
+                Ok(Heard::Exchanged(over.expect("the node takes part once")))
+            }
             CommEvent::BarrierReached => {
                 let barrier = self.in_barrier.take();
                 Ok(Heard::Reached(barrier.expect("the node is in the barrier")))
             }
-            CommEvent::Failed(error @ CommunicationError::Diverged { .. }) => {
+            CommEvent::Failed(
+                error @ (CommunicationError::Diverged { .. } | CommunicationError::Apart { .. }),
+            ) => {
                 self.apart = Some((error, now));
                 Ok(Heard::Nothing)
             }
@@ -248,6 +260,26 @@ impl Peers {
         unsafe { self.communicator.receive(from, payload) };
     }
 
+    /// Comes to the next collective operation; [`Heard::Exchanged`] tells when it is over.
+    ///
+    /// # Safety
+    /// As for [`Communicator::exchange`].
+    pub(super) unsafe fn begin_exchange(
+        &mut self,
+        instruction: InstructionId,
+        exchange: CollectiveExchange,
+    ) {
+        self.exchanges.insert(exchange.transfer, instruction);
+        // SAFETY: passed on.
+        unsafe { self.communicator.exchange(exchange) };
+    }
+
+    /// Which other nodes have not come to a collective operation that this one has come to, as far
+    /// as is known.
+    pub(super) fn absent(&self, transfer: TransferId) -> Vec<NodeId> {
+        self.communicator.absent(transfer)
+    }
+
     /// Begins a *receive*.
     ///
     /// # Errors
@@ -334,6 +366,7 @@ impl Peers {
     pub(super) fn forget(&mut self) {
         self.exchange.end();
         self.sends.clear();
+        self.exchanges.clear();
         self.in_barrier = None;
     }
 
@@ -342,10 +375,10 @@ impl Peers {
         self.communicator.is_quiet()
     }
 
-    /// Whether payloads that have been offered have left, or will without anybody looking at the
-    /// network.
+    /// Whether payloads that have been offered have left and collective operations are over, or will
+    /// without anybody looking at the network.
     pub(super) fn can_do_without(&self) -> bool {
-        self.sends.is_empty() || self.communicator.wakes()
+        self.sends.is_empty() && self.exchanges.is_empty() || self.communicator.wakes()
     }
 
     /// How closely the network must be looked at; `is_awaited` says whether a peer's progress is

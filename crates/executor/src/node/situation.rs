@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use celerity_cdag::TransferId;
 use celerity_idag::{
-    AllocationId, DeviceId, Effects, InstructionId, InstructionKind, MemoryId, Placement,
+    AllocationId, DeviceId, Effects, InstructionId, InstructionKind, MemoryId, Participation,
+    Placement,
 };
 use celerity_tdag::{EpochAction, TaskId};
 
@@ -16,6 +17,7 @@ use super::hardware::{Hardware, Wanted};
 use super::open::{Open, Stage, Summary};
 use super::peers::Peers;
 use super::tasks::Tasks;
+use super::turns::Turns;
 use crate::backend::{AllocError, JobFailure};
 use crate::engine::LaneId;
 use crate::error::{NoRoom, RunError};
@@ -27,6 +29,7 @@ use crate::time::Time;
 pub(super) struct Situation<'n> {
     pub(super) now: Time,
     pub(super) flow: &'n Flow,
+    pub(super) turns: &'n Turns<(InstructionId, Participation)>,
     pub(super) tasks: &'n Tasks,
     pub(super) hardware: &'n Hardware,
     pub(super) peers: &'n Peers,
@@ -77,6 +80,12 @@ impl Situation<'_> {
             (Summary::Receive { .. }, None) => {
                 let (missing, announced_by) = self.peers.missing(issued);
                 WaitsFor::Elements { missing, announced_by }
+            }
+            (Summary::Collective { transfer, .. }, None) => {
+                match self.turns.waiting().any(|(instruction, _)| *instruction == issued) {
+                    true => WaitsFor::Turn,
+                    false => WaitsFor::Collective { absent: self.peers.absent(transfer) },
+                }
             }
             (Summary::Epoch { .. }, None) => WaitsFor::Barrier,
             // The rest completes while it is issued.
@@ -205,6 +214,9 @@ impl Situation<'_> {
             }
             Summary::Receive { transfer } => {
                 format!("receive of {}", self.describe_transfer(transfer))
+            }
+            Summary::Collective { verb, transfer } => {
+                format!("{verb} {transfer} of {}", self.hardware.buffer_name(transfer.buffer))
             }
             Summary::Run { task, device: Some(device) } => {
                 format!("kernel of {} on {device}", self.tasks.describe(task))

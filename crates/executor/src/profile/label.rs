@@ -51,7 +51,7 @@ impl Label {
             return Self::point(point);
         }
         if let Some(exchange) = &effects.exchange {
-            return Self::exchange(exchange, effects.elem_size, subject);
+            return Self::exchange(effects, exchange, subject);
         }
         let name = match effects.buffer() {
             Some(_) => Text::shown(Phrase(effects.verb, subject)),
@@ -71,19 +71,20 @@ impl Label {
         Self::of(name, category, details)
     }
 
-    fn exchange(exchange: &Exchange<'_>, elem_size: Option<u64>, subject: Arc<str>) -> Self {
+    fn exchange(effects: &Effects<'_>, exchange: &Exchange<'_>, subject: Arc<str>) -> Self {
         let Exchange { transfer, elements, part } = *exchange;
         let (verb, category) = match part {
             ExchangePart::Send { .. } => ("send", "send"),
             ExchangePart::Receive | ExchangePart::Begin => ("receive", "receive"),
             ExchangePart::Await => ("await", "receive"),
+            ExchangePart::Collective { .. } => (effects.verb, "collective"),
         };
         let (mut details, mut sends) = (Vec::new(), None);
         if let ExchangePart::Send { to, message } = part {
             details.push(shown("to", to));
             sends = Some(message);
         }
-        details.extend(elem_size.map(|elem_size| bytes(elements.volume(), elem_size)));
+        details.extend(effects.elem_size.map(|elem_size| bytes(elements.volume(), elem_size)));
         details.extend([elements_of(elements), shown("for", transfer.consumer)]);
         Self { sends, ..Self::of(Text::shown(Phrase(verb, subject)), category, details) }
     }

@@ -10,7 +10,7 @@ use celerity_idag::{Effects, ExchangePart, InstructionId, MemoryId, MessageId, S
 use celerity_trace::{Counter, Message, Recorder, Slice, Text, TrackId, Value};
 
 use super::label::Label;
-use super::tracks::{self, BARRIERS, NODE, PAYLOADS, RECEIVES, SENDS, Slots};
+use super::tracks::{self, BARRIERS, COLLECTIVES, NODE, PAYLOADS, RECEIVES, SENDS, Slots};
 use crate::arbiter::PostReceive;
 use crate::engine::LaneId;
 use crate::lanes::LaneLayout;
@@ -30,6 +30,7 @@ pub(crate) struct NodeProfile {
     sends: Slots,
     receives: Slots,
     payloads: Slots,
+    collectives: Slots,
     arriving: IdMap<(NodeId, MessageId), Arriving>,
     /// Bytes by memory.
     resident: Vec<u64>,
@@ -60,6 +61,7 @@ enum Place {
     Lane(LaneId),
     Send(TrackId),
     Receive(TrackId),
+    Collective(TrackId),
     Barrier,
     Node,
 }
@@ -97,6 +99,7 @@ impl NodeProfile {
             sends: Slots::new(SENDS, "send"),
             receives: Slots::new(RECEIVES, "receive"),
             payloads: Slots::new(PAYLOADS, "payload"),
+            collectives: Slots::new(COLLECTIVES, "collective"),
             arriving: IdMap::default(),
             resident: vec![0; lanes.devices() + 2],
             told: [0; 3],
@@ -141,6 +144,9 @@ impl NodeProfile {
             (Some(ExchangePart::Send { .. }), _) => Place::Send(self.sends.take(&self.recorder)),
             (Some(ExchangePart::Receive | ExchangePart::Await), _) => {
                 Place::Receive(self.receives.take(&self.recorder))
+            }
+            (Some(ExchangePart::Collective { .. }), _) => {
+                Place::Collective(self.collectives.take(&self.recorder))
             }
             (_, Some(Synchronization::Epoch { .. })) => Place::Barrier,
             (Some(ExchangePart::Begin) | None, _) => Place::Node,
@@ -272,6 +278,10 @@ impl NodeProfile {
             }
             Place::Receive(track) => {
                 self.receives.give_back(track);
+                track
+            }
+            Place::Collective(track) => {
+                self.collectives.give_back(track);
                 track
             }
             Place::Barrier => self.named(0, BARRIERS, "barriers"),

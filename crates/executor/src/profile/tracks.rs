@@ -31,6 +31,9 @@ pub(super) const RECEIVES: u32 = 200_000;
 /// Payloads: parts of receives, from when their senders are known.
 pub(super) const PAYLOADS: u32 = 300_000;
 
+/// Collective operations that overlap: instructions, from when they are issued.
+pub(super) const COLLECTIVES: u32 = 400_000;
+
 /// The track of a lane.
 pub(super) fn lane(lane: LaneId) -> TrackId {
     TrackId::from_index(LANES + u32::try_from(lane.slot()).expect("lanes have small slots"))

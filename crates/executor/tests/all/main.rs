@@ -4,6 +4,7 @@ mod blocking;
 mod common;
 mod conformance;
 mod divergence;
+mod exchanges;
 mod failures;
 mod flow;
 mod interrupt;

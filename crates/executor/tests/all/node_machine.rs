@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    Activity, BoundMemory, CommEvent, Communicator, CpuBackend, CpuPool, DeviceKernel,
-    LocalCommunicator, NodeMachine, Payload, Phase, Progress, RunError, Submission, Time, Waiting,
-    WaitsFor, Waker, WirePayload, local_cluster,
+    Activity, BoundMemory, CollectiveExchange, CommEvent, Communicator, CpuBackend, CpuPool,
+    DeviceKernel, LocalCommunicator, NodeMachine, Payload, Phase, Progress, RunError, Submission,
+    Time, Waiting, WaitsFor, Waker, WirePayload, local_cluster,
 };
 use celerity_idag::Pilot;
 use celerity_regions::Box3;

@@ -2,7 +2,8 @@
 //! it: the crate's own tests call them otherwise than those of its interface.
 
 use super::{
-    CommEvent, Communicator, LocalCommunicator, NodeId, Pilot, RunError, TaskId, WirePayload,
+    CollectiveExchange, CommEvent, Communicator, LocalCommunicator, NodeId, Pilot, RunError,
+    TaskId, WirePayload,
 };
 
 /// An end that does not wake, so that it has to be looked at.
@@ -38,6 +39,11 @@ unsafe impl Communicator for Unwoken {
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         // SAFETY: passed on.
         unsafe { self.end.receive(from, payload) }
+    }
+
+    unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        // SAFETY: passed on.
+        unsafe { self.end.exchange(exchange) }
     }
 
     fn enter_barrier(&mut self, epoch: TaskId) {
