@@ -7,7 +7,9 @@ use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CommEvent, CommunicationError, Communicator, RunError, WirePayload};
+use celerity_executor::{
+    CollectiveExchange, CommEvent, CommunicationError, Communicator, RunError, WirePayload,
+};
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
@@ -197,6 +199,11 @@ unsafe impl Communicator for MpiCommunicator {
         self.act_towards(from, |network| unsafe { network.receive(from, payload) });
     }
 
+    unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        // SAFETY: passed on.
+        self.act(|network| unsafe { network.exchange(exchange) });
+    }
+
     fn enter_barrier(&mut self, epoch: TaskId) {
         self.act(|network| network.enter_barrier(epoch));
     }
@@ -228,7 +235,7 @@ unsafe impl Communicator for MpiCommunicator {
     }
 
     fn bytes_under_way(&self) -> u64 {
-        self.network.transfers.bytes()
+        self.network.transfers.bytes() + self.network.exchanges.bytes()
     }
 
     fn wakes(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use crate::operation::{Operation, Traffic};
 
-/// Words that each node sends to each: mails, pieces and barriers.
-pub(crate) const WORDS: usize = 3;
+/// Words that each node sends to each: mails, pieces, meetings joined and collective operations begun.
+pub(crate) const WORDS: usize = 4;
 
 /// A node that is leaving.
 pub(crate) struct Leave {
@@ -27,9 +27,9 @@ impl Leave {
         }
     }
 
-    /// What a peer has sent, and the barriers it has entered.
-    pub(crate) fn told(&self, peer: usize) -> (Traffic, u64) {
+    /// What a peer has sent, and how many meetings it has joined and operations begun.
+    pub(crate) fn told(&self, peer: usize) -> (Traffic, [u64; 2]) {
         let words = &self.words[self.words.len() / 2 + peer * WORDS..];
-        (Traffic { mails: words[0], pieces: words[1] }, words[2])
+        (Traffic { mails: words[0], pieces: words[1] }, [words[2], words[3]])
     }
 }

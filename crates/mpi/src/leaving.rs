@@ -10,7 +10,6 @@
 use std::collections::VecDeque;
 
 use celerity_executor::CommEvent;
-use celerity_tdag::TaskId;
 
 use crate::error::MpiError;
 use crate::leave::{Leave, WORDS};
@@ -21,9 +20,9 @@ use crate::raw;
 impl Endpoint {
     /// Begins to leave. Nothing is posted from now on.
     pub(crate) fn begin_leaving(&mut self) -> Result<(), MpiError> {
-        let barriers = self.barrier.entered();
-        let mut words: Vec<u64> =
-            self.sent.iter().flat_map(|sent| [sent.mails, sent.pieces, barriers]).collect();
+        let (meetings, begun) = (self.meetings, self.exchanges.begun());
+        let told = self.sent.iter().flat_map(|sent| [sent.mails, sent.pieces, meetings, begun]);
+        let mut words: Vec<u64> = told.collect();
         let told = words.len();
         words.resize(2 * told, 0);
         let base = words.as_mut_ptr();
@@ -43,7 +42,7 @@ impl Endpoint {
         if !leave.known {
             return Ok(false);
         }
-        self.catch_up_with_barriers()?;
+        self.catch_up()?;
         self.receive_strays()?;
         if !self.has_all() {
             return Ok(false);
@@ -52,16 +51,22 @@ impl Endpoint {
         Ok(true)
     }
 
-    /// A collective operation cannot be taken back. Nodes are in one barrier at
-    /// a time, so those that some have not entered are one at most.
-    fn catch_up_with_barriers(&mut self) -> Result<(), MpiError> {
-        let Some(leave) = &self.leave else { return Ok(()) };
-        let most = (0..self.nodes).map(|peer| leave.told(peer).1).max();
-        if most > Some(self.barrier.entered()) {
-            let request = self.barrier.enter(TaskId::from_index(0), self.control)?;
-            self.requests.add(request, Operation::Barrier);
+    /// What all nodes take part in cannot be taken back. So a node lets the meetings pass that others
+    /// have joined and it has not, all of which look alike to MPI; and it begins the collective
+    /// operations that others have begun: all have come to these, or nobody could have.
+    fn catch_up(&mut self) -> Result<(), MpiError> {
+        let Some(most) = self.most_of_others() else { return Ok(()) };
+        while self.meetings < most[0] {
+            self.pass()?;
         }
-        Ok(())
+        self.begin_exchanges(most[1])
+    }
+
+    /// The most meetings that any node has joined, and operations that any has begun.
+    fn most_of_others(&self) -> Option<[u64; 2]> {
+        let leave = self.leave.as_ref().filter(|leave| leave.known)?;
+        let told = (0..self.nodes).map(|peer| leave.told(peer).1);
+        Some(told.fold([0; 2], |most, told| [most[0].max(told[0]), most[1].max(told[1])]))
     }
 
     fn receive_strays(&mut self) -> Result<(), MpiError> {
@@ -82,11 +87,13 @@ impl Endpoint {
     /// is away.
     fn has_all(&self) -> bool {
         let Some(leave) = &self.leave else { return false };
+        let begun = self.most_of_others().is_some_and(|most| self.exchanges.begun() == most[1]);
         let mut peers = (0..self.nodes).zip(&self.received);
         let waits = |operation: &Operation| {
             !matches!(operation, Operation::Mail(_) | Operation::Received(_))
         };
-        peers.all(|(peer, received)| *received == leave.told(peer).0)
+        begun
+            && peers.all(|(peer, received)| *received == leave.told(peer).0)
             && self.ended.is_empty()
             && !self.requests.open().iter().any(waits)
     }

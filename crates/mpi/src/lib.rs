@@ -11,12 +11,12 @@ mod matching;
 #[cfg(any(test, feature = "mpi"))]
 mod polling;
 #[cfg(any(test, feature = "mpi"))]
+mod segments;
+#[cfg(any(test, feature = "mpi"))]
 mod window;
 
 #[cfg(feature = "mpi")]
 mod attendance;
-#[cfg(feature = "mpi")]
-mod barrier;
 #[cfg(feature = "mpi")]
 mod card;
 #[cfg(feature = "mpi")]
@@ -25,6 +25,8 @@ mod communicator;
 mod deadline;
 #[cfg(feature = "mpi")]
 mod error;
+#[cfg(feature = "mpi")]
+mod exchanges;
 #[cfg(feature = "mpi")]
 mod group;
 #[cfg(feature = "mpi")]
@@ -35,6 +37,8 @@ mod leaving;
 mod lost;
 #[cfg(feature = "mpi")]
 mod mail;
+#[cfg(feature = "mpi")]
+mod meeting;
 #[cfg(feature = "mpi")]
 mod network;
 #[cfg(feature = "mpi")]

@@ -6,16 +6,17 @@
 use std::collections::VecDeque;
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CommEvent, CommunicationError, WirePayload};
+use celerity_executor::{CollectiveExchange, CommEvent, CommunicationError, WirePayload};
 use celerity_idag::{Pilot, wire};
 use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Status;
 
-use crate::barrier::Barrier;
 use crate::error::MpiError;
+use crate::exchanges::Exchanges;
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Fault, Incoming, Outgoing, Ready};
+use crate::meeting::{Meeting, Purpose};
 use crate::operation::{Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
@@ -24,6 +25,17 @@ use crate::window;
 
 /// Why a step could not be taken: a mistake of some node, or MPI's refusal.
 pub(crate) type Outcome = Result<(), Fault>;
+
+/// A node's communicators of MPI.
+#[derive(Clone, Copy)]
+pub(crate) struct Comms {
+    /// For small messages and meetings.
+    pub(crate) control: Comm,
+    /// For payloads.
+    pub(crate) data: Comm,
+    /// For collective operations.
+    pub(crate) collective: Comm,
+}
 
 impl From<MpiError> for Fault {
     fn from(error: MpiError) -> Self {
@@ -38,7 +50,7 @@ const IN_VAIN: u32 = 2;
 pub(crate) struct Endpoint {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
-    /// Small messages and barriers.
+    /// Small messages and meetings.
     pub(super) control: Comm,
     /// Payloads.
     pub(super) data: Comm,
@@ -51,7 +63,13 @@ pub(crate) struct Endpoint {
     pub(super) transfers: Transfers,
     outgoing: Outgoing,
     incoming: Incoming,
-    pub(super) barrier: Barrier,
+    /// The barrier that this node is in.
+    barrier: Option<Meeting>,
+    /// Those that this node has only let pass.
+    passed: Vec<Meeting>,
+    /// Meetings that this node has joined.
+    pub(super) meetings: u64,
+    pub(super) exchanges: Exchanges,
     pub(super) sent: Vec<Traffic>,
     pub(super) received: Vec<Traffic>,
     pub(super) leave: Option<Leave>,
@@ -61,7 +79,7 @@ impl Endpoint {
     /// Posts the receives for small messages. Messages have at most `limit`
     /// bytes; `tags` may be less than MPI has.
     pub(crate) fn new(
-        (control, data): (Comm, Comm),
+        Comms { control, data, collective }: Comms,
         limit: u64,
         tags: u64,
     ) -> Result<Self, MpiError> {
@@ -91,7 +109,10 @@ impl Endpoint {
             transfers: Transfers::new(data, limit),
             outgoing: Outgoing::new(node, nodes, tags),
             incoming: Incoming::new(node, nodes, tags),
-            barrier: Barrier::new(node, nodes),
+            barrier: None,
+            passed: Vec::new(),
+            meetings: 0,
+            exchanges: Exchanges::new((node, nodes), collective, limit),
             sent: vec![Traffic::default(); nodes],
             received: vec![Traffic::default(); nodes],
             leave: None,
@@ -146,8 +167,45 @@ impl Endpoint {
     }
 
     pub(crate) fn enter_barrier(&mut self, epoch: TaskId) -> Outcome {
-        let request = self.barrier.enter(epoch, self.control)?;
-        self.requests.add(request, Operation::Barrier);
+        let meeting = self.join(Purpose::barrier(epoch), Operation::Barrier)?;
+        self.barrier = Some(meeting);
+        Ok(())
+    }
+
+    /// Comes to the next collective operation, which begins when all have come.
+    ///
+    /// # Safety
+    /// As for `Communicator::exchange`.
+    pub(crate) unsafe fn exchange(&mut self, exchange: CollectiveExchange) -> Outcome {
+        let number = self.exchanges.next();
+        let meeting = self.join(Purpose::collective(&exchange), Operation::Met(number))?;
+        self.exchanges.come(exchange, meeting);
+        Ok(())
+    }
+
+    /// Lets others go on that have joined a meeting: this node leaves.
+    pub(super) fn pass(&mut self) -> Result<(), MpiError> {
+        let meeting = self.join(Purpose::none(), Operation::Passed)?;
+        self.passed.push(meeting);
+        Ok(())
+    }
+
+    fn join(&mut self, purpose: Purpose, operation: Operation) -> Result<Meeting, MpiError> {
+        let (meeting, request) = Meeting::join((self.node, self.nodes), purpose, self.control)?;
+        self.requests.add(request, operation);
+        self.meetings += 1;
+        Ok(meeting)
+    }
+
+    /// Begins the collective operations that all have come to, in order; as many of them as
+    /// `until`.
+    pub(super) fn begin_exchanges(&mut self, until: u64) -> Result<(), MpiError> {
+        while self.exchanges.begun() < until && self.exchanges.may_begin() {
+            let requests = &mut self.requests;
+            self.exchanges.begin(|slot, request| {
+                requests.add(request, Operation::Exchanged(slot));
+            })?;
+        }
         Ok(())
     }
 
@@ -208,9 +266,26 @@ impl Endpoint {
             }
             Operation::Barrier => {
                 sound(status, "a barrier failed")?;
-                events.push_back(self.barrier.reached());
+                let barrier = self.barrier.take().expect("the node is in the barrier");
+                let outcome = barrier.outcome();
+                events.push_back(
+                    outcome.map_or_else(CommEvent::Failed, |()| CommEvent::BarrierReached),
+                );
                 Ok(())
             }
+            Operation::Met(number) => {
+                sound(status, "coming together for a collective operation failed")?;
+                self.exchanges.met(number)?;
+                if self.leave.is_none() {
+                    self.begin_exchanges(u64::MAX)?;
+                }
+                Ok(())
+            }
+            Operation::Exchanged(slot) => {
+                events.extend(self.exchanges.ended(slot, status)?);
+                Ok(())
+            }
+            Operation::Passed => Ok(()),
             Operation::Counts | Operation::Stray => {
                 let leave = self.leave.as_mut().expect("begun when leaving");
                 leave.ended(operation, &mut self.received);

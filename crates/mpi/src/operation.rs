@@ -51,7 +51,14 @@ pub(crate) enum Operation {
     Sent(usize),
     /// As above.
     Received(usize),
+    /// All nodes are in the barrier.
     Barrier,
+    /// All nodes have come to this collective operation.
+    Met(u64),
+    /// A part of a collective operation, in a slot.
+    Exchanged(usize),
+    /// A meeting that this node has only let pass, when leaving.
+    Passed,
     /// What peers have sent, exchanged when leaving.
     Counts,
     /// A message that nobody wants any more.

@@ -9,6 +9,8 @@ use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
 
+pub(crate) mod collective;
+
 pub(crate) const TRUNCATED: u32 = ffi::MPI_ERR_TRUNCATE;
 
 /// Turns an error code into an error.

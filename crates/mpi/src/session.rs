@@ -1,5 +1,5 @@
 //! The cluster as a property of the process: all processes that the launcher has started,
-//! two communicators of our own, and the side channel. The first run brings it up, later ones
+//! three communicators of our own, and the side channel. The first run brings it up, later ones
 //! find it, and the end of the process takes it down.
 //!
 //! No step waits for ever. Until the side channel is there, a deadline bounds each; from then
@@ -25,6 +25,7 @@ use crate::error::StartError;
 use crate::failure;
 use crate::liveness::{Door, Impatience, Loss, Obstacle, SideChannel};
 use crate::lost;
+use crate::network::Comms;
 use crate::options::MpiOptions;
 use crate::polling::{FINALISE_PATIENCE, REQUEST_PATIENCE};
 use crate::process::{self, initialise};
@@ -35,8 +36,7 @@ pub(crate) struct Session {
     rank: usize,
     /// What all processes have said of themselves, by rank.
     cards: Vec<Card>,
-    /// For small messages and barriers, and for payloads.
-    comms: (Comm, Comm),
+    comms: Comms,
     side: SideChannel,
     /// Runs that this process has come to, or refused to.
     runs: AtomicU64,
@@ -85,7 +85,7 @@ impl Session {
         &self.cards
     }
 
-    pub(crate) fn comms(&self) -> (Comm, Comm) {
+    pub(crate) fn comms(&self) -> Comms {
         self.comms
     }
 
@@ -145,6 +145,7 @@ fn bring_up(options: &MpiOptions, deadline: &Deadline) -> Result<Session, StartE
     let cards = gather(control, card.write(), nodes, deadline, None)?;
     let cards: Vec<_> = cards.iter().map(Card::read).collect();
     let data = duplicate(control, deadline)?;
+    let collective = duplicate(control, deadline)?;
     let side = connect(options, deadline, (rank, &cards), door);
     // Some may be connected, and others not: only MPI reaches all of them.
     let trouble = side.as_ref().err().map_or("", String::as_str);
@@ -158,7 +159,8 @@ fn bring_up(options: &MpiOptions, deadline: &Deadline) -> Result<Session, StartE
     let side = side.expect("without trouble on any node there is none on this one");
     let (runs, watchdog) = (AtomicU64::new(0), options.watchdog);
     let warnings = options.warnings.clone();
-    Ok(Session { rank, cards, comms: (control, data), side, runs, watchdog, warnings })
+    let comms = Comms { control, data, collective };
+    Ok(Session { rank, cards, comms, side, runs, watchdog, warnings })
 }
 
 /// The hub's door, which its card tells of.

@@ -11,6 +11,7 @@ use celerity_mpi::{MpiOptions, StartError, is_lost};
 use celerity_regions::Box3;
 use celerity_tdag::TaskId;
 
+use crate::exchanges::gathered;
 use crate::messages::{next_event, node, payload, pilot};
 use crate::world::World;
 
@@ -28,6 +29,9 @@ pub(crate) fn run(world: &World, fault: &str) {
     end.send_pilot(&pilot(node(last), 0, whole), 0);
     // SAFETY: the memory outlives the end.
     unsafe { end.send(node(last), payload(&mut source, whole, whole, 0)) };
+    let mut field = vec![0; 64];
+    // SAFETY: as above.
+    unsafe { end.exchange(gathered(&mut field, world)) };
     end.enter_barrier(TaskId::from_index(1));
     let start = Instant::now();
     let CommEvent::Failed(error) = next_event(&mut end) else { panic!("nobody has aborted") };

@@ -1,9 +1,10 @@
-//! One payload of more bytes than an MPI message can have.
+//! One payload, and one collective operation, of more bytes than an MPI message can have.
 
 use celerity_executor::{CommEvent, Communicator};
 use celerity_mpi::MpiOptions;
 use celerity_regions::Box3;
 
+use crate::exchanges::gather_large;
 use crate::messages::{next_but_pilots, node, payload, pilot};
 use crate::world::World;
 
@@ -37,6 +38,10 @@ pub(crate) fn run(world: &World) {
             assert_eq!(wrong, None);
         }
         _ => {}
+    }
+    world.meet();
+    if world.size == 2 {
+        gather_large(world, &mut end, &mut memory, STRIDE);
     }
     world.meet();
     world.count(1);

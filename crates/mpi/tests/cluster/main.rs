@@ -6,6 +6,7 @@
 //! `N0` prints a summary as Rust's own test runner does.
 #![allow(unsafe_code)]
 
+mod exchanges;
 mod faults;
 mod large;
 mod messages;
@@ -36,7 +37,7 @@ fn check(world: &World) {
         || world.meet(),
         |name| passed.push(name.to_owned()),
     );
-    for (name, check) in messages::CHECKS {
+    for (name, check) in messages::CHECKS.iter().chain(exchanges::CHECKS) {
         check(world);
         world.meet();
         passed.push((*name).to_owned());

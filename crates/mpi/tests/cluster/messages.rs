@@ -15,7 +15,7 @@ use celerity_tdag::{BufferId, TaskId};
 
 use crate::world::World;
 
-type Check = fn(&World);
+pub(crate) type Check = fn(&World);
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("payloads beyond the limit are sent in pieces", pieces_arrive),
