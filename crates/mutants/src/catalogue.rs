@@ -223,6 +223,10 @@ catalogue! {
         FirstBoxReceived,
         /// Receive: all consumers but the first wait for the begin of a split receive.
         SecondConsumerDoesNotAwait,
+        /// Collective: what the node provides is overwritten by what it gets.
+        OwnPartOverwritten,
+        /// Collective: does not wait for those who read what it overwrites.
+        ArrivesWhileRead,
         /// Send: does not wait for the producer of what it sends.
         SendNotAfterProducer,
         /// Send: the source is described as if it held the elements only.
@@ -271,6 +275,8 @@ catalogue! {
         ReceivedBeforeSent,
         /// Communicator: nobody is woken for a pilot.
         WakeUpLost,
+        /// Node: collectives begin in the order in which they are ready.
+        CollectivesAsReady,
         /// Node: a payload that has left does not end its send.
         SendNeverEnds,
         /// Node: a round that ends with computing on its own thread counts as idle.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use celerity_cdag::NodeId;
 use celerity_idag::{
     DeviceId, DeviceMemory, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
 };
@@ -72,11 +73,12 @@ impl Configuration {
         self.links >> ((from.index() * 5 + to.index()) % 64) & 1 == 1
     }
 
-    /// What makes a node's instructions.
+    /// What makes the instructions of a node.
     #[must_use]
-    pub fn instruction_graph(&self) -> LookaheadQueue {
+    pub fn instruction_graph(&self, node: NodeId) -> LookaheadQueue {
         let config = InstructionGraphConfig { devices: self.devices };
         let graph = InstructionGraph::new(config)
+            .on_node(node)
             .with_device_memory(self.device_memory)
             .with_direct_copies(|from, to| self.are_linked(from, to))
             .with_linearized_copies(self.linearize_below)

@@ -3,6 +3,8 @@
 //! implementation's own tests say how to get an end.
 #![allow(unsafe_code)]
 
+mod collectives;
+
 use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,13 +28,14 @@ pub fn check<C: Communicator>(mut cluster: impl FnMut(usize) -> Vec<C>) {
     for nodes in 1..=4 {
         let meeting = Meeting::new(nodes);
         for (_, program) in programs() {
-            let (first, second) = (cluster(nodes), cluster(nodes));
+            let mut clusters = [(); ENDS].map(|()| cluster(nodes).into_iter());
             thread::scope(|scope| {
-                for (first, second) in first.into_iter().zip(second) {
+                for _ in 0..nodes {
                     let meeting = &meeting;
+                    let ends = clusters.each_mut().map(|ends| ends.next().expect("one per node"));
                     scope.spawn(move || {
-                        let mut ends = [first, second].into_iter();
-                        let mut connect = || ends.next().expect("a check uses two ends at most");
+                        let mut ends = ends.into_iter();
+                        let mut connect = || ends.next().expect("a check uses so many ends");
                         program(&mut connect, &|| meeting.wait());
                     });
                 }
@@ -40,6 +43,9 @@ pub fn check<C: Communicator>(mut cluster: impl FnMut(usize) -> Vec<C>) {
         }
     }
 }
+
+/// The most ends, one after the other, that a check uses of a node.
+const ENDS: usize = 3;
 
 /// Checks one end of a cluster, while the other nodes do the same elsewhere.
 /// `connect` makes this node's end of a new cluster; it is called several times,
@@ -64,7 +70,7 @@ pub fn check_node<C: Communicator>(
 /// the other. All nodes run the same.
 type Program<C> = fn(&mut dyn FnMut() -> C, &dyn Fn());
 
-fn programs<C: Communicator>() -> [(&'static str, Program<C>); 12] {
+fn programs<C: Communicator>() -> [(&'static str, Program<C>); 19] {
     [
         ("ends know their place", ends_know_their_place),
         ("pilots arrive once", pilots_arrive_once),
@@ -78,6 +84,13 @@ fn programs<C: Communicator>() -> [(&'static str, Program<C>); 12] {
         ("aborts reach everybody with one error", aborts_reach_everybody_with_one_error),
         ("one of several aborts wins", one_of_several_aborts_wins),
         ("nothing completes after an abort", nothing_completes_after_an_abort),
+        ("collectives move what they should", collectives::move_what_they_should),
+        ("large collectives move what they should", collectives::large_ones_too),
+        ("collectives wait for everybody", collectives::wait_for_everybody),
+        ("collectives overlap each other and payloads", collectives::overlap),
+        ("different collectives are told apart", collectives::are_told_apart),
+        ("no collective takes place after an abort", collectives::do_not_outlive_an_abort),
+        ("an abort may come in the middle of collectives", collectives::may_be_aborted),
     ]
 }
 

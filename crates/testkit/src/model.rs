@@ -9,6 +9,7 @@ pub mod idag;
 pub mod tdag;
 
 mod chunks;
+mod exchange;
 mod ledger;
 mod machine;
 mod objects;

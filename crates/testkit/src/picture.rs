@@ -45,7 +45,7 @@ pub fn picture(
             &BufferNames::default(),
         ));
     }
-    let queue = configuration.instruction_graph();
+    let queue = configuration.instruction_graph(node);
     let instructions = InstructionTrace::with(&tasks, &commands, queue)?;
     Ok(Dag::of_instructions(&node.to_string(), &instructions.instructions, &BufferNames::default()))
 }

@@ -37,6 +37,7 @@ mod cluster;
 mod communicator;
 mod conditions;
 mod devices;
+mod exchanges;
 mod execution;
 mod ledger;
 mod log;

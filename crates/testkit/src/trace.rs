@@ -227,7 +227,8 @@ impl InstructionTrace {
         commands: &CommandTrace,
         devices: usize,
     ) -> Result<Self, Violation> {
-        let graph = InstructionGraph::new(InstructionGraphConfig { devices });
+        let graph =
+            InstructionGraph::new(InstructionGraphConfig { devices }).on_node(commands.node);
         Self::with(tasks, commands, LookaheadQueue::new(graph, Lookahead::None))
     }
 
@@ -262,8 +263,8 @@ impl InstructionTrace {
         commands: &[CommandTrace],
         configuration: &Configuration,
     ) -> Result<Vec<Self>, Violation> {
-        let queue = || configuration.instruction_graph();
-        commands.iter().map(|commands| Self::with(tasks, commands, queue())).collect()
+        let queue = |commands: &CommandTrace| configuration.instruction_graph(commands.node);
+        commands.iter().map(|node| Self::with(tasks, node, queue(node))).collect()
     }
 
     /// Generates the instructions of all nodes for a whole program.

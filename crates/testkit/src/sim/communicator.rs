@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use celerity_cdag::NodeId;
-use celerity_executor::{CommEvent, Communicator, RunError, WirePayload};
+use celerity_executor::{CollectiveExchange, CommEvent, Communicator, RunError, WirePayload};
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
@@ -22,7 +22,8 @@ impl SimCommunicator {
     }
 }
 
-// SAFETY: payloads are copied by the simulated network before either end is told.
+// SAFETY: payloads, and what collectives move, are copied by the simulated network before either end
+// is told.
 unsafe impl Communicator for SimCommunicator {
     fn node(&self) -> NodeId {
         node_id(self.node)
@@ -46,6 +47,10 @@ unsafe impl Communicator for SimCommunicator {
 
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         self.world.lock().post(Side::Receiver, self.node, from, payload);
+    }
+
+    unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        self.world.lock().exchange(self.node, exchange);
     }
 
     fn enter_barrier(&mut self, epoch: TaskId) {
@@ -125,6 +130,11 @@ mod tests {
         unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
             // SAFETY: passed on.
             unsafe { self.0.receive(from, payload) }
+        }
+
+        unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+            // SAFETY: passed on.
+            unsafe { self.0.exchange(exchange) }
         }
 
         fn enter_barrier(&mut self, epoch: TaskId) {

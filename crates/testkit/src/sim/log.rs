@@ -63,6 +63,10 @@ pub enum What {
     Sent { message: MessageId },
     /// It learns that a payload has arrived.
     Received { from: NodeId, message: MessageId },
+    /// It comes to a collective operation.
+    Exchanges { transfer: TransferId },
+    /// It learns that its part in a collective operation is over.
+    Exchanged { transfer: TransferId },
     /// It enters a barrier.
     EntersBarrier { epoch: TaskId },
     /// It learns that a barrier has been reached.
@@ -197,6 +201,8 @@ impl fmt::Display for What {
             }
             Self::Sent { message } => write!(f, "{message} has been sent"),
             Self::Received { from, message } => write!(f, "{message} from {from} is complete"),
+            Self::Exchanges { transfer } => write!(f, "comes to the collective {transfer}"),
+            Self::Exchanged { transfer } => write!(f, "is done with the collective {transfer}"),
             Self::EntersBarrier { epoch } => write!(f, "enters the barrier of {epoch}"),
             Self::BarrierReached => f.write_str("the barrier is reached"),
             Self::Aborts => f.write_str("stops the run"),

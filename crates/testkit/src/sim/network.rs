@@ -13,6 +13,7 @@ use celerity_idag::{MessageId, Pilot};
 use celerity_regions::{Box3, split_along};
 use celerity_tdag::TaskId;
 
+use super::exchanges::Exchanges;
 use super::log::What;
 use super::memory::Staged;
 use super::world::{Event, World, node_id};
@@ -36,6 +37,7 @@ pub(super) struct SimNetwork {
     waiting: Vec<usize>,
     most_waiting: usize,
     in_barrier: Vec<(NodeId, TaskId)>,
+    pub(super) exchanges: Exchanges,
     /// When the run was aborted first.
     aborted: Option<Time>,
 }
@@ -48,6 +50,10 @@ pub(super) enum Delivery {
     Read(u64, usize),
     /// A part of a payload gets to the receiver's memory.
     Write(u64, usize, Staged),
+    /// A box of a collective operation leaves the memory of its provider.
+    ReadHop(u64, usize),
+    /// A box of a collective operation gets to a node that takes it.
+    WriteHop(u64, usize, Staged),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +95,7 @@ impl SimNetwork {
             waiting: vec![0; nodes],
             most_waiting: 0,
             in_barrier: Vec::new(),
+            exchanges: Exchanges::new(nodes),
             aborted: None,
         }
     }
@@ -96,6 +103,17 @@ impl SimNetwork {
     /// When the run was aborted first, if it was.
     pub(super) fn aborted(&self) -> Option<Time> {
         self.aborted
+    }
+
+    /// How many nodes there are.
+    pub(super) fn nodes(&self) -> usize {
+        self.told.len()
+    }
+
+    /// A node that is in a barrier, and in which, though it is among the `absent` that others wait
+    /// for elsewhere.
+    pub(super) fn stays_away(&self, absent: &[bool]) -> Option<(NodeId, TaskId)> {
+        self.in_barrier.iter().find(|(node, _)| absent[node.slot()]).copied()
     }
 
     /// The most payloads that have ever waited at one node, sent ahead and not asked for.
@@ -110,8 +128,9 @@ impl SimNetwork {
 
     /// Whether no memory of an end is in use.
     pub(super) fn is_quiet(&self, node: usize) -> bool {
-        let node = node_id(node);
-        self.journeys.values().all(|journey| journey.from != node && journey.to != node)
+        let id = node_id(node);
+        self.journeys.values().all(|journey| journey.from != id && journey.to != id)
+            && self.exchanges.is_quiet(node)
     }
 
     /// Whether something that an end has begun has not ended: a payload, a barrier, or an abort
@@ -124,12 +143,14 @@ impl SimNetwork {
         };
         !self.is_quiet(node)
             || self.half_open.iter().any(posts)
+            || self.exchanges.has_begun(node)
             || self.in_barrier.iter().any(|(waiting, _)| *waiting == id)
             || self.aborted.is_some() && !self.told[node]
     }
 
     /// Forgets what only one end has posted.
     pub(super) fn withdraw(&mut self, node: usize) {
+        self.exchanges.withdraw(node);
         let node = node_id(node);
         self.half_open.retain(|(from, _), posted| match posted.side {
             Side::Sender => *from != node,
@@ -217,6 +238,12 @@ impl World {
 
     pub(super) fn enter_barrier(&mut self, node: usize, epoch: TaskId) {
         self.note(node, What::EntersBarrier { epoch });
+        let waits = self.network.exchanges.wait_for(node);
+        if let Some((other, other_task)) = waits.filter(|_| self.network.aborted.is_none()) {
+            let (node, task) = (node_id(node), epoch);
+            let apart = CommunicationError::Apart { node, task, other, other_task };
+            return self.tell_all(&CommEvent::Failed(apart));
+        }
         self.network.in_barrier.push((node_id(node), epoch));
         if self.network.in_barrier.len() < self.network.told.len() || self.network.aborted.is_some()
         {
@@ -232,6 +259,7 @@ impl World {
         if self.network.aborted.is_none() {
             self.network.aborted = Some(self.now);
             self.network.half_open.clear();
+            self.network.exchanges.clear();
             self.tell_all(&CommEvent::Aborted(error.clone()));
         }
     }
@@ -256,6 +284,8 @@ impl World {
             Delivery::Notice(to, notice) => self.arrive(to.slot(), notice),
             Delivery::Read(journey, part) => self.read_part(journey, part),
             Delivery::Write(journey, part, staged) => self.write_part(journey, part, staged),
+            Delivery::ReadHop(exchange, hop) => self.read_hop(exchange, hop),
+            Delivery::WriteHop(exchange, hop, staged) => self.write_hop(exchange, hop, staged),
         }
     }
 
@@ -378,8 +408,11 @@ impl World {
         self.tell(node_id(node), CommEvent::Failed(error));
     }
 
-    fn tell(&mut self, node: NodeId, notice: CommEvent) {
-        let completes = matches!(notice, CommEvent::Sent { .. } | CommEvent::Received { .. });
+    pub(super) fn tell(&mut self, node: NodeId, notice: CommEvent) {
+        let completes = matches!(
+            notice,
+            CommEvent::Sent { .. } | CommEvent::Received { .. } | CommEvent::Exchanged { .. }
+        );
         if completes && self.network.aborted.is_some() {
             return;
         }
@@ -387,7 +420,7 @@ impl World {
         self.after(delay, Event::Network(Delivery::Notice(node, notice)));
     }
 
-    fn tell_all(&mut self, notice: &CommEvent) {
+    pub(super) fn tell_all(&mut self, notice: &CommEvent) {
         for node in 0..self.network.told.len() {
             self.tell(node_id(node), notice.clone());
         }
@@ -444,6 +477,7 @@ fn what_arrived(notice: &CommEvent) -> What {
         CommEvent::Note { from, .. } => What::Noted { from },
         CommEvent::Sent { message } => What::Sent { message },
         CommEvent::Received { from, message } => What::Received { from, message },
+        CommEvent::Exchanged { transfer } => What::Exchanged { transfer },
         CommEvent::BarrierReached => What::BarrierReached,
         CommEvent::Aborted(_) => What::Aborted,
         CommEvent::Failed(_) => What::NetworkFailed,

@@ -8,6 +8,7 @@ use celerity_tdag::Count;
 
 use super::{Failure, Report, simulate};
 use crate::check::Configuration;
+use crate::forwards::Forwards;
 use crate::program::{Program, Sizes, seeded};
 use crate::random::Random;
 use crate::shrink::shrink;
@@ -41,7 +42,10 @@ impl Scenario {
         let program = seeded(sizes, random.next());
         let device_memory =
             [DeviceMemory::Own, DeviceMemory::Own, DeviceMemory::Host][random.between(0, 2)];
-        let configuration = Configuration { device_memory, ..configuration };
+        // Two of three runs exchange data by collectives: any that may be, or those that are found.
+        let forwards = [Forwards::None, Forwards::Random, Forwards::Auto];
+        let forwards = forwards[usize::try_from(seed / 4 % 3).expect("one of three")];
+        let configuration = Configuration { device_memory, forwards, ..configuration };
         Self { program, configuration, seed }
     }
 

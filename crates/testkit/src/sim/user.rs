@@ -1,16 +1,18 @@
 //! The main thread of one node's program, without a thread: it goes on when
 //! somebody lets it, and says when it has to wait.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use celerity_executor::{NodeMachine, Payload, Progress, RunError, Submission};
-use celerity_tdag::{EpochAction, Task, TaskGraph, TaskId, Work};
+use celerity_tdag::{EpochAction, Task, TaskGraph, TaskId, TaskSpec, Touched, Work};
 
 use super::backend::SimData;
 use super::log::What;
 use super::world::{Shared, node_id};
 use crate::check::Configuration;
 use crate::element;
+use crate::forwards::Finder;
 use crate::hash::initial_contents;
 use crate::hash_kernel::HashKernel;
 use crate::program::{BufferSpec, Lowering, Op, Program, TaskKind, TaskOp};
@@ -24,6 +26,9 @@ pub(super) struct User<'a> {
     buffers: Vec<BufferSpec>,
     lowering: Lowering,
     graph: TaskGraph,
+    forwards: Finder<'a>,
+    /// The task of each statement that has one, by statement.
+    tasks: BTreeMap<usize, Arc<Task>>,
     batch: Vec<Arc<Task>>,
     world: Shared,
     progress: Arc<Progress>,
@@ -73,6 +78,8 @@ impl<'a> User<'a> {
             buffers: program.buffers(),
             lowering: Lowering::default(),
             graph: TaskGraph::new(configuration.task_graph()),
+            forwards: Finder::of(program, configuration),
+            tasks: BTreeMap::new(),
             batch: Vec::new(),
             world,
             progress,
@@ -187,6 +194,7 @@ impl<'a> User<'a> {
             Some(Op::Barrier) => self.epoch(EpochAction::Barrier, machine),
             Some(Op::Drop(buffer)) => {
                 self.graph.drop_buffer(*buffer);
+                self.forwards.drop_buffer(*buffer);
                 machine.submit(Submission::Dropped(*buffer));
             }
             None if index == program.ops.len() => self.epoch(EpochAction::Shutdown, machine),
@@ -203,6 +211,7 @@ impl<'a> User<'a> {
         });
         self.created += 1;
         let info = self.graph.create_buffer(spec.to_new_buffer());
+        self.forwards.create_buffer(&info);
         machine.submit(Submission::Buffer { info, data });
     }
 
@@ -216,10 +225,17 @@ impl<'a> User<'a> {
             op,
             message: error.to_string(),
         };
-        let declared = self.graph.declare(task.to_task_spec(&mut self.lowering));
-        let _ = self.graph.commit(declared.map_err(refused)?, &mut self.batch);
+        let spec = task.to_task_spec(&mut self.lowering);
+        let Self { graph, forwards, tasks, batch, .. } = self;
+        let task_of = |op| tasks.get(&op).cloned().expect("earlier statements have a task");
+        let before =
+            |spec: &TaskSpec, touched: &[Touched]| forwards.before((op, spec, touched), task_of);
+        let (id, _) = graph.submit_behind(spec, before, batch).map_err(refused)?;
+        let submitted = batch.iter().find(|task| task.id == id).expect("just submitted").clone();
+        self.forwards.committed(&submitted);
+        self.tasks.insert(op, submitted);
         let payload = self.payload(op, task);
-        self.send_tasks(Some(payload), machine);
+        self.send_tasks(Some((id, payload)), machine);
         // Every other fence is waited for at once, as by a program that looks at
         // its result.
         if task.kind == TaskKind::Fence && op.is_multiple_of(2) {
@@ -253,14 +269,16 @@ impl<'a> User<'a> {
         self.wait = Wait::Epoch(task);
     }
 
-    /// Submits the batch; the payload belongs to its first task.
-    fn send_tasks(&mut self, mut payload: Option<Payload>, machine: &mut NodeMachine) {
+    /// Submits the batch; the payload belongs to one of its tasks.
+    fn send_tasks(&mut self, mut payload: Option<(TaskId, Payload)>, machine: &mut NodeMachine) {
         for task in self.batch.drain(..) {
             if task.work == Work::Horizon {
                 self.horizons += 1;
                 self.world.lock().ledger.submitted(task.id);
             }
-            machine.submit(Submission::Task { task, payload: payload.take() });
+            let payload =
+                payload.take_if(|(owner, _)| *owner == task.id).map(|(_, payload)| payload);
+            machine.submit(Submission::Task { task, payload });
         }
     }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    AllocError, Backend, BasePtr, CommEvent, Communicator, Completion, ElementArray, Job,
-    LaneGroup, LaneId, LaneJob, LaneLayout, RunError, Stall, WaitsFor, WirePayload, copy_elements,
+    AllocError, Backend, BasePtr, CollectiveExchange, CommEvent, Communicator, Completion,
+    ElementArray, Job, LaneGroup, LaneId, LaneJob, LaneLayout, RunError, Stall, WaitsFor,
+    WirePayload, copy_elements,
 };
 use celerity_idag::{InstructionId, MemoryId, MessageId, Pilot};
 use celerity_tdag::TaskId;
@@ -237,6 +238,11 @@ unsafe impl Communicator for DefectiveEnd {
         // SAFETY: passed on; what is staged is kept until it has arrived, or
         // with the end itself.
         unsafe { self.inner.receive(from, WirePayload { memory, ..payload }) }
+    }
+
+    unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        // SAFETY: passed on.
+        unsafe { self.inner.exchange(exchange) }
     }
 
     fn enter_barrier(&mut self, epoch: TaskId) {

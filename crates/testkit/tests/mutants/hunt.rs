@@ -129,6 +129,11 @@ pub(crate) const CHECKS: &[Check] = &[
         run: |case| check_collectives(&case.program, &case.configuration),
     },
     Check {
+        name: "exchanges",
+        exercises: |layer| matches!(layer, Layer::Idag | Layer::Executor),
+        run: |case| check_exchanges(&case.program, &case.configuration, case.seed),
+    },
+    Check {
         name: "idag model",
         exercises: |layer| layer <= Layer::Idag,
         run: |case| text(check::check_idag(&case.program, &case.configuration)),
@@ -169,6 +174,18 @@ fn check_collectives(program: &Program, configuration: &Configuration) -> Result
     let nodes: Vec<Vec<Command>> = nodes.into_iter().map(|node| node.commands).collect();
     let broken = verify_cluster(&tasks.tasks, &nodes).err();
     broken.map_or(Ok(()), |broken| Err(broken[0].to_string()))
+}
+
+/// Instructions of collectives, of all nodes, and how they are executed.
+fn check_exchanges(
+    program: &Program,
+    configuration: &Configuration,
+    seed: u64,
+) -> Result<(), String> {
+    let configuration = Configuration { forwards: Forwards::Random, ..*configuration };
+    text(check::check_idag(program, &configuration))?;
+    let outcome = sim::simulate(program, &configuration, seed);
+    outcome.map(drop).map_err(|failure| failure.breach.to_string())
 }
 
 fn text(verdict: Verdict) -> Result<(), String> {

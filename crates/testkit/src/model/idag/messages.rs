@@ -4,18 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{InstructionKind, MessageId};
+use celerity_idag::{Instruction, InstructionKind, MessageId};
 use celerity_regions::{Box3, Region};
 
 use super::Cluster;
 use crate::element;
 use crate::model::parcels::Parcels;
+use crate::trace::InstructionTrace;
 use crate::violation::Violation;
 
 /// Checks that pilots announce exactly the sends, that what is sent is what is
 /// received, and that every message fits into one receive.
 pub(super) fn check(cluster: &Cluster<'_>) -> Result<(), Violation> {
     check_pilots(cluster)?;
+    check_collectives(cluster)?;
     let (mut sent, mut expected) = (Parcels::default(), Parcels::default());
     for trace in cluster.nodes {
         for instruction in &trace.instructions {
@@ -38,6 +40,32 @@ pub(super) fn check(cluster: &Cluster<'_>) -> Result<(), Violation> {
 
 fn slots(cluster: &Cluster<'_>, transfer: TransferId, region: &Region) -> BTreeSet<usize> {
     element::slots(&cluster.truth.buffer(transfer.buffer).extent, region)
+}
+
+/// All nodes take part in the same collectives, numbered in one order.
+fn check_collectives(cluster: &Cluster<'_>) -> Result<(), Violation> {
+    let parts = |trace: &InstructionTrace| -> Vec<_> {
+        let instructions = trace.instructions.iter();
+        let part = |instruction: &Instruction| match &instruction.kind {
+            InstructionKind::Collective(part) => {
+                Some((part.number, part.transfer, part.collective.clone()))
+            }
+            _ => None,
+        };
+        instructions.filter_map(part).collect()
+    };
+    let Some(first) = cluster.nodes.first() else { return Ok(()) };
+    let expected = parts(first);
+    for trace in cluster.nodes {
+        let found = parts(trace);
+        let numbered = (0..).zip(&found).all(|(due, (number, ..))| *number == due);
+        if !numbered || found != expected {
+            let (node, first) = (trace.node.to_string(), first.node);
+            let what = format!("takes part in other collectives than {first}, or in another order");
+            return Err(Violation::Malformed { node, what });
+        }
+    }
+    Ok(())
 }
 
 /// One pilot for each send, saying the same.

@@ -1,15 +1,16 @@
 //! Executes instructions on versions instead of data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{AllocationId, InstructionKind};
 use celerity_regions::{Box3, Coord3, Region};
-use celerity_tdag::{BufferId, TaskId};
+use celerity_tdag::{BufferId, TaskId, Work};
 
 use super::Cluster;
 use super::touches::{NodeTouches, Touch, Use};
 use crate::element;
+use crate::model::exchange::Exchange;
 use crate::model::machine::Machine;
 use crate::trace::{Event, Origin};
 use crate::violation::{Version, Violation};
@@ -22,20 +23,37 @@ pub(super) struct Simulation<'a> {
     contents: Vec<BTreeMap<AllocationId, Vec<Version>>>,
     /// What has been sent and not been received.
     wire: BTreeMap<(TransferId, NodeId), BTreeMap<Coord3, Version>>,
+    /// By node: what a collective has brought, and copies of that. The node does not know whether it
+    /// had the same before.
+    anew: Vec<BTreeSet<(AllocationId, usize)>>,
+    /// By node: collectives, by number.
+    collectives: Vec<Collectives>,
     /// The statement that each instruction serves, by node.
     ops: Vec<Vec<Option<usize>>>,
+}
+
+/// How far a node is with its collectives, which it begins in order.
+#[derive(Clone, Default)]
+struct Collectives {
+    /// Those that wait for nothing on this node: the step of each.
+    free: BTreeMap<u64, usize>,
+    /// Those below have begun: what the node provides is on its way.
+    begun: u64,
 }
 
 impl<'a> Simulation<'a> {
     pub(super) fn new(cluster: Cluster<'a>, touches: &'a [NodeTouches]) -> Self {
         let contents = touches.iter().map(initial_contents).collect();
         let op = |origin: &Origin| match &cluster.tasks.events[origin.event] {
+            Event::Task(task) if task.work == Work::Forward => cluster.tasks.consumer(task.id),
             Event::Task(task) => cluster.tasks.op(task.id),
             Event::Create(_) | Event::Drop(_) => None,
         };
         let nodes = cluster.nodes.iter();
         let ops = nodes.map(|node| node.origins.iter().map(op).collect()).collect();
-        Self { cluster, touches, contents, wire: BTreeMap::new(), ops }
+        let collectives = vec![Collectives::default(); touches.len()];
+        let (anew, wire) = (vec![BTreeSet::new(); touches.len()], BTreeMap::new());
+        Self { cluster, touches, contents, wire, anew, collectives, ops }
     }
 
     fn buffer(&self, node: usize, allocation: AllocationId) -> BufferId {
@@ -54,6 +72,7 @@ impl<'a> Simulation<'a> {
 
     fn set(&mut self, node: usize, allocation: AllocationId, slot: usize, version: Version) {
         let volume = element::volume(&self.touches[node].extent(allocation));
+        self.anew[node].remove(&(allocation, slot));
         let contents = self.contents[node].entry(allocation);
         contents.or_insert_with(|| vec![Version::Undefined; volume])[slot] = version;
     }
@@ -113,7 +132,12 @@ impl<'a> Simulation<'a> {
         }
         for (&from, &to) in source.slots.iter().zip(&target.slots) {
             let version = self.version(node, source.allocation, from);
-            self.bring(node, step, target.allocation, to, version)?;
+            if self.anew[node].contains(&(source.allocation, from)) {
+                self.set(node, target.allocation, to, version);
+                self.anew[node].insert((target.allocation, to));
+            } else {
+                self.bring(node, step, target.allocation, to, version)?;
+            }
         }
         Ok(())
     }
@@ -173,6 +197,70 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
+    /// Begins the collectives of a node that may begin: what it provides leaves its memory.
+    fn begin_collectives(&mut self, node: usize) {
+        let Collectives { free, begun } = &mut self.collectives[node];
+        let mut steps = Vec::new();
+        while let Some(step) = free.remove(begun) {
+            steps.push(step);
+            *begun += 1;
+        }
+        for step in steps {
+            self.provide(node, step);
+        }
+    }
+
+    fn provide(&mut self, node: usize, step: usize) {
+        let InstructionKind::Collective(part) = &self.cluster.nodes[node].instructions[step].kind
+        else {
+            unreachable!("only collectives begin in order")
+        };
+        let extent = self.cluster.truth.buffer(part.transfer.buffer).extent;
+        let from = self.cluster.nodes[node].node;
+        for other in self.cluster.nodes.iter().filter(|other| other.node != from) {
+            let taken = Exchange::at(&extent, &part.collective, other.node).arriving;
+            let mut parcel = Vec::new();
+            for source in self.reads(node, step) {
+                for &slot in &source.slots {
+                    let point = self.touches[node].point(source.allocation, slot);
+                    if taken.contains(&element::slot(&extent, point)) {
+                        parcel.push((point, self.version(node, source.allocation, slot)));
+                    }
+                }
+            }
+            self.wire.entry((part.transfer, other.node)).or_default().extend(parcel);
+        }
+    }
+
+    fn reads(&self, node: usize, step: usize) -> impl Iterator<Item = &'a Touch> + use<'a> {
+        let touches: &'a [NodeTouches] = self.touches;
+        touches[node].touches[step].iter().filter(|touch| touch.how == Use::Read)
+    }
+
+    /// All nodes have begun: takes what comes, and looks at what the node has provided, which must
+    /// have been current, and be so still.
+    fn exchange(
+        &mut self,
+        node: usize,
+        step: usize,
+        transfer: TransferId,
+    ) -> Result<(), Violation> {
+        let op = self.ops[node][step];
+        let touches = &self.touches[node].touches[step];
+        let parcel = self.wire.remove(&(transfer, self.cluster.nodes[node].node));
+        let parcel = parcel.unwrap_or_default();
+        for target in touches.iter().filter(|touch| touch.how == Use::Write) {
+            for &slot in &target.slots {
+                let point = self.touches[node].point(target.allocation, slot);
+                let version = parcel.get(&point).copied().unwrap_or(Version::Undefined);
+                self.set(node, target.allocation, slot, version);
+                self.anew[node].insert((target.allocation, slot));
+            }
+        }
+        let mut all = touches.iter();
+        op.map_or(Ok(()), |op| all.try_for_each(|touch| self.check_current(node, step, touch, op)))
+    }
+
     fn has_arrived(&self, node: usize, transfer: TransferId, region: &Region) -> bool {
         let parcel = self.wire.get(&(transfer, self.cluster.nodes[node].node));
         let contains = |at| parcel.is_some_and(|parcel| parcel.contains_key(&at));
@@ -189,7 +277,18 @@ impl Machine for Simulation<'_> {
             InstructionKind::AwaitReceive { transfer, region } => {
                 self.has_arrived(node, *transfer, region)
             }
+            InstructionKind::Collective(part) => {
+                self.collectives.iter().all(|node| part.number < node.begun)
+            }
             _ => true,
+        }
+    }
+
+    fn enable(&mut self, node: usize, step: usize) {
+        if let InstructionKind::Collective(part) = &self.cluster.nodes[node].instructions[step].kind
+        {
+            self.collectives[node].free.insert(part.number, step);
+            self.begin_collectives(node);
         }
     }
 
@@ -199,6 +298,7 @@ impl Machine for Simulation<'_> {
             InstructionKind::Send { to, transfer, .. } => self.send(node, step, *transfer, *to),
             InstructionKind::Receive(inbound) => self.receive(node, step, inbound.transfer),
             InstructionKind::AwaitReceive { transfer, .. } => self.receive(node, step, *transfer),
+            InstructionKind::Collective(part) => self.exchange(node, step, part.transfer),
             InstructionKind::Kernel { task, .. } | InstructionKind::HostTask { task, .. } => {
                 self.run_chunk(node, step, *task)
             }

@@ -4,13 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use celerity_cdag::TransferId;
-use celerity_idag::{AllocationId, BoundAccess, Inbound, InstructionKind, MemoryId, Placement};
+use celerity_cdag::{NodeId, TransferId};
+use celerity_idag::{
+    AllocationId, BoundAccess, HostPart, Inbound, InstructionKind, MemoryId, Participation,
+    Placement,
+};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
 
 use super::Cluster;
 use crate::element;
+use crate::model::exchange::Exchange;
 use crate::violation::Violation;
 
 /// How an instruction uses elements.
@@ -111,6 +115,7 @@ fn bad_placement(cluster: &Cluster<'_>, node: usize, position: usize, what: Stri
 
 struct Collector<'a> {
     cluster: Cluster<'a>,
+    node: NodeId,
     inbounds: BTreeMap<TransferId, Vec<Inbound>>,
     result: NodeTouches,
 }
@@ -130,7 +135,8 @@ impl<'a> Collector<'a> {
             (id, allocation)
         });
         let result = NodeTouches { touches: Vec::new(), allocations: users.collect() };
-        Self { cluster: *cluster, inbounds: BTreeMap::new(), result }
+        let node = cluster.nodes[node].node;
+        Self { cluster: *cluster, node, inbounds: BTreeMap::new(), result }
     }
 
     fn touches(&mut self, position: usize, kind: &InstructionKind) -> Result<Vec<Touch>, String> {
@@ -168,6 +174,7 @@ impl<'a> Collector<'a> {
                 self.receive(inbound, Use::Begin)
             }
             InstructionKind::AwaitReceive { transfer, region } => self.arrive(*transfer, region),
+            InstructionKind::Collective(participation) => self.participate(participation),
             InstructionKind::Kernel { device, task, accesses, .. } => {
                 self.bindings(*task, accesses, self.cluster.device_memory.of(*device))
             }
@@ -280,6 +287,32 @@ impl<'a> Collector<'a> {
             return Err("receives nothing".into());
         }
         Ok(vec![self.place(inbound.transfer.buffer, &inbound.target, &inbound.region, how)?])
+    }
+
+    /// What a node provides lies in its sources, and all that arrives has a place.
+    fn participate(&mut self, part: &Participation) -> Result<Vec<Touch>, String> {
+        let Participation { transfer, collective, sources, targets, elem_size, .. } = part;
+        self.check_elem_size(transfer.buffer, *elem_size)?;
+        let extent = self.cluster.truth.buffer(transfer.buffer).extent;
+        let ends = Exchange::at(&extent, collective, self.node);
+        let mut touches = Vec::new();
+        for (parts, expected, how) in
+            [(sources, ends.provided, Use::Read), (targets, ends.arriving, Use::Write)]
+        {
+            let mut missing = expected;
+            for HostPart { placement, region } in parts {
+                self.check_host(placement)?;
+                let slots = element::slots(&extent, region);
+                if slots.is_empty() || !slots.iter().all(|slot| missing.remove(slot)) {
+                    return Err(format!("{region} of {transfer} is not this node's, or twice"));
+                }
+                touches.push(self.place(transfer.buffer, placement, region, how)?);
+            }
+            if let Some(slot) = missing.first() {
+                return Err(format!("element {slot} of {transfer} has no place"));
+            }
+        }
+        Ok(touches)
     }
 
     fn arrive(&mut self, transfer: TransferId, region: &Region) -> Result<Vec<Touch>, String> {

@@ -1,0 +1,217 @@
+//! Collective operations in the simulated network: boxes that travel from each node to each other one,
+//! read and written at moments of the simulator's choice, and nodes that are told of the end of their
+//! parts one by one. Gives nothing beyond the contract of
+//! [`Communicator`](celerity_executor::Communicator).
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use celerity_cdag::{NodeId, TransferId};
+use celerity_executor::{CollectiveExchange, CommEvent, CommunicationError, ElementArray, find_in};
+use celerity_regions::Box3;
+use celerity_tdag::TaskId;
+
+use super::log::What;
+use super::memory::Staged;
+use super::network::Delivery;
+use super::world::{Event, World, node_id};
+
+/// Operations that are not over.
+pub(super) struct Exchanges {
+    /// By node: how many operations it has come to.
+    come: Vec<u64>,
+    /// By number.
+    open: BTreeMap<u64, Exchange>,
+}
+
+struct Exchange {
+    /// By node: its part, once it has come.
+    parts: Vec<Option<CollectiveExchange>>,
+    /// What moves, once all have come.
+    hops: Vec<Hop>,
+    /// By node: reads and writes of its memory that are to come.
+    left: Vec<usize>,
+    moves: bool,
+}
+
+/// A box of elements from one array to another.
+#[derive(Clone, Copy)]
+struct Hop {
+    from: usize,
+    source: ElementArray,
+    to: usize,
+    target: ElementArray,
+    elements: Box3,
+    elem_size: u64,
+}
+
+impl Exchanges {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self { come: vec![0; nodes], open: BTreeMap::new() }
+    }
+
+    /// Whether no memory of a node is in use.
+    pub(super) fn is_quiet(&self, node: usize) -> bool {
+        self.open.values().all(|exchange| !exchange.moves || exchange.left[node] == 0)
+    }
+
+    /// Whether a node has come to something that is not over for it.
+    pub(super) fn has_begun(&self, node: usize) -> bool {
+        let waits =
+            |one: &Exchange| one.parts[node].is_some() && (!one.moves || one.left[node] > 0);
+        self.open.values().any(waits)
+    }
+
+    /// Forgets what has not begun to move.
+    pub(super) fn clear(&mut self) {
+        self.open.retain(|_, exchange| exchange.moves);
+    }
+
+    /// Forgets a node's part in what has not begun to move.
+    pub(super) fn withdraw(&mut self, node: usize) {
+        let waiting = self.open.values_mut().filter(|exchange| !exchange.moves);
+        waiting.for_each(|exchange| exchange.parts[node] = None);
+    }
+
+    /// Who waits for a node to come, and where, though that is in a barrier.
+    pub(super) fn wait_for(&self, node: usize) -> Option<(NodeId, TaskId)> {
+        self.open.get(&self.come[node]).and_then(Exchange::someone)
+    }
+}
+
+impl Exchange {
+    fn new(nodes: usize) -> Self {
+        let (hops, left) = (Vec::new(), vec![0; nodes]);
+        Self { parts: vec![None; nodes], hops, left, moves: false }
+    }
+
+    fn someone(&self) -> Option<(NodeId, TaskId)> {
+        let come = self.parts.iter().enumerate();
+        let mut come = come.filter_map(|(node, part)| Some((node, part.as_ref()?)));
+        come.next().map(|(node, part)| (node_id(node), part.transfer.consumer))
+    }
+
+    /// Plans what moves; everybody has come.
+    fn plan(&mut self) {
+        self.moves = true;
+        let parts: Vec<_> = self.parts.iter().flatten().collect();
+        for (to, receiver) in parts.iter().enumerate() {
+            for (from, sender) in parts.iter().enumerate() {
+                let moved = receiver.collective.between(node_id(from), node_id(to));
+                let here = moved.boxes().iter().flat_map(|part| find_in(&receiver.targets, part));
+                for (target, part) in here.collect::<Vec<_>>() {
+                    for (source, elements) in find_in(&sender.sources, &part) {
+                        let elem_size = receiver.elem_size;
+                        let hop = Hop { from, source, to, target, elements, elem_size };
+                        self.hops.push(hop);
+                        self.left[from] += 1;
+                        self.left[to] += 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl World {
+    /// A node comes to its next operation.
+    pub(super) fn exchange(&mut self, node: usize, exchange: CollectiveExchange) {
+        let (transfer, nodes) = (exchange.transfer, self.network.nodes());
+        self.note(node, What::Exchanges { transfer });
+        if self.network.aborted().is_some() {
+            return;
+        }
+        let number = self.network.exchanges.come[node];
+        self.network.exchanges.come[node] += 1;
+        let open = self.network.exchanges.open.entry(number);
+        let open = open.or_insert_with(|| Exchange::new(nodes));
+        let other = open.parts.iter().flatten().next();
+        let agrees = other.is_none_or(|other| other.agrees_with(&exchange));
+        let apart = open.someone().filter(|_| !agrees);
+        let absent: Vec<_> = open.parts.iter().map(Option::is_none).collect();
+        let apart = apart.or_else(|| self.network.stays_away(&absent));
+        if let Some((other, other_task)) = apart {
+            let (node, task) = (node_id(node), transfer.consumer);
+            let apart = CommunicationError::Apart { node, task, other, other_task };
+            return self.tell_all(&CommEvent::Failed(apart));
+        }
+        let open = self.network.exchanges.open.get_mut(&number).expect("just opened");
+        open.parts[node] = Some(exchange);
+        if open.parts.iter().all(Option::is_some) {
+            self.begin_exchange(number);
+        }
+    }
+
+    /// Everybody has come: what is in targets is not defined until all has arrived.
+    fn begin_exchange(&mut self, number: u64) {
+        let exchange = self.network.exchanges.open.get_mut(&number).expect("it is open");
+        exchange.plan();
+        let (hops, nodes) = (exchange.hops.clone(), exchange.parts.len());
+        let idle: Vec<_> = (0..nodes).filter(|node| exchange.left[*node] == 0).collect();
+        for (hop, Hop { target, elements, elem_size, .. }) in hops.into_iter().enumerate() {
+            // SAFETY: the receiver has promised live memory without races until it is told; the
+            // simulation's own blocks live until its end anyway.
+            unsafe { Staged::poison(elements, elem_size).write(target) };
+            let delay = self.random.delay(self.conditions.payload);
+            self.after(delay, Event::Network(Delivery::ReadHop(number, hop)));
+        }
+        idle.into_iter().for_each(|node| self.exchanged(number, node));
+    }
+
+    pub(super) fn read_hop(&mut self, number: u64, hop: usize) {
+        let Hop { from, source, elements, elem_size, .. } = self.hop(number, hop);
+        self.check_alive(from, source);
+        // SAFETY: as for targets; the elements are inside of the source's extent.
+        let staged = unsafe { Staged::read(source, elements, elem_size) };
+        let delay = self.random.delay(self.conditions.payload);
+        self.after(delay, Event::Network(Delivery::WriteHop(number, hop, staged)));
+        self.used(number, from);
+    }
+
+    pub(super) fn write_hop(&mut self, number: u64, hop: usize, staged: Staged) {
+        let Hop { to, target, .. } = self.hop(number, hop);
+        self.check_alive(to, target);
+        // SAFETY: as above, for the target.
+        unsafe { staged.write(target) };
+        self.used(number, to);
+    }
+
+    fn hop(&self, number: u64, hop: usize) -> Hop {
+        self.network.exchanges.open[&number].hops[hop]
+    }
+
+    /// A node's memory has been read or written once more.
+    fn used(&mut self, number: u64, node: usize) {
+        let exchange = self.network.exchanges.open.get_mut(&number).expect("it is open");
+        exchange.left[node] -= 1;
+        if exchange.left[node] == 0 {
+            self.exchanged(number, node);
+        }
+    }
+
+    /// A node's part is over; after an abort it is only woken, to look whether the network is
+    /// quiet.
+    fn exchanged(&mut self, number: u64, node: usize) {
+        let exchange = &self.network.exchanges.open[&number];
+        let (transfer, over) = (exchange.transfer(), exchange.left.iter().all(|left| *left == 0));
+        if over {
+            self.network.exchanges.open.remove(&number);
+        }
+        match self.network.aborted() {
+            Some(_) => self.wake(node),
+            None => self.tell(node_id(node), CommEvent::Exchanged { transfer }),
+        }
+    }
+
+    fn check_alive(&mut self, node: usize, memory: ElementArray) {
+        if self.memory.is_gone(memory.base) {
+            self.object(node, "memory is freed while a collective moves it".to_owned());
+        }
+    }
+}
+
+impl Exchange {
+    fn transfer(&self) -> TransferId {
+        self.parts.iter().flatten().next().expect("all have come").transfer
+    }
+}
