@@ -275,7 +275,7 @@ impl LocalNetwork {
         match meetings.come(node, exchange, in_barrier) {
             Ok(None) => {}
             Ok(Some(complete)) => self.move_all(state, complete),
-            Err(apart) => self.tell_all(&mut state, &CommEvent::Failed(apart)),
+            Err(apart) => self.tell_all(&mut state, &CommEvent::Failed(*apart)),
         }
     }
 

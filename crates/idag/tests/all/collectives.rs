@@ -90,7 +90,7 @@ impl Node {
 
     fn collectives(&self) -> Vec<&Participation> {
         let part = |kind| match kind {
-            &InstructionKind::Collective(ref part) => Some(part),
+            InstructionKind::Collective(part) => Some(part),
             _ => None,
         };
         self.out.instructions.iter().filter_map(|one| part(&one.kind)).collect()

@@ -40,7 +40,7 @@ impl Meetings {
         node: NodeId,
         exchange: CollectiveExchange,
         in_barrier: &[(NodeId, TaskId)],
-    ) -> Result<Option<Complete>, CommunicationError> {
+    ) -> Result<Option<Complete>, Box<CommunicationError>> {
         let (nodes, number) = (self.come.len(), self.come[node.slot()]);
         self.come[node.slot()] += 1;
         let at = usize::try_from(number - self.first).expect("few operations are open");
@@ -48,7 +48,9 @@ impl Meetings {
             self.open.push_back(vec![None; nodes]);
         }
         let (task, parts) = (exchange.transfer.consumer, &mut self.open[at]);
-        let apart = |other, other_task| CommunicationError::Apart { node, task, other, other_task };
+        let apart = |other, other_task| {
+            Box::new(CommunicationError::Apart { node, task, other, other_task })
+        };
         if let Some((other, part)) = come_to(parts)
             && !part.agrees_with(&exchange)
         {
