@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::hints;
-use crate::ir::Places;
+use crate::places::Places;
 use crate::sysroot::{FLAGS, Sysroot, target_cpu};
 use crate::toolchain::Toolchain;
 use crate::{Script, TARGET};

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::ir::Places;
+use crate::places::Places;
 
 /// Why a crate of kernels was not compiled for devices.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@ mod error;
 mod hints;
 mod ir;
 mod link;
+mod places;
 mod sysroot;
 mod toolchain;
 
