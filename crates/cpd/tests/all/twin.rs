@@ -1,8 +1,8 @@
 //! Random programs against a naive twin, which knows of every element on which node it was written,
-//! and on which nodes it is. Forwards must be of what their producer has written, and operations
+//! and whether all have read it. Forwards must be of what their producer has written, and operations
 //! must bring each node what it reads, from where it is, and nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use celerity_cpd::{Chunks, Collective, Collectives, NodeId};
@@ -24,7 +24,8 @@ struct Element {
     writer: TaskId,
     /// Nothing if everybody has written it.
     owner: Option<usize>,
-    present: BTreeSet<usize>,
+    /// Whether one task has read it on all nodes.
+    is_everywhere: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,25 +61,33 @@ impl Twin {
     /// A task reads on every node what it needs there, and writes.
     fn run(&mut self, task: &Task, extents: &[(BufferId, Box3)], nodes: usize) {
         let chunks = Chunks::of(&task.work, nodes);
-        for &(buffer, extent) in extents {
-            for node in 0..nodes {
-                let reads = touched(task, extent, buffer, chunks.get(node), AccessMode::reads);
-                for at in elements(&reads) {
-                    if let Some(element) = self.0.get_mut(&(buffer, at)) {
-                        element.present.insert(node);
-                    }
-                }
-            }
+        for &buffer in extents {
+            self.read_everywhere(task, buffer, chunks.len() == nodes);
         }
         for &(buffer, extent) in extents {
             for node in 0..nodes {
                 let writes = touched(task, extent, buffer, chunks.get(node), AccessMode::writes);
                 for at in elements(&writes) {
-                    let (owner, present) = match task.work {
-                        Work::Combine => (None, (0..nodes).collect()),
-                        _ => (Some(node), BTreeSet::from([node])),
-                    };
-                    self.0.insert((buffer, at), Element { writer: task.id, owner, present });
+                    let owner = (task.work != Work::Combine).then_some(node);
+                    let element = Element { writer: task.id, owner, is_everywhere: false };
+                    self.0.insert((buffer, at), element);
+                }
+            }
+        }
+    }
+
+    /// Notes what a task that runs on all nodes reads there through constant mappers.
+    fn read_everywhere(&mut self, task: &Task, (buffer, extent): (BufferId, Box3), runs: bool) {
+        let is_constant = |access: &&BufferAccess| {
+            let everywhere = matches!(task.work, Work::Fence) || access.mapper.is_constant();
+            access.buffer == buffer && access.mode.reads() && everywhere
+        };
+        let global = task.work.extent();
+        for access in task.buffer_accesses().filter(|access| runs && is_constant(access)) {
+            let input = MapperInput { chunk: global, global, buffer: extent };
+            for at in elements(&access.mapper.map(&input)) {
+                if let Some(element) = self.0.get_mut(&(buffer, at)) {
+                    element.is_everywhere = true;
                 }
             }
         }
@@ -102,7 +111,8 @@ impl Twin {
         }
     }
 
-    /// What is wrong with an operation in front of a consumer. Whether it brings anybody anything.
+    /// What is wrong with an operation in front of a consumer. Whether it moves anything that some
+    /// task has not read on all nodes already.
     fn check_collective(
         &self,
         collective: &Collective,
@@ -128,7 +138,7 @@ impl Twin {
                 if provides != (element.owner == Some(node)) {
                     return Err(format!("{at:?} of {:?} and {id}: {provides}", element.owner));
                 }
-                brings |= part.contains_point(at) && !element.present.contains(&node);
+                brings |= !element.is_everywhere;
             }
         }
         Ok(brings)
