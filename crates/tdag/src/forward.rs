@@ -1,51 +1,8 @@
-//! What a forward task says: which data one task wrote and another one reads, by which geometry,
-//! so that nodes may exchange it at once (IJPP 2024, §3.1). Knows nothing of nodes, and not whether
-//! anybody does.
-
-use celerity_regions::Region;
+//! What makes a forward task: a look at whether one is lawful. Knows nothing of nodes.
 
 use crate::access::{Access, AccessMode, BufferAccess};
-use crate::id::{BufferId, TaskId};
 use crate::mapper::Mapper;
-use crate::task::{SourceLocation, Task, Work};
-
-/// The data that a forward task may move early. Which elements: those of the one access of the
-/// task, which reads and writes them. They keep their contents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Forward {
-    /// Who wrote them.
-    pub producer: ForwardEnd,
-    /// Who is the first to read them elsewhere.
-    pub consumer: ForwardEnd,
-}
-
-/// One end of a forward.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct ForwardEnd {
-    /// The task. A consumer is the next one after its forwards.
-    pub task: TaskId,
-    /// What it does, and so how it is assigned to nodes.
-    pub work: Work,
-    /// Its accesses to the buffer that write (the producer) or read (the consumer) any of the
-    /// elements.
-    pub accesses: Box<[BufferAccess]>,
-}
-
-/// A forward to insert in front of its consumer, by
-/// [`TaskGraph::forward`](crate::TaskGraph::forward).
-#[derive(Clone, Debug)]
-pub struct NewForward {
-    /// The buffer.
-    pub buffer: BufferId,
-    /// The elements; not empty.
-    pub region: Region,
-    /// Both ends. Which task the consumer is the graph knows.
-    pub forward: Forward,
-    /// Where the consumer was submitted.
-    pub location: Option<SourceLocation>,
-}
+use crate::task::{Forward, ForwardEnd, Task, Work};
 
 /// What is wrong with what a task says of a forward, as far as the task itself tells.
 pub(crate) fn flaw(task: &Task) -> Option<&'static str> {

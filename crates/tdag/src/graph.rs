@@ -14,7 +14,6 @@ use crate::declare::{Declared, UninitializedRead, describe, trace};
 use crate::dependency::{Dependencies, DependencyKind};
 use crate::error::DeclareError;
 use crate::footprint::{Footprint, Touched};
-use crate::forward::NewForward;
 use crate::frontier::Frontier;
 use crate::id::{BufferId, ObjectId, TaskId};
 use crate::mapper::Mapper;
@@ -23,7 +22,7 @@ use crate::mistakes;
 use crate::objects::Objects;
 use crate::side_effects::SideEffects;
 use crate::sketch::{Sketch, Traced};
-use crate::task::{BufferInfo, EpochAction, Task, TaskSpec, Work};
+use crate::task::{BufferInfo, EpochAction, NewForward, Task, TaskSpec, Work};
 
 /// Parameters of a [`TaskGraph`]; they must be equal on all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

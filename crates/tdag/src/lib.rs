@@ -43,7 +43,6 @@ pub use declare::{Declared, UninitializedRead};
 pub use dependency::{Dependencies, Dependency, DependencyKind};
 pub use error::DeclareError;
 pub use footprint::Touched;
-pub use forward::{Forward, ForwardEnd, NewForward};
 pub use frontier::Frontier;
 pub use graph::{NewBuffer, TaskGraph, TaskGraphConfig};
 pub use id::{BufferId, GraphId, ObjectId, TaskId};
@@ -61,6 +60,8 @@ pub use side_effects::{ObjectAccess, SideEffectOrder, SideEffects};
 pub use sketch::{Sketch, Traced};
 pub use space::{IndexSpace, Split};
 pub use stream::StreamHash;
-pub use task::{BufferInfo, EpochAction, SourceLocation, Task, TaskSpec, Work};
+pub use task::{
+    BufferInfo, EpochAction, Forward, ForwardEnd, NewForward, SourceLocation, Task, TaskSpec, Work,
+};
 pub use tiles::{Subtree, Tiling, fold};
 pub use verify::{Broken, verify};

@@ -6,13 +6,12 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 
 use crate::access::{Access, BufferAccess};
 use crate::collective::CollectiveGroup;
 use crate::conflicts::Conflicts;
 use crate::dependency::Dependencies;
-use crate::forward::Forward;
 use crate::id::{BufferId, TaskId};
 use crate::side_effects::{ObjectAccess, SideEffectOrder};
 use crate::space::IndexSpace;
@@ -194,6 +193,44 @@ pub struct Task {
     pub location: Option<SourceLocation>,
     /// What a [forward task](Work::Forward) is about; nothing for others.
     pub forward: Option<Arc<Forward>>,
+}
+
+/// The data that a forward task may move early. Which elements: those of the one access of the
+/// task, which reads and writes them. They keep their contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Forward {
+    /// Who wrote them.
+    pub producer: ForwardEnd,
+    /// Who is the first to read them elsewhere.
+    pub consumer: ForwardEnd,
+}
+
+/// One end of a forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ForwardEnd {
+    /// The task. A consumer is the next one after its forwards.
+    pub task: TaskId,
+    /// What it does, and so how it is assigned to nodes.
+    pub work: Work,
+    /// Its accesses to the buffer that write (the producer) or read (the consumer) any of the
+    /// elements.
+    pub accesses: Box<[BufferAccess]>,
+}
+
+/// A forward to insert in front of its consumer, by
+/// [`TaskGraph::forward`](crate::TaskGraph::forward).
+#[derive(Clone, Debug)]
+pub struct NewForward {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The elements; not empty.
+    pub region: Region,
+    /// Both ends. Which task the consumer is the graph knows.
+    pub forward: Forward,
+    /// Where the consumer was submitted.
+    pub location: Option<SourceLocation>,
 }
 
 impl TaskSpec {
