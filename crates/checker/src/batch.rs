@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind, TransferId};
+use celerity_cpd::Collective;
 use celerity_idag::{AllocationId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, Task, TaskId, Work};
 
 use crate::allocation::Allocation;
-use crate::exchange::CalledFor;
 use crate::geometry::Boxes;
 use crate::image::image;
 use crate::outline::TaskOutline;
@@ -23,6 +23,25 @@ pub(crate) struct Promise {
     pub(crate) rest: Boxes,
     /// For split receives: where the data arrives.
     pub(crate) target: Option<AllocationId>,
+}
+
+/// The collective that the commands of a task call for.
+#[derive(Clone, Debug)]
+pub(crate) struct CalledFor {
+    pub(crate) transfer: TransferId,
+    pub(crate) collective: Arc<Collective>,
+}
+
+impl CalledFor {
+    /// By the commands of one task.
+    pub(crate) fn by(commands: &[Command]) -> Option<Self> {
+        commands.iter().find_map(|command| match &command.kind {
+            CommandKind::Collective { transfer, collective } => {
+                Some(Self { transfer: *transfer, collective: collective.clone() })
+            }
+            _ => None,
+        })
+    }
 }
 
 /// The state of one task's check.

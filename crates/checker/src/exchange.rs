@@ -2,41 +2,18 @@
 //! for exactly what this node provides and gets. That all nodes have the same commands in the same
 //! order is for others to say; instructions are numbered in the order of theirs.
 
-use std::sync::Arc;
-
-use celerity_cdag::{Command, CommandKind, TransferId};
-use celerity_cpd::Collective;
 use celerity_idag::{AllocationId, HostPart, Participation};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use crate::allocation::Allocation;
-use crate::batch::Batch;
+use crate::batch::{Batch, CalledFor};
 use crate::buffers::{Buffer, Buffers};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, first_difference, overlap};
 use crate::instructions::Instructions;
 use crate::transfers::{check_elem_size, check_host};
 use crate::violation::{Check, Vertex, Violation};
-
-/// What the commands of a task call for.
-#[derive(Clone, Debug)]
-pub(crate) struct CalledFor {
-    transfer: TransferId,
-    collective: Arc<Collective>,
-}
-
-impl CalledFor {
-    /// By the commands of one task.
-    pub(crate) fn by(commands: &[Command]) -> Option<Self> {
-        commands.iter().find_map(|command| match &command.kind {
-            CommandKind::Collective { transfer, collective } => {
-                Some(Self { transfer: *transfer, collective: collective.clone() })
-            }
-            _ => None,
-        })
-    }
-}
 
 impl Instructions {
     /// A node takes part in a collective: it reads what it provides, which must be current, and gets

@@ -68,7 +68,8 @@ impl Twin {
             for node in 0..nodes {
                 let writes = touched(task, extent, buffer, chunks.get(node), AccessMode::writes);
                 for at in elements(&writes) {
-                    let owner = (task.work != Work::Combine).then_some(node);
+                    let is_alone = !matches!(task.work, Work::Combine { .. });
+                    let owner = is_alone.then_some(node);
                     let element = Element { writer: task.id, owner, is_everywhere: false };
                     self.0.insert((buffer, at), element);
                 }
@@ -185,7 +186,7 @@ fn any_work() -> impl Strategy<Value = Work> {
         1 => any_space().prop_map(|space| Work::HostSplit { space, group: None }),
         2 => (0_u64..5).prop_map(|node| Work::HostOnce { node }),
         1 => Just(Work::Fence),
-        1 => Just(Work::Combine),
+        1 => Just(Work::Combine { operator: 0 }),
     ]
 }
 

@@ -89,11 +89,11 @@ impl Node {
     }
 
     fn collectives(&self) -> Vec<&Participation> {
-        let part = |kind| match kind {
+        let parts = self.out.instructions.iter().filter_map(|one| match &one.kind {
             InstructionKind::Collective(part) => Some(part),
             _ => None,
-        };
-        self.out.instructions.iter().filter_map(|one| part(&one.kind)).collect()
+        });
+        parts.collect()
     }
 
     /// The sizes of allocations on the host, in elements.
