@@ -213,7 +213,10 @@ mod tests {
         // One of them in two precisions, under two names.
         let names = words(COMPARE, "programs=(", ")").into_iter();
         let compared: Vec<_> = names.filter(|name| !name.ends_with("_single")).collect();
-        assert_eq!(compared, compiled.split_whitespace().collect::<Vec<_>>());
+        // Those beside kernels alone, which `kernel_cost --stencils` measures.
+        let is_program = |name: &&str| !["heat", "gray_scott"].contains(name);
+        let compiled: Vec<_> = compiled.split_whitespace().filter(is_program).collect();
+        assert_eq!(compared, compiled);
         for name in compared {
             assert!(folder.join(format!("{name}.cu")).exists(), "{name}");
             let targets = workspace.packages.iter().flat_map(|package| &package.targets);

@@ -287,9 +287,9 @@ impl Producer {
         let producer = end(task.id, &task.work, written);
         // The graph knows which task it will be.
         let consumer = end(task.id.next(), &spec.work, read);
-        let (buffer, location) = (reader.buffer, spec.location.clone());
-        let forward = Forward { producer, consumer };
-        Some(NewForward { buffer, region, forward, location })
+        let (name, location) = (spec.name.clone(), spec.location.clone());
+        let (buffer, forward) = (reader.buffer, Forward { producer, consumer });
+        Some(NewForward { buffer, region, forward, name, location })
     }
 }
 

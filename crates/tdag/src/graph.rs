@@ -84,7 +84,6 @@ pub struct TaskGraph {
     depth_at_horizon: u64,
     horizon_name: Arc<str>,
     epoch_name: Arc<str>,
-    forward_name: Arc<str>,
 }
 
 impl TaskGraph {
@@ -103,7 +102,6 @@ impl TaskGraph {
             depth_at_horizon: 0,
             horizon_name: "horizon".into(),
             epoch_name: "epoch".into(),
-            forward_name: "forward".into(),
         }
     }
 
@@ -386,7 +384,7 @@ impl TaskGraph {
     }
 
     fn place_forward(&mut self, new: NewForward, consumer: TaskId) -> Task {
-        let NewForward { buffer, region, mut forward, location } = new;
+        let NewForward { buffer, region, mut forward, name, location } = new;
         forward.consumer.task = consumer;
         let mapper = Mapper::fixed(region.clone());
         let mut footprint = Footprint::new();
@@ -395,7 +393,7 @@ impl TaskGraph {
         self.dataflow(&footprint, &mut dependencies);
         Task {
             id: self.frontier.push(&dependencies),
-            name: self.forward_name.clone(),
+            name,
             work: Work::Forward,
             accesses: [Access::buffer(buffer, AccessMode::ReadWrite, mapper)].into(),
             dependencies,

@@ -14,8 +14,7 @@ use crate::task::{BufferInfo, Task, Work};
 /// It covers what decides about work and data: ids, index spaces, hints,
 /// accesses, sizes, operators of combinations. Names and source lines are left out, and of a user's mapper
 /// everything but its name, as two processes cannot compare functions; what it says can
-/// be [added](Self::image). The ends of a forward are tasks of the stream, and are named. The same
-/// on every machine.
+/// be [added](Self::image). Of a forward, both ends count. The same on every machine.
 ///
 /// O(accesses) per task; allocates nothing but for users' mappers.
 ///
@@ -60,24 +59,13 @@ impl StreamHash {
     /// Adds a task.
     pub fn task(&mut self, task: &Task) {
         self.word(task.id.index());
-        match &task.work {
-            Work::Device(space) => self.index_space(space),
-            Work::HostOnce { node } => self.words(&[2, *node]),
-            Work::HostSplit { space, group } => {
-                let group = group
-                    .map_or([0; 2], |one| [1 + u64::from(one.number()), one.name_hash().into()]);
-                self.words(&[6, group[0], group[1]]);
-                self.index_space(space);
-            }
-            Work::Fence => self.word(3),
-            Work::Horizon => self.word(4),
-            Work::Epoch(action) => self.words(&[5, *action as u64]),
-            Work::Combine { operator } => self.words(&[8, *operator]),
-            Work::Forward => self.word(10),
-        }
+        self.work(&task.work);
         if let Some(forward) = &task.forward {
-            let ends = [&forward.producer, &forward.consumer];
-            self.words(&ends.map(|end| end.task.index()));
+            for end in [&forward.producer, &forward.consumer] {
+                self.word(end.task.index());
+                self.work(&end.work);
+                end.accesses.iter().for_each(|access| self.buffer_access(access));
+            }
         }
         for access in &task.accesses {
             match access {
@@ -111,6 +99,24 @@ impl StreamHash {
         self.words(&lanes.map(Self::value));
         rest.iter().chain([&last]).for_each(|word| self.word(u64::from_le_bytes(*word)));
         self.word(bytes.len() as u64);
+    }
+
+    fn work(&mut self, work: &Work) {
+        match work {
+            Work::Device(space) => self.index_space(space),
+            Work::HostOnce { node } => self.words(&[2, *node]),
+            Work::HostSplit { space, group } => {
+                let group = group
+                    .map_or([0; 2], |one| [1 + u64::from(one.number()), one.name_hash().into()]);
+                self.words(&[6, group[0], group[1]]);
+                self.index_space(space);
+            }
+            Work::Fence => self.word(3),
+            Work::Horizon => self.word(4),
+            Work::Epoch(action) => self.words(&[5, *action as u64]),
+            Work::Combine { operator } => self.words(&[8, *operator]),
+            Work::Forward => self.word(10),
+        }
     }
 
     fn index_space(&mut self, space: &IndexSpace) {

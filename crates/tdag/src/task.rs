@@ -229,6 +229,8 @@ pub struct NewForward {
     pub region: Region,
     /// Both ends. Which task the consumer is the graph knows.
     pub forward: Forward,
+    /// What the user calls the consumer, and messages the forward.
+    pub name: Arc<str>,
     /// Where the consumer was submitted.
     pub location: Option<SourceLocation>,
 }

@@ -5,7 +5,7 @@ use celerity_regions::Box3;
 use celerity_tdag::AccessMode::{Read, ReadWrite, Write};
 use celerity_tdag::{AccessMode, BufferId, IndexSpace, NeighborhoodShape, Split};
 
-use crate::program::{Axis, MapperSpec, Program, ProgramBuilder, TaskKind};
+use crate::program::{Axis, MapperSpec, Program, ProgramBuilder, SideSpec, TaskKind};
 
 /// Every program of the corpus, by name, with the given number of steps each.
 #[must_use]
@@ -25,6 +25,7 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("reduce_cost", reduce_cost(10, steps)),
         ("distr_io", distr_io([6, 4], steps)),
         ("cg", cg(10, steps)),
+        ("patterns", patterns(9, steps)),
     ]
 }
 
@@ -343,6 +344,42 @@ pub fn checkpoints(size: usize, steps: usize) -> Program {
             _ => program.barrier(),
         }
         program.drop_buffer(summary);
+    }
+    program.finish()
+}
+
+/// Who reads what, of five kinds (IJPP 2024, table 3): all by all, all by one and back again, rows
+/// by columns, and neighbours.
+#[must_use]
+pub fn patterns(size: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [mut from, mut to] = [program.initialized([size]), program.buffer([size])];
+    let [mut field, mut next] = [program.initialized([size, size]), program.buffer([size, size])];
+    let line = IndexSpace::new(1, Box3::from_range([size]));
+    let alone = IndexSpace::new(1, Box3::from_range([1]));
+    let square = IndexSpace::new(2, Box3::from_range([size, size]));
+    let along = |from| SideSpec::Windows { from, stride: 1, first: 0, width: 1, clamped: false };
+    let around =
+        MapperSpec::Neighborhood { border: [1, 1, 0], shape: NeighborhoodShape::BoundingBox };
+    let turned = MapperSpec::PerDimension(vec![along(1), along(0)]);
+    for _ in 0..steps {
+        let mut of_line = |name, space, read, write| {
+            program.kernel(name, space, &[(from, Read, read), (to, Write, write)]);
+            std::mem::swap(&mut from, &mut to);
+        };
+        of_line("all", line, MapperSpec::All, MapperSpec::OneToOne);
+        of_line("alone", alone, MapperSpec::All, MapperSpec::All);
+        of_line("own", line, MapperSpec::OneToOne, MapperSpec::OneToOne);
+        of_line("alone", alone, MapperSpec::All, MapperSpec::All);
+        of_line("all", line, MapperSpec::All, MapperSpec::OneToOne);
+        for (name, read) in [("turn", turned.clone()), ("around", around.clone())] {
+            program.kernel(
+                name,
+                square,
+                &[(field, Read, read), (next, Write, MapperSpec::OneToOne)],
+            );
+            std::mem::swap(&mut field, &mut next);
+        }
     }
     program.finish()
 }

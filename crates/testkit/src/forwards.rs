@@ -131,7 +131,8 @@ impl RandomForwards<'_> {
             let accesses = self.touching(op, &spec.accesses, touched, AccessMode::reads);
             let consumer = ForwardEnd { task: TaskId::from_index(0), work: spec.work, accesses };
             let forward = Forward { producer, consumer };
-            let new = NewForward { buffer, region, forward, location: None };
+            let name = spec.name.clone();
+            let new = NewForward { buffer, region, forward, name, location: None };
             (draw.below(2) == 0).then_some(new)
         };
         flows.filter_map(forward).collect()

@@ -93,7 +93,13 @@ impl Cluster {
             let accesses = wrote.buffer_accesses().cloned().collect();
             let producer = ForwardEnd { task: producer, work: wrote.work, accesses };
             let forward = Forward { producer, consumer };
-            NewForward { buffer: self.buffer, region, forward, location: None }
+            NewForward {
+                buffer: self.buffer,
+                region,
+                forward,
+                name: "reader".into(),
+                location: None,
+            }
         });
         let spec = TaskSpec { name: "t".into(), work, accesses: vec![access], location: None };
         let mut out = Vec::new();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use celerity::prelude::*;
-use celerity::{AtomicView, CheckLevel, DeclareError, Error, Result};
+use celerity::{AtomicView, CheckLevel, Collectives, DeclareError, Error, Result};
 use celerity_example_kernels::counting::{KINDS, count_kinds};
 
 const CLUSTERS: [(usize, usize); 5] = [(1, 1), (1, 3), (2, 2), (3, 1), (4, 2)];
@@ -122,7 +122,8 @@ fn an_element_that_was_not_declared_is_named() {
 #[test]
 fn graphs_and_the_checker_know_an_update_and_its_mapper() {
     let path = std::env::temp_dir().join(format!("celerity-updates-{}.txt", std::process::id()));
-    let config = Config::default().nodes(2).devices(2).check(CheckLevel::Full).write_graphs(&path);
+    let config = Config::default().nodes(2).devices(2).check(CheckLevel::Full);
+    let config = config.collectives(Collectives::Off).write_graphs(&path);
     let counts = config.run(|queue| {
         let counts = queue.buffer_from([4, 3], vec![0_u64; 12])?.named("counts");
         for _ in 0..3 {

@@ -28,12 +28,14 @@ unsafe fn record_panic(record: *mut u8) {
     let put = |at: usize, bytes: &[u8]| unsafe {
         record.add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
     };
-    for (word, value) in [(1, 7_u32), (2, 9), (3, 1), (10, 5), (13, 1)] {
+    // Line, column and dimensions; runs of one item and one step; the sixth of eight threads.
+    let numbers = [(1, 7_u32), (2, 9), (3, 1), (10, 0x1_0001), (21, 5), (24, 8), (25, 1), (26, 1)];
+    for (word, value) in numbers {
         put(4 * word, &value.to_ne_bytes());
     }
     for (which, text) in texts {
-        put(56 + 16 * which + 8, &text.len().to_ne_bytes());
-        put(104 + 256 * which, text.as_bytes());
+        put(112 + 16 * which + 8, &text.len().to_ne_bytes());
+        put(160 + 256 * which, text.as_bytes());
     }
     put(0, &2_u32.to_ne_bytes());
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use celerity_executor::{ClusterConfig, RunError};
+use celerity_executor::{ClusterConfig, Collectives, RunError};
 use celerity_regions::Box3;
 use celerity_tdag::Mapper;
 
@@ -70,7 +70,8 @@ fn events(path: &Path) -> Vec<Event> {
 
 /// Fills a buffer, updates it from a copy of all of it, and looks at it.
 fn exchange(path: &Path, nodes: usize) -> Vec<Event> {
-    let config = ClusterConfig { trace: Some(path.0.clone()), ..cluster(nodes, 2) };
+    let collectives = Collectives::Off;
+    let config = ClusterConfig { trace: Some(path.0.clone()), collectives, ..cluster(nodes, 2) };
     run(&config, |node| {
         let extent = Box3::from_range([64]);
         let [u, v] = ["u", "v"].map(|name| {

@@ -59,7 +59,7 @@ impl Fixture {
             let consumer = ForwardEnd { task, work, accesses: [access.clone()].into() };
             let (buffer, location) = (self.buffer, spec.location.clone());
             let forward = Forward { producer, consumer };
-            NewForward { buffer, region: region.clone(), forward, location }
+            NewForward { buffer, region: region.clone(), forward, name: "reader".into(), location }
         };
         let new: Vec<NewForward> = forwards.iter().map(new).collect();
         let found = self.graph.submit_behind(spec, |_, _| new, &mut self.tasks);
@@ -85,7 +85,7 @@ fn a_forward_is_the_writer_that_its_consumer_waits_for() {
     let (f, consumer) = Fixture::forwarded();
     assert_eq!(consumer, task(4));
     for forward in &f.tasks[2..4] {
-        assert_eq!((forward.work, &*forward.name), (Work::Forward, "forward"));
+        assert_eq!((forward.work, &*forward.name), (Work::Forward, "reader"));
         assert_eq!(forward.dependencies.kind_of(task(1)), Some(DependencyKind::True));
         assert_eq!(forward.forward.as_ref().map(|one| one.consumer.task), Some(consumer));
         assert_eq!(forward.to_string(), format!("{} \"forward\" at user.rs:7", forward.id));

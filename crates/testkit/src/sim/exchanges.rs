@@ -156,6 +156,7 @@ impl World {
             self.after(delay, Event::Network(Delivery::ReadHop(number, hop)));
         }
         idle.into_iter().for_each(|node| self.exchanged(number, node));
+        self.end_if_over(number);
     }
 
     pub(super) fn read_hop(&mut self, number: u64, hop: usize) {
@@ -186,20 +187,25 @@ impl World {
         exchange.left[node] -= 1;
         if exchange.left[node] == 0 {
             self.exchanged(number, node);
+            self.end_if_over(number);
         }
     }
 
     /// A node's part is over; after an abort it is only woken, to look whether the network is
     /// quiet.
     fn exchanged(&mut self, number: u64, node: usize) {
-        let exchange = &self.network.exchanges.open[&number];
-        let (transfer, over) = (exchange.transfer(), exchange.left.iter().all(|left| *left == 0));
-        if over {
-            self.network.exchanges.open.remove(&number);
-        }
+        let transfer = self.network.exchanges.open[&number].transfer();
         match self.network.aborted() {
             Some(_) => self.wake(node),
             None => self.tell(node_id(node), CommEvent::Exchanged { transfer }),
+        }
+    }
+
+    /// All nodes have been told of an operation whose elements have all moved.
+    fn end_if_over(&mut self, number: u64) {
+        let exchange = &self.network.exchanges.open[&number];
+        if exchange.left.iter().all(|left| *left == 0) {
+            self.network.exchanges.open.remove(&number);
         }
     }
 
