@@ -88,7 +88,7 @@ fn a_forward_is_the_writer_that_its_consumer_waits_for() {
         assert_eq!((forward.work, &*forward.name), (Work::Forward, "reader"));
         assert_eq!(forward.dependencies.kind_of(task(1)), Some(DependencyKind::True));
         assert_eq!(forward.forward.as_ref().map(|one| one.consumer.task), Some(consumer));
-        assert_eq!(forward.to_string(), format!("{} \"forward\" at user.rs:7", forward.id));
+        assert_eq!(forward.to_string(), format!("{} \"reader\" at user.rs:7", forward.id));
     }
     let edges: Vec<TaskId> = f.tasks[4].dependencies.iter().map(|edge| edge.on).collect();
     assert_eq!(edges, [task(2), task(3)]);
