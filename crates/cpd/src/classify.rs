@@ -22,7 +22,7 @@ use crate::spread::{Spread, read, same_geometry, same_mappers, written};
 /// | one | several | keep nodes apart | scatter |
 /// | several | several | a non-trivial transposition of the producer's | all-to-all |
 ///
-/// Fences and [combinations](Work::Combine) are on all nodes, which read the same. A consumer with
+/// Fences and [combinations](celerity_tdag::Work::Combine) are on all nodes, which read the same. A consumer with
 /// several accesses is constant if those of them that are read all of `region`. Nodes that have
 /// produced nothing provide empty parts.
 ///

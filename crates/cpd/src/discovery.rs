@@ -13,7 +13,7 @@ use crate::flow::{Flow, Reader, is_near};
 use crate::mode::Collectives;
 
 /// Finds data that one task has written and another one reads elsewhere, and says which forwards
-/// to insert in front of the reader. [`classify`](crate::classify) says what becomes of them.
+/// to insert in front of the reader. [`classify`](crate::classify()) says what becomes of them.
 ///
 /// With [`Collectives::Paper`], a region is forwarded when a task first reads it by another
 /// geometry or other mappers than it was written by: Algorithm 1. Beyond that, with
