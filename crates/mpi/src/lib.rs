@@ -48,6 +48,8 @@ mod options;
 #[cfg(feature = "mpi")]
 mod place;
 #[cfg(feature = "mpi")]
+mod placing;
+#[cfg(feature = "mpi")]
 mod process;
 #[cfg(feature = "mpi")]
 mod raw;

@@ -5,7 +5,7 @@
 //! Each node gives two words and their complements: `purpose · nodes + node`, where the purpose is a
 //! task and whether it is waited for as an epoch, and a hash of what is to be done, with the node,
 //! too. The lowest word of all names a node in the earliest task, the lowest complement one in the
-//! latest.
+//! latest. A fifth word is one if the node can do its part in place: the lowest says whether all can.
 #![allow(unsafe_code)]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,7 +21,7 @@ use crate::error::MpiError;
 use crate::raw::Comm;
 
 /// Words that each node gives.
-const WORDS: usize = 4;
+const WORDS: usize = 5;
 
 /// What nodes come together for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) struct Purpose {
     is_epoch: bool,
     /// The same on nodes that are to do the same.
     hash: u64,
+    /// May differ.
+    in_place: bool,
 }
 
 /// A node's place in one reduction.
@@ -42,18 +44,18 @@ pub(crate) struct Meeting {
 impl Purpose {
     /// The barrier of an epoch.
     pub(crate) fn barrier(epoch: TaskId) -> Self {
-        Self { task: epoch, is_epoch: true, hash: 0 }
+        Self { task: epoch, is_epoch: true, hash: 0, in_place: false }
     }
 
-    /// A collective operation.
-    pub(crate) fn collective(exchange: &CollectiveExchange) -> Self {
+    /// A collective operation, and whether this node's part in it can be in place.
+    pub(crate) fn collective(exchange: &CollectiveExchange, in_place: bool) -> Self {
         let CollectiveExchange { transfer, collective, elem_size, .. } = exchange;
         let mut hasher = DefaultHasher::new();
         (transfer.buffer.index(), elem_size).hash(&mut hasher);
         let Collective { region, from, to } = &**collective;
         hash_region(region, &mut hasher);
         [from, to].into_iter().for_each(|ends| hash_ends(ends, &mut hasher));
-        Self { task: transfer.consumer, is_epoch: false, hash: hasher.finish() }
+        Self { task: transfer.consumer, is_epoch: false, hash: hasher.finish(), in_place }
     }
 
     /// What a node gives that only lets the others go on: the run is over.
@@ -65,7 +67,7 @@ impl Purpose {
         let purpose = self.task.index() * 2 + u64::from(self.is_epoch);
         let task = purpose * nodes + node;
         let hash = self.hash % (u64::MAX / nodes) * nodes + node;
-        [task, !task, hash, !hash]
+        [task, !task, hash, !hash, u64::from(self.in_place)]
     }
 }
 
@@ -100,6 +102,11 @@ impl Meeting {
         // they are, or for ever: a network that has not been left in good order is not dropped.
         let request = unsafe { comm.start_lowest(base, base.wrapping_add(WORDS), WORDS)? };
         Ok((Self { place, words }, request))
+    }
+
+    /// Whether all nodes can do their part in place, once its request has completed.
+    pub(crate) fn is_in_place_for_all(&self) -> bool {
+        self.words[2 * WORDS - 1] == 1
     }
 
     /// What has come of it, once its request has completed.

@@ -12,7 +12,7 @@ use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Status;
 
 use crate::error::MpiError;
-use crate::exchanges::Exchanges;
+use crate::exchanges::{Ended, Exchanges};
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Fault, Incoming, Outgoing, Ready};
@@ -178,8 +178,9 @@ impl Endpoint {
     /// As for `Communicator::exchange`.
     pub(crate) unsafe fn exchange(&mut self, exchange: CollectiveExchange) -> Outcome {
         let number = self.exchanges.next();
-        let meeting = self.join(Purpose::collective(&exchange), Operation::Met(number))?;
-        self.exchanges.come(exchange, meeting);
+        let part = self.exchanges.part(exchange);
+        let meeting = self.join(part.purpose(), Operation::Met(number))?;
+        self.exchanges.come(part, meeting);
         Ok(())
     }
 
@@ -201,10 +202,16 @@ impl Endpoint {
     /// `until`.
     pub(super) fn begin_exchanges(&mut self, until: u64) -> Result<(), MpiError> {
         while self.exchanges.begun() < until && self.exchanges.may_begin() {
-            let requests = &mut self.requests;
-            self.exchanges.begin(|slot, request| {
-                requests.add(request, Operation::Exchanged(slot));
-            })?;
+            let (slot, request) = self.exchanges.begin()?;
+            self.requests.add(request, Operation::Exchanged(slot));
+        }
+        Ok(())
+    }
+
+    /// Begins all of these, unless the node leaves: then only what others have begun.
+    fn begin_met_exchanges(&mut self) -> Outcome {
+        if self.leave.is_none() {
+            self.begin_exchanges(u64::MAX)?;
         }
         Ok(())
     }
@@ -276,14 +283,16 @@ impl Endpoint {
             Operation::Met(number) => {
                 sound(status, "coming together for a collective operation failed")?;
                 self.exchanges.met(number)?;
-                if self.leave.is_none() {
-                    self.begin_exchanges(u64::MAX)?;
-                }
-                Ok(())
+                self.begin_met_exchanges()
             }
             Operation::Exchanged(slot) => {
-                events.extend(self.exchanges.ended(slot, status)?);
-                Ok(())
+                match self.exchanges.ended(slot, status)? {
+                    Ended::Round(request) => {
+                        self.requests.add(request, Operation::Exchanged(slot));
+                    }
+                    Ended::Operation(event) => events.push_back(event),
+                }
+                self.begin_met_exchanges()
             }
             Operation::Passed => Ok(()),
             Operation::Counts | Operation::Stray => {
