@@ -83,6 +83,8 @@ struct UnderWay {
     /// Where what is received goes first, if not to its place.
     dense: Option<Vec<u8>>,
     sent_dense: Option<Vec<u8>>,
+    /// What this node sends to itself in rounds that it has no part in, and where that comes.
+    idle: Vec<u8>,
     fault: Option<c_int>,
 }
 
@@ -218,18 +220,30 @@ impl Exchanges {
             kept: None,
             dense: targets.dense,
             sent_dense: sources.dense,
+            idle: Vec::new(),
             fault: None,
         })
     }
 
     /// Begins the next round of an operation.
+    ///
+    /// In an all-to-all, a node that has nothing to send and nothing to receive sends itself a byte:
+    /// with Open MPI 4.1.4, where such a node has nothing at all to do, operations that come later hang
+    /// or report truncated messages.
     fn begin_round(&mut self, slot: usize) -> Result<MPI_Request, MpiError> {
         let under_way = self.slots[slot].as_mut().expect("a slot with rounds is taken");
-        let UnderWay { call, own_in_place, rounds, begun, from, to, kept, .. } = under_way;
+        let UnderWay { call, own_in_place, rounds, begun, from, to, kept, idle, .. } = under_way;
         let [from, to] = kept.insert([from, to].map(|side| side.pieces(*rounds, *begun)));
+        if *call == Call::AllToAll && from.are_empty() && to.are_empty() {
+            idle.resize(2, 0);
+            let base = idle.as_mut_ptr();
+            let me = self.place.0.slot();
+            *from = Pieces::of_one_byte(base, me, self.place.1);
+            *to = Pieces::of_one_byte(base.wrapping_add(1), me, self.place.1);
+        }
         *begun += 1;
         self.cut = (*begun < rounds.count).then_some(slot);
-        // SAFETY: the node's caller has promised its memory until it is told; dense memory and
+        // SAFETY: the node's caller has promised its memory until it is told; other memory and
         // lists stay in the slot until the request has completed, or for ever. All nodes have met for
         // the same operation, and so cut it alike.
         unsafe { start(self.comm, *call, *own_in_place, from, to) }
@@ -299,7 +313,8 @@ impl Exchanges {
             }
         };
         let mut dense = self.pool.pop().unwrap_or_default();
-        dense.resize(usize::try_from(total).expect("it is in memory"), 0);
+        // At least a byte, so that it has an address that means nothing else.
+        dense.resize(usize::try_from(total.max(1)).expect("it is in memory"), 0);
         let placing = Placing { base: dense.as_mut_ptr(), offsets, lengths, pitch, unit: 1 };
         Side { placing, dense: Some(dense) }
     }

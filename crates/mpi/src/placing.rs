@@ -28,6 +28,13 @@ pub(crate) struct Placing {
     pub(crate) unit: u64,
 }
 
+/// Where nothing is sent from and nothing received: memory all the same, since a dangling pointer may
+/// be 1, which means "in place" to Open MPI.
+fn nowhere() -> *mut u8 {
+    static NOWHERE: u8 = 0;
+    (&raw const NOWHERE).cast_mut()
+}
+
 pub(crate) fn pointer(address: *mut u8) -> BasePtr {
     BasePtr::of_raw(address).expect("memory has an address")
 }
@@ -52,8 +59,7 @@ impl Placing {
         let some = || found.iter().flatten();
         let Some((array, _)) = some().next() else {
             let offsets = vec![0; segments.len()];
-            let base = BasePtr::dangling().as_ptr();
-            return Some(Self { base, offsets, lengths, pitch: rounds.bytes, unit: 1 });
+            return Some(Self { base: nowhere(), offsets, lengths, pitch: rounds.bytes, unit: 1 });
         };
         if some().any(|(other, _)| other != array) {
             return None;

@@ -22,6 +22,17 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
+    /// Of so many processes, all empty but for that of `rank`.
+    pub(crate) fn of_one_byte(base: *mut u8, rank: usize, processes: usize) -> Self {
+        let counts = (0..processes).map(|at| c_int::from(at == rank)).collect();
+        let displacements = vec![0; processes].into_boxed_slice();
+        Self { base, counts, displacements, datatype: super::byte() }
+    }
+
+    pub(crate) fn are_empty(&self) -> bool {
+        self.counts.iter().all(|count| *count == 0)
+    }
+
     /// The only one, of a process or for all.
     pub(crate) fn only(&self) -> Span {
         let count = self.counts.first().copied().unwrap_or(0);
