@@ -165,7 +165,7 @@ impl Exchanges {
     ///
     /// # Errors
     /// If it is not the same one.
-    pub(crate) fn met(&mut self, number: u64) -> Result<(), CommunicationError> {
+    pub(crate) fn met(&mut self, number: u64) -> Result<(), Fault> {
         let at = usize::try_from(number - self.begun).expect("few operations are open");
         let waiting = &mut self.waiting[at];
         waiting.meeting.outcome()?;

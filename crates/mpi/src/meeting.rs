@@ -18,6 +18,7 @@ use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Request;
 
 use crate::error::MpiError;
+use crate::matching::Fault;
 use crate::raw::Comm;
 
 /// Words that each node gives.
@@ -113,25 +114,26 @@ impl Meeting {
     ///
     /// # Errors
     /// If nodes have come for different things.
-    pub(crate) fn outcome(&self) -> Result<(), CommunicationError> {
+    pub(crate) fn outcome(&self) -> Result<(), Fault> {
         let nodes = self.place.1;
         let of = |word: u64| (word / nodes, NodeId::from_index(word % nodes));
         let [first, last, low, high] = [0, 1, 2, 3].map(|at| self.words[WORDS + at]);
         let [(purpose, node), (other_purpose, other)] = [first, !last].map(of);
         let [task, other_task] = [purpose, other_purpose].map(|word| TaskId::from_index(word / 2));
         if purpose != other_purpose {
-            return Err(match purpose % 2 == 1 && other_purpose % 2 == 1 {
+            let error = match purpose % 2 == 1 && other_purpose % 2 == 1 {
                 true => {
                     let (epoch, other_epoch) = (task, other_task);
                     CommunicationError::Diverged { node, epoch, other, other_epoch }
                 }
                 false => CommunicationError::Apart { node, task, other, other_task },
-            });
+            };
+            return Err(error.into());
         }
         let [(hash, node), (other_hash, other)] = [low, !high].map(of);
         match hash == other_hash {
             true => Ok(()),
-            false => Err(CommunicationError::Apart { node, task, other, other_task }),
+            false => Err(CommunicationError::Apart { node, task, other, other_task }.into()),
         }
     }
 }

@@ -275,9 +275,10 @@ impl Endpoint {
                 sound(status, "a barrier failed")?;
                 let barrier = self.barrier.take().expect("the node is in the barrier");
                 let outcome = barrier.outcome();
-                events.push_back(
-                    outcome.map_or_else(CommEvent::Failed, |()| CommEvent::BarrierReached),
-                );
+                events.push_back(outcome.map_or_else(
+                    |fault| CommEvent::Failed(*fault),
+                    |()| CommEvent::BarrierReached,
+                ));
                 Ok(())
             }
             Operation::Met(number) => {

@@ -56,7 +56,7 @@ pub(crate) fn in_place() -> Option<*mut u8> {
         let text = CStr::from_bytes_until_nul(&text).ok()?.to_str().ok()?;
         in_place_of(text)
     });
-    value.map(|address| std::ptr::without_provenance_mut(address))
+    value.map(std::ptr::without_provenance_mut)
 }
 
 /// By what a library calls itself.
