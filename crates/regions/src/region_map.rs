@@ -32,7 +32,7 @@ use tree::Tree;
 /// 256 tiles 100 and 170. Cutting and merging entries, which scan the list several times,
 /// favour the tree a little earlier.
 /// Miri, for which each of them is slow, comes to trees sooner.
-const FLAT_MAX: usize = if cfg!(miri) { 32 } else { 512 };
+const FLAT_MAX: usize = if cfg!(miri) { 16 } else { 512 };
 
 /// Below how many entries a tree becomes a list again; well below [`FLAT_MAX`], so that a
 /// map whose size oscillates does not convert each time.
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn rows_stay_slices_and_tiles_move_on() {
-        let side = if cfg!(miri) { 8 } else { 32 };
+        let side = if cfg!(miri) { 6 } else { 32 };
         let extent = Box3::from_range([side, side]);
         let mut map = RegionMap::new(extent, 0);
         for row in 0..side {
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn coordinates_beyond_floating_point_precision() {
         const END: u64 = u64::MAX;
-        const SIDE: u64 = if cfg!(miri) { 8 } else { 64 };
+        const SIDE: u64 = if cfg!(miri) { 6 } else { 64 };
         let extent = Box3::new([END - SIDE, END - SIDE, 0], [END, END, 1]);
         let mut map = RegionMap::new(extent, 0);
         for i in 0..SIDE * SIDE {

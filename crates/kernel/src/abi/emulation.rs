@@ -368,11 +368,13 @@ const OFFSETS: [[isize; 3]; 11] = [
 #[test]
 fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
     let shapes: &[[usize; 3]] = match cfg!(miri) {
-        true => &[[3, 2, 12]],
+        true => &[[2, 2, 12]],
         false => &[[3, 5, 64], [7, 3, 16], [9, 4, 12], [2, 3, 7], [1, 1, 40], [30, 30, 1]],
     };
     const BOX: Mapping = Mapping::Neighborhood { border: [2; 3], axes_only: false };
-    for (&range, steps) in shapes.iter().flat_map(|range| [1, 2, 5].map(|steps| (range, steps))) {
+    let steps: &[u16] = if cfg!(miri) { &[2] } else { &[1, 2, 5] };
+    for (&range, &steps) in shapes.iter().flat_map(|range| steps.iter().map(move |by| (range, by)))
+    {
         let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
         let whole = Bounds::from_range(range);
         let access = |memory: &mut Memory, mapping| AccessMemory {
@@ -434,7 +436,8 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
 /// The same in one dimension, where there are no steps.
 #[test]
 fn stencils_on_a_line_agree_with_arithmetic_by_rows_and_items() {
-    for size in [1, 3, 4, 13, 64, 1000] {
+    let sizes: &[usize] = if cfg!(miri) { &[1, 3, 13] } else { &[1, 3, 4, 13, 64, 1000] };
+    for &size in sizes {
         let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
         let range = [size, 1, 1];
         let whole = Bounds::from_range(range);

@@ -354,32 +354,62 @@ mod tests {
         }
     }
 
+    /// Grids, blocks, ranges and steps. The last steps are beyond the chunk. Miri, which takes long for
+    /// each thread, is given few.
+    type Launched = ([u32; 3], [u32; 3], [u64; 3], u16);
+    const IN_SPACE: &[Launched] = match cfg!(miri) {
+        true => &[([2, 2, 1], [2, 1, 2], [1, 2, 3], 1), ([2, 1, 2], [2, 1, 1], [3, 1, 3], 2)],
+        false => &[
+            ([2, 3, 2], [8, 2, 1], [2, 5, 13], 1),
+            ([4, 4, 1], [4, 2, 4], [2, 5, 13], 1),
+            ([2, 3, 2], [8, 2, 2], [7, 5, 13], 3),
+        ],
+    };
+    const IN_A_PLANE: &[Launched] = match cfg!(miri) {
+        true => &[([2, 1, 1], [2, 2, 1], [3, 3, 1], 2)],
+        false => &[([2, 3, 1], [8, 2, 1], [5, 13, 1], 1), ([2, 2, 1], [8, 2, 1], [7, 13, 1], 3)],
+    };
+
     #[test]
     fn every_item_is_visited_once_on_any_grid() {
-        let shape = |grid, block| Geometry { grid, block, shared_bytes: 0 };
+        let made = |&(grid, block, range, steps): &Launched| {
+            let shape = Geometry { grid, block, shared_bytes: 0 };
+            (shape, LaunchBlock { steps, ..launch(range) })
+        };
         for runs in [Runs::Never, Runs::Whole, Runs::ByItem, Runs::ByPair] {
-            check::<3>(shape([2, 3, 2], [8, 2, 1]), &launch([2, 5, 13]), runs);
-            check::<3>(shape([4, 4, 1], [4, 2, 4]), &launch([2, 5, 13]), runs);
-            check::<2>(shape([2, 3, 1], [8, 2, 1]), &launch([5, 13, 1]), runs);
-            check::<1>(shape([2, 1, 1], [8, 1, 1]), &launch([13, 1, 1]), runs);
-            // Steps, of which the last are beyond the chunk.
-            let steps = LaunchBlock { steps: 3, ..launch([7, 5, 13]) };
-            check::<3>(shape([2, 3, 2], [8, 2, 2]), &steps, runs);
-            let steps = LaunchBlock { steps: 3, ..launch([7, 13, 1]) };
-            check::<2>(shape([2, 2, 1], [8, 2, 1]), &steps, runs);
+            IN_SPACE.iter().map(made).for_each(|(shape, launch)| check::<3>(shape, &launch, runs));
+            IN_A_PLANE
+                .iter()
+                .map(made)
+                .for_each(|(shape, launch)| check::<2>(shape, &launch, runs));
+            let (shape, launch) = made(&([2, 1, 1], [8, 1, 1], [13, 1, 1], 1));
+            check::<1>(shape, &launch, runs);
         }
     }
 
-    /// Launches with runs from `left` to `behind` in rows of 13 to 31 items.
+    /// Planes and rows of a launch; rows, with the runs in them; blocks, and their steps. As above for
+    /// Miri.
+    type Rows = ([u64; 2], &'static [(u64, u64, u64)], &'static [([u32; 3], u32)]);
+    const WITH_RUNS: Rows = match cfg!(miri) {
+        true => ([3, 2], &[(9, 4, 8)], &[([2, 1, 1], 2)]),
+        false => (
+            [7, 5],
+            &[(13, 4, 8), (16, 0, 16), (31, 4, 28), (18, 0, 16)],
+            &[([4, 2, 1], 1), ([3, 4, 2], 3), ([8, 1, 1], 2)],
+        ),
+    };
+
+    /// Launches with runs from `left` to `behind` in rows.
     #[test]
     fn items_in_no_run_are_visited_once_behind_those_in_runs() {
-        for (size, left, behind) in [(13, 4, 8), (16, 0, 16), (31, 4, 28), (18, 0, 16)] {
-            for (mut block, steps) in [([4, 2, 1], 1), ([3, 4, 2], 3), ([8, 1, 1], 2)] {
+        let ([planes, rows], sizes, blocks) = WITH_RUNS;
+        for &(size, left, behind) in sizes {
+            for &(mut block, steps) in blocks {
                 for runs in [Runs::Whole, Runs::ByItem, Runs::ByPair] {
                     for dims in (1..=3).rev() {
                         block[dims..].fill(1);
                         let mut range = [1; 3];
-                        range[..dims].copy_from_slice(&[7, 5, size][3 - dims..]);
+                        range[..dims].copy_from_slice(&[planes, rows, size][3 - dims..]);
                         let mut launch = LaunchBlock { run: runs.items() as u16, ..launch(range) };
                         launch.inner_min[dims - 1] = left;
                         launch.inner_max[dims - 1] = behind;

@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn what_wraps_around_is_what_arithmetic_modulo_the_size_says() {
-        for (size, border) in (1..8).flat_map(|size| (0..=size).map(move |border| (size, border))) {
+        let sizes = 1..if cfg!(miri) { 5 } else { 8 };
+        for (size, border) in sizes.flat_map(|size| (0..=size).map(move |border| (size, border))) {
             for items in parts(size) {
                 let (signed, reach) = (size as i64, border as i64);
                 let mut expected: Vec<u64> = items

@@ -7,7 +7,7 @@ use super::*;
 use crate::mapper::{DimRelation, NeighborhoodShape, RangeMapper, Side, UserMapper, Windows};
 
 /// Chunks at random, besides the plain ones.
-const CASES: u32 = if cfg!(miri) { 6 } else { 300 };
+const CASES: u32 = if cfg!(miri) { 3 } else { 300 };
 
 fn tried(mapper: impl RangeMapper) -> Result<(), Box<MapperViolation>> {
     tried_as(&Mapper::User(UserMapper::new(mapper)))
