@@ -1,5 +1,6 @@
 //! Views of parts against arithmetic on the whole buffer: every index, range, row and column.
 
+use std::vec;
 use std::vec::Vec;
 
 use super::*;
@@ -77,9 +78,11 @@ fn indices_are_those_of_the_buffer_wherever_the_allocation_begins() {
 #[test]
 fn a_range_is_there_if_all_of_it_was_declared() {
     let here: Vec<_> = (10..30).collect();
+    // Miri, which takes long for each range, is given those from edge to edge.
+    let ends: Vec<_> = if cfg!(miri) { vec![0, 10, 12, 18, 19, 30, 39] } else { (0..40).collect() };
     for part in [Bounds::new([12], [19]), Bounds::new([10], [30]), Bounds::EMPTY] {
         let view = line(&here, 10, part);
-        for (from, to) in (0..40).flat_map(|from| (0..40).map(move |to| (from, to))) {
+        for (&from, &to) in ends.iter().flat_map(|from| ends.iter().map(move |to| (from, to))) {
             let all = from <= to && (from..to).all(|at| part.contains([at]));
             let expected = all.then(|| (from..to).map(|at| at as i32).collect::<Vec<_>>());
             assert_eq!(view.get(from..to), expected.as_deref(), "{from}..{to} of {part:?}");
