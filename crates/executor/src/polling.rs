@@ -101,6 +101,17 @@ pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Time between two looks of who watches the threads of the engine, at least.
 pub(crate) const LEAST_BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
+// Who waits for other nodes.
+
+/// A thread in a collective operation asks whoever it waits for, once in an operation, after so
+/// long: whether that one will come at all. Most come much earlier.
+pub(crate) const ASK_AFTER: Duration = Duration::from_millis(200);
+
+/// How long a node that waits in another epoch than others do waits for the task streams, which
+/// name the first task that differs. All nodes have sent their hashes before they have entered an
+/// epoch, so that two messages are on their way at most.
+pub(crate) const NAMING: Duration = Duration::from_secs(2);
+
 // The end of a trace.
 
 /// How long the process that joins the parts of a trace waits for those of the others.

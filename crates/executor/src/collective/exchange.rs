@@ -11,12 +11,8 @@ use celerity_tdag::{CollectiveGroup, TaskId};
 
 use super::letter::{Address, Kind, Piece, decode, is_letter, notes};
 use super::{CollectiveError, CollectiveOperation};
-use crate::polling::Waker;
+use crate::polling::{ASK_AFTER, Waker};
 use crate::sync::lock;
-
-/// A thread asks whoever it waits for, once in an operation, after so long: whether that one will
-/// come at all. Most come much earlier.
-const PATIENCE: Duration = Duration::from_millis(200);
 
 /// One node's letters.
 pub(crate) struct Exchange {
@@ -208,7 +204,7 @@ impl Exchange {
     fn await_letter(&self, from: NodeId, address: Address) -> Result<Vec<u8>, CollectiveError> {
         let Address { task, step, operation, .. } = address;
         let waits = |state: &mut State| state.look(from, task, step).is_none();
-        let mut state = self.wait_for(PATIENCE, lock(&self.state), waits);
+        let mut state = self.wait_for(ASK_AFTER, lock(&self.state), waits);
         if waits(&mut state) {
             let question = Address { kind: Kind::Question, ..address };
             self.put(&mut state, from, question, &[]);

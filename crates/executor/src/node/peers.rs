@@ -19,7 +19,7 @@ use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
 use crate::collective::Exchange;
 use crate::communicator::{CollectiveExchange, CommEvent, Communicator, Payload};
 use crate::error::{CommunicationError, RunError};
-use crate::polling::{Attention, patience};
+use crate::polling::{Attention, NAMING, patience};
 use crate::time::Time;
 use crate::window::IdMap;
 
@@ -47,11 +47,6 @@ pub(super) struct Peers {
     /// That nodes wait in different epochs, and since when that is known.
     apart: Option<(CommunicationError, Time)>,
 }
-
-/// How long a node that is [apart](Peers::apart) from others waits for the task streams, which name
-/// the first task that differs. All nodes have sent their hashes before they have entered an epoch,
-/// so that two messages are on their way at most.
-const NAMING: Duration = Duration::from_secs(2);
 
 /// An epoch that this node has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,16 +48,16 @@ struct Open {
 
 struct Issued {
     at: Time,
-    place: Place,
+    place: TrackKind,
     label: Label,
     /// When its job ran, if it has and the backend says so.
     span: Option<Span>,
     synchronizes: Option<Synchronization>,
 }
 
-/// Where an instruction is shown.
+/// On which kind of track an instruction is shown.
 #[derive(Clone, Copy)]
-enum Place {
+enum TrackKind {
     Lane(LaneId),
     Send(TrackId),
     Receive(TrackId),
@@ -128,7 +128,7 @@ impl NodeProfile {
         label: Label,
     ) {
         let place = match lane {
-            Some(lane) => Place::Lane(lane),
+            Some(lane) => TrackKind::Lane(lane),
             None => self.place(effects),
         };
         let synchronizes = effects.synchronizes;
@@ -139,17 +139,19 @@ impl NodeProfile {
     }
 
     /// Where an instruction is shown that the node does itself.
-    fn place(&mut self, effects: &Effects<'_>) -> Place {
+    fn place(&mut self, effects: &Effects<'_>) -> TrackKind {
         match (effects.exchange.map(|exchange| exchange.part), effects.synchronizes) {
-            (Some(ExchangePart::Send { .. }), _) => Place::Send(self.sends.take(&self.recorder)),
+            (Some(ExchangePart::Send { .. }), _) => {
+                TrackKind::Send(self.sends.take(&self.recorder))
+            }
             (Some(ExchangePart::Receive | ExchangePart::Await), _) => {
-                Place::Receive(self.receives.take(&self.recorder))
+                TrackKind::Receive(self.receives.take(&self.recorder))
             }
             (Some(ExchangePart::Collective { .. }), _) => {
-                Place::Collective(self.collectives.take(&self.recorder))
+                TrackKind::Collective(self.collectives.take(&self.recorder))
             }
-            (_, Some(Synchronization::Epoch { .. })) => Place::Barrier,
-            (Some(ExchangePart::Begin) | None, _) => Place::Node,
+            (_, Some(Synchronization::Epoch { .. })) => TrackKind::Barrier,
+            (Some(ExchangePart::Begin) | None, _) => TrackKind::Node,
         }
     }
 
@@ -169,7 +171,7 @@ impl NodeProfile {
         let track = self.leave(issued.place, span);
         let Label { name, category, mut details, sends } = issued.label;
         details.push(("instruction", Value::Text(Text::shown(id))));
-        if let Place::Lane(_) = issued.place {
+        if let TrackKind::Lane(_) = issued.place {
             let waited = span.start.since(issued.at);
             let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
             details.push(("queued_ns", Value::Number(nanos)));
@@ -254,7 +256,7 @@ impl NodeProfile {
         issued.span.unwrap_or_else(|| {
             let end = (self.clock)();
             let before = match issued.place {
-                Place::Lane(lane) => self.ends[lane.slot()],
+                TrackKind::Lane(lane) => self.ends[lane.slot()],
                 _ => None,
             };
             Span { start: before.map_or(issued.at, |before| before.max(issued.at)), end }
@@ -262,9 +264,9 @@ impl NodeProfile {
     }
 
     /// Frees what the instruction had of a place; returns its track.
-    fn leave(&mut self, place: Place, span: Span) -> TrackId {
+    fn leave(&mut self, place: TrackKind, span: Span) -> TrackId {
         match place {
-            Place::Lane(lane) => {
+            TrackKind::Lane(lane) => {
                 self.on_lanes -= 1;
                 let track = tracks::lane(lane);
                 if self.ends[lane.slot()].replace(span.end).is_none() {
@@ -272,20 +274,20 @@ impl NodeProfile {
                 }
                 track
             }
-            Place::Send(track) => {
+            TrackKind::Send(track) => {
                 self.sends.give_back(track);
                 track
             }
-            Place::Receive(track) => {
+            TrackKind::Receive(track) => {
                 self.receives.give_back(track);
                 track
             }
-            Place::Collective(track) => {
+            TrackKind::Collective(track) => {
                 self.collectives.give_back(track);
                 track
             }
-            Place::Barrier => self.named(0, BARRIERS, "barriers"),
-            Place::Node => self.named(1, NODE, "executor"),
+            TrackKind::Barrier => self.named(0, BARRIERS, "barriers"),
+            TrackKind::Node => self.named(1, NODE, "executor"),
         }
     }
 
