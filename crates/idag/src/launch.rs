@@ -9,7 +9,7 @@ use crate::emit::Waits;
 use crate::emitter::Emitter;
 use crate::instruction::{BoundAccess, InstructionId, InstructionKind, MemoryId};
 use crate::objects::LaunchOrder;
-use crate::plan::{Launch, Place, PlannedAccess};
+use crate::plan::{Launch, LaunchSite, PlannedAccess};
 
 pub(crate) fn launch(
     emitter: &mut Emitter<'_>,
@@ -18,7 +18,7 @@ pub(crate) fn launch(
     launch: Launch<'_>,
     on_host: &mut HostOrder<'_>,
 ) {
-    let Launch { place: Place { device, memory, chunk }, accesses: planned } = launch;
+    let Launch { site: LaunchSite { device, memory, chunk }, accesses: planned } = launch;
     emitter.launch(|id, waits| {
         // Noted as the reader or writer at once: accesses of a task do not wait for each other.
         let bind = |access: &PlannedAccess| {

@@ -10,14 +10,14 @@ use crate::instruction::{DeviceId, DeviceMemory, MemoryId};
 /// One kernel or host task to launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
-    pub(crate) place: Place,
+    pub(crate) site: LaunchSite,
     /// In the order of the task's accesses.
     pub(crate) accesses: &'a [PlannedAccess],
 }
 
 /// Where a launch runs, and on which part of the index space.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LaunchSite {
     /// `None`: on the host.
     pub(crate) device: Option<DeviceId>,
     pub(crate) memory: MemoryId,
@@ -38,27 +38,27 @@ pub(crate) struct PlannedAccess {
 /// a column per access of the task. Its memory is worth [keeping](Planner::recycle).
 #[derive(Debug, Default)]
 pub(crate) struct Launches {
-    places: Vec<Place>,
+    sites: Vec<LaunchSite>,
     accesses: Vec<PlannedAccess>,
 }
 
 impl Launches {
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.sites.len()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Launch<'_>> + Clone {
         let columns = self.columns();
-        self.places.iter().enumerate().map(move |(row, &place)| {
+        self.sites.iter().enumerate().map(move |(row, &site)| {
             let accesses = &self.accesses[row * columns..(row + 1) * columns];
-            Launch { place, accesses }
+            Launch { site, accesses }
         })
     }
 
     /// The accesses of all launches on one memory, for each memory in turn.
     pub(crate) fn by_memory(&self) -> impl Iterator<Item = (MemoryId, &[PlannedAccess])> {
         let (columns, mut rest) = (self.columns(), self.accesses.as_slice());
-        self.places.chunk_by(|a, b| a.memory == b.memory).map(move |rows| {
+        self.sites.chunk_by(|a, b| a.memory == b.memory).map(move |rows| {
             let (accesses, later) = rest.split_at(rows.len() * columns);
             rest = later;
             (rows[0].memory, accesses)
@@ -80,7 +80,7 @@ impl Launches {
     /// The reading accesses of all launches, with the memory they read from.
     pub(crate) fn reading(&self) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> + Clone {
         let all = self.iter().flat_map(|launch| {
-            launch.accesses.iter().map(move |access| (launch.place.memory, access))
+            launch.accesses.iter().map(move |access| (launch.site.memory, access))
         });
         all.filter(|(_, access)| access.mode.reads())
     }
@@ -95,7 +95,7 @@ impl Launches {
     }
 
     fn columns(&self) -> usize {
-        self.accesses.len().checked_div(self.places.len()).unwrap_or(0)
+        self.accesses.len().checked_div(self.sites.len()).unwrap_or(0)
     }
 
     /// Adds those of a chunk whose work the host does.
@@ -113,18 +113,17 @@ impl Launches {
             _ => SmallVec::from_buf([chunk]),
         };
         for chunk in chunks {
-            let place = Place { device: None, memory: MemoryId::HOST, chunk };
-            self.push(place, task, extent_of);
+            let site = LaunchSite { device: None, memory: MemoryId::HOST, chunk };
+            self.push(site, task, extent_of);
         }
     }
 
     #[inline]
-    fn push(&mut self, place: Place, task: &Task, extent_of: impl Fn(BufferId) -> Box3) {
+    fn push(&mut self, site: LaunchSite, task: &Task, extent_of: impl Fn(BufferId) -> Box3) {
         let global = task.work.extent();
-        self.places.push(place);
+        self.sites.push(site);
         self.accesses.extend(task.buffer_accesses().map(|access| {
-            let input =
-                MapperInput { chunk: place.chunk, global, buffer: extent_of(access.buffer) };
+            let input = MapperInput { chunk: site.chunk, global, buffer: extent_of(access.buffer) };
             let region = access.mapper.map(&input);
             let bounds = region.bounding_box();
             PlannedAccess { buffer: access.buffer, mode: access.mode, region, bounds }
@@ -132,7 +131,7 @@ impl Launches {
     }
 
     fn clear(&mut self) {
-        self.places.clear();
+        self.sites.clear();
         self.accesses.clear();
     }
 }
@@ -186,8 +185,8 @@ impl Planner {
             let device = DeviceId::from_index(index as u64);
             let memory = self.memory_of(device);
             for chunk in space.split(&share, self.chunks_of(space, &share)).iter() {
-                let place = Place { device: Some(device), memory, chunk };
-                launches.push(place, task, &extent_of);
+                let site = LaunchSite { device: Some(device), memory, chunk };
+                launches.push(site, task, &extent_of);
             }
         }
         launches

@@ -8,9 +8,9 @@ const DOT: &str = "_$_";
 
 /// Where functions and variables stand in the source.
 #[derive(Default)]
-pub(crate) struct Places(BTreeMap<String, Place>);
+pub(crate) struct Places(BTreeMap<String, Symbol>);
 
-struct Place {
+struct Symbol {
     name: String,
     file: String,
     line: String,
@@ -35,7 +35,7 @@ impl Places {
             let symbol = quoted(text, "linkageName").unwrap_or(name);
             let file = (*files.get(field(text, "file")?)?).to_owned();
             let line = field(text, "line")?.to_owned();
-            Some((symbol.to_owned(), Place { name: name.to_owned(), file, line }))
+            Some((symbol.to_owned(), Symbol { name: name.to_owned(), file, line }))
         };
         let kinds = ["!DISubprogram(", "!DIGlobalVariable("];
         let described = ir.lines().filter(|line| kinds.iter().any(|kind| line.contains(kind)));
@@ -48,7 +48,7 @@ impl Places {
         // What is behind a dot is the compiler's: it takes variables apart.
         let whole = symbol.split('.').next().unwrap_or_default();
         match self.0.get(&symbol).or_else(|| self.0.get(whole)) {
-            Some(Place { name, file, line }) => format!("`{name}` ({file}:{line})"),
+            Some(Symbol { name, file, line }) => format!("`{name}` ({file}:{line})"),
             None => format!("`{symbol}`"),
         }
     }
