@@ -19,8 +19,10 @@ use crate::{Script, TARGET};
 /// kernels names none.
 const FEATURES: [&str; 2] = ["abi_ptx", "asm_experimental_arch"];
 
-/// Contraction, and divisions and roots that are off by 2 units in the last place.
-const FAST: [&str; 3] = [
+/// Contraction, and divisions and roots of `f32` that are off by 2 units in the last place; and what
+/// `celerity_kernel::math` knows it by.
+const FAST: [&str; 4] = [
+    "--cfg=celerity_fast",
     "-Cllvm-args=--nvptx-fma-level=2",
     "-Cllvm-args=--nvptx-prec-divf32=1",
     "-Cllvm-args=--nvptx-prec-sqrtf32=0",
@@ -39,6 +41,7 @@ pub(crate) struct Nested<'a> {
     pub(crate) toolchain: &'a Toolchain,
     pub(crate) sysroot: &'a Sysroot,
     pub(crate) architecture: u32,
+    /// Whether it is for the kernels that are marked as fast, or for the others.
     pub(crate) fast: bool,
 }
 
@@ -89,7 +92,8 @@ impl Nested<'_> {
     }
 
     fn target_dir(&self) -> PathBuf {
-        self.script.shared.join(format!("sm_{}", self.architecture))
+        let fast = if self.fast { "-fast" } else { "" };
+        self.script.shared.join(format!("sm_{}{fast}", self.architecture))
     }
 
     fn command(&self, debuginfo: &str) -> Command {

@@ -6,6 +6,7 @@ mod error;
 mod hints;
 mod ir;
 mod link;
+mod merge;
 mod places;
 mod sysroot;
 mod toolchain;
@@ -43,7 +44,6 @@ pub fn build() {
 #[must_use = "nothing is compiled before `run`"]
 pub struct Build {
     architectures: Vec<u32>,
-    fast: bool,
 }
 
 impl Default for Build {
@@ -53,10 +53,9 @@ impl Default for Build {
 }
 
 impl Build {
-    /// The default: portable code for compute capability 8.0 and newer, strict
-    /// arithmetic.
+    /// The default: portable code for compute capability 8.0 and newer.
     pub fn new() -> Self {
-        Self { architectures: vec![DEFAULT_ARCHITECTURE], fast: false }
+        Self { architectures: vec![DEFAULT_ARCHITECTURE] }
     }
 
     /// Compiles for these architectures, as in `sm_80`: 80. A device takes the
@@ -65,14 +64,6 @@ impl Build {
         self.architectures = architectures.into_iter().collect();
         self.architectures.sort_unstable();
         self.architectures.dedup();
-        self
-    }
-
-    /// Allows contraction of products and sums into fused operations, and, for `f32`,
-    /// divisions and square roots that are off by up to 2 units in the last place.
-    /// Results then differ from those of hosts.
-    pub fn fast(mut self) -> Self {
-        self.fast = true;
         self
     }
 
@@ -109,20 +100,28 @@ impl Build {
     fn compile(&self, script: &Script, toolchain: &Toolchain) -> Result<(), Error> {
         let mut modules = Vec::new();
         for &architecture in &self.architectures {
-            let sysroot = sysroot::prepare(toolchain, architecture, &script.shared)?;
-            let nested =
-                Nested { script, toolchain, sysroot: &sysroot, architecture, fast: self.fast };
-            let compiled = nested.run()?;
-            let ptx = ir::check_statics(&compiled.ir, &compiled.libraries)
-                .and_then(|()| link::complete(&compiled.ptx, &compiled.libraries))
-                .map_err(|error| error.located(|| nested.places()))?;
-            for source in &compiled.sources {
-                println!("cargo::rerun-if-changed={}", source.display());
-            }
+            let sysroot = &sysroot::prepare(toolchain, architecture, &script.shared)?;
+            let nested = |fast| Nested { script, toolchain, sysroot, architecture, fast };
+            let strict = complete(&nested(false))?;
+            let ptx = match merge::needs_fast(&strict) {
+                true => merge::merge(strict, &complete(&nested(true))?),
+                false => strict,
+            };
             modules.push((architecture, ptx));
         }
         embed::modules(script, &modules)
     }
+}
+
+/// The code of one compilation, with the data that it refers to.
+fn complete(nested: &Nested<'_>) -> Result<String, Error> {
+    let compiled = nested.run()?;
+    for source in &compiled.sources {
+        println!("cargo::rerun-if-changed={}", source.display());
+    }
+    ir::check_statics(&compiled.ir, &compiled.libraries)
+        .and_then(|()| link::complete(&compiled.ptx, &compiled.libraries))
+        .map_err(|error| error.located(|| nested.places()))
 }
 
 /// What Cargo tells a build script.

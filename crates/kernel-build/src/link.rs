@@ -130,7 +130,7 @@ fn is_function(line: &str) -> bool {
 
 /// The name behind the result, if there is one, and before the parameters; it may
 /// stand in the line below.
-fn function_name<'a>(line: &'a str, below: &'a str) -> &'a str {
+pub(crate) fn function_name<'a>(line: &'a str, below: &'a str) -> &'a str {
     let line = line.rsplit_once(") ").map_or(line, |(_, name)| name);
     let name = line.trim_end_matches(['(', ' ']).rsplit([' ', '\t']).next().unwrap_or(line);
     if name.starts_with('.') || name.ends_with(')') {

@@ -18,8 +18,9 @@ struct Names {
 }
 
 /// The entry point: parameters in the order of the calling convention, base addresses as
-/// references.
-pub(crate) fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
+/// references. There is one in the code that is compiled for its arithmetic, fast or strict; in the other
+/// code it is a function that nobody calls.
+pub(crate) fn entry(kernel: &Kernel, entry_name: &str, is_fast: bool) -> TokenStream {
     let (traits, all) = (view_traits(kernel), names(kernel));
     let (pointers, blocks): (Vec<_>, Vec<_>) =
         all.iter().map(|Names { pointer, block, .. }| (pointer, block)).unzip();
@@ -35,13 +36,13 @@ pub(crate) fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
         }
         false => (None, run(kernel, &traits, &all)),
     };
+    let arithmetic = if is_fast { quote!(fast) } else { quote!(strict) };
     quote! {
-        #[cfg(target_arch = "nvptx64")]
+        ::celerity_kernel::entry_point! { #arithmetic #entry_name
         #[allow(
             unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
             dead_code
         )]
-        #[unsafe(export_name = #entry_name)]
         pub unsafe extern "ptx-kernel" fn entry(
             launch: ::celerity_kernel::abi::LaunchBlock,
             #tiles
@@ -55,6 +56,7 @@ pub(crate) fn entry(kernel: &Kernel, entry_name: &str) -> TokenStream {
             const BORDERED: bool = false #(|| #bordered::PARAMETER.kind.is_bordered())*;
             const LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
             #run
+        }
         }
     }
 }

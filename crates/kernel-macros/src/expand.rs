@@ -24,7 +24,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()
-        .chain(instances.iter().map(|instance| compiled(&kernel, instance)));
+        .chain(instances.iter().map(|instance| compiled(&kernel, instance, arguments.is_fast)));
     Ok(parts.collect())
 }
 
@@ -164,11 +164,11 @@ fn host(kernel: &Kernel) -> TokenStream {
 }
 
 /// What there is once for each instance: its description, and its entry point.
-fn compiled(kernel: &Kernel, instance: &Instance) -> TokenStream {
+fn compiled(kernel: &Kernel, instance: &Instance, is_fast: bool) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);
-    let entry = entry::entry(kernel, &entry_name);
+    let entry = entry::entry(kernel, &entry_name, is_fast);
     quote! {
         const _: () = {
             #aliases
@@ -333,11 +333,38 @@ mod tests {
             fn k<T, const N: usize>(item: Item<1>, a: &mut T) {}
         );
         assert!(error(quote!(instances((f32))), generic.clone()).contains("2 generic parameters"));
-        assert!(error(quote!(instance(f32)), generic).contains("knows only `instances"));
+        let message = error(quote!(instance(f32)), generic);
+        assert!(message.contains("does not know `instance`"), "{message}");
         let plain = quote!(
             fn k(item: Item<1>, a: &mut f32) {}
         );
         assert!(error(quote!(instances(f32)), plain).contains("only a generic kernel"));
+    }
+
+    #[test]
+    fn what_the_attribute_does_not_know_is_named() {
+        let function = quote!(
+            fn k(item: Item<1>, a: &mut f32) {}
+        );
+        for (attribute, expected) in [
+            (quote!(fsat), "does not know `fsat`: write `fast`"),
+            (quote!(fast, fast), "`fast` stands here twice"),
+            (quote!(fast fast), "expected `,`"),
+        ] {
+            let message = error(attribute, function.clone());
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn arithmetic_and_instances_come_in_any_order() {
+        let generic = quote!(
+            fn k<T: Copy>(item: Item<1>, a: &mut T) {}
+        );
+        for attribute in [quote!(fast, instances(f32)), quote!(instances(f32), fast,)] {
+            let code = kernel(attribute, generic.clone()).unwrap().to_string();
+            assert!(code.contains("entry_point ! { fast \"k_f32\""), "{code}");
+        }
     }
 
     #[test]
@@ -360,7 +387,7 @@ mod tests {
         );
         let code = kernel(quote!(instances((f32, 4), (u8, 2))), generic).unwrap().to_string();
         for entry in ["\"k_f32_4\"", "\"k_u8_2\""] {
-            assert!(code.contains(&format!("export_name = {entry}")), "{code}");
+            assert!(code.contains(&format!("entry_point ! {{ strict {entry}")), "{code}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The attribute's arguments: which instances of a generic kernel there are.
+//! The attribute's arguments: how a kernel computes, and which instances of a generic one there are.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,24 +7,46 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, GenericArgument, GenericParam, Generics, Ident, Result, Token, parenthesized};
 
-/// `instances(f32, f64)`, or `instances((f32, 4), (f64, 8))`; empty without.
+/// `fast`, `instances(f32, f64)`, both in any order, or nothing.
 #[derive(Default)]
-pub(crate) struct Arguments(Option<(Ident, TokenStream)>);
+pub(crate) struct Arguments {
+    /// Whether devices may fuse and approximate.
+    pub(crate) is_fast: bool,
+    /// What stands in `instances((f32, 4), (f64, 8))`.
+    list: Option<(Ident, TokenStream)>,
+}
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        if input.is_empty() {
-            return Ok(Self::default());
+        let mut arguments = Self::default();
+        while !input.is_empty() {
+            let name: Ident = input.parse()?;
+            let is_new = match name.to_string().as_str() {
+                "fast" => !std::mem::replace(&mut arguments.is_fast, true),
+                "instances" => {
+                    let list;
+                    parenthesized!(list in input);
+                    arguments.list.replace((name.clone(), list.parse()?)).is_none()
+                }
+                _ => return Err(unknown(&name)),
+            };
+            if !is_new {
+                return Err(Error::new(name.span(), format!("`{name}` stands here twice")));
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
         }
-        let name: Ident = input.parse()?;
-        if name != "instances" {
-            let what = "`#[kernel]` knows only `instances(...)`, the instances of a generic kernel";
-            return Err(Error::new(name.span(), what));
-        }
-        let list;
-        parenthesized!(list in input);
-        Ok(Self(Some((name, list.parse()?))))
+        Ok(arguments)
     }
+}
+
+fn unknown(name: &Ident) -> Error {
+    let what = format!(
+        "`#[kernel]` does not know `{name}`: write `fast`, for fused and approximate arithmetic on \
+         devices, or `instances(...)`, the instances of a generic kernel"
+    );
+    Error::new(name.span(), what)
 }
 
 /// One instance: what stands for each generic parameter.
@@ -42,7 +64,7 @@ pub(crate) fn instances(
     generics: &Generics,
 ) -> Result<Vec<Instance>> {
     let parameters: Vec<_> = generics.params.iter().collect();
-    match (&arguments.0, parameters.is_empty()) {
+    match (&arguments.list, parameters.is_empty()) {
         (None, true) => Ok(vec![Instance { aliases: TokenStream::new(), suffix: String::new() }]),
         (None, false) => Err(Error::new(
             name.span(),

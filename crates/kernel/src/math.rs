@@ -21,6 +21,8 @@ use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 use crate::abi::Scalar;
 
+#[cfg(all(target_arch = "nvptx64", celerity_fast))]
+mod fast;
 mod straight;
 
 /// `f32` and `f64`, with their arithmetic; sealed. `default()` is 0.
@@ -67,6 +69,29 @@ mod exact {
     }
 }
 
+/// What strict kernels and hosts call, but for what is exact.
+#[cfg(not(all(target_arch = "nvptx64", celerity_fast)))]
+mod chosen {
+    pub(super) use super::straight::{erfc, erfcf, exp, expf};
+    pub(super) use libm::{
+        cos, cosf, erf, erff, exp2, exp2f, log, log2, log2f, log10, log10f, logf, pow, powf, sin,
+        sinf, tan, tanf, tanh, tanhf,
+    };
+
+    #[inline]
+    pub(super) fn rsqrtf(x: f32) -> f32 {
+        1.0 / super::exact::sqrtf(x)
+    }
+
+    #[inline]
+    pub(super) fn rsqrt(x: f64) -> f64 {
+        1.0 / super::exact::sqrt(x)
+    }
+}
+
+#[cfg(all(target_arch = "nvptx64", celerity_fast))]
+use fast as chosen;
+
 macro_rules! functions {
     ($(
         $(#[$docs:meta])*
@@ -84,7 +109,7 @@ macro_rules! functions {
         /// A trait for each function. If they were functions of one trait, the compiler would
         /// propose to import that trait to whoever writes `f32::sin` in a kernel.
         mod sealed {
-            use super::{exact, straight};
+            use super::{chosen, exact};
 
             pub trait Sealed: $($name::Call +)* {}
             impl Sealed for f32 {}
@@ -118,6 +143,8 @@ macro_rules! functions {
 functions! {
     /// The square root; NaN below 0.
     sqrt(x) = exact::{sqrtf, sqrt};
+    /// 1 divided by the square root: rounded twice, infinite at 0, NaN below.
+    rsqrt(x) = chosen::{rsqrtf, rsqrt};
     /// `x * factor + term`, rounded once.
     mul_add(x, factor, term) = exact::{fmaf, fma};
     /// The largest integer that is not above `x`.
@@ -129,35 +156,35 @@ functions! {
     /// The nearest integer, halves away from 0.
     round(x) = libm::{roundf, round};
     /// e to the power of `x`.
-    exp(x) = straight::{expf, exp};
+    exp(x) = chosen::{expf, exp};
     /// 2 to the power of `x`.
-    exp2(x) = libm::{exp2f, exp2};
+    exp2(x) = chosen::{exp2f, exp2};
     /// The natural logarithm.
-    ln(x) = libm::{logf, log};
+    ln(x) = chosen::{logf, log};
     /// The logarithm to base 2.
-    log2(x) = libm::{log2f, log2};
+    log2(x) = chosen::{log2f, log2};
     /// The logarithm to base 10.
-    log10(x) = libm::{log10f, log10};
+    log10(x) = chosen::{log10f, log10};
     /// `x` to the power of `exponent`.
-    pow(x, exponent) = libm::{powf, pow};
+    pow(x, exponent) = chosen::{powf, pow};
     /// The sine of an angle in radians.
-    sin(x) = libm::{sinf, sin};
+    sin(x) = chosen::{sinf, sin};
     /// The cosine of an angle in radians.
-    cos(x) = libm::{cosf, cos};
+    cos(x) = chosen::{cosf, cos};
     /// The tangent of an angle in radians.
-    tan(x) = libm::{tanf, tan};
+    tan(x) = chosen::{tanf, tan};
     /// The angle of the point (`x`, `y`), in radians.
     atan2(y, x) = libm::{atan2f, atan2};
     /// The hyperbolic tangent.
-    tanh(x) = libm::{tanhf, tanh};
+    tanh(x) = chosen::{tanhf, tanh};
     /// The cubic root.
     cbrt(x) = libm::{cbrtf, cbrt};
     /// The distance of the point (`x`, `y`) from the origin.
     hypot(x, y) = libm::{hypotf, hypot};
     /// The error function.
-    erf(x) = libm::{erff, erf};
+    erf(x) = chosen::{erff, erf};
     /// 1 less the error function, accurate also where that is close to 1.
-    erfc(x) = straight::{erfcf, erfc};
+    erfc(x) = chosen::{erfcf, erfc};
 }
 
 /// `x as u32`, as one instruction on devices: towards 0, to the nearest `u32` if it is none, and

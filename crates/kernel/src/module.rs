@@ -152,6 +152,47 @@ macro_rules! module {
     };
 }
 
+/// An entry point, `fast` or `strict` with a name: exported by the code of its arithmetic. Code of both
+/// is compiled from one text, strict first; what is fast leaves a line there, `// celerity: fast`, so
+/// that the second compilation is known to be needed.
+#[doc(hidden)]
+#[cfg(all(target_arch = "nvptx64", not(celerity_fast)))]
+#[macro_export]
+macro_rules! entry_point {
+    (strict $name:literal $($function:tt)*) => {
+        #[unsafe(export_name = $name)]
+        $($function)*
+    };
+    (fast $name:literal $($function:tt)*) => {
+        mod is_fast {
+            ::core::arch::global_asm!("// celerity: fast");
+        }
+        $($function)*
+    };
+}
+
+/// See the strict one.
+#[doc(hidden)]
+#[cfg(all(target_arch = "nvptx64", celerity_fast))]
+#[macro_export]
+macro_rules! entry_point {
+    (strict $name:literal $($function:tt)*) => {
+        $($function)*
+    };
+    (fast $name:literal $($function:tt)*) => {
+        #[unsafe(export_name = $name)]
+        $($function)*
+    };
+}
+
+/// Hosts have no entry points.
+#[doc(hidden)]
+#[cfg(not(target_arch = "nvptx64"))]
+#[macro_export]
+macro_rules! entry_point {
+    ($arithmetic:ident $name:literal $($function:tt)*) => {};
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,3 +61,17 @@ pub fn black_scholes(
     let [share, strike, years] = *contract;
     *out = prices([share, strike, years - elapsed], rate, volatility);
 }
+
+/// As [`black_scholes`], in the fast form: where the device fuses and approximates, off by less than
+/// 3 · 10⁻⁶ of the larger of share and contract price.
+#[kernel(fast)]
+pub fn black_scholes_fast(
+    _item: Item<1>,
+    (out, contract): (&mut Prices, &Contract),
+    elapsed: f32,
+    rate: f32,
+    volatility: f32,
+) {
+    let [share, strike, years] = *contract;
+    *out = prices([share, strike, years - elapsed], rate, volatility);
+}

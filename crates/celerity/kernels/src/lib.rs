@@ -1,6 +1,8 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 
+pub mod accuracy;
+pub mod blocks;
 pub mod calls;
 pub mod costs;
 pub mod counting;

@@ -5,7 +5,7 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life,
+    MODULE, accuracy, blocks, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life,
     linear, patterns, programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
@@ -26,6 +26,11 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_first>(),
         of::<wave::wave_step>(),
         of::<wave::wave_step_row>(),
+        of::<accuracy::approximate>(),
+        of::<accuracy::approximate_inverse_root>(),
+        of::<accuracy::errors>(),
+        of::<accuracy::errors_of_inverse_roots>(),
+        of::<blocks::matmul_blocks>(),
         of::<calls::add_one>(),
         of::<costs::copy_row>(),
         of::<costs::step_around>(),
@@ -43,10 +48,13 @@ fn kernels() -> Vec<Description> {
         of::<faults::turn>(),
         of::<finance::draw_contracts>(),
         of::<finance::black_scholes>(),
+        of::<finance::black_scholes_fast>(),
         of::<gravity::kick<f32>>(),
         of::<gravity::kick<f64>>(),
         of::<gravity::kick_in_groups<f32>>(),
         of::<gravity::kick_in_groups<f64>>(),
+        of::<gravity::kick_fast<f32>>(),
+        of::<gravity::kick_fast<f64>>(),
         of::<gravity::drift<f32>>(),
         of::<gravity::drift<f64>>(),
         of::<gravity::energies<f32>>(),
@@ -199,20 +207,29 @@ fn updates_are_single_instructions_within_one_device() {
 }
 
 #[test]
-#[cfg(feature = "fast")]
-fn fast_arithmetic_is_contracted_and_approximate() {
-    for entry in ["wave_step", "kick_f64", "multiply", "matmul", "saxpy_f32"] {
-        assert!(body(entry).contains("fma."), "{entry} has nothing fused");
-    }
-    assert!(body("black_scholes").contains(".approx."), "nothing is approximate");
-}
-
-#[test]
-#[cfg(not(feature = "fast"))]
 fn strict_arithmetic_is_not_contracted() {
     for entry in ["wave_step", "wave_step_row", "kick_f64", "multiply", "matmul", "saxpy_f32"] {
         assert!(!body(entry).contains("fma."), "{entry} has fused what the source keeps apart");
     }
+    assert!(!body("black_scholes").contains(".approx."), "something is approximate");
+}
+
+#[test]
+fn fast_arithmetic_is_contracted_and_approximate() {
+    for (entry, approximate) in [
+        ("kick_fast_f32", "rsqrt.approx.ftz.f32"),
+        ("kick_fast_f64", "rsqrt.approx.ftz.f64"),
+        ("black_scholes_fast", "lg2.approx.f32"),
+        ("black_scholes_fast", "ex2.approx.ftz.f32"),
+        ("black_scholes_fast", "div.full.f32"),
+        ("black_scholes_fast", "sqrt.approx.f32"),
+    ] {
+        let body = body(entry);
+        assert!(body.contains("fma.") && body.contains(approximate), "{entry}: {approximate}");
+    }
+    // Sums of blocks stay in registers, and what groups share is loaded in wide steps.
+    let blocks = body("matmul_blocks");
+    assert!(blocks.contains("ld.shared.v4.") && !blocks.contains(".local"), "{blocks}");
 }
 
 #[test]
