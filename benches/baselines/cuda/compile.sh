@@ -34,6 +34,7 @@ for program in wave_sim nbody matmul black_scholes rsim heat gray_scott; do
     compile "$program-default" "$program" &
 done
 compile black_scholes-cuda_math black_scholes -DCUDA_MATH &
+compile black_scholes-fast_math black_scholes -DCUDA_MATH -use_fast_math &
 # Not every toolkit has cuBLAS.
 if echo '#include <cublas_v2.h>' | "$nvcc" -x cu -E - >/dev/null 2>&1; then
     compile matmul-cublas matmul -DCUBLAS -lcublas &

@@ -16,7 +16,9 @@ use celerity_tdag::{Mapper, MapperInput, NeighborhoodShape, RangeMapper, UserMap
 
 use crate::range::{bounds, check_dimensions, subrange, to_bounds, to_box};
 
-pub use per_dimension::{PerDimension, Side, even_split, per_dimension, select, transposed};
+pub use per_dimension::{
+    PerDimension, Side, blocks, even_split, per_dimension, select, transposed,
+};
 pub use periodic::Periodic;
 pub use regions::{Gapped, RegionMapper, region_mapper};
 pub use typed::{MapChunk, mapper_of, verify_mapper};

@@ -63,7 +63,10 @@ fn function<'a>(line: &'a str, below: &'a str) -> Option<&'a str> {
 }
 
 fn without_linkage(line: &str) -> &str {
-    [".visible ", ".weak ", ".extern "].iter().find_map(|kind| line.strip_prefix(kind)).unwrap_or(line)
+    [".visible ", ".weak ", ".extern "]
+        .iter()
+        .find_map(|kind| line.strip_prefix(kind))
+        .unwrap_or(line)
 }
 
 /// Appends a line in which those words that are `names` have the suffix.

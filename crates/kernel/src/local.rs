@@ -54,6 +54,30 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
         self.store(index, value);
     }
 
+    /// The `L` values from `start` on, in as wide steps as there are: of four `f32` in one. `start` is a
+    /// multiple of `L`.
+    ///
+    /// # Panics
+    /// If it is none, or if not all of them are there.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn run<const L: usize>(&self, start: usize) -> [T; L] {
+        check_run::<N, L>(start);
+        self.load_run(start)
+    }
+
+    /// Replaces the `L` values from `start` on, as [`run`](Self::run) gets them.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    #[inline]
+    #[track_caller]
+    pub fn set_run<const L: usize>(&self, start: usize, values: [T; L]) {
+        check_run::<N, L>(start);
+        self.store_run(start, values);
+    }
+
     /// Adds to the value at `index`, as one step that no other item comes between, and
     /// returns what it was. Wraps around where `T` ends.
     ///
@@ -88,8 +112,34 @@ fn check<const N: usize>(index: usize) {
     }
 }
 
+#[inline]
+#[track_caller]
+fn check_run<const N: usize, const L: usize>(start: usize) {
+    const { assert!(0 < L && L <= N, "a run has a value at least, and not more than there are") };
+    if start > N - L || !start.is_multiple_of(L) {
+        stop_on_device!(
+            "a run in local memory is out of bounds, or begins at no multiple of its length"
+        );
+        panic!(
+            "local memory has {N} values, so no {L} at {start}: a run begins at a multiple of its length"
+        );
+    }
+}
+
 #[cfg(not(target_arch = "nvptx64"))]
 impl<T: Scalar, const N: usize> Local<'_, T, N> {
+    #[inline]
+    fn load_run<const L: usize>(&self, start: usize) -> [T; L] {
+        core::array::from_fn(|at| self.load(start + at))
+    }
+
+    #[inline]
+    fn store_run<const L: usize>(&self, start: usize, values: [T; L]) {
+        for (at, value) in values.into_iter().enumerate() {
+            self.store(start + at, value);
+        }
+    }
+
     #[inline]
     fn load(&self, index: usize) -> T {
         self.cells[index].get()
@@ -121,6 +171,21 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline(always)]
     pub unsafe fn at(offset: usize) -> Self {
         Self { address: crate::device::shared::base() + offset as u32, memory: PhantomData }
+    }
+
+    #[inline(always)]
+    fn load_run<const L: usize>(&self, start: usize) -> [T; L] {
+        // SAFETY: `check_run` has found all of it inside, at a multiple of its size, and any bits are
+        // numbers.
+        unsafe { crate::device::shared::load(self.address + (start * size_of::<T>()) as u32) }
+    }
+
+    #[inline(always)]
+    fn store_run<const L: usize>(&self, start: usize, values: [T; L]) {
+        // SAFETY: as in `load_run`.
+        unsafe {
+            crate::device::shared::store(self.address + (start * size_of::<T>()) as u32, values);
+        }
     }
 
     #[inline(always)]
@@ -246,6 +311,35 @@ mod tests {
         ones.set(3, 1.0);
         others.set(1, [2.0, 3.0]);
         assert_eq!((memory.array::<f32, 4>(0).get(3), others.get(1)), (1.0, [2.0, 3.0]));
+    }
+
+    #[test]
+    fn runs_are_the_values_that_they_consist_of() {
+        let mut memory = Aligned([0xff; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        let values: Local<'_, f32, 12> = memory.array(0);
+        values.set_run(8, [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!((values.get(10), values.run(10)), (3.0, [3.0, 4.0]));
+        assert_eq!(values.run(9), [2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "so no 4 at 12")]
+    fn runs_lie_inside() {
+        let mut memory = Aligned([0; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        let _ = memory.array::<u32, 14>(0).run::<4>(12);
+    }
+
+    #[test]
+    #[should_panic(expected = "so no 4 at 2: a run begins at a multiple of its length")]
+    fn runs_begin_at_multiples_of_their_length() {
+        let mut memory = Aligned([0; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        memory.array::<u32, 14>(0).set_run(2, [0; 4]);
     }
 
     #[test]

@@ -325,9 +325,16 @@ impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
         if let Some(fastest) = max.last_mut() {
             *fastest += place.len - 1;
         }
-        let dim = block.slice_dim as usize;
-        if dim < K {
-            (min[dim], max[dim]) = (0, block.buffer[dim] as usize);
+        // Not by an index, for which both corners would go through memory.
+        for dim in 0..K {
+            (min[dim], max[dim]) = match block.slice_dim {
+                AccessBlock::BLOCKS => {
+                    let size = block.border[dim] as usize;
+                    (min[dim] * size, max[dim] * size)
+                }
+                slice if slice as usize == dim => (0, block.buffer[dim] as usize),
+                _ => (min[dim], max[dim]),
+            };
         }
         (pointer.address(), block.layout(), Bounds::new(min, max))
     }

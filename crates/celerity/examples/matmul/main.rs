@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use celerity::Platform;
 use celerity::prelude::*;
+use celerity_example_kernels::blocks::{BLOCK, EDGE, SIDE, matmul_blocks};
 use celerity_example_kernels::groups::{TILE, matmul};
 use celerity_example_kernels::linear::{element, matrix_fill, multiply};
 use clap::{Parser, ValueEnum};
@@ -38,7 +39,7 @@ const SEED_X: u64 = 2;
 /// the work; the result does not depend on them.
 #[derive(Parser, Debug)]
 struct Options {
-    /// Rows and columns of the matrices: a multiple of 16 in groups.
+    /// Rows and columns of the matrices: a multiple of 16 in groups, of 128 in groups of blocks.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     size: u32,
     /// Products.
@@ -63,6 +64,9 @@ enum Kernel {
     Item,
     /// Called for groups of elements, which share tiles of both factors.
     Group,
+    /// Called for groups of blocks of 8 × 8 elements, of which 16 × 16 share tiles of both factors. In
+    /// the fast form: GPUs fuse products and sums, so that --verify allows for differences.
+    Block,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +131,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     report(options, &outcome, &result.lock().expect("no host task panicked"));
     if options.verify {
         let result = result.lock().expect("no host task panicked");
-        if options.cublas {
+        if options.cublas || options.kernel == Kernel::Block {
             let error = check_close(&result, &reference(options))?;
             println!("verified: off from the sequential program by {error:.1e} of its norm");
         } else {
@@ -194,7 +198,29 @@ fn product(
         Kernel::Group => {
             task.launch_groups(range, [TILE, TILE], accesses, matmul { shared: range[0] })?
         }
+        Kernel::Block => return product_by_blocks(queue, next, a, x),
     };
+    Ok(())
+}
+
+/// The same, with an item for each block of `next`.
+fn product_by_blocks(
+    queue: &Queue,
+    next: &Buffer<f32, 2>,
+    a: &Buffer<f32, 2>,
+    x: &Buffer<f32, 2>,
+) -> celerity::Result<()> {
+    let [size, _] = next.range();
+    if !size.is_multiple_of(EDGE) {
+        let what =
+            format!("--kernel block takes a --size that is a multiple of {EDGE}, not {size}");
+        return Err(celerity::Error::user(what));
+    }
+    let rows = per_dimension([Side::along(0).stride(BLOCK), Side::all()]);
+    let columns = per_dimension([Side::all(), Side::along(1).stride(BLOCK)]);
+    let accesses = (next.write(blocks([BLOCK; 2])), a.read(rows), x.read(columns));
+    let kernel = matmul_blocks { shared: size };
+    queue.task("product").launch_groups([size / BLOCK; 2], [SIDE; 2], accesses, kernel)?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use celerity::prelude::*;
 use celerity_example_kernels::gravity::{
-    CREW, Position, Velocity, drift, energies, kick, kick_in_groups,
+    CREW, Position, Velocity, drift, energies, kick, kick_fast, kick_in_groups,
 };
 use celerity_kernel::Kernel as Compiled;
 
@@ -49,6 +49,7 @@ impl<T: Number> System<T>
 where
     kick<T>: Compiled,
     kick_in_groups<T>: Compiled,
+    kick_fast<T>: Compiled,
     drift<T>: Compiled,
     energies<T>: Compiled,
 {
@@ -80,6 +81,10 @@ where
             }
             Kernel::Group => {
                 let kick = kick_in_groups::new(softening, dt);
+                task.launch_groups(self.count, CREW, (velocities, all), kick)?
+            }
+            Kernel::Fast => {
+                let kick = kick_fast::new(softening, dt);
                 task.launch_groups(self.count, CREW, (velocities, all), kick)?
             }
         };

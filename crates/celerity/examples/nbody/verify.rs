@@ -32,6 +32,11 @@ pub(crate) enum Mismatch {
     )]
     Sequential { name: String, actual: f64, expected: f64 },
     #[error(
+        "verification failed: places differ from the sequential program by {places:e} of their norm, \
+         velocities by {velocities:e}; {tolerance:e} is allowed"
+    )]
+    Inexact { places: f64, velocities: f64, tolerance: f64 },
+    #[error(
         "verification failed: after a sidereal year the Earth is {distance:.0} km from {target}, \
          {tolerance:.0} km are allowed; take more --steps"
     )]
@@ -59,6 +64,34 @@ pub(crate) fn same_state<T: Number>(
         }
     }
     Ok(())
+}
+
+/// Compares what was computed in the fast form with the sequential program: the norm of the difference, of
+/// places and of velocities, in parts of that of what is expected, and the larger of both.
+///
+/// # Errors
+/// It is more than fused and approximate arithmetic explains.
+pub(crate) fn close_state<T: Number>(
+    actual: (&[Position<T>], &[Velocity<T>]),
+    expected: (&[Position<T>], &[Velocity<T>]),
+) -> Result<f64, Mismatch> {
+    let tolerance = if size_of::<T>() == size_of::<f64>() { 1e-12 } else { 1e-4 };
+    let places = off(actual.0.as_flattened(), expected.0.as_flattened());
+    let velocities = off(actual.1.as_flattened(), expected.1.as_flattened());
+    // Written so that a number that is none fails.
+    match places <= tolerance && velocities <= tolerance {
+        true => Ok(places.max(velocities)),
+        false => Err(Mismatch::Inexact { places, velocities, tolerance }),
+    }
+}
+
+/// Not a number if one of the actual ones is none.
+fn off<T: Number>(actual: &[T], expected: &[T]) -> f64 {
+    let square = |x: f64| x * x;
+    let pairs = actual.iter().zip(expected);
+    let error: f64 = pairs.map(|(&a, &e)| square(a.into() - e.into())).sum();
+    let norm: f64 = expected.iter().map(|&e| square(e.into())).sum();
+    (error / norm).sqrt()
 }
 
 /// Checks that the Earth is back where it was, seen from the Sun, and in the

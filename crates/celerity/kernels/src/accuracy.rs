@@ -5,8 +5,8 @@ use celerity_kernel::{Item, Max, Reducer, Sum, kernel};
 
 /// The functions that are looked at, by number.
 pub const FUNCTIONS: [&str; 16] = [
-    "sqrt", "rsqrt", "1 / x", "exp", "exp2", "ln", "log2", "log10", "pow", "sin", "cos", "tan", "tanh",
-    "erf", "erfc", "x / y",
+    "sqrt", "rsqrt", "1 / x", "exp", "exp2", "ln", "log2", "log10", "pow", "sin", "cos", "tan",
+    "tanh", "erf", "erfc", "x / y",
 ];
 
 /// Function number `which` of `x`, and of `y` if it takes two.
@@ -39,10 +39,10 @@ pub fn arguments(at: u32) -> (f32, f32) {
     (f32::from_bits(at), f32::from_bits(at.wrapping_mul(0x9e37_79b9).rotate_left(13)))
 }
 
-/// What a fast kernel gets for arguments `first` and those behind it.
+/// What a fast kernel gets for arguments `first` and every `stride`-th behind it.
 #[kernel(fast)]
-pub fn approximate(item: Item<1>, value_of_f32: &mut f32, which: u32, first: u32) {
-    let (x, y) = arguments(first.wrapping_add(item[0] as u32));
+pub fn approximate(item: Item<1>, value_of_f32: &mut f32, which: u32, first: u32, stride: u32) {
+    let (x, y) = arguments((item[0] as u32).wrapping_mul(stride).wrapping_add(first));
     *value_of_f32 = value(which, x, y);
 }
 
@@ -55,7 +55,8 @@ pub fn approximate_inverse_root(item: Item<1>, (x, root): (&mut f64, &mut f64), 
     *root = math::rsqrt(*x);
 }
 
-/// What is looked at of a function's arguments: those of at least `low` and less than `high`, without the
+/// The largest errors of what [`approximate`] found, in units in the last place and as they are, and for how
+/// many arguments one side is infinite or no number, and the other is not the same. Of arguments of at least `low` and less than `high`, without the
 /// sign.
 #[kernel]
 pub fn errors(
@@ -68,9 +69,10 @@ pub fn errors(
     ),
     which: u32,
     first: u32,
+    stride: u32,
     sizes: [f32; 2],
 ) {
-    let (x, y) = arguments(first.wrapping_add(item[0] as u32));
+    let (x, y) = arguments((item[0] as u32).wrapping_mul(stride).wrapping_add(first));
     let size = f32::from_bits(x.to_bits() & 0x7fff_ffff);
     if !(sizes[0] <= size && size < sizes[1]) {
         return;

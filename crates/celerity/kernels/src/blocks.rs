@@ -17,11 +17,8 @@ pub const DEPTH: usize = 8;
 /// Elements that are moved at once.
 const RUN: usize = 4;
 
-/// Runs of an [`EDGE`], and one more, so that those of different columns are in different banks.
-const PITCH: usize = EDGE / RUN + 1;
-
-/// Of two tiles, so that one is filled while the other is used.
-const TILES: usize = 2 * DEPTH * PITCH;
+/// From one column of a tile of `a` to the next: not an [`EDGE`], so that they are in other banks.
+const PITCH: usize = EDGE + RUN;
 
 /// A block of a matrix product, `c = a b`: [`BLOCK`]² elements for each item, in groups of [`SIDE`]². A
 /// group brings [`DEPTH`] columns of its rows of `a` and as many rows of its columns of `b` at a time, and
@@ -33,29 +30,31 @@ const TILES: usize = 2 * DEPTH * PITCH;
 pub fn matmul_blocks(
     item: NdItem<'_, 2>,
     (mut c, a, b): (PartViewMut<'_, f32, 2>, PartView<'_, f32, 2>, PartView<'_, f32, 2>),
-    tile_a: Local<'_, [f32; RUN], { TILES }>,
-    tile_b: Local<'_, [f32; RUN], { TILES }>,
+    tile_a: Local<'_, f32, { 2 * DEPTH * PITCH }>,
+    tile_b: Local<'_, f32, { 2 * DEPTH * EDGE }>,
     shared: usize,
 ) {
     let [y, x] = item.local_id().map(|at| at % SIDE);
     let [row, column] = item.id().map(|at| at * BLOCK);
     let (first_row, first_column) = (row - y * BLOCK, column - x * BLOCK);
     let at = y * SIDE + x;
-    // Of `a` an item brings a column of four rows, of `b` a row of four columns.
-    let (of_a, of_b) = ((at / DEPTH, at % DEPTH), (at / (EDGE / RUN), at % (EDGE / RUN)));
-    // By name: an array of them would be looked up in memory.
-    let row_of_a = |i: usize| a.row([first_row + RUN * of_a.0 + i]);
-    let (row_0, row_1, row_2, row_3) = (row_of_a(0), row_of_a(1), row_of_a(2), row_of_a(3));
-    let column_of_b = first_column + RUN * of_b.1;
+    // What an item brings: a run of a row of `a`, and one of `b`.
+    let (row_of_a, column_of_a) = (at / (DEPTH / RUN), at % (DEPTH / RUN) * RUN);
+    let (row_of_b, run_of_b) = (at / (EDGE / RUN), at % (EDGE / RUN));
+    let a = a.row([first_row + row_of_a]);
     let bring = |first: usize| {
-        let (at, b) = (first + of_a.1, b.run([first + of_b.0, column_of_b], RUN));
-        ([row_0[at], row_1[at], row_2[at], row_3[at]], [b[0], b[1], b[2], b[3]])
+        let a = a.run([first + column_of_a], RUN);
+        let b = b.run([first + row_of_b, first_column + RUN * run_of_b], RUN);
+        ([a[0], a[1], a[2], a[3]], [b[0], b[1], b[2], b[3]])
     };
-    let keep = |tile: usize, (a, b)| {
-        tile_a.set((tile * DEPTH + of_a.1) * PITCH + of_a.0, a);
-        // Even runs first, so that neighbours read neighbours.
-        let place = of_b.1 / 2 + of_b.1 % 2 * SIDE;
-        tile_b.set((tile * DEPTH + of_b.0) * PITCH + place, b);
+    let keep = |tile: usize, (a, b): ([f32; RUN], [f32; RUN])| {
+        // By columns, of which items need a run each.
+        for i in 0..RUN {
+            tile_a.set((tile * DEPTH + column_of_a + i) * PITCH + row_of_a, a[i]);
+        }
+        // Even runs first: neighbours then read what lies side by side.
+        let place = run_of_b / 2 + run_of_b % 2 * SIDE;
+        tile_b.set_run((tile * DEPTH + row_of_b) * EDGE + place * RUN, b);
     };
     let mut sums = [[0.0; BLOCK]; BLOCK];
     keep(0, bring(0));
@@ -65,9 +64,11 @@ pub fn matmul_blocks(
         let next = if is_last { None } else { Some(bring(step * DEPTH)) };
         let tile = (step - 1) % 2;
         for k in 0..DEPTH {
-            let start = (tile * DEPTH + k) * PITCH;
-            let a = [tile_a.get(start + 2 * y), tile_a.get(start + 2 * y + 1)];
-            let b = [tile_b.get(start + x), tile_b.get(start + SIDE + x)];
+            let (of_a, of_b) = ((tile * DEPTH + k) * PITCH, (tile * DEPTH + k) * EDGE);
+            let a: [[f32; RUN]; 2] =
+                [tile_a.run(of_a + y * BLOCK), tile_a.run(of_a + y * BLOCK + RUN)];
+            let b: [[f32; RUN]; 2] =
+                [tile_b.run(of_b + x * RUN), tile_b.run(of_b + (SIDE + x) * RUN)];
             add_products(&mut sums, a.as_flattened(), b.as_flattened());
         }
         if let Some(next) = next {

@@ -14,7 +14,7 @@ use celerity_kernel::abi::{
 };
 use celerity_kernel::{Code, Kernel, Module};
 use celerity_regions::Box3;
-use celerity_tdag::{Mapper, NeighborhoodShape, Tiling};
+use celerity_tdag::{Mapper, NeighborhoodShape, PerDimension, Side, Tiling, Windows};
 
 use super::{Launched, Space};
 use crate::range::bounds;
@@ -128,8 +128,23 @@ fn mapping(mapper: &Mapper) -> Mapping {
             along: *along,
         },
         Mapper::Tiles(_) => Mapping::Tiles,
-        Mapper::Fixed(_) | Mapper::PerDimension(_) | Mapper::User(_) => Mapping::Opaque,
+        Mapper::PerDimension(sides) => blocks(sides).unwrap_or(Mapping::Opaque),
+        Mapper::Fixed(_) | Mapper::User(_) => Mapping::Opaque,
     }
+}
+
+/// The mapping of [`blocks`](crate::blocks), if that is what the sides are.
+fn blocks(sides: &PerDimension) -> Option<Mapping> {
+    let mut size = [1; 3];
+    for (dim, (side, size)) in sides.sides().iter().zip(&mut size).enumerate() {
+        let Side::Windows(windows) = side else { return None };
+        let Windows { from, stride, first, width, clamped } = *windows;
+        if usize::from(from) != dim || first != 0 || stride != width || clamped {
+            return None;
+        }
+        *size = usize::try_from(width).ok()?;
+    }
+    Some(Mapping::Blocks { size })
 }
 
 /// A module that has been looked at.

@@ -101,6 +101,37 @@ pub fn transposed() -> PerDimension<2> {
     select([1, 0])
 }
 
+/// Each item touches a block of its own: `size[d]` elements along dimension `d`, from the item's index
+/// times so many on. The buffer has at least as many elements as the items have together.
+///
+/// ```
+/// use celerity::prelude::*;
+///
+/// let sums = celerity::run(|queue| {
+///     let pixels = queue.buffer_from([2, 4], vec![1, 2, 3, 4, 5, 6, 7, 8])?;
+///     let coarse = queue.buffer::<i32, 2>([1, 2]);
+///     let accesses = (coarse.write(one_to_one()), pixels.read(blocks([2, 2])));
+///     queue.task("shrink").parallel_for([1, 2], accesses, |item, (sum, pixels)| {
+///         let [y, x] = item.id().map(|at| 2 * at);
+///         *sum = pixels[[y, x]] + pixels[[y, x + 1]] + pixels[[y + 1, x]] + pixels[[y + 1, x + 1]];
+///     })?;
+///     Ok(queue.fence(&coarse)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(sums, [1 + 2 + 5 + 6, 3 + 4 + 7 + 8]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+///
+/// Items that write through it get a `PartViewMut`, in compiled kernels too, where it is how an item keeps
+/// many elements in registers: `matmul_blocks` of the examples has 8 × 8.
+#[must_use]
+pub fn blocks<const D: usize>(size: [usize; D]) -> PerDimension<D> {
+    let mut dim = 0;
+    per_dimension(size.map(|size| {
+        dim += 1;
+        Side::along(dim - 1).stride(size)
+    }))
+}
+
 /// The slowest dimension of the buffer, cut into as many even shares as the index space has items
 /// along its slowest dimension; all of the other dimensions. For what is done by parts, whatever
 /// the parts are: an item for each node, say, with its part of a file.

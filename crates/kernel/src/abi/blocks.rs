@@ -50,7 +50,7 @@ pub struct AccessBlock {
     pub part_max: [u64; 3],
     /// The buffer's size.
     pub buffer: [u64; 3],
-    /// How far a neighbourhood reaches.
+    /// How far a neighbourhood reaches; or the size of an item's block.
     pub border: [u64; 3],
     /// How many elements the buffer has before that of the chunk's first item, along dimensions 0
     /// and 1, where these are not the fastest. Not more than [`FAR`](Self::FAR).
@@ -59,7 +59,7 @@ pub struct AccessBlock {
     pub above: [u32; 2],
     /// 1 if a neighbourhood has no diagonals.
     pub axes_only: u32,
-    /// The dimension that an item has all of, for a part per item. Of a periodic neighbourhood,
+    /// The dimension that an item has all of, for a part per item, or [`BLOCKS`](Self::BLOCKS). Of a periodic neighbourhood,
     /// the dimensions along which it goes around: bit `d` for dimension `d`. For a reduction into
     /// an array, where its accumulators are in the block's dynamic shared memory, or
     /// [`IN_GLOBAL`](Self::IN_GLOBAL).
@@ -96,6 +96,9 @@ impl LaunchBlock {
 impl AccessBlock {
     /// Accumulators that do not fit into shared memory: they are the partial result itself.
     pub const IN_GLOBAL: u32 = u32::MAX;
+
+    /// Each item has a block.
+    pub const BLOCKS: u32 = u32::MAX;
 
     /// Further than a neighbourhood reaches along a slow dimension where threads take runs: a
     /// quarter of what numbers of 32 bits count, so that a place in a chunk can be added.

@@ -311,6 +311,29 @@ fn parts_are_read_by_the_indices_of_the_buffer() {
 }
 
 #[test]
+fn items_have_blocks_of_their_own() {
+    let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
+    // The allocation begins where the chunk's blocks do, and rows have 12 elements.
+    let extent = Bounds::new([2, 6, 0], [8, 18, 1]);
+    let mapping = Mapping::Blocks { size: [2, 3, 1] };
+    let of_out = AccessMemory { extent, ..access(&mut out, [8, 20], mapping) };
+    let accesses = [of_out, access(&mut u, [6, 16], Mapping::All)];
+    let items = Bounds::new([1, 2, 0], [4, 6, 1]);
+    let body = |place: Place<2>, mut out: PartViewMut<'_, f32, 2>, _: WholeView<'_, f32, 2>| {
+        let [y, x] = place.start;
+        assert_eq!(out.bounds(), Bounds::new([2 * y, 3 * x], [2 * y + 2, 3 * x + 3]));
+        for (row, column) in (0..2).flat_map(|row| (0..3).map(move |column| (row, column))) {
+            out[[2 * y + row, 3 * x + column]] = (10 * y + x) as f32;
+        }
+    };
+    launch(Form::Item, items, &accesses, body);
+    for (at, value) in out.0[..6 * 12].iter().enumerate() {
+        let (row, column) = (2 + at / 12, 6 + at % 12);
+        assert_eq!(*value, (10 * (row / 2) + column / 3) as f32, "at {row}, {column}");
+    }
+}
+
+#[test]
 fn items_that_update_elements_share_the_declared_box() {
     let range = [6, 16];
     let (mut u, mut sums) = (input(), Memory([0.0; 1024]));

@@ -66,6 +66,12 @@ pub enum Mapping {
         /// The dimension.
         dim: usize,
     },
+    /// A box of elements for each item, as many along each dimension as the index space has items,
+    /// times its size.
+    Blocks {
+        /// Elements of a block, per dimension.
+        size: [usize; 3],
+    },
     /// The partial results of the chunk's tiles, which are elements of one dimension. An access's
     /// `extent` and `part` count tiles.
     Tiles,
@@ -374,8 +380,14 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
             }
             Some(Bounds::new(touched.0, touched.1))
         }
+        (ViewKind::OwnPart, Mapping::Blocks { size }) => {
+            let corner = |items: [usize; 3]| {
+                core::array::from_fn(|dim| items[dim].saturating_mul(size[dim]))
+            };
+            Some(Bounds::new(corner(chunk.items.min()), corner(chunk.items.max())))
+        }
         (ViewKind::Whole, Mapping::All) => Some(Bounds::from_range(memory.buffer)),
-        (ViewKind::Part, Mapping::Slice { .. } | Mapping::Opaque)
+        (ViewKind::Part, Mapping::Slice { .. } | Mapping::Blocks { .. } | Mapping::Opaque)
         | (ViewKind::OwnPart, Mapping::Slice { .. })
         | (ViewKind::Shared, _)
         | (ViewKind::Reducer { .. } | ViewKind::ArrayReducer { .. }, Mapping::Tiles) => {
@@ -478,6 +490,7 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
             slice_dim = (0..3).map(|dim| u32::from(along[dim]) << dim).sum();
         }
         Mapping::Slice { dim } => slice_dim = dim as u32,
+        Mapping::Blocks { size } => (border, slice_dim) = (size, AccessBlock::BLOCKS),
         Mapping::OneToOne | Mapping::All | Mapping::Tiles | Mapping::Opaque => {}
     }
     let (items, held) = (chunk.items.min(), memory.extent.min());
@@ -667,11 +680,17 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_items_come_from_slices_alone() {
+    fn parts_of_items_come_from_slices_and_blocks_alone() {
         const OWN_PART: &[ViewParameter] = &[view(ViewKind::OwnPart, true)];
         let kernel = kernel(Form::Item, OWN_PART);
         let (_, words) = write(&kernel, &[memory(whole(), Mapping::Slice { dim: 1 })]).unwrap();
         assert_eq!(words.last(), Some(&(1 << 32)));
+        let blocks = |size| memory(whole(), Mapping::Blocks { size });
+        let (_, words) = write(&kernel, &[blocks([1, 1, 1])]).unwrap();
+        assert_eq!(words.last(), Some(&(u64::from(AccessBlock::BLOCKS) << 32)));
+        // Twice as many columns as the allocation has.
+        let error = write(&kernel, &[blocks([1, 2, 1])]).unwrap_err();
+        assert_eq!(error, LaunchError::Incomplete { access: 0 });
         let error = write(&kernel, &[memory(whole(), Mapping::Opaque)]).unwrap_err();
         assert!(std::format!("{error}").contains("only the host can evaluate"), "{error}");
     }

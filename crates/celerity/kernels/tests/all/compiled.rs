@@ -5,8 +5,8 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, accuracy, blocks, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life,
-    linear, patterns, programs, radiosity, reductions, values, wave,
+    MODULE, accuracy, blocks, calls, costs, counting, faults, finance, gravity, gray_scott, groups,
+    hash, heat, life, linear, patterns, programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};

@@ -1,0 +1,142 @@
+//! How far the functions of fast kernels are off, measured: over all `f32`, and for `f64` over random numbers.
+//!
+//! ```text
+//! CELERITY_PLATFORM=cuda cargo run --release --features cuda --example accuracy
+//! cargo run --release --example accuracy -- --every 4096
+//! ```
+//!
+//! On CPUs fast kernels compute as strict ones do, so the errors are those of strict functions.
+
+use std::process::ExitCode;
+
+use celerity::prelude::*;
+use celerity::{Element, Max, Sum};
+use celerity_example_kernels::accuracy::{
+    FUNCTIONS, approximate, approximate_inverse_root, errors, errors_of_inverse_roots,
+};
+use clap::Parser;
+
+/// Arguments that are looked at together.
+const BATCH: usize = 1 << 24;
+
+/// Prints, for each function, the largest error in units in the last place and as a number, and for how many
+/// arguments either side is not finite and the other is something else.
+#[derive(Parser, Debug)]
+struct Options {
+    /// Looks at every so-many-th argument: 1 looks at all 2³².
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    every: u32,
+    /// Only this function.
+    #[arg(long)]
+    function: Option<String>,
+}
+
+/// What is looked at by itself: a function's number, and the sizes of its argument.
+struct Range {
+    which: u32,
+    sizes: [f32; 2],
+}
+
+/// What was found.
+struct Errors {
+    /// In units in the last place.
+    units: f64,
+    absolute: f64,
+    /// Arguments.
+    odd: u64,
+}
+
+fn main() -> ExitCode {
+    match celerity::run(|queue| measure(queue, &Options::parse())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("accuracy: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(queue: &Queue, options: &Options) -> celerity::Result<()> {
+    println!(
+        "| function | argument's size | units in the last place | absolute | of another kind |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for range in ranges().filter(|range| is_wanted(options, range.which)) {
+        let Errors { units, absolute, odd } = look_at(queue, options, &range)?;
+        let (name, [low, high]) = (FUNCTIONS[range.which as usize], range.sizes);
+        if queue.is_root() {
+            println!("| {name} | {low:e} to {high:e} | {units:.2} | {absolute:.1e} | {odd} |");
+        }
+    }
+    let units = inverse_roots(queue, options)?;
+    if queue.is_root() {
+        println!("| rsqrt, `f64` | normal | {units:.2} | | |");
+    }
+    Ok(())
+}
+
+fn is_wanted(options: &Options, which: u32) -> bool {
+    options.function.as_deref().is_none_or(|name| name == FUNCTIONS[which as usize])
+}
+
+/// All arguments of each function, and by themselves those that it treats in another way.
+fn ranges() -> impl Iterator<Item = Range> {
+    let all = [0.0, f32::INFINITY];
+    let parts = move |name: &str| match name {
+        "rsqrt" | "1 / x" | "x / y" | "sqrt" => vec![all, [f32::MIN_POSITIVE, f32::INFINITY]],
+        "ln" | "log2" | "log10" => vec![all, [0.0, 0.5], [0.5, 2.0], [2.0, f32::INFINITY]],
+        "sin" | "cos" | "tan" => vec![all, [0.0, 3.141_592_7], [3.141_592_7, 65_536.0]],
+        _ => vec![all],
+    };
+    FUNCTIONS.iter().zip(0..).flat_map(move |(name, which)| {
+        parts(name).into_iter().map(move |sizes| Range { which, sizes })
+    })
+}
+
+fn look_at(queue: &Queue, options: &Options, range: &Range) -> celerity::Result<Errors> {
+    let Range { which, sizes } = *range;
+    let stride = options.every;
+    let all = (1 << 32) / u64::from(stride);
+    let batch = BATCH.min(all as usize);
+    let found = queue.buffer::<f32, 1>([batch]).named("found");
+    let mut most = Errors { units: 0.0, absolute: 0.0, odd: 0 };
+    for number in (0..all).step_by(batch) {
+        let first = (number as u32).wrapping_mul(stride);
+        queue.task("approximate").launch(
+            [batch],
+            found.write(one_to_one()),
+            approximate { which, first, stride },
+        )?;
+        let (units, absolute) = (queue.buffer::<f64, 0>([]), queue.buffer::<f64, 0>([]));
+        let odd = queue.buffer::<u64, 0>([]);
+        let reductions = (units.reduce(Max), absolute.reduce(Max), odd.reduce(Sum));
+        let accesses = (found.read(one_to_one()), reductions.0, reductions.1, reductions.2);
+        queue.task("errors").launch([batch], accesses, errors { which, first, stride, sizes })?;
+        most.units = most.units.max(scalar(queue, &units)?);
+        most.absolute = most.absolute.max(scalar(queue, &absolute)?);
+        most.odd += scalar(queue, &odd)?;
+    }
+    Ok(most)
+}
+
+/// The largest error of `rsqrt` of `f64`, in units in the last place.
+fn inverse_roots(queue: &Queue, options: &Options) -> celerity::Result<f64> {
+    let batch = (BATCH / options.every as usize).max(1);
+    let numbers = queue.buffer::<f64, 1>([batch]).named("numbers");
+    let roots = queue.buffer::<f64, 1>([batch]).named("roots");
+    let mut most: f64 = 0.0;
+    for number in 0..16 {
+        let accesses = (numbers.write(one_to_one()), roots.write(one_to_one()));
+        let kernel = approximate_inverse_root { first: number * BATCH as u64 };
+        queue.task("approximate").launch([batch], accesses, kernel)?;
+        let units = queue.buffer::<f64, 0>([]);
+        let accesses = (numbers.read(one_to_one()), roots.read(one_to_one()), units.reduce(Max));
+        queue.task("errors").launch([batch], accesses, errors_of_inverse_roots)?;
+        most = most.max(scalar(queue, &units)?);
+    }
+    Ok(most)
+}
+
+fn scalar<T: Element>(queue: &Queue, buffer: &Buffer<T, 0>) -> celerity::Result<T> {
+    Ok(queue.fence(buffer)?.wait()?[[]])
+}
