@@ -5,6 +5,7 @@ use quote::{format_ident, quote};
 use syn::{Ident, Lifetime};
 
 use crate::form::Form;
+use crate::instances::Arguments;
 use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
 use crate::signature::Kernel;
 
@@ -20,7 +21,7 @@ struct Names {
 /// The entry point: parameters in the order of the calling convention, base addresses as
 /// references. There is one in the code that is compiled for its arithmetic, fast or strict; in the other
 /// code it is a function that nobody calls.
-pub(crate) fn entry(kernel: &Kernel, entry_name: &str, is_fast: bool) -> TokenStream {
+pub(crate) fn entry(kernel: &Kernel, entry_name: &str, arguments: &Arguments) -> TokenStream {
     let (traits, all) = (view_traits(kernel), names(kernel));
     let (pointers, blocks): (Vec<_>, Vec<_>) =
         all.iter().map(|Names { pointer, block, .. }| (pointer, block)).unzip();
@@ -36,9 +37,13 @@ pub(crate) fn entry(kernel: &Kernel, entry_name: &str, is_fast: bool) -> TokenSt
         }
         false => (None, run(kernel, &traits, &all)),
     };
-    let arithmetic = if is_fast { quote!(fast) } else { quote!(strict) };
+    let arithmetic = if arguments.is_fast { quote!(fast) } else { quote!(strict) };
+    let limit = arguments.registers.map(|registers| {
+        let line = format!("// celerity: {entry_name} has at most {registers} registers");
+        quote!(#line)
+    });
     quote! {
-        ::celerity_kernel::entry_point! { #arithmetic #entry_name
+        ::celerity_kernel::entry_point! { #arithmetic #entry_name [#limit]
         #[allow(
             unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
             dead_code

@@ -24,7 +24,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()
-        .chain(instances.iter().map(|instance| compiled(&kernel, instance, arguments.is_fast)));
+        .chain(instances.iter().map(|instance| compiled(&kernel, instance, &arguments)));
     Ok(parts.collect())
 }
 
@@ -164,11 +164,11 @@ fn host(kernel: &Kernel) -> TokenStream {
 }
 
 /// What there is once for each instance: its description, and its entry point.
-fn compiled(kernel: &Kernel, instance: &Instance, is_fast: bool) -> TokenStream {
+fn compiled(kernel: &Kernel, instance: &Instance, arguments: &Arguments) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);
-    let entry = entry::entry(kernel, &entry_name, is_fast);
+    let entry = entry::entry(kernel, &entry_name, arguments);
     quote! {
         const _: () = {
             #aliases
@@ -350,10 +350,22 @@ mod tests {
             (quote!(fsat), "does not know `fsat`: write `fast`"),
             (quote!(fast, fast), "`fast` stands here twice"),
             (quote!(fast fast), "expected `,`"),
+            (quote!(registers = 8), "16 to 255 registers"),
+            (quote!(registers(128)), "expected `=`"),
         ] {
             let message = error(attribute, function.clone());
             assert!(message.contains(expected), "{message}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_registers_is_left_for_the_build() {
+        let function = quote!(
+            fn k(item: Item<1>, a: &mut f32) {}
+        );
+        let code = kernel(quote!(registers = 128, fast), function).unwrap().to_string();
+        let limited = code.contains("fast \"k\" [\"// celerity: k has at most 128 registers\"]");
+        assert!(limited, "{code}");
     }
 
     #[test]

@@ -5,13 +5,17 @@ use quote::quote;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Error, GenericArgument, GenericParam, Generics, Ident, Result, Token, parenthesized};
+use syn::{
+    Error, GenericArgument, GenericParam, Generics, Ident, LitInt, Result, Token, parenthesized,
+};
 
-/// `fast`, `instances(f32, f64)`, both in any order, or nothing.
+/// `fast`, `registers = 128`, `instances(f32, f64)`, in any order.
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Whether devices may fuse and approximate.
     pub(crate) is_fast: bool,
+    /// How many registers a thread may have.
+    pub(crate) registers: Option<u32>,
     /// What stands in `instances((f32, 4), (f64, 8))`.
     list: Option<(Ident, TokenStream)>,
 }
@@ -23,6 +27,10 @@ impl Parse for Arguments {
             let name: Ident = input.parse()?;
             let is_new = match name.to_string().as_str() {
                 "fast" => !std::mem::replace(&mut arguments.is_fast, true),
+                "registers" => {
+                    input.parse::<Token![=]>()?;
+                    arguments.registers.replace(registers(&input.parse()?)?).is_none()
+                }
                 "instances" => {
                     let list;
                     parenthesized!(list in input);
@@ -44,9 +52,18 @@ impl Parse for Arguments {
 fn unknown(name: &Ident) -> Error {
     let what = format!(
         "`#[kernel]` does not know `{name}`: write `fast`, for fused and approximate arithmetic on \
-         devices, or `instances(...)`, the instances of a generic kernel"
+         devices, `registers = 128`, for what a thread of a device may have, or `instances(...)`, the \
+         instances of a generic kernel"
     );
     Error::new(name.span(), what)
+}
+
+/// So many have no meaning to the driver, or are what threads have at most anyway.
+fn registers(number: &LitInt) -> Result<u32> {
+    match number.base10_parse()? {
+        count @ 16..=255 => Ok(count),
+        _ => Err(Error::new(number.span(), "a thread of a device has 16 to 255 registers")),
+    }
 }
 
 /// One instance: what stands for each generic parameter.

@@ -153,17 +153,16 @@ macro_rules! module {
 }
 
 /// An entry point, `fast` or `strict` with a name: exported by the code of its arithmetic. Code of both
-/// is compiled from one text, strict first; what is fast leaves a line there, `// celerity: fast`, so
-/// that the second compilation is known to be needed.
+/// is compiled from one text, strict first. What the build has to know is left there as a line: `celerity:
+/// fast`, so that there is a second compilation, and of an entry point its `limit`.
 #[doc(hidden)]
 #[cfg(all(target_arch = "nvptx64", not(celerity_fast)))]
 #[macro_export]
 macro_rules! entry_point {
-    (strict $name:literal $($function:tt)*) => {
-        #[unsafe(export_name = $name)]
-        $($function)*
+    (strict $name:literal $limit:tt $($function:tt)*) => {
+        $crate::exported! { $name $limit $($function)* }
     };
-    (fast $name:literal $($function:tt)*) => {
+    (fast $name:literal $limit:tt $($function:tt)*) => {
         mod is_fast {
             ::core::arch::global_asm!("// celerity: fast");
         }
@@ -176,10 +175,25 @@ macro_rules! entry_point {
 #[cfg(all(target_arch = "nvptx64", celerity_fast))]
 #[macro_export]
 macro_rules! entry_point {
-    (strict $name:literal $($function:tt)*) => {
+    (strict $name:literal $limit:tt $($function:tt)*) => {
         $($function)*
     };
-    (fast $name:literal $($function:tt)*) => {
+    (fast $name:literal $limit:tt $($function:tt)*) => {
+        $crate::exported! { $name $limit $($function)* }
+    };
+}
+
+/// An entry point that devices can start with.
+#[doc(hidden)]
+#[cfg(target_arch = "nvptx64")]
+#[macro_export]
+macro_rules! exported {
+    ($name:literal [$($limit:literal)?] $($function:tt)*) => {
+        $(
+            mod limit {
+                ::core::arch::global_asm!($limit);
+            }
+        )?
         #[unsafe(export_name = $name)]
         $($function)*
     };

@@ -20,13 +20,17 @@ const RUN: usize = 4;
 /// From one column of a tile of `a` to the next: not an [`EDGE`], so that they are in other banks.
 const PITCH: usize = EDGE + RUN;
 
+/// What an item sums.
+type Sums = [[f32; BLOCK]; BLOCK];
+
 /// A block of a matrix product, `c = a b`: [`BLOCK`]² elements for each item, in groups of [`SIDE`]². A
 /// group brings [`DEPTH`] columns of its rows of `a` and as many rows of its columns of `b` at a time, and
 /// each item keeps the sums of its block in registers. `shared`, the size that `a` and `b` have in
 /// common, is a multiple of [`DEPTH`].
 ///
-/// Sums are in order of the index that both share; on devices they are fused.
-#[kernel(fast)]
+/// Sums are in order of the index that both share; on devices they are fused. With 128 registers for each
+/// thread two groups are at work on a multiprocessor: while one waits, the other computes.
+#[kernel(fast, registers = 128)]
 pub fn matmul_blocks(
     item: NdItem<'_, 2>,
     (mut c, a, b): (PartViewMut<'_, f32, 2>, PartView<'_, f32, 2>, PartView<'_, f32, 2>),
@@ -56,26 +60,17 @@ pub fn matmul_blocks(
         let place = run_of_b / 2 + run_of_b % 2 * SIDE;
         tile_b.set_run((tile * DEPTH + row_of_b) * EDGE + place * RUN, b);
     };
-    let mut sums = [[0.0; BLOCK]; BLOCK];
+    let mut sums: Sums = [[0.0; BLOCK]; BLOCK];
     keep(0, bring(0));
     item.group().barrier();
-    for step in 1..=shared / DEPTH {
-        let is_last = step * DEPTH >= shared;
-        let next = if is_last { None } else { Some(bring(step * DEPTH)) };
-        let tile = (step - 1) % 2;
-        for k in 0..DEPTH {
-            let (of_a, of_b) = ((tile * DEPTH + k) * PITCH, (tile * DEPTH + k) * EDGE);
-            let a: [[f32; RUN]; 2] =
-                [tile_a.run(of_a + y * BLOCK), tile_a.run(of_a + y * BLOCK + RUN)];
-            let b: [[f32; RUN]; 2] =
-                [tile_b.run(of_b + x * RUN), tile_b.run(of_b + (SIDE + x) * RUN)];
-            add_products(&mut sums, a.as_flattened(), b.as_flattened());
-        }
-        if let Some(next) = next {
-            keep(1 - tile, next);
-        }
+    for step in 1..shared / DEPTH {
+        // What comes next is on its way while this is used.
+        let next = bring(step * DEPTH);
+        add_products(&mut sums, (step - 1) % 2, [y, x], (tile_a, tile_b));
+        keep(step % 2, next);
         item.group().barrier();
     }
+    add_products(&mut sums, (shared / DEPTH - 1) % 2, [y, x], (tile_a, tile_b));
     for (i, sums) in sums.iter().enumerate() {
         for (j, sum) in sums.iter().enumerate() {
             c[[row + i, column + j]] = *sum;
@@ -83,11 +78,29 @@ pub fn matmul_blocks(
     }
 }
 
-/// Adds the products of a column of `a` and a row of `b`.
+/// Two tiles, by columns of `a` and by rows of `b`.
+type Tiles<'g> = (Local<'g, f32, { 2 * DEPTH * PITCH }>, Local<'g, f32, { 2 * DEPTH * EDGE }>);
+
+/// Adds what a tile of both factors gives to the block at `y` and `x` of a group.
 #[inline(always)]
-fn add_products(sums: &mut [[f32; BLOCK]; BLOCK], a: &[f32], b: &[f32]) {
-    for (sums, a) in sums.iter_mut().zip(a) {
-        for (sum, b) in sums.iter_mut().zip(b) {
+fn add_products(sums: &mut Sums, tile: usize, at: [usize; 2], tiles: Tiles<'_>) {
+    // Two at a time, since what counts takes instructions, too; of more, compilers load all first, and
+    // run out of registers.
+    for pair in 0..DEPTH / 2 {
+        let k = tile % 2 * DEPTH + 2 * pair;
+        add_products_of(sums, k, at, tiles);
+        add_products_of(sums, k + 1, at, tiles);
+    }
+}
+
+/// Adds the products of column `k` of `a` and row `k` of `b`.
+#[inline(always)]
+fn add_products_of(sums: &mut Sums, k: usize, [y, x]: [usize; 2], (a, b): Tiles<'_>) {
+    let (of_a, of_b) = (k * PITCH + y * BLOCK, k * EDGE + x * RUN);
+    let a: [[f32; RUN]; 2] = [a.run(of_a), a.run(of_a + RUN)];
+    let b: [[f32; RUN]; 2] = [b.run(of_b), b.run(of_b + SIDE * RUN)];
+    for (sums, a) in sums.iter_mut().zip(a.as_flattened()) {
+        for (sum, b) in sums.iter_mut().zip(b.as_flattened()) {
             *sum += a * b;
         }
     }

@@ -79,7 +79,6 @@ pub fn kick_fast<T: Float>(
     item: NdItem<'_, 1>,
     (velocity, all): (&mut Velocity<T>, WholeView<'_, Position<T>, 1>),
     near: Local<'_, Position<T>, { CREW }>,
-    partial: Local<'_, Velocity<T>, { PARTS * CREW }>,
     softening: T,
     dt: T,
 ) {
@@ -92,24 +91,32 @@ pub fn kick_fast<T: Float>(
     for first in (0..all.range()[0]).step_by(CREW) {
         near.set(at, all[[first + at]]);
         item.group().barrier();
-        for i in 0..WIDTH {
-            add_softened_pull(&mut pull, &own, near.get(part * WIDTH + i), softening2);
+        // Some at a time: what counts takes instructions, too.
+        for i in (0..WIDTH).step_by(4) {
+            let near = |other: usize| near.get(part * WIDTH + i + other);
+            add_softened_pull(&mut pull, &own, near(0), softening2);
+            add_softened_pull(&mut pull, &own, near(1), softening2);
+            add_softened_pull(&mut pull, &own, near(2), softening2);
+            add_softened_pull(&mut pull, &own, near(3), softening2);
         }
         item.group().barrier();
     }
-    for which in 0..PARTS {
-        let at = part * CREW + which * WIDTH + lane;
-        partial.set(at, [pull[0][which], pull[1][which], pull[2][which]]);
-    }
+    // One part after the other, in the memory that is there already.
+    near.set(at, [T::default(); 4]);
     item.group().barrier();
-    let mut pull = [[T::default(); 1]; 3];
-    for part in 0..PARTS {
-        let sums = partial.get(part * CREW + at);
-        for axis in 0..3 {
-            pull[axis][0] += sums[axis];
+    for turn in 0..PARTS {
+        for which in 0..PARTS {
+            let at = which * WIDTH + lane;
+            if turn == part {
+                let [x, y, z, mass] = near.get(at);
+                let [dx, dy, dz] = pull.map(|axis| axis[which]);
+                near.set(at, [x + dx, y + dy, z + dz, mass]);
+            }
         }
+        item.group().barrier();
     }
-    accelerate(core::array::from_mut(velocity), &pull, dt);
+    let [x, y, z, _] = near.get(at);
+    accelerate(core::array::from_mut(velocity), &[[x], [y], [z]], dt);
 }
 
 /// The change of places in a time `dt`.

@@ -230,6 +230,7 @@ fn fast_arithmetic_is_contracted_and_approximate() {
     // Sums of blocks stay in registers, and what groups share is loaded in wide steps.
     let blocks = body("matmul_blocks");
     assert!(blocks.contains("ld.shared.v4.") && !blocks.contains(".local"), "{blocks}");
+    assert!(blocks.contains(")\n.maxnreg 128\n{"), "{blocks}");
 }
 
 #[test]
