@@ -33,26 +33,7 @@ struct Build {
     folder: &'static str,
 }
 
-const BUILDS: [Build; 5] = [
-    Build {
-        // rsim left out, since the folder would be too large.
-        arguments: &[
-            "build",
-            "--package",
-            "celerity",
-            "--example",
-            "wave_sim",
-            "--example",
-            "nbody",
-            "--example",
-            "matmul",
-            "--example",
-            "black_scholes",
-        ],
-        features: "cuda,celerity-example-kernels/fast",
-        knows_mpi: false,
-        folder: "fast",
-    },
+const BUILDS: [Build; 4] = [
     Build {
         arguments: &["build", "--package", "celerity", "--examples"],
         features: "cublas",
@@ -170,7 +151,7 @@ fn write_script(path: &Path, text: &str) -> Result<(), Error> {
 /// Prints what there is; returns whether it is small enough.
 fn report(folder: &Path) -> Result<bool, Error> {
     let mut total = 0;
-    for name in ["bin", "fast", "baselines"] {
+    for name in ["bin", "baselines"] {
         for entry in entries(&folder.join(name))? {
             let unreadable = |source| Error::Read { path: entry.path(), source };
             let bytes = entry.metadata().map_err(unreadable)?.len();

@@ -6,8 +6,9 @@
 #   ./compare.sh 1 8        on these counts of GPUs
 #
 # Variants: strict and default are the baselines without and with fused multiply-add, cuda_math
-# one with CUDA's own logarithm and exponential; ours is strict, and fast where the bundle has such
-# programs. All is measured once, and again as long as BUDGET seconds (150) are not over and there
+# one with CUDA's own logarithm and exponential, fast_math one with its approximate ones, cublas by
+# cuBLAS; ours is strict, and fast where programs have fast forms. Behind the table, what kernel_cost says
+# of heat and gray_scott, and what these do by hand. All is measured once, and again as long as BUDGET seconds (150) are not over and there
 # were fewer than REPEATS (3) times; compare.csv has all runs, of which the fastest counts. The
 # baselines are compiled first, unless they have been: see baselines/compile.sh.
 set -uo pipefail
@@ -41,13 +42,12 @@ hide() {
 # How to run variant $2 of program $1 on $3 GPUs of one process, as the array `command`; false if
 # there is none. A program may be measured in two precisions, and then has two names.
 choose() {
-    local program=${1%_single} variant=$2 gpus=$3 folder=bin
+    local program=${1%_single} variant=$2 gpus=$3
     hide "$gpus"
     case $variant in
         ours-*)
-            if [[ $variant == ours-fast ]]; then folder=fast; fi
-            command=("${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 "CELERITY_DEVICES=$gpus" "$root/$folder/$program")
-            [[ -x $root/$folder/$program ]] ;;
+            command=("${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 "CELERITY_DEVICES=$gpus" "$root/bin/$program")
+            [[ -x $root/bin/$program && ($variant == ours-strict || " ${fast[*]} " == *" $program "*) ]] ;;
         *)
             command=("${only[@]}" "$root/baselines/bin/$program-$variant" --gpus "$gpus")
             [[ -x $root/baselines/bin/$program-$variant ]] ;;
@@ -76,12 +76,22 @@ pose() {
     esac
 }
 
+# The options of the fast forms: of those given twice, the later ones count.
+quicken() {
+    case $1 in
+        nbody*) mine=("${mine[@]/group/fast}") ;;
+        matmul) mine=(--kernel block) ;;
+        black_scholes) mine=(--fast) ;;
+    esac
+}
+
 # Runs a program once, on so many GPUs, with further options.
 run() {
     local program=$1 variant=$2 gpus=$3 size=$4
     shift 4
     choose "$program" "$variant" "$gpus" || return 1
     pose "$program" "$size" "$gpus"
+    if [[ $variant == ours-fast ]]; then quicken "$program"; fi
     if [[ $variant == ours-* ]]; then attempt "${command[@]}" "${both[@]}" "${mine[@]}" "$@"
     else attempt "${command[@]}" "${both[@]}" "${theirs[@]}" "$@"; fi
 }
@@ -90,7 +100,7 @@ run() {
 agree() {
     local program=$1 gpus=$2 variant theirs_sum ours_sum
     if ((gpus == counts[0])); then
-        for variant in default cuda_math; do
+        for variant in default cuda_math ours-fast; do
             if choose "$program" "$variant" "$gpus"; then run "$program" "$variant" "$gpus" small --verify; fi
         done
     fi
@@ -110,7 +120,7 @@ agree() {
 # GPU, so that is where it is looked at.
 measure() {
     local program=$1 gpus=$2 variant variants=(strict ours-strict)
-    if ((gpus == counts[0])); then variants+=(default ours-fast cuda_math); fi
+    if ((gpus == counts[0])); then variants+=(default ours-fast cuda_math fast_math cublas); fi
     for variant in "${variants[@]}"; do
         choose "$program" "$variant" "$gpus" || continue
         run "$program" "$variant" "$gpus" large || continue
@@ -157,6 +167,23 @@ table() {
         }' "$csv"
 }
 
+# Heat in a box and a reaction on a plane, on one GPU: ours is the kernels, in the forms that kernel_cost has.
+stencils() {
+    hide 1
+    if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "$root/bin/kernel_cost" --stencils; then
+        cat "$scratch/log"
+    fi
+    local form command
+    for form in plain row march; do
+        command=("$root/baselines/bin/heat-strict" --planes 1024 --rows 1024 --columns 1024 --form "$form")
+        if attempt "${only[@]}" "${command[@]}"; then echo "by hand, $form: $(grep '^RESULT' "$scratch/log")"; fi
+    done
+    for form in plain row; do
+        command=("$root/baselines/bin/gray_scott-strict" --size 16384 --form "$form")
+        if attempt "${only[@]}" "${command[@]}"; then echo "by hand, $form: $(grep '^RESULT' "$scratch/log")"; fi
+    done
+}
+
 there=$(nvidia-smi --list-gpus | wc -l)
 counts=()
 for gpus in "${@:-1 2 4}"; do
@@ -166,6 +193,8 @@ for gpus in "${@:-1 2 4}"; do
 done
 if [[ ! -x $root/baselines/bin/bandwidth ]]; then "$root/baselines/compile.sh" "$root/baselines/bin" || failed=1; fi
 
+# Those that have a fast form.
+fast=(nbody matmul black_scholes)
 programs=(wave_sim nbody nbody_single matmul black_scholes rsim)
 echo "program,variant,gpus,size,steps,seconds,rate,unit" >"$csv"
 SECONDS=0
@@ -180,5 +209,6 @@ for ((repeat = 0; repeat < ${REPEATS:-3} && SECONDS < ${BUDGET:-150}; ++repeat))
     done
 done
 table
+if [[ -x $root/baselines/bin/heat-strict && -x $root/bin/kernel_cost ]]; then stencils; fi
 echo "figures are in $csv, after $SECONDS s; $failed failed"
 ((failed == 0))
