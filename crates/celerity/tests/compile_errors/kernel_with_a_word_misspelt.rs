@@ -1,9 +1,10 @@
 //! What `#[kernel]` does not know is named, with what it knows.
 
-use celerity_kernel::{Item, kernel};
+use celerity::kernel;
+use celerity::prelude::*;
 
 #[kernel(fsat)]
-pub fn grow(_item: Item<1>, x: &mut f32, by: f32) {
+fn grow(_item: Item<1>, x: &mut f32, by: f32) {
     *x += by;
 }
 

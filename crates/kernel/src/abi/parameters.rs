@@ -688,8 +688,8 @@ mod tests {
         let blocks = |size| memory(whole(), Mapping::Blocks { size });
         let (_, words) = write(&kernel, &[blocks([1, 1, 1])]).unwrap();
         assert_eq!(words.last(), Some(&(u64::from(AccessBlock::BLOCKS) << 32)));
-        // Twice as many columns as the allocation has.
-        let error = write(&kernel, &[blocks([1, 2, 1])]).unwrap_err();
+        // Columns from 48 to 96, of 64.
+        let error = write(&kernel, &[blocks([1, 3, 1])]).unwrap_err();
         assert_eq!(error, LaunchError::Incomplete { access: 0 });
         let error = write(&kernel, &[memory(whole(), Mapping::Opaque)]).unwrap_err();
         assert!(std::format!("{error}").contains("only the host can evaluate"), "{error}");
