@@ -53,8 +53,8 @@ pub fn matmul_blocks(
     };
     let keep = |tile: usize, (a, b): ([f32; RUN], [f32; RUN])| {
         // By columns, of which items need a run each.
-        for i in 0..RUN {
-            tile_a.set((tile * DEPTH + column_of_a + i) * PITCH + row_of_a, a[i]);
+        for (i, value) in a.into_iter().enumerate() {
+            tile_a.set((tile * DEPTH + column_of_a + i) * PITCH + row_of_a, value);
         }
         // Even runs first: neighbours then read what lies side by side.
         let place = run_of_b / 2 + run_of_b % 2 * SIDE;
