@@ -7,6 +7,7 @@
 //!
 //! On CPUs fast kernels compute as strict ones do, so the errors are those of strict functions.
 
+use std::f32::consts::PI;
 use std::process::ExitCode;
 
 use celerity::prelude::*;
@@ -85,7 +86,7 @@ fn ranges() -> impl Iterator<Item = Range> {
     let parts = move |name: &str| match name {
         "rsqrt" | "1 / x" | "x / y" | "sqrt" => vec![all, [f32::MIN_POSITIVE, f32::INFINITY]],
         "ln" | "log2" | "log10" => vec![all, [0.0, 0.5], [0.5, 2.0], [2.0, f32::INFINITY]],
-        "sin" | "cos" | "tan" => vec![all, [0.0, 3.141_592_7], [3.141_592_7, 65_536.0]],
+        "sin" | "cos" | "tan" => vec![all, [0.0, PI], [PI, 65_536.0]],
         _ => vec![all],
     };
     FUNCTIONS.iter().zip(0..).flat_map(move |(name, which)| {
