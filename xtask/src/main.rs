@@ -5,6 +5,7 @@
 //! workspace does: it depends on none of them, so that it builds first and builds fast.
 
 mod bench;
+mod book;
 mod bundle;
 mod error;
 mod kernels;
@@ -54,6 +55,10 @@ enum Command {
     /// The group `instructions` counts the instructions of fixed cases under valgrind, and compares them
     /// with those committed in benches/instructions/counts.txt.
     Bench(bench::Options),
+    /// Build the book from the pages that docs/SUMMARY.md lists, and follow all of its links.
+    ///
+    /// Installs mdBook into the target directory if it is not there, which takes minutes.
+    Book(book::Options),
     /// Check the repository rules: dependency arrows, module docs, manifests, forbidden text.
     ///
     /// The same rules run as tests under `cargo xtask test`.
@@ -131,6 +136,7 @@ fn run(command: Command) -> Result<bool, Error> {
     match command {
         Command::Test(options) => test::run(&workspace, &options),
         Command::Bench(options) => bench::run(&workspace, &options),
+        Command::Book(options) => book::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
         Command::Miri(options) => miri::run(&workspace, &options),
         Command::Mpi { only } => mpi::run(&workspace, &only),

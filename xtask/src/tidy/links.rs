@@ -45,7 +45,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
 }
 
 /// What the links of a page name, with their lines: paths and headings, not other sites or items.
-fn links(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (line, words) in prose(text) {
         let targets = words.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -55,7 +55,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-fn is_path(target: &str) -> bool {
+pub(crate) fn is_path(target: &str) -> bool {
     let is_other = ["::", "@", "(", " "].iter().any(|mark| target.contains(mark));
     !is_other && !target.contains("://") && target.contains(['.', '/', '#'])
 }
@@ -92,7 +92,7 @@ fn name_of(title: &str) -> String {
 }
 
 /// A path that a page names, from the root of the repository.
-fn resolve(page: &str, path: &str) -> String {
+pub(crate) fn resolve(page: &str, path: &str) -> String {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

@@ -6,7 +6,7 @@
 
 mod arrows;
 mod circles;
-mod links;
+pub(crate) mod links;
 mod manifests;
 mod modules;
 mod sources;

@@ -54,7 +54,7 @@ pub(crate) fn draw() -> String {
     let height = top + rows.len() * (side + GAP);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"14\">\n\
+         width=\"{width}\" height=\"{height}\" font-family=\"monospace\" font-size=\"12\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
     );
     let mut add = |what: String| writeln!(svg, "{what}").expect("memory suffices");
@@ -75,7 +75,7 @@ pub(crate) fn draw() -> String {
     }
     for (row, (name, mapper)) in rows.into_iter().enumerate() {
         let y = top + row * (side + GAP);
-        add(format!("<text x=\"12\" y=\"{}\" font-family=\"monospace\">{name}</text>", y + 16));
+        add(format!("<text x=\"12\" y=\"{}\">{name}</text>", y + 16));
         for (column, panel) in panels(mapper).into_iter().enumerate() {
             add(panel.draw(NAMES + column * (side + GAP), y));
         }
