@@ -2,8 +2,9 @@
 //!
 //! The pages stay where they are: `docs/SUMMARY.md` lists them, and they are read on any forge as they lie.
 //! Owns where mdBook comes from and what a built book must keep; [`staging`] lays pages out for mdBook,
-//! [`rendered`] follows the links of what it writes.
+//! [`rendered`] follows the links of what it writes, [`neighbours`] tries the programs in other languages.
 
+mod neighbours;
 mod rendered;
 mod staging;
 
@@ -56,8 +57,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     for link in &broken {
         println!("{link}");
     }
+    let failures = neighbours::try_all(&workspace.root, &folder);
+    for failure in &failures {
+        println!("FAILED {failure}");
+    }
     println!("{staged} pages, {} broken links, in {}", broken.len(), html.display());
-    Ok(broken.is_empty())
+    Ok(broken.is_empty() && failures.is_empty())
 }
 
 /// mdBook, installed if need be; or why it cannot be had.
