@@ -70,7 +70,30 @@ mod chapters {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{quoted, words};
+
+    /// What the compiler says is compared, whole, by tests of `celerity`: the chapter quotes the headlines.
+    #[test]
+    fn headlines_of_the_compiler_are_those_that_tests_compare() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        let cases = std::fs::read_dir(root.join("crates/celerity/tests/compile_errors")).unwrap();
+        let mut known: String = cases.map(|case| read(&case.unwrap().path())).collect();
+        known += &read(&root.join("crates/celerity/tests/outside_project/refused.rs"));
+        let chapter = read(&root.join("docs/book/pitfalls.md"));
+        let headlines = chapter.lines().filter_map(|line| line.strip_prefix("error[E0"));
+        let mut found = 0;
+        for headline in headlines {
+            // Types depend on the program.
+            let (_, said) = headline.split_once("]: ").unwrap();
+            let said = said.split('`').next().unwrap();
+            assert!(known.contains(said), "no test compares: {said}");
+            found += 1;
+        }
+        assert!(found >= 6, "{found} headlines");
+    }
 
     #[test]
     fn lines_of_sources_are_no_part_of_a_quote() {
