@@ -69,7 +69,7 @@ impl<T, const D: usize> Snapshot<T, D> {
         unsafe { PartView::new(self.elements.as_ptr(), Layout::row_major(&part), part) }
     }
 
-    /// All elements, row-major.
+    /// All elements of the snapshot as a vector: row-major, the last index fastest. Copies nothing.
     #[must_use]
     pub fn into_vec(self) -> Vec<T> {
         self.elements

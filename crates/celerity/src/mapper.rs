@@ -23,39 +23,43 @@ pub use periodic::Periodic;
 pub use regions::{Gapped, RegionMapper, region_mapper};
 pub use typed::{MapChunk, mapper_of, verify_mapper};
 
-/// See [`one_to_one`].
+/// The range mapper that [`one_to_one`] makes: an item touches the element of its own index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OneToOne;
 
-/// See [`all`].
+/// The range mapper that [`all`] makes: every item touches the whole buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct All;
 
-/// See [`fixed`].
+/// The range mapper that [`fixed`] makes: every item touches the same part of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fixed<const D: usize>(Subrange<D>);
 
-/// See [`slice`](slice()).
+/// The range mapper that [`slice`](slice()) makes: an item touches its element and all others along one
+/// dimension of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     dim: usize,
 }
 
-/// See [`neighborhood`] and [`neighborhood_along_axes`].
+/// The range mapper that [`neighborhood`] and [`neighborhood_along_axes`] make: an item touches its element and a
+/// border around it, in elements per dimension, clamped at the buffer's edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Neighborhood<const D: usize> {
     border: [usize; D],
     shape: NeighborhoodShape,
 }
 
-/// See [`mapper`](mapper()).
+/// The range mapper that [`mapper`](mapper()) and [`mapper_of`] make: a function from a chunk of `K` dimensions to
+/// one part of a buffer of `D` dimensions.
 #[derive(Clone)]
 pub struct CustomMapper<const K: usize, const D: usize> {
     pub(crate) function: Arc<Function<K, D>>,
     erased: UserMapper,
 }
 
-/// See [`disjoint_mapper`].
+/// The range mapper that [`disjoint_mapper`] makes: a function of the program's, with its promise that different
+/// items get different elements, so that items may write through it.
 #[derive(Clone, Debug)]
 pub struct DisjointMapper<const K: usize, const D: usize>(CustomMapper<K, D>);
 

@@ -207,19 +207,20 @@ impl Queue {
         }
     }
 
-    /// This node's index.
+    /// The index of the node that this queue belongs to: 0 to [`nodes`](Self::nodes) − 1, different on each. Use it for
+    /// prints and files alone: all nodes must submit the same tasks.
     #[must_use]
     pub fn node(&self) -> usize {
         self.frontend.node().index() as usize
     }
 
-    /// The number of nodes.
+    /// The number of nodes of the run, at least 1; the same on all of them.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.frontend.nodes()
     }
 
-    /// The number of devices of this node.
+    /// The number of devices of this node, at least 1. Nodes may have different numbers.
     #[must_use]
     pub fn devices(&self) -> usize {
         self.frontend.devices()

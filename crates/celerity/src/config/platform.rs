@@ -8,8 +8,8 @@ pub enum Platform {
     /// otherwise.
     #[default]
     Auto,
-    /// CPUs.
+    /// Threads of the host's CPUs, also where there are GPUs.
     Cpu,
-    /// NVIDIA GPUs, or an error.
+    /// NVIDIA GPUs. The run does not start where there are none, or without feature `cuda`.
     Cuda,
 }

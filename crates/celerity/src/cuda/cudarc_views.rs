@@ -65,7 +65,7 @@ impl<'v, T> CudarcView<'v, T> {
         Self { slice: ManuallyDrop::new(slice), part: PhantomData }
     }
 
-    /// The elements.
+    /// The elements as a view of `cudarc`'s, to read: what its launches and libraries take.
     #[must_use]
     pub fn view(&self) -> CudaView<'_, T> {
         self.slice.as_view()

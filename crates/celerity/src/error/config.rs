@@ -11,7 +11,7 @@ pub enum ConfigError {
     /// A variable that begins like ours, but is none.
     #[error("there is no environment variable {name}; did you mean {nearest}?")]
     UnknownVariable {
-        /// The name found.
+        /// The variable's name, as it was found in the environment.
         name: String,
         /// The valid name nearest to it.
         nearest: &'static str,
@@ -19,11 +19,11 @@ pub enum ConfigError {
     /// A variable whose value means nothing.
     #[error("environment variable {name} is \"{value}\", but must be {expected}")]
     BadValue {
-        /// The variable.
+        /// The variable's name: `CELERITY_NODES`, say.
         name: &'static str,
-        /// The value found.
+        /// The variable's value, as it was found.
         value: String,
-        /// What is valid.
+        /// The values that would be valid, in words.
         expected: &'static str,
     },
     /// Fewer cores were listed than there are processes on the host.

@@ -13,15 +13,15 @@ pub enum NpyError {
     /// The file is not there, or may not be opened.
     #[error("cannot open {}: {source}", .path.display())]
     Open {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file does not begin as files of NumPy do.
     #[error("{} is no `.npy` file that can be read: {source}", .path.display())]
     Header {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
         /// What the reader of the header says.
         source: io::Error,
@@ -34,7 +34,7 @@ pub enum NpyError {
         .path.display()
     )]
     Type {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
         /// The array's size in each dimension.
         shape: Vec<u64>,
@@ -42,7 +42,7 @@ pub enum NpyError {
         found: String,
         /// The type that the buffer's elements have in NumPy, without the order of bytes.
         expected: &'static str,
-        /// The buffer's elements.
+        /// The Rust type of the buffer's elements.
         element: &'static str,
     },
     /// The array has other dimensions than the buffer.
@@ -53,11 +53,11 @@ pub enum NpyError {
         Count(*dims, "dimension")
     )]
     Dimensions {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
         /// The array's size in each dimension.
         shape: Vec<u64>,
-        /// Dimensions of the buffer.
+        /// The buffer's number of dimensions.
         dims: usize,
     },
     /// The array is not row-major.
@@ -67,7 +67,7 @@ pub enum NpyError {
         .path.display()
     )]
     Order {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
         /// The array's size in each dimension.
         shape: Vec<u64>,
@@ -79,7 +79,7 @@ pub enum NpyError {
         .path.display()
     )]
     Length {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
         /// The array's size in each dimension.
         shape: Vec<u64>,
@@ -89,11 +89,11 @@ pub enum NpyError {
     /// A task cannot read or write its part.
     #[error("cannot {action} {}: {source}", .path.display())]
     Access {
-        /// The file.
+        /// The path of the file, as the program gave it.
         path: PathBuf,
         /// What it was about to do.
         action: NpyAction,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
 }

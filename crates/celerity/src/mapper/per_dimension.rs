@@ -22,7 +22,8 @@ enum Form {
     Share { dim: usize, granularity: usize },
 }
 
-/// See [`per_dimension`].
+/// The range mapper that [`per_dimension`], [`select`], [`transposed`] and [`even_split`] make: for each dimension of
+/// the buffer, a [`Side`] says what an item touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PerDimension<const D: usize> {
     sides: [Side; D],

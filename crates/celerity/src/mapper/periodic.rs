@@ -5,7 +5,8 @@ use celerity_tdag::Mapper;
 
 use super::{MapperFor, Neighborhood, Unfit};
 
-/// See [`Neighborhood::periodic`].
+/// The range mapper that [`Neighborhood::periodic`] and [`Neighborhood::periodic_along`] make: a border that goes on at
+/// the opposite edge of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Periodic<const D: usize> {
     around: Neighborhood<D>,

@@ -8,11 +8,13 @@ use celerity_tdag::{Mapper, MapperInput, RangeMapper, UserMapper};
 use super::{ItemMapper, MapperFor, PerDimension, Unfit, subrange};
 use crate::range::{bounds, to_box};
 
-/// See [`region_mapper`].
+/// The range mapper that [`region_mapper`] makes: a function from a chunk of `K` dimensions to any number of parts of
+/// a buffer of `D` dimensions.
 #[derive(Clone, Debug)]
 pub struct RegionMapper<const K: usize, const D: usize>(UserMapper);
 
-/// See [`PerDimension::with_gaps`].
+/// The range mapper that [`PerDimension::with_gaps`] makes: windows of the buffer, between which elements belong to
+/// nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gapped<const D: usize>(pub(super) PerDimension<D>);
 
