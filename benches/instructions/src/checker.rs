@@ -38,6 +38,7 @@ fn check(cluster: &[Recorded], depth: Depth) {
         local: NodeId::from_index(0),
         devices: DEVICES,
         device_memory: DeviceMemory::Own,
+        device_wires: false,
         depth,
         eager_allocation: false,
     };

@@ -37,6 +37,7 @@ impl Sums {
                 local: NodeId::from_index(0),
                 devices,
                 device_memory: DeviceMemory::Own,
+                device_wires: false,
                 depth,
                 eager_allocation: false,
             };

@@ -23,6 +23,8 @@ pub(crate) struct Instructions {
     pub(crate) devices: usize,
     /// What kernels are bound to.
     pub(crate) device_memory: DeviceMemory,
+    /// Whether the network reaches devices' memories.
+    pub(crate) device_wires: bool,
     /// Whether allocations may be made before they are needed.
     pub(crate) eager: bool,
     pub(crate) window: Window<InstructionLabel>,

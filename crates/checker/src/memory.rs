@@ -96,7 +96,7 @@ impl Instructions {
         let (Some(order), Some(ledger)) = (self.window.order(), self.ledger(id)) else {
             return Ok(());
         };
-        let memory = MemoryId::HOST;
+        let memory = self.allocations.get(&id).map_or(MemoryId::HOST, |found| found.memory);
         ledger.visit(part, |part, cell| match cell.writer {
             Some(earlier) if !order.waits_for(me, earlier) => {
                 let clash = Clash { earlier, hazard: Hazard::ReadAfterWrite, part };

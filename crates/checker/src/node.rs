@@ -43,6 +43,8 @@ pub struct NodeCheckerConfig {
     pub devices: usize,
     /// The memory that its kernels work in.
     pub device_memory: DeviceMemory,
+    /// Whether the network reads and writes devices' memories, here and on some other nodes.
+    pub device_wires: bool,
     /// How much is checked.
     pub depth: Depth,
     /// Whether allocations may be made before they are needed. Then their size
@@ -86,7 +88,7 @@ impl NodeChecker {
     #[must_use]
     pub fn new(config: NodeCheckerConfig) -> Self {
         let NodeCheckerConfig { nodes, local, devices, device_memory, .. } = config;
-        let NodeCheckerConfig { depth, eager_allocation, .. } = config;
+        let NodeCheckerConfig { device_wires, depth, eager_allocation, .. } = config;
         assert!(local.index() < nodes as u64, "{local} is not in the cluster");
         assert!(devices > 0, "a node has at least one device");
         let tracks = depth == Depth::Full;
@@ -95,6 +97,7 @@ impl NodeChecker {
             nodes,
             devices,
             device_memory,
+            device_wires,
             eager: eager_allocation,
             window: Window::new(Layer::Instructions(local), tracks),
             groups: Groups::default(),

@@ -19,6 +19,7 @@ struct Message {
     id: MessageId,
     transfer: TransferId,
     elements: Box3,
+    from_device: bool,
 }
 
 impl Instructions {
@@ -91,8 +92,10 @@ impl Instructions {
             unreachable!("only sends are sent here")
         };
         let vertex = self.window.vertex(me);
-        let message = Message { to: *to, id: *message, transfer: *transfer, elements: *elements };
-        check_transfer(batch, vertex, *transfer)?;
+        let from_device = source.memory.device().is_some();
+        let (to, id, transfer, elements) = (*to, *message, *transfer, *elements);
+        let message = Message { to, id, transfer, elements, from_device };
+        check_transfer(batch, vertex, transfer)?;
         self.check_message(batch, vertex, &message)?;
         if let Some(receive) = batch.first_receive {
             return Err(Violation::MayDeadlock { send: vertex, receive }.into());
@@ -100,18 +103,18 @@ impl Instructions {
         batch.last_send = Some(me);
         let buffer = buffers.get_mut(vertex, transfer.buffer)?;
         check_elem_size(buffer, vertex, source, *elem_size)?;
-        check_host(buffer, vertex, source)?;
-        self.place(buffer, vertex, source, &[*elements])?;
-        self.check_current(buffer, me, source, elements)?;
-        self.read(buffer, me, source, elements)?;
-        let (transfer, to, boxes) = (*transfer, *to, vec![*elements]);
+        self.check_reached(buffer, vertex, source)?;
+        self.place(buffer, vertex, source, &[elements])?;
+        self.check_current(buffer, me, source, &elements)?;
+        self.read(buffer, me, source, &elements)?;
+        let boxes = vec![elements];
         batch.outline.sends.push(Moved { vertex, transfer, to, boxes });
         Ok(())
     }
 
     /// A message is new, goes to another node, and one pilot says the same.
     fn check_message(&mut self, batch: &mut Batch<'_>, send: Vertex, message: &Message) -> Check {
-        let Message { to, id, transfer, elements } = *message;
+        let Message { to, id, transfer, elements, from_device } = *message;
         if id.index() < self.next_message {
             return Err(Violation::OldMessage { send, message: id }.into());
         }
@@ -122,7 +125,7 @@ impl Instructions {
         }
         let announced = batch.pilots.iter().position(|pilot| {
             (pilot.message, pilot.to, pilot.transfer) == (id, to, transfer)
-                && pilot.elements == elements
+                && (pilot.elements, pilot.from_device) == (elements, from_device)
         });
         match announced {
             Some(pilot) => {
@@ -151,7 +154,7 @@ impl Instructions {
         batch.first_receive.get_or_insert(vertex);
         let buffer = buffers.get_mut(vertex, transfer.buffer)?;
         check_elem_size(buffer, vertex, target, *elem_size)?;
-        check_host(buffer, vertex, target)?;
+        self.check_reached(buffer, vertex, target)?;
         check_inside(buffer, vertex, region.boxes())?;
         self.place(buffer, vertex, target, region.boxes())?;
         take(batch, buffer, vertex, *transfer, region.boxes())?;
@@ -170,6 +173,14 @@ impl Instructions {
         let (transfer, to, boxes) = (*transfer, self.node, region.boxes().to_vec());
         batch.outline.receives.push(Moved { vertex, transfer, to, boxes });
         Ok(())
+    }
+
+    /// The network reaches host memory, and that of devices where it can.
+    fn check_reached(&self, buffer: &Buffer, vertex: Vertex, placement: &Placement) -> Check {
+        match placement.memory.device() {
+            Some(_) if self.device_wires => Ok(()),
+            _ => check_host(buffer, vertex, placement),
+        }
     }
 
     /// An await receive ends the wait for a part of one split receive.

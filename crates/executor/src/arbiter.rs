@@ -18,7 +18,8 @@
 //! let receive = InstructionId::from_index(12);
 //! let message = MessageId::from_index(0);
 //! let mut arbiter = Arbiter::new(here);
-//! arbiter.pilot(peer, Pilot { to: here, message, transfer, elements: extent })?; // may come first
+//! let pilot = Pilot { to: here, message, transfer, elements: extent, from_device: false };
+//! arbiter.pilot(peer, pilot)?; // may come first
 //! arbiter.begin_receive(receive, &inbound)?;
 //! let post = arbiter.next_post().unwrap();
 //! assert_eq!((post.from, post.message, post.elements), (peer, message, extent));
@@ -254,7 +255,7 @@ impl Arbiter {
     pub fn pilot(&mut self, from: NodeId, pilot: Pilot) -> Result<(), ArbiterError> {
         #[cfg(feature = "mutants")]
         let pilot = self.mistaken(pilot);
-        let Pilot { to, transfer, elements, message } = pilot;
+        let Pilot { to, transfer, elements, message, .. } = pilot;
         if to != self.node {
             return Err(ArbiterError::Misdirected { from, transfer, to });
         }

@@ -29,7 +29,7 @@ impl ScheduleCheck {
     /// checked. What holds between nodes is checked if all are here.
     pub(crate) fn of_all(
         config: &ClusterConfig,
-        device_memory: DeviceMemory,
+        (device_memory, device_wires): (DeviceMemory, bool),
         local: Range<usize>,
     ) -> Vec<Self> {
         let depth = match config.check {
@@ -44,8 +44,15 @@ impl ScheduleCheck {
             let local = NodeId::from_index(index as u64);
             // Queues may change the lookahead.
             let eager_allocation = true;
-            let config =
-                NodeCheckerConfig { nodes, local, devices, device_memory, depth, eager_allocation };
+            let config = NodeCheckerConfig {
+                nodes,
+                local,
+                devices,
+                device_memory,
+                device_wires,
+                depth,
+                eager_allocation,
+            };
             Self { node: NodeChecker::new(config), local, cluster: shared.clone() }
         };
         local.map(of_node).collect()

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_idag::{MessageId, Pilot};
+use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::TaskId;
 
@@ -152,7 +152,10 @@ pub const NOTE_LEN: usize = 1024;
 pub struct Payload {
     /// The sender's name for it.
     pub message: MessageId,
-    /// This side's memory.
+    /// Which memory of this side's node the elements are in: `M1`, unless the network reaches those of
+    /// devices.
+    pub at: MemoryId,
+    /// Where they are there.
     pub memory: ElementArray,
     /// The elements; the same on both sides.
     pub elements: Box3,

@@ -442,7 +442,8 @@ impl<'r> Run<'r> {
         let backends = backends.map_err(|error| self.network.refuse(error))?;
         let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
         let memory = self.devices.memory();
-        let mut checks = ScheduleCheck::of_all(&self.config, memory, local.clone()).into_iter();
+        let mut checks =
+            ScheduleCheck::of_all(&self.config, (memory, false), local.clone()).into_iter();
         let node = |((index, end), backend): ((usize, _), Box<dyn Backend>)| {
             let id = NodeId::from_index(index as u64);
             let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);

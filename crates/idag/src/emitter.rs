@@ -138,7 +138,7 @@ impl<'a> Emitter<'a> {
         source.note_read(id, &region);
     }
 
-    /// Sends elements that lie in an allocation on the host, and announces them.
+    /// Sends elements that lie in an allocation, and announces them.
     pub(crate) fn send(&mut self, backing: &mut Backing, parcel: Parcel) {
         let Parcel { to, transfer, elements, elem_size } = parcel;
         let region = Region::from(elements);
@@ -148,7 +148,8 @@ impl<'a> Emitter<'a> {
         let waits =
             celerity_mutants::Mutant::SendNotAfterProducer.alter(waits, |_| self.stream.waits());
         let message = self.stream.new_message();
-        self.out.pilots.push(Pilot { to, message, transfer, elements });
+        let from_device = backing.placement.memory.device().is_some();
+        self.out.pilots.push(Pilot { to, message, transfer, elements, from_device });
         #[cfg(feature = "mutants")]
         mistakes::announce(self.out.pilots.last_mut());
         let source = backing.placement;

@@ -14,6 +14,7 @@ use crate::links::Links;
 use crate::pieces::{compact_boxes, contiguous_boxes, departure_boxes};
 use crate::plan::Launches;
 use crate::staging::staged;
+use crate::wires::Wires;
 
 /// What will be written where by commands that are held back, oldest first.
 /// Empty if all devices are linked: then nobody asks.
@@ -33,20 +34,26 @@ impl Forecast {
     pub(crate) fn anticipate(
         &mut self,
         buffers: &mut Buffers,
-        (links, local): (&Links, NodeId),
+        (links, wires, local): (&Links, Option<&Wires>, NodeId),
         command: &Command,
         launches: &Launches,
     ) -> bool {
         match &command.kind {
             CommandKind::Execute { .. } => self.anticipate_launches(buffers, links, launches),
             CommandKind::Push { transfer, targets } => {
-                let boxes = departure_boxes(targets.iter().map(|(_, region)| region));
+                let reached = |to| wires.is_some_and(|wires| wires.reach(to));
+                let from_host = targets.iter().filter(|(to, _)| !reached(*to));
+                let boxes = departure_boxes(from_host.map(|(_, region)| region));
                 anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
             }
             CommandKind::AwaitPush { transfer, region } => {
                 self.note_write(links, transfer.buffer, MemoryId::HOST, region);
+                let buffer = buffers.get_mut(transfer.buffer);
+                if wires.is_some_and(|wires| wires.may_arrive(buffer, links, region)) {
+                    return false;
+                }
                 let boxes = contiguous_boxes([region]);
-                anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
+                anticipate(buffer, MemoryId::HOST, &boxes)
             }
             CommandKind::Collective { transfer, collective } => {
                 let arriving = collective.arriving_at(local);

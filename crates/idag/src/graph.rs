@@ -22,12 +22,13 @@ use crate::instruction::{DeviceId, DeviceMemory, InstructionId, MemoryId, Placem
 use crate::launch::{HostOrder, launch};
 use crate::links::Links;
 use crate::objects::ObjectOrder;
-use crate::pieces::{Boxes, compact_boxes, contiguous_boxes};
+use crate::pieces::{Boxes, compact_boxes, contiguous_boxes, contiguous_pieces};
 use crate::plan::{Launches, PlannedAccess, Planner};
 use crate::receive::receive;
 use crate::send::push;
 use crate::staging::staged;
 use crate::version::MemorySet;
+use crate::wires::Wires;
 
 /// Parameters of an [`InstructionGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub struct InstructionGraph {
     buffers: Buffers,
     objects: ObjectOrder,
     links: Links,
+    wires: Option<Box<Wires>>,
     forecast: Forecast,
     reservations: Reservations,
     groups: GroupOrder<InstructionId>,
@@ -74,6 +76,7 @@ impl InstructionGraph {
             buffers: Buffers::default(),
             objects: ObjectOrder::default(),
             links: Links::default(),
+            wires: None,
             forecast: Forecast::default(),
             reservations: Reservations::default(),
             groups: GroupOrder::default(),
@@ -101,6 +104,24 @@ impl InstructionGraph {
     #[must_use]
     pub fn with_direct_copies(mut self, direct: impl Fn(DeviceId, DeviceId) -> bool) -> Self {
         self.links.restrict(self.devices, direct);
+        self
+    }
+
+    /// Says that the network reads and writes the memory of devices, here and on the nodes `reached`,
+    /// of `nodes` in the cluster: sends to these may begin, and receives end, in devices' memories.
+    /// Less than `least` bytes still go through the host, and so does what short rows
+    /// [slow down](Self::with_linearized_copies), what devices share, elements of more than 64 KiB
+    /// and all collectives. Nothing arrives in a device's memory as long as there is a node out of
+    /// reach, which might be its sender. Without this call, or with nobody reached, the network
+    /// reaches host memory alone.
+    #[must_use]
+    pub fn with_device_wires(
+        mut self,
+        reached: impl IntoIterator<Item = NodeId>,
+        nodes: usize,
+        least: u64,
+    ) -> Self {
+        self.wires = Wires::new(reached, nodes, least).map(Box::new);
         self
     }
 
@@ -214,7 +235,7 @@ impl InstructionGraph {
                 let buffer = self.buffers.get_mut(transfer.buffer);
                 let parcels = (*transfer, targets.as_slice());
                 let emitter = &mut Emitter::new(&mut self.stream, out);
-                push(emitter, buffer, &self.links, parcels);
+                push(emitter, buffer, (&self.links, self.wires.as_deref()), parcels);
             }
             CommandKind::AwaitPush { transfer, region } => {
                 self.buffers.get_mut(transfer.buffer).expect(*transfer, region);
@@ -233,7 +254,8 @@ impl InstructionGraph {
     /// Notes what a command that is held back will need in one piece. Whether
     /// that is more than what is allocated, or noted already.
     pub(crate) fn anticipate(&mut self, command: &Command, launches: &Launches) -> bool {
-        self.forecast.anticipate(&mut self.buffers, (&self.links, self.local), command, launches)
+        let network = (&self.links, self.wires.as_deref(), self.local);
+        self.forecast.anticipate(&mut self.buffers, network, command, launches)
     }
 
     /// Notes that nothing is held back any more.
@@ -268,7 +290,10 @@ impl InstructionGraph {
             let buffer = self.buffers.get_mut(id);
             let mut on_host = Boxes::new();
             if !buffer.awaited.is_empty() {
-                on_host = contiguous_boxes(buffer.awaited.iter().map(|one| &one.region));
+                on_host = match &self.wires {
+                    None => contiguous_boxes(buffer.awaited.iter().map(|one| &one.region)),
+                    Some(wires) => arriving_on_host(wires, buffer, &self.links, launches),
+                };
             }
             if !self.links.are_complete() {
                 on_host.extend(compact_boxes(&staged_by(launches, buffer, &self.links)));
@@ -304,7 +329,11 @@ impl InstructionGraph {
                 .reading()
                 .filter(|(_, access)| access.buffer == id)
                 .map(|(_, access)| &access.region);
-            receive(emitter, buffer, consumers);
+            let arrival = |buffer: &BufferState, piece: &Region| match &self.wires {
+                None => MemoryId::HOST,
+                Some(wires) => wires.arrival(buffer, &self.links, launches.reading(), piece),
+            };
+            receive(emitter, buffer, consumers, arrival);
         }
     }
 
@@ -355,6 +384,20 @@ impl InstructionGraph {
             if buffer.stages.is_empty() { Sweep::Settled } else { Sweep::Again }
         });
     }
+}
+
+/// The boxes that what is awaited needs in one piece each on the host, where devices' memories are
+/// written, too.
+fn arriving_on_host(
+    wires: &Wires,
+    buffer: &BufferState,
+    links: &Links,
+    launches: &Launches,
+) -> Boxes {
+    let pieces = buffer.awaited.iter().flat_map(|one| contiguous_pieces(&one.region));
+    let on_host = pieces
+        .filter(|piece| wires.arrival(buffer, links, launches.reading(), piece) == MemoryId::HOST);
+    on_host.map(|piece| piece.bounding_box()).collect()
 }
 
 /// What launches read of a buffer and must get through host memory.

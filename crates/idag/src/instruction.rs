@@ -284,7 +284,8 @@ pub enum InstructionKind {
 pub struct Inbound {
     /// What the data is for.
     pub transfer: TransferId,
-    /// To where; in host memory.
+    /// To where: host memory, or a device's where the network
+    /// [reaches it](crate::InstructionGraph::with_device_wires).
     pub target: Placement,
     /// All that will arrive: inside the target's extent, possibly less than
     /// the transfer's whole region.
@@ -335,4 +336,6 @@ pub struct Pilot {
     pub transfer: TransferId,
     /// The elements that it brings.
     pub elements: Box3,
+    /// Whether the elements leave from a device's memory.
+    pub from_device: bool,
 }

@@ -36,6 +36,7 @@ mod staging;
 mod verify;
 mod version;
 pub mod wire;
+mod wires;
 
 pub use diagnostic::Diagnostic;
 pub use effects::{

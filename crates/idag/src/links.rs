@@ -40,6 +40,11 @@ impl Links {
         self.rows_below > 0
     }
 
+    /// Whether rows of so many bytes are slow.
+    pub(crate) fn are_slow(&self, row: u64) -> bool {
+        row < self.rows_below
+    }
+
     /// Whether nothing is ever staged.
     pub(crate) fn are_complete(&self) -> bool {
         self.missing.is_empty()

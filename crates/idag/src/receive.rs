@@ -1,5 +1,5 @@
-//! Pass: what an await-push command announced is received into host memory
-//! (instruction-graph preprint, §3.4), as one *receive* if all consumers need all of it, and
+//! Pass: what an await-push command announced is received (instruction-graph preprint, §3.4), into
+//! host memory or where the network [puts it](crate::wires) for the device that reads it: as one *receive* if all consumers need all of it, and
 //! otherwise as a *split receive* with one *await receive* per part.
 
 use celerity_regions::Region;
@@ -9,19 +9,21 @@ use crate::emitter::Emitter;
 use crate::instruction::{Inbound, InstructionId, MemoryId};
 use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
 
-/// Receives all that is awaited; `consumers` are the regions that launches read.
+/// Receives all that is awaited; `consumers` are the regions that launches read, `arrival` is the
+/// memory that a piece goes to, in which its bounds have been allocated.
 pub(crate) fn receive<'a>(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     consumers: impl Iterator<Item = &'a Region> + Clone,
+    arrival: impl Fn(&BufferState, &Region) -> MemoryId,
 ) {
     for Awaited { transfer, region } in std::mem::take(&mut buffer.awaited) {
         for piece in contiguous_pieces(&region) {
             #[cfg(feature = "mutants")]
             let piece = celerity_mutants::Mutant::FirstBoxReceived
                 .alter(piece, |piece| piece.boxes()[0].into());
-            let elem_size = buffer.elem_size;
-            let backing = buffer.backing(MemoryId::HOST, &piece.bounding_box());
+            let (elem_size, memory) = (buffer.elem_size, arrival(buffer, &piece));
+            let backing = buffer.backing(memory, &piece.bounding_box());
             let target = backing.placement;
             let parts = consumer_split(&piece, consumers.clone());
             let inbound = Inbound { transfer, target, region: piece, elem_size };
@@ -36,11 +38,11 @@ fn receive_piece(
     inbound: Inbound,
     parts: &Pieces,
 ) {
-    let transfer = inbound.transfer;
-    let backing = buffer.backing(MemoryId::HOST, &inbound.region.bounding_box());
+    let (transfer, memory) = (inbound.transfer, inbound.target.memory);
+    let backing = buffer.backing(memory, &inbound.region.bounding_box());
     if let [all] = parts.as_slice() {
         let id = emitter.receive(backing, inbound);
-        produced(buffer, id, all);
+        produced(buffer, (id, memory), all);
         return;
     }
     let begin = emitter.split_receive(backing, inbound);
@@ -49,11 +51,11 @@ fn receive_piece(
         #[cfg(feature = "mutants")]
         let id = celerity_mutants::Mutant::SecondConsumerDoesNotAwait
             .alter(id, |id| if *part == parts[0] { id } else { begin });
-        produced(buffer, id, part);
+        produced(buffer, (id, memory), part);
     }
 }
 
-fn produced(buffer: &mut BufferState, id: InstructionId, region: &Region) {
-    buffer.backing(MemoryId::HOST, &region.bounding_box()).note_write(id, region);
-    buffer.note_production(region, id, MemoryId::HOST);
+fn produced(buffer: &mut BufferState, (id, memory): (InstructionId, MemoryId), region: &Region) {
+    buffer.backing(memory, &region.bounding_box()).note_write(id, region);
+    buffer.note_production(region, id, memory);
 }

@@ -1,5 +1,6 @@
-//! Pass: a push command becomes sends from host memory, one per target, box
-//! and original producer, each announced by a pilot (instruction-graph preprint, §3.4). Data that
+//! Pass: a push command becomes sends, one per target, box and original producer, each announced by
+//! a pilot (instruction-graph preprint, §3.4). What the network [takes](crate::wires) from a
+//! device's memory leaves from where it was written. The rest leaves from host memory. Data that
 //! goes to several nodes is copied to the host once: to the buffer's allocation there, or to a
 //! stage where that would be mostly empty, or would cut the data into rows too short for a device
 //! to copy.
@@ -18,8 +19,48 @@ use crate::instruction::{InstructionId, MemoryId};
 use crate::links::Links;
 use crate::pieces::{Boxes, Parts, departure_boxes, join};
 use crate::version::Version;
+use crate::wires::Wires;
 
 pub(crate) fn push(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    (links, wires): (&Links, Option<&Wires>),
+    (transfer, targets): (TransferId, &[(NodeId, Region)]),
+) {
+    match wires {
+        None => push_from_host(emitter, buffer, links, (transfer, targets)),
+        Some(wires) => {
+            let left = push_from_devices(emitter, buffer, (links, wires), (transfer, targets));
+            if !left.is_empty() {
+                push_from_host(emitter, buffer, links, (transfer, &left));
+            }
+        }
+    }
+}
+
+/// Sends what leaves from devices' memories; returns the rest.
+fn push_from_devices(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    (links, wires): (&Links, &Wires),
+    (transfer, targets): (TransferId, &[(NodeId, Region)]),
+) -> Vec<(NodeId, Region)> {
+    let elem_size = buffer.elem_size;
+    let mut left = targets.to_vec();
+    for (to, region) in left.iter_mut().filter(|(to, _)| wires.reach(*to)) {
+        for (elements, (_, origin)) in by_producer(buffer, region) {
+            if let Some(position) = wires.departure(buffer, links, origin, &elements) {
+                let backing = &mut buffer.backings_mut(origin)[position];
+                emitter.send(backing, Parcel { to: *to, transfer, elements, elem_size });
+                region.subtract(&elements.into());
+            }
+        }
+    }
+    left.retain(|(_, region)| !region.is_empty());
+    left
+}
+
+fn push_from_host(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,

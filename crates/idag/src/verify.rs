@@ -83,11 +83,11 @@ pub enum Broken {
 /// allocation that lives what all others
 /// say: its memory, its buffer, its extent, and a size that is that of its
 /// elements. What is touched lies inside. Kernels are bound to the memory that
-/// their device works in, host tasks, sends and receives to `M1`, and nothing writes to
-/// `M0`. A copy has two allocations. A free is the last to name its allocation.
+/// their device works in, host tasks and collectives to `M1`, sends and receives to `M1` or the memory of
+/// a device, and nothing writes to `M0`. A copy has two allocations. A free is the last to name its allocation.
 ///
 /// **Transfers.** Messages are numbered in the order of their sends, from 0, and
-/// the pilots say the same of them, one by one. An await receive lies in an
+/// the pilots say the same of them, one by one, also whether they leave from a device. An await receive lies in an
 /// earlier split receive of its transfer, and of every split receive each
 /// element is awaited. Collectives are numbered from 0, and no element is in two of the places that
 /// one reads and writes.

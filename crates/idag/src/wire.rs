@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | 0..8 | [`MAGIC`]: `CELPILT` and the version of this layout |
 //! | 8..16 | the sender, a node |
-//! | 16..24 | the receiver, a node |
+//! | 16..24 | the receiver, a node; the highest bit is set if the elements leave from a device's memory |
 //! | 24..32 | the message |
 //! | 32..40 | the transfer's consumer, a task |
 //! | 40..48 | the transfer's buffer |
@@ -24,7 +24,8 @@
 //! let transfer =
 //!     TransferId { consumer: TaskId::from_index(3), buffer: BufferId::from_index(0) };
 //! let elements = Box3::from_range([4, 8]);
-//! let pilot = Pilot { to, message: MessageId::from_index(7), transfer, elements };
+//! let message = MessageId::from_index(7);
+//! let pilot = Pilot { to, message, transfer, elements, from_device: false };
 //! let bytes = wire::encode(&pilot, from);
 //! assert_eq!(wire::decode(&bytes, 2, to), Ok((from, pilot)));
 //! assert!(wire::decode(&bytes[1..], 2, to).is_err());
@@ -40,13 +41,16 @@ use crate::instruction::{MessageId, Pilot};
 pub const PILOT_LEN: usize = 8 * WORDS;
 
 /// The version of the layout.
-pub const PILOT_VERSION: u8 = 1;
+pub const PILOT_VERSION: u8 = 2;
 
 /// The first word of every pilot; its last byte is the version.
 pub const MAGIC: u64 =
     u64::from_le_bytes([b'C', b'E', b'L', b'P', b'I', b'L', b'T', PILOT_VERSION]);
 
 const WORDS: usize = 12;
+
+/// Set in the receiver's word if the elements leave from a device's memory.
+const FROM_DEVICE: u64 = 1 << 63;
 
 /// Bytes that are not a pilot for this node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,8 +115,10 @@ pub enum PilotError {
 #[must_use]
 #[inline]
 pub fn encode(pilot: &Pilot, from: NodeId) -> [u8; PILOT_LEN] {
-    let Pilot { to, message, transfer: TransferId { consumer, buffer }, elements } = pilot;
-    let ids = [from.index(), to.index(), message.index(), consumer.index(), buffer.index()];
+    let Pilot { to, message, transfer: TransferId { consumer, buffer }, elements, from_device } =
+        pilot;
+    let receiver = to.index() | if *from_device { FROM_DEVICE } else { 0 };
+    let ids = [from.index(), receiver, message.index(), consumer.index(), buffer.index()];
     let mut words: [u64; WORDS] = [MAGIC; WORDS];
     words[1..6].copy_from_slice(&ids);
     words[6..9].copy_from_slice(&elements.min());
@@ -136,7 +142,8 @@ pub fn decode(bytes: &[u8], nodes: usize, local: NodeId) -> Result<(NodeId, Pilo
     let [magic, from, to, message, consumer, buffer, x0, y0, z0, x1, y1, z1] =
         words.map(u64::from_le);
     check_magic(magic)?;
-    let (from, to) = (NodeId::from_index(from), NodeId::from_index(to));
+    let from_device = to & FROM_DEVICE != 0;
+    let (from, to) = (NodeId::from_index(from), NodeId::from_index(to & !FROM_DEVICE));
     if from.index() >= nodes as u64 || from == local {
         return Err(PilotError::Sender { from, local, nodes });
     }
@@ -150,7 +157,8 @@ pub fn decode(bytes: &[u8], nodes: usize, local: NodeId) -> Result<(NodeId, Pilo
         return Err(PilotError::Elements { from, message, min, max });
     }
     let (consumer, buffer) = (TaskId::from_index(consumer), BufferId::from_index(buffer));
-    Ok((from, Pilot { to, message, transfer: TransferId { consumer, buffer }, elements }))
+    let transfer = TransferId { consumer, buffer };
+    Ok((from, Pilot { to, message, transfer, elements, from_device }))
 }
 
 fn check_magic(found: u64) -> Result<(), PilotError> {

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_executor::{BasePtr, CommEvent, Communicator, ElementArray, WirePayload};
-use celerity_idag::{MessageId, Pilot};
+use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_mpi::{MpiCommunicator, MpiOptions, start};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
@@ -123,7 +123,8 @@ impl Pair {
         let to = NodeId::from_index(u64::from(self.first));
         let transfer =
             TransferId { consumer: TaskId::from_index(1), buffer: BufferId::from_index(0) };
-        let pilot = Pilot { to, message, transfer, elements: payload.elements };
+        let elements = payload.elements;
+        let pilot = Pilot { to, message, transfer, elements, from_device: false };
         self.end.send_pilot(&pilot, 0);
         // SAFETY: the buffer is left alone until the report, awaited next.
         unsafe { self.end.send(to, payload) };
@@ -164,6 +165,7 @@ impl Pair {
         let extent = Box3::from_range([size]);
         let base = BasePtr::of_mut_slice(&mut self.buffer);
         WirePayload {
+            at: MemoryId::HOST,
             message,
             memory: ElementArray { base, extent },
             elements: extent,

@@ -190,6 +190,7 @@ impl Incoming {
 mod tests {
     use celerity_cdag::TransferId;
     use celerity_executor::{BasePtr, ElementArray};
+    use celerity_idag::MemoryId;
     use celerity_tdag::{BufferId, TaskId};
 
     use super::*;
@@ -201,14 +202,20 @@ mod tests {
         let transfer =
             TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
         let elements = Box3::from_range([4]);
-        Pilot { to, message: MessageId::from_index(message), transfer, elements }
+        Pilot {
+            to,
+            message: MessageId::from_index(message),
+            transfer,
+            elements,
+            from_device: false,
+        }
     }
 
     fn payload(message: u64, elements: usize) -> WirePayload {
         let extent = Box3::from_range([elements]);
         let memory = ElementArray { base: BasePtr::dangling(), extent };
         let message = MessageId::from_index(message);
-        WirePayload { message, memory, elements: extent, elem_size: 1 }
+        WirePayload { message, at: MemoryId::HOST, memory, elements: extent, elem_size: 1 }
     }
 
     fn number(ready: Result<Option<Ready>, Fault>) -> Option<Number> {

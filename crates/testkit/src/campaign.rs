@@ -89,6 +89,8 @@ impl Campaign {
             linearize_below: draws.linearize_below(),
             grow_from: draws.grow_from(),
             device_memory: draws.device_memory(),
+            wires_from: draws.wires_from(),
+            wired: draws.links(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -279,6 +281,11 @@ impl Draws {
     /// None, or all from a size that separates small buffers from smaller ones.
     fn grow_from(&mut self) -> u64 {
         if self.below(3) > 0 { 0 } else { 1 + self.below(500) }
+    }
+
+    /// Host memory alone, or all payloads, or all from a small size.
+    fn wires_from(&mut self) -> u64 {
+        [0, 0, 1, 1 + self.below(200)][self.below(4) as usize]
     }
 
     fn device_memory(&mut self) -> DeviceMemory {

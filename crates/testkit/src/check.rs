@@ -31,10 +31,12 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
             Configuration { device_memory, ..Configuration::new(nodes, devices) }
         });
     let grow_from = prop_oneof![2 => Just(0), 1 => 1..500u64];
-    let memory = (links, linearize_below, grow_from);
+    let wires_from = prop_oneof![2 => Just(0), 1 => Just(1), 1 => 1..500u64];
+    let wires = (wires_from, prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()]);
+    let memory = (links, linearize_below, grow_from, wires);
     (cluster, 1..6u64, 2..10u64, lookahead, memory, 0..1000u64).prop_map(
         |(cluster, horizon_step, horizon_max_parallelism, lookahead, memory, seed)| {
-            let (links, linearize_below, grow_from) = memory;
+            let (links, linearize_below, grow_from, (wires_from, wired)) = memory;
             Configuration {
                 horizon_step,
                 horizon_max_parallelism,
@@ -42,6 +44,8 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
                 links,
                 linearize_below,
                 grow_from,
+                wires_from,
+                wired,
                 seed,
                 ..cluster
             }
@@ -115,6 +119,7 @@ pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdi
             local: NodeId::from_index(0),
             devices,
             device_memory,
+            device_wires: configuration.wires_from > 0,
             depth: Depth::Full,
             eager_allocation: configuration.lookahead != Lookahead::None,
         };

@@ -40,6 +40,13 @@ pub struct Configuration {
     /// Bytes of the smallest buffers whose allocations on devices grow where they
     /// are; 0: none do. See [`InstructionGraph::with_reservations`].
     pub grow_from: u64,
+    /// Bytes of the smallest payloads that leave from devices' memories and arrive there, where the
+    /// network reaches them; 0: it reaches host memory alone. See
+    /// [`InstructionGraph::with_device_wires`].
+    pub wires_from: u64,
+    /// Between which pairs of nodes the network reaches devices' memories: bit `from + to`, modulo 64.
+    /// With all bits set, between all.
+    pub wired: u64,
     /// Which forward tasks there are.
     pub forwards: Forwards,
     /// Chooses the order in which the models execute what may run in any order.
@@ -62,6 +69,8 @@ impl Configuration {
             links: u64::MAX,
             linearize_below: 0,
             grow_from: 0,
+            wires_from: 0,
+            wired: u64::MAX,
             forwards: Forwards::None,
             seed: 0,
         }
@@ -83,7 +92,25 @@ impl Configuration {
             .with_direct_copies(|from, to| self.are_linked(from, to))
             .with_linearized_copies(self.linearize_below)
             .with_reservations(self.growing());
+        let graph = self.wire(graph, node);
         LookaheadQueue::new(graph, self.lookahead)
+    }
+
+    /// Tells a node's graph which devices' memories the network reaches.
+    #[must_use]
+    pub fn wire(&self, graph: InstructionGraph, node: NodeId) -> InstructionGraph {
+        match self.wires_from {
+            0 => graph,
+            least => graph.with_device_wires(self.wired_to(node), self.nodes, least),
+        }
+    }
+
+    /// The nodes with whose devices' memories the network connects those of `node`.
+    fn wired_to(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let (wired, all) = (self.wired, (0..self.nodes as u64).map(NodeId::from_index));
+        all.filter(move |&peer| {
+            peer != node && wired >> ((peer.index() + node.index()) % 64) & 1 == 1
+        })
     }
 
     /// Sizes in bytes of buffers whose allocations on devices grow where they are.

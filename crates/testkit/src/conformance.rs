@@ -14,7 +14,7 @@ use celerity_executor::{
     BasePtr, CommEvent, CommunicationError, Communicator, ElementArray, NOTE_LEN, RunError,
     WirePayload as Payload,
 };
-use celerity_idag::{MessageId, Pilot};
+use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
 
@@ -141,6 +141,7 @@ impl Square {
         let base = BasePtr::of_mut_slice(&mut self.bytes);
         Payload {
             message: MessageId::from_index(message),
+            at: MemoryId::HOST,
             memory: ElementArray { base, extent: self.extent },
             elements,
             elem_size: ELEM_SIZE,
@@ -167,7 +168,7 @@ fn last(end: &impl Communicator) -> NodeId {
 
 fn pilot(to: NodeId, message: u64, elements: Box3) -> Pilot {
     let transfer = TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
-    Pilot { to, message: MessageId::from_index(message), transfer, elements }
+    Pilot { to, message: MessageId::from_index(message), transfer, elements, from_device: false }
 }
 
 /// Polls until the end reports something.

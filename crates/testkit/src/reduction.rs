@@ -97,6 +97,7 @@ impl Reduction {
             local,
             devices,
             device_memory: DeviceMemory::Own,
+            device_wires: false,
             depth: Depth::Full,
             eager_allocation: false,
         });

@@ -27,6 +27,7 @@ impl Node {
             local,
             devices: 2,
             device_memory: DeviceMemory::Own,
+            device_wires: false,
             depth: Depth::Full,
             eager_allocation: false,
         };

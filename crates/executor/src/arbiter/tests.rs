@@ -27,7 +27,7 @@ fn inbound(region: impl Into<Region>) -> Inbound {
 
 fn pilot(message: u64, elements: Box3) -> Pilot {
     let message = MessageId::from_index(message);
-    Pilot { to: HERE, message, transfer: TRANSFER, elements }
+    Pilot { to: HERE, message, transfer: TRANSFER, elements, from_device: false }
 }
 
 fn id(index: u64) -> InstructionId {

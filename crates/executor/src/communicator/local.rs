@@ -413,7 +413,7 @@ mod tests {
         let extent = Box3::from_range([memory.len()]);
         let memory = ElementArray { base: BasePtr::of_mut_slice(memory), extent };
         let message = MessageId::from_index(message);
-        Payload { message, memory, elements: extent, elem_size: 1 }
+        Payload { message, at: MemoryId::HOST, memory, elements: extent, elem_size: 1 }
     }
 
     #[test]

@@ -217,7 +217,8 @@ mod tests {
     fn pilot(to: NodeId, consumer: u64) -> Pilot {
         let (consumer, buffer) = (TaskId::from_index(consumer), BufferId::from_index(0));
         let transfer = TransferId { consumer, buffer };
-        Pilot { to, message: MessageId::from_index(0), transfer, elements: Box3::UNIT }
+        let message = MessageId::from_index(0);
+        Pilot { to, message, transfer, elements: Box3::UNIT, from_device: false }
     }
 
     #[test]

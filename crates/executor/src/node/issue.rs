@@ -106,7 +106,7 @@ impl Executor {
             }
             InstructionKind::Send { to, message, source, elements, elem_size, .. } => {
                 let memory = self.hardware.array(&source, &elements, elem_size);
-                let payload = Payload { message, memory, elements, elem_size };
+                let payload = Payload { message, at: source.memory, memory, elements, elem_size };
                 // SAFETY: as for jobs: the source is freed or overwritten only
                 // after this instruction, which completes when it is sent.
                 unsafe { self.peers.send(instruction, to, payload) };
@@ -201,9 +201,9 @@ impl Executor {
     fn post_receive(&mut self, post: &PostReceive) {
         self.monitor.posted(post, || self.hardware.user_name(post.transfer.buffer));
         let PostReceive { from, message, elements, target, elem_size, .. } = *post;
-        debug_assert_eq!(target.memory, MemoryId::HOST, "the network writes host memory");
+        debug_assert_ne!(target.memory, MemoryId::USER, "the user's data is read-only");
         let memory = self.hardware.array(&target, &elements, elem_size);
-        let payload = Payload { message, memory, elements, elem_size };
+        let payload = Payload { message, at: target.memory, memory, elements, elem_size };
         // SAFETY: the target is used or freed only after the receive has
         // completed, which waits for every payload in its region; the arbiter
         // lets no two payloads overlap.

@@ -55,9 +55,11 @@ impl Allocations {
             note(place, self.change(lifetime));
         }
         let reached = reached(effects.lane, self.native);
+        let is_wired = effects.exchange.is_some() && effects.participates.is_none();
         for used in effects.touches() {
             let place = (used.placement.memory, used.placement.allocation);
-            let elsewhere = reached.is_some_and(|memory| memory != place.0);
+            let by_wire = is_wired && place.0.device().is_some();
+            let elsewhere = !by_wire && reached.is_some_and(|memory| memory != place.0);
             note(place, elsewhere.then_some("lies in a memory that is out of reach"));
             note(place, self.touch(&used, effects.elem_size));
         }

@@ -4,7 +4,7 @@ use celerity_cdag::TransferId;
 use celerity_regions::Region;
 
 use super::Broken;
-use crate::effects::{Effects, Exchange, ExchangePart};
+use crate::effects::{Effects, Exchange, ExchangePart, Touch};
 use crate::instruction::{Instruction, InstructionId, MessageId, Participation, Pilot};
 
 /// What has been announced and begun, and has not come to its end.
@@ -42,7 +42,8 @@ impl<'a> Transfers<'a> {
         match part {
             ExchangePart::Send { to, message } => {
                 let elements = elements.bounding_box();
-                let why = self.send(&Pilot { to, message, transfer, elements });
+                let from_device = effects.source.as_ref().is_some_and(leaves_from_device);
+                let why = self.send(&Pilot { to, message, transfer, elements, from_device });
                 broken.extend(why.map(|why| Broken::Message { instruction, message, why }));
             }
             ExchangePart::Receive => {}
@@ -103,6 +104,11 @@ impl<'a> Transfers<'a> {
             why: "arrives, and nobody awaits all of it",
         }));
     }
+}
+
+/// Whether what is read lies in a device's memory.
+fn leaves_from_device(source: &Touch<'_>) -> bool {
+    source.placement.memory.device().is_some()
 }
 
 /// What is wrong with the memory that a node takes part in a collective with: an element lies in two

@@ -3,6 +3,7 @@
 mod allocations;
 mod collectives;
 mod departures;
+mod device_wires;
 mod diagnostics;
 mod growth;
 mod host_memory;

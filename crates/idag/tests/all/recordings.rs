@@ -135,7 +135,8 @@ fn edges_that_cannot_be_are_refused() {
 #[test]
 fn pilots_bring_something() {
     let (to, message) = (NodeId::from_index(1), MessageId::from_index(5));
-    let pilot = Pilot { to, message, transfer: TRANSFER, elements: row(1, 4) };
+    let elements = row(1, 4);
+    let pilot = Pilot { to, message, transfer: TRANSFER, elements, from_device: true };
     assert_eq!(decode::<Pilot>(KIND, &encode(KIND, &pilot).unwrap()), Ok(pilot));
     let bytes = encode(KIND, &Pilot { elements: Box3::EMPTY, ..pilot }).unwrap();
     let error = decode::<Pilot>(KIND, &bytes).unwrap_err();

@@ -17,6 +17,7 @@ fn pilot() -> Pilot {
         message: MessageId::from_index(7),
         transfer: TransferId { consumer: TaskId::from_index(12), buffer: BufferId::from_index(2) },
         elements: Box3::new([1, 2, 3], [4, 6, 8]),
+        from_device: false,
     }
 }
 
@@ -37,7 +38,7 @@ fn the_layout_is_as_documented() {
     let words = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
     let expected = [MAGIC, 3, 1, 7, 12, 2, 1, 2, 3, 4, 6, 8];
     assert_eq!(words.collect::<Vec<_>>(), expected);
-    assert_eq!(&bytes[..8], b"CELPILT\x01");
+    assert_eq!(&bytes[..8], b"CELPILT\x02");
 }
 
 #[test]
@@ -96,6 +97,7 @@ proptest! {
         size in [1..1000u64, 1..1000, 1..1000],
         nodes in 2..1000usize,
         (to, from) in (any::<usize>(), any::<usize>()),
+        from_device in any::<bool>(),
     ) {
         let (to, from) = (to % nodes, from % nodes);
         prop_assume!(to != from);
@@ -109,6 +111,7 @@ proptest! {
                 buffer: BufferId::from_index(ids[2]),
             },
             elements: Box3::new(min, max),
+            from_device,
         };
         prop_assert_eq!(decode(&encode(&pilot, from), nodes, to), Ok((from, pilot)));
     }

@@ -8,7 +8,7 @@ use celerity_cdag::{NodeId, TransferId};
 use celerity_executor::{
     BasePtr, CommEvent, CommunicationError, Communicator, ElementArray, RunError, WirePayload,
 };
-use celerity_idag::{MessageId, Pilot, wire};
+use celerity_idag::{MemoryId, MessageId, Pilot, wire};
 use celerity_mpi::{MpiCommunicator, MpiOptions, StartError, start};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
@@ -34,7 +34,7 @@ pub(crate) fn node(index: usize) -> NodeId {
 
 pub(crate) fn pilot(to: NodeId, message: u64, elements: Box3) -> Pilot {
     let transfer = TransferId { consumer: TaskId::from_index(5), buffer: BufferId::from_index(1) };
-    Pilot { to, message: MessageId::from_index(message), transfer, elements }
+    Pilot { to, message: MessageId::from_index(message), transfer, elements, from_device: false }
 }
 
 /// Memory that holds `extent`, one byte per element.
@@ -45,7 +45,8 @@ pub(crate) fn payload(
     message: u64,
 ) -> WirePayload {
     let memory = ElementArray { base: BasePtr::of_mut_slice(memory), extent };
-    WirePayload { message: MessageId::from_index(message), memory, elements, elem_size: 1 }
+    let message = MessageId::from_index(message);
+    WirePayload { message, at: MemoryId::HOST, memory, elements, elem_size: 1 }
 }
 
 pub(crate) fn next_event(end: &mut MpiCommunicator) -> CommEvent {

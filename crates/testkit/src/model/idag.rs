@@ -41,6 +41,8 @@ struct Cluster<'a> {
     dags: &'a [Dag],
     devices: usize,
     device_memory: DeviceMemory,
+    /// Whether the network reaches devices' memories.
+    wired: bool,
 }
 
 /// Checks the instructions of all nodes against the program, executing them in
@@ -64,8 +66,9 @@ pub fn check(
             )
         })
         .collect();
-    let Configuration { devices, device_memory, seed, .. } = *configuration;
-    let cluster = Cluster { truth, tasks, nodes, dags: &dags, devices, device_memory };
+    let Configuration { devices, device_memory, wires_from, seed, .. } = *configuration;
+    let wired = wires_from > 0;
+    let cluster = Cluster { truth, tasks, nodes, dags: &dags, devices, device_memory, wired };
     for (trace, dag) in nodes.iter().zip(&dags) {
         check_shape(dag, trace.instructions.iter().map(|instruction| instruction.id))?;
     }

@@ -210,6 +210,7 @@ impl<'a> Node<'a> {
         let devices = InstructionGraphConfig { devices: configuration.devices };
         let instructions =
             InstructionGraph::new(devices).with_device_memory(configuration.device_memory);
+        let instructions = configuration.wire(instructions, node_id(index));
         let scheduler = Scheduler::new(commands, instructions);
         let lead = world.lock().conditions.lead;
         let mut executor = Executor::new(end, backend, progress.clone()).with_lead(lead);

@@ -217,7 +217,7 @@ impl World {
         to: NodeId,
         payload: &WirePayload,
     ) -> Option<WirePayload> {
-        let WirePayload { message, memory, elements, elem_size } = *payload;
+        let WirePayload { message, memory, elements, elem_size, .. } = *payload;
         let bytes = elements.volume() * elem_size;
         if bytes > self.conditions.eager {
             return None;

@@ -181,7 +181,8 @@ fn check_wake_ups() -> Outcome {
     let mut ends = local_cluster(vec![Arc::new(|| {}), waker], &pool()?);
     let transfer = TransferId { consumer: TaskId::from_index(1), buffer: BufferId::from_index(0) };
     let (to, message) = (NodeId::from_index(1), MessageId::from_index(0));
-    ends[0].send_pilot(&Pilot { to, message, transfer, elements: Box3::UNIT }, 0);
+    ends[0]
+        .send_pilot(&Pilot { to, message, transfer, elements: Box3::UNIT, from_device: false }, 0);
     match woken.load(Ordering::SeqCst) {
         1 => Ok(()),
         times => Err(format!("the receiver of a pilot is woken {times} times")),

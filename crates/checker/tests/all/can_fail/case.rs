@@ -55,6 +55,7 @@ impl Case {
             local: NodeId::from_index(0),
             devices: self.devices,
             device_memory: DeviceMemory::Own,
+            device_wires: false,
             depth,
             eager_allocation,
         };

@@ -78,6 +78,7 @@ impl Case {
             local: NodeId::from_index(0),
             devices: 1,
             device_memory: DeviceMemory::Own,
+            device_wires: false,
             depth: Depth::Full,
             eager_allocation: false,
         };

@@ -649,6 +649,7 @@ fn outline(program: celerity_testkit::program::Program) -> Outline {
         local: NodeId::from_index(0),
         devices: 1,
         device_memory: DeviceMemory::Own,
+        device_wires: false,
         depth: Depth::Cheap,
         eager_allocation: false,
     });

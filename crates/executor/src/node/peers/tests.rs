@@ -41,12 +41,18 @@ fn transfer() -> TransferId {
 
 fn pilot(to: NodeId) -> Pilot {
     let message = MessageId::from_index(0);
-    Pilot { to, message, transfer: transfer(), elements: EXTENT }
+    Pilot { to, message, transfer: transfer(), elements: EXTENT, from_device: false }
 }
 
 fn payload(memory: &mut [u8; 8]) -> Payload {
     let memory = ElementArray { base: BasePtr::of_mut_slice(memory), extent: EXTENT };
-    Payload { message: MessageId::from_index(0), memory, elements: EXTENT, elem_size: 8 }
+    Payload {
+        message: MessageId::from_index(0),
+        at: MemoryId::HOST,
+        memory,
+        elements: EXTENT,
+        elem_size: 8,
+    }
 }
 
 fn inbound() -> Inbound {

@@ -71,25 +71,27 @@ fn check_collectives(cluster: &Cluster<'_>) -> Result<(), Violation> {
 /// One pilot for each send, saying the same.
 fn check_pilots(cluster: &Cluster<'_>) -> Result<(), Violation> {
     for trace in cluster.nodes {
-        let mut announced: BTreeMap<MessageId, (NodeId, TransferId, Box3)> = BTreeMap::new();
+        let mut announced: BTreeMap<MessageId, (NodeId, TransferId, Box3, bool)> = BTreeMap::new();
         for pilot in &trace.pilots {
-            let content = (pilot.to, pilot.transfer, pilot.elements);
+            let content = (pilot.to, pilot.transfer, pilot.elements, pilot.from_device);
             if announced.insert(pilot.message, content).is_some() {
                 let what = format!("{} of {} is announced twice", pilot.message, trace.node);
                 return Err(Violation::Mismatched { transfer: pilot.transfer, to: pilot.to, what });
             }
         }
         for instruction in &trace.instructions {
-            let InstructionKind::Send { to, message, transfer, elements, .. } = &instruction.kind
+            let InstructionKind::Send { to, message, transfer, source, elements, .. } =
+                &instruction.kind
             else {
                 continue;
             };
-            if announced.remove(message) != Some((*to, *transfer, *elements)) {
+            let content = (*to, *transfer, *elements, source.memory.device().is_some());
+            if announced.remove(message) != Some(content) {
                 let what = format!("{message} of {} is not what was announced", trace.node);
                 return Err(Violation::Mismatched { transfer: *transfer, to: *to, what });
             }
         }
-        if let Some((message, (to, transfer, _))) = announced.into_iter().next() {
+        if let Some((message, (to, transfer, ..))) = announced.into_iter().next() {
             let what = format!("{message} of {} is announced and never sent", trace.node);
             return Err(Violation::Mismatched { transfer, to, what });
         }

@@ -164,7 +164,7 @@ impl<'a> Collector<'a> {
             }
             InstructionKind::Send { transfer, source, elements, elem_size, .. } => {
                 self.check_elem_size(transfer.buffer, *elem_size)?;
-                self.check_host(source)?;
+                self.check_reached(source)?;
                 let elements = Region::from(*elements);
                 Ok(vec![self.place(transfer.buffer, source, &elements, Use::Read)?])
             }
@@ -281,7 +281,7 @@ impl<'a> Collector<'a> {
     }
 
     fn receive(&mut self, inbound: &Inbound, how: Use) -> Result<Vec<Touch>, String> {
-        self.check_host(&inbound.target)?;
+        self.check_reached(&inbound.target)?;
         self.check_elem_size(inbound.transfer.buffer, inbound.elem_size)?;
         if inbound.region.is_empty() {
             return Err("receives nothing".into());
@@ -392,6 +392,14 @@ impl<'a> Collector<'a> {
         match growth.is_some_and(|it| !slots.iter().all(|slot| it.providers.contains_key(slot))) {
             true => Err(format!("{memory}.{id} has no memory for all of {elements}")),
             false => Ok(Touch { allocation: id, how, slots }),
+        }
+    }
+
+    /// As [`check_host`](Self::check_host), or a device's memory where the network reaches those.
+    fn check_reached(&self, placement: &Placement) -> Result<(), String> {
+        match placement.memory.device() {
+            Some(_) if self.cluster.wired => Ok(()),
+            _ => self.check_host(placement),
         }
     }
 
