@@ -10,6 +10,7 @@ use celerity_tdag::TaskId;
 use crate::copy::ElementArray;
 use crate::error::{CommunicationError, RunError};
 
+mod boxed;
 mod exchange;
 mod local;
 

@@ -7,6 +7,10 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::memory::BasePtr;
 
+mod cut;
+
+pub use cut::cut_elements;
+
 /// Elements of a box, row-major and dense from an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElementArray {

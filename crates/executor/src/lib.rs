@@ -38,6 +38,7 @@ mod time;
 mod warning;
 mod watchdog;
 mod window;
+mod wires;
 mod work;
 
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
@@ -53,7 +54,7 @@ pub use communicator::{
     Payload as WirePayload, find_in, local_cluster, pack, unpack,
 };
 pub use config::{CheckLevel, ClusterConfig};
-pub use copy::{ElementArray, copy_elements, copy_elements_spread};
+pub use copy::{ElementArray, copy_elements, copy_elements_spread, cut_elements};
 pub use engine::{
     Assignment, CANDIDATES, Engine, LaneGroup, LaneId, LaneJob, Step, Target, independent_set,
 };
@@ -80,4 +81,8 @@ pub use submission::Submission;
 pub use time::{Clock, Span, Time};
 pub use warning::{Blocked, Lingering, Warning, WarningSink};
 pub use window::{IdHasher, IdMap, Window};
+pub use wires::{
+    CARD_LEN, Copied, CopyId, DeviceWindows, Handshake, Located, Slot, WindowError, WindowSize,
+    WireCopy, Wired, WiredCommunicator, Wires,
+};
 pub use work::{DeviceKernel, HostCall, HostData, HostFunction, HostKernel, NoDeviceCode, Payload};

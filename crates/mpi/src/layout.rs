@@ -2,7 +2,6 @@
 //! Geometry only: knows neither addresses nor MPI.
 
 use celerity_regions::Box3;
-use smallvec::SmallVec;
 
 /// The bytes of a box of elements inside a row-major array: one contiguous run,
 /// in up to two loops. Equal layouts at other addresses share a datatype.
@@ -53,33 +52,6 @@ impl Layout {
 
 fn bytes(count: u64) -> usize {
     usize::try_from(count).expect("live memory fits the address space")
-}
-
-/// Cuts a box of elements into boxes of at most `limit` bytes each, along the
-/// slowest dimensions. It depends on nothing else, so that sender and receiver
-/// cut alike. An element larger than the limit is a piece.
-pub(crate) fn pieces(elements: &Box3, elem_size: u64, limit: u64) -> SmallVec<[Box3; 1]> {
-    let mut out = SmallVec::new();
-    cut(elements, 0, elem_size, limit, &mut out);
-    out
-}
-
-fn cut(part: &Box3, dim: usize, elem_size: u64, limit: u64, out: &mut SmallVec<[Box3; 1]>) {
-    let bytes = part.volume().saturating_mul(elem_size);
-    if dim == 3 || bytes <= limit {
-        return out.push(*part);
-    }
-    let (min, max) = (part.min(), part.max());
-    let line = bytes / part.range()[dim];
-    let lines = (limit / line).max(1);
-    let mut from = min[dim];
-    while from < max[dim] {
-        let to = max[dim].min(from + lines);
-        let (mut low, mut high) = (min, max);
-        (low[dim], high[dim]) = (from, to);
-        cut(&Box3::new(low, high), dim + 1, elem_size, limit, out);
-        from = to;
-    }
 }
 
 #[cfg(test)]
@@ -145,26 +117,5 @@ mod tests {
             let (layout, _) = Layout::new(&extent, &Box3::new(min, max), 4);
             assert_eq!(layout.is_contiguous(), contiguous, "{min:?} {max:?}");
         }
-    }
-
-    #[test]
-    fn pieces_keep_the_limit_and_cover_the_box_in_order() {
-        let whole = Box3::new([2, 3, 4], [5, 8, 11]);
-        for limit in [1, 4, 8, 27, 28, 29, 56, 139, 140, 141, 280, 420, 10_000] {
-            let pieces = pieces(&whole, 4, limit);
-            assert!(pieces.iter().all(|piece| piece.volume() * 4 <= limit.max(4)), "{limit}");
-            let covered: Vec<_> =
-                pieces.iter().flat_map(|piece| walked(&whole, piece, 4)).collect();
-            assert_eq!(covered, walked(&whole, &whole, 4), "{limit}");
-        }
-        assert_eq!(pieces(&whole, 4, 420).as_slice(), [whole]);
-    }
-
-    #[test]
-    fn boxes_beyond_memory_are_cut_too() {
-        let whole = Box3::new([0, 0, 0], [1, 1 << 20, 1 << 20]);
-        let pieces = pieces(&whole, 8, 1 << 30);
-        assert_eq!(pieces.len(), 1 << 13);
-        assert_eq!(pieces.iter().map(Box3::volume).sum::<u64>(), whole.volume());
     }
 }

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 
 use celerity_cdag::NodeId;
-use celerity_executor::{BasePtr, CommunicationError, ElementArray, WirePayload, copy_elements};
+use celerity_executor::{
+    BasePtr, CommunicationError, ElementArray, WirePayload, copy_elements, cut_elements,
+};
 use mpi::ffi::{MPI_Datatype, MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
-use crate::layout::{Layout, pieces};
+use crate::layout::Layout;
 use crate::matching::{Fault, Ready};
 use crate::raw::{self, Comm, Span};
 
@@ -91,7 +93,7 @@ impl Transfers {
         if slot == self.slots.len() {
             self.slots.push(None);
         }
-        let pieces = pieces(&elements, elem_size, self.limit);
+        let pieces = cut_elements(&elements, elem_size, self.limit);
         let open = pieces.len();
         self.bytes += length(&ready.payload);
         self.slots[slot] = Some(Transfer { ready, way, open, bytes: 0, fault: None, copy });

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod collectives;
+mod on_devices;
 
 use std::sync::{Condvar, Mutex};
 use std::thread;
@@ -17,6 +18,8 @@ use celerity_executor::{
 use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
+
+pub use on_devices::{OnDevices, Places};
 
 /// Checks an implementation of [`Communicator`] whose ends share this process.
 /// `cluster` makes connected ends for so many nodes, in order of their ids; it

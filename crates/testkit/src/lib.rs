@@ -30,6 +30,7 @@ mod traffic;
 pub mod twin;
 pub mod violation;
 pub mod visits;
+pub mod wires;
 
 pub use celerity_views as queries;
 

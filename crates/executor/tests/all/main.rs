@@ -17,3 +17,4 @@ mod threads;
 mod traces;
 mod user_mappers;
 mod warnings;
+mod wires;

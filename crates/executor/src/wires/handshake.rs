@@ -1,0 +1,164 @@
+//! How wires come about, before a run begins: nodes of one host tell each other of their windows, open
+//! them, and agree whom each of them reaches. Knows no clock: who drives it gives up when it likes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use celerity_cdag::NodeId;
+
+use super::communicator::WiredCommunicator;
+use super::note::{Note, is_of_wires};
+use super::{DeviceWindows, WindowError, WindowSize};
+use crate::communicator::{CommEvent, Communicator};
+use crate::error::CommunicationError;
+
+/// A node that finds out whom its wires reach. All nodes that share a host take part, also those without
+/// windows.
+pub struct Handshake {
+    end: Box<dyn Communicator>,
+    windows: Option<(Box<dyn DeviceWindows>, WindowSize)>,
+    peers: BTreeMap<NodeId, Peer>,
+    /// Why somebody is not reached, as far as it is known here.
+    obstacle: Option<String>,
+    early: VecDeque<CommEvent>,
+    /// Whether nothing more is to be heard.
+    is_over: bool,
+}
+
+/// What is known of another node of the host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peer {
+    /// Whether its windows could be opened here, once it has told of them.
+    opened: Option<bool>,
+    /// Whether it will say, or has said, that it could open those of this node.
+    answers: bool,
+    has_opened: Option<bool>,
+}
+
+/// An end of a network, with the wires that there are.
+pub struct Wired {
+    /// The end.
+    pub end: Box<dyn Communicator>,
+    /// The nodes whose devices are reached, ascending; they reach this node's, too.
+    pub reached: Vec<NodeId>,
+    /// Payloads of less bytes are faster through host memory.
+    pub least: u64,
+    /// Why not all nodes of the host are reached, if they are not and somebody here knows.
+    pub obstacle: Option<String>,
+}
+
+impl Handshake {
+    /// Begins, at one end of a network: `neighbours` are the other nodes of the host. Without `windows`
+    /// the node reaches nobody, for the reason given.
+    #[must_use]
+    pub fn begin(
+        mut end: Box<dyn Communicator>,
+        windows: Result<Box<dyn DeviceWindows>, WindowError>,
+        neighbours: impl IntoIterator<Item = NodeId>,
+    ) -> Self {
+        let obstacle = windows.as_ref().err().cloned();
+        let windows = windows.ok().map(|windows| {
+            let size = windows.size();
+            (windows, size)
+        });
+        let hello = Note::Hello(windows.as_ref().map(|(windows, size)| (*size, windows.card())));
+        let (node, mut peers) = (end.node(), BTreeMap::new());
+        for neighbour in neighbours {
+            end.send_note(neighbour, &hello.encode(node));
+            peers.insert(neighbour, Peer::default());
+        }
+        Self { end, windows, peers, obstacle, early: VecDeque::new(), is_over: false }
+    }
+
+    /// Goes on as far as is possible now. Whether all is known, or the run has ended before.
+    pub fn step(&mut self) -> bool {
+        while !self.is_done()
+            && let Some(event) = self.end.poll()
+        {
+            self.hear(event);
+        }
+        self.is_done()
+    }
+
+    /// The nodes that have not said what they have to, ascending.
+    #[must_use]
+    pub fn missing(&self) -> Vec<NodeId> {
+        let missing = self.peers.iter().filter(|(_, peer)| !peer.is_known());
+        missing.map(|(node, _)| *node).collect()
+    }
+
+    /// The end, when all is known: the same as before if nobody is reached.
+    #[must_use]
+    pub fn finish(self) -> Wired {
+        let Self { end, windows, peers, obstacle, early, .. } = self;
+        let reached: Vec<_> =
+            peers.iter().filter(|(_, peer)| peer.is_reached()).map(|(node, _)| *node).collect();
+        let obstacle = obstacle.filter(|_| reached.len() < peers.len());
+        let least = windows.as_ref().map_or(0, |(_, size)| size.least);
+        if reached.is_empty() && early.is_empty() {
+            return Wired { end, reached, least, obstacle };
+        }
+        let end = Box::new(WiredCommunicator::new(end, windows, reached.clone(), early));
+        Wired { end, reached, least, obstacle }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_over || self.peers.values().all(Peer::is_known)
+    }
+
+    fn hear(&mut self, event: CommEvent) {
+        match event {
+            CommEvent::Note { from, ref note } if is_of_wires(note) => {
+                match Note::decode(note, (from, self.end.node()), self.end.nodes()) {
+                    Ok(Note::Hello(theirs)) => self.greeted(from, theirs),
+                    Ok(Note::Verdict(opened)) => {
+                        self.peers.entry(from).or_default().has_opened = Some(opened);
+                    }
+                    // The sender knows all that it has to.
+                    Ok(_) => self.early.push_back(event),
+                    Err(what) => {
+                        let error = CommunicationError::Malformed { from, what };
+                        self.early.push_back(CommEvent::Failed(error));
+                    }
+                }
+            }
+            CommEvent::Aborted(_) | CommEvent::Failed(_) => {
+                self.is_over = true;
+                self.early.push_back(event);
+            }
+            _ => self.early.push_back(event),
+        }
+    }
+
+    fn greeted(&mut self, from: NodeId, theirs: Option<(WindowSize, Vec<u8>)>) {
+        let peer = self.peers.entry(from).or_default();
+        let ((windows, own), (size, card)) = match (&mut self.windows, theirs) {
+            (Some((windows, own)), Some(theirs)) => ((windows, *own), theirs),
+            (ours, _) => {
+                peer.opened = Some(false);
+                if ours.is_some() {
+                    self.obstacle.get_or_insert_with(|| format!("{from} has no windows"));
+                }
+                return;
+            }
+        };
+        let opened = match (size.slot_bytes, size.least) == (own.slot_bytes, own.least) {
+            true => windows.open(from, &card),
+            false => Err("its windows have another size".to_owned()),
+        };
+        (peer.opened, peer.answers) = (Some(opened.is_ok()), true);
+        self.end.send_note(from, &Note::Verdict(opened.is_ok()).encode(self.end.node()));
+        if let Err(error) = opened {
+            self.obstacle.get_or_insert_with(|| format!("{from} is out of reach: {error}"));
+        }
+    }
+}
+
+impl Peer {
+    fn is_known(&self) -> bool {
+        self.opened.is_some() && (!self.answers || self.has_opened.is_some())
+    }
+
+    fn is_reached(&self) -> bool {
+        self.opened == Some(true) && self.has_opened == Some(true)
+    }
+}
