@@ -8,7 +8,7 @@ mod platform;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, ClusterConfig, Collectives, DeviceMemory, Lookahead};
+use celerity_executor::{CheckLevel, ClusterConfig, Collectives, DeviceMemory, Lookahead, Wires};
 use celerity_tdag::UninitializedRead;
 
 use crate::graphs::GraphsTo;
@@ -256,6 +256,16 @@ impl Config {
     #[must_use]
     pub fn explain_collectives(mut self, explain: bool) -> Self {
         self.explain_collectives = explain;
+        self
+    }
+
+    /// Sets which way data goes between the GPUs of different processes: between those of one host
+    /// straight from GPU to GPU where that works ([`Wires::Auto`], the default), or through host memory
+    /// always. With [`Wires::Ipc`], a run does not begin if a process cannot reach the GPUs of all
+    /// others. Results are the same bits. GPUs of one process need no wires.
+    #[must_use]
+    pub fn wires(mut self, wires: Wires) -> Self {
+        self.cluster.wires = wires;
         self
     }
 

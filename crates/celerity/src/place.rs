@@ -63,7 +63,9 @@ struct Site {
 impl Site {
     fn place<'r>(&self, config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
         let (run, host) = self.connect(config, Run::new(cluster))?;
-        let run = run.pinned(cores(config, &host)?);
+        let level = config.log_level;
+        let inform = move |text: &str| level.print(LogLevel::Info, || text.to_owned());
+        let run = run.pinned(cores(config, &host)?).informing(inform);
         devices(config, run, &host)
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_executor::{
-    AllocError, Backend, BasePtr, Clock, Completion, CpuBackend, CpuPool, ElementArray, Job,
-    LaneGroup, LaneId, LaneJob, LaneLayout, Waker,
+    AllocError, Backend, BasePtr, Clock, Completion, CpuBackend, CpuPool, DeviceWindows,
+    ElementArray, Job, LaneGroup, LaneId, LaneJob, LaneLayout, Waker, WindowError,
 };
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 use celerity_regions::Box3;
@@ -24,6 +24,7 @@ use crate::driver::{AddressSpace, DriverError, Event, Gpu};
 use crate::gpus::{Gpus, Links};
 use crate::memory::{DeviceMemory, PinnedPool};
 use crate::transfer::{self, Array};
+use crate::windows::{CudaWindows, WindowConfig};
 
 mod entries;
 mod lane;
@@ -65,6 +66,9 @@ pub struct CudaConfig {
     /// an earlier batch runs on its lane: longer than it takes to launch one. A node
     /// with several GPUs does not wait.
     pub lull: Duration,
+    /// Memory of each GPU that the other processes of the host read, if nodes are on
+    /// [wires](celerity_executor::Wires).
+    pub windows: WindowConfig,
     /// How long a GPU's thread looks for work and for ends of jobs without a
     /// break. To wake it takes up to 200 µs on virtual machines.
     pub spin: Duration,
@@ -80,6 +84,7 @@ impl Default for CudaConfig {
             least_chunk: 1 << 16,
             batch: 16,
             lull: Duration::from_micros(10),
+            windows: WindowConfig::default(),
             spin: Duration::from_millis(1),
         }
     }
@@ -104,6 +109,7 @@ pub struct CudaBackend {
     seen: Vec<Vec<u64>>,
     reports: Arc<Reports>,
     lane_waits: bool,
+    windows: WindowConfig,
 }
 
 /// The lanes of one device.
@@ -149,6 +155,7 @@ impl CudaBackend {
             seen: vec![vec![0; devices.len()]; devices.len() * lanes_per_device()],
             reports,
             lane_waits: config.lane_waits,
+            windows: config.windows,
         })
     }
 
@@ -312,9 +319,28 @@ unsafe impl Backend for CudaBackend {
         self.reports.is_quiet() && self.host.is_quiet()
     }
 
+    fn windows(&mut self) -> Option<Result<Box<dyn DeviceWindows>, WindowError>> {
+        Some(self.make_windows())
+    }
+
     fn time_jobs(&mut self, clock: Clock) {
         self.queues.iter().for_each(|queue| queue.send(Message::Time(clock.clone())));
         self.host.time_jobs(clock);
+    }
+}
+
+impl CudaBackend {
+    fn make_windows(&self) -> Result<Box<dyn DeviceWindows>, WindowError> {
+        let most = CudaWindows::MOST;
+        if self.devices.len() > most {
+            return Err(format!("there are more than {most} GPUs per node"));
+        }
+        let of_gpu = |(&gpu, memory): (&Gpu, &DeviceMemory)| {
+            (gpu, self.gpus.info(gpu).max_pitch, memory.fence().clone())
+        };
+        let gpus = self.devices.iter().zip(&self.memories).map(of_gpu);
+        let windows = CudaWindows::new(self.gpus.driver(), self.windows, gpus);
+        Ok(Box::new(windows.map_err(|error| error.to_string())?))
     }
 }
 

@@ -100,6 +100,10 @@ impl Devices for CudaDevices {
         true
     }
 
+    fn have_windows(&self) -> bool {
+        true
+    }
+
     fn open(
         &self,
         node: NodeId,

@@ -157,6 +157,9 @@ pub struct LaunchSize {
     pub shared_bytes: u32,
 }
 
+/// The name of a GPU's memory among the processes of a host.
+pub type MemoryHandle = [u8; 64];
+
 /// Code in a form that a driver loads.
 #[derive(Clone, Copy, Debug)]
 pub enum Image<'a> {
@@ -340,6 +343,39 @@ pub trait Driver: Send + Sync + 'static {
     /// # Errors
     /// [`DriverError`] if the driver refuses.
     fn trim(&self, gpu: Gpu) -> Result<u64, DriverError>;
+
+    /// Memory of a GPU that other processes can [import](Self::import). Takes up to a millisecond; its
+    /// contents are arbitrary, and its alignment is as for [`alloc`](Self::alloc).
+    ///
+    /// # Errors
+    /// [`DriverError::is_out_of_memory`] if there is none; as all calls.
+    fn alloc_shared(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError>;
+
+    /// Gives shared memory back.
+    ///
+    /// # Safety
+    /// `address` came from [`alloc_shared`](Self::alloc_shared) on this GPU, and nobody uses it, in this
+    /// process or another.
+    unsafe fn free_shared(&self, gpu: Gpu, address: u64);
+
+    /// What another process needs to import memory that came from
+    /// [`alloc_shared`](Self::alloc_shared) on this GPU.
+    ///
+    /// # Errors
+    /// If processes cannot share memory here; as all calls.
+    fn export(&self, gpu: Gpu, address: u64) -> Result<MemoryHandle, DriverError>;
+
+    /// The address, for this GPU, of memory of any GPU of this host that another process has exported.
+    ///
+    /// # Errors
+    /// If this GPU does not reach it; as all calls.
+    fn import(&self, gpu: Gpu, handle: &MemoryHandle) -> Result<u64, DriverError>;
+
+    /// Gives imported memory up.
+    ///
+    /// # Safety
+    /// `address` came from [`import`](Self::import) for this GPU, and this process does not use it.
+    unsafe fn forget(&self, gpu: Gpu, address: u64);
 
     /// Page-locked host memory that all GPUs reach, aligned to a page. Takes
     /// milliseconds. Its contents are arbitrary.

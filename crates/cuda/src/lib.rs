@@ -15,6 +15,7 @@ mod memory;
 mod nvrtc;
 mod panics;
 mod transfer;
+mod windows;
 
 pub use backend::{CudaBackend, CudaConfig};
 pub use code::{CodeError, CompileError, Compiler};
@@ -24,9 +25,10 @@ pub use driver::NvidiaDriver;
 pub use driver::{
     AddressSpace, Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver,
     FakeLaunch, Function, FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize,
-    Module, ModuleKind, Pages, PagesKind, Side, Stream, StreamKind, Transfer,
+    MemoryHandle, Module, ModuleKind, Pages, PagesKind, Side, Stream, StreamKind, Transfer,
 };
 pub use gpus::Gpus;
 pub use kernel::{CudaKernel, HEADER};
 #[cfg(feature = "cuda")]
 pub use nvrtc::{LazyNvrtc, Nvrtc, NvrtcConfig};
+pub use windows::WindowConfig;

@@ -2,11 +2,13 @@
 //! Know bytes and addresses, no buffers.
 
 mod device;
+mod fence;
 mod pages;
 mod pinned;
 mod reserved;
 
 pub(crate) use device::DeviceMemory;
+pub(crate) use fence::Fence;
 pub(crate) use pages::PagePool;
 pub(crate) use pinned::PinnedPool;
 

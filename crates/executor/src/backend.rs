@@ -18,6 +18,7 @@ use crate::error::TaskError;
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
 use crate::time::{Clock, Span, Time};
+use crate::wires::{DeviceWindows, WindowError};
 use crate::work::{DeviceKernel, HostFunction};
 
 mod cpu;
@@ -180,6 +181,15 @@ pub unsafe trait Backend: Send {
     /// it may compare with its own now and then.
     fn time_jobs(&mut self, clock: Clock) {
         drop(clock);
+    }
+
+    /// Windows of the devices, for [wires](crate::Wires) between processes; `None` if devices of this
+    /// kind have none. They may outlive the backend, but for copies.
+    ///
+    /// # Errors
+    /// [`WindowError`] if they cannot be had here.
+    fn windows(&mut self) -> Option<Result<Box<dyn DeviceWindows>, WindowError>> {
+        None
     }
 }
 

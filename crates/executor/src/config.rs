@@ -9,6 +9,7 @@ use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
 use crate::error::RunError;
 use crate::warning::WarningSink;
+use crate::wires::Wires;
 
 /// An in-process cluster.
 ///
@@ -43,6 +44,8 @@ pub struct ClusterConfig {
     pub lookahead: Lookahead,
     /// Which collective operations between nodes are looked for (IJPP 2024). With one node, none.
     pub collectives: Collectives,
+    /// Which way data goes between devices of different processes.
+    pub wires: Wires,
     /// How much of every schedule is checked before it runs.
     pub check: CheckLevel,
     /// Bytes that may be resident in each device's own memory, if limited.
@@ -84,6 +87,7 @@ impl Default for ClusterConfig {
             run_ahead: 16,
             lookahead: Lookahead::default(),
             collectives: Collectives::default(),
+            wires: Wires::default(),
             check: CheckLevel::default(),
             device_memory_limit: None,
             watchdog: Duration::from_secs(30),

@@ -31,12 +31,14 @@ use crate::scheduler::Scheduler;
 use crate::threads::refuse_runs;
 use crate::time::real_clock;
 use crate::warning::Warning;
+use crate::wires::Wired;
 
 mod interrupt;
 mod place;
 mod program;
 mod threads;
 mod watch;
+mod wires;
 
 use interrupt::Interrupts;
 use place::FirstNode;
@@ -79,6 +81,7 @@ pub struct Run<'r> {
     devices: Box<dyn Devices + 'r>,
     observers: Vec<Box<MakeObserver<'r>>>,
     preparation: Box<dyn Fn() -> Result<(), RunError> + 'r>,
+    inform: Box<dyn Fn(&str) + 'r>,
     kernel_times: Option<KernelTimes>,
     interruptible: bool,
     /// Whether nothing is performed.
@@ -102,6 +105,7 @@ impl<'r> Run<'r> {
             devices: Box::new(CpuDevices { per_node, memory, memory_limit: device_memory_limit }),
             observers: Vec::new(),
             preparation: Box::new(|| Ok(())),
+            inform: Box::new(|_| {}),
             kernel_times: None,
             interruptible: false,
             is_dry: false,
@@ -158,6 +162,16 @@ impl<'r> Run<'r> {
     #[must_use]
     pub fn preparing(mut self, prepare: impl Fn() -> Result<(), RunError> + 'r) -> Self {
         self.preparation = Box::new(prepare);
+        self
+    }
+
+    /// Tells `inform` what is good to know, before the program starts.
+    #[must_use]
+    pub fn informing(mut self, inform: impl Fn(&str) + 'r) -> Self {
+        self.inform = Box::new(move |text| {
+            tracing::info!("{text}");
+            inform(text);
+        });
         self
     }
 
@@ -441,14 +455,16 @@ impl<'r> Run<'r> {
         let backends = local.clone().map(devices).collect::<Result<Vec<_>, _>>();
         let backends = backends.map_err(|error| self.network.refuse(error))?;
         let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
+        let wired = self.wire(ends.into_iter().zip(backends))?;
         let memory = self.devices.memory();
-        let mut checks =
-            ScheduleCheck::of_all(&self.config, (memory, false), local.clone()).into_iter();
-        let node = |((index, end), backend): ((usize, _), Box<dyn Backend>)| {
+        let wires = wired.iter().any(|(wired, _)| !wired.reached.is_empty());
+        let checks = ScheduleCheck::of_all(&self.config, (memory, wires), local.clone());
+        let mut checks = checks.into_iter();
+        let node = |(index, (wired, backend)): (usize, (Wired, Box<dyn Backend>))| {
             let id = NodeId::from_index(index as u64);
             let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);
             let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
-            let mut scheduler = Scheduler::new(commands, self.devices.instruction_graph());
+            let mut scheduler = Scheduler::new(commands, self.instruction_graph(&wired));
             scheduler.set_lookahead(self.config.lookahead);
             let others = self.observers.iter().filter_map(|observer| observer(id));
             let observers = check.into_iter().chain(others);
@@ -458,7 +474,7 @@ impl<'r> Run<'r> {
             let lanes = backend.layout();
             let calls: [Arc<Calls>; 2] = Default::default();
             scheduler.tell_calls(&calls[0]);
-            let mut executor = Executor::new(end, backend, progress.clone())
+            let mut executor = Executor::new(wired.end, backend, progress.clone())
                 .with_lead(self.config.run_ahead as u64)
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone())
@@ -482,7 +498,7 @@ impl<'r> Run<'r> {
             let handle = NodeHandle { id, progress, kernel_check, profile };
             Node { handle, scheduler, executor, calls }
         };
-        Ok(local.zip(ends).zip(backends).map(node).collect())
+        Ok(local.zip(wired).map(node).collect())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use celerity_cdag::NodeId;
 use celerity_executor::{Communicator, CpuPool, Network, RunError, Waker};
 
 use crate::error::StartError;
@@ -70,6 +71,15 @@ impl Network for MpiNetwork {
         let own = &cards[self.session.node().slot()];
         let shares = |card: &&crate::card::Card| card.host == own.host && card.cores == own.cores;
         cards.iter().filter(shares).count()
+    }
+
+    fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
+        let cards = self.session.cards();
+        let others = cards
+            .iter()
+            .enumerate()
+            .filter(|(rank, card)| *rank != node.slot() && is_neighbour(card, &cards[node.slot()]));
+        others.map(|(rank, _)| NodeId::from_index(rank as u64)).collect()
     }
 
     fn connect(

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use celerity_executor::{CheckLevel, Collectives, DeviceMemory, Lookahead};
+use celerity_executor::{CheckLevel, Collectives, DeviceMemory, Lookahead, Wires};
 use celerity_tdag::UninitializedRead;
 
 use super::Config;
@@ -52,7 +52,7 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 21] = [
+const VARIABLES: [Variable; 22] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -100,6 +100,11 @@ const VARIABLES: [Variable; 21] = [
             "explain" => Some(config.collectives(Collectives::Auto).explain_collectives(true)),
             text => Some(config.collectives(text.parse().ok()?).explain_collectives(false)),
         },
+    },
+    Variable {
+        name: "CELERITY_WIRES",
+        expected: "auto, host or ipc",
+        set: |config, value| Some(config.wires(wires(value.text()?)?)),
     },
     Variable {
         name: "CELERITY_CHECK",
@@ -242,6 +247,15 @@ fn lookahead(value: &str) -> Option<Lookahead> {
     }
 }
 
+fn wires(value: &str) -> Option<Wires> {
+    match value {
+        "auto" => Some(Wires::Auto),
+        "host" => Some(Wires::Host),
+        "ipc" => Some(Wires::Ipc),
+        _ => None,
+    }
+}
+
 fn check(value: &str) -> Option<CheckLevel> {
     match value {
         "off" => Some(CheckLevel::Off),
@@ -349,6 +363,7 @@ mod tests {
             ("CELERITY_HORIZON_MAX_PARALLELISM", "7"),
             ("CELERITY_UNINITIALIZED_READ", "warn"),
             ("CELERITY_COLLECTIVES", "paper"),
+            ("CELERITY_WIRES", "ipc"),
             ("CELERITY_PRINT_GRAPHS", "out/graphs.svg"),
             ("CELERITY_PROFILE_KERNEL", "on"),
             ("CELERITY_TRACE", "out/trace.json"),
@@ -370,6 +385,7 @@ mod tests {
             .horizon_max_parallelism(7)
             .uninitialized_read(UninitializedRead::Warn)
             .collectives(Collectives::Paper)
+            .wires(Wires::Ipc)
             .write_graphs("out/graphs.svg")
             .profile_kernels(true)
             .trace("out/trace.json")

@@ -12,7 +12,7 @@ use celerity_executor::DeviceStream;
 
 use super::{
     AddressSpace, Driver, DriverError, Event, Failure, Function, Gpu, GpuInfo, Handle, Image,
-    LaunchSize, Module, Pages, Stream, Transfer,
+    LaunchSize, MemoryHandle, Module, Pages, Stream, Transfer,
 };
 
 mod hosted;
@@ -84,6 +84,13 @@ impl FakeDriver {
     #[must_use]
     pub fn without_links(self) -> Self {
         self.shared.lock().linked = false;
+        self
+    }
+
+    /// Without memory that processes share.
+    #[must_use]
+    pub fn without_sharing(self) -> Self {
+        self.shared.lock().shares = false;
         self
     }
 
@@ -367,6 +374,36 @@ impl Driver for FakeDriver {
         let state = self.shared.lock();
         state.healthy(gpu)?;
         Ok(state.memory.free_bytes(AddressSpace::Gpu(gpu)))
+    }
+
+    fn alloc_shared(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError> {
+        let mut state = self.shared.lock();
+        state.healthy(gpu)?;
+        state.memory.alloc(AddressSpace::Gpu(gpu), bytes)
+    }
+
+    unsafe fn free_shared(&self, _gpu: Gpu, address: u64) {
+        self.shared.lock().memory.free(address);
+    }
+
+    fn export(&self, gpu: Gpu, address: u64) -> Result<MemoryHandle, DriverError> {
+        let state = self.shared.lock();
+        state.healthy(gpu)?;
+        match state.shares {
+            true => Ok(state.memory.export(address)),
+            false => Err(failed("export", "processes do not share memory")),
+        }
+    }
+
+    fn import(&self, gpu: Gpu, handle: &MemoryHandle) -> Result<u64, DriverError> {
+        let mut state = self.shared.lock();
+        state.healthy(gpu)?;
+        let address = state.memory.import(AddressSpace::Gpu(gpu), handle);
+        address.ok_or_else(|| failed("import", "no memory of this host"))
+    }
+
+    unsafe fn forget(&self, gpu: Gpu, address: u64) {
+        self.shared.lock().memory.forget(AddressSpace::Gpu(gpu), address);
     }
 
     fn alloc_host(&self, bytes: u64) -> Result<u64, DriverError> {

@@ -14,12 +14,13 @@ use cudarc::driver::sys;
 
 use super::{
     AddressSpace, Driver, DriverError, Event, Function, Gpu, GpuInfo, Handle, Image, LaunchSize,
-    Module, Pages, Stream, Transfer,
+    MemoryHandle, Module, Pages, Stream, Transfer,
 };
 
 mod code;
 mod copy;
 mod gpu;
+mod ipc;
 mod result;
 mod virtual_memory;
 
@@ -306,6 +307,33 @@ impl Driver for NvidiaDriver {
         let result = unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) };
         check("cuMemGetInfo", result)?;
         Ok(free as u64)
+    }
+
+    fn alloc_shared(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError> {
+        let _entered = self.enter(gpu)?;
+        ipc::alloc(bytes)
+    }
+
+    unsafe fn free_shared(&self, gpu: Gpu, address: u64) {
+        let Ok(_entered) = self.enter(gpu) else { return };
+        // SAFETY: passed on.
+        unsafe { ipc::free(address) };
+    }
+
+    fn export(&self, gpu: Gpu, address: u64) -> Result<MemoryHandle, DriverError> {
+        let _entered = self.enter(gpu)?;
+        ipc::export(address)
+    }
+
+    fn import(&self, gpu: Gpu, handle: &MemoryHandle) -> Result<u64, DriverError> {
+        let _entered = self.enter(gpu)?;
+        ipc::import(handle)
+    }
+
+    unsafe fn forget(&self, gpu: Gpu, address: u64) {
+        let Ok(_entered) = self.enter(gpu) else { return };
+        // SAFETY: passed on.
+        unsafe { ipc::forget(address) };
     }
 
     fn alloc_host(&self, bytes: u64) -> Result<u64, DriverError> {

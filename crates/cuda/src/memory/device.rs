@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use celerity_executor::AllocError;
 
+use super::fence::Fence;
 use super::padding;
 use super::pages::{Block, PagePool};
 use super::reserved::Reserved;
@@ -22,12 +23,7 @@ const ALIGNMENT: u64 = 256;
 pub(crate) struct DeviceMemory {
     driver: Arc<dyn Driver>,
     stream: Stream,
-    /// Recorded behind the last allocation that somebody has asked after.
-    ready: Event,
-    /// How often `ready` has been recorded.
-    recorded: u64,
-    /// Whether there is an allocation behind `ready`.
-    stale: bool,
+    fence: Arc<Fence>,
     limit: Option<u64>,
     resident: u64,
     /// By the address that was given out: bytes asked for, and where the
@@ -49,13 +45,11 @@ impl DeviceMemory {
         pages: Arc<PagePool>,
         users: Vec<Gpu>,
     ) -> Result<Self, DriverError> {
-        let (stream, ready) = (driver.create_stream(gpu)?, driver.create_event(gpu, false)?);
+        let fence = Fence::new(driver, gpu)?;
         Ok(Self {
             driver: driver.clone(),
-            stream,
-            ready,
-            recorded: 0,
-            stale: false,
+            stream: fence.stream(),
+            fence,
             limit,
             resident: 0,
             live: HashMap::new(),
@@ -72,7 +66,7 @@ impl DeviceMemory {
         let padded = bytes.saturating_add(padding(alignment, ALIGNMENT));
         let start = self.alloc_zeroed(padded).map_err(|_| self.no_room())?;
         let address = start.next_multiple_of(alignment.max(1));
-        self.stale = true;
+        self.fence.moved();
         self.resident += bytes;
         self.live.insert(address, (bytes, start));
         Ok(address)
@@ -111,7 +105,7 @@ impl DeviceMemory {
             self.check_limit(bytes)?;
             // SAFETY: whole pieces of what was reserved, with nothing behind them.
             let blocks = unsafe { self.map_zeroed(from, bytes) }.map_err(|_| self.no_room())?;
-            self.stale = true;
+            self.fence.moved();
             self.resident += bytes;
             self.reserved_at(address).note(run, blocks);
         }
@@ -192,16 +186,14 @@ impl DeviceMemory {
         unsafe { self.driver.free(self.stream, start) };
     }
 
-    /// The event behind all allocations so far, and how many such events there
-    /// have been: whoever has waited for a number has waited for smaller ones.
-    /// `None` if nothing has been allocated.
-    pub(crate) fn ready(&mut self) -> Result<Option<(u64, Event)>, DriverError> {
-        if self.stale {
-            self.driver.record(self.ready, self.stream)?;
-            self.stale = false;
-            self.recorded += 1;
-        }
-        Ok((self.recorded > 0).then_some((self.recorded, self.ready)))
+    /// As [`Fence::ready`].
+    pub(crate) fn ready(&self) -> Result<Option<(u64, Event)>, DriverError> {
+        self.fence.ready()
+    }
+
+    /// What others ask who use this memory.
+    pub(crate) fn fence(&self) -> &Arc<Fence> {
+        &self.fence
     }
 
     /// Gives addresses back to the driver, and keeps what is behind them.
@@ -274,11 +266,6 @@ impl Drop for DeviceMemory {
             unsafe { self.give_back(reserved) };
         }
         self.pages.release();
-        // SAFETY: both were made here, and this is their last use.
-        unsafe {
-            self.driver.destroy_event(self.ready);
-            self.driver.destroy_stream(self.stream);
-        }
     }
 }
 

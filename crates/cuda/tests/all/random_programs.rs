@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus};
-use celerity_executor::{ClusterConfig, DeviceKernel, InProcess, Run};
+use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus, WindowConfig};
+use celerity_executor::{ClusterConfig, DeviceKernel, Run, Wires};
 use celerity_testkit::check::{Configuration, any_configuration};
 use celerity_testkit::corpus;
 use celerity_testkit::program::{Program, Sizes, any_program};
@@ -19,6 +19,8 @@ use proptest::prelude::*;
 mod compiled;
 
 use compiled::Statement;
+
+use crate::one_host::OneHost;
 
 /// Whose kernels a program runs.
 type Kernels = fn(KernelTask<'_>, Arc<dyn DeviceKernel>) -> Arc<dyn DeviceKernel>;
@@ -52,10 +54,17 @@ fn check(
             // The models' sizes: a fake driver has no addresses without memory.
             growing: configuration.growing(),
             least_chunk: 0,
+            windows: WindowConfig {
+                slots: 2,
+                slot_bytes: 1 << 16,
+                least: configuration.wires_from,
+            },
             ..CudaConfig::default()
         };
         let devices = CudaDevices::deal(&gpus, &all, 0..nodes, false, &cuda);
-        Run::new(config).on(InProcess { nodes }).with_devices(devices.unwrap())
+        let wires = if configuration.wires_from > 0 { Wires::Ipc } else { Wires::Host };
+        let config = ClusterConfig { wires, ..config.clone() };
+        Run::new(&config).on(OneHost { nodes }).with_devices(devices.unwrap())
     };
     let adapt = |task: KernelTask<'_>, kernel| kernels.wrap(own(task, kernel));
     compare(program, run_on(program, configuration, place, adapt))

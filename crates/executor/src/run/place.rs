@@ -27,6 +27,13 @@ pub trait Network: Sync {
         1
     }
 
+    /// The nodes of other processes that run on the host of this one, ascending: their devices' memories
+    /// may be [reached](crate::Wires). All of them name each other.
+    fn neighbours(&self, node: NodeId) -> Vec<NodeId> {
+        let _ = node;
+        Vec::new()
+    }
+
     /// Their ends, in order. Each wakes its node by the waker at its position. From then on
     /// the nodes of all processes are in the run, and whoever cannot go on has to
     /// [abort](Communicator::abort) it.
@@ -60,6 +67,11 @@ pub trait Devices: Sync {
     /// Whether kernels may be so short that a node's thread should do nothing but
     /// feed the devices.
     fn are_fast(&self) -> bool {
+        false
+    }
+
+    /// Whether they are of a kind whose memory other processes [can reach](Backend::windows).
+    fn have_windows(&self) -> bool {
         false
     }
 

@@ -73,6 +73,8 @@ struct EventState {
 
 pub(super) struct State {
     pub(super) linked: bool,
+    /// Whether memory can be exported.
+    pub(super) shares: bool,
     pub(super) paused: bool,
     pub(super) closed: bool,
     /// Whether an operation is running.
@@ -105,6 +107,7 @@ impl State {
     pub(super) fn new(gpus: usize, memory: u64) -> Self {
         Self {
             linked: true,
+            shares: true,
             paused: false,
             closed: false,
             busy: false,

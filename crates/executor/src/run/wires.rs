@@ -1,0 +1,104 @@
+//! Wires of a run: whom the devices of this process's nodes reach, and what to say of it. Owns when a run
+//! does not begin for want of them.
+
+use celerity_cdag::NodeId;
+use celerity_idag::InstructionGraph;
+
+use super::Run;
+use crate::backend::Backend;
+use crate::communicator::Communicator;
+use crate::error::RunError;
+use crate::wires::{DeviceWindows, Handshake, WindowError, Wired, Wires};
+
+/// A node of this process, before it is known whom its devices reach.
+type Unwired = (Box<dyn Communicator>, Box<dyn Backend>);
+
+impl Run<'_> {
+    /// Finds out whom the devices of this process's nodes reach. All processes of a host do that at the
+    /// same time, whatever they want: a network tells of those that are gone, so none waits for ever.
+    pub(super) fn wire(
+        &self,
+        nodes: impl IntoIterator<Item = Unwired>,
+    ) -> Result<Vec<(Wired, Box<dyn Backend>)>, RunError> {
+        let mut shakes: Vec<_> = nodes.into_iter().map(|node| self.shake(node)).collect();
+        while shakes
+            .iter_mut()
+            .map(|(_, shake, _)| shake.step())
+            .fold(false, |any, done| any | !done)
+        {
+            std::thread::yield_now();
+        }
+        let finish =
+            |(neighbours, shake, backend): (_, Handshake, _)| (neighbours, shake.finish(), backend);
+        let shakes: Vec<(Vec<NodeId>, Wired, Box<dyn Backend>)> =
+            shakes.into_iter().map(finish).collect();
+        let missing = shakes.iter().find_map(|(neighbours, wired, _)| self.lack(neighbours, wired));
+        if let Some(error) = missing {
+            shakes.into_iter().for_each(|(_, mut wired, _)| wired.end.abort(&error));
+            return Err(error);
+        }
+        shakes.iter().for_each(|(neighbours, wired, _)| self.tell(neighbours, wired));
+        Ok(shakes.into_iter().map(|(_, wired, backend)| (wired, backend)).collect())
+    }
+
+    fn shake(&self, (end, mut backend): Unwired) -> (Vec<NodeId>, Handshake, Box<dyn Backend>) {
+        let neighbours = self.network.neighbours(end.node());
+        let windows = match neighbours.is_empty() {
+            true => Err("no other process is on its host".to_owned()),
+            false => self.windows_of(&mut *backend),
+        };
+        let shake = Handshake::begin(end, windows, neighbours.iter().copied());
+        (neighbours, shake, backend)
+    }
+
+    fn windows_of(&self, backend: &mut dyn Backend) -> Result<Box<dyn DeviceWindows>, WindowError> {
+        match (self.config.wires, backend.windows()) {
+            (Wires::Host, _) => Err("wires are off".to_owned()),
+            (_, Some(windows)) => windows,
+            (_, None) => Err("its devices have no memory that other processes reach".to_owned()),
+        }
+    }
+
+    /// Why a run does not begin whose wires were asked for by name, if they are not there.
+    fn lack(&self, neighbours: &[NodeId], wired: &Wired) -> Option<RunError> {
+        let all = wired.reached.len() == neighbours.len();
+        let others = self.network.nodes() > 1;
+        if self.config.wires != Wires::Ipc || !others || all && !neighbours.is_empty() {
+            return None;
+        }
+        let (node, why) = (wired.end.node(), obstacle(wired));
+        let what = format!(
+            "{node} cannot reach the devices of other processes: {why}; with `Wires::Auto` \
+             (`CELERITY_WIRES=auto`), data goes through host memory then"
+        );
+        Some(RunError::Start { what })
+    }
+
+    /// Says what is good to know: once per host.
+    fn tell(&self, neighbours: &[NodeId], wired: &Wired) {
+        let Wired { end, reached, .. } = wired;
+        tracing::debug!(node = %end.node(), ?reached, "device wires");
+        let is_first = neighbours.iter().all(|other| end.node() < *other);
+        let wanted = self.config.wires == Wires::Auto && self.devices.have_windows();
+        if wanted && is_first && reached.len() < neighbours.len() {
+            let why = obstacle(wired);
+            (self.inform)(&format!("data between processes goes through host memory: {why}"));
+        }
+    }
+
+    /// What makes the instructions of a node with these wires.
+    pub(super) fn instruction_graph(&self, wired: &Wired) -> InstructionGraph {
+        let graph = self.devices.instruction_graph();
+        match wired.reached.is_empty() {
+            true => graph,
+            false => {
+                let reached = wired.reached.iter().copied();
+                graph.with_device_wires(reached, self.network.nodes(), wired.least)
+            }
+        }
+    }
+}
+
+fn obstacle(wired: &Wired) -> &str {
+    wired.obstacle.as_deref().unwrap_or("another process cannot reach the devices of this one")
+}
