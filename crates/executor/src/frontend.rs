@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Collectives;
 use celerity_cpd::Discovery;
 use celerity_idag::Lookahead;
 use celerity_tdag::{
@@ -108,6 +109,8 @@ pub(crate) struct NodeHandle {
     pub(crate) kernel_check: Option<Arc<KernelCheck>>,
     /// Records what the node's program does.
     pub(crate) profile: Option<Arc<StageProfile>>,
+    /// Which collective operations are looked for; the same on all nodes.
+    pub(crate) collectives: Collectives,
 }
 
 /// Looks at a kernel and the number of its accesses, and says what keeps it from
@@ -129,7 +132,7 @@ impl NodeFrontend {
         submitter.feed(Submission::Task { task: init, payload: None });
         // The first task is never asked for, but has a slot.
         let (batch, warnings, recent) = (Vec::new(), Vec::new(), vec![Weak::new()]);
-        let discovery = Discovery::new(config.collectives, config.nodes);
+        let discovery = Discovery::new(node.collectives, config.nodes);
         let program = Program { graph, discovery, batch, newest, ended: false, warnings, recent };
         Self {
             node: node.id,

@@ -462,6 +462,7 @@ impl<'r> Run<'r> {
         let mut checks = checks.into_iter();
         let node = |(index, (wired, backend)): (usize, (Wired, Box<dyn Backend>))| {
             let id = NodeId::from_index(index as u64);
+            let collectives = self.collectives(&wired);
             let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);
             let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
             let mut scheduler = Scheduler::new(commands, self.instruction_graph(&wired));
@@ -495,7 +496,7 @@ impl<'r> Run<'r> {
                 scheduler.record(profile.scheduler(id));
                 Arc::new(profile.program(id))
             });
-            let handle = NodeHandle { id, progress, kernel_check, profile };
+            let handle = NodeHandle { id, progress, kernel_check, profile, collectives };
             Node { handle, scheduler, executor, calls }
         };
         Ok(local.zip(wired).map(node).collect())

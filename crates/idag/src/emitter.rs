@@ -149,6 +149,8 @@ impl<'a> Emitter<'a> {
             celerity_mutants::Mutant::SendNotAfterProducer.alter(waits, |_| self.stream.waits());
         let message = self.stream.new_message();
         let from_device = backing.placement.memory.device().is_some();
+        #[cfg(feature = "mutants")]
+        let waits = mistakes::departs(waits, || self.stream.waits(), from_device);
         self.out.pilots.push(Pilot { to, message, transfer, elements, from_device });
         #[cfg(feature = "mutants")]
         mistakes::announce(self.out.pilots.last_mut());
@@ -180,6 +182,8 @@ impl<'a> Emitter<'a> {
     fn before_arrival(&self, backing: &mut Backing, inbound: &Inbound) -> Waits {
         let mut waits = self.stream.waits();
         backing.before_write(&inbound.region, &mut waits);
+        #[cfg(feature = "mutants")]
+        let waits = mistakes::arrives(waits, || self.stream.waits(), inbound.target.memory);
         waits
     }
 

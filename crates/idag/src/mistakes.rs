@@ -43,8 +43,27 @@ pub(crate) fn produce(versions: &mut RegionMap<Version>, region: &Region, new: V
     });
 }
 
+/// What a send waits for.
+pub(crate) fn departs(waits: Waits, none: impl FnOnce() -> Waits, from_device: bool) -> Waits {
+    match from_device {
+        true => Mutant::DeviceSendNotAfterKernel.alter(waits, |_| none()),
+        false => waits,
+    }
+}
+
+/// What a receive waits for.
+pub(crate) fn arrives(waits: Waits, none: impl FnOnce() -> Waits, at: MemoryId) -> Waits {
+    match at.device() {
+        Some(_) => Mutant::ArrivesOnDeviceWhileRead.alter(waits, |_| none()),
+        None => waits,
+    }
+}
+
 pub(crate) fn announce(pilot: Option<&mut Pilot>) {
     let Some(pilot) = pilot else { return };
+    if Mutant::WireUnannounced.is_active() {
+        pilot.from_device = false;
+    }
     if Mutant::PilotOfPreviousMessage.is_active() {
         pilot.message = MessageId::from_index(pilot.message.index().saturating_sub(1));
     }

@@ -2,6 +2,7 @@
 //! Geometry only: knows neither addresses nor MPI.
 
 use celerity_regions::Box3;
+use smallvec::SmallVec;
 
 /// The bytes of a box of elements inside a row-major array: one contiguous run,
 /// in up to two loops. Equal layouts at other addresses share a datatype.

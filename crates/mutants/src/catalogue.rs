@@ -229,6 +229,12 @@ catalogue! {
         ArrivesWhileRead,
         /// Send: does not wait for the producer of what it sends.
         SendNotAfterProducer,
+        /// Device wires: a send from a device's memory does not wait for the kernel that writes it.
+        DeviceSendNotAfterKernel,
+        /// Device wires: what arrives in a device's memory does not wait for those who read what was there.
+        ArrivesOnDeviceWhileRead,
+        /// Device wires: a pilot does not say that its elements leave from a device's memory.
+        WireUnannounced,
         /// Send: the source is described as if it held the elements only.
         SendFromShiftedSource,
         /// Pilot: announces the previous message.
@@ -289,6 +295,10 @@ catalogue! {
         CreditHalfTold,
         /// Copy: the last of several rows is not copied.
         CopyMissesLastRow,
+        /// Device wires: a payload counts as sent when its first piece is in the window.
+        SentWithFirstPiece,
+        /// Device wires: a payload counts as received when its first piece is in place.
+        ReceivedWithFirstPiece,
         /// Window: removing a value takes its successor along.
         WindowDropsNeighbour,
     }

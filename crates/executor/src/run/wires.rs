@@ -2,6 +2,7 @@
 //! does not begin for want of them.
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Collectives;
 use celerity_idag::InstructionGraph;
 
 use super::Run;
@@ -83,6 +84,15 @@ impl Run<'_> {
         if wanted && is_first && reached.len() < neighbours.len() {
             let why = obstacle(wired);
             (self.inform)(&format!("data between processes goes through host memory: {why}"));
+        }
+    }
+
+    /// Which collective operations are looked for. Those of the network go through host memory, so where
+    /// all devices reach each other, data goes straight there, unless collectives are asked for by name.
+    pub(super) fn collectives(&self, wired: &Wired) -> Collectives {
+        match self.config.collectives {
+            Collectives::Auto if wired.is_complete => Collectives::Off,
+            asked => asked,
         }
     }
 

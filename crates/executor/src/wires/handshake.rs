@@ -20,6 +20,8 @@ pub struct Handshake {
     /// Why somebody is not reached, as far as it is known here.
     obstacle: Option<String>,
     early: VecDeque<CommEvent>,
+    /// Whether this node reaches all others, once that has been told to those of the host.
+    is_complete: Option<bool>,
     /// Whether nothing more is to be heard.
     is_over: bool,
 }
@@ -32,6 +34,8 @@ struct Peer {
     /// Whether it will say, or has said, that it could open those of this node.
     answers: bool,
     has_opened: Option<bool>,
+    /// Whether it reaches all other nodes, once it has said so.
+    is_complete: Option<bool>,
 }
 
 /// An end of a network, with the wires that there are.
@@ -40,6 +44,8 @@ pub struct Wired {
     pub end: Box<dyn Communicator>,
     /// The nodes whose devices are reached, ascending; they reach this node's, too.
     pub reached: Vec<NodeId>,
+    /// Whether all nodes of the cluster reach each other: the same on all of them.
+    pub is_complete: bool,
     /// Payloads of less bytes are faster through host memory.
     pub least: u64,
     /// Why not all nodes of the host are reached, if they are not and somebody here knows.
@@ -66,15 +72,18 @@ impl Handshake {
             end.send_note(neighbour, &hello.encode(node));
             peers.insert(neighbour, Peer::default());
         }
-        Self { end, windows, peers, obstacle, early: VecDeque::new(), is_over: false }
+        let early = VecDeque::new();
+        Self { end, windows, peers, obstacle, early, is_complete: None, is_over: false }
     }
 
     /// Goes on as far as is possible now. Whether all is known, or the run has ended before.
     pub fn step(&mut self) -> bool {
+        self.tell_complete();
         while !self.is_done()
             && let Some(event) = self.end.poll()
         {
             self.hear(event);
+            self.tell_complete();
         }
         self.is_done()
     }
@@ -82,27 +91,53 @@ impl Handshake {
     /// The nodes that have not said what they have to, ascending.
     #[must_use]
     pub fn missing(&self) -> Vec<NodeId> {
-        let missing = self.peers.iter().filter(|(_, peer)| !peer.is_known());
+        let agree = self.is_complete.is_some();
+        let knows = |peer: &Peer| peer.is_known() && (!agree || peer.is_complete.is_some());
+        let missing = self.peers.iter().filter(|(_, peer)| !knows(peer));
         missing.map(|(node, _)| *node).collect()
     }
 
     /// The end, when all is known: the same as before if nobody is reached.
     #[must_use]
     pub fn finish(self) -> Wired {
+        let all_agree = self.is_complete == Some(true)
+            && self.peers.values().all(|peer| peer.is_complete == Some(true));
         let Self { end, windows, peers, obstacle, early, .. } = self;
+        let is_complete = all_agree && peers.len() + 1 == end.nodes();
         let reached: Vec<_> =
             peers.iter().filter(|(_, peer)| peer.is_reached()).map(|(node, _)| *node).collect();
         let obstacle = obstacle.filter(|_| reached.len() < peers.len());
         let least = windows.as_ref().map_or(0, |(_, size)| size.least);
         if reached.is_empty() && early.is_empty() {
-            return Wired { end, reached, least, obstacle };
+            return Wired { end, reached, is_complete, least, obstacle };
         }
         let end = Box::new(WiredCommunicator::new(end, windows, reached.clone(), early));
-        Wired { end, reached, least, obstacle }
+        Wired { end, reached, is_complete, least, obstacle }
     }
 
     fn is_done(&self) -> bool {
-        self.is_over || self.peers.values().all(Peer::is_known)
+        let agree = !self.peers.is_empty() && self.all_have_windows();
+        let knows = |peer: &Peer| peer.is_known() && (!agree || peer.is_complete.is_some());
+        self.is_over || self.peers.values().all(knows)
+    }
+
+    /// Whether all nodes of the host have windows, as far as is known: once all have told of them, all
+    /// know the same.
+    fn all_have_windows(&self) -> bool {
+        self.windows.is_some() && self.peers.values().all(|peer| peer.answers)
+    }
+
+    /// Tells the nodes of the host, once, whether this one reaches all of them. They do not have to agree
+    /// where some have no windows.
+    fn tell_complete(&mut self) {
+        let known = self.peers.values().all(Peer::is_known) && self.all_have_windows();
+        if self.is_over || !known || self.is_complete.is_some() {
+            return;
+        }
+        let complete = self.peers.values().all(Peer::is_reached);
+        self.is_complete = Some(complete);
+        let note = Note::Complete(complete).encode(self.end.node());
+        self.peers.keys().for_each(|peer| self.end.send_note(*peer, &note));
     }
 
     fn hear(&mut self, event: CommEvent) {
@@ -112,6 +147,9 @@ impl Handshake {
                     Ok(Note::Hello(theirs)) => self.greeted(from, theirs),
                     Ok(Note::Verdict(opened)) => {
                         self.peers.entry(from).or_default().has_opened = Some(opened);
+                    }
+                    Ok(Note::Complete(complete)) => {
+                        self.peers.entry(from).or_default().is_complete = Some(complete);
                     }
                     // The sender knows all that it has to.
                     Ok(_) => self.early.push_back(event),

