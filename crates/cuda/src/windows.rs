@@ -129,7 +129,11 @@ impl CudaWindows {
         // SAFETY: passed on.
         match unsafe { device.begin(&*self.driver, fills, &transfers) } {
             Ok(event) => self.pending.push((id, event)),
-            Err(error) => self.failed.push(Copied { id, outcome: Err(error.to_string()) }),
+            Err(error) => {
+                // Some of it may be on the stream, and touches memory until it has ended.
+                drop(self.driver.synchronize(device.stream(fills)));
+                self.failed.push(Copied { id, outcome: Err(error.to_string()) });
+            }
         }
     }
 
@@ -188,6 +192,11 @@ impl WindowConfig {
 }
 
 impl Device {
+    /// The stream that fills this GPU's window, or empties those of others.
+    fn stream(&self, fills: bool) -> Stream {
+        if fills { self.fills.stream } else { self.empties.stream }
+    }
+
     /// # Safety
     /// As for [`Driver::copy`], until the event has happened.
     unsafe fn begin(
@@ -311,10 +320,9 @@ unsafe impl DeviceWindows for CudaWindows {
         for position in 0..self.pending.len() {
             let (id, event) = self.pending[position];
             let outcome = match self.driver.query(event) {
-                Ok(false) if !self.is_broken => continue,
-                Ok(happened) => {
-                    happened.then_some(()).ok_or("an earlier copy has failed".to_owned())
-                }
+                Ok(false) => continue,
+                Ok(true) if self.is_broken => Err("an earlier copy has failed".to_owned()),
+                Ok(true) => Ok(()),
                 Err(error) => Err(error.to_string()),
             };
             self.is_broken |= outcome.is_err();
@@ -343,13 +351,14 @@ impl Drop for CudaWindows {
                 // SAFETY: it was made here, and this is its last use.
                 unsafe { self.driver.destroy_stream(side.stream) };
             }
-            let pending = self.pending.iter().map(|(_, event)| event);
-            let events = device.spare.iter().chain(pending.filter(|event| event.gpu == device.gpu));
-            // SAFETY: as above; streams have run empty.
-            events.for_each(|event| unsafe { self.driver.destroy_event(*event) });
             // SAFETY: it was allocated here; the network is dropped before the windows beside it, when
             // other processes have given them up.
             unsafe { self.driver.free_shared(device.gpu, device.window) };
+        }
+        let pending = self.pending.iter().map(|(_, event)| event);
+        for event in self.devices.iter().flat_map(|device| &device.spare).chain(pending) {
+            // SAFETY: it was made here, its stream has run empty, and this is its last use.
+            unsafe { self.driver.destroy_event(*event) };
         }
     }
 }

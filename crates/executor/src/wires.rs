@@ -40,9 +40,9 @@ pub use handshake::{Handshake, Wired};
 pub enum Wires {
     /// From device to device between the processes of a host where that works, and through host memory
     /// elsewhere.
-    #[default]
     Auto,
     /// Through host memory.
+    #[default]
     Host,
     /// From device to device by the driver's means between processes. Where that does not work, a
     /// run does not begin.
