@@ -19,11 +19,11 @@ use crate::random::Random;
 #[derive(Clone, Debug)]
 pub struct FakeHost {
     size: WindowSize,
-    slots: Arc<Mutex<BTreeMap<(NodeId, u16, u16), Contents>>>,
+    slots: Arc<Mutex<Slots>>,
 }
 
-/// What is in a slot.
-type Contents = Vec<u8>;
+/// What is in the slots of all windows, by node, window and number.
+type Slots = BTreeMap<(NodeId, u16, u16), Vec<u8>>;
 
 /// The windows of a node of a [`FakeHost`].
 pub struct FakeWindows {
@@ -56,7 +56,7 @@ impl FakeHost {
         FakeWindows { node, host, open: Vec::new(), pending: Vec::new(), random, broken: false }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(NodeId, u16, u16), Contents>> {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

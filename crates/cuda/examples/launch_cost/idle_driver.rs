@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use celerity_cuda::{
-    Driver, DriverError, Event, FakeDriver, Function, Gpu, GpuInfo, Image, LaunchSize, Module,
-    Pages, Stream, Transfer,
+    Driver, DriverError, Event, FakeDriver, Function, Gpu, GpuInfo, Image, LaunchSize,
+    MemoryHandle, Module, Pages, Stream, Transfer,
 };
 use celerity_executor::DeviceStream;
 
@@ -133,6 +133,28 @@ impl Driver for IdleDriver {
 
     fn trim(&self, gpu: Gpu) -> Result<u64, DriverError> {
         self.fake.trim(gpu)
+    }
+
+    fn alloc_shared(&self, gpu: Gpu, bytes: u64) -> Result<u64, DriverError> {
+        self.fake.alloc_shared(gpu, bytes)
+    }
+
+    unsafe fn free_shared(&self, gpu: Gpu, address: u64) {
+        // SAFETY: passed on.
+        unsafe { self.fake.free_shared(gpu, address) };
+    }
+
+    fn export(&self, gpu: Gpu, address: u64) -> Result<MemoryHandle, DriverError> {
+        self.fake.export(gpu, address)
+    }
+
+    fn import(&self, gpu: Gpu, handle: &MemoryHandle) -> Result<u64, DriverError> {
+        self.fake.import(gpu, handle)
+    }
+
+    unsafe fn forget(&self, gpu: Gpu, address: u64) {
+        // SAFETY: passed on.
+        unsafe { self.fake.forget(gpu, address) };
     }
 
     fn alloc_host(&self, bytes: u64) -> Result<u64, DriverError> {

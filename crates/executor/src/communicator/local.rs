@@ -398,6 +398,7 @@ impl State {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use celerity_idag::MemoryId;
     use celerity_regions::Box3;
 
     use super::*;

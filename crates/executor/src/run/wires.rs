@@ -14,25 +14,26 @@ use crate::wires::{DeviceWindows, Handshake, WindowError, Wired, Wires};
 /// A node of this process, before it is known whom its devices reach.
 type Unwired = (Box<dyn Communicator>, Box<dyn Backend>);
 
+/// The same, when it is known.
+type Found = (Wired, Box<dyn Backend>);
+
 impl Run<'_> {
     /// Finds out whom the devices of this process's nodes reach. All processes of a host do that at the
     /// same time, whatever they want: a network tells of those that are gone, so none waits for ever.
     pub(super) fn wire(
         &self,
         nodes: impl IntoIterator<Item = Unwired>,
-    ) -> Result<Vec<(Wired, Box<dyn Backend>)>, RunError> {
+    ) -> Result<Vec<Found>, RunError> {
         let mut shakes: Vec<_> = nodes.into_iter().map(|node| self.shake(node)).collect();
-        while shakes
-            .iter_mut()
-            .map(|(_, shake, _)| shake.step())
-            .fold(false, |any, done| any | !done)
+        // All of them take each step.
+        while shakes.iter_mut().filter_map(|(_, shake, _)| (!shake.step()).then_some(())).count()
+            > 0
         {
             std::thread::yield_now();
         }
         let finish =
             |(neighbours, shake, backend): (_, Handshake, _)| (neighbours, shake.finish(), backend);
-        let shakes: Vec<(Vec<NodeId>, Wired, Box<dyn Backend>)> =
-            shakes.into_iter().map(finish).collect();
+        let shakes: Vec<_> = shakes.into_iter().map(finish).collect();
         let missing = shakes.iter().find_map(|(neighbours, wired, _)| self.lack(neighbours, wired));
         if let Some(error) = missing {
             shakes.into_iter().for_each(|(_, mut wired, _)| wired.end.abort(&error));

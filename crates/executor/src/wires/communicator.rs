@@ -206,9 +206,8 @@ impl Connected {
     }
 
     fn announced(&mut self, inner: &mut dyn Communicator, from: NodeId, pilot: &Pilot) -> Outcome {
-        match self.incoming.announce(from, pilot)? {
-            Some((payload, way)) => self.accept(inner, from, payload, way),
-            None => {}
+        if let Some((payload, way)) = self.incoming.announce(from, pilot)? {
+            self.accept(inner, from, payload, way);
         }
         Ok(())
     }
