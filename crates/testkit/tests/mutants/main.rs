@@ -15,12 +15,7 @@ use hunt::{By, CHECKS, Row, cases};
 fn every_bug_is_found() {
     let cases = cases();
     let hunt = |&mutant: &Mutant| with(mutant, || Row::hunt(mutant, &cases));
-    let some = std::env::var("SOME").unwrap();
-    let rows: Vec<Row> = Mutant::ALL
-        .iter()
-        .filter(|one| some.split(',').any(|name| format!("{one:?}") == name))
-        .map(hunt)
-        .collect();
+    let rows: Vec<Row> = Mutant::ALL.iter().map(hunt).collect();
     println!("{}\n{}", table::markdown(&rows), table::details(&rows));
 
     let survivors: Vec<_> =
