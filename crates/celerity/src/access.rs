@@ -29,6 +29,7 @@ pub use kernel::KernelAccess;
 pub(crate) use lowering::{Lowered, Lowering, Settling};
 pub use reduce::ReduceAccess;
 pub use tuple::KernelAccesses;
+pub(crate) use tuple::segment;
 
 /// A read access; what [`Buffer::read`] returns.
 ///

@@ -14,7 +14,7 @@ use celerity_kernel::{Bounds, Item, Row};
 use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput, Tiling};
 
-use crate::access::{KernelAccesses, rows_of};
+use crate::access::{KernelAccesses, rows_of, segment};
 use crate::item_context;
 use crate::range::{bounds, to_box};
 use tiles::Run;
@@ -81,8 +81,10 @@ pub(crate) struct ItemKernel<A: KernelAccesses<K>, F, const K: usize> {
     pub(crate) kernel: F,
 }
 
-/// A kernel that is called with rows of items.
-pub(crate) struct RowKernel<A: KernelAccesses<K>, F, const K: usize> {
+/// A kernel that is called with rows of items: if it is also compiled for devices and reduces, of
+/// one item each, as there. Longer ones would have sums of their own, which depend on where they are
+/// cut.
+pub(crate) struct RowKernel<A: KernelAccesses<K>, F, const COMPILED: bool, const K: usize> {
     pub(crate) launch: Launch<A, K>,
     pub(crate) kernel: F,
 }
@@ -106,15 +108,24 @@ where
     }
 }
 
-impl<A, F, const K: usize> DeviceKernel for RowKernel<A, F, K>
+impl<A, F, const COMPILED: bool, const K: usize> DeviceKernel for RowKernel<A, F, COMPILED, K>
 where
     A: KernelAccesses<K> + 'static,
     F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
 {
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        // SAFETY: rows come from `Launch::run`, which keeps them apart.
+        if COMPILED && self.launch.tiling.is_some() {
+            let alone = |row: &Row<K>, start| row.segment(start, 1);
+            // SAFETY: rows come from `Launch::run`, which keeps them apart.
+            let call = |bound: &A::Bound<'_>, row, _: &_| unsafe {
+                A::run_row(bound, row, &alone, &self.kernel);
+            };
+            // SAFETY: passed on.
+            return unsafe { self.launch.run(Run::Items, chunk, memory, call) };
+        }
+        // SAFETY: as above.
         let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
-            A::run_row(bound, row, interior, &self.kernel);
+            A::run_row(bound, row, &|row, start| segment(row, start, interior), &self.kernel);
         };
         // SAFETY: passed on.
         unsafe { self.launch.run(Run::Rows, chunk, memory, call) }
@@ -135,7 +146,7 @@ where
     }
 }
 
-impl<A, F, const K: usize> Launched for RowKernel<A, F, K>
+impl<A, F, const COMPILED: bool, const K: usize> Launched for RowKernel<A, F, COMPILED, K>
 where
     A: KernelAccesses<K> + 'static,
     Self: DeviceKernel,

@@ -6,10 +6,12 @@ use std::fmt::Debug;
 
 use celerity::prelude::*;
 use celerity::{
-    And, ArgMin, Element, Located, Max, Min, Number, Or, Platform, Product, Result, Sum, Xor,
+    And, ArgMax, ArgMin, Element, Located, Max, Min, Number, Or, Platform, Product, Result, Sum,
+    Xor,
 };
 use celerity_example_kernels::reductions::{
-    Then, bits, dot, in_order, kinds, look_over, places, roughness, sums_by_kind, total, turned,
+    Then, advance_by_row, bits, dot, in_order, kinds, look_over, places, roughness,
+    roughness_by_row, sums_by_kind, total, turned,
 };
 
 /// Nodes and devices, of CPUs.
@@ -343,6 +345,92 @@ fn an_index_outside_names_the_task_and_devices_stay_usable() {
         let text = config().run(|queue| counts(queue, 71)).unwrap_err().to_string();
         assert!(text.contains("\"places\"") && text.contains("is outside of the buffer"), "{text}");
         assert_eq!(config().run(|queue| counts(queue, 70)).unwrap(), vec![1; 70 * 30]);
+    }
+}
+
+/// Kernels over rows, however they combine what their rows have, beside closures over items.
+#[test]
+fn rows_reduce_to_the_bits_of_items() {
+    for (range, hint) in [
+        ([17, 40, 50], Hint::BandSplit),
+        ([17, 40, 50], Hint::TiledSplit),
+        ([3, 5, 4000], Hint::SplitAlong(2)),
+        ([1, 1, 1], Hint::BandSplit),
+    ] {
+        let program = |by_row: bool| {
+            move |queue: &Queue| {
+                let u = queue.buffer_from(range, floats(range.iter().product()))?;
+                let sum = queue.buffer::<f32, 0>([]);
+                let accesses = (u.read(neighborhood([1, 1, 1])), sum.reduce(Sum));
+                let task = queue.task("roughness").hint(hint);
+                match by_row {
+                    true => task.launch_rows(range, accesses, roughness_by_row)?,
+                    false => task.parallel_for(range, accesses, |_, (u, sum)| {
+                        let center = u.clamped([0, 0, 0]);
+                        for step in [[1, 0, 0], [0, 1, 0], [0, 0, 1]] {
+                            let difference = u.clamped(step) - center;
+                            sum.combine(difference * difference);
+                        }
+                    })?,
+                };
+                Ok(scalar(queue, &sum)?.to_bits())
+            }
+        };
+        agree(program(false), program(true));
+    }
+}
+
+#[test]
+fn rows_write_and_reduce_in_several_ways_at_once() {
+    for range in [[0, 7], [1, 1], [1, 9000], [90, 100], [3000, 3]] {
+        let count = range[0] * range[1];
+        let program = |by_row: bool| {
+            move |queue: &Queue| {
+                let values = queue.buffer_from(range, floats(count))?;
+                let speeds: Vec<f32> = floats(count).into_iter().rev().collect();
+                let speeds = queue.buffer_from(range, speeds)?;
+                let moved = queue.buffer::<f32, 0>([]);
+                let furthest = queue.buffer::<Located<f32>, 0>([]);
+                let signs = queue.buffer::<u32, 1>(3);
+                for time in [0.5, 0.25] {
+                    let accesses = (
+                        values.read_write(one_to_one()),
+                        speeds.read(one_to_one()),
+                        moved.reduce(Sum).including_current(),
+                        furthest.reduce(ArgMax),
+                        signs.reduce(Sum),
+                    );
+                    if time == 0.5 {
+                        moved.fill(1.0)?;
+                    }
+                    let task = queue.task("advance");
+                    match by_row {
+                        true => task.launch_rows(range, accesses, advance_by_row { time })?,
+                        false => task.parallel_for(
+                            range,
+                            accesses,
+                            move |item, (value, speed, moved, furthest, signs)| {
+                                let distance = *speed * time;
+                                *value += distance;
+                                moved.combine(distance);
+                                furthest.combine(Located::new(distance, item.linear_id()));
+                                let sign =
+                                    1 + usize::from(*value > 0.0) - usize::from(*value < 0.0);
+                                signs.combine_at(sign, 1);
+                            },
+                        )?,
+                    };
+                }
+                let values = queue.fence(&values)?.wait()?.into_vec();
+                let furthest = scalar(queue, &furthest)?;
+                let furthest = (furthest.value.to_bits(), furthest.place());
+                let signs = queue.fence(&signs)?.wait()?.into_vec();
+                let values: Vec<u32> = values.into_iter().map(f32::to_bits).collect();
+                Ok((values, scalar(queue, &moved)?.to_bits(), furthest, signs))
+            }
+        };
+        let (_, _, _, signs) = agree(program(false), program(true));
+        assert_eq!(signs.iter().sum::<u32>() as usize, count);
     }
 }
 

@@ -247,8 +247,6 @@ mod tests {
             ("fn k(row: Row<1>, a: NeighborhoodItem<f32, 1>) {}", "`NeighborhoodRow`"),
             ("fn k(item: Item<1>, a: PeriodicRow<f32, 1>) {}", "`PeriodicItem`"),
             ("fn k(row: Row<1>, a: PeriodicItem<f32, 1>) {}", "`PeriodicRow`"),
-            ("fn k(row: Row<1>, a: Reducer<'_, f32, Sum>) {}", "over rows does not reduce"),
-            ("fn k(row: Row<1>, a: ArrayReducer<'_, u32, Sum, 1>) {}", "take an `Item`"),
             ("fn k(item: NdItem<'static, 1>, a: &f32) {}", "`item: NdItem<'_, 2>`"),
             ("fn k(item: NdItem<'_, 1>, a: &[f32]) {}", "take a `Row`"),
             (

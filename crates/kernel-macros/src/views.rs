@@ -58,11 +58,6 @@ impl View {
                 ty.span(),
                 "a kernel over rows gets a `NeighborhoodRow`; take an `Item` to get single items",
             )),
-            (Form::Row, "Reducer" | "ArrayReducer") => Err(Error::new(
-                ty.span(),
-                "a compiled kernel over rows does not reduce, as the order of its sums would \
-                 depend on how rows are cut; take an `Item`, whose reductions are as fast",
-            )),
             (_, name) => {
                 let reduces = matches!(name, "Reducer" | "ArrayReducer");
                 Ok(Self { ty: ty.clone(), reduces })

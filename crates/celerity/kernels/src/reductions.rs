@@ -1,8 +1,9 @@
 //! Items that are combined: into one value, into several, and into arrays.
 
 use celerity_kernel::{
-    And, ArgMin, ArrayReducer, AtomicView, Item, Local, Located, Max, Min, NdItem,
-    NeighborhoodItem, Number, Operator, Or, Product, Reducer, Sum, Xor, kernel,
+    And, ArgMax, ArgMin, ArrayReducer, AtomicView, Item, Local, Located, Max, Min, NdItem,
+    NeighborhoodItem, NeighborhoodRow, Number, Operator, Or, Product, Reducer, Row, Sum, Xor,
+    kernel,
 };
 
 /// The sum.
@@ -60,6 +61,42 @@ pub fn roughness(_item: Item<3>, (u, sum): (NeighborhoodItem<'_, f32, 3>, Reduce
     for step in [[1, 0, 0], [0, 1, 0], [0, 0, 1]] {
         let difference = u.clamped(step) - center;
         sum.combine(difference * difference);
+    }
+}
+
+/// The same, by row: each run of items adds up what it has first.
+#[kernel]
+pub fn roughness_by_row(
+    _row: Row<3>,
+    (u, sum): (NeighborhoodRow<'_, f32, 3>, Reducer<'_, f32, Sum>),
+) {
+    let center = u.clamped([0, 0, 0]);
+    for step in [[1, 0, 0], [0, 1, 0], [0, 0, 1]] {
+        let differences = u.clamped(step).iter().zip(center).map(|(far, near)| far - near);
+        sum.combine(differences.fold(0.0, |sum, difference| sum + difference * difference));
+    }
+}
+
+/// Moves values on, by row, and gives how far in all and at most, and how many have a sign of each
+/// kind: less than nothing, nothing, more.
+#[kernel]
+pub fn advance_by_row(
+    row: Row<2>,
+    (values, speeds, moved, furthest, signs): (
+        &mut [f32],
+        &[f32],
+        Reducer<'_, f32, Sum>,
+        Reducer<'_, Located<f32>, ArgMax>,
+        ArrayReducer<'_, u32, Sum, 1>,
+    ),
+    time: f32,
+) {
+    for (i, (value, speed)) in values.iter_mut().zip(speeds).enumerate() {
+        let distance = *speed * time;
+        *value += distance;
+        moved.combine(distance);
+        furthest.combine(Located::new(distance, row.item(i).linear_id()));
+        signs.combine_at(1 + usize::from(*value > 0.0) - usize::from(*value < 0.0), 1);
     }
 }
 

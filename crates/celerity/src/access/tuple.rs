@@ -71,20 +71,26 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     ) where
         F: for<'a> Fn(Item<K>, Self::ItemViews<'a>);
 
-    /// Calls a row kernel for the segments of a row.
+    /// Calls a row kernel for the segments of a row, one after the other: `cut` gives the one that
+    /// begins at an item.
     ///
     /// # Safety
     /// As [`KernelAccess::row`].
     #[doc(hidden)]
-    unsafe fn run_row<F>(bound: &Self::Bound<'_>, row: Row<K>, interior: &Range<usize>, kernel: &F)
+    unsafe fn run_row<C, F>(bound: &Self::Bound<'_>, row: Row<K>, cut: &C, kernel: &F)
     where
+        C: Fn(&Row<K>, usize) -> Row<K>,
         F: for<'a> Fn(Row<K>, Self::RowViews<'a>);
 }
 
 /// The longest run of items from `start` on that can be handled together: along
 /// the fastest dimension, items outside of `interior` come alone.
 #[inline]
-fn segment<const K: usize>(row: &Row<K>, start: usize, interior: &Range<usize>) -> Row<K> {
+pub(crate) fn segment<const K: usize>(
+    row: &Row<K>,
+    start: usize,
+    interior: &Range<usize>,
+) -> Row<K> {
     let at = row.id(start).last().copied().unwrap_or(0);
     let together = if interior.contains(&at) { interior.end - at } else { 1 };
     row.segment(start, together.min(row.len() - start))
@@ -192,36 +198,38 @@ macro_rules! tuple_accesses {
             }
 
             #[allow(unused_variables)]
-            unsafe fn run_row<Kernel>(
+            unsafe fn run_row<Cut, Kernel>(
                 bound: &Self::Bound<'_>,
                 row: Row<K>,
-                interior: &Range<usize>,
+                cut: &Cut,
                 kernel: &Kernel,
             ) where
+                Cut: Fn(&Row<K>, usize) -> Row<K>,
                 Kernel: for<'a> Fn(Row<K>, Self::RowViews<'a>),
             {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
-                fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
+                fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Cut, Kernel>(
                     row: Row<K>,
-                    interior: &Range<usize>,
+                    cut: &Cut,
                     kernel: &Kernel,
                     $(mut $cursor: $access::Cursor<'r>),*
                 ) where
+                    Cut: Fn(&Row<K>, usize) -> Row<K>,
                     Kernel: for<'a> Fn(Row<K>, ($($access::RowView<'a>,)*)),
                 {
                     let mut start = 0;
                     while start < row.len() {
-                        let segment = segment(&row, start, interior);
+                        let segment = cut(&row, start);
                         $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
                         let views = ($($access::row_view($cursor),)*);
                         item_context::at(&segment, || kernel(segment, views));
                         start += segment.len();
                     }
                 }
-                __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
+                __rust_begin_short_backtrace::<K, $($access,)* Cut, Kernel>(
                     row,
-                    interior,
+                    cut,
                     kernel,
                     $({
                         // SAFETY: passed on.
@@ -299,18 +307,13 @@ macro_rules! single_access {
             }
 
             #[inline]
-            unsafe fn run_row<F>(
-                bound: &Self::Bound<'_>,
-                row: Row<K>,
-                interior: &Range<usize>,
-                kernel: &F,
-            ) where
+            unsafe fn run_row<C, F>(bound: &Self::Bound<'_>, row: Row<K>, cut: &C, kernel: &F)
+            where
+                C: Fn(&Row<K>, usize) -> Row<K>,
                 F: for<'a> Fn(Row<K>, Self::RowViews<'a>),
             {
                 // SAFETY: passed on.
-                unsafe {
-                    <(Self,)>::run_row(bound, row, interior, &|row, (view,)| kernel(row, view))
-                }
+                unsafe { <(Self,)>::run_row(bound, row, cut, &|row, (view,)| kernel(row, view)) }
             }
         }
     };

@@ -176,7 +176,8 @@ impl<'q> TaskBuilder<'q> {
     }
 
     /// Submits a kernel that `#[kernel]` has made of a function over rows: as
-    /// [`parallel_for_rows`](Self::parallel_for_rows), but for all kinds of devices.
+    /// [`parallel_for_rows`](Self::parallel_for_rows), but for all kinds of devices. A kernel that
+    /// reduces gets rows of one item, so that its results have the bits of a kernel over items.
     ///
     /// ```
     /// use celerity::prelude::*;
@@ -206,7 +207,12 @@ impl<'q> TaskBuilder<'q> {
         W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
     {
         const { check_dimensions(K) };
-        self.submit_compiled(range.into_range(), accesses, kernel, |launch| RowKernel {
+        self.submit_compiled(range.into_range(), accesses, kernel, |launch| RowKernel::<
+            _,
+            _,
+            true,
+            K,
+        > {
             launch,
             kernel: by_row::<A, W, K>(kernel),
         })

@@ -44,7 +44,7 @@ impl<'q> TaskBuilder<'q> {
         F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
     {
         let (task, launch) = self.lower(global, accesses)?;
-        Ok((task, Arc::new(RowKernel { launch, kernel })))
+        Ok((task, Arc::new(RowKernel::<_, _, false, K> { launch, kernel })))
     }
 
     pub(super) fn submit_compiled<A, W, H, const K: usize>(

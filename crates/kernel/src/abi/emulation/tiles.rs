@@ -89,7 +89,10 @@ fn launched(
             mapping: Mapping::Tiles,
         },
     ];
-    let views = const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] };
+    let views: &[_] = match form {
+        Form::Row => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
+        Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
+    };
     let description =
         Description { name: "", entry: "", form, dims: 2, views, scalars: &[], local: &[] };
     let chunk = Chunk { items: chunk, global: buffer, group, tiles: Some(tiles) };
@@ -138,9 +141,16 @@ fn launched(
                         team.meet();
                         let combine = |place: &Place<2>| {
                             let mut pointer = FromAddress::from_address(value);
+                            let sum = Total::view(&mine);
+                            if form == Form::Row {
+                                let mut state =
+                                    <&[f32] as View<2>>::state(&mut pointer, &value_block, place);
+                                let row = <&[f32] as View<2>>::view(&mut state);
+                                return row.iter().for_each(|&value| sum.combine(value));
+                            }
                             let mut state =
                                 <&f32 as View<2>>::state(&mut pointer, &value_block, place);
-                            Total::view(&mine).combine(*<&f32 as View<2>>::view(&mut state));
+                            sum.combine(*<&f32 as View<2>>::view(&mut state));
                         };
                         let lanes = match form {
                             Form::Group => {
@@ -240,6 +250,7 @@ const TILED: &[([usize; 2], [usize; 2])] = match cfg!(miri) {
 fn blocks_combine_in_the_one_order_that_there_is() {
     for &(range, tile) in TILED {
         check(Form::Item, range, tile, [1, 1]);
+        check(Form::Row, range, tile, [1, 1]);
     }
 }
 
