@@ -38,6 +38,15 @@ struct Options {
         default_value = "8,512,4096,16384,65536,262144,1048576,4194304"
     )]
     sizes: Vec<usize>,
+    /// Of how many numbers there is a reduction in each step: their binary logarithms
+    #[arg(
+        long,
+        value_name = "LOG2",
+        value_delimiter = ',',
+        default_value = "14,18,20,22,24",
+        value_parser = clap::value_parser!(u32).range(1..=32)
+    )]
+    numbers: Vec<u32>,
     /// What to measure: messages (two processes), barriers, reductions, programs (default: all)
     #[arg(value_name = "GROUP")]
     groups: Vec<String>,
@@ -71,7 +80,7 @@ fn run(options: &Options) -> celerity::Result<()> {
         latency::print(&world, options.repetitions)?;
     }
     if wanted("reductions") {
-        reduction_steps(&world, options.repetitions)?;
+        reduction_steps(&world, &options.numbers, options.repetitions)?;
     }
     if wanted("programs") {
         programs(&world, options.repetitions)?;
@@ -80,14 +89,16 @@ fn run(options: &Options) -> celerity::Result<()> {
 }
 
 /// A table of steps with a reduction: of few numbers it is the reduction that takes time.
-fn reduction_steps(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
+fn reduction_steps(
+    world: &SimpleCommunicator,
+    numbers: &[u32],
+    repetitions: usize,
+) -> celerity::Result<()> {
     if is_root(world) {
         println!("\n| program | processes | MPI by hand [µs] | Celerity [µs] | ratio |");
         println!("| --- | --- | --- | --- | --- |");
     }
-    [14, 18, 20, 22, 24]
-        .into_iter()
-        .try_for_each(|log2| reductions::print(world, 1 << log2, repetitions))
+    numbers.iter().try_for_each(|log2| reductions::print(world, 1 << log2, repetitions))
 }
 
 /// A table of whole programs. Two fields, as one that just fits into caches tells little about

@@ -154,7 +154,9 @@ impl Partials {
         let mapper = Mapper::Tiles(Arc::new(self.tiling));
         let accesses = vec![Access::buffer(self.buffer.id(), AccessMode::ReadWrite, mapper)];
         let (all, Reduction { elements, operator, .. }) = (self.tiling.tiles(), *reduction);
-        let function = HostKernel::new(move |_, memory| {
+        // Of a node, about.
+        let steps = (all / frontend.nodes() as u64).saturating_mul(elements as u64);
+        let function = HostKernel::computing(steps, move |_, memory| {
             // SAFETY: this is called with what the access above is bound to, whose elements are so
             // many of type `T` each, and which nobody else touches.
             let mut partials = unsafe { PartialResults::<T>::new(&memory[0], elements) };
@@ -186,7 +188,8 @@ impl Partials {
             Access::buffer(result, mode, Mapper::All),
             Access::buffer(self.buffer.id(), AccessMode::Read, reads),
         ];
-        let function = HostFunction::new(move |memory| {
+        let steps = (roots.len() as u64).saturating_mul(elements as u64);
+        let function = HostFunction::computing(steps, move |memory| {
             // SAFETY: this is called with what the accesses above are bound to: elements of type
             // `T`, all of them, and so many of them for each partial result; nobody else writes the
             // ones or touches the others.

@@ -14,7 +14,7 @@ use crate::engine::{LaneGroup, LaneId, Target};
 /// | copies from or to a device | one per device, the source's if both ends are devices | a copy never waits behind a kernel that it does not depend on |
 /// | host tasks | four | one that waits for a file or a fence does not hold up three others |
 /// | collective groups | one each, 128 | functions of a group wait for those of the same group on other nodes: they have to be able to start whatever else blocks |
-/// | fences | two | they are copies: a host task may wait for them, they wait for no host task's lane |
+/// | fences, and what reductions combine on the host | two | they copy and compute: a host task may wait for them, they wait for no host task's lane |
 /// | copies within the host | one | as for devices |
 ///
 /// Everything else (allocation, transfers, synchronisation) is done by the
@@ -120,7 +120,8 @@ impl LaneLayout {
         usize::from(self.devices)
     }
 
-    /// Who runs the copies of fences, which are host tasks to the graph.
+    /// Who runs the copies of fences and what combines partial results, which are host tasks to the
+    /// graph.
     #[must_use]
     pub fn fences(self) -> Target {
         Target::Lanes(group(self.host_lane(HOST_TASK_LANES), FENCE_LANES))

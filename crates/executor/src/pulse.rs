@@ -41,7 +41,8 @@ impl Pulse {
 pub(crate) enum Call {
     /// Range mappers of a task, or of earlier ones that were held back.
     Mapper(TaskId),
-    /// A kernel that has been short so far, or that nobody else has a core for.
+    /// A kernel, or what combines partial results, that has been short so far, or that nobody else
+    /// has a core for.
     Kernel(TaskId),
     /// The end of what a task owned.
     End(TaskId),

@@ -2,7 +2,7 @@
 //! memory that one chunk of them may touch. The graphs know none of this.
 #![allow(unsafe_code)]
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -98,6 +98,15 @@ pub trait DeviceKernel: Any + Send + Sync {
 pub struct HostFunction {
     function: Box<Called>,
     delivers: bool,
+    computing: Option<Computing>,
+}
+
+/// What host functions that never block have in common if they take about equally long: their type,
+/// and how many steps they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Computing {
+    pub(crate) of: TypeId,
+    pub(crate) steps: u64,
 }
 
 type Called = dyn FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send;
@@ -108,7 +117,20 @@ impl HostFunction {
     pub fn new(
         function: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send + 'static,
     ) -> Self {
-        Self { function: Box::new(function), delivers: false }
+        Self { function: Box::new(function), delivers: false, computing: None }
+    }
+
+    /// A closure that computes and must not block, in about so many steps: called as
+    /// [`new`](Self::new) says, but where kernels are, on the pool; if those of its type with as
+    /// many steps have been over in some microseconds lately, on the node's own thread, since waking
+    /// another takes longer.
+    #[must_use]
+    pub fn computing<F>(steps: u64, function: F) -> Self
+    where
+        F: FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send + 'static,
+    {
+        let computing = Some(Computing { of: TypeId::of::<F>(), steps });
+        Self { function: Box::new(function), delivers: false, computing }
     }
 
     /// A closure that copies something out for the program, which may wait for it, and does nothing
@@ -117,12 +139,17 @@ impl HostFunction {
     pub fn delivering(
         function: impl FnOnce(&[BoundMemory<'_>]) -> Result<(), TaskError> + Send + 'static,
     ) -> Self {
-        Self { function: Box::new(function), delivers: true }
+        Self { function: Box::new(function), delivers: true, computing: None }
     }
 
     /// Whether the program may wait for it.
     pub(crate) fn delivers(&self) -> bool {
         self.delivers
+    }
+
+    /// What it has in common with others, if it never blocks.
+    pub(crate) fn is_computing(&self) -> Option<Computing> {
+        self.computing
     }
 
     /// Calls it.
@@ -159,7 +186,10 @@ pub struct HostCall {
 /// The function of a host task that is split: called once per chunk, from several threads at a
 /// time if a node has several. Otherwise as a [`HostFunction`].
 #[derive(Clone)]
-pub struct HostKernel(Arc<CalledPerChunk>);
+pub struct HostKernel {
+    function: Arc<CalledPerChunk>,
+    computing: Option<Computing>,
+}
 
 type CalledPerChunk = dyn Fn(HostCall, &[BoundMemory<'_>]) -> Result<(), TaskError> + Send + Sync;
 
@@ -170,14 +200,31 @@ impl HostKernel {
     pub fn new(
         function: impl Fn(HostCall, &[BoundMemory<'_>]) -> Result<(), TaskError> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(function))
+        Self { function: Arc::new(function), computing: None }
+    }
+
+    /// A closure that computes and must not block, in about so many steps per chunk: as
+    /// [`HostFunction::computing`].
+    #[must_use]
+    pub fn computing<F>(steps: u64, function: F) -> Self
+    where
+        F: Fn(HostCall, &[BoundMemory<'_>]) -> Result<(), TaskError> + Send + Sync + 'static,
+    {
+        let computing = Some(Computing { of: TypeId::of::<F>(), steps });
+        Self { function: Arc::new(function), computing }
+    }
+
+    /// Whether it never blocks.
+    pub(crate) fn is_computing(&self) -> bool {
+        self.computing.is_some()
     }
 
     /// The call for one chunk.
     #[must_use]
     pub fn on(&self, call: HostCall) -> HostFunction {
-        let function = self.0.clone();
-        HostFunction::new(move |memory| function(call, memory))
+        let Self { function, computing } = self.clone();
+        let function = HostFunction::new(move |memory| function(call, memory));
+        HostFunction { computing, ..function }
     }
 }
 
@@ -191,7 +238,7 @@ impl fmt::Debug for HostKernel {
 pub enum Payload {
     /// For `Work::Device`.
     Kernel(Arc<dyn DeviceKernel>),
-    /// For `Work::HostOnce` and `Work::Fence`.
+    /// For `Work::HostOnce`, `Work::Fence` and `Work::Combine`; of the last two it must not block.
     Host(HostFunction),
     /// For `Work::HostSplit`.
     HostSplit(HostKernel),

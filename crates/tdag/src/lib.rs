@@ -63,5 +63,5 @@ pub use stream::StreamHash;
 pub use task::{
     BufferInfo, EpochAction, Forward, ForwardEnd, NewForward, SourceLocation, Task, TaskSpec, Work,
 };
-pub use tiles::{Subtree, Tiling, fold};
+pub use tiles::{Subtree, TileWalk, Tiling, fold};
 pub use verify::{Broken, verify};

@@ -159,12 +159,17 @@ impl Tiling {
     /// The items of tile `index`, which is below [`tiles`](Self::tiles).
     #[must_use]
     pub fn items(&self, index: u64) -> Box3 {
-        let (grid, order, mut rest) = (self.grid(), self.order(), index);
-        let mut at = [0; 3];
-        for dim in order.into_iter().rev() {
-            at[dim] = rest % grid[dim];
-            rest /= grid[dim];
-        }
+        self.walk().items(index)
+    }
+
+    /// For the items of many tiles.
+    #[must_use]
+    pub fn walk(&self) -> TileWalk {
+        TileWalk { tiling: *self, grid: self.grid(), at: [0; 3], next: 0 }
+    }
+
+    /// The items of the tile at these coordinates in the [grid](Self::grid).
+    fn items_at(&self, at: Coord3) -> Box3 {
         let origin = self.space.min();
         let min: Coord3 = std::array::from_fn(|dim| origin[dim] + at[dim] * self.tile[dim]);
         let max = std::array::from_fn(|dim| min[dim].saturating_add(self.tile[dim]));
@@ -238,6 +243,60 @@ impl Tiling {
     }
 }
 
+/// The items of tiles, asked for one tile after the other.
+///
+/// ```
+/// use celerity_regions::Box3;
+/// use celerity_tdag::{IndexSpace, Tiling};
+///
+/// let tiling = Tiling::of(&IndexSpace::new(1, Box3::from_range([100])), 8);
+/// let mut walk = tiling.walk();
+/// assert_eq!(walk.items(0), Box3::from_range([32]));
+/// assert_eq!(walk.items(1), Box3::from_offset_range([32], [32]));
+/// assert_eq!(walk.items(3), Box3::from_offset_range([96], [4]));
+/// ```
+#[derive(Clone, Debug)]
+pub struct TileWalk {
+    tiling: Tiling,
+    grid: Coord3,
+    /// Of tile `next` in the grid.
+    at: Coord3,
+    next: u64,
+}
+
+impl TileWalk {
+    /// The items of tile `index`, which is below [`Tiling::tiles`]. Takes divisions, half of what a
+    /// tile of a cheap kernel costs, unless it is the tile behind the last one.
+    pub fn items(&mut self, index: u64) -> Box3 {
+        if index != self.next {
+            self.find(index);
+        }
+        let items = self.tiling.items_at(self.at);
+        self.advance();
+        items
+    }
+
+    fn find(&mut self, index: u64) {
+        let mut rest = index;
+        for dim in self.tiling.order().into_iter().rev() {
+            self.at[dim] = rest % self.grid[dim];
+            rest /= self.grid[dim];
+        }
+        self.next = index;
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+        for dim in self.tiling.order().into_iter().rev() {
+            self.at[dim] += 1;
+            if self.at[dim] < self.grid[dim] {
+                return;
+            }
+            self.at[dim] = 0;
+        }
+    }
+}
+
 /// Items per tile: a power of two, so that accumulators divide them.
 fn items_per_tile(items: u64, bytes: u64) -> u64 {
     let at_most = |tiles: u64| items.div_ceil(tiles).next_power_of_two();
@@ -286,7 +345,7 @@ impl Subtree {
         loop {
             let Self { first, level } = largest;
             let next = Self { first, level: level + 1 };
-            let is_aligned = first.is_multiple_of(1 << next.level);
+            let is_aligned = first.trailing_zeros() >= next.level;
             // One whose second half would be empty is its first half.
             let has_both = first + (1 << level) < all;
             if !is_aligned || !has_both || next.end().min(all) > end {
@@ -332,7 +391,7 @@ impl Subtree {
     pub const fn is_first_half_with(&self, next: &Self) -> bool {
         self.level == next.level
             && self.end() == next.first
-            && self.first.is_multiple_of(2 * self.tiles())
+            && self.first.trailing_zeros() > self.level
     }
 
     /// The subtree of which this is the first half.
@@ -442,6 +501,19 @@ mod tests {
                 assert_eq!(tiling.touching(tile), vec![Range { start: index, end: index + 1 }]);
                 let fits = |dim: usize| tiling.tile()[dim].is_multiple_of(space.granularity[dim]);
                 assert!((0..3).all(fits), "{space:?} has tiles of {:?}", tiling.tile());
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_are_found_in_any_order() {
+        for space in spaces() {
+            let tiling = Tiling::of(&space, 8);
+            let all: Vec<u64> = (0..tiling.tiles()).collect();
+            let mut walk = tiling.walk();
+            let jumps = all.iter().rev().chain(all.iter().step_by(3));
+            for &tile in all.iter().chain(jumps).chain(&all) {
+                assert_eq!(walk.items(tile), tiling.items(tile), "tile {tile} of {space:?}");
             }
         }
     }

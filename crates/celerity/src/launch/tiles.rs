@@ -47,9 +47,10 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
             // on two threads.
             let (bound, interior) = unsafe { self.bind(chunk, memory) };
             item_context::named(|| {
+                let mut walk = tiling.walk();
                 for &tile in piece {
                     A::begin_tile(&bound, tile, lanes);
-                    call(&bound, &interior, &bounds(&tiling.items(tile)));
+                    call(&bound, &interior, &bounds(&walk.items(tile)));
                     A::end_tile(&bound);
                 }
             });

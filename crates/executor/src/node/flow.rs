@@ -3,10 +3,11 @@
 //! memory nor networks, and performs nothing.
 
 use celerity_idag::{DeviceId, Instruction, InstructionId, InstructionKind};
-use celerity_tdag::{TaskId, Work};
+use celerity_tdag::TaskId;
 use smallvec::SmallVec;
 
 use super::open::{Open, OpenInstructions};
+use super::tasks::HostLanes;
 use crate::engine::{Assignment, Engine, LaneGroup, LaneId, LaneJob, Step};
 use crate::lanes::LaneLayout;
 use crate::time::Time;
@@ -43,19 +44,17 @@ impl Flow {
     }
 
     /// Adds an instruction whose dependencies have been added before, and so has what it must not
-    /// run at the same time as, of a task for this `work`. For
-    /// copies of fences, and for each group of collective tasks, there are lanes. Returns the device
-    /// whose lanes may run it.
+    /// run at the same time as, for these lanes. Returns the device whose lanes may run it.
     pub(super) fn admit(
         &mut self,
         Instruction { id, kind, dependencies }: Instruction,
-        work: Option<&Work>,
+        lanes: HostLanes,
         now: Time,
     ) -> Option<DeviceId> {
-        let target = match work {
-            Some(Work::Fence) => self.lanes.fences(),
-            Some(Work::HostSplit { group: Some(group), .. }) => self.lanes.collective(*group),
-            _ => self.lanes.target(kind.effects().lane),
+        let target = match lanes {
+            HostLanes::Prompt => self.lanes.fences(),
+            HostLanes::Collective(group) => self.lanes.collective(group),
+            HostLanes::OfKind => self.lanes.target(kind.effects().lane),
         };
         let _: Step = self.engine.submit(id, &dependencies, target);
         let conflicts = kind.effects().conflicts;
@@ -155,8 +154,8 @@ mod tests {
     #[test]
     fn an_instruction_starts_when_all_before_it_has_completed_and_counts_until_then() {
         let mut flow = flow();
-        assert_eq!(flow.admit(instruction(0, alloc(), &[]), None, Time::START), None);
-        let device = flow.admit(instruction(1, kernel(), &[0]), None, Time::START);
+        assert_eq!(flow.admit(instruction(0, alloc(), &[]), HostLanes::OfKind, Time::START), None);
+        let device = flow.admit(instruction(1, kernel(), &[0]), HostLanes::OfKind, Time::START);
         assert_eq!(device, Some(DEVICE));
         assert_eq!(started(&mut flow), [(id(0), None)]);
         assert_eq!((flow.run_by(id(0)), flow.run_by(id(1))), (None, None));
@@ -170,9 +169,9 @@ mod tests {
     #[test]
     fn copies_for_fences_have_lanes_apart_from_host_tasks() {
         let mut flow = flow();
-        for (index, work) in [(0, Work::Fence), (1, Work::HostOnce { node: 0 })] {
+        for (index, lanes) in [(0, HostLanes::Prompt), (1, HostLanes::OfKind)] {
             let task = instruction(index, host_task(&[]), &[]);
-            let known = flow.admit(task, Some(&work), Time::START);
+            let known = flow.admit(task, lanes, Time::START);
             assert_eq!(known, None, "the host is no device");
         }
         let lanes: Vec<_> = started(&mut flow).iter().map(|start| start.1).collect();
@@ -184,9 +183,8 @@ mod tests {
     #[test]
     fn of_two_that_conflict_one_starts_when_the_other_is_over() {
         let mut flow = flow();
-        let work = Work::HostOnce { node: 0 };
         for (index, others) in [(0, &[][..]), (1, &[0]), (2, &[])] {
-            flow.admit(instruction(index, host_task(others), &[]), Some(&work), Time::START);
+            flow.admit(instruction(index, host_task(others), &[]), HostLanes::OfKind, Time::START);
         }
         let all: Vec<_> =
             started(&mut flow).into_iter().map(|(instruction, _)| instruction).collect();
@@ -202,7 +200,7 @@ mod tests {
     fn what_waits_is_known_with_what_it_waits_for_until_it_is_forgotten() {
         let mut flow = flow();
         for (index, kind, after) in [(0, alloc(), &[][..]), (1, kernel(), &[0])] {
-            flow.admit(instruction(index, kind, after), None, Time::START);
+            flow.admit(instruction(index, kind, after), HostLanes::OfKind, Time::START);
         }
         assert_eq!(flow.edges().collect::<Vec<_>>(), [(id(1), id(0))]);
         assert_eq!(flow.open().map(|(open, _)| open).collect::<Vec<_>>(), [id(0), id(1)]);

@@ -52,6 +52,7 @@ impl Executor {
                 Job::Kernel { kernel: self.tasks.kernel(task), chunk, arguments }
             }
             InstructionKind::HostTask { task, chunk, accesses, .. } => {
+                call = Some(Call::Kernel(task));
                 let arguments = self.hardware.arguments(accesses);
                 Job::Host { function: self.host_function(task, chunk), arguments }
             }

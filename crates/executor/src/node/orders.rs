@@ -2,6 +2,7 @@
 
 use celerity_idag::Instruction;
 
+use super::tasks::HostLanes;
 use super::{Executor, Phase};
 use crate::contain::end;
 use crate::scheduler::{Batch, Order};
@@ -80,9 +81,11 @@ impl Executor {
     }
 
     fn admit_one(&mut self, instruction: Instruction) {
-        let work = instruction.kind.effects().runs.map(|run| self.tasks.add_instruction(run.task));
+        let runs = instruction.kind.effects().runs;
+        let lanes =
+            runs.map_or(HostLanes::OfKind, |run| self.tasks.add_instruction(run.task));
         self.monitor.admitted(&instruction);
-        if let Some(device) = self.flow.admit(instruction, work, self.now) {
+        if let Some(device) = self.flow.admit(instruction, lanes, self.now) {
             self.monitor.known(device);
         }
     }

@@ -35,6 +35,17 @@ struct Counts {
     released: u64,
 }
 
+/// Which of the host's lanes run the instructions of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HostLanes {
+    /// Those of their kind, if they need any.
+    OfKind,
+    /// Those whose jobs never block.
+    Prompt,
+    /// That of a collective group.
+    Collective(CollectiveGroup),
+}
+
 /// A task with instructions that have not completed.
 struct RunningTask {
     task: Arc<Task>,
@@ -60,11 +71,19 @@ impl Tasks {
         self.incomplete.insert(running.task.id.index(), running);
     }
 
-    /// One of its instructions has become known. Returns what the task is for.
-    pub(super) fn add_instruction(&mut self, task: TaskId) -> &Work {
+    /// One of its instructions has become known. Returns which lanes run those for the host.
+    pub(super) fn add_instruction(&mut self, task: TaskId) -> HostLanes {
         let running = self.running_mut(task);
         running.incomplete += 1;
-        &running.task.work
+        match &running.task.work {
+            Work::Fence | Work::Combine { .. } => HostLanes::Prompt,
+            Work::HostSplit { group: Some(group), .. } => HostLanes::Collective(*group),
+            Work::HostSplit { .. } => match running.payload.as_deref() {
+                Some(Payload::HostSplit(kernel)) if kernel.is_computing() => HostLanes::Prompt,
+                _ => HostLanes::OfKind,
+            },
+            _ => HostLanes::OfKind,
+        }
     }
 
     /// The scheduler is done with all tasks so far.

@@ -36,7 +36,7 @@ pub(super) enum Runner {
 /// A job on a lane.
 pub(super) struct Queued {
     pub(super) job: Kept<Job>,
-    /// Of a kernel that runs on one thread.
+    /// Of a kernel, or a host function that never blocks, that runs on one thread.
     pub(super) pace: Option<Arc<Pace>>,
 }
 
@@ -88,8 +88,7 @@ impl Lane {
         state.running = true;
         if job.is_short() {
             drop(state);
-            self.run_here(&job);
-            return Pushed::Ran(job.spent());
+            return Pushed::Ran(self.run_here(job));
         }
         if computes && job.is_brief() {
             return Pushed::Kept(job);
@@ -130,10 +129,19 @@ impl Lane {
         }
     }
 
-    /// Runs a job on an idle lane that has been marked as running. Whoever pushes looks for
-    /// what has completed, and need not be woken.
-    fn run_here(&self, job: &Queued) {
-        self.outbox.report_quietly(self.halting(|| threads::while_marked(|| job.run_short())));
+    /// Runs a job on an idle lane that has been marked as running, and returns what is left of it.
+    /// Whoever pushes looks for what has completed, and need not be woken.
+    fn run_here(&self, job: Queued) -> Option<Arguments> {
+        if let Job::Host { .. } = *job.job {
+            self.report_here(|| job.run());
+            return None;
+        }
+        self.report_here(|| job.run_short());
+        job.spent()
+    }
+
+    fn report_here(&self, job: impl FnOnce() -> Option<JobFailure>) {
+        self.outbox.report_quietly(self.halting(|| threads::while_marked(job)));
         let next = self.take_next();
         debug_assert!(next.is_none(), "who pushes is here");
     }
@@ -258,8 +266,7 @@ impl Queued {
             Job::Copy { elements, elem_size, .. } => {
                 elements.volume().saturating_mul(*elem_size) <= SHORT
             }
-            Job::Kernel { .. } => self.length() == Length::Short,
-            Job::Host { .. } => false,
+            Job::Kernel { .. } | Job::Host { .. } => self.length() == Length::Short,
         }
     }
 
@@ -275,14 +282,20 @@ impl Queued {
     fn run(self) -> Option<JobFailure> {
         let Self { job, pace } = self;
         JobFailure::of(|| match job.into_inner() {
-            // SAFETY: `Backend::enqueue` promises live memory without races for as long as the
-            // job has not been reported, and the task's own function for its accesses.
-            Job::Host { function, arguments } => unsafe { function.call(&arguments.bind()) },
+            Job::Host { function, arguments } => {
+                // SAFETY: `Backend::enqueue` promises live memory without races for as long as the
+                // job has not been reported, and the task's own function for its accesses.
+                let call = || unsafe { function.call(&arguments.bind()) };
+                match pace {
+                    Some(pace) => pace.timed(call),
+                    None => call(),
+                }
+            }
             other => run_in_place(&other, pace.as_deref()),
         })
     }
 
-    /// The same for a job that [is short](Self::is_short), which stays.
+    /// The same for a kernel or copy that [is short](Self::is_short), which stays.
     fn run_short(&self) -> Option<JobFailure> {
         JobFailure::of(|| run_in_place(&self.job, self.pace.as_deref()))
     }

@@ -1,4 +1,4 @@
-//! Which kernels are so short that waking a thread for them takes longer than they do, and
+//! Which kernels, and host functions that never block, are so short that waking a thread for them takes longer than they do, and
 //! which are over soon enough for a thread that has other things to do. Learns it from how
 //! long they took; knows neither lanes nor threads.
 
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::backend::Job;
 use crate::polling::{BRIEF_KERNEL, SHORT_KERNEL};
 use crate::window::IdMap;
+use crate::work::Computing;
 
 /// So many runs in a row must have been short before a kernel counts as short. Enough that
 /// a kernel which is so now and then hardly ever does. It is brief if the last run was.
@@ -64,7 +65,7 @@ impl Pace {
     }
 }
 
-/// The paces of all kernels that have run on one thread. As many as a program has such
+/// The paces of all kernels and host functions that have run on one thread and never block. As many as a program has such
 /// kernels, times the powers of two among the sizes of their chunks.
 #[derive(Default)]
 pub(super) struct Paces {
@@ -81,13 +82,19 @@ impl Paces {
 
     /// That of a job; `None` if it may take any time, or uses other threads.
     pub(super) fn of(&mut self, job: &Job) -> Option<Arc<Pace>> {
-        let Job::Kernel { kernel, chunk, .. } = job else { return None };
-        if !self.one_thread && !kernel.is_serial(chunk) {
-            return None;
-        }
-        let size = u64::BITS - chunk.volume().leading_zeros();
-        let kernel: &dyn Any = &**kernel;
-        Some(self.paces.entry((kernel.type_id(), size)).or_default().clone())
+        let (of, steps) = match job {
+            Job::Kernel { kernel, chunk, .. } if self.one_thread || kernel.is_serial(chunk) => {
+                let kernel: &dyn Any = &**kernel;
+                (kernel.type_id(), chunk.volume())
+            }
+            Job::Host { function, .. } => {
+                let Computing { of, steps } = function.is_computing()?;
+                (of, steps)
+            }
+            Job::Kernel { .. } | Job::Copy { .. } => return None,
+        };
+        let size = u64::BITS - steps.leading_zeros();
+        Some(self.paces.entry((of, size)).or_default().clone())
     }
 }
 
