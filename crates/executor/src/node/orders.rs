@@ -82,8 +82,7 @@ impl Executor {
 
     fn admit_one(&mut self, instruction: Instruction) {
         let runs = instruction.kind.effects().runs;
-        let lanes =
-            runs.map_or(HostLanes::OfKind, |run| self.tasks.add_instruction(run.task));
+        let lanes = runs.map_or(HostLanes::OfKind, |run| self.tasks.add_instruction(run.task));
         self.monitor.admitted(&instruction);
         if let Some(device) = self.flow.admit(instruction, lanes, self.now) {
             self.monitor.known(device);

@@ -337,7 +337,7 @@ mod tests {
 
     use celerity_regions::Box3;
 
-    use super::super::pace::TRIALS;
+    use super::super::pace::{Paces, TRIALS};
     use super::super::reports::{Bell, Inbox};
     use super::*;
     use crate::backend::{Arguments, Completion};
@@ -380,6 +380,45 @@ mod tests {
         (0..TRIALS).for_each(|_| pace.took(SHORT_KERNEL));
         assert_eq!(push(&pace), (here, false), "a job, though on a thread of no pool");
         assert_eq!(threads::refuse_runs(), Ok(()));
+    }
+
+    #[test]
+    fn host_functions_that_never_block_run_on_the_thread_that_pushes_them_once_they_are_short() {
+        let outbox = Outbox::new(0, Bell::new(1, Arc::new(|| {})));
+        let mut inbox = Inbox::new(outbox.clone());
+        let lane = Arc::new(Lane::new(Runner::Pool(CpuPool::new(1).unwrap()), outbox));
+        let (mut paces, (sender, runs)) = (Paces::default(), channel());
+        let mut push = |steps: u64, fails: bool| {
+            let sender = sender.clone();
+            let function = HostFunction::computing(steps, move |_| {
+                sender.send(std::thread::current().id()).unwrap();
+                assert!(!fails, "no result");
+                Ok(())
+            });
+            let arguments = Arguments::new(Box::default(), |_| None);
+            let job = Job::Host { function, arguments };
+            let pace = paces.of(&job);
+            inbox.expect(InstructionId::from_index(0));
+            // How long they really take is chance.
+            let known = pace.clone().expect("it never blocks");
+            let pushed = lane.push(Queued { job: Kept::new(job), pace }, false);
+            assert!(!matches!(pushed, Pushed::Kept(_)), "who pushes does not compute");
+            let thread = runs.recv().unwrap();
+            while !lane.is_quiet() {
+                std::thread::yield_now();
+            }
+            (0..TRIALS).for_each(|_| known.took(SHORT_KERNEL));
+            thread
+        };
+        let here = std::thread::current().id();
+        assert_ne!(push(100, false), here, "nothing is known of it");
+        assert_eq!(push(101, false), here);
+        assert_ne!(push(1000, false), here, "more steps");
+        assert_eq!(push(100, true), here);
+        let mut reported = Vec::new();
+        inbox.collect(&mut reported);
+        let failures: Vec<_> = reported.iter().map(|one| one.failure.is_some()).collect();
+        assert_eq!(failures, [false, false, false, true]);
     }
 
     #[test]
