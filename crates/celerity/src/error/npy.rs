@@ -60,18 +60,6 @@ pub enum NpyError {
         /// The buffer's number of dimensions.
         dims: usize,
     },
-    /// The array is not row-major.
-    #[error(
-        "{} has an array of shape {shape:?} in Fortran order, and buffers are row-major: save \
-         `numpy.ascontiguousarray(array)`",
-        .path.display()
-    )]
-    Order {
-        /// The path of the file, as the program gave it.
-        path: PathBuf,
-        /// The array's size in each dimension.
-        shape: Vec<u64>,
-    },
     /// The file ends before the array does.
     #[error(
         "{} has {bytes} bytes, too few for its array of shape {shape:?}; if a task of this program \

@@ -75,8 +75,10 @@ impl Queue {
     ///
     /// The header is read at once, by every node, so the file must be there for all of them and
     /// complete: after a task that [writes](Buffer::write_npy) it, call [`barrier`](Self::barrier)
-    /// first. It must not change until the task has ended. Arrays are row-major (`C` order), in
-    /// either order of bytes.
+    /// first. It must not change until the task has ended. Numbers may have either order of bytes,
+    /// and arrays either order of elements. Of one in Fortran order, a node's rows lie in as many
+    /// places as the array has columns, and a node passes over what lies between: read by several
+    /// nodes, that is slower than a row-major array (`C` order).
     ///
     /// ```
     /// use celerity::prelude::*;
@@ -97,7 +99,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Npy`](crate::Error::Npy): if the file cannot be opened or is none of NumPy's, if
-    /// its array has another type, number of dimensions or order, or is not all there. What goes
+    /// its array has another type or number of dimensions, or is not all there. What goes
     /// wrong later ends the run with [`RunError::TaskFailed`](crate::RunError::TaskFailed), which
     /// has an [`NpyError`] as its source.
     #[track_caller]
@@ -107,17 +109,23 @@ impl Queue {
     ) -> Result<Buffer<T, D>> {
         let location = Location::caller();
         let path: Arc<Path> = path.as_ref().into();
-        let Header { range, start, swapped } = Header::read::<T>(&path)?;
+        let Header { range, start, swapped, columns_first } = Header::read::<T>(&path)?;
         let buffer = self.buffer::<T, D>(range).named(path.display().to_string());
         let origin = self.origin(format!("read {}", path.display()).into(), location);
         let access = buffer.write(one_to_one());
         let task = HostTaskBuilder::new(origin).distributed(range);
         task.submit(access, move |partition, mut part| {
             let elements = part.try_as_relative_mut_slice().expect(SIDE_BY_SIDE);
-            let at = start + position(&partition) * size_of::<T>() as u64;
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(elements);
-            read_at(&path, at, bytes).map_err(|source| NpyAction::Read.failed(&path, source))?;
+            let read = match columns_first {
+                true => read_columns(&path, start, &partition, elements),
+                false => {
+                    let at = start + position(&partition) * size_of::<T>() as u64;
+                    read_at(&path, at, bytemuck::cast_slice_mut(elements))
+                }
+            };
+            read.map_err(|source| NpyAction::Read.failed(&path, source))?;
             if swapped {
+                let bytes: &mut [u8] = bytemuck::cast_slice_mut(elements);
                 bytes.chunks_exact_mut(T::WORD).for_each(<[u8]>::reverse);
             }
             Ok(())
@@ -180,6 +188,46 @@ fn read_at(path: &Path, at: u64, bytes: &mut [u8]) -> io::Result<()> {
     file.read_exact(bytes)
 }
 
+/// So much is read of a file at a time, if what is wanted of it lies in many places.
+const READ_AHEAD: usize = 1 << 18;
+
+/// Reads the rows of `partition`, row-major, of an array in Fortran order that begins at `start`:
+/// the first index runs fastest there, so these rows lie in as many runs as a row has elements.
+fn read_columns<T: NpyElement, const D: usize>(
+    path: &Path,
+    start: u64,
+    partition: &Partition<D>,
+    rows: &mut [T],
+) -> io::Result<()> {
+    let (part, all) = (partition.subrange(), partition.global().range);
+    // There is no order along fewer dimensions.
+    let (first, height, total) = (part.offset[0], part.range[0], all[0]);
+    let columns = &all[1..];
+    let width: usize = columns.iter().product();
+    let size = size_of::<T>();
+    let mut file = BufReader::with_capacity(READ_AHEAD, File::open(path)?);
+    file.seek(SeekFrom::Start(start + (first * size) as u64))?;
+    let mut run = vec![<T as bytemuck::Zeroable>::zeroed(); height];
+    // Which element of a row comes next.
+    let mut at = [0; D];
+    for nth in 0..width {
+        if nth > 0 {
+            file.seek_relative(((total - height) * size) as i64)?;
+        }
+        file.read_exact(bytemuck::cast_slice_mut(&mut run))?;
+        let column = at[1..].iter().zip(columns).fold(0, |all, (index, size)| all * size + index);
+        let places = rows[column..].iter_mut().step_by(width);
+        places.zip(&run).for_each(|(place, element)| *place = *element);
+        for (index, &size) in at[1..].iter_mut().zip(columns) {
+            *index = (*index + 1) % size;
+            if *index > 0 {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Writes a part of a file that has `end` bytes in all. Who comes first makes the file; all give it
 /// the same length, and nobody takes away what others have written.
 fn write_part(
@@ -216,6 +264,8 @@ struct Header<const D: usize> {
     start: u64,
     /// Whether numbers begin with their highest byte.
     swapped: bool,
+    /// Whether columns come one after the other, of an array of several rows and columns.
+    columns_first: bool,
 }
 
 impl<const D: usize> Header<D> {
@@ -239,7 +289,10 @@ impl<const D: usize> Header<D> {
         let elements = volume(range).and_then(|elements| elements.checked_mul(size_of::<T>()));
         let end = elements.and_then(|elements| start.checked_add(elements as u64));
         match end {
-            Some(end) if end <= bytes => Ok(Self { range, start, swapped }),
+            Some(end) if end <= bytes => {
+                let columns_first = is_columns_first(&header);
+                Ok(Self { range, start, swapped, columns_first })
+            }
             _ => Err(NpyError::Length { path: path.into(), shape: header.shape().into(), bytes }),
         }
     }
@@ -266,10 +319,11 @@ fn range<const D: usize>(path: &Path, header: &npyz::NpyHeader) -> Result<[usize
     let Ok(range) = <[u64; D]>::try_from(shape) else {
         return Err(NpyError::Dimensions { path, shape: shape.into(), dims: D });
     };
-    // Along one dimension both orders are the same.
-    let lines = shape.iter().filter(|&&size| size != 1).count();
-    if header.order() == npyz::Order::Fortran && lines > 1 && !shape.contains(&0) {
-        return Err(NpyError::Order { path, shape: shape.into() });
-    }
     Ok(range.map(|size| size as usize))
+}
+
+/// Whether an array is in Fortran order, and not in the other one, too, as along one dimension.
+fn is_columns_first(header: &npyz::NpyHeader) -> bool {
+    let lines = header.shape().iter().filter(|&&size| size != 1).count();
+    header.order() == npyz::Order::Fortran && lines > 1 && !header.shape().contains(&0)
 }

@@ -150,6 +150,27 @@ fn along_one_dimension_both_orders_are_the_same() {
     }
 }
 
+/// Of more elements than are read of a file at a time, and in the other order of bytes.
+#[test]
+fn large_arrays_in_fortran_order_are_read() {
+    let [planes, rows, columns] = [70, 90, 20];
+    let element = |z: usize, y: usize, x: usize| ((z * rows + y) * columns + x) as f32;
+    let mut bytes = Vec::new();
+    for (x, y) in (0..columns).flat_map(|x| (0..rows).map(move |y| (x, y))) {
+        bytes.extend((0..planes).flat_map(|z| element(z, y, x).to_be_bytes()));
+    }
+    let given = Scratch::with(file(">f4", true, "(70, 90, 20)", &bytes));
+    for shape in CLUSTERS {
+        let found = cluster(shape).run(|queue| {
+            let buffer = queue.buffer_from_npy::<f32, 3>(&given)?;
+            contents(queue, &buffer)
+        });
+        let found = found.unwrap_or_else(|error| panic!("{shape:?}: {error}"));
+        let elements = (0..planes * rows * columns).map(|place| place as f32);
+        assert!(found.iter().copied().eq(elements), "{shape:?}");
+    }
+}
+
 /// What is said of a file of floats in two dimensions.
 fn refused(given: &Scratch) -> (NpyError, String) {
     let result: Result<()> =
@@ -177,9 +198,8 @@ fn what_is_wrong_with_a_file_is_told() {
     assert!(matches!(error, NpyError::Dimensions { dims: 2, .. }), "{error}");
     assert!(text.contains("[2]") && text.contains("2 dimensions"), "{text}");
 
-    let (error, text) = refused(&Scratch::with(file("<f4", true, "(2, 3)", &[0; 24])));
-    assert!(matches!(error, NpyError::Order { .. }), "{error}");
-    assert!(text.contains("[2, 3]") && text.contains("ascontiguousarray"), "{text}");
+    let (error, _) = refused(&Scratch::with(file("<f4", true, "(2, 3)", &[0; 23])));
+    assert!(matches!(error, NpyError::Length { .. }), "{error}");
 
     let (error, text) = refused(&Scratch::with(file("<f4", false, "(2, 3)", &[0; 23])));
     assert!(matches!(error, NpyError::Length { .. }), "{error}");
