@@ -1,6 +1,9 @@
 //! The example programs as their users meet them: verified runs over nodes and
 //! devices, equal results, and clear errors for bad input.
 
+#[path = "examples/cahn_hilliard.rs"]
+mod cahn_hilliard;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -474,8 +477,9 @@ impl Drop for Folder {
 }
 
 /// A program and what makes it small.
-const SMALL: [(&str, &[&str]); 13] = [
+const SMALL: [(&str, &[&str]); 14] = [
     ("black_scholes", &["--options", "4096"]),
+    ("cahn_hilliard", &["--size", "16", "--steps", "3"]),
     ("cg", &["--edge", "20", "--steps", "20"]),
     ("distr_io", &["--rows", "200", "--columns", "10"]),
     ("game_of_life", &["--size", "64", "--steps", "4"]),

@@ -26,13 +26,14 @@ pub(super) struct Stage<'a> {
 }
 
 /// What examples are told so that they do not take long; others just verify.
-const EXAMPLES: [(&str, &[&str]); 7] = [
+const EXAMPLES: [(&str, &[&str]); 8] = [
     ("distr_io", &["--rows", "61", "--columns", "33"]),
     ("black_scholes", &["--options", "20000", "--steps", "3"]),
     ("matmul", &["--size", "128", "--steps", "2"]),
     ("rsim", &["--edge", "5", "--steps", "20"]),
     ("wave_sim", &["--size", "61", "--steps", "40"]),
     ("game_of_life", &["--size", "61", "--steps", "40"]),
+    ("cahn_hilliard", &["--size", "21", "--steps", "20", "--cut", "tiles"]),
     ("nbody", &["--steps", "24", "--dt", "14400"]),
 ];
 

@@ -3,6 +3,7 @@
 
 pub mod accuracy;
 pub mod blocks;
+pub mod cahn_hilliard;
 pub mod calls;
 pub mod costs;
 pub mod counting;

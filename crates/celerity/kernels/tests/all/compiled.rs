@@ -5,7 +5,7 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, accuracy, blocks, calls, costs, counting, faults, finance, gravity, gray_scott, groups,
+    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity, gray_scott, groups,
     hash, heat, life, linear, patterns, programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
@@ -31,6 +31,14 @@ fn kernels() -> Vec<Description> {
         of::<accuracy::errors>(),
         of::<accuracy::errors_of_inverse_roots>(),
         of::<blocks::matmul_blocks>(),
+        of::<cahn_hilliard::alloy_fill>(),
+        of::<cahn_hilliard::alloy_potential>(),
+        of::<cahn_hilliard::alloy_potential_row>(),
+        of::<cahn_hilliard::alloy_energy>(),
+        of::<cahn_hilliard::alloy_energy_row>(),
+        of::<cahn_hilliard::alloy_evolve>(),
+        of::<cahn_hilliard::alloy_evolve_row>(),
+        of::<cahn_hilliard::alloy_total>(),
         of::<calls::add_one>(),
         of::<costs::copy_row>(),
         of::<costs::step_around>(),
