@@ -3,6 +3,8 @@
 
 #[path = "examples/cahn_hilliard.rs"]
 mod cahn_hilliard;
+#[path = "examples/pendulum.rs"]
+mod pendulum;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -477,7 +479,7 @@ impl Drop for Folder {
 }
 
 /// A program and what makes it small.
-const SMALL: [(&str, &[&str]); 14] = [
+const SMALL: [(&str, &[&str]); 15] = [
     ("black_scholes", &["--options", "4096"]),
     ("cahn_hilliard", &["--size", "16", "--steps", "3"]),
     ("cg", &["--edge", "20", "--steps", "20"]),
@@ -489,6 +491,7 @@ const SMALL: [(&str, &[&str]); 14] = [
     ("matmul", &["--size", "64"]),
     ("nbody", &["--steps", "4"]),
     ("patterns", &["--pattern", "gather-broadcast"]),
+    ("pendulum", &["--size", "16", "--steps", "9"]),
     ("reduce_cost", &["--log2", "10"]),
     ("rsim", &["--edge", "4", "--steps", "4"]),
     ("wave_sim", &["--size", "4096", "--steps", "10"]),

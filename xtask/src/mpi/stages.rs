@@ -26,7 +26,7 @@ pub(super) struct Stage<'a> {
 }
 
 /// What examples are told so that they do not take long; others just verify.
-const EXAMPLES: [(&str, &[&str]); 8] = [
+const EXAMPLES: [(&str, &[&str]); 9] = [
     ("distr_io", &["--rows", "61", "--columns", "33"]),
     ("black_scholes", &["--options", "20000", "--steps", "3"]),
     ("matmul", &["--size", "128", "--steps", "2"]),
@@ -34,6 +34,7 @@ const EXAMPLES: [(&str, &[&str]); 8] = [
     ("wave_sim", &["--size", "61", "--steps", "40"]),
     ("game_of_life", &["--size", "61", "--steps", "40"]),
     ("cahn_hilliard", &["--size", "21", "--steps", "20", "--cut", "tiles"]),
+    ("pendulum", &["--size", "21", "--steps", "300"]),
     ("nbody", &["--steps", "24", "--dt", "14400"]),
 ];
 

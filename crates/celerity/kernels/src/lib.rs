@@ -17,6 +17,7 @@ pub mod heat;
 pub mod life;
 pub mod linear;
 pub mod patterns;
+pub mod pendulum;
 pub mod programs;
 pub mod radiosity;
 pub mod reductions;

@@ -5,8 +5,7 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity, gray_scott, groups,
-    hash, heat, life, linear, patterns, programs, radiosity, reductions, values, wave,
+    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life, linear, patterns, pendulum, programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -96,6 +95,7 @@ fn kernels() -> Vec<Description> {
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
         of::<linear::multiply_sparse>(),
+        of::<pendulum::pendulum>(),
         of::<programs::run_statement>(),
         of::<radiosity::build_room>(),
         of::<radiosity::send_flash>(),
