@@ -5,6 +5,8 @@
 mod cahn_hilliard;
 #[path = "examples/pendulum.rs"]
 mod pendulum;
+#[path = "examples/prk.rs"]
+mod prk;
 
 use std::ffi::OsStr;
 use std::fs;

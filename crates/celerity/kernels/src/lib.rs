@@ -18,6 +18,7 @@ pub mod life;
 pub mod linear;
 pub mod patterns;
 pub mod pendulum;
+pub mod prk;
 pub mod programs;
 pub mod radiosity;
 pub mod reductions;

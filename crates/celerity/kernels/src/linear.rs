@@ -8,7 +8,7 @@ use celerity_kernel::{Item, PartView, Row, WholeView, kernel};
 use crate::hash::{mix, unit};
 
 /// Sets every element of a run.
-#[kernel(instances(f32, u32))]
+#[kernel(instances(f32, f64, u32))]
 pub fn fill<T: Scalar>(_row: Row<1>, out: &mut [T], value: T) {
     out.fill(value);
 }

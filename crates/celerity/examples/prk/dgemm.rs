@@ -1,0 +1,93 @@
+//! `c += a b` for dense matrices.
+
+use celerity::Sum;
+use celerity::prelude::*;
+use celerity_example_kernels::prk::dgemm::{dgemm_fill, dgemm_multiply, sum_of_elements};
+use celerity_example_kernels::prk::reduce::fill_cube;
+
+use crate::bench::{Bench, Benchmark, Verdict, cut, rate};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Options {
+    /// How often matrices are multiplied, after a first time.
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    iterations: u32,
+    /// Rows and columns of the matrices.
+    #[arg(value_parser = clap::value_parser!(u32).range(2..))]
+    order: u32,
+    /// Columns that are computed one after the other; must divide the order.
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    block: u32,
+    /// Whether there are blocks: 0 for no.
+    flag: i32,
+}
+
+impl Options {
+    /// How wide a band of the result is.
+    fn width(&self) -> usize {
+        if self.flag != 0 && self.block < self.order {
+            self.block as usize
+        } else {
+            self.order as usize
+        }
+    }
+}
+
+impl Benchmark for Options {
+    const TITLE: &'static str = "Dense matrix-matrix multiplication: C = A x B";
+
+    fn check(&self, ranks: usize) -> Result<(), String> {
+        let order = self.order as usize;
+        match () {
+            () if order < ranks => Err(format!("matrix order too small: {order}")),
+            () if !order.is_multiple_of(self.width()) => Err(format!(
+                "matrix order {order} should be divisible by block size {}",
+                self.block
+            )),
+            () => Ok(()),
+        }
+    }
+
+    fn parameters(&self, ranks: usize) -> Vec<String> {
+        let bands = self.order as usize / self.width();
+        let (rows, columns) = if bands < ranks { (ranks, 1) } else { (1, ranks) };
+        let blocking = match self.flag {
+            0 => "No local dgemm blocking",
+            _ => "Using local dgemm blocking",
+        };
+        vec![
+            format!("Number of ranks      = {ranks}"),
+            format!("Rank grid            = {rows} rows x {columns} columns"),
+            format!("Matrix order         = {}", self.order),
+            format!("Outer block size     = {}", self.block),
+            format!("Number of iterations = {}", self.iterations),
+            blocking.to_owned(),
+        ]
+    }
+
+    fn run(&self, bench: &Bench<'_>) -> celerity::Result<Verdict> {
+        let (queue, order, width) = (bench.queue, self.order as usize, self.width());
+        let (range, bands) = ([order; 2], [order / width, order, width]);
+        let [a, b] = ["a", "b"].map(|name| queue.buffer::<f64, 2>(range).named(name));
+        let c = queue.buffer::<f64, 3>(bands).named("c");
+        let task = |name| queue.task(name).hint(cut(bands[0], bench.ranks));
+        let accesses = (a.write(one_to_one()), b.write(one_to_one()));
+        queue.task("fill").launch(range, accesses, dgemm_fill)?;
+        task("clear").launch_rows(bands, c.write(one_to_one()), fill_cube { value: 0.0 })?;
+        let rows = per_dimension([Side::along(1), Side::all()]);
+        let columns = per_dimension([Side::all(), Side::along(0).stride(width)]);
+        let seconds = bench.time(self.iterations, |_| {
+            let accesses = (c.read_write(one_to_one()), a.read(rows), b.read(columns));
+            task("multiply").launch_rows(bands, accesses, dgemm_multiply)?;
+            Ok(())
+        })?;
+        let sum = queue.buffer::<f64, 0>([]).named("sum");
+        let accesses = (c.read(one_to_one()), sum.reduce(Sum));
+        task("sum").launch(bands, accesses, sum_of_elements)?;
+        let (found, n) = (bench.value(&sum)?, f64::from(self.order));
+        let expected = 0.25 * n.powi(3) * (n - 1.0).powi(2) * f64::from(self.iterations + 1);
+        let wrong = (((found - expected) / expected).abs() > 1e-8)
+            .then(|| format!("Checksum = {found:.6}, Reference checksum = {expected:.6}"));
+        Ok(Verdict { wrong, rate: rate("MFlops/s", 2.0 * n.powi(3) / seconds, seconds) })
+    }
+}

@@ -1,0 +1,136 @@
+//! A discrete divergence on a plane, as a star along both axes or over the square around a point.
+
+use core::array;
+
+use celerity_kernel::{Item, NeighborhoodRow, Reducer, Row, Sum, kernel};
+
+/// The grid at the start: the sum of both indices.
+#[kernel]
+pub fn stencil_fill(item: Item<2>, cell: &mut f64) {
+    *cell = (item[0] + item[1]) as f64;
+}
+
+/// The weight of the point at this distance along an axis in a star of this radius.
+#[inline]
+fn star_weight(distance: usize, radius: usize) -> f64 {
+    1.0 / (2 * distance * radius) as f64
+}
+
+/// The weight of the point `down` and `right` of the centre in a square of this radius.
+#[inline]
+fn square_weight([down, right]: [isize; 2], radius: usize) -> f64 {
+    let (rows, columns) = (down.unsigned_abs(), right.unsigned_abs());
+    let ring = rows.max(columns) as isize;
+    let size = 4 * ring * radius as isize;
+    match (rows == columns, down == ring || right == ring) {
+        (true, _) if ring == 0 => 0.0,
+        // Of corners, those on the diagonal that both indices grow along; the others have no weight.
+        (true, _) if down != right => 0.0,
+        (true, true) => 1.0 / size as f64,
+        (true, false) => -1.0 / size as f64,
+        (false, true) => 1.0 / (size * (2 * ring - 1)) as f64,
+        (false, false) => -1.0 / (size * (2 * ring - 1)) as f64,
+    }
+}
+
+/// Adds the star of a radius that the compiler knows, a run of points at once.
+#[inline(always)]
+fn add_star<const R: usize>(out: &mut [f64], u: &NeighborhoodRow<'_, f64, 2>) {
+    let len = out.len();
+    let at = |offset| &u.clamped(offset)[..len];
+    let sides: [[&[f64]; R]; 4] = [
+        array::from_fn(|k| at([-(k as isize + 1), 0])),
+        array::from_fn(|k| at([k as isize + 1, 0])),
+        array::from_fn(|k| at([0, -(k as isize + 1)])),
+        array::from_fn(|k| at([0, k as isize + 1])),
+    ];
+    let weights: [f64; R] = array::from_fn(|k| star_weight(k + 1, R));
+    let [north, south, west, east] = sides;
+    for (i, out) in out.iter_mut().enumerate() {
+        let mut sum = *out;
+        for k in 0..R {
+            sum += weights[k] * (south[k][i] - north[k][i]);
+            sum += weights[k] * (east[k][i] - west[k][i]);
+        }
+        *out = sum;
+    }
+}
+
+/// `out += ` the star of `u`: points farther along an axis count with weight, those before with its
+/// negative.
+#[kernel]
+pub fn stencil_star(
+    _row: Row<2>,
+    (out, u): (&mut [f64], NeighborhoodRow<'_, f64, 2>),
+    radius: usize,
+) {
+    match radius {
+        1 => add_star::<1>(out, &u),
+        2 => add_star::<2>(out, &u),
+        3 => add_star::<3>(out, &u),
+        4 => add_star::<4>(out, &u),
+        _ => {
+            for distance in 1..=radius as isize {
+                let weight = star_weight(distance as usize, radius);
+                for after in [[distance, 0], [0, distance]] {
+                    let before = after.map(|step| -step);
+                    let (after, before) = (u.clamped(after), u.clamped(before));
+                    for (out, (after, before)) in out.iter_mut().zip(after.iter().zip(before)) {
+                        *out += weight * (after - before);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `out += ` the square of `u`.
+#[kernel]
+pub fn stencil_square(
+    _row: Row<2>,
+    (out, u): (&mut [f64], NeighborhoodRow<'_, f64, 2>),
+    radius: usize,
+) {
+    let reach = radius as isize;
+    for down in -reach..=reach {
+        for right in -reach..=reach {
+            let weight = square_weight([down, right], radius);
+            for (out, cell) in out.iter_mut().zip(u.clamped([down, right])) {
+                *out += weight * cell;
+            }
+        }
+    }
+}
+
+/// Adds 1, so that the next step needs its neighbours' cells again.
+#[kernel]
+pub fn increment(_row: Row<2>, cells: &mut [f64]) {
+    for cell in cells {
+        *cell += 1.0;
+    }
+}
+
+/// The sum of what cells are apart from 0.
+#[kernel]
+pub fn sum_of_sizes(_item: Item<2>, (cell, sum): (&f64, Reducer<'_, f64, Sum>)) {
+    sum.combine(cell.abs());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{square_weight, star_weight};
+
+    #[test]
+    fn weights_give_a_slope_of_one_along_each_axis() {
+        for radius in 1..=5 {
+            let star: f64 = (1..=radius).map(|k| 2.0 * k as f64 * star_weight(k, radius)).sum();
+            assert!((star - 1.0).abs() < 1e-12, "{star}");
+            let reach = radius as isize;
+            let slope = |axis: usize| {
+                let points = (-reach..=reach).flat_map(|y| (-reach..=reach).map(move |x| [y, x]));
+                points.map(|p| p[axis] as f64 * square_weight(p, radius)).sum::<f64>()
+            };
+            assert!((slope(0) - 1.0).abs() < 1e-12 && (slope(1) - 1.0).abs() < 1e-12, "{radius}");
+        }
+    }
+}
