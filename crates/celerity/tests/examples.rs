@@ -3,6 +3,8 @@
 
 #[path = "examples/cahn_hilliard.rs"]
 mod cahn_hilliard;
+#[path = "examples/mesh.rs"]
+mod mesh;
 #[path = "examples/pendulum.rs"]
 mod pendulum;
 #[path = "examples/prk.rs"]
@@ -481,7 +483,7 @@ impl Drop for Folder {
 }
 
 /// A program and what makes it small.
-const SMALL: [(&str, &[&str]); 15] = [
+const SMALL: [(&str, &[&str]); 16] = [
     ("black_scholes", &["--options", "4096"]),
     ("cahn_hilliard", &["--size", "16", "--steps", "3"]),
     ("cg", &["--edge", "20", "--steps", "20"]),
@@ -491,6 +493,7 @@ const SMALL: [(&str, &[&str]); 15] = [
     ("jacobi", &["--size", "64", "--steps", "5"]),
     ("kernel_cost", &["--size", "64"]),
     ("matmul", &["--size", "64"]),
+    ("mesh", &["--sphere", "2", "--steps", "4"]),
     ("nbody", &["--steps", "4"]),
     ("patterns", &["--pattern", "gather-broadcast"]),
     ("pendulum", &["--size", "16", "--steps", "9"]),

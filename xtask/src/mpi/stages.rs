@@ -26,7 +26,7 @@ pub(super) struct Stage<'a> {
 }
 
 /// What examples are told so that they do not take long; others just verify.
-const EXAMPLES: [(&str, &[&str]); 9] = [
+const EXAMPLES: [(&str, &[&str]); 10] = [
     ("distr_io", &["--rows", "61", "--columns", "33"]),
     ("black_scholes", &["--options", "20000", "--steps", "3"]),
     ("matmul", &["--size", "128", "--steps", "2"]),
@@ -34,8 +34,19 @@ const EXAMPLES: [(&str, &[&str]); 9] = [
     ("wave_sim", &["--size", "61", "--steps", "40"]),
     ("game_of_life", &["--size", "61", "--steps", "40"]),
     ("cahn_hilliard", &["--size", "21", "--steps", "20", "--cut", "tiles"]),
+    ("mesh", &["--sphere", "3", "--steps", "40"]),
     ("pendulum", &["--size", "21", "--steps", "300"]),
     ("nbody", &["--steps", "24", "--dt", "14400"]),
+];
+
+/// Kernels of the example `prk` with arguments that take no long.
+const PRK: [&str; 6] = [
+    "stencil 3 61",
+    "transpose 3 96",
+    "reduce 3 101",
+    "sparse 3 5 2",
+    "p2p 3 61 23",
+    "pic 5 24 500 1 2 GEOMETRIC 0.9",
 ];
 
 /// Random programs per number of nodes. No run before has seen them; a failure names its seed.
@@ -129,13 +140,32 @@ fn communicator<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
 
 /// An example, which compares what it has computed with a sequential program.
 fn example(program: &Program) -> Vec<Stage<'_>> {
+    if program.name == "prk" {
+        let kernels = PRK.iter().map(|arguments| arguments.split(' ').collect::<Vec<_>>());
+        return kernels.flat_map(|arguments| prk(program, &arguments)).collect();
+    }
     let known = EXAMPLES.iter().find(|(name, _)| *name == program.name);
     let arguments = known.map_or(&[][..], |(_, arguments)| arguments).iter().chain(&["--verify"]);
-    let arguments: Vec<_> = arguments.map(|&argument| argument.to_owned()).collect();
+    on_clusters(program, &program.name, arguments.copied(), &["verified"])
+}
+
+/// One of the Parallel Research Kernels, which validate what they have computed without being asked.
+fn prk<'a>(program: &'a Program, arguments: &[&str]) -> Vec<Stage<'a>> {
+    let name = format!("{} {}", program.name, arguments[0]);
+    on_clusters(program, &name, arguments.iter().copied(), &["Solution validates"])
+}
+
+/// A program that must say so on all clusters.
+fn on_clusters<'a, 'b>(
+    program: &'a Program,
+    name: &str,
+    arguments: impl Iterator<Item = &'b str>,
+    told: &'static [&'static str],
+) -> Vec<Stage<'a>> {
+    let arguments: Vec<_> = arguments.map(str::to_owned).collect();
     let stage = |(nodes, devices)| {
-        let name = format!("{} on {}, devices of each: {devices}", program.name, nodes_of(nodes));
-        let expected = Expected::Told(&["verified"], End::Well);
-        let stage = Stage::new(name, program, &["-n", nodes], expected);
+        let name = format!("{name} on {}, devices of each: {devices}", nodes_of(nodes));
+        let stage = Stage::new(name, program, &["-n", nodes], Expected::Told(told, End::Well));
         let stage = stage.with("CELERITY_DEVICES", devices).with("CELERITY_CHECK", "on");
         Stage { arguments: arguments.clone(), ..stage }
     };

@@ -16,6 +16,7 @@ pub mod hash;
 pub mod heat;
 pub mod life;
 pub mod linear;
+pub mod mesh;
 pub mod patterns;
 pub mod pendulum;
 pub mod prk;

@@ -5,7 +5,7 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life, linear, patterns, pendulum, prk, programs, radiosity, reductions, values, wave,
+    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum, prk, programs, radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -96,6 +96,8 @@ fn kernels() -> Vec<Description> {
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
         of::<linear::multiply_sparse>(),
+        of::<mesh::mesh_pack>(),
+        of::<mesh::mesh_step>(),
         of::<pendulum::pendulum>(),
         of::<prk::nstream::triad>(),
         of::<prk::stencil::stencil_fill>(),

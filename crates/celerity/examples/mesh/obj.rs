@@ -1,0 +1,214 @@
+//! Meshes of triangles: from files in the format of Wavefront (`.obj`), and spheres. Knows nothing of
+//! what is computed on them.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Triangles by the corners that they share.
+#[derive(Debug)]
+pub(crate) struct Mesh {
+    pub(crate) corners: Vec<[f32; 3]>,
+    pub(crate) triangles: Vec<[u32; 3]>,
+    /// The line of each triangle in its file, from 1; empty for a mesh that was made.
+    lines: Vec<usize>,
+}
+
+/// A file is no mesh that this program can use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MeshError {
+    #[error("cannot read \"{}\": {source}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}:{line}: {what}", .path.display())]
+    Line { path: PathBuf, line: usize, what: String },
+    #[error("{}: no triangles; a line such as \"f 1 2 3\" is one", .path.display())]
+    Empty { path: PathBuf },
+}
+
+impl Mesh {
+    /// The mesh in a file: lines that begin with `v` are corners, those with `f` triangles.
+    ///
+    /// # Errors
+    /// What the operating system says against reading it, or the first line that is wrong.
+    pub(crate) fn read(path: &Path) -> Result<Self, MeshError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| MeshError::Read { path: path.to_owned(), source })?;
+        let at = |line| move |what| MeshError::Line { path: path.to_owned(), line, what };
+        let mut mesh = Self { corners: Vec::new(), triangles: Vec::new(), lines: Vec::new() };
+        for (line, text) in (1..).zip(text.lines()) {
+            let mut words = text.split_whitespace();
+            match words.next() {
+                Some("v") => mesh.corners.push(corner(words).map_err(at(line))?),
+                Some("f") => {
+                    let triangle = triangle(words, mesh.corners.len()).map_err(at(line))?;
+                    mesh.triangles.push(triangle);
+                    mesh.lines.push(line);
+                }
+                // Normals, textures, names and materials are of no concern here.
+                _ => {}
+            }
+        }
+        if mesh.triangles.is_empty() {
+            return Err(MeshError::Empty { path: path.to_owned() });
+        }
+        mesh.check().map_err(|(triangle, what)| at(mesh.lines[triangle])(what))?;
+        Ok(mesh)
+    }
+
+    /// A sphere of radius 1: an icosahedron whose triangles are cut into four, so many times.
+    pub(crate) fn sphere(levels: u32) -> Self {
+        const GOLDEN: f32 = 1.618_034;
+        let mut corners = Vec::new();
+        for [a, b] in [[-1.0, GOLDEN], [1.0, GOLDEN], [-1.0, -GOLDEN], [1.0, -GOLDEN]] {
+            corners.extend([[a, b, 0.0], [0.0, a, b], [b, 0.0, a]].map(unit));
+        }
+        let mut triangles = Vec::new();
+        let near = |a: usize, b: usize| distance(corners[a], corners[b]) < 1.1;
+        for a in 0..12 {
+            for b in (a + 1..12).filter(|&b| near(a, b)) {
+                for c in (b + 1..12).filter(|&c| near(a, c) && near(b, c)) {
+                    triangles.push([a, b, c].map(|corner| corner as u32));
+                }
+            }
+        }
+        let mut mesh = Self { corners, triangles, lines: Vec::new() };
+        (0..levels).for_each(|_| mesh.refine());
+        mesh
+    }
+
+    /// Cuts each triangle of a sphere into four.
+    fn refine(&mut self) {
+        let mut middles = HashMap::new();
+        let corners = &mut self.corners;
+        let mut middle = |a: u32, b: u32| {
+            *middles.entry((a.min(b), a.max(b))).or_insert_with(|| {
+                let [a, b] = [a, b].map(|corner| corners[corner as usize]);
+                corners.push(unit([a[0] + b[0], a[1] + b[1], a[2] + b[2]]));
+                corners.len() as u32 - 1
+            })
+        };
+        let cut = |[a, b, c]: [u32; 3]| {
+            let [ab, bc, ca] = [middle(a, b), middle(b, c), middle(c, a)];
+            [[a, ab, ca], [ab, b, bc], [ca, bc, c], [ab, bc, ca]]
+        };
+        self.triangles = std::mem::take(&mut self.triangles).into_iter().flat_map(cut).collect();
+    }
+
+    /// For each triangle and each of its sides, from the first corner to the second and so on, the
+    /// triangle beside it.
+    pub(crate) fn neighbours(&self) -> Vec<[Option<u32>; 3]> {
+        let sides = self.sides();
+        let of_triangle = |(at, triangle): (usize, &[u32; 3])| {
+            edges(*triangle).map(|edge| {
+                let beside = sides[&edge].iter().copied().find(|&other| other as usize != at);
+                beside
+            })
+        };
+        self.triangles.iter().enumerate().map(of_triangle).collect()
+    }
+
+    /// The triangles at each side.
+    fn sides(&self) -> HashMap<(u32, u32), Vec<u32>> {
+        let mut sides: HashMap<_, Vec<u32>> = HashMap::new();
+        for (at, &triangle) in (0..).zip(&self.triangles) {
+            edges(triangle).into_iter().for_each(|edge| sides.entry(edge).or_default().push(at));
+        }
+        sides
+    }
+
+    /// Whether each triangle has an area, and each side two triangles at most; or which triangle is
+    /// wrong.
+    fn check(&self) -> Result<(), (usize, String)> {
+        let flat =
+            (0..self.triangles.len()).find(|&at| self.area(at).is_nan() || self.area(at) <= 0.0);
+        if let Some(at) = flat {
+            return Err((at, "a triangle without an area".to_owned()));
+        }
+        let sides = self.sides();
+        let crowded = sides.values().filter(|of_side| of_side.len() > 2).map(|of_side| of_side[2]);
+        match crowded.min() {
+            Some(at) => Err((
+                at as usize,
+                "a third triangle at a side; surfaces have two at most".to_owned(),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The corners of a triangle.
+    pub(crate) fn corners_of(&self, triangle: usize) -> [[f32; 3]; 3] {
+        self.triangles[triangle].map(|corner| self.corners[corner as usize])
+    }
+
+    pub(crate) fn centre(&self, triangle: usize) -> [f32; 3] {
+        let [a, b, c] = self.corners_of(triangle);
+        [0, 1, 2].map(|axis| (a[axis] + b[axis] + c[axis]) / 3.0)
+    }
+
+    pub(crate) fn area(&self, triangle: usize) -> f32 {
+        let [a, b, c] = self.corners_of(triangle);
+        let [x, y, z] = cross(minus(b, a), minus(c, a));
+        0.5 * (x * x + y * y + z * z).sqrt()
+    }
+
+    /// How long the sides of a triangle are.
+    pub(crate) fn lengths(&self, triangle: usize) -> [f32; 3] {
+        let [a, b, c] = self.corners_of(triangle);
+        [distance(a, b), distance(b, c), distance(c, a)]
+    }
+}
+
+/// The sides of a triangle, the same from both sides.
+fn edges([a, b, c]: [u32; 3]) -> [(u32, u32); 3] {
+    [(a, b), (b, c), (c, a)].map(|(a, b)| (a.min(b), a.max(b)))
+}
+
+fn corner<'a>(words: impl Iterator<Item = &'a str>) -> Result<[f32; 3], String> {
+    let numbers: Vec<f32> = words
+        .take(3)
+        .map(|word| match word.parse() {
+            Ok(number) if f32::is_finite(number) => Ok(number),
+            _ => Err(format!("expected a finite number, found \"{word}\"")),
+        })
+        .collect::<Result<_, _>>()?;
+    let found = numbers.len();
+    numbers.try_into().map_err(|_| format!("expected 3 coordinates of a corner, found {found}"))
+}
+
+/// A triangle of `known` corners. Of what belongs to a corner, as in `7/1/2`, the first is its number:
+/// from 1, or from the newest back if negative.
+fn triangle<'a>(words: impl Iterator<Item = &'a str>, known: usize) -> Result<[u32; 3], String> {
+    let corner = |word: &str| {
+        let number = word.split('/').next().and_then(|number| number.parse::<i64>().ok());
+        let number =
+            number.ok_or_else(|| format!("expected a corner's number, found \"{word}\""))?;
+        let index = if number < 0 { known as i64 + number } else { number - 1 };
+        match usize::try_from(index) {
+            Ok(index) if index < known => Ok(index as u32),
+            _ => Err(format!("there is no corner {number}: {known} have been named so far")),
+        }
+    };
+    let corners: Vec<u32> = words.map(corner).collect::<Result<_, _>>()?;
+    let found = corners.len();
+    corners.try_into().map_err(|_| {
+        format!("expected the 3 corners of a triangle, found {found}; cut polygons into triangles")
+    })
+}
+
+fn minus(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [0, 1, 2].map(|axis| a[axis] - b[axis])
+}
+
+fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+pub(crate) fn distance(a: [f32; 3], b: [f32; 3]) -> f32 {
+    let [x, y, z] = minus(a, b);
+    (x * x + y * y + z * z).sqrt()
+}
+
+fn unit(a: [f32; 3]) -> [f32; 3] {
+    let length = distance(a, [0.0; 3]);
+    a.map(|coordinate| coordinate / length)
+}
