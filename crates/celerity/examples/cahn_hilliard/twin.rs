@@ -85,7 +85,7 @@ impl Twin {
         let size = self.size;
         let at = |place: [usize; 3], offset: [isize; 3]| {
             let [z, y, x] = std::array::from_fn(|dim| {
-                place[dim].strict_add_signed(offset[dim] + size as isize) % size
+                (place[dim] as isize + offset[dim]).rem_euclid(size as isize) as usize
             });
             of[(z * size + y) * size + x]
         };

@@ -163,7 +163,7 @@ fn warm_end(centres: &[[f32; 3]]) -> Vec<f32> {
         coordinates.fold((f32::MAX, f32::MIN), |(least, most), at| (at.min(least), at.max(most)))
     };
     let extent = |axis: usize| ends(axis).1 - ends(axis).0;
-    let axis = (0..3).max_by(|&a, &b| extent(a).total_cmp(&extent(b))).unwrap_or(0);
+    let axis = (0..3).rev().max_by(|&a, &b| extent(a).total_cmp(&extent(b))).unwrap_or(0);
     let (least, most) = ends(axis);
     let is_warm = |centre: &[f32; 3]| centre[axis] >= most - 0.2 * (most - least);
     centres.iter().map(|centre| if is_warm(centre) { 1.0 } else { 0.0 }).collect()

@@ -99,10 +99,8 @@ impl Mesh {
     pub(crate) fn neighbours(&self) -> Vec<[Option<u32>; 3]> {
         let sides = self.sides();
         let of_triangle = |(at, triangle): (usize, &[u32; 3])| {
-            edges(*triangle).map(|edge| {
-                let beside = sides[&edge].iter().copied().find(|&other| other as usize != at);
-                beside
-            })
+            edges(*triangle)
+                .map(|edge| sides[&edge].iter().copied().find(|&other| other as usize != at))
         };
         self.triangles.iter().enumerate().map(of_triangle).collect()
     }

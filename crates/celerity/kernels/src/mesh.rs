@@ -38,10 +38,10 @@ pub fn mesh_step(
 ) {
     let here = u[item.id()];
     let mut beside = [here; 3];
-    for side in 0..3 {
+    for (side, beside) in beside.iter_mut().enumerate() {
         let [part, at] = element.beside[side].map(|index| index as usize);
         if element.conductances[side] > 0.0 {
-            beside[side] = if part == item[0] { u[[part, at]] } else { borders[[part, at]] };
+            *beside = if part == item[0] { u[[part, at]] } else { borders[[part, at]] };
         }
     }
     *after = next(here, beside, element.conductances);

@@ -21,7 +21,7 @@ pub fn sparse_fill(
 ) {
     let (row, side) = (item[0] as u64, 1 << log2);
     let [y, x] = [row >> log2, row % side];
-    let column = |y: u64, x: u64| scrambled((y % side) << log2 | x % side, 2 * log2);
+    let column = |y: u64, x: u64| scrambled(((y % side) << log2) | (x % side), 2 * log2);
     let mut used = 0;
     let mut insert = |column: u64| {
         let mut at: usize = used;
