@@ -5,7 +5,9 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity, gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum, prk, programs, radiosity, reductions, values, wave,
+    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity,
+    gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum, prk, programs,
+    radiosity, reductions, values, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
