@@ -1,5 +1,5 @@
-//! What Celerity costs beside MPI used by hand: messages, barriers, reductions, and whole programs,
-//! taking turns in one run.
+//! What Celerity costs beside MPI used by hand: messages, barriers, reductions, collective operations,
+//! and whole programs, taking turns in one run.
 //!
 //! ```sh
 //! mpirun -n 2 target/release/network
@@ -11,6 +11,7 @@
 //! other work on the machine matters little; of whole programs, which are compared bit for
 //! bit, there is also the median of the ratios of single turns.
 
+mod collectives;
 mod latency;
 mod nbody;
 mod ping_pong;
@@ -47,7 +48,8 @@ struct Options {
         value_parser = clap::value_parser!(u32).range(1..=32)
     )]
     numbers: Vec<u32>,
-    /// What to measure: messages (two processes), barriers, reductions, programs (default: all)
+    /// What to measure: messages (two processes), barriers, reductions,
+    /// collectives, programs (default: all)
     #[arg(value_name = "GROUP")]
     groups: Vec<String>,
 }
@@ -81,6 +83,9 @@ fn run(options: &Options) -> celerity::Result<()> {
     }
     if wanted("reductions") {
         reduction_steps(&world, &options.numbers, options.repetitions)?;
+    }
+    if wanted("collectives") {
+        collectives::print(&world, &options.sizes, options.repetitions)?;
     }
     if wanted("programs") {
         programs(&world, options.repetitions)?;

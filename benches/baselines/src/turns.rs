@@ -35,7 +35,7 @@ impl Turns {
     }
 
     /// The median of how much faster ours is than by hand in the same turn.
-    fn median_ratio(&self) -> f64 {
+    pub(crate) fn median_ratio(&self) -> f64 {
         let ratio = |[hand, ours]: &[Duration; 2]| hand.as_secs_f64() / ours.as_secs_f64();
         let mut ratios: Vec<_> = self.0.iter().map(ratio).collect();
         ratios.sort_by(f64::total_cmp);

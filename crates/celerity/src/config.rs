@@ -43,6 +43,8 @@ pub struct Config {
     pub(crate) graphs: GraphsTo,
     pub(crate) profile_kernels: bool,
     pub(crate) explain_collectives: bool,
+    /// Where the constants of this machine are.
+    pub(crate) calibration: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -63,6 +65,7 @@ impl Default for Config {
             graphs: GraphsTo::default(),
             profile_kernels: false,
             explain_collectives: false,
+            calibration: None,
         }
     }
 }
@@ -241,8 +244,8 @@ impl Config {
     }
 
     /// Sets which data that is written on some nodes and read on others moves in collective
-    /// operations, such as an all-gather: all that is found ([`Collectives::Auto`], the default),
-    /// what IJPP 2024 finds, or none. Others move between pairs of nodes, and results are the same
+    /// operations, such as an all-gather: what is worth it of all that is found
+    /// ([`Collectives::Auto`], the default), all of that, what IJPP 2024 finds, or none. Others move between pairs of nodes, and results are the same
     /// bits. With one node, nothing moves.
     #[must_use]
     pub fn collectives(mut self, collectives: Collectives) -> Self {
@@ -252,10 +255,21 @@ impl Config {
 
     /// Sets whether a line is logged, at level [`Info`](LogLevel::Info), for each decision about
     /// data that may move in a [collective operation](Self::collectives): for which task, at which
-    /// source line, which buffer, and how it moves. Decisions that are the same are logged once.
+    /// source line, which buffer, how it moves, and, if that was weighed, what it is taken to cost
+    /// either way. Decisions that are the same are logged once.
     #[must_use]
     pub fn explain_collectives(mut self, explain: bool) -> Self {
         self.explain_collectives = explain;
+        self.cluster.tells_weighed = explain;
+        self
+    }
+
+    /// Sets a file of constants by which [`Collectives::Auto`] decides what is worth a collective
+    /// operation, as `cargo xtask calibrate` writes it. Without one, a table counts that is part of
+    /// this crate. The file is read when a run begins, by the process of node 0, which tells the others.
+    #[must_use]
+    pub fn calibration(mut self, path: impl Into<PathBuf>) -> Self {
+        self.calibration = Some(path.into());
         self
     }
 

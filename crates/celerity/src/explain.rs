@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind};
-use celerity_executor::Observer;
+use celerity_executor::{Observer, Weighed};
 use celerity_idag::{AllocationId, Instruction, Pilot};
-use celerity_tdag::{BufferId, BufferInfo, Task, Work};
+use celerity_tdag::{BufferId, BufferInfo, Task, TaskId, Work};
 
 use crate::log::LogLevel;
 
 /// Watches the schedule of one node: all nodes decide alike.
 pub(crate) struct Explanations {
     names: BTreeMap<BufferId, Arc<str>>,
+    /// What has been weighed for tasks that have not been shown, by these.
+    weighed: BTreeMap<TaskId, Vec<Weighed>>,
     /// What becomes of the forwards in front of the next task.
     decided: Vec<String>,
     told: BTreeSet<String>,
@@ -30,8 +32,8 @@ impl Explanations {
     }
 
     fn to(tell: impl FnMut(&str) + Send + 'static) -> Self {
-        let (names, decided) = (BTreeMap::new(), Vec::new());
-        Self { names, decided, told: BTreeSet::new(), tell: Box::new(tell) }
+        let (names, weighed, decided) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Self { names, weighed, decided, told: BTreeSet::new(), tell: Box::new(tell) }
     }
 
     /// What a forward has become, by its commands.
@@ -40,22 +42,40 @@ impl Explanations {
             CommandKind::Collective { collective, .. } => Some(collective.pattern()),
             _ => None,
         });
-        let how = found
-            .map_or("moves between pairs of nodes".to_owned(), |one| format!("moves in one {one}"));
         for access in forward.buffer_accesses() {
-            let name = self.names.get(&access.buffer).map_or_else(String::new, |name| {
-                if **name == *access.buffer.to_string() {
-                    String::new()
-                } else {
-                    format!(" \"{name}\"")
-                }
-            });
-            self.decided.push(format!("{}{name} {how}", access.buffer));
+            let weighed = self.weighed_for(forward, access.buffer);
+            let how = match (found, weighed) {
+                (Some(_), Some(weighed)) => weighed.to_string(),
+                (Some(found), None) => format!("in one {found}"),
+                (None, _) => "between pairs of nodes".to_owned(),
+            };
+            self.decided.push(format!("{} moves {how}", self.name(access.buffer)));
+        }
+    }
+
+    /// What has been weighed for a forward.
+    fn weighed_for(&mut self, forward: &Task, buffer: BufferId) -> Option<Weighed> {
+        let ends = forward.forward.as_ref()?;
+        let weighed = self.weighed.get_mut(&ends.consumer.task)?;
+        let is_it = |one: &Weighed| (one.producer, one.buffer) == (ends.producer.task, buffer);
+        let position = weighed.iter().position(is_it)?;
+        Some(weighed.swap_remove(position))
+    }
+
+    /// A buffer's id, and the name that its user gave it.
+    fn name(&self, buffer: BufferId) -> String {
+        match self.names.get(&buffer) {
+            Some(name) if **name != *buffer.to_string() => format!("{buffer} \"{name}\""),
+            _ => buffer.to_string(),
         }
     }
 
     /// Tells what has been decided for a consumer.
     fn tell(&mut self, consumer: &Task) {
+        // What has become a forward is among what has been decided.
+        for weighed in self.weighed.remove(&consumer.id).into_iter().flatten() {
+            self.decided.push(format!("{} moves {weighed}", self.name(weighed.buffer)));
+        }
         let at = consumer.location.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
         for decided in self.decided.drain(..) {
             let line = format!("for \"{}\"{at}, {decided}", consumer.name);
@@ -69,6 +89,10 @@ impl Explanations {
 impl Observer for Explanations {
     fn buffer(&mut self, info: &Arc<BufferInfo>, _: Option<AllocationId>) {
         self.names.insert(info.id, info.name.clone());
+    }
+
+    fn weighed(&mut self, weighed: &Weighed) {
+        self.weighed.entry(weighed.consumer).or_default().push(*weighed);
     }
 
     fn task(
@@ -96,10 +120,11 @@ mod tests {
     use std::sync::mpsc;
 
     use celerity_cdag::{CommandId, NodeId, TransferId};
-    use celerity_cpd::{Collective, Ends};
+    use celerity_cpd::{Collective, Ends, Estimate, Movement, Pattern};
     use celerity_regions::Box3;
     use celerity_tdag::{
-        Access, AccessMode, Conflicts, Dependencies, IndexSpace, Mapper, SourceLocation, TaskId,
+        Access, AccessMode, Conflicts, Dependencies, Forward, ForwardEnd, IndexSpace, Mapper,
+        SourceLocation, TaskId,
     };
 
     use super::*;
@@ -138,6 +163,59 @@ mod tests {
             dependencies: Dependencies::default(),
             conflicts: Conflicts::default(),
         }
+    }
+
+    /// As discovery weighs what `forward` is about.
+    fn weighed(forward: &Task, estimate: Estimate) -> Weighed {
+        let Forward { producer, consumer } = forward.forward.as_deref().expect("it has ends");
+        let (pattern, buffer) = (Pattern::Broadcast, BufferId::from_index(2));
+        let movement = Movement { pattern, nodes: 2, from: 1, to: 2, bytes: 32 };
+        Weighed { producer: producer.task, consumer: consumer.task, buffer, movement, estimate }
+    }
+
+    fn forward(id: u64) -> Arc<Task> {
+        let [producer, consumer] = [1, id + 1].map(|id| {
+            let (task, work) = (TaskId::from_index(id), Work::Fence);
+            ForwardEnd { task, work, accesses: Box::default() }
+        });
+        let forward = Some(Arc::new(Forward { producer, consumer }));
+        Arc::new(Task { forward, ..(*task(id, Work::Forward)).clone() })
+    }
+
+    #[test]
+    fn what_has_been_weighed_is_told_with_what_was_chosen_first() {
+        let (lines, told) = mpsc::channel();
+        let mut explanations =
+            Explanations::to(move |line| lines.send(line.to_owned()).expect("the test listens"));
+        let dear = Estimate { collective: 9000, pairs: 1500 };
+        let cheap = Estimate { collective: 1500, pairs: 9000 };
+        let consumer = |id: u64| task(id + 1, Work::Fence);
+        // Told of two tasks before the first one is shown: work is held back.
+        explanations.weighed(&weighed(&forward(3), cheap));
+        explanations.weighed(&weighed(&forward(5), dear));
+        explanations.weighed(&weighed(&forward(7), cheap));
+        let mut show = |forward: Option<&Arc<Task>>, commands: &[Command], id| {
+            if let Some(forward) = forward {
+                explanations.task(forward, commands, &[], &[]).expect("it only watches");
+            }
+            explanations.task(&consumer(id), &[], &[], &[]).expect("it only watches");
+        };
+        show(Some(&forward(3)), &[broadcast(&forward(3))], 3);
+        show(None, &[], 5);
+        // Chunks have told that nothing fits.
+        show(Some(&forward(7)), &[], 7);
+        assert!(explanations.weighed.is_empty());
+        drop(explanations);
+        assert_eq!(
+            told.into_iter().collect::<Vec<_>>(),
+            [
+                "for \"attract\" at main.rs:12, B2 moves in one broadcast: 1.5 µs, 9.0 µs between \
+                 pairs of nodes",
+                "for \"attract\" at main.rs:12, B2 moves between pairs of nodes: 1.5 µs, 9.0 µs in \
+                 one broadcast",
+                "for \"attract\" at main.rs:12, B2 moves between pairs of nodes",
+            ]
+        );
     }
 
     #[test]

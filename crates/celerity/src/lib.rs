@@ -52,8 +52,8 @@ pub use access::{
 pub use buffer::{Buffer, Element};
 pub use celerity_executor::{
     CheckLevel, CollectiveError, CollectiveOperation, Collectives, CommunicationError,
-    DeviceMemory, DeviceStream, GroupCommunicator, Lookahead, RunError, ScheduleError, TaskError,
-    Wires,
+    DeviceMemory, DeviceStream, GroupCommunicator, Lookahead, NotCosts, RunError, ScheduleError,
+    TaskError, Wires,
 };
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {

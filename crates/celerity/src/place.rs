@@ -1,7 +1,7 @@
 //! Where a run takes place: the network and the devices that features, launcher
 //! and configuration call for. Runs nothing.
 
-use celerity_executor::{ClusterConfig, Run, RunError, available_cores, online_cores};
+use celerity_executor::{ClusterConfig, Costs, Run, RunError, available_cores, online_cores};
 
 use crate::config::{Config, Platform};
 use crate::error::{ConfigError, Error, Result};
@@ -11,7 +11,6 @@ use crate::pinning::Pinning;
 /// The nodes of this host, as far as cores and devices are dealt to them.
 struct Host {
     /// The index in the cluster of this process's first node.
-    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are shared by all"))]
     first: usize,
     /// Nodes in this process.
     here: usize,
@@ -28,7 +27,7 @@ struct Host {
 /// be, the processes of other nodes are told.
 pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
     if config.dry_run.is_some() {
-        return dry(cluster);
+        return dry(config, cluster);
     }
     let site = Site::find(config)?;
     let placed = site.place(config, cluster);
@@ -36,10 +35,10 @@ pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<
 }
 
 /// A dry run is this process's alone.
-fn dry<'r>(cluster: &ClusterConfig) -> Result<Run<'r>> {
+fn dry<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
     match launcher_variable() {
         Some(variable) => Err(ConfigError::DryRunUnderLauncher { variable }.into()),
-        None => Ok(Run::new(cluster).dry()),
+        None => Ok(weighing(config, Run::new(cluster).dry())?),
     }
 }
 
@@ -63,11 +62,24 @@ struct Site {
 impl Site {
     fn place<'r>(&self, config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
         let (run, host) = self.connect(config, Run::new(cluster))?;
+        let run = if host.first == 0 { weighing(config, run)? } else { run };
         let level = config.log_level;
         let inform = move |text: &str| level.print(LogLevel::Info, || text.to_owned());
         let run = run.pinned(cores(config, &host)?).informing(inform);
         devices(config, run, &host)
     }
+}
+
+/// The run with the constants of its machine. Only node 0's count.
+fn weighing<'r>(config: &Config, run: Run<'r>) -> Result<Run<'r>, ConfigError> {
+    let Some(file) = &config.calibration else { return Ok(run) };
+    let path = || file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        ConfigError::UnreadableCalibration { path: path(), what: error.to_string() }
+    })?;
+    let costs: Costs =
+        text.parse().map_err(|error| ConfigError::BadCalibration { path: path(), error })?;
+    Ok(run.with_costs(costs))
 }
 
 /// The cores that threads of this process stay on; none if they go anywhere.

@@ -15,7 +15,8 @@ fn assert_same(program: impl Fn(&Queue) -> celerity::Result<Bits> + Sync) {
     };
     let expected = run(1, 1, Collectives::Off);
     for (nodes, devices) in [(1, 1), (2, 1), (3, 2), (4, 1)] {
-        for collectives in [Collectives::Off, Collectives::Paper, Collectives::Auto] {
+        let modes = [Collectives::Off, Collectives::Paper, Collectives::Auto, Collectives::Always];
+        for collectives in modes {
             let found = run(nodes, devices, collectives);
             assert_eq!(found, expected, "{collectives} on {nodes} nodes");
         }

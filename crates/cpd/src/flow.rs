@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    BufferAccess, BufferId, Forward, ForwardEnd, Mapper, MapperInput, NewForward, Task, TaskSpec,
-    Work,
+    BufferAccess, BufferId, Forward, ForwardEnd, Mapper, MapperInput, NewForward, Task, TaskId,
+    TaskSpec, Work,
 };
 use smallvec::SmallVec;
 
+use crate::assign::Chunks;
+use crate::cost::Movement;
 use crate::node::NodeId;
+use crate::pattern::Pattern;
 use crate::spread::{Cut, Spread, read, same_geometry, same_mapper, same_mappers, written};
 
 /// The producers of what is in a buffer. What more of them have written is not forwarded: it is
@@ -18,6 +21,8 @@ use crate::spread::{Cut, Spread, read, same_geometry, same_mapper, same_mappers,
 #[derive(Debug)]
 pub(crate) struct Flow {
     extent: Box3,
+    /// Bytes of each element.
+    elem_size: u64,
     /// In order of their last writes, at most [`MOST_PRODUCERS`]. What they have left is disjoint.
     producers: Vec<Producer>,
 }
@@ -89,8 +94,8 @@ pub(crate) fn is_near(work: &Work, access: &BufferAccess) -> bool {
 }
 
 impl Flow {
-    pub(crate) fn new(extent: Box3) -> Self {
-        Self { extent, producers: Vec::new() }
+    pub(crate) fn new(extent: Box3, elem_size: u64) -> Self {
+        Self { extent, elem_size, producers: Vec::new() }
     }
 
     /// Whether work that has this access reads on each node what was written there.
@@ -141,8 +146,13 @@ impl Flow {
     }
 
     /// The forwards that [`Collectives::Auto`](crate::Collectives::Auto) inserts in front of a
-    /// reader.
-    pub(crate) fn ahead_of(&mut self, reader: &Reader<'_>, found: &mut Vec<NewForward>) {
+    /// reader, of those movements from producers that are worth it.
+    pub(crate) fn ahead_of(
+        &mut self,
+        reader: &Reader<'_>,
+        mut is_worth: impl FnMut(TaskId, Movement) -> bool,
+        found: &mut Vec<NewForward>,
+    ) {
         let accesses = reader.accesses();
         let Some((spread, cut)) = read(&reader.spec.work, accesses, reader.nodes) else { return };
         let wanted = match (spread, cut) {
@@ -150,13 +160,18 @@ impl Flow {
             _ => reader.region.clone(),
         };
         let (whom, extent) = (Whom::of(spread, reader), self.extent);
-        let fit = |one: &&mut Producer| one.may_fit(spread, cut, reader, &extent);
-        for producer in self.producers.iter_mut().filter(fit) {
+        for producer in &mut self.producers {
+            let Some(written) = producer.may_fit(spread, cut, reader, &extent) else { continue };
             let mut part = producer.left.intersection(&wanted);
             let had = producer.reached.iter().filter(|reached| reached.whom.has(&whom));
             had.for_each(|reached| part.subtract(&reached.region));
-            if !part.is_empty() {
-                producer.reach(&whom, &part);
+            if part.is_empty() {
+                continue;
+            }
+            producer.reach(&whom, &part);
+            let bytes = part.volume().saturating_mul(self.elem_size);
+            let movement = producer.movement((written, spread), reader, bytes);
+            if movement.is_none_or(|(producer, movement)| is_worth(producer, movement)) {
                 found.extend(producer.forward(reader, part, &extent));
             }
         }
@@ -232,14 +247,48 @@ impl Producer {
         }
     }
 
-    /// Whether a collective may move elements from here to a reader, on so many nodes.
-    fn may_fit(&self, after: Spread, cut: Option<Cut>, reader: &Reader<'_>, extent: &Box3) -> bool {
-        let Some(task) = &self.task else { return false };
-        match (written(&task.work, reader.nodes), after) {
-            (None | Some(Spread::All), _) | (Some(Spread::One(_)), Spread::One(_)) => false,
-            (Some(Spread::Parts), Spread::Parts) => self.may_be_transposed(cut, reader, extent),
-            (Some(_), _) => true,
-        }
+    /// Where elements are that a collective may move from here to a reader, on so many nodes;
+    /// nothing if none may.
+    fn may_fit(
+        &self,
+        after: Spread,
+        cut: Option<Cut>,
+        reader: &Reader<'_>,
+        extent: &Box3,
+    ) -> Option<Spread> {
+        let before = written(&self.task.as_ref()?.work, reader.nodes)?;
+        let fits = match (before, after) {
+            (Spread::All, _) | (Spread::One(_), Spread::One(_)) => false,
+            (Spread::Parts, Spread::Parts) => self.may_be_transposed(cut, reader, extent),
+            _ => true,
+        };
+        fits.then_some(before)
+    }
+
+    /// What moving so many bytes from here to a reader amounts to, as far as that is known before
+    /// chunks are looked at.
+    fn movement(
+        &self,
+        (before, after): (Spread, Spread),
+        reader: &Reader<'_>,
+        bytes: u64,
+    ) -> Option<(TaskId, Movement)> {
+        let (task, nodes) = (self.task.as_ref()?, reader.nodes);
+        let pattern = match (before, after) {
+            (Spread::Parts, Spread::All) => Pattern::AllGather,
+            (Spread::Parts, Spread::One(_)) => Pattern::Gather,
+            (Spread::Parts, Spread::Parts) => Pattern::AllToAll,
+            (Spread::One(_), Spread::All) => Pattern::Broadcast,
+            (Spread::One(_), Spread::Parts) => Pattern::Scatter,
+            (Spread::All, _) | (Spread::One(_), Spread::One(_)) => return None,
+        };
+        let count = |spread, work: &Work| match spread {
+            Spread::All => nodes,
+            Spread::One(_) => 1,
+            Spread::Parts => Chunks::of(work, nodes).len(),
+        };
+        let (from, to) = (count(before, &task.work), count(after, &reader.spec.work));
+        Some((task.id, Movement { pattern, nodes, from, to, bytes }))
     }
 
     fn may_be_transposed(&self, cut: Option<Cut>, reader: &Reader<'_>, extent: &Box3) -> bool {

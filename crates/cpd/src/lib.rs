@@ -4,6 +4,7 @@
 mod assign;
 mod classify;
 mod collective;
+mod cost;
 mod discovery;
 mod flow;
 mod mode;
@@ -15,7 +16,8 @@ mod spread;
 pub use assign::Chunks;
 pub use classify::classify;
 pub use collective::{Collective, Ends};
-pub use discovery::Discovery;
+pub use cost::{Costs, Estimate, Line, Movement, NotCosts, Sample, Unfit};
+pub use discovery::{Discovery, Weighed};
 pub use mode::{Collectives, NotCollectives};
 pub use node::NodeId;
 pub use parts::PartsCache;

@@ -12,9 +12,13 @@ pub enum Collectives {
     /// first reads it elsewhere.
     Paper,
     /// Also those that the paper leaves for later (its §5.1): what has been written is looked at
-    /// again when it is read in another way, and only where an operation may come of it.
+    /// again when it is read in another way, and only where an operation may come of it. Of these,
+    /// the ones that cost no more than messages between pairs of nodes, by a model of the machine
+    /// ([`Costs`](crate::Costs)).
     #[default]
     Auto,
+    /// As [`Auto`](Self::Auto), whatever an operation costs: for tests and measures.
+    Always,
 }
 
 /// What is none of the settings.
@@ -29,6 +33,7 @@ impl FromStr for Collectives {
             "off" => Ok(Self::Off),
             "paper" => Ok(Self::Paper),
             "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
             other => Err(NotCollectives(other.to_owned())),
         }
     }
@@ -40,13 +45,14 @@ impl fmt::Display for Collectives {
             Self::Off => "off",
             Self::Paper => "paper",
             Self::Auto => "auto",
+            Self::Always => "always",
         })
     }
 }
 
 impl fmt::Display for NotCollectives {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is none of off, paper and auto", self.0)
+        write!(f, "`{}` is none of off, paper, auto and always", self.0)
     }
 }
 

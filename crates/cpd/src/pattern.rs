@@ -18,14 +18,42 @@ pub enum Pattern {
     AllToAll,
 }
 
-impl fmt::Display for Pattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Pattern {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Gather, Self::AllGather, Self::Broadcast, Self::Scatter, Self::AllToAll];
+
+    /// As people call it: `all-gather`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Gather => "gather",
             Self::AllGather => "all-gather",
             Self::Broadcast => "broadcast",
             Self::Scatter => "scatter",
             Self::AllToAll => "all-to-all",
-        })
+        }
+    }
+
+    /// Its position in [`ALL`](Self::ALL).
+    pub(crate) const fn position(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn each_has_its_position() {
+        let positions: Vec<_> = Pattern::ALL.into_iter().map(Pattern::position).collect();
+        assert_eq!(positions, [0, 1, 2, 3, 4]);
     }
 }

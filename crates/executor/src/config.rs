@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use celerity_cpd::Collectives;
+use celerity_cpd::{Collectives, Costs};
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_tdag::{TaskGraphConfig, UninitializedRead};
 
@@ -46,6 +46,11 @@ pub struct ClusterConfig {
     pub collectives: Collectives,
     /// Which way data goes between devices of different processes.
     pub wires: Wires,
+    /// What messages and collective operations cost, by which [`Collectives::Auto`] decides. Where
+    /// nodes are processes, those of node 0 count for all.
+    pub costs: Costs,
+    /// Whether observers are told what is [weighed](crate::Observer::weighed).
+    pub tells_weighed: bool,
     /// How much of every schedule is checked before it runs.
     pub check: CheckLevel,
     /// Bytes that may be resident in each device's own memory, if limited.
@@ -88,6 +93,8 @@ impl Default for ClusterConfig {
             lookahead: Lookahead::default(),
             collectives: Collectives::default(),
             wires: Wires::default(),
+            costs: Costs::default(),
+            tells_weighed: false,
             check: CheckLevel::default(),
             device_memory_limit: None,
             watchdog: Duration::from_secs(30),

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use celerity_cdag::NodeId;
-use celerity_cpd::Collectives;
-use celerity_cpd::Discovery;
+use celerity_cpd::{Costs, Discovery};
 use celerity_idag::Lookahead;
 use celerity_tdag::{
     BufferId, CollectiveGroup, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, ObjectId,
@@ -105,6 +104,8 @@ const MOST_WARNINGS: usize = 64;
 pub(crate) struct NodeHandle {
     pub(crate) id: NodeId,
     pub(crate) progress: Arc<Progress>,
+    /// The same on all nodes.
+    pub(crate) costs: Costs,
     /// Looks at kernels when they are submitted.
     pub(crate) kernel_check: Option<Arc<KernelCheck>>,
     /// Records what the node's program does.
@@ -132,7 +133,10 @@ impl NodeFrontend {
         submitter.feed(Submission::Task { task: init, payload: None });
         // The first task is never asked for, but has a slot.
         let (batch, warnings, recent) = (Vec::new(), Vec::new(), vec![Weak::new()]);
-        let discovery = Discovery::new(node.collectives, config.nodes);
+        let mut discovery = Discovery::new(node.collectives, config.nodes).with_costs(node.costs);
+        if config.tells_weighed {
+            discovery = discovery.telling();
+        }
         let program = Program { graph, discovery, batch, newest, ended: false, warnings, recent };
         Self {
             node: node.id,
@@ -305,6 +309,9 @@ impl NodeFrontend {
         };
         if let Some(task) = batch.iter().find(|entered| entered.id == task) {
             discovery.committed(task);
+        }
+        for weighed in discovery.take_weighed() {
+            self.send(Submission::Weighed(Box::new(weighed)));
         }
         let room = MOST_WARNINGS.saturating_sub(warnings.len());
         warnings.extend(found.into_iter().take(room));

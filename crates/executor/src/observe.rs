@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::Command;
+use celerity_cpd::Weighed;
 use celerity_idag::{AllocationId, Instruction, Pilot, Released, Schedule};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
@@ -19,6 +20,11 @@ pub trait Observer: Send {
     /// A buffer has been created, or renamed. `user_data` is the allocation that stands for a new
     /// buffer's initial contents.
     fn buffer(&mut self, info: &Arc<BufferInfo>, user_data: Option<AllocationId>);
+
+    /// What moving elements costs in one operation and between pairs of nodes, by which that has been
+    /// decided. Shown at once, and before the task that reads them; only if the run
+    /// [tells](crate::ClusterConfig::tells_weighed).
+    fn weighed(&mut self, _weighed: &Weighed) {}
 
     /// A task, with all of this node's commands, instructions and pilots for it.
     ///
@@ -62,6 +68,10 @@ impl Observers {
 
     pub(crate) fn buffer(&mut self, info: &Arc<BufferInfo>, user_data: Option<AllocationId>) {
         self.all.iter_mut().for_each(|observer| observer.buffer(info, user_data));
+    }
+
+    pub(crate) fn weighed(&mut self, weighed: &Weighed) {
+        self.all.iter_mut().for_each(|observer| observer.weighed(weighed));
     }
 
     /// Takes notice of what has been released last. At the end of a task or a

@@ -9,6 +9,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use celerity_cdag::{CommandGraphConfig, NodeId};
+use celerity_cpd::Costs;
 use celerity_tdag::Count;
 
 use crate::backend::Backend;
@@ -147,6 +148,14 @@ impl<'r> Run<'r> {
     pub fn with_devices(mut self, devices: impl Devices + 'r) -> Self {
         self.config.devices = devices.per_node();
         self.devices = Box::new(devices);
+        self
+    }
+
+    /// Weighs collective operations by these constants, if node 0 is in this process: its constants
+    /// are those of all nodes.
+    #[must_use]
+    pub fn with_costs(mut self, costs: Costs) -> Self {
+        self.config.costs = costs;
         self
     }
 
@@ -454,7 +463,10 @@ impl<'r> Run<'r> {
             |index| self.devices.open(NodeId::from_index(index as u64), means.pool, waker());
         let backends = local.clone().map(devices).collect::<Result<Vec<_>, _>>();
         let backends = backends.map_err(|error| self.network.refuse(error))?;
-        let ends = self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
+        let mut ends =
+            self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
+        let costs = self.costs_of_all();
+        let costs = costs.inspect_err(|error| ends.iter_mut().for_each(|end| end.abort(error)))?;
         let wired = self.wire(ends.into_iter().zip(backends))?;
         let memory = self.devices.memory();
         let wires = wired.iter().any(|(wired, _)| !wired.reached.is_empty());
@@ -496,10 +508,17 @@ impl<'r> Run<'r> {
                 scheduler.record(profile.scheduler(id));
                 Arc::new(profile.program(id))
             });
-            let handle = NodeHandle { id, progress, kernel_check, profile, collectives };
+            let handle = NodeHandle { id, progress, costs, kernel_check, profile, collectives };
             Node { handle, scheduler, executor, calls }
         };
         Ok(local.zip(wired).map(node).collect())
+    }
+
+    /// Node 0's constants.
+    fn costs_of_all(&self) -> Result<Costs, RunError> {
+        let mut words = self.config.costs.to_words();
+        self.network.share(&mut words)?;
+        Ok(Costs::from_words(words))
     }
 }
 

@@ -154,6 +154,7 @@ impl Scheduler {
                     self.fail(error, &mut tell);
                 }
             }
+            Submission::Weighed(weighed) => self.generator.weighed(&weighed),
             Submission::Lookahead(lookahead) => self.generator.set_lookahead(lookahead),
             Submission::Flush => {
                 let batch = self.step(None, Generator::flush);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use celerity_cpd::Weighed;
 use celerity_idag::Lookahead;
 use celerity_tdag::{BufferId, BufferInfo, ObjectId, Task};
 
@@ -32,6 +33,8 @@ pub enum Submission {
         /// What to run, for tasks that run something.
         payload: Option<Payload>,
     },
+    /// How what the next task reads is to move has been weighed. Boxed, as it is rare.
+    Weighed(Box<Weighed>),
     /// How long to hold back later commands that will allocate.
     Lookahead(Lookahead),
     /// Nothing is to be held back any more.

@@ -91,6 +91,13 @@ impl Network for MpiNetwork {
         Ok(vec![Box::new(start(&self.options, waker)?)])
     }
 
+    fn share(&self, words: &mut [u64]) -> Result<(), RunError> {
+        if self.nodes() == 1 {
+            return Ok(());
+        }
+        Ok(self.session.share(words, self.options.start_timeout)?)
+    }
+
     fn refuse(&self, error: RunError) -> RunError {
         if self.nodes() == 1 {
             return error;

@@ -29,7 +29,7 @@ use crate::network::Comms;
 use crate::options::MpiOptions;
 use crate::polling::{FINALISE_PATIENCE, REQUEST_PATIENCE};
 use crate::process::{self, initialise};
-use crate::raw::{self, Comm};
+use crate::raw::{self, Comm, Span};
 
 /// This process among all others.
 pub(crate) struct Session {
@@ -91,6 +91,27 @@ impl Session {
 
     pub(crate) fn side(&self) -> &SideChannel {
         &self.side
+    }
+
+    /// Gives all processes the words that `N0` has. Collective, but does not block for ever; comes
+    /// between two runs, or before anything else of one.
+    ///
+    /// # Errors
+    /// If MPI fails, if a process is lost, or if not all come within `timeout`.
+    pub(crate) fn share(&self, words: &mut [u64], timeout: Duration) -> Result<(), StartError> {
+        let mut shared: Box<[u64]> = (&*words).into();
+        let bytes = std::mem::size_of_val(&*shared);
+        let span = Span::of_bytes(shared.as_mut_ptr().cast(), bytes);
+        // SAFETY: the box stays where it is until the request has completed, or for ever, and is as
+        // long as the span says.
+        let request = unsafe { self.comms.control.start_broadcast(span, 0)? };
+        let watched = Some((self.node(), &self.side));
+        if let Err(error) = complete(request, "MPI_Ibcast", &Deadline::new(timeout), watched) {
+            forget(shared);
+            return Err(error);
+        }
+        words.copy_from_slice(&shared);
+        Ok(())
     }
 
     /// The number of the next run: the first has 1. All processes count alike.

@@ -15,6 +15,7 @@ use celerity_executor::contain;
 use celerity_idag::{DeviceMemory, Lookahead};
 
 use crate::check::{Configuration, Failure, check_run, check_schedule};
+use crate::forwards::Forwards;
 use crate::model::{self, Truth};
 use crate::program::{Program, Sizes, seeded};
 use crate::random::Random;
@@ -91,6 +92,7 @@ impl Campaign {
             device_memory: draws.device_memory(),
             wires_from: draws.wires_from(),
             wired: draws.links(),
+            forwards: draws.forwards(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -290,6 +292,10 @@ impl Draws {
 
     fn device_memory(&mut self) -> DeviceMemory {
         if self.below(3) > 0 { DeviceMemory::Own } else { DeviceMemory::Host }
+    }
+
+    fn forwards(&mut self) -> Forwards {
+        Forwards::ALL[self.below(Forwards::ALL.len() as u64) as usize]
     }
 
     fn usize_in(&mut self, range: &RangeInclusive<usize>) -> usize {

@@ -8,6 +8,7 @@ use celerity_idag::{DeviceMemory, Lookahead};
 use proptest::prelude::*;
 
 pub use crate::configuration::Configuration;
+use crate::forwards::Forwards;
 use crate::model::{self, Truth};
 use crate::program::Program;
 use crate::run::{run, run_on};
@@ -16,7 +17,7 @@ use crate::twin::{Observation, Snapshot, interpret};
 use crate::violation::Violation;
 
 /// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes,
-/// any lookahead, memories and links, and any idea of a short row.
+/// any lookahead, memories and links, any idea of a short row, and any forwards.
 pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let lookahead = prop_oneof![
         2 => Just(Lookahead::None),
@@ -34,23 +35,25 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let wires_from = prop_oneof![2 => Just(0), 1 => Just(1), 1 => 1..500u64];
     let wires = (wires_from, prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()]);
     let memory = (links, linearize_below, grow_from, wires);
-    (cluster, 1..6u64, 2..10u64, lookahead, memory, 0..1000u64).prop_map(
-        |(cluster, horizon_step, horizon_max_parallelism, lookahead, memory, seed)| {
-            let (links, linearize_below, grow_from, (wires_from, wired)) = memory;
-            Configuration {
-                horizon_step,
-                horizon_max_parallelism,
-                lookahead,
-                links,
-                linearize_below,
-                grow_from,
-                wires_from,
-                wired,
-                seed,
-                ..cluster
-            }
-        },
-    )
+    let forwards = (0..Forwards::ALL.len()).prop_map(|nth| Forwards::ALL[nth]);
+    let graphs = (1..6u64, 2..10u64, lookahead, forwards);
+    (cluster, graphs, memory, 0..1000u64).prop_map(|(cluster, graphs, memory, seed)| {
+        let (horizon_step, horizon_max_parallelism, lookahead, forwards) = graphs;
+        let (links, linearize_below, grow_from, (wires_from, wired)) = memory;
+        Configuration {
+            horizon_step,
+            horizon_max_parallelism,
+            lookahead,
+            links,
+            linearize_below,
+            grow_from,
+            wires_from,
+            wired,
+            forwards,
+            seed,
+            ..cluster
+        }
+    })
 }
 
 /// A failed check, with everything that is needed to repeat it.
@@ -201,7 +204,7 @@ pub fn check_process(
 }
 
 /// Runs `check` on every program of the corpus with loops of `steps`, on nodes
-/// {1,2,3,4} × devices {1,2,3}.
+/// {1,2,3,4} × devices {1,2,3}, with other forwards on each diagonal of these.
 ///
 /// # Panics
 /// With the name of the first program that fails, and the failure.
@@ -210,7 +213,9 @@ pub fn check_corpus(steps: usize, check: impl Fn(&Program, &Configuration) -> Ve
         for (nodes, devices) in
             (1..=4).flat_map(|nodes| (1..=3).map(move |devices| (nodes, devices)))
         {
-            if let Err(failure) = check(&program, &Configuration::new(nodes, devices)) {
+            let forwards = Forwards::ALL[(nodes + devices) % Forwards::ALL.len()];
+            let configuration = Configuration { forwards, ..Configuration::new(nodes, devices) };
+            if let Err(failure) = check(&program, &configuration) {
                 panic!("{name}: {failure}");
             }
         }

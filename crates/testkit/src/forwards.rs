@@ -31,8 +31,26 @@ pub enum Forwards {
     Random,
     /// Those of IJPP 2024, Algorithm 1.
     Paper,
-    /// Those that programs get if they ask for nothing else.
+    /// All that is found past the paper, whatever operations cost.
+    Always,
+    /// Of these, the ones that programs get if they ask for nothing else: those that are worth it.
     Auto,
+}
+
+impl Forwards {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::None, Self::Random, Self::Paper, Self::Always, Self::Auto];
+
+    /// What a real run looks for, which finds its own: as much as may be instead of random ones.
+    #[must_use]
+    pub fn in_runs(self) -> Collectives {
+        match self {
+            Self::None => Collectives::Off,
+            Self::Paper => Collectives::Paper,
+            Self::Random | Self::Always => Collectives::Always,
+            Self::Auto => Collectives::Auto,
+        }
+    }
 }
 
 /// Finds the forwards of one program.
@@ -47,13 +65,11 @@ impl<'a> Finder<'a> {
         let discovery =
             |collectives| Self::Discovery(Discovery::new(collectives, configuration.nodes));
         match configuration.forwards {
-            Forwards::None => discovery(Collectives::Off),
-            Forwards::Paper => discovery(Collectives::Paper),
-            Forwards::Auto => discovery(Collectives::Auto),
             Forwards::Random => {
                 let (truth, seed) = (Truth::of(program), configuration.seed);
                 Self::Random(Box::new(RandomForwards { truth, seed }))
             }
+            found => discovery(found.in_runs()),
         }
     }
 

@@ -49,6 +49,7 @@ pub fn run_on(
         horizon_step: configuration.horizon_step,
         horizon_max_parallelism: configuration.horizon_max_parallelism,
         lookahead: configuration.lookahead,
+        collectives: configuration.forwards.in_runs(),
         check: CheckLevel::Full,
         ..ClusterConfig::default()
     };

@@ -37,7 +37,7 @@ fn the_corpus_keeps_the_contract() {
 
 #[test]
 fn the_corpus_with_collectives_keeps_the_contract() {
-    for forwards in [Forwards::Paper, Forwards::Auto] {
+    for forwards in [Forwards::Paper, Forwards::Always] {
         check_corpus(5, |program, configuration| {
             check_cdag(program, &Configuration { forwards, ..*configuration })
         });

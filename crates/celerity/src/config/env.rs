@@ -52,7 +52,7 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 22] = [
+const VARIABLES: [Variable; 23] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -95,7 +95,7 @@ const VARIABLES: [Variable; 22] = [
     },
     Variable {
         name: "CELERITY_COLLECTIVES",
-        expected: "off, paper, auto or explain",
+        expected: "off, paper, auto, always or explain",
         set: |config, value| match value.text()? {
             "explain" => Some(config.collectives(Collectives::Auto).explain_collectives(true)),
             text => Some(config.collectives(text.parse().ok()?).explain_collectives(false)),
@@ -105,6 +105,11 @@ const VARIABLES: [Variable; 22] = [
         name: "CELERITY_WIRES",
         expected: "auto, host or ipc",
         set: |config, value| Some(config.wires(wires(value.text()?)?)),
+    },
+    Variable {
+        name: "CELERITY_CALIBRATION",
+        expected: "the path of a file",
+        set: |config, value| Some(config.calibration(value.path()?)),
     },
     Variable {
         name: "CELERITY_CHECK",
@@ -348,7 +353,7 @@ mod tests {
         assert_eq!(parse("CELERITY_COLLECTIVES", " off "), Ok(off));
         for wrong in ["", "on", "Auto", "off,paper"] {
             let error = parse("CELERITY_COLLECTIVES", wrong).unwrap_err().to_string();
-            assert!(error.contains("off, paper, auto or explain"), "{error}");
+            assert!(error.contains("off, paper, auto, always or explain"), "{error}");
         }
     }
 
@@ -364,6 +369,7 @@ mod tests {
             ("CELERITY_UNINITIALIZED_READ", "warn"),
             ("CELERITY_COLLECTIVES", "paper"),
             ("CELERITY_WIRES", "ipc"),
+            ("CELERITY_CALIBRATION", "here/costs.txt"),
             ("CELERITY_PRINT_GRAPHS", "out/graphs.svg"),
             ("CELERITY_PROFILE_KERNEL", "on"),
             ("CELERITY_TRACE", "out/trace.json"),
@@ -386,6 +392,7 @@ mod tests {
             .uninitialized_read(UninitializedRead::Warn)
             .collectives(Collectives::Paper)
             .wires(Wires::Ipc)
+            .calibration("here/costs.txt")
             .write_graphs("out/graphs.svg")
             .profile_kernels(true)
             .trace("out/trace.json")

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use celerity_executor::NotCosts;
 use celerity_tdag::Count;
 
 /// What is wrong with the environment variables. `Debug` writes the text, as `main` prints it.
@@ -25,6 +26,28 @@ pub enum ConfigError {
         value: String,
         /// The values that would be valid, in words.
         expected: &'static str,
+    },
+    /// The file of a machine's constants cannot be read.
+    #[error(
+        "the calibration {path} (CELERITY_CALIBRATION or `Config::calibration`) cannot be read: \
+         {what}"
+    )]
+    UnreadableCalibration {
+        /// Where it should be.
+        path: String,
+        /// What the system says.
+        what: String,
+    },
+    /// The file of a machine's constants is malformed.
+    #[error(
+        "the calibration {path} (CELERITY_CALIBRATION or `Config::calibration`) is malformed: \
+         {error}; `cargo xtask calibrate` writes such files"
+    )]
+    BadCalibration {
+        /// Where it is.
+        path: String,
+        /// What is wrong, and in which line.
+        error: NotCosts,
     },
     /// Fewer cores were listed than there are processes on the host.
     #[error(

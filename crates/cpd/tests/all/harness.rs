@@ -12,7 +12,7 @@ use celerity_tdag::{
 /// A program on so many nodes.
 pub(crate) struct Program {
     graph: TaskGraph,
-    discovery: Discovery,
+    pub(crate) discovery: Discovery,
     pub(crate) nodes: usize,
     pub(crate) tasks: Vec<Arc<Task>>,
     parts: PartsCache,
@@ -26,13 +26,17 @@ pub(crate) struct Entered {
 
 impl Program {
     pub(crate) fn new(collectives: Collectives, nodes: usize) -> Self {
+        Self::with(Discovery::new(collectives, nodes), nodes)
+    }
+
+    /// With a discovery of its own.
+    pub(crate) fn with(discovery: Discovery, nodes: usize) -> Self {
         let config = TaskGraphConfig {
             uninitialized_read: UninitializedRead::Warn,
             ..TaskGraphConfig::default()
         };
         let mut graph = TaskGraph::new(config);
         let tasks = vec![graph.start()];
-        let discovery = Discovery::new(collectives, nodes);
         Self { graph, discovery, nodes, tasks, parts: PartsCache::default() }
     }
 

@@ -6,7 +6,7 @@ use celerity_tdag::{AccessMode, BufferAccess, IndexSpace, Mapper, Side, Split, W
 
 use crate::harness::{Program, forwarded, over, read, transposed, write};
 
-use Collectives::{Auto, Off, Paper};
+use Collectives::{Always, Off, Paper};
 
 const N: usize = 16;
 const ONCE: Work = Work::HostOnce { node: 0 };
@@ -40,7 +40,7 @@ fn assert_steps<const D: usize>(
 fn the_programs_of_table_3() {
     let (own, all) = (|| Mapper::OneToOne, || Mapper::All);
     let [line, square] = [over([N]), over([N, N])];
-    for mode in [Paper, Auto] {
+    for mode in [Paper, Always] {
         assert_steps(mode, [N], &[(line, all(), own(), "all-gather")]);
         let gather = (ONCE, all(), all(), "gather");
         assert_steps(mode, [N], &[gather.clone(), (line, own(), own(), "scatter")]);
@@ -48,14 +48,14 @@ fn the_programs_of_table_3() {
         assert_steps(mode, [N, N], &[(square, transposed(), own(), "all-to-all")]);
     }
     let stencil = |found| (square, Mapper::neighborhood([1, 1]), own(), found);
-    assert_steps(Auto, [N, N], &[stencil("")]);
+    assert_steps(Always, [N, N], &[stencil("")]);
     assert_steps(Paper, [N, N], &[stencil("pairs")]);
     assert_steps(Off, [N], &[(line, all(), own(), "")]);
 }
 
 #[test]
 fn work_on_the_node_that_has_the_data_is_no_flow() {
-    for mode in [Paper, Auto] {
+    for mode in [Paper, Always] {
         let mut program = Program::new(mode, 4);
         let buffer = program.buffer([N]);
         program.run(over([N]), vec![write(buffer, Mapper::OneToOne)]);
@@ -69,7 +69,7 @@ fn work_on_the_node_that_has_the_data_is_no_flow() {
 
 #[test]
 fn an_all_gather_after_a_gather_is_found() {
-    for (mode, expected) in [(Auto, vec!["all-gather"]), (Paper, vec![])] {
+    for (mode, expected) in [(Always, vec!["all-gather"]), (Paper, vec![])] {
         let mut program = Program::new(mode, 4);
         let buffer = program.buffer([N]);
         program.run(over([N]), vec![write(buffer, Mapper::OneToOne)]);
@@ -84,12 +84,12 @@ fn an_all_gather_after_a_gather_is_found() {
 
 #[test]
 fn what_fits_nothing_masks_nothing() {
-    for (mode, expected) in [(Auto, vec!["all-gather"]), (Paper, vec![])] {
+    for (mode, expected) in [(Always, vec!["all-gather"]), (Paper, vec![])] {
         let mut program = Program::new(mode, 4);
         let buffer = program.buffer([N]);
         program.run(over([N]), vec![write(buffer, Mapper::OneToOne)]);
         let near = vec![read(buffer, Mapper::neighborhood([1]))];
-        let unfit = if mode == Auto { vec![] } else { vec!["pairs"] };
+        let unfit = if mode == Always { vec![] } else { vec!["pairs"] };
         assert_eq!(program.found(over([N]), near), unfit);
         let few = vec![read(buffer, Mapper::All)];
         assert_eq!(program.found(over([3]), few), NOTHING);
@@ -99,7 +99,7 @@ fn what_fits_nothing_masks_nothing() {
 
 #[test]
 fn what_is_written_anew_is_forwarded_anew_and_only_that() {
-    for mode in [Paper, Auto] {
+    for mode in [Paper, Always] {
         let mut program = Program::new(mode, 4);
         let buffer = program.buffer([N]);
         let all = || vec![read(buffer, Mapper::All)];
@@ -115,7 +115,7 @@ fn what_is_written_anew_is_forwarded_anew_and_only_that() {
 
 #[test]
 fn initial_parts_and_what_everybody_computes_is_not_forwarded() {
-    for mode in [Paper, Auto] {
+    for mode in [Paper, Always] {
         let mut program = Program::new(mode, 4);
         let buffer = program.buffer([N]);
         program.run(over([N / 2]), vec![write(buffer, Mapper::OneToOne)]);
@@ -153,7 +153,7 @@ fn flows_that_look_collective_and_are_not() {
         // One node has read it, and no other writes.
         (ONCE, Mapper::fixed(Box3::from_range([2]))),
     ] {
-        let mut program = Program::new(Auto, 4);
+        let mut program = Program::new(Always, 4);
         let buffer = program.buffer([N]);
         program.run(line, vec![write(buffer, Mapper::OneToOne)]);
         let found = program.found(consumer, vec![read(buffer, mapper.clone())]);
@@ -163,7 +163,7 @@ fn flows_that_look_collective_and_are_not() {
 
 #[test]
 fn a_task_with_several_producers_gets_a_forward_of_each() {
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([N]);
     for at in [0, 8] {
         let half = IndexSpace::new(1, Box3::from_offset_range([at], [8]));
@@ -175,7 +175,7 @@ fn a_task_with_several_producers_gets_a_forward_of_each() {
 
 #[test]
 fn a_task_with_several_accesses_writes_all_parts() {
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([2 * N]);
     let shifted = |first| {
         let windows =
@@ -194,7 +194,7 @@ fn a_task_with_several_accesses_writes_all_parts() {
 
 #[test]
 fn what_all_read_is_forwarded_without_what_neighbours_read() {
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([N]);
     program.run(over([N]), vec![write(buffer, Mapper::OneToOne)]);
     let table = Box3::from_range([4]);
@@ -207,7 +207,7 @@ fn what_all_read_is_forwarded_without_what_neighbours_read() {
 
 #[test]
 fn updates_produce_and_consume() {
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([N]);
     let update = |mapper| BufferAccess { buffer, mode: AccessMode::Update, mapper };
     program.run(ONCE, vec![write(buffer, Mapper::All)]);
@@ -219,7 +219,7 @@ fn updates_produce_and_consume() {
 fn tiles_are_gathered_and_not_transposed() {
     let space = IndexSpace { split: Split::Tiled, ..IndexSpace::new(2, Box3::from_range([N, N])) };
     let tiled = Work::Device(space);
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([N, N]);
     program.run(tiled, vec![write(buffer, Mapper::OneToOne)]);
     assert_eq!(program.found(tiled, vec![read(buffer, transposed())]), NOTHING);
@@ -238,7 +238,7 @@ fn mappers_that_own_something_are_not_kept() {
             input.chunk.into()
         }))
     };
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([N]);
     program.run(over([N]), vec![write(buffer, mapper(&owned))]);
     assert_eq!(program.found(over([N]), vec![read(buffer, Mapper::All)]), NOTHING);
@@ -251,7 +251,7 @@ fn mappers_that_own_something_are_not_kept() {
 #[test]
 fn what_is_known_is_bounded_and_goes_with_its_buffer() {
     use celerity_tdag::{MapperInput, UserMapper};
-    let mut program = Program::new(Auto, 4);
+    let mut program = Program::new(Always, 4);
     let buffer = program.buffer([64]);
     for element in 0..64 {
         let one = Mapper::fixed(Box3::from_offset_range([element], [1]));

@@ -240,7 +240,7 @@ proptest! {
         is_paper in any::<bool>(),
         tasks in proptest::collection::vec(any_task(), 1..16),
     ) {
-        let mode = if is_paper { Collectives::Paper } else { Collectives::Auto };
+        let mode = if is_paper { Collectives::Paper } else { Collectives::Always };
         let mut program = Program::new(mode, nodes);
         let extent = whole(dims);
         let buffers = [0, 1].map(|_| (program.buffer_of(extent, dims as u8), extent));
@@ -279,7 +279,7 @@ fn random_programs_come_to_every_operation() {
     for _ in 0..400 {
         let tasks = proptest::collection::vec(any_task(), 1..16);
         let tasks = tasks.new_tree(&mut runner).expect("a program").current();
-        let mut program = Program::new(Collectives::Auto, 3);
+        let mut program = Program::new(Collectives::Always, 3);
         let buffer = program.buffer_of(whole(2), 2);
         for (work, accesses) in tasks {
             let accesses =

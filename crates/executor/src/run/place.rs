@@ -46,6 +46,15 @@ pub trait Network: Sync {
         pool: &Arc<CpuPool>,
     ) -> Result<Vec<Box<dyn Communicator>>, RunError>;
 
+    /// Gives all nodes the words that node 0 has, right after [`connect`](Self::connect). All
+    /// processes call it with as many words.
+    ///
+    /// # Errors
+    /// If not all processes come, or one is lost meanwhile.
+    fn share(&self, _words: &mut [u64]) -> Result<(), RunError> {
+        Ok(())
+    }
+
     /// Says, instead of [connecting](Self::connect), that this process cannot take part in
     /// the run, for this reason: so that those of other processes fail and do not wait for
     /// it. Returns the error with which all of them fail.

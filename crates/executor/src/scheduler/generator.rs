@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig};
+use celerity_cpd::Weighed;
 use celerity_idag::{InstructionGraph, Lookahead, LookaheadQueue, Placement, Released};
 use celerity_tdag::{BufferId, BufferInfo, Task};
 
@@ -38,6 +39,10 @@ impl Generator {
 
     pub(super) fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observers.add(observer);
+    }
+
+    pub(super) fn weighed(&mut self, weighed: &Weighed) {
+        self.observers.weighed(weighed);
     }
 
     /// Adds a buffer, or renames a known one. Returns where its initial contents have to be, if it

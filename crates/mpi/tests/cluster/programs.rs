@@ -9,6 +9,7 @@ use celerity_mpi::{MpiNetwork, MpiOptions};
 use celerity_testkit::campaign::Campaign;
 use celerity_testkit::check::{Configuration, check_process};
 use celerity_testkit::corpus;
+use celerity_testkit::forwards::Forwards;
 use celerity_testkit::program::Program;
 
 use crate::world::World;
@@ -24,7 +25,10 @@ pub(crate) fn run(world: &World) {
     let mut passed = 0;
     for (name, program) in corpus::all(STEPS) {
         for devices in 1..=3 {
-            check(name, &program, &Configuration::new(world.size, devices), &network);
+            let forwards = Forwards::Always;
+            let configuration =
+                Configuration { forwards, ..Configuration::new(world.size, devices) };
+            check(name, &program, &configuration, &network);
             passed += 1;
         }
     }

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandKind, NodeId, TransferId};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::Collective;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Work};
 
 use super::chunks::{check_chunks, check_granules, expected_executions};
+use super::exchange::Exchange;
 use super::ledger::{Groups, Ledger, Needs};
 use super::machine::{Machine, execute_all};
 use super::objects::{self, Affecting};
@@ -99,6 +100,10 @@ impl Cluster<'_> {
         element::slots(&self.truth.buffer(buffer).extent, region)
     }
 
+    fn exchange(&self, buffer: BufferId, collective: &Collective, node: NodeId) -> Exchange {
+        Exchange::at(&self.truth.buffer(buffer).extent, collective, node)
+    }
+
     fn touches(&self, node: NodeId, command: &Command) -> Vec<Touch> {
         match &command.kind {
             CommandKind::Execute { chunk } => self.touches_of_chunk(command, chunk),
@@ -111,7 +116,7 @@ impl Cluster<'_> {
                 vec![Touch { buffer: *buffer, slots, reads: false, writes: true }]
             }
             CommandKind::Collective { transfer: TransferId { buffer, .. }, collective } => {
-                let ends = Exchange::at(self, *buffer, collective, node);
+                let ends = self.exchange(*buffer, collective, node);
                 [(ends.provided, true), (ends.arriving, false)]
                     .map(|(slots, reads)| Touch { buffer: *buffer, slots, reads, writes: !reads })
                     .into()
@@ -259,7 +264,7 @@ impl Cluster<'_> {
             }
             let mut missing = self.slots(transfer.buffer, &collective.region);
             for node in self.nodes {
-                let ends = Exchange::at(self, transfer.buffer, &collective, node.node);
+                let ends = self.exchange(transfer.buffer, &collective, node.node);
                 if let Some(slot) = ends.provided.iter().find(|&slot| !missing.remove(slot)) {
                     let what = format!("provides element {slot} of {transfer}, as another node");
                     return malformed(node, what);
@@ -293,27 +298,6 @@ impl Cluster<'_> {
             }
         }
         pushed.check_equal(&awaited)
-    }
-}
-
-/// What a collective is to one node, element by element.
-struct Exchange {
-    provided: BTreeSet<usize>,
-    /// What comes to it, from others.
-    arriving: BTreeSet<usize>,
-}
-
-impl Exchange {
-    fn at(cluster: &Cluster<'_>, buffer: BufferId, collective: &Collective, node: NodeId) -> Self {
-        let part = |ends: &Ends| match ends {
-            Ends::All => cluster.slots(buffer, &collective.region),
-            Ends::One(one) if *one == node => cluster.slots(buffer, &collective.region),
-            Ends::One(_) => BTreeSet::new(),
-            Ends::Each(parts) => cluster.slots(buffer, &parts[node.slot()]),
-        };
-        let provided = part(&collective.from);
-        let arriving = part(&collective.to).difference(&provided).copied().collect();
-        Self { provided, arriving }
     }
 }
 
@@ -401,10 +385,10 @@ impl<'a> Simulation<'a> {
         self.collectives[node].1 += begun.len();
         for (transfer, collective) in begun {
             let from = self.cluster.nodes[node].node;
-            let given = Exchange::at(&self.cluster, transfer.buffer, &collective, from).provided;
+            let given = self.cluster.exchange(transfer.buffer, &collective, from).provided;
             let versions = &self.versions[node][buffer_slot(transfer.buffer)];
             for other in self.cluster.nodes.iter().filter(|other| other.node != from) {
-                let taken = Exchange::at(&self.cluster, transfer.buffer, &collective, other.node);
+                let taken = self.cluster.exchange(transfer.buffer, &collective, other.node);
                 let parcel = self.wire.entry((transfer, other.node)).or_default();
                 let moved = given.intersection(&taken.arriving);
                 parcel.extend(moved.map(|&slot| (slot, versions[slot])));
@@ -430,7 +414,7 @@ impl<'a> Simulation<'a> {
         collective: &Collective,
     ) -> Result<(), Violation> {
         let to = self.cluster.nodes[node].node;
-        let ends = Exchange::at(&self.cluster, transfer.buffer, collective, to);
+        let ends = self.cluster.exchange(transfer.buffer, collective, to);
         let mut parcel = self.wire.remove(&(transfer, to)).unwrap_or_default();
         let versions = &mut self.versions[node][buffer_slot(transfer.buffer)];
         for &slot in &ends.arriving {

@@ -43,7 +43,7 @@ impl Scenario {
         let device_memory =
             [DeviceMemory::Own, DeviceMemory::Own, DeviceMemory::Host][random.between(0, 2)];
         // Two of three runs exchange data by collectives: any that may be, or those that are found.
-        let forwards = [Forwards::None, Forwards::Random, Forwards::Auto];
+        let forwards = [Forwards::None, Forwards::Random, Forwards::Always];
         let forwards = forwards[usize::try_from(seed / 4 % 3).expect("one of three")];
         let configuration = Configuration { device_memory, forwards, ..configuration };
         Self { program, configuration, seed }
