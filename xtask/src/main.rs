@@ -7,6 +7,7 @@
 mod bench;
 mod book;
 mod bundle;
+mod calibrate;
 mod error;
 mod kernels;
 mod messages;
@@ -99,6 +100,12 @@ enum Command {
         #[arg(long)]
         mpi: bool,
     },
+    /// Measure what exchanges between nodes take on this machine, and write the constants by which
+    /// programs decide what is worth a collective operation (`CELERITY_CALIBRATION`).
+    ///
+    /// With processes of the MPI that is installed, or nodes of one process. Leave the machine idle
+    /// meanwhile.
+    Calibrate(calibrate::Options),
     /// Package every crate that is meant to be published, and build each from its package.
     ///
     /// From a clean clone of the last commit, in order, against each other's packages. Uploads nothing.
@@ -141,6 +148,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Miri(options) => miri::run(&workspace, &options),
         Command::Mpi { only } => mpi::run(&workspace, &only),
         Command::Bundle { mpi } => bundle::run(&workspace, mpi),
+        Command::Calibrate(options) => calibrate::run(&workspace, &options),
         Command::Kernels => kernels::run(&workspace),
         Command::Package => package::run(&workspace),
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),

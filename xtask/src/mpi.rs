@@ -20,7 +20,7 @@ use crate::runner;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-use installed::{Mpi, installed};
+pub(crate) use installed::{Mpi, installed};
 use judge::Expected;
 use namespaces::Namespaces;
 use stages::Stage;

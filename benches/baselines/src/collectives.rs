@@ -9,10 +9,12 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 use crate::turns::turns;
-use crate::{WINDOWS, is_root, micros, place, shortest};
+use crate::{PROGRAM_WINDOWS, is_root, micros, place, shortest};
 
-/// In each measure.
-const STEPS: usize = 20;
+/// Steps in each measure: fewer of those that take long.
+fn steps(bytes: usize) -> usize {
+    if bytes > 4 << 20 { 4 } else { 20 }
+}
 
 /// Who reads what (IJPP 2024, table 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +47,10 @@ pub(crate) fn print(
 ) -> celerity::Result<()> {
     if is_root(world) {
         println!(
-            "\n| pattern | processes | bytes | MPI by hand [µs] | off [µs] | auto [µs] | auto by \
-             hand | auto by off | median of these |"
+            "\n| pattern | processes | bytes | MPI by hand [µs] | off [µs] | auto [µs] | always [µs] | \
+             auto by hand | auto by off | median of these |"
         );
-        println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+        println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     }
     for exchange in Exchange::ALL {
         sizes.iter().try_for_each(|&bytes| row(world, exchange, bytes, repetitions))?;
@@ -62,19 +64,24 @@ fn row(
     bytes: usize,
     repetitions: usize,
 ) -> celerity::Result<()> {
-    let side = side(exchange, bytes, place(world).1);
-    let times = repetitions.div_ceil(WINDOWS);
-    let off = || (ours(exchange, side, Collectives::Off).expect("it runs"), ());
-    let auto = || Ok((ours(exchange, side, Collectives::Auto)?, ()));
+    let (side, steps) = (side(exchange, bytes, place(world).1), steps(bytes));
+    let times = repetitions.div_ceil(PROGRAM_WINDOWS);
+    let ours = |collectives| ours(exchange, side, steps, collectives);
+    let off = || (ours(Collectives::Off).expect("it runs"), ());
+    let auto = || Ok((ours(Collectives::Auto)?, ()));
     let (turns, _) = turns(times, off, auto)?;
-    let by_hand = (0..times).map(|_| by_hand(world, exchange, side)).min().expect("there is one");
+    let least = |times: &mut dyn Iterator<Item = Duration>| times.min().expect("there is one");
+    let by_hand = least(&mut (0..times).map(|_| by_hand(world, exchange, side, steps)));
+    let always = || ours(Collectives::Always).expect("it runs");
+    let always = least(&mut (0..times).map(|_| always()));
     if is_root(world) {
-        let per_step = |time: Duration| micros(time) / STEPS as f64;
+        let per_step = |time: Duration| micros(time) / steps as f64;
         let [off, auto] = turns.least().map(per_step);
-        let (hand, median) = (per_step(by_hand), 1.0 / turns.median_ratio());
+        let [hand, always] = [by_hand, always].map(per_step);
+        let median = 1.0 / turns.median_ratio();
         let elements = if exchange == Exchange::AllToAll { side * side } else { side };
         println!(
-            "| {} | {} | {} | {hand:.1} | {off:.1} | {auto:.1} | {:.2} | {:.2} | {median:.2} |",
+            "| {} | {} | {} | {hand:.1} | {off:.1} | {auto:.1} | {always:.1} | {:.2} | {:.2} | {median:.2} |",
             exchange.name(),
             place(world).1,
             4 * elements,
@@ -95,7 +102,7 @@ fn side(exchange: Exchange, bytes: usize, nodes: usize) -> usize {
 }
 
 /// The bare operations, from dense memory to dense memory.
-fn by_hand(world: &SimpleCommunicator, exchange: Exchange, side: usize) -> Duration {
+fn by_hand(world: &SimpleCommunicator, exchange: Exchange, side: usize, steps: usize) -> Duration {
     let (rank, nodes) = place(world);
     let count = if exchange == Exchange::AllToAll { side * side } else { side };
     let (mut part, mut whole) = (vec![1_u32; count / nodes], vec![0_u32; count]);
@@ -104,8 +111,8 @@ fn by_hand(world: &SimpleCommunicator, exchange: Exchange, side: usize) -> Durat
         0 => root.gather_into_root(part, whole),
         _ => root.gather_into(part),
     };
-    let time = shortest(WINDOWS, || {
-        for _ in 0..STEPS {
+    let time = shortest(PROGRAM_WINDOWS, || {
+        for _ in 0..steps {
             match exchange {
                 Exchange::AllGather => world.all_gather_into(&part[..], &mut whole[..]),
                 Exchange::GatherScatter => {
@@ -131,15 +138,25 @@ fn by_hand(world: &SimpleCommunicator, exchange: Exchange, side: usize) -> Durat
     time.expect("nothing is refused")
 }
 
-fn ours(exchange: Exchange, side: usize, collectives: Collectives) -> celerity::Result<Duration> {
+fn ours(
+    exchange: Exchange,
+    side: usize,
+    steps: usize,
+    collectives: Collectives,
+) -> celerity::Result<Duration> {
     Config::default().collectives(collectives).run(|queue| match exchange {
-        Exchange::AllToAll => turned(queue, side),
-        _ => in_line(queue, exchange, side),
+        Exchange::AllToAll => turned(queue, side, steps),
+        _ => in_line(queue, exchange, side, steps),
     })
 }
 
 /// Kernels that touch nothing: what is left is the exchange of what they declare.
-fn in_line(queue: &Queue, exchange: Exchange, count: usize) -> celerity::Result<Duration> {
+fn in_line(
+    queue: &Queue,
+    exchange: Exchange,
+    count: usize,
+    steps: usize,
+) -> celerity::Result<Duration> {
     let mut from = queue.buffer_from(count, vec![1_u32; count])?;
     let mut to = queue.buffer::<u32, 1>(count);
     let step = |from: &mut Buffer<u32, 1>, to: &mut Buffer<u32, 1>| -> celerity::Result<()> {
@@ -158,17 +175,17 @@ fn in_line(queue: &Queue, exchange: Exchange, count: usize) -> celerity::Result<
         std::mem::swap(from, to);
         Ok(())
     };
-    shortest(WINDOWS, || {
-        (0..STEPS).try_for_each(|_| step(&mut from, &mut to))?;
+    shortest(PROGRAM_WINDOWS, || {
+        (0..steps).try_for_each(|_| step(&mut from, &mut to))?;
         queue.barrier()
     })
 }
 
-fn turned(queue: &Queue, side: usize) -> celerity::Result<Duration> {
+fn turned(queue: &Queue, side: usize, steps: usize) -> celerity::Result<Duration> {
     let mut from = queue.buffer_from([side; 2], vec![1_u32; side * side])?;
     let mut to = queue.buffer::<u32, 2>([side; 2]);
-    shortest(WINDOWS, || {
-        for _ in 0..STEPS {
+    shortest(PROGRAM_WINDOWS, || {
+        for _ in 0..steps {
             let accesses = (from.read(transposed()), to.write(one_to_one()));
             queue.task("turn").parallel_for_rows([side; 2], accesses, |_, _| ())?;
             std::mem::swap(&mut from, &mut to);

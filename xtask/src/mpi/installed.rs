@@ -4,11 +4,11 @@ use std::process::{Command, Stdio};
 
 /// An installed MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mpi {
+pub(crate) struct Mpi {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     /// For the bindings, as `MPICC`.
-    pub(super) compiler: &'static str,
+    pub(crate) compiler: &'static str,
     pub(super) launcher: &'static str,
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 }
 
 /// As Debian names them, side by side; otherwise whichever goes by the plain name.
-pub(super) fn installed() -> Vec<Mpi> {
+pub(crate) fn installed() -> Vec<Mpi> {
     let both = [OPEN, MPICH].into_iter().filter(|mpi| version(mpi.launcher).is_some());
     let both: Vec<_> = both.collect();
     if !both.is_empty() {
@@ -50,7 +50,7 @@ fn version(launcher: &str) -> Option<String> {
 impl Mpi {
     /// Starts processes as the options say. Nothing here takes minutes, so whatever does hangs, and
     /// is ended.
-    pub(super) fn launch(&self, options: &[&str]) -> Command {
+    pub(crate) fn launch(&self, options: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", "300", self.launcher]);
         if self.kind == Kind::Open {

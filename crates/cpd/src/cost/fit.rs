@@ -33,8 +33,9 @@ impl Costs {
     /// The constants by which the model comes closest to what has been measured. Of messages and of
     /// each operation there must be measures with two sizes at least.
     ///
-    /// If measures are of one number of nodes only, they do not tell what is there once from what each
-    /// step takes. Then all of a message counts for each, and all of an operation once.
+    /// What does not depend on bytes is taken to be there for each message, and once for an operation,
+    /// unless measures on several numbers of nodes clearly say otherwise. So figures of few nodes, which
+    /// tell little about many, make neither messages cheap there nor operations dear.
     ///
     /// # Errors
     /// If there are too few measures of something.
@@ -70,18 +71,21 @@ const ALL: Used = [true, true, true];
 const ONCE_BYTE: Used = [true, false, true];
 const STEP_BYTE: Used = [false, true, true];
 
-/// The line that is closest to points; nothing if they have fewer than two sizes. If lines are equally
-/// close, that with fewer constants, and of two with as many that which is `preferred`.
+/// How much smaller the squares of errors must be for another line than the preferred one.
+const CLEARLY: f64 = 0.5;
+
+/// The line that is close to points; nothing if they have fewer than two sizes. It is the first of
+/// `preferred` that is possible, unless another one is clearly closer.
 fn line(points: &[Point], preferred: [Used; 2]) -> Option<Line> {
     let (first, rest) = points.split_first()?;
     rest.iter().find(|point| point[1] != first[1])?;
     let alone = [[true, false, false], [false, true, false], [false, false, true]];
     let [one, other] = preferred;
-    let candidates = alone.into_iter().chain([one, other, [true, true, false], ALL]);
+    let candidates = [one, other, ALL].into_iter().chain(alone);
     let mut best: Option<([f64; 3], f64)> = None;
     for found in candidates.filter_map(|used| solve(points, used)) {
         let error = points.iter().map(|point| error(point, &found).powi(2)).sum::<f64>();
-        if best.is_none_or(|(_, least)| error < least * (1.0 - 1e-6) - 1e-12) {
+        if best.is_none_or(|(_, least)| error < least * CLEARLY - 1e-12) {
             best = Some((found, error));
         }
     }
