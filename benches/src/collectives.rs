@@ -221,11 +221,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_worth_it_is_scheduled_as_if_nothing_had_been_looked_for() {
+        for pattern in Pattern::ALL {
+            let of = |collectives| traffic(pattern, collectives, 2);
+            assert_eq!(of(Collectives::Auto), of(Collectives::Off), "{pattern:?}");
+            let of = |collectives| traffic(pattern, collectives, 16);
+            assert_eq!(of(Collectives::Auto), of(Collectives::Always), "{pattern:?}");
+        }
+    }
+
+    #[test]
     fn collectives_are_one_command_per_node_and_bring_no_more_than_pushes() {
         for pattern in Pattern::ALL {
             for nodes in [2, 5, 16] {
                 let off = traffic(pattern, Collectives::Off, nodes);
-                for collectives in [Collectives::Paper, Collectives::Auto] {
+                for collectives in [Collectives::Paper, Collectives::Always] {
                     let on = traffic(pattern, collectives, nodes);
                     assert_eq!(on.bytes, off.bytes, "{pattern:?} on {nodes} nodes");
                     let commands = (pattern.kernels(nodes).len() * nodes) as u64;

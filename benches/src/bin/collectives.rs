@@ -25,8 +25,12 @@ struct Options {
 }
 
 const NODES: [usize; 6] = [2, 4, 16, 64, 256, 1024];
-const MODES: [(Collectives, &str); 3] =
-    [(Collectives::Off, "off"), (Collectives::Paper, "paper"), (Collectives::Auto, "auto")];
+const MODES: [(Collectives, &str); 4] = [
+    (Collectives::Off, "off"),
+    (Collectives::Paper, "paper"),
+    (Collectives::Auto, "auto"),
+    (Collectives::Always, "always"),
+];
 
 fn main() {
     let options = Options::parse();
@@ -53,7 +57,7 @@ fn scheduling(options: &Options) {
 
 /// Microseconds per step, least, median and most, of the modes, which take turns. Of the first node
 /// and one in the middle, the one that takes longer counts.
-fn medians(pattern: Pattern, nodes: usize, options: &Options) -> [[f64; 3]; 3] {
+fn medians(pattern: Pattern, nodes: usize, options: &Options) -> [[f64; 3]; MODES.len()] {
     let mut running = MODES.map(|(collectives, _)| {
         [0, nodes / 2].map(|position| Running::new(pattern, collectives, nodes, [position]))
     });

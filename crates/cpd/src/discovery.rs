@@ -88,8 +88,8 @@ pub struct Weighed {
 #[derive(Debug)]
 struct Scales {
     costs: Costs,
-    /// What has been weighed, if somebody wants to know.
-    told: Option<Vec<Weighed>>,
+    /// What has been weighed, of which producer and buffer, if somebody wants to know.
+    told: Option<Vec<(TaskId, BufferId, Movement, Estimate)>>,
 }
 
 impl Discovery {
@@ -116,9 +116,16 @@ impl Discovery {
         self
     }
 
-    /// What has been weighed for the latest task, if that is [kept](Self::telling).
-    pub fn take_weighed(&mut self) -> impl Iterator<Item = Weighed> {
-        self.scales.told.iter_mut().flat_map(|told| told.drain(..))
+    /// What has been weighed for the latest task, `consumer`, if that is [kept](Self::telling).
+    pub fn take_weighed(&mut self, consumer: TaskId) -> impl Iterator<Item = Weighed> {
+        let weighed = self.scales.told.iter_mut().flat_map(|told| told.drain(..));
+        weighed.map(move |(producer, buffer, movement, estimate)| Weighed {
+            producer,
+            consumer,
+            buffer,
+            movement,
+            estimate,
+        })
     }
 
     /// Whether anything is ever found.
@@ -185,9 +192,6 @@ impl Discovery {
         if self.is_off() {
             return;
         }
-        if let Some(told) = &mut self.scales.told {
-            told.iter_mut().for_each(|weighed| weighed.consumer = task.id);
-        }
         for access in task.buffer_accesses().filter(|access| access.mode.writes()) {
             if let Some(flow) = self.flows.get_mut(access.buffer) {
                 flow.committed(task);
@@ -241,9 +245,7 @@ impl Scales {
     fn weigh(&mut self, buffer: BufferId, producer: TaskId, movement: Movement) -> bool {
         let estimate = self.costs.estimate(&movement);
         if let Some(told) = &mut self.told {
-            // Until the consumer is in the graph.
-            let consumer = producer;
-            told.push(Weighed { producer, consumer, buffer, movement, estimate });
+            told.push((producer, buffer, movement, estimate));
         }
         estimate.is_collective()
     }

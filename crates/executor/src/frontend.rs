@@ -310,7 +310,7 @@ impl NodeFrontend {
         if let Some(task) = batch.iter().find(|entered| entered.id == task) {
             discovery.committed(task);
         }
-        for weighed in discovery.take_weighed() {
+        for weighed in discovery.take_weighed(task) {
             self.send(Submission::Weighed(Box::new(weighed)));
         }
         let room = MOST_WARNINGS.saturating_sub(warnings.len());

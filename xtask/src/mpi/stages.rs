@@ -184,6 +184,7 @@ fn facade<'a>(program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
             .with("CELERITY_PRINT_GRAPHS", &file("graphs.txt")),
         stage("host objects", "3", "objects"),
         stage("captures", "3", "captures"),
+        stage("constants of node 0", "3", "calibration"),
         stage("a capture in a branch", "3", "capture-in-a-branch"),
         stage("many runs", "3", "many-runs"),
         stage("a slow node of 2", "2", "slow-node").with("PROCESSES_LOG", &file("steps")),

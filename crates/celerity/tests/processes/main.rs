@@ -5,6 +5,7 @@
 //!
 //! `PROCESSES_ROLE=stuck mpirun -n 3 processes`; without a role, nothing is disturbed.
 
+mod calibration;
 mod captures;
 mod code;
 mod endurance;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Ok("killed-at-the-end") => return starts::killed_at_the_end(),
         Ok("no-threads") => return starts::short_of_threads(),
         Ok("no-memory") => return starts::short_of_memory(),
+        Ok("calibration") => calibration::run(),
         Ok("objects") => objects::run(),
         Ok("captures") => captures::run(),
         Ok("capture-in-a-branch") => captures::in_a_branch(),

@@ -68,12 +68,12 @@ fn what_has_been_weighed_is_told_once() {
     let mut program = program(Collectives::Auto, COSTS, 2);
     let buffer = program.buffer([100]);
     let producer = program.run(over([100]), vec![write(buffer, Mapper::OneToOne)]).task.id;
-    assert_eq!(program.discovery.take_weighed().count(), 0);
+    assert_eq!(program.discovery.take_weighed(producer).count(), 0);
     let consumer = program.run(over([100]), vec![read(buffer, Mapper::All)]).task.id;
     let movement = Movement { pattern: Pattern::AllGather, nodes: 2, from: 2, to: 2, bytes: 400 };
     let estimate = Estimate { collective: 30_200, pairs: 10_200 };
     let expected = Weighed { producer, consumer, buffer, movement, estimate };
-    let weighed: Vec<_> = program.discovery.take_weighed().collect();
+    let weighed: Vec<_> = program.discovery.take_weighed(consumer).collect();
     assert_eq!(weighed, [expected]);
     let text = "between pairs of nodes: 10.2 µs, 30.2 µs in one all-gather";
     assert_eq!(weighed[0].to_string(), text);
@@ -81,7 +81,7 @@ fn what_has_been_weighed_is_told_once() {
     let text = "in one all-gather: 5.0 µs, 6.3 µs between pairs of nodes";
     assert_eq!(chosen.to_string(), text);
     program.run(over([100]), vec![read(buffer, Mapper::All)]);
-    assert_eq!(program.discovery.take_weighed().count(), 0, "all nodes have it");
+    assert_eq!(program.discovery.take_weighed(consumer).count(), 0, "all nodes have it");
 }
 
 #[test]
