@@ -57,13 +57,12 @@ impl Forwards {
 #[derive(Debug)]
 pub(crate) enum Finder<'a> {
     Random(Box<RandomForwards<'a>>),
-    Discovery(Discovery),
+    Discovery(Box<Discovery>),
 }
 
 impl<'a> Finder<'a> {
     pub(crate) fn of(program: &'a Program, configuration: &Configuration) -> Self {
-        let discovery =
-            |collectives| Self::Discovery(Discovery::new(collectives, configuration.nodes));
+        let discovery = |collectives| Self::discovery(collectives, configuration.nodes);
         match configuration.forwards {
             Forwards::Random => {
                 let (truth, seed) = (Truth::of(program), configuration.seed);
@@ -73,9 +72,13 @@ impl<'a> Finder<'a> {
         }
     }
 
+    fn discovery(collectives: Collectives, nodes: usize) -> Self {
+        Self::Discovery(Box::new(Discovery::new(collectives, nodes)))
+    }
+
     /// A finder of nothing.
     pub(crate) fn off() -> Self {
-        Self::Discovery(Discovery::new(Collectives::Off, 1))
+        Self::discovery(Collectives::Off, 1)
     }
 
     pub(crate) fn create_buffer(&mut self, info: &BufferInfo) {
