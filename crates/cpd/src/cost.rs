@@ -248,7 +248,7 @@ mod tests {
     fn by_the_committed_table_operations_scale() {
         let costs = Costs::default();
         for (pattern, bytes) in
-            Pattern::ALL.into_iter().flat_map(|one| [0, 1 << 10, 1 << 26].map(|bytes| (one, bytes)))
+            Pattern::ALL.into_iter().flat_map(|one| [0, 1 << 10, 1 << 20].map(|bytes| (one, bytes)))
         {
             let of = Movement { bytes, ..movement(pattern, 256) };
             assert!(costs.estimate(&of).is_collective(), "{of:?}: {:?}", costs.estimate(&of));
