@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use celerity_cdag::NodeId;
-use celerity_cpd::{Costs, Discovery};
+use celerity_cpd::{Collectives, Costs, Discovery};
 use celerity_idag::Lookahead;
 use celerity_tdag::{
     BufferId, CollectiveGroup, DeclareError, EpochAction, Mapper, MapperPanic, NewBuffer, ObjectId,
