@@ -26,6 +26,11 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("distr_io", distr_io([6, 4], steps)),
         ("cg", cg(10, steps)),
         ("patterns", patterns(9, steps)),
+        ("cahn_hilliard", cahn_hilliard([5, 3, 4], steps)),
+        ("pendulum", pendulum([6, 5], steps)),
+        ("mesh", mesh([7, 6], steps)),
+        ("prk", prk([6, 5], steps)),
+        ("accuracy", accuracy(10, steps)),
     ]
 }
 
@@ -101,15 +106,28 @@ fn reduce(
     others: &[(BufferId, AccessMode, MapperSpec)],
     result: BufferId,
 ) {
+    reduce_all(program, items, others, &[result]);
+}
+
+/// The tasks of a kernel that reduces into several results.
+fn reduce_all(
+    program: &mut ProgramBuilder,
+    items: usize,
+    others: &[(BufferId, AccessMode, MapperSpec)],
+    results: &[BufferId],
+) {
     let space = IndexSpace::new(1, Box3::from_range([items]));
-    let partials = program.buffer([items]);
-    let accesses = [others, &[(partials, Write, MapperSpec::OneToOne)]].concat();
+    let partials: Vec<_> = results.iter().map(|_| program.buffer([items])).collect();
+    let written = partials.iter().map(|&partials| (partials, Write, MapperSpec::OneToOne));
+    let accesses: Vec<_> = others.iter().cloned().chain(written).collect();
     program.kernel("reduce", space, &accesses);
-    let split = TaskKind::HostSplit { space, group: None };
-    program.submit("fold", split, &[(partials, ReadWrite, MapperSpec::OneToOne)]);
-    let accesses = [(result, Write, MapperSpec::All), (partials, Read, MapperSpec::All)];
-    program.submit("combine", TaskKind::Combine, &accesses);
-    program.drop_buffer(partials);
+    for (&partials, &result) in partials.iter().zip(results) {
+        let split = TaskKind::HostSplit { space, group: None };
+        program.submit("fold", split, &[(partials, ReadWrite, MapperSpec::OneToOne)]);
+        let accesses = [(result, Write, MapperSpec::All), (partials, Read, MapperSpec::All)];
+        program.submit("combine", TaskKind::Combine, &accesses);
+        program.drop_buffer(partials);
+    }
 }
 
 /// Every node writes its rows, and reads those of all.
@@ -379,6 +397,133 @@ pub fn patterns(size: usize, steps: usize) -> Program {
                 &[(field, Read, read), (next, Write, MapperSpec::OneToOne)],
             );
             std::mem::swap(&mut field, &mut next);
+        }
+    }
+    program.finish()
+}
+
+/// A stencil on a torus in three dimensions, by three kernels in turns: a potential, a step by it,
+/// and the energy of what has come of it.
+#[must_use]
+pub fn cahn_hilliard(size: [usize; 3], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [c, potential, energy] = [(); 3].map(|()| program.buffer(size));
+    let space = IndexSpace::new(3, Box3::from_range(size));
+    let (own, shape) = (MapperSpec::OneToOne, NeighborhoodShape::AlongAxes);
+    let around = MapperSpec::Periodic { border: [1; 3], shape, along: [true; 3] };
+    program.kernel("fill", space, &[(c, Write, own.clone())]);
+    for _ in 0..steps {
+        program.kernel(
+            "potential",
+            space,
+            &[(potential, Write, own.clone()), (c, Read, around.clone())],
+        );
+        program.kernel(
+            "evolve",
+            space,
+            &[(c, ReadWrite, own.clone()), (potential, Read, around.clone())],
+        );
+        program.kernel("energy", space, &[(energy, Write, own.clone()), (c, Read, around.clone())]);
+    }
+    program.finish()
+}
+
+/// Points that know nothing of each other, and a table that all of them read.
+#[must_use]
+pub fn pendulum(size: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let (magnets, rest, after) =
+        (program.initialized([3]), program.buffer(size), program.buffer(size));
+    let board = IndexSpace::new(2, Box3::from_range(size));
+    for step in 0..steps {
+        let split = if step % 2 == 0 { Split::OneDimensional } else { Split::Tiled };
+        let own = MapperSpec::OneToOne;
+        program.kernel(
+            "swing",
+            IndexSpace { split, ..board },
+            &[(rest, Write, own.clone()), (after, Write, own), (magnets, Read, MapperSpec::All)],
+        );
+    }
+    program.finish()
+}
+
+/// Parts of a mesh, each a row: they pack what other parts need, and read the packed rows of their
+/// neighbours.
+#[must_use]
+pub fn mesh([parts, elements]: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [mut u, table] = [(); 2].map(|()| program.initialized([parts, elements]));
+    let mut next = program.buffer([parts, elements]);
+    let (borders, packed) = (program.buffer([parts, 2]), program.initialized([parts, 2]));
+    let (own, row) = (MapperSpec::OneToOne, MapperSpec::Slice { dim: 1 });
+    let beside = SideSpec::Windows { from: 0, stride: 1, first: -1, width: 3, clamped: true };
+    let neighbours = MapperSpec::PerDimension(vec![beside, SideSpec::All]);
+    for _ in 0..steps {
+        program.kernel(
+            "pack",
+            IndexSpace::new(2, Box3::from_range([parts, 2])),
+            &[(borders, Write, own.clone()), (packed, Read, own.clone()), (u, Read, row.clone())],
+        );
+        program.kernel(
+            "step",
+            IndexSpace::new(2, Box3::from_range([parts, elements])),
+            &[
+                (next, Write, own.clone()),
+                (table, Read, own.clone()),
+                (u, Read, row.clone()),
+                (borders, Read, neighbours.clone()),
+            ],
+        );
+        std::mem::swap(&mut u, &mut next);
+    }
+    program.finish()
+}
+
+/// Of the Parallel Research Kernels: a stencil whose input changes in every step, and a wavefront,
+/// in which each rank waits for the one before.
+#[must_use]
+pub fn prk([ranks, lines]: [usize; 2], steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [field, out, bands] = [(); 3].map(|()| program.initialized([ranks, lines]));
+    let edges = [(); 2].map(|()| program.initialized([ranks, 2]));
+    let whole = IndexSpace::new(2, Box3::from_range([ranks, lines]));
+    let inner = Box3::from_offset_range([2, 2], [ranks - 4, lines - 4]);
+    let star = MapperSpec::Neighborhood { border: [2, 2, 0], shape: NeighborhoodShape::AlongAxes };
+    let (own, row) = (MapperSpec::OneToOne, MapperSpec::Slice { dim: 1 });
+    let before = SideSpec::Windows { from: 0, stride: 1, first: -1, width: 1, clamped: true };
+    let before = MapperSpec::PerDimension(vec![before, SideSpec::All]);
+    for step in 0..steps {
+        let accesses = [(out, ReadWrite, own.clone()), (field, Read, star.clone())];
+        program.kernel("stencil", IndexSpace::new(2, inner), &accesses);
+        program.kernel("increment", whole, &[(field, ReadWrite, own.clone())]);
+        let [earlier, later] = [edges[step % 2], edges[(step + 1) % 2]];
+        program.kernel(
+            "wave",
+            IndexSpace::new(2, Box3::from_range([ranks, 1])),
+            &[
+                (bands, ReadWrite, row.clone()),
+                (earlier, Read, before.clone()),
+                (later, Write, row.clone()),
+            ],
+        );
+    }
+    program.finish()
+}
+
+/// Numbers made and judged, batch by batch: three reductions by one kernel, each batch's results in
+/// buffers of their own.
+#[must_use]
+pub fn accuracy(batch: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let found = program.buffer([batch]);
+    for _ in 0..steps {
+        let space = IndexSpace::new(1, Box3::from_range([batch]));
+        program.kernel("approximate", space, &[(found, Write, MapperSpec::OneToOne)]);
+        let results = [(); 3].map(|()| program.buffer([]));
+        reduce_all(&mut program, batch, &[(found, Read, MapperSpec::OneToOne)], &results);
+        for result in results {
+            program.fence(result);
+            program.drop_buffer(result);
         }
     }
     program.finish()

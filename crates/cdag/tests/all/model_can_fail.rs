@@ -71,7 +71,7 @@ fn is_await_push(kind: &CommandKind) -> bool {
 #[test]
 fn every_edge_that_orders_dataflow_is_missed() {
     let mut dropped_edges = 0;
-    let ways = [Forwards::None, Forwards::Auto];
+    let ways = [Forwards::None, Forwards::Always];
     let programs =
         ways.into_iter().flat_map(|way| corpus::all(3).into_iter().map(move |one| (way, one)));
     for (forwards, (name, program)) in programs {
@@ -116,7 +116,7 @@ fn a_push_that_brings_too_little_is_noticed() {
 
 /// An all-gather per step, of which each node's commands are changed.
 fn gathering(change: impl Fn(usize, &mut Collective)) -> Violation {
-    let mut case = Case::with(corpus::nbody(9, 2), Forwards::Auto);
+    let mut case = Case::with(corpus::nbody(9, 2), Forwards::Always);
     let mut changed = 0;
     for (node, trace) in case.nodes.iter_mut().enumerate() {
         for command in &mut trace.commands {
@@ -159,7 +159,7 @@ fn nodes_that_exchange_something_else_are_noticed() {
 
 #[test]
 fn a_node_that_leaves_a_collective_out_is_noticed() {
-    let mut case = Case::with(corpus::nbody(9, 2), Forwards::Auto);
+    let mut case = Case::with(corpus::nbody(9, 2), Forwards::Always);
     let place = case.position(2, |kind| matches!(kind, CommandKind::Collective { .. }));
     let transfer = TransferId { consumer: TaskId::from_index(0), buffer: BufferId::from_index(0) };
     case.nodes[2].commands[place].kind =

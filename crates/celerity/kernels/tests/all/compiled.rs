@@ -140,6 +140,8 @@ fn kernels() -> Vec<Description> {
         of::<reductions::unordered>(),
         of::<reductions::look_over>(),
         of::<reductions::roughness>(),
+        of::<reductions::roughness_by_row>(),
+        of::<reductions::advance_by_row>(),
         of::<reductions::bits>(),
         of::<reductions::kinds>(),
         of::<reductions::places>(),

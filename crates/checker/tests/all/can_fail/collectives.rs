@@ -53,7 +53,7 @@ impl Case {
 
     fn of(program: &Program) -> Self {
         let configuration =
-            Configuration { forwards: Forwards::Auto, ..Configuration::new(NODES, 1) };
+            Configuration { forwards: Forwards::Always, ..Configuration::new(NODES, 1) };
         let mut tasks = TaskTrace::on(program, &configuration).expect("it is lawful");
         let mut commands = CommandTrace::of_all(&tasks, NODES).expect("it is lawful");
         let place = place(&commands[0].commands);
