@@ -32,7 +32,7 @@ use crate::scheduler::Scheduler;
 use crate::threads::refuse_runs;
 use crate::time::real_clock;
 use crate::warning::Warning;
-use crate::wires::Wired;
+use crate::wires::{Wired, Wires};
 
 mod interrupt;
 mod place;
@@ -465,9 +465,11 @@ impl<'r> Run<'r> {
         let backends = backends.map_err(|error| self.network.refuse(error))?;
         let mut ends =
             self.network.connect(local.clone().map(|_| waker()).collect(), means.pool)?;
-        let costs = self.costs_of_all();
-        let costs = costs.inspect_err(|error| ends.iter_mut().for_each(|end| end.abort(error)))?;
-        let wired = self.wire(ends.into_iter().zip(backends))?;
+        let agreed = self.agree();
+        let agreed =
+            agreed.inspect_err(|error| ends.iter_mut().for_each(|end| end.abort(error)))?;
+        let (costs, wants_wires) = agreed;
+        let wired = self.wire(ends.into_iter().zip(backends), wants_wires)?;
         let memory = self.devices.memory();
         let wires = wired.iter().any(|(wired, _)| !wired.reached.is_empty());
         let checks = ScheduleCheck::of_all(&self.config, (memory, wires), local.clone());
@@ -514,11 +516,14 @@ impl<'r> Run<'r> {
         Ok(local.zip(wired).map(node).collect())
     }
 
-    /// Node 0's constants.
-    fn costs_of_all(&self) -> Result<Costs, RunError> {
-        let mut words = self.config.costs.to_words();
+    /// What node 0's process says for all: its constants, and whether anybody is asked for wires.
+    fn agree(&self) -> Result<(Costs, bool), RunError> {
+        let mut words = [0; 19];
+        words[..18].copy_from_slice(&self.config.costs.to_words());
+        words[18] = (self.config.wires != Wires::Host).into();
         self.network.share(&mut words)?;
-        Ok(Costs::from_words(words))
+        let [costs @ .., wants_wires] = words;
+        Ok((Costs::from_words(costs), wants_wires != 0))
     }
 }
 

@@ -18,13 +18,15 @@ type Unwired = (Box<dyn Communicator>, Box<dyn Backend>);
 type Found = (Wired, Box<dyn Backend>);
 
 impl Run<'_> {
-    /// Finds out whom the devices of this process's nodes reach. All processes of a host do that at the
-    /// same time, whatever they want: a network tells of those that are gone, so none waits for ever.
+    /// Finds out whom the devices of this process's nodes reach: nobody, unless node 0's process wants
+    /// wires. If it does, all processes of a host find out at the same time, whatever they want themselves:
+    /// a network tells of those that are gone, so none waits for ever.
     pub(super) fn wire(
         &self,
         nodes: impl IntoIterator<Item = Unwired>,
+        wanted: bool,
     ) -> Result<Vec<Found>, RunError> {
-        let mut shakes: Vec<_> = nodes.into_iter().map(|node| self.shake(node)).collect();
+        let mut shakes: Vec<_> = nodes.into_iter().map(|node| self.shake(node, wanted)).collect();
         // All of them take each step.
         while shakes.iter_mut().filter_map(|(_, shake, _)| (!shake.step()).then_some(())).count()
             > 0
@@ -43,9 +45,14 @@ impl Run<'_> {
         Ok(shakes.into_iter().map(|(_, wired, backend)| (wired, backend)).collect())
     }
 
-    fn shake(&self, (end, mut backend): Unwired) -> (Vec<NodeId>, Handshake, Box<dyn Backend>) {
-        let neighbours = self.network.neighbours(end.node());
+    fn shake(
+        &self,
+        (end, mut backend): Unwired,
+        wanted: bool,
+    ) -> (Vec<NodeId>, Handshake, Box<dyn Backend>) {
+        let neighbours = if wanted { self.network.neighbours(end.node()) } else { Vec::new() };
         let windows = match neighbours.is_empty() {
+            true if !wanted => Err("wires are off on N0".to_owned()),
             true => Err("no other process is on its host".to_owned()),
             false => self.windows_of(&mut *backend),
         };
