@@ -106,7 +106,7 @@ impl Handshake {
         let is_complete = all_agree && peers.len() + 1 == end.nodes();
         let reached: Vec<_> =
             peers.iter().filter(|(_, peer)| peer.is_reached()).map(|(node, _)| *node).collect();
-        let obstacle = obstacle.filter(|_| reached.len() < peers.len());
+        let obstacle = obstacle.filter(|_| peers.is_empty() || reached.len() < peers.len());
         let least = windows.as_ref().map_or(0, |(_, size)| size.least);
         if reached.is_empty() && early.is_empty() {
             return Wired { end, reached, is_complete, least, obstacle };
