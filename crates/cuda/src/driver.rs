@@ -111,7 +111,7 @@ pub enum AddressSpace {
 
 /// One side of a [`Transfer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct TransferEnd {
     /// Whose memory.
     pub place: AddressSpace,
     /// The first byte to copy.
@@ -126,9 +126,9 @@ pub struct Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// The array that is read.
-    pub source: Side,
+    pub source: TransferEnd,
     /// The array that is written.
-    pub target: Side,
+    pub target: TransferEnd,
     /// Bytes per row.
     pub row: u64,
     /// Rows per plane.
@@ -141,7 +141,8 @@ impl Transfer {
     /// So many bytes in a row, from one address to another.
     #[must_use]
     pub fn flat(source: (AddressSpace, u64), target: (AddressSpace, u64), bytes: u64) -> Self {
-        let side = |(place, address)| Side { place, address, pitch: bytes, rows_per_plane: 1 };
+        let side =
+            |(place, address)| TransferEnd { place, address, pitch: bytes, rows_per_plane: 1 };
         Self { source: side(source), target: side(target), row: bytes, rows: 1, planes: 1 }
     }
 }

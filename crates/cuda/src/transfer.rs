@@ -4,7 +4,7 @@
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
-use crate::driver::{AddressSpace, Side, Transfer};
+use crate::driver::{AddressSpace, Transfer, TransferEnd};
 
 /// Elements of a box, row-major and dense from an address in some memory.
 #[derive(Clone, Copy, Debug)]
@@ -66,12 +66,12 @@ fn strided(source: &Array, target: &Array, elements: &Box3, elem_size: u64) -> T
     }
 }
 
-fn side(array: &Array, elements: &Box3, row_dim: usize, elem_size: u64) -> Side {
+fn side(array: &Array, elements: &Box3, row_dim: usize, elem_size: u64) -> TransferEnd {
     let [planes, lines, columns] = array.extent.range();
     let steps = [lines * columns, columns, 1];
     let (origin, min) = (array.extent.min(), elements.min());
     let first: u64 = (0..3).map(|dim| (min[dim] - origin[dim]) * steps[dim]).sum();
-    Side {
+    TransferEnd {
         place: array.place,
         address: array.address + first * elem_size,
         pitch: steps[row_dim] * elem_size,
@@ -80,9 +80,9 @@ fn side(array: &Array, elements: &Box3, row_dim: usize, elem_size: u64) -> Side 
 }
 
 fn single_row(whole: &Transfer, plane: u64, row: u64) -> Transfer {
-    let at = |side: &Side| {
+    let at = |side: &TransferEnd| {
         let address = side.address + (plane * side.rows_per_plane + row) * side.pitch;
-        Side { address, ..*side }
+        TransferEnd { address, ..*side }
     };
     Transfer { source: at(&whole.source), target: at(&whole.target), rows: 1, planes: 1, ..*whole }
 }

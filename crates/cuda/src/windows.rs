@@ -59,14 +59,14 @@ struct Device {
     /// Where its window is.
     window: u64,
     fence: Arc<Fence>,
-    fills: Side,
-    empties: Side,
+    fills: OrderedStream,
+    empties: OrderedStream,
     /// Events that nobody waits for.
     spare: Vec<Event>,
 }
 
 /// A stream, and the last event of the GPU's memory that it has waited for.
-struct Side {
+struct OrderedStream {
     stream: Stream,
     seen: u64,
 }
@@ -95,8 +95,9 @@ impl CudaWindows {
             is_broken: false,
         };
         for (gpu, max_pitch, fence) in gpus {
-            let side =
-                || Ok::<_, DriverError>(Side { stream: driver.create_stream(gpu)?, seen: 0 });
+            let side = || {
+                Ok::<_, DriverError>(OrderedStream { stream: driver.create_stream(gpu)?, seen: 0 })
+            };
             let (fills, empties) = (side()?, side()?);
             let window = driver.alloc_shared(gpu, config.bytes())?;
             let spare = Vec::new();

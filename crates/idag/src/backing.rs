@@ -6,7 +6,7 @@ use celerity_tdag::{BufferId, Readers};
 
 use crate::emit::Waits;
 use crate::instruction::{InstructionId, Placement};
-use crate::linearize::Side;
+use crate::linearize::CopyEnd;
 use crate::pieces::Boxes;
 
 /// Region maps below this size are not worth rewriting at a horizon.
@@ -60,7 +60,7 @@ impl Backing {
 
     /// Where it lies, and which elements it holds in which order: what decides how they are
     /// copied.
-    pub(crate) fn side(&self) -> Side<'_> {
+    pub(crate) fn side(&self) -> CopyEnd<'_> {
         (self.placement.memory, &self.placement.extent)
     }
 

@@ -21,12 +21,12 @@ pub(crate) type Stops = SmallVec<[MemoryId; 2]>;
 const MOST_STAGED: u64 = 64 << 20;
 
 /// One end of a copy: a memory, and the extent of an allocation there.
-pub(crate) type Side<'a> = (MemoryId, &'a Box3);
+pub(crate) type CopyEnd<'a> = (MemoryId, &'a Box3);
 
 /// Where `elements` of so many bytes each stop between two allocations: on each
 /// side on which they lie in rows of less than `rows_below` bytes.
 pub(crate) fn stops(
-    (source, target): (Side<'_>, Side<'_>),
+    (source, target): (CopyEnd<'_>, CopyEnd<'_>),
     elements: &Box3,
     elem_size: u64,
     rows_below: u64,

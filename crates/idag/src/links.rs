@@ -4,7 +4,7 @@
 use celerity_regions::Box3;
 
 use crate::instruction::{DeviceId, MemoryId};
-use crate::linearize::{Side, Stops, stops};
+use crate::linearize::{CopyEnd, Stops, stops};
 use crate::version::Version;
 
 /// How copies get from one memory to another: between which devices they go
@@ -69,7 +69,7 @@ impl Links {
     /// Where a copy of `elements` stops on its way.
     pub(crate) fn stops(
         &self,
-        ends: (Side<'_>, Side<'_>),
+        ends: (CopyEnd<'_>, CopyEnd<'_>),
         elements: &Box3,
         elem_size: u64,
     ) -> Stops {

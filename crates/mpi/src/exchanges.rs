@@ -97,7 +97,7 @@ pub(crate) enum Ended {
 }
 
 /// One side of an operation, and its dense memory if it needs that.
-struct Side {
+struct ExchangeEnd {
     placing: Placing,
     dense: Option<Vec<u8>>,
 }
@@ -200,7 +200,7 @@ impl Exchanges {
         let in_place = in_place.filter(|_| all_in_place);
         let own_in_place = in_place.is_some();
         let targets = match (in_place, call) {
-            (Some(placing), _) => Side { placing, dense: None },
+            (Some(placing), _) => ExchangeEnd { placing, dense: None },
             // What is sent may not lie in what is received.
             (None, Call::AllGather) => self.dense(&received, exchange.elem_size, rounds),
             (None, _) => self.side(&exchange.targets, &received, &exchange, rounds),
@@ -289,17 +289,17 @@ impl Exchanges {
         segments: &[Region],
         exchange: &CollectiveExchange,
         rounds: Rounds,
-    ) -> Side {
+    ) -> ExchangeEnd {
         let found = Placing::in_memory(parts, segments, exchange.elem_size, rounds);
         found.map_or_else(
             || self.dense(segments, exchange.elem_size, rounds),
-            |placing| Side { placing, dense: None },
+            |placing| ExchangeEnd { placing, dense: None },
         )
     }
 
     /// Dense memory for segments. Where there is one round they lie one behind the other; otherwise
     /// the parts of each round do.
-    fn dense(&mut self, segments: &[Region], elem_size: u64, rounds: Rounds) -> Side {
+    fn dense(&mut self, segments: &[Region], elem_size: u64, rounds: Rounds) -> ExchangeEnd {
         let lengths = lengths(segments, elem_size);
         let (offsets, pitch, total) = match rounds.count {
             1 => {
@@ -316,7 +316,7 @@ impl Exchanges {
         // At least a byte, so that it has an address that means nothing else.
         dense.resize(usize::try_from(total.max(1)).expect("it is in memory"), 0);
         let placing = Placing { base: dense.as_mut_ptr(), offsets, lengths, pitch, unit: 1 };
-        Side { placing, dense: Some(dense) }
+        ExchangeEnd { placing, dense: Some(dense) }
     }
 }
 

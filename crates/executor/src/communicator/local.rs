@@ -72,13 +72,13 @@ struct State {
 }
 
 struct HalfOpen {
-    side: Side,
+    side: PostedBy,
     to: NodeId,
     payload: Payload,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum PostedBy {
     Sender,
     Receiver,
 }
@@ -118,13 +118,13 @@ unsafe impl Communicator for LocalCommunicator {
 
     unsafe fn send(&mut self, to: NodeId, payload: Payload) {
         if self.check_peer(to) {
-            self.network.post(Side::Sender, self.node, to, payload);
+            self.network.post(PostedBy::Sender, self.node, to, payload);
         }
     }
 
     unsafe fn receive(&mut self, from: NodeId, payload: Payload) {
         if self.check_peer(from) {
-            self.network.post(Side::Receiver, from, self.node, payload);
+            self.network.post(PostedBy::Receiver, from, self.node, payload);
         }
     }
 
@@ -197,25 +197,25 @@ impl Drop for LocalCommunicator {
         let node = self.node;
         state.meetings.leave(node);
         state.half_open.retain(|(from, _), open| match open.side {
-            Side::Sender => *from != node,
-            Side::Receiver => open.to != node,
+            PostedBy::Sender => *from != node,
+            PostedBy::Receiver => open.to != node,
         });
         drop(wait_while(&self.network.became_quiet, state, |state| state.copying > 0));
     }
 }
 
 impl LocalNetwork {
-    fn post(self: &Arc<Self>, side: Side, from: NodeId, to: NodeId, payload: Payload) {
+    fn post(self: &Arc<Self>, side: PostedBy, from: NodeId, to: NodeId, payload: Payload) {
         let mut state = lock(&self.state);
         if state.aborted {
             return;
         }
-        let poster = if side == Side::Sender { from } else { to };
+        let poster = if side == PostedBy::Sender { from } else { to };
         match state.meet(side, from, to, payload) {
             #[cfg(feature = "mutants")]
             Ok(None)
                 if celerity_mutants::Mutant::ReceivedBeforeSent.is_active()
-                    && side == Side::Receiver =>
+                    && side == PostedBy::Receiver =>
             {
                 let message = payload.message;
                 state.mailboxes[to.slot()].push_back(CommEvent::Received { from, message });
@@ -360,7 +360,7 @@ impl State {
     /// Joins a posted side with the other one, if that has been posted.
     fn meet(
         &mut self,
-        side: Side,
+        side: PostedBy,
         from: NodeId,
         to: NodeId,
         payload: Payload,
@@ -377,8 +377,11 @@ impl State {
                 message: payload.message,
             }));
         }
-        let (source, target) =
-            if side == Side::Sender { (payload, open.payload) } else { (open.payload, payload) };
+        let (source, target) = if side == PostedBy::Sender {
+            (payload, open.payload)
+        } else {
+            (open.payload, payload)
+        };
         if (source.elements, source.elem_size) != (target.elements, target.elem_size) {
             return Err(Box::new(CommunicationError::Mismatch {
                 from,

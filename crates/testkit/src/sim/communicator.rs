@@ -6,7 +6,7 @@ use celerity_executor::{CollectiveExchange, CommEvent, Communicator, RunError, W
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
-use super::network::Side;
+use super::network::PostedBy;
 use super::world::{Shared, node_id};
 
 /// One node's end of a simulated network.
@@ -42,11 +42,11 @@ unsafe impl Communicator for SimCommunicator {
     }
 
     unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
-        self.world.lock().post(Side::Sender, self.node, to, payload);
+        self.world.lock().post(PostedBy::Sender, self.node, to, payload);
     }
 
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
-        self.world.lock().post(Side::Receiver, self.node, from, payload);
+        self.world.lock().post(PostedBy::Receiver, self.node, from, payload);
     }
 
     unsafe fn exchange(&mut self, exchange: CollectiveExchange) {

@@ -57,13 +57,13 @@ pub(super) enum Delivery {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum PostedBy {
     Sender,
     Receiver,
 }
 
 struct Posted {
-    side: Side,
+    side: PostedBy,
     to: NodeId,
     payload: WirePayload,
     /// Whether the sender has been told: the payload is in memory of the network.
@@ -138,8 +138,8 @@ impl SimNetwork {
     pub(super) fn has_begun(&self, node: usize) -> bool {
         let id = node_id(node);
         let posts = |(&(from, _), posted): (&(NodeId, MessageId), &Posted)| match posted.side {
-            Side::Sender => from == id,
-            Side::Receiver => posted.to == id,
+            PostedBy::Sender => from == id,
+            PostedBy::Receiver => posted.to == id,
         };
         !self.is_quiet(node)
             || self.half_open.iter().any(posts)
@@ -153,8 +153,8 @@ impl SimNetwork {
         self.exchanges.withdraw(node);
         let node = node_id(node);
         self.half_open.retain(|(from, _), posted| match posted.side {
-            Side::Sender => *from != node,
-            Side::Receiver => posted.to != node,
+            PostedBy::Sender => *from != node,
+            PostedBy::Receiver => posted.to != node,
         });
     }
 }
@@ -181,11 +181,17 @@ impl World {
     }
 
     /// One side of a payload: `poster` offers it to, or accepts it from, `peer`.
-    pub(super) fn post(&mut self, side: Side, poster: usize, peer: NodeId, payload: WirePayload) {
+    pub(super) fn post(
+        &mut self,
+        side: PostedBy,
+        poster: usize,
+        peer: NodeId,
+        payload: WirePayload,
+    ) {
         let (node, message) = (node_id(poster), payload.message);
         let (from, to, what) = match side {
-            Side::Sender => (node, peer, What::Offers { to: peer, message }),
-            Side::Receiver => (peer, node, What::Accepts { from: peer, message }),
+            PostedBy::Sender => (node, peer, What::Offers { to: peer, message }),
+            PostedBy::Receiver => (peer, node, What::Accepts { from: peer, message }),
         };
         self.note(poster, what);
         if !self.check_peer(poster, peer) || self.network.aborted.is_some() {
@@ -193,7 +199,7 @@ impl World {
         }
         match self.network.half_open.remove(&(from, message)) {
             None => {
-                let sent = (side == Side::Sender).then(|| self.send_ahead(from, to, &payload));
+                let sent = (side == PostedBy::Sender).then(|| self.send_ahead(from, to, &payload));
                 let (is_ahead, payload) =
                     sent.flatten().map_or((false, payload), |sent| (true, sent));
                 let posted = Posted { side, to, payload, is_ahead };
@@ -429,7 +435,7 @@ impl World {
 
 /// Joins both sides of a payload as (source, target).
 fn meet(
-    side: Side,
+    side: PostedBy,
     from: NodeId,
     to: NodeId,
     payload: WirePayload,
@@ -440,8 +446,8 @@ fn meet(
         return Err(Box::new(CommunicationError::Reused { from, to, message }));
     }
     let (source, target) = match side {
-        Side::Sender => (payload, other.payload),
-        Side::Receiver => (other.payload, payload),
+        PostedBy::Sender => (payload, other.payload),
+        PostedBy::Receiver => (other.payload, payload),
     };
     if (source.elements, source.elem_size) == (target.elements, target.elem_size) {
         return Ok((source, target));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{AddressSpace, DriverError, Failure, MemoryHandle, Transfer};
 use crate::address::pointer;
-use crate::driver::Side;
+use crate::driver::TransferEnd;
 
 pub(super) struct Memory {
     /// Bytes that each GPU has.
@@ -265,7 +265,7 @@ impl Memory {
 /// Whether a driver would take it: rows must fit between rows, and planes
 /// between planes.
 pub(super) fn is_valid(transfer: &Transfer) -> bool {
-    let fits = |side: &Side| {
+    let fits = |side: &TransferEnd| {
         side.pitch >= transfer.row
             && side.pitch <= MAX_PITCH
             && side.rows_per_plane >= transfer.rows
@@ -273,7 +273,7 @@ pub(super) fn is_valid(transfer: &Transfer) -> bool {
     transfer.rows * transfer.planes == 1 || fits(&transfer.source) && fits(&transfer.target)
 }
 
-fn address_of(side: &Side, plane: u64, row: u64) -> u64 {
+fn address_of(side: &TransferEnd, plane: u64, row: u64) -> u64 {
     side.address + (plane * side.rows_per_plane + row) * side.pitch
 }
 

@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUmemorytype};
 
 use super::result::check;
 use super::{AddressSpace, DriverError, Transfer, bytes_of, host_pointer};
-use crate::driver::Side;
+use crate::driver::TransferEnd;
 
 /// Copies.
 ///
@@ -126,21 +126,21 @@ unsafe fn strided_between(
     check("cuMemcpy3DPeerAsync", result)
 }
 
-fn memory_type(side: &Side) -> CUmemorytype {
+fn memory_type(side: &TransferEnd) -> CUmemorytype {
     match side.place {
         AddressSpace::Host => CUmemorytype::CU_MEMORYTYPE_HOST,
         AddressSpace::Gpu(_) => CUmemorytype::CU_MEMORYTYPE_DEVICE,
     }
 }
 
-fn host_address(side: &Side) -> *const std::ffi::c_void {
+fn host_address(side: &TransferEnd) -> *const std::ffi::c_void {
     match side.place {
         AddressSpace::Host => host_pointer(side.address),
         AddressSpace::Gpu(_) => null(),
     }
 }
 
-fn gpu_address(side: &Side) -> u64 {
+fn gpu_address(side: &TransferEnd) -> u64 {
     match side.place {
         AddressSpace::Host => 0,
         AddressSpace::Gpu(_) => side.address,
