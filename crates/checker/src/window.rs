@@ -43,7 +43,7 @@ pub(crate) enum Role {
 
 /// A node of the window.
 #[derive(Clone, Debug)]
-pub(crate) struct Record<L> {
+pub(crate) struct WindowNode<L> {
     pub(crate) label: L,
     pub(crate) edges: SmallVec<[u64; 4]>,
     has_successor: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Record<L> {
 pub(crate) struct Window<L> {
     layer: Layer,
     first: u64,
-    records: VecDeque<Record<L>>,
+    records: VecDeque<WindowNode<L>>,
     /// Nodes without a successor.
     leaves: usize,
     /// The newest horizon; it becomes the point when the next one comes.
@@ -100,7 +100,7 @@ impl<L> Window<L> {
     }
 
     /// The node of that index, unless it has been forgotten.
-    pub(crate) fn get(&self, index: u64) -> Option<&Record<L>> {
+    pub(crate) fn get(&self, index: u64) -> Option<&WindowNode<L>> {
         let slot = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.records.get(slot)
     }
@@ -122,7 +122,7 @@ impl<L> Window<L> {
         if let Some(ancestors) = &mut self.ancestors {
             ancestors.push(&edges);
         }
-        self.records.push_back(Record { label, edges, has_successor: false });
+        self.records.push_back(WindowNode { label, edges, has_successor: false });
         self.leaves += 1;
         match role {
             Role::Work => Ok(()),

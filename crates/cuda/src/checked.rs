@@ -11,7 +11,7 @@ use crate::driver::{AddressSpace, Driver, DriverError, Stream, Transfer};
 
 /// A record on a GPU.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
+pub(crate) struct AccessRecord {
     address: u64,
     bytes: u64,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Record {
 /// that zeroes stand for none, and the greatest index.
 const WORDS: usize = 7;
 
-impl Record {
+impl AccessRecord {
     /// What a module that checks calls its record.
     pub(crate) const VARIABLE: &'static str = "celerity_out_of_bounds";
 

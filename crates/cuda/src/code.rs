@@ -10,9 +10,9 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::Count;
 use thiserror::Error;
 
-use crate::checked::Record;
+use crate::checked::AccessRecord;
 use crate::driver::{Driver, DriverError, Function, Gpu, Image, Module};
-use crate::panics::PanicRecord;
+use crate::panics::GpuPanics;
 
 /// Why a kernel's code cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -154,9 +154,9 @@ struct Loaded {
     /// A module has few entry points: looking through them is faster than a map.
     entries: Mutex<Vec<(Box<str>, Entry)>>,
     /// Where its views record what goes wrong, if they check.
-    record: Option<Record>,
+    record: Option<AccessRecord>,
     /// Where its kernels record that they panicked, if they can.
-    panics: Option<Arc<PanicRecord>>,
+    panics: Option<Arc<GpuPanics>>,
 }
 
 /// What there is to launch.
@@ -166,9 +166,9 @@ pub(crate) struct Entry {
     /// Bytes of all parameters, where the driver can tell.
     parameter_bytes: Option<u64>,
     /// Of a module that checks its indices.
-    pub(crate) record: Option<Record>,
+    pub(crate) record: Option<AccessRecord>,
     /// Of a module whose kernels can panic.
-    pub(crate) panics: Option<Arc<PanicRecord>>,
+    pub(crate) panics: Option<Arc<GpuPanics>>,
 }
 
 impl CodeLoader {
@@ -256,9 +256,9 @@ impl CodeLoader {
             _ => unreachable!("all forms of code are handled"),
         };
         let failed = |error| load_error(&unit.module, gpu, error);
-        let record = self.driver.variable(module, Record::VARIABLE).map_err(failed)?;
-        let record = record.map(|(address, bytes)| Record::new(address, bytes));
-        let panics = PanicRecord::install(&self.driver, module).map_err(failed)?;
+        let record = self.driver.variable(module, AccessRecord::VARIABLE).map_err(failed)?;
+        let record = record.map(|(address, bytes)| AccessRecord::new(address, bytes));
+        let panics = GpuPanics::install(&self.driver, module).map_err(failed)?;
         Ok(Loaded { module, entries: Mutex::default(), record, panics })
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use celerity_kernel::abi::{Failure, Record};
+use celerity_kernel::abi::{DevicePanic, PanicRecord};
 
 use crate::address::pointer;
 use crate::driver::{AddressSpace, Driver, DriverError, Module, Transfer};
@@ -16,13 +16,13 @@ use crate::driver::{AddressSpace, Driver, DriverError, Module, Transfer};
 const VARIABLE: &str = "celerity_record";
 
 /// The record of a module on one GPU.
-pub(crate) struct PanicRecord {
+pub(crate) struct GpuPanics {
     driver: Arc<dyn Driver>,
     /// Of the record, and behind it of the pointer that the module was given.
     address: u64,
 }
 
-impl PanicRecord {
+impl GpuPanics {
     /// A record for a module, if its kernels can panic; no kernel of it runs yet.
     pub(crate) fn install(
         driver: &Arc<dyn Driver>,
@@ -35,7 +35,7 @@ impl PanicRecord {
         let record = Self { driver: driver.clone(), address };
         // SAFETY: so many bytes were just allocated, aligned to a page.
         unsafe {
-            pointer(address).write_bytes(0, Record::SIZE);
+            pointer(address).write_bytes(0, PanicRecord::SIZE);
             pointer(address + RECORD_BYTES).cast::<u64>().write(address);
         }
         record.point(module, variable)?;
@@ -65,9 +65,9 @@ impl PanicRecord {
     /// The panic, which is forgotten. No kernel of the module runs.
     pub(crate) fn take(&self) -> Option<String> {
         // SAFETY: the record is there, and nobody writes it.
-        let bytes = unsafe { pointer(self.address).cast::<[u8; Record::SIZE]>().read() };
+        let bytes = unsafe { pointer(self.address).cast::<[u8; PanicRecord::SIZE]>().read() };
         self.state().store(0, Ordering::Relaxed);
-        Record::read(&bytes).as_ref().map(Failure::to_string)
+        PanicRecord::read(&bytes).as_ref().map(DevicePanic::to_string)
     }
 
     /// What a kernel that panics writes first and last.
@@ -78,13 +78,13 @@ impl PanicRecord {
     }
 }
 
-impl fmt::Debug for PanicRecord {
+impl fmt::Debug for GpuPanics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PanicRecord").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("GpuPanics").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Drop for PanicRecord {
+impl Drop for GpuPanics {
     fn drop(&mut self) {
         // SAFETY: it came from there. Jobs that may panic hold on to the record,
         // and whoever else does launches nothing any more.
@@ -92,7 +92,7 @@ impl Drop for PanicRecord {
     }
 }
 
-const RECORD_BYTES: u64 = Record::SIZE.next_multiple_of(8) as u64;
+const RECORD_BYTES: u64 = PanicRecord::SIZE.next_multiple_of(8) as u64;
 const POINTER_BYTES: u64 = 8;
 
 #[cfg(test)]

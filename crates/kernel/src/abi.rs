@@ -29,7 +29,7 @@ pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters
 pub use place::{Inside, Place, Runs, Seat, Thread, seat, visit};
 pub use pointer::{DevicePointer, Exclusive, Shared};
 pub use ptx::{Entry, SignatureError, check_signature, entries};
-pub use record::{Failure, Record};
+pub use record::{DevicePanic, PanicRecord};
 pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned

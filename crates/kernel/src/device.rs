@@ -11,7 +11,7 @@ use crate::abi::{LaunchBlock, Place, Runs, Seat, Thread, seat, visit};
 use crate::group::NdItem;
 use crate::item::Item;
 
-pub use crate::abi::Record;
+pub use crate::abi::PanicRecord;
 pub use tiles::{Block, run_tile, run_tile_groups, tile};
 
 pub(crate) mod convert;
@@ -161,7 +161,7 @@ pub unsafe fn compare(left: *const u8, right: *const u8, len: usize) -> i32 {
 #[inline(always)]
 #[track_caller]
 pub fn stop(message: &'static str) -> ! {
-    let record: *mut Record;
+    let record: *mut PanicRecord;
     // SAFETY: reads the variable that `module!` defines.
     unsafe {
         asm!(
@@ -174,7 +174,7 @@ pub fn stop(message: &'static str) -> ! {
 }
 
 /// Ends the thread after a panic.
-pub fn fail(info: &PanicInfo<'_>, record: *mut Record) -> ! {
+pub fn fail(info: &PanicInfo<'_>, record: *mut PanicRecord) -> ! {
     let message = info.message().as_str().unwrap_or(NUMBERS);
     end(record, info.location().unwrap_or(Location::caller()), message)
 }
@@ -182,7 +182,7 @@ pub fn fail(info: &PanicInfo<'_>, record: *mut Record) -> ! {
 /// Records who failed, if it is the first and there is a record, and ends the
 /// thread. The launch goes on without it; what it has written is worthless.
 #[inline(always)]
-fn end(record: *mut Record, location: &Location<'_>, message: &str) -> ! {
+fn end(record: *mut PanicRecord, location: &Location<'_>, message: &str) -> ! {
     if !record.is_null() {
         // SAFETY: the host has pointed it at a record that lives as long as the
         // module; whoever claims it is alone with the rest.
@@ -209,7 +209,7 @@ fn end(record: *mut Record, location: &Location<'_>, message: &str) -> ! {
 /// # Safety
 /// The record is there, and nobody else writes it.
 #[inline(always)]
-unsafe fn fill(record: *mut Record, location: &Location<'_>, message: &str) {
+unsafe fn fill(record: *mut PanicRecord, location: &Location<'_>, message: &str) {
     let left = left_launch();
     let source = |text: &str| Source { address: text.as_ptr() as u64, len: text.len() as u64 };
     // SAFETY: all of it is inside of the record, and the sources are texts that

@@ -134,7 +134,7 @@ macro_rules! module {
             );
 
             #[unsafe(no_mangle)]
-            static mut celerity_record: *mut $crate::device::Record = ::core::ptr::null_mut();
+            static mut celerity_record: *mut $crate::device::PanicRecord = ::core::ptr::null_mut();
 
             // The compiler calls it for comparisons of slices.
             #[unsafe(no_mangle)]

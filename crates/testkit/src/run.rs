@@ -53,7 +53,7 @@ pub fn run_on(
         check: CheckLevel::Full,
         ..ClusterConfig::default()
     };
-    let records: Vec<Record> = (0..config.nodes).map(|_| Record::default()).collect();
+    let records: Vec<NodeSnapshots> = (0..config.nodes).map(|_| NodeSnapshots::default()).collect();
     let visits: Vec<Visits> = (0..config.nodes).map(|_| Visits::default()).collect();
     let driven = Mutex::new(Vec::new());
     place(&config)
@@ -67,7 +67,7 @@ pub fn run_on(
     for node in driven.into_inner().expect("nobody panics while noting") {
         visits[node.slot()].check(program, node, config.nodes)?;
     }
-    Ok(records.iter().map(Record::observation).collect())
+    Ok(records.iter().map(NodeSnapshots::observation).collect())
 }
 
 /// A task that runs on devices, with what there is to know of it.
@@ -83,9 +83,9 @@ pub struct KernelTask<'a> {
 
 /// The snapshots of one node, in order of their arrival.
 #[derive(Clone, Debug, Default)]
-struct Record(Arc<Mutex<Vec<Snapshot>>>);
+struct NodeSnapshots(Arc<Mutex<Vec<Snapshot>>>);
 
-impl Record {
+impl NodeSnapshots {
     fn observation(&self) -> Observation {
         let mut snapshots = self.0.lock().expect("nobody panics while recording").clone();
         // Fences may complete in any order; those of one statement are stored
@@ -106,7 +106,7 @@ impl Record {
 struct Driver<'a> {
     frontend: &'a NodeFrontend,
     program: &'a Program,
-    record: &'a Record,
+    record: &'a NodeSnapshots,
     visits: &'a Visits,
     buffers: Vec<BufferSpec>,
     lowering: Lowering,
@@ -119,7 +119,7 @@ impl<'a> Driver<'a> {
     fn new(
         frontend: &'a NodeFrontend,
         program: &'a Program,
-        (record, visits): (&'a Record, &'a Visits),
+        (record, visits): (&'a NodeSnapshots, &'a Visits),
         adapt: &'a Adapt<'a>,
     ) -> Self {
         let (buffers, lowering) = (program.buffers(), Lowering::default());

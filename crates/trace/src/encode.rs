@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::record::{Counter, Message, Record, Slice, TrackId, Value};
+use crate::record::{Counter, Message, Slice, TraceRecord, TrackId, Value};
 
 /// How every line with a time begins.
 pub(crate) const TIME_KEY: &str = r#"{"ts":"#;
@@ -78,20 +78,25 @@ pub(crate) fn clock_line(started: SystemTime) -> String {
 
 impl Encoder {
     /// Passes the lines of a record on, in order.
-    pub(crate) fn encode(&mut self, process: u32, record: &Record, line: &mut impl FnMut(String)) {
+    pub(crate) fn encode(
+        &mut self,
+        process: u32,
+        record: &TraceRecord,
+        line: &mut impl FnMut(String),
+    ) {
         match record {
-            Record::Process { name } => {
+            TraceRecord::Process { name } => {
                 line(metadata(process, 0, "process_name", "name", Quoted(name)));
                 line(metadata(process, 0, "process_sort_index", "sort_index", process));
             }
-            Record::Track { track, name } => {
+            TraceRecord::Track { track, name } => {
                 let track = track.index();
                 line(metadata(process, track, "thread_name", "name", Quoted(name)));
                 line(metadata(process, track, "thread_sort_index", "sort_index", track));
             }
-            Record::Slice(slice) => self.slice(process, slice, line),
-            Record::Counter(counter) => line(counter_line(process, counter)),
-            Record::Forget { before } => {
+            TraceRecord::Slice(slice) => self.slice(process, slice, line),
+            TraceRecord::Counter(counter) => line(counter_line(process, counter)),
+            TraceRecord::Forget { before } => {
                 let ends = &mut self.processes.entry(process).or_default().ends;
                 *ends = ends.split_off(before);
             }
@@ -220,7 +225,7 @@ mod tests {
     use super::*;
     use crate::record::Text;
 
-    fn lines(records: impl IntoIterator<Item = Record>) -> Vec<String> {
+    fn lines(records: impl IntoIterator<Item = TraceRecord>) -> Vec<String> {
         let (mut encoder, mut lines) = (Encoder::default(), Vec::new());
         for record in records {
             encoder.encode(3, &record, &mut |line| lines.push(line));
@@ -241,7 +246,7 @@ mod tests {
         odd.name = Text::shown("a \"b\\\u{7}");
         odd.details = vec![("bytes", Value::Number(7)), ("on", Value::Text("D0".into()))];
         assert_eq!(
-            lines([Record::Slice(odd)]),
+            lines([TraceRecord::Slice(odd)]),
             [
                 r#"{"ts":1234.567,"ph":"X","dur":0.001,"pid":3,"tid":1,"name":"a \"b\\\u0007","cat":"kernel","args":{"bytes":7,"on":"D0"}}"#
             ]
@@ -250,9 +255,9 @@ mod tests {
 
     #[test]
     fn arrows_lead_from_the_end_of_what_is_known() {
-        let first = Record::Slice(slice(7, 1, [1000, 2000], &[]));
-        let forget = Record::Forget { before: 8 };
-        let second = || Record::Slice(slice(9, 2, [3000, 4000], &[7, 100]));
+        let first = TraceRecord::Slice(slice(7, 1, [1000, 2000], &[]));
+        let forget = TraceRecord::Forget { before: 8 };
+        let second = || TraceRecord::Slice(slice(9, 2, [3000, 4000], &[7, 100]));
         let known = lines([first, second(), forget, second()]);
         assert_eq!(known.len(), 5, "one arrow, and none from what is forgotten: {known:#?}");
         let number = (3_u64 << 40) + 1;
@@ -266,7 +271,7 @@ mod tests {
         let with = |message| {
             let mut slice = slice(1, 1, [1000, 2000], &[]);
             slice.message = Some(message);
-            lines([Record::Slice(slice)]).pop().unwrap()
+            lines([TraceRecord::Slice(slice)]).pop().unwrap()
         };
         assert!(with(Message::Sent(5)).starts_with(r#"{"ts":1.000,"ph":"s""#));
         assert!(with(Message::Received(5)).starts_with(r#"{"ts":1.999,"ph":"f""#));
@@ -276,9 +281,9 @@ mod tests {
     fn counters_and_names() {
         let values = vec![("bytes", 12), ("blocks", 2)];
         let counter = Counter { at: Duration::ZERO, name: "memory M1".into(), values };
-        let track = Record::Track { track: TrackId::from_index(4), name: "D0 copies".into() };
+        let track = TraceRecord::Track { track: TrackId::from_index(4), name: "D0 copies".into() };
         assert_eq!(
-            lines([Record::Counter(counter), track]),
+            lines([TraceRecord::Counter(counter), track]),
             [
                 r#"{"ts":0.000,"ph":"C","pid":3,"name":"memory M1","args":{"bytes":12,"blocks":2}}"#,
                 r#"{"name":"thread_name","ph":"M","pid":3,"tid":4,"args":{"name":"D0 copies"}}"#,

@@ -128,7 +128,7 @@ pub struct Counter {
 
 /// One line, or several, of a trace.
 #[derive(Debug)]
-pub(crate) enum Record {
+pub(crate) enum TraceRecord {
     Process {
         name: Text,
     },

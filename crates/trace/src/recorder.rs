@@ -4,7 +4,7 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
-use crate::record::{Counter, Record, Slice, Text, TrackId};
+use crate::record::{Counter, Slice, Text, TraceRecord, TrackId};
 
 /// Records that travel together: handing over costs a message, so it is done for
 /// many at once.
@@ -20,14 +20,14 @@ const BATCH: usize = 1024;
 #[derive(Debug)]
 pub struct Recorder {
     process: u32,
-    batch: Mutex<Vec<Record>>,
+    batch: Mutex<Vec<TraceRecord>>,
     writer: Sender<ToWriter>,
 }
 
 /// What the writer's thread is told.
 #[derive(Debug)]
 pub(crate) enum ToWriter {
-    Records { process: u32, records: Vec<Record> },
+    Records { process: u32, records: Vec<TraceRecord> },
     Finish,
 }
 
@@ -38,28 +38,28 @@ impl Recorder {
 
     /// Says what the process is called.
     pub fn name_process(&self, name: impl Into<Text>) {
-        self.add(Record::Process { name: name.into() });
+        self.add(TraceRecord::Process { name: name.into() });
     }
 
     /// Says what a track is called.
     pub fn name_track(&self, track: TrackId, name: impl Into<Text>) {
-        self.add(Record::Track { track, name: name.into() });
+        self.add(TraceRecord::Track { track, name: name.into() });
     }
 
     /// Adds something that took time, once it is over.
     pub fn slice(&self, slice: Slice) {
-        self.add(Record::Slice(slice));
+        self.add(TraceRecord::Slice(slice));
     }
 
     /// Adds new values of a counter.
     pub fn counter(&self, counter: Counter) {
-        self.add(Record::Counter(counter));
+        self.add(TraceRecord::Counter(counter));
     }
 
     /// Promises that no later slice names one whose id is less than `before`, so
     /// that the writer may forget them.
     pub fn forget_before(&self, before: u64) {
-        self.add(Record::Forget { before });
+        self.add(TraceRecord::Forget { before });
     }
 
     /// Hands over what has been recorded.
@@ -68,7 +68,7 @@ impl Recorder {
         self.hand_over(&mut batch);
     }
 
-    fn add(&self, record: Record) {
+    fn add(&self, record: TraceRecord) {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
         batch.push(record);
         if batch.len() >= BATCH {
@@ -76,7 +76,7 @@ impl Recorder {
         }
     }
 
-    fn hand_over(&self, batch: &mut Vec<Record>) {
+    fn hand_over(&self, batch: &mut Vec<TraceRecord>) {
         let records = std::mem::replace(batch, Vec::with_capacity(BATCH));
         // A writer that has finished takes nothing more, and nobody waits for it.
         drop(self.writer.send(ToWriter::Records { process: self.process, records }));

@@ -10,13 +10,13 @@ use smallvec::SmallVec;
 
 use super::lanes_per_device;
 use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
-use crate::panics::PanicRecord;
+use crate::panics::GpuPanics;
 
 /// A job on a stream.
 pub(super) struct Job {
     pub(super) instruction: InstructionId,
     /// Where it records that it panicked, if it can.
-    pub(super) panics: Option<Arc<PanicRecord>>,
+    pub(super) panics: Option<Arc<GpuPanics>>,
 }
 
 /// Jobs that are seen to end together.

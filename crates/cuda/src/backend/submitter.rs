@@ -35,7 +35,7 @@ use super::reports::Reports;
 use super::timer::Timer;
 use crate::driver::{Driver, DriverError, Event, Gpu, LaunchSize, Stream, Transfer};
 use crate::gpus::Gpus;
-use crate::panics::PanicRecord;
+use crate::panics::GpuPanics;
 
 /// A nap takes this part of the wait so far.
 const NAPS: u32 = 64;
@@ -260,7 +260,7 @@ impl Submitter {
         &mut self,
         stream: Stream,
         work: Work,
-    ) -> Result<Option<Arc<PanicRecord>>, JobFailure> {
+    ) -> Result<Option<Arc<GpuPanics>>, JobFailure> {
         match work {
             Work::Kernel { kernel, chunk, arguments } => {
                 // SAFETY: `Backend::enqueue` promises live memory without races until the job is
@@ -286,7 +286,7 @@ impl Submitter {
         code: &dyn DeviceCode,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
-    ) -> Result<Option<Arc<PanicRecord>>, String> {
+    ) -> Result<Option<Arc<GpuPanics>>, String> {
         let entry = self.entries.get(&self.gpus, self.gpu, code)?;
         let launch = code
             .launch(chunk, memory)
@@ -415,7 +415,7 @@ impl Submitter {
 
     /// Ends all lanes, since a kernel has panicked: one of those that have just
     /// ended, or of those behind it, and of the module that the record belongs to.
-    fn panicked(&mut self, record: &Arc<PanicRecord>, ended: Jobs) {
+    fn panicked(&mut self, record: &Arc<GpuPanics>, ended: Jobs) {
         self.drain();
         let jobs = ended.into_iter().chain(self.empty_lanes());
         let is_suspect =

@@ -45,7 +45,7 @@ fn a_panic_is_not_found_a_second_time() {
     let fake: Arc<dyn Driver> = Arc::new(panicking());
     let gpu = Gpu::from_slot(0);
     let loaded = fake.load(gpu, Image::Ptx(PANICKING)).unwrap();
-    let record = PanicRecord::install(&fake, loaded).unwrap().unwrap();
+    let record = GpuPanics::install(&fake, loaded).unwrap().unwrap();
     assert!(!record.is_set());
     let function = fake.function(loaded, "step").unwrap();
     let stream = fake.create_stream(gpu).unwrap();

@@ -25,7 +25,7 @@ pub(crate) const COMPLETE: u32 = 2;
 /// All bytes are 0 before the first launch. The device writes `state` last.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Record {
+pub struct PanicRecord {
     pub(crate) state: u32,
     pub(crate) line: u32,
     pub(crate) column: u32,
@@ -52,11 +52,11 @@ pub(crate) struct Source {
     pub(crate) len: u64,
 }
 
-const _: () = assert!(size_of::<Record>() == Record::SIZE);
+const _: () = assert!(size_of::<PanicRecord>() == PanicRecord::SIZE);
 
 /// A panic on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure<'a> {
+pub struct DevicePanic<'a> {
     /// The kernel's name.
     pub kernel: &'a str,
     /// The item, or the first of those that the thread was to take.
@@ -76,14 +76,14 @@ pub struct Failure<'a> {
     pub message: &'a str,
 }
 
-impl Record {
+impl PanicRecord {
     /// Bytes of a record.
     pub const SIZE: usize = 112 + 3 * (16 + TEXT_BYTES);
 
     /// The panic in a record that was copied from shared memory, or `None` if
     /// there was none, or it is not complete yet.
     #[must_use]
-    pub fn read(bytes: &[u8; Self::SIZE]) -> Option<Failure<'_>> {
+    pub fn read(bytes: &[u8; Self::SIZE]) -> Option<DevicePanic<'_>> {
         let word = |at: usize| u32::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
         if word(0) != COMPLETE {
             return None;
@@ -101,7 +101,7 @@ impl Record {
             let start = 160 + which * TEXT_BYTES;
             text(&bytes[start..start + TEXT_BYTES], word(112 + 16 * which + 8))
         };
-        Some(Failure {
+        Some(DevicePanic {
             kernel: text(KERNEL),
             item,
             dims,
@@ -159,7 +159,7 @@ fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3],
     (core::array::from_fn(|dim| first.get(dim).map_or(0, |&index| index as u64)), taken > 1)
 }
 
-impl fmt::Display for Failure<'_> {
+impl fmt::Display for DevicePanic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, item, dims, is_first, file, line, column, message } = self;
         let (item, others) = (&item[..*dims], if *is_first { " or one behind it" } else { "" });
@@ -183,30 +183,30 @@ mod tests {
 
     use super::*;
 
-    fn record() -> [u8; Record::SIZE] {
-        let mut bytes = [0; Record::SIZE];
+    fn record() -> [u8; PanicRecord::SIZE] {
+        let mut bytes = [0; PanicRecord::SIZE];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-        put(offset_of!(Record, state), &COMPLETE.to_ne_bytes());
-        put(offset_of!(Record, line), &7_u32.to_ne_bytes());
-        put(offset_of!(Record, column), &9_u32.to_ne_bytes());
-        put(offset_of!(Record, dims), &2_u32.to_ne_bytes());
-        put(offset_of!(Record, offset), &3_u64.to_ne_bytes());
-        put(offset_of!(Record, offset) + 8, &4_u64.to_ne_bytes());
+        put(offset_of!(PanicRecord, state), &COMPLETE.to_ne_bytes());
+        put(offset_of!(PanicRecord, line), &7_u32.to_ne_bytes());
+        put(offset_of!(PanicRecord, column), &9_u32.to_ne_bytes());
+        put(offset_of!(PanicRecord, dims), &2_u32.to_ne_bytes());
+        put(offset_of!(PanicRecord, offset), &3_u64.to_ne_bytes());
+        put(offset_of!(PanicRecord, offset) + 8, &4_u64.to_ne_bytes());
         // Runs of four, two steps, five blocks of runs. Rows begin with one item in no run.
-        put(offset_of!(Record, shape), &(4_u64 | 2 << 16 | 5 << 32).to_ne_bytes());
+        put(offset_of!(PanicRecord, shape), &(4_u64 | 2 << 16 | 5 << 32).to_ne_bytes());
         for (nth, edge) in [4_u64, 40, 41].into_iter().enumerate() {
-            put(offset_of!(Record, edges) + 8 * nth, &edge.to_ne_bytes());
+            put(offset_of!(PanicRecord, edges) + 8 * nth, &edge.to_ne_bytes());
         }
         for (nth, size) in [1_u32, 3, 0, 1, 1, 0, 2, 2, 1].into_iter().enumerate() {
-            put(offset_of!(Record, thread) + 4 * nth, &size.to_ne_bytes());
+            put(offset_of!(PanicRecord, thread) + 4 * nth, &size.to_ne_bytes());
         }
         // The last is cut within a character of two bytes.
         for (which, (text, len)) in
             [("wave", 4_u64), ("lib.rs", 6), ("oh no\u{e9}", 6)].into_iter().enumerate()
         {
-            let source = offset_of!(Record, sources) + which * size_of::<Source>();
+            let source = offset_of!(PanicRecord, sources) + which * size_of::<Source>();
             put(source + offset_of!(Source, len), &len.to_ne_bytes());
-            put(offset_of!(Record, texts) + which * TEXT_BYTES, text.as_bytes());
+            put(offset_of!(PanicRecord, texts) + which * TEXT_BYTES, text.as_bytes());
         }
         bytes
     }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_complete_record_names_everything() {
         let failure = record();
-        let failure = Record::read(&failure).unwrap();
+        let failure = PanicRecord::read(&failure).unwrap();
         assert_eq!((failure.kernel, failure.file, failure.line), ("wave", "lib.rs", 7));
         assert_eq!(failure.item[..failure.dims], [3 + 3 * 4 + 1, 4 + 4 * 3]);
         assert!(failure.is_first);
@@ -223,14 +223,14 @@ mod tests {
     #[test]
     fn an_item_in_no_run_is_named_itself() {
         let mut bytes = record();
-        bytes[offset_of!(Record, thread)] = 6;
+        bytes[offset_of!(PanicRecord, thread)] = 6;
         // The fourth thread of the second block there: of five in a row, the third of the second.
-        let failure = Record::read(&bytes).unwrap();
+        let failure = PanicRecord::read(&bytes).unwrap();
         assert_eq!(failure.item[..failure.dims], [3 + 3 * 4 + 1, 4 + 2]);
         // One of two steps.
         assert!(failure.is_first);
-        bytes[offset_of!(Record, shape) + 2] = 1;
-        let failure = Record::read(&bytes).unwrap();
+        bytes[offset_of!(PanicRecord, shape) + 2] = 1;
+        let failure = PanicRecord::read(&bytes).unwrap();
         assert_eq!(failure.item[..failure.dims], [3 + 3 * 2 + 1, 4 + 2]);
         assert!(!failure.is_first);
     }
@@ -238,8 +238,9 @@ mod tests {
     #[test]
     fn a_kernel_that_takes_items_one_by_one_names_the_one() {
         let mut bytes = record();
-        bytes[offset_of!(Record, shape)..][..8].copy_from_slice(&(1_u64 | 1 << 16).to_ne_bytes());
-        let failure = Record::read(&bytes).unwrap();
+        bytes[offset_of!(PanicRecord, shape)..][..8]
+            .copy_from_slice(&(1_u64 | 1 << 16).to_ne_bytes());
+        let failure = PanicRecord::read(&bytes).unwrap();
         assert_eq!(
             (failure.item[..failure.dims].to_vec(), failure.is_first),
             (vec![3 + 7, 4 + 3], false)
@@ -249,8 +250,8 @@ mod tests {
     #[test]
     fn in_a_tile_its_first_item_is_named() {
         let mut failure = record();
-        failure[offset_of!(Record, shape)..][..2].copy_from_slice(&[0; 2]);
-        let failure = Record::read(&failure).unwrap();
+        failure[offset_of!(PanicRecord, shape)..][..2].copy_from_slice(&[0; 2]);
+        let failure = PanicRecord::read(&failure).unwrap();
         assert_eq!(failure.item[..failure.dims], [3, 4]);
         let text = std::format!("{failure}");
         assert!(text.contains("`wave`, item [3, 4] or one behind it, at lib.rs"), "{text}");
@@ -258,13 +259,13 @@ mod tests {
 
     #[test]
     fn text_that_was_cut_within_a_character_ends_before_it() {
-        assert_eq!(Record::read(&record()).unwrap().message, "oh no");
+        assert_eq!(PanicRecord::read(&record()).unwrap().message, "oh no");
     }
 
     #[test]
     fn an_incomplete_record_is_no_failure() {
         let mut bytes = record();
         bytes[0] = EMPTY as u8;
-        assert_eq!(Record::read(&bytes), None);
+        assert_eq!(PanicRecord::read(&bytes), None);
     }
 }

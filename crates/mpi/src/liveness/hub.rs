@@ -78,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::liveness::record::{Obstacle, Record};
+    use crate::liveness::record::{Decisions, Obstacle};
 
     fn node(index: usize) -> NodeId {
         NodeId::from_index(index as u64)
@@ -130,7 +130,7 @@ mod tests {
     /// Where it is.
     #[derive(Default)]
     struct State {
-        record: Record,
+        record: Decisions,
         /// Decisions that it has not heard yet.
         inbox: Vec<Frame>,
         /// What it has said, and the hub has not heard yet.

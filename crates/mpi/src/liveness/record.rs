@@ -45,7 +45,7 @@ pub(crate) enum Obstacle {
 
 /// The decisions so far.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct Decisions {
     /// The latest run that all nodes have come to.
     going: u64,
     /// Runs from there on that do not begin or have been stopped.
@@ -67,7 +67,7 @@ pub(super) enum News {
     Lost(Loss),
 }
 
-impl Record {
+impl Decisions {
     /// Takes a decision down, as `node`. Returns what is new to the run under way.
     pub(super) fn apply(&mut self, node: NodeId, decision: Frame) -> Option<News> {
         match decision {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_run_is_open_until_something_is_decided() {
-        let mut record = Record::default();
+        let mut record = Decisions::default();
         assert_eq!(record.verdict(1), None);
         assert_eq!(record.apply(ME, Frame::Go { run: 1 }), None);
         assert_eq!((record.verdict(1), record.verdict(2)), (Some(Ok(())), None));
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn who_has_left_takes_part_in_no_later_run() {
-        let mut record = Record::default();
+        let mut record = Decisions::default();
         record.apply(ME, Frame::Go { run: 2 });
         let node = NodeId::from_index(2);
         record.apply(ME, Frame::Left { node, runs: 2, finalises: true });
@@ -188,13 +188,13 @@ mod tests {
     #[test]
     fn mpi_is_finalised_unless_somebody_never_does() {
         let left = |finalises| Frame::Left { node: ME, runs: 1, finalises };
-        let mut record = Record::default();
+        let mut record = Decisions::default();
         record.apply(ME, left(true));
         assert_eq!(record.finishes(), None);
         record.apply(ME, Frame::Finish);
         assert_eq!(record.finishes(), Some(true));
         for never in [left(false), died(2)] {
-            let mut record = Record::default();
+            let mut record = Decisions::default();
             record.apply(ME, never);
             assert_eq!(record.finishes(), Some(false));
         }
@@ -202,14 +202,14 @@ mod tests {
 
     #[test]
     fn the_first_loss_counts_for_all_runs_to_come() {
-        let mut record = Record::default();
+        let mut record = Decisions::default();
         let sign = "silence".to_owned();
         let loss = Loss::Died { node: NodeId::from_index(2), sign: sign.clone() };
         assert_eq!(record.apply(ME, died(2)), Some(News::Lost(loss.clone())));
         assert_eq!(record.apply(ME, died(0)), None);
         assert_eq!(record.lost(), Some(&loss));
         assert_eq!(record.verdict(5), Some(Err(Obstacle::Lost(loss))));
-        let mut record = Record::default();
+        let mut record = Decisions::default();
         let given_up = Loss::GivenUp { by: NodeId::from_index(0), sign };
         assert_eq!(record.apply(ME, died(1)), Some(News::Lost(given_up)));
     }

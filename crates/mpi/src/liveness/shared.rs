@@ -11,7 +11,7 @@ use celerity_executor::Waker;
 
 use super::Report;
 use super::frame::Frame;
-use super::record::{Loss, News, Record};
+use super::record::{Decisions, Loss, News};
 use super::wait::Bell;
 
 /// What the process wants of the thread.
@@ -37,7 +37,7 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     orders: Vec<Order>,
-    pub(super) record: Record,
+    pub(super) record: Decisions,
     /// Who is in a run, or waits for it to begin.
     pub(super) listener: Option<Listener>,
     /// The thread has ended.
