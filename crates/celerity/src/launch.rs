@@ -17,7 +17,7 @@ use celerity_tdag::{Mapper, MapperInput, Tiling};
 use crate::access::{KernelAccesses, rows_of, segment};
 use crate::item_context;
 use crate::range::{bounds, to_box};
-use tiles::Run;
+use tiles::TileTraversal;
 
 mod bulk;
 mod call;
@@ -100,7 +100,7 @@ where
             A::run_items(bound, row, interior, &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run(Run::Items, chunk, memory, call) }
+        unsafe { self.launch.run(TileTraversal::Items, chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -121,14 +121,14 @@ where
                 A::run_row(bound, row, &alone, &self.kernel);
             };
             // SAFETY: passed on.
-            return unsafe { self.launch.run(Run::Items, chunk, memory, call) };
+            return unsafe { self.launch.run(TileTraversal::Items, chunk, memory, call) };
         }
         // SAFETY: as above.
         let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
             A::run_row(bound, row, &|row, start| segment(row, start, interior), &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run(Run::Rows, chunk, memory, call) }
+        unsafe { self.launch.run(TileTraversal::Rows, chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
@@ -170,7 +170,7 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     /// As [`DeviceKernel::run`].
     unsafe fn run(
         &self,
-        run: Run,
+        run: TileTraversal,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,

@@ -5,7 +5,7 @@ use std::fmt;
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{
     AllocationId, DeviceId, Effects, Exchange, ExchangePart, InstructionKind, LaneKind,
-    LifetimeChange, MemoryId, Run,
+    LifetimeChange, MemoryId, TaskPart,
 };
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
@@ -97,10 +97,10 @@ impl Drawn {
             };
         }
         match (effects.runs, effects.lane, effects.source, effects.target) {
-            (Some(Run { task, chunk: Some(chunk), .. }), LaneKind::Kernel(device), ..) => {
+            (Some(TaskPart { task, chunk: Some(chunk), .. }), LaneKind::Kernel(device), ..) => {
                 Self::Kernel { device, task, chunk }
             }
-            (Some(Run { task, .. }), ..) => Self::HostTask(task),
+            (Some(TaskPart { task, .. }), ..) => Self::HostTask(task),
             (None, _, Some(source), Some(target)) => Self::Moved {
                 verb,
                 source: (source.placement.memory, source.placement.allocation),

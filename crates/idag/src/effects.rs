@@ -49,7 +49,7 @@ pub struct Effects<'a> {
     /// The collective that it takes part in.
     pub participates: Option<&'a Participation>,
     /// The function of a task that it runs.
-    pub runs: Option<Run<'a>>,
+    pub runs: Option<TaskPart<'a>>,
     /// Earlier instructions that it must not run at the same time as.
     pub conflicts: &'a [InstructionId],
     /// Its part in a transfer between nodes.
@@ -129,7 +129,7 @@ pub struct Touch<'a> {
 
 /// The function of a task that an instruction runs, or the snapshot that it takes for a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run<'a> {
+pub struct TaskPart<'a> {
     /// Whose function.
     pub task: TaskId,
     /// The items, if there are any: those of a kernel.
@@ -412,13 +412,13 @@ impl InstructionKind {
                 }
             }
             Self::Kernel { device, task, chunk, accesses } => {
-                let run = Run { task: *task, chunk: Some(*chunk), bound: accesses };
+                let run = TaskPart { task: *task, chunk: Some(*chunk), bound: accesses };
                 let lane = LaneKind::Kernel(*device);
                 Effects { runs: Some(run), ..Effects::nothing("kernel", lane) }
             }
             Self::HostTask { task, chunk, accesses, conflicts } => {
                 let chunk = (*chunk != Box3::UNIT).then_some(*chunk);
-                let run = Run { task: *task, chunk, bound: accesses };
+                let run = TaskPart { task: *task, chunk, bound: accesses };
                 let conflicts = conflicts.as_slice();
                 let host_task = Effects::nothing("host task", LaneKind::HostTask);
                 Effects { runs: Some(run), conflicts, ..host_task }

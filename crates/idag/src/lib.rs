@@ -40,8 +40,8 @@ mod wires;
 
 pub use diagnostic::Diagnostic;
 pub use effects::{
-    Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, Run,
-    Synchronization, Touch, TouchMode,
+    Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, Synchronization,
+    TaskPart, Touch, TouchMode,
 };
 pub use emit::Schedule;
 pub use graph::{InstructionGraph, InstructionGraphConfig};

@@ -6,7 +6,7 @@
 use celerity_cpd::Ends;
 use celerity_tdag::{__serde_checked, Conflicts};
 
-use crate::effects::{Effects, Elements, Lifetime, LifetimeChange, Run};
+use crate::effects::{Effects, Elements, Lifetime, LifetimeChange, TaskPart};
 use crate::instruction::{
     BoundAccess, HostPart, Inbound, Instruction, InstructionId, InstructionKind, Participation,
     Pilot, Placement,
@@ -86,7 +86,7 @@ fn check_kind(kind: &InstructionKind) -> Result<(), String> {
         (Some(exchange), _) if exchange.elements.is_empty() => {
             Err(format!("nothing of {} is awaited", exchange.transfer))
         }
-        (_, Some(Run { task, chunk: Some(chunk), .. })) if chunk.is_empty() => {
+        (_, Some(TaskPart { task, chunk: Some(chunk), .. })) if chunk.is_empty() => {
             Err(format!("a {} of {task} has no items", effects.verb))
         }
         _ => Ok(()),

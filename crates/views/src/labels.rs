@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter, Result};
 use celerity_cdag::{CommandKind, TransferId};
 use celerity_idag::{
     BoundAccess, Effects, Exchange, ExchangePart, HostPart, InstructionKind, LaneKind, Lifetime,
-    LifetimeChange, Participation, Placement, Run, Synchronization, Touch,
+    LifetimeChange, Participation, Placement, Synchronization, TaskPart, Touch,
 };
 use celerity_tdag::{
     Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, ObjectAccess, Task,
@@ -97,11 +97,11 @@ impl Display for InstructionLabel<'_> {
 }
 
 /// `T3 [0..4] on D0; B0 "u" [0..4] in M2.A1 [0..8]`.
-struct Function<'a>(&'a Run<'a>, LaneKind, &'a BufferNames);
+struct Function<'a>(&'a TaskPart<'a>, LaneKind, &'a BufferNames);
 
 impl Display for Function<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let Run { task, chunk, bound } = self.0;
+        let TaskPart { task, chunk, bound } = self.0;
         write!(f, "{task}")?;
         chunk.iter().try_for_each(|chunk| write!(f, " {chunk}"))?;
         self.1.device().iter().try_for_each(|device| write!(f, " on {device}"))?;

@@ -16,7 +16,7 @@ use crate::range::bounds;
 
 /// How a kernel wants the items of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum TileTraversal {
     /// In runs that begin and end with the accumulators.
     Items,
     /// In rows as long as the tile.
@@ -63,13 +63,13 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
     /// As [`DeviceKernel::run`](celerity_executor::DeviceKernel::run).
     pub(super) unsafe fn run_tiles(
         &self,
-        (tiling, run): (&Tiling, Run),
+        (tiling, run): (&Tiling, TileTraversal),
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
     ) {
         // All of a row goes to one accumulator: to reset others would cost as much as its items.
-        let lanes = if run == Run::Items { tiles(tiling).lanes() } else { 1 };
+        let lanes = if run == TileTraversal::Items { tiles(tiling).lanes() } else { 1 };
         let rows = |bound: &A::Bound<'_>, interior: &Range<usize>, tile: &Bounds<K>| {
             let mut position = 0;
             rows_of(tile, |start, len| {
@@ -77,8 +77,9 @@ impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
                 let mut begin = 0;
                 while begin < len {
                     let fitting = lanes - position % lanes;
-                    let part = if run == Run::Items { fitting.min(len - begin) } else { len };
-                    A::begin_row(bound, if run == Run::Items { position } else { 0 });
+                    let part =
+                        if run == TileTraversal::Items { fitting.min(len - begin) } else { len };
+                    A::begin_row(bound, if run == TileTraversal::Items { position } else { 0 });
                     call(bound, row.segment(begin, part), interior);
                     (begin, position) = (begin + part, position + part);
                 }

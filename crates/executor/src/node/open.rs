@@ -4,7 +4,7 @@
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{
     AllocationId, DeviceId, Effects, Exchange, ExchangePart, InstructionId, InstructionKind,
-    Lifetime, LifetimeChange, MemoryId, MessageId, Run, Synchronization,
+    Lifetime, LifetimeChange, MemoryId, MessageId, Synchronization, TaskPart,
 };
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
@@ -147,7 +147,7 @@ impl Summary {
             };
         }
         match (effects.runs, effects.synchronizes, effects.source, effects.target) {
-            (Some(Run { task, .. }), ..) => Self::Run { task, device: effects.lane.device() },
+            (Some(TaskPart { task, .. }), ..) => Self::Run { task, device: effects.lane.device() },
             (_, Some(Synchronization::Horizon { task }), ..) => Self::Horizon { task },
             (_, Some(Synchronization::Epoch { task, action }), ..) => Self::Epoch { task, action },
             (.., Some(source), Some(target)) => {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use celerity_cdag::NodeId;
 use celerity_idag::{
-    Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, MessageId, Run,
-    Synchronization,
+    Effects, Elements, Exchange, ExchangePart, LaneKind, Lifetime, LifetimeChange, MessageId,
+    Synchronization, TaskPart,
 };
 use celerity_regions::Box3;
 use celerity_tdag::EpochAction;
@@ -63,7 +63,7 @@ impl Label {
         }
     }
 
-    fn run(name: Text, Run { task, chunk, .. }: &Run<'_>, lane: LaneKind) -> Self {
+    fn run(name: Text, TaskPart { task, chunk, .. }: &TaskPart<'_>, lane: LaneKind) -> Self {
         let category = if lane.device().is_some() { "kernel" } else { "host" };
         let mut details = vec![shown("task", *task)];
         details.extend(chunk.map(|chunk| shown("chunk", chunk)));

@@ -17,12 +17,12 @@ pub(super) trait RowOp {
 
     /// Appends the maximal runs of the result to `out`, in ascending order, given runs in
     /// ascending order of their starts.
-    fn combine(row: impl Iterator<Item = Run>, out: &mut Vec<[u64; 2]>);
+    fn combine(row: impl Iterator<Item = RowRun>, out: &mut Vec<[u64; 2]>);
 }
 
 /// A run `[lo, hi)` of one of the operands along the fastest axis.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(super) struct RowRun {
     pub(super) lo: u64,
     pub(super) hi: u64,
     /// Whether the run belongs to the right operand.
@@ -39,8 +39,8 @@ impl RowOp for Union {
     const KEEPS_LEFT: bool = true;
     const KEEPS_RIGHT: bool = true;
 
-    fn combine(mut row: impl Iterator<Item = Run>, out: &mut Vec<[u64; 2]>) {
-        let Some(Run { mut lo, mut hi, .. }) = row.next() else { return };
+    fn combine(mut row: impl Iterator<Item = RowRun>, out: &mut Vec<[u64; 2]>) {
+        let Some(RowRun { mut lo, mut hi, .. }) = row.next() else { return };
         for run in row {
             if run.lo > hi {
                 out.push([lo, hi]);
@@ -56,7 +56,7 @@ impl RowOp for Difference {
     const KEEPS_LEFT: bool = true;
     const KEEPS_RIGHT: bool = false;
 
-    fn combine(row: impl Iterator<Item = Run>, out: &mut Vec<[u64; 2]>) {
+    fn combine(row: impl Iterator<Item = RowRun>, out: &mut Vec<[u64; 2]>) {
         // `[lo, hi)` is what is left of the latest left run, `cut` the end of the latest
         // right run.
         let (mut lo, mut hi, mut cut) = (0, 0, 0);

@@ -17,7 +17,7 @@
 use std::cell::RefCell;
 
 use super::Boxes;
-use super::rows::{RowOp, Run};
+use super::rows::{RowOp, RowRun};
 use crate::box3::{Box3, Coord3};
 
 /// `cross` persists over `[start, end)` of the axis that is swept.
@@ -53,8 +53,8 @@ thread_local! {
 /// The lists that sweeps work on, kept for the next one: allocating them anew would cost
 /// more than sweeping over a handful of boxes.
 struct Scratch {
-    rows: Sweep<Run, [u64; 2]>,
-    planes: Sweep<Span<Run>, Span<[u64; 2]>>,
+    rows: Sweep<RowRun, [u64; 2]>,
+    planes: Sweep<Span<RowRun>, Span<[u64; 2]>>,
     lines: Vec<[u64; 2]>,
     rectangles: Vec<Span<[u64; 2]>>,
     volumes: Vec<Span<Span<[u64; 2]>>>,
@@ -109,7 +109,7 @@ impl Scratch {
             cross: rectangle(item, 1, 2, right),
         });
         let rows = &mut self.rows;
-        let cross_section = |active: &[Span<Span<Run>>], out: &mut Vec<Span<[u64; 2]>>| {
+        let cross_section = |active: &[Span<Span<RowRun>>], out: &mut Vec<Span<[u64; 2]>>| {
             if !unaltered::<Op>(active, out) {
                 rows.run(active.iter().map(|item| item.cross), combine_row::<Op>, out);
             }
@@ -167,25 +167,25 @@ fn placed(common: &Box3, [slow, fast]: [(usize, [u64; 2]); 2]) -> Box3 {
     Box3::new(corner(0, min), corner(1, max))
 }
 
-fn run(item: &Box3, fast: usize, right: bool) -> Run {
-    Run { lo: item.min()[fast], hi: item.max()[fast], right }
+fn run(item: &Box3, fast: usize, right: bool) -> RowRun {
+    RowRun { lo: item.min()[fast], hi: item.max()[fast], right }
 }
 
-fn rectangle(item: &Box3, slow: usize, fast: usize, right: bool) -> Span<Run> {
+fn rectangle(item: &Box3, slow: usize, fast: usize, right: bool) -> Span<RowRun> {
     Span { start: item.min()[slow], end: item.max()[slow], cross: run(item, fast, right) }
 }
 
-fn combine_row<Op: RowOp>(active: &[Span<Run>], out: &mut Vec<[u64; 2]>) {
+fn combine_row<Op: RowOp>(active: &[Span<RowRun>], out: &mut Vec<[u64; 2]>) {
     Op::combine(active.iter().map(|item| item.cross), out);
 }
 
 /// Passes on, or drops, a plane that only one operand has a part in. A single rectangle is
 /// always canonical, more of them are if they are those of a canonical operand, which the
 /// left operand of a difference is.
-fn unaltered<Op: RowOp>(active: &[Span<Span<Run>>], out: &mut Vec<Span<[u64; 2]>>) -> bool {
+fn unaltered<Op: RowOp>(active: &[Span<Span<RowRun>>], out: &mut Vec<Span<[u64; 2]>>) -> bool {
     let alone = |right: bool| active.iter().all(|item| item.cross.cross.right == right);
-    let to_rectangle = |item: &Span<Span<Run>>| {
-        let Span { start, end, cross: Run { lo, hi, .. } } = item.cross;
+    let to_rectangle = |item: &Span<Span<RowRun>>| {
+        let Span { start, end, cross: RowRun { lo, hi, .. } } = item.cross;
         Span { start, end, cross: [lo, hi] }
     };
     match active {
@@ -239,7 +239,7 @@ trait Position: Copy {
     fn position(&self) -> u64;
 }
 
-impl Position for Run {
+impl Position for RowRun {
     fn position(&self) -> u64 {
         self.lo
     }
