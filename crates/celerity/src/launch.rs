@@ -40,7 +40,7 @@ const PIECES_PER_THREAD: usize = 8;
 const MIN_PIECE: usize = 64;
 
 /// What both forms of kernel share: accesses and the index space.
-pub(crate) struct Launch<A: KernelAccesses<K>, const K: usize> {
+pub(crate) struct KernelSpec<A: KernelAccesses<K>, const K: usize> {
     pub(crate) plan: A::Plan,
     /// Where the index space begins.
     pub(crate) offset: [usize; K],
@@ -77,7 +77,7 @@ pub(crate) trait Launched: DeviceKernel {
 
 /// A kernel that is called with single items.
 pub(crate) struct ItemKernel<A: KernelAccesses<K>, F, const K: usize> {
-    pub(crate) launch: Launch<A, K>,
+    pub(crate) launch: KernelSpec<A, K>,
     pub(crate) kernel: F,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct ItemKernel<A: KernelAccesses<K>, F, const K: usize> {
 /// one item each, as there. Longer ones would have sums of their own, which depend on where they are
 /// cut.
 pub(crate) struct RowKernel<A: KernelAccesses<K>, F, const COMPILED: bool, const K: usize> {
-    pub(crate) launch: Launch<A, K>,
+    pub(crate) launch: KernelSpec<A, K>,
     pub(crate) kernel: F,
 }
 
@@ -95,7 +95,7 @@ where
     F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
 {
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        // SAFETY: rows come from `Launch::run`, which keeps them apart.
+        // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
         let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
             A::run_items(bound, row, interior, &self.kernel);
         };
@@ -116,7 +116,7 @@ where
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         if COMPILED && self.launch.tiling.is_some() {
             let alone = |row: &Row<K>, start| row.segment(start, 1);
-            // SAFETY: rows come from `Launch::run`, which keeps them apart.
+            // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
             let call = |bound: &A::Bound<'_>, row, _: &_| unsafe {
                 A::run_row(bound, row, &alone, &self.kernel);
             };
@@ -156,7 +156,7 @@ where
     }
 }
 
-impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
+impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     fn space(&self) -> Space<'_> {
         let global = to_box(Subrange { offset: self.offset, range: self.global });
         let Self { mappers, unordered, .. } = self;
@@ -295,7 +295,7 @@ mod tests {
     /// What `check` makes of an update of rows, of which the executor has bound `bound`.
     fn check_update(bound: Box3) {
         let buffer = Box3::from_range([4, 6]);
-        let launch = Launch::<UpdateAccess<u32, 2, Slice>, 2> {
+        let launch = KernelSpec::<UpdateAccess<u32, 2, Slice>, 2> {
             plan: ((),),
             offset: [0; 2],
             global: [4, 6],
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "the executor binds one memory per access")]
     fn an_access_without_memory_is_noticed() {
-        let launch = Launch::<UpdateAccess<u32, 1, All>, 1> {
+        let launch = KernelSpec::<UpdateAccess<u32, 1, All>, 1> {
             plan: ((),),
             offset: [0],
             global: [4],

@@ -9,16 +9,16 @@ use crate::emit::Waits;
 use crate::emitter::Emitter;
 use crate::instruction::{BoundAccess, InstructionId, InstructionKind, MemoryId};
 use crate::objects::LaunchOrder;
-use crate::plan::{Launch, LaunchSite, PlannedAccess};
+use crate::plan::{LaunchSite, PlannedAccess, PlannedLaunch};
 
 pub(crate) fn launch(
     emitter: &mut Emitter<'_>,
     buffers: &mut Buffers,
     task: &Task,
-    launch: Launch<'_>,
+    launch: PlannedLaunch<'_>,
     on_host: &mut HostOrder<'_>,
 ) {
-    let Launch { site: LaunchSite { device, memory, chunk }, accesses: planned } = launch;
+    let PlannedLaunch { site: LaunchSite { device, memory, chunk }, accesses: planned } = launch;
     emitter.launch(|id, waits| {
         // Noted as the reader or writer at once: accesses of a task do not wait for each other.
         let bind = |access: &PlannedAccess| {

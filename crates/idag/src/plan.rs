@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 
 use crate::instruction::{DeviceId, DeviceMemory, MemoryId};
 
-/// One kernel or host task to launch.
+/// One launch of a plan: a kernel or host task on one device or the host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Launch<'a> {
+pub(crate) struct PlannedLaunch<'a> {
     pub(crate) site: LaunchSite,
     /// In the order of the task's accesses.
     pub(crate) accesses: &'a [PlannedAccess],
@@ -47,11 +47,11 @@ impl Launches {
         self.sites.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Launch<'_>> + Clone {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = PlannedLaunch<'_>> + Clone {
         let columns = self.columns();
         self.sites.iter().enumerate().map(move |(row, &site)| {
             let accesses = &self.accesses[row * columns..(row + 1) * columns];
-            Launch { site, accesses }
+            PlannedLaunch { site, accesses }
         })
     }
 

@@ -12,7 +12,7 @@ use celerity_regions::Box3;
 
 use super::compiled::tiles;
 use super::fibers::{Divergence, STACK, side_by_side};
-use super::{Launch, Launched, PIECES_PER_THREAD, Space, spread};
+use super::{KernelSpec, Launched, PIECES_PER_THREAD, Space, spread};
 use crate::access::{KernelAccesses, rows_of};
 use crate::item_context;
 use crate::range::bounds;
@@ -23,7 +23,7 @@ const MOST_ITEMS: usize = 8192;
 
 /// A kernel that is called with items in groups.
 pub(crate) struct GroupKernel<A: KernelAccesses<K>, W, const K: usize> {
-    pub(crate) launch: Launch<A, K>,
+    pub(crate) launch: KernelSpec<A, K>,
     /// Items of a group; divides the index space.
     pub(crate) group: [usize; K],
     pub(crate) kernel: W,

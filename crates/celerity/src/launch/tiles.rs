@@ -9,7 +9,7 @@ use celerity_regions::Box3;
 use celerity_tdag::Tiling;
 
 use super::compiled::tiles;
-use super::{Launch, PIECES_PER_THREAD, is_one_piece};
+use super::{KernelSpec, PIECES_PER_THREAD, is_one_piece};
 use crate::access::{KernelAccesses, rows_of};
 use crate::item_context;
 use crate::range::bounds;
@@ -23,7 +23,7 @@ pub(super) enum TileTraversal {
     Rows,
 }
 
-impl<A: KernelAccesses<K>, const K: usize> Launch<A, K> {
+impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     /// Calls `call` for all tiles of a chunk, each with the accesses of the thread that it is on, and
     /// so many accumulators.
     ///

@@ -27,7 +27,7 @@ pub struct BoundReducer<'m, T, O> {
     operator: O,
 }
 
-// SAFETY: a launch with reductions uses what it has bound on one thread (`Launch::run_tiles`);
+// SAFETY: a launch with reductions uses what it has bound on one thread (`KernelSpec::run_tiles`);
 // values and operators can be shared and sent, and the partial results of its tiles are this
 // thread's alone.
 unsafe impl<T: Element, O: Operator<T>> Sync for BoundReducer<'_, T, O> {}

@@ -11,7 +11,7 @@ use celerity_tdag::{IndexSpace, Split, TaskId, Work};
 use super::TaskBuilder;
 use crate::access::{KernelAccesses, Lowered, Lowering};
 use crate::error::{Error, Result};
-use crate::launch::{CompiledKernel, ItemKernel, Launch, Launched, RowKernel};
+use crate::launch::{CompiledKernel, ItemKernel, KernelSpec, Launched, RowKernel};
 use crate::queue::LoweredTask;
 use crate::range::{to_box, volume};
 
@@ -52,7 +52,7 @@ impl<'q> TaskBuilder<'q> {
         global: [usize; K],
         accesses: A,
         kernel: W,
-        on_host: impl FnOnce(Launch<A, K>) -> H,
+        on_host: impl FnOnce(KernelSpec<A, K>) -> H,
     ) -> Result<TaskId>
     where
         A: KernelAccesses<K>,
@@ -68,7 +68,7 @@ impl<'q> TaskBuilder<'q> {
         self,
         global: [usize; K],
         accesses: A,
-    ) -> Result<(LoweredTask<'q>, Launch<A, K>)> {
+    ) -> Result<(LoweredTask<'q>, KernelSpec<A, K>)> {
         let offset = self.beginning(global)?;
         let space = self.index_space(offset, global)?;
         let mut lowering = Lowering::new(&self.origin).over(space);
@@ -76,7 +76,7 @@ impl<'q> TaskBuilder<'q> {
         let (lowered, space, tiling) = lowering.finish_kernel(space)?;
         let Lowered { accesses, mappers, settling, unordered } = lowered;
         let launch =
-            Launch { plan, offset, global, mappers, tiling, unordered, accesses: PhantomData };
+            KernelSpec { plan, offset, global, mappers, tiling, unordered, accesses: PhantomData };
         let work = Work::Device(space);
         Ok((LoweredTask { origin: self.origin, work, accesses, settling }, launch))
     }
