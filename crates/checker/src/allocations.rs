@@ -13,9 +13,9 @@ use crate::batch::Batch;
 use crate::buffers::{Buffer, Buffers};
 use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
-use crate::ledger::{Clash, Ledger, Versions};
+use crate::ledger::{AbstractValues, Clash, Ledger};
 use crate::tiles::Tiles;
-use crate::violation::{Check, Hazard, Version, Vertex, Violation};
+use crate::violation::{AbstractValue, Check, Hazard, Vertex, Violation};
 
 /// What an instruction asks for.
 pub(crate) struct Asked {
@@ -28,7 +28,7 @@ pub(crate) struct Asked {
 impl Instructions {
     /// Adds the allocation that stands for a user's data.
     pub(crate) fn provide(&mut self, id: AllocationId, buffer: BufferId, extent: Box3) {
-        let ledger = Ledger::new(extent, Version::Initial, None);
+        let ledger = Ledger::new(extent, AbstractValue::Initial, None);
         let allocation = Allocation {
             memory: self.device_memory.of_initial_contents(),
             buffer,
@@ -75,7 +75,7 @@ impl Instructions {
             return bad("not all of the buffer's addresses are reserved");
         }
         let contents =
-            || Contents { extent, ledger: Ledger::new(extent, Version::Undefined, Some(me)) };
+            || Contents { extent, ledger: Ledger::new(extent, AbstractValue::Undefined, Some(me)) };
         let allocation = Allocation {
             memory,
             buffer,
@@ -112,9 +112,9 @@ impl Instructions {
             let (place, why) = (buffer.place_in(*elements, memory, id), "they lie elsewhere");
             return Err(Violation::BadPlacement { vertex, place, why }.into());
         }
-        let mut new = Versions::new();
+        let mut new = AbstractValues::new();
         let Ok(()) = provided.visit(elements, |part, there| {
-            new.extend((!there).then_some((part, Version::Undefined)));
+            new.extend((!there).then_some((part, AbstractValue::Undefined)));
             Ok::<(), Infallible>(())
         });
         provided.set(elements, true);
@@ -215,7 +215,7 @@ impl Instructions {
         let made_by = allocation.made_by;
         allocation.contents.get_or_insert_with(|| Contents {
             extent,
-            ledger: Ledger::new(extent, Version::Undefined, made_by),
+            ledger: Ledger::new(extent, AbstractValue::Undefined, made_by),
         });
         for part in elements {
             if !allocation.has_memory(part) {

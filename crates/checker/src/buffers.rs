@@ -10,7 +10,7 @@ use celerity_tdag::{BufferId, BufferInfo};
 
 use crate::geometry::bounds;
 use crate::ledger::Ledger;
-use crate::violation::{BufferPart, Version, Vertex, Violation};
+use crate::violation::{AbstractValue, BufferPart, Vertex, Violation};
 
 /// One buffer.
 #[derive(Clone, Debug)]
@@ -57,7 +57,8 @@ impl Buffers {
             known.info = info.clone();
             return;
         }
-        let version = if info.host_initialized { Version::Initial } else { Version::Undefined };
+        let version =
+            if info.host_initialized { AbstractValue::Initial } else { AbstractValue::Undefined };
         let ledger = Ledger::new(info.extent, version, None);
         let buffer = Buffer {
             info: info.clone(),

@@ -13,11 +13,11 @@ use crate::buffers::{Buffer, Buffers};
 use crate::geometry::{Boxes, difference, holds, overlap};
 use crate::groups::Groups;
 use crate::image::image;
-use crate::ledger::{Clash, Versions};
+use crate::ledger::{AbstractValues, Clash};
 use crate::objects::Objects;
 use crate::outline::Moved;
 use crate::roots::Roots;
-use crate::violation::{Check, Version, Vertex, Violation, Waste};
+use crate::violation::{AbstractValue, Check, Vertex, Violation, Waste};
 use crate::window::{Layer, Role, Window};
 
 /// One node's commands.
@@ -155,7 +155,7 @@ impl Commands {
                     self.read_current(buffer, me, &part)?;
                 }
                 if access.mode.writes() {
-                    self.write(buffer, me, &part, &[(part, Version::Task(batch.task.id))])?;
+                    self.write(buffer, me, &part, &[(part, AbstractValue::Task(batch.task.id))])?;
                 }
             }
         }
@@ -282,7 +282,7 @@ impl Commands {
             return Err(Violation::Unneeded { vertex, place, why }.into());
         }
         for part in region.boxes() {
-            let mut arriving = Versions::new();
+            let mut arriving = AbstractValues::new();
             if self.window.order().is_some() {
                 buffer.held.compare(&buffer.truth, part, |part, cell, version| {
                     arriving.push((part, version));
@@ -320,7 +320,7 @@ impl Commands {
         buffer: &mut Buffer,
         me: u64,
         part: &Box3,
-        versions: &[(Box3, Version)],
+        versions: &[(Box3, AbstractValue)],
     ) -> Check {
         let Some(order) = self.window.order() else { return Ok(()) };
         let checked = buffer.held.check_write(order, me, part);
@@ -406,8 +406,8 @@ fn check_news(
     buffer: &Buffer,
     mover: Vertex,
     part: Box3,
-    found: Version,
-    brought: Version,
+    found: AbstractValue,
+    brought: AbstractValue,
     waste: &Waste,
 ) -> Check {
     match found == brought {

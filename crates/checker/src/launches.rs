@@ -11,8 +11,8 @@ use crate::commands::check_chunk_of;
 use crate::geometry::{first_difference, subtract};
 use crate::image::image;
 use crate::instructions::Instructions;
-use crate::ledger::Versions;
-use crate::violation::{Check, Version, Vertex, Violation};
+use crate::ledger::AbstractValues;
+use crate::violation::{AbstractValue, Check, Vertex, Violation};
 
 impl Instructions {
     pub(crate) fn kernel(
@@ -117,7 +117,8 @@ impl Instructions {
                 self.read(buffer, me, placement, part)?;
             }
             if access.mode.writes() {
-                let written = Versions::from_iter([(*part, Version::Task(batch.task.id))]);
+                let written =
+                    AbstractValues::from_iter([(*part, AbstractValue::Task(batch.task.id))]);
                 self.write(buffer, batch, me, placement, part, &written)?;
             }
         }

@@ -11,12 +11,12 @@ use smallvec::SmallVec;
 
 use crate::ancestors::Ancestors;
 use crate::tiles::Tiles;
-use crate::violation::{Hazard, Version};
+use crate::violation::{AbstractValue, Hazard};
 
 /// What is known of an element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
-    pub(crate) version: Version,
+    pub(crate) version: AbstractValue,
     /// Who wrote it last; `None` if it was there before the graph began.
     pub(crate) writer: Option<u64>,
     /// Who has read it since: only those that no other reader waits for.
@@ -24,7 +24,7 @@ pub(crate) struct Cell {
 }
 
 /// Versions of disjoint parts.
-pub(crate) type Versions = SmallVec<[(Box3, Version); 4]>;
+pub(crate) type AbstractValues = SmallVec<[(Box3, AbstractValue); 4]>;
 
 /// Two accesses to the same element that may happen in any order.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ const COMPACT_ABOVE: usize = 16;
 
 impl Ledger {
     /// A ledger in which `writer` has left `version` everywhere.
-    pub(crate) fn new(extent: Box3, version: Version, writer: Option<u64>) -> Self {
+    pub(crate) fn new(extent: Box3, version: AbstractValue, writer: Option<u64>) -> Self {
         let cell = Cell { version, writer, readers: SmallVec::new() };
         Self { cells: Tiles::new(extent, cell), compacted: 0 }
     }
@@ -67,8 +67,8 @@ impl Ledger {
     }
 
     /// What `part` holds.
-    pub(crate) fn versions(&self, part: &Box3) -> Versions {
-        let mut versions = Versions::new();
+    pub(crate) fn versions(&self, part: &Box3) -> AbstractValues {
+        let mut versions = AbstractValues::new();
         let Ok(()) = self.visit(part, |part, cell| {
             versions.push((part, cell.version));
             Ok::<(), Infallible>(())
@@ -82,7 +82,7 @@ impl Ledger {
         &self,
         other: &Ledger,
         query: &Box3,
-        mut each: impl FnMut(Box3, &Cell, Version) -> Result<(), E>,
+        mut each: impl FnMut(Box3, &Cell, AbstractValue) -> Result<(), E>,
     ) -> Result<(), E> {
         self.visit(query, |part, cell| {
             other.visit(&part, |part, theirs| each(part, cell, theirs.version))
@@ -129,14 +129,14 @@ impl Ledger {
     }
 
     /// Notes that `writer` has left `version` in `part`.
-    pub(crate) fn write(&mut self, writer: u64, part: &Box3, version: Version) {
+    pub(crate) fn write(&mut self, writer: u64, part: &Box3, version: AbstractValue) {
         let cell = Cell { version, writer: Some(writer), readers: SmallVec::new() };
         self.cells.set(part, cell);
     }
 
     /// Forgets what is known of `part`, though nobody has written it.
     pub(crate) fn outdate(&mut self, part: &Box3) {
-        self.cells.modify(part, |cell| cell.version = Version::Undefined);
+        self.cells.modify(part, |cell| cell.version = AbstractValue::Undefined);
     }
 
     /// Lets `floor` stand in for all older nodes, if there are many cells.
@@ -167,7 +167,7 @@ fn check_last(
         other => other,
     };
     // A message may write for as long as nobody has awaited it.
-    if let (Version::Arriving, Some(earlier)) = (cell.version, cell.writer) {
+    if let (AbstractValue::Arriving, Some(earlier)) = (cell.version, cell.writer) {
         return Err(Clash { earlier, hazard: overwriting, part });
     }
     let mut readers = cell.readers.iter();
@@ -198,7 +198,7 @@ mod tests {
 
     fn read_twice(last: &[u64]) -> (Ledger, Ancestors) {
         let order = order(last);
-        let mut ledger = Ledger::new(WHOLE, Version::Undefined, Some(0));
+        let mut ledger = Ledger::new(WHOLE, AbstractValue::Undefined, Some(0));
         ledger.read(&order, 1, &HALF).expect("1 waits for 0");
         ledger.read(&order, 2, &WHOLE).expect("2 waits for 0");
         (ledger, order)
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_reader_that_another_waits_for_is_forgotten() {
         let order = order(&[1, 2]);
-        let mut ledger = Ledger::new(WHOLE, Version::Initial, None);
+        let mut ledger = Ledger::new(WHOLE, AbstractValue::Initial, None);
         (1..4).for_each(|reader| ledger.read(&order, reader, &WHOLE).expect("nobody writes"));
         let collected = ledger.visit(&WHOLE, |_, cell| match cell.readers.as_slice() {
             [3] => Ok(()),
@@ -236,8 +236,8 @@ mod tests {
     #[test]
     fn a_read_waits_for_the_last_writer() {
         let order = order(&[2]);
-        let mut ledger = Ledger::new(WHOLE, Version::Undefined, None);
-        ledger.write(1, &HALF, Version::Initial);
+        let mut ledger = Ledger::new(WHOLE, AbstractValue::Undefined, None);
+        ledger.write(1, &HALF, AbstractValue::Initial);
         let clash = ledger.read(&order, 3, &WHOLE).unwrap_err();
         assert_eq!((clash.earlier, clash.part), (1, HALF));
     }

@@ -37,4 +37,4 @@ pub use finding::Finding;
 pub use node::{Depth, NodeChecker, NodeCheckerConfig};
 pub use outline::{Exchange, Moved, Outline, TaskOutline};
 pub use schedule::{Event, check_schedule};
-pub use violation::{BufferPart, Hazard, Level, Version, Vertex, Violation};
+pub use violation::{AbstractValue, BufferPart, Hazard, Level, Vertex, Violation};

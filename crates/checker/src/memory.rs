@@ -7,7 +7,7 @@ use celerity_regions::Box3;
 use crate::batch::Batch;
 use crate::buffers::Buffer;
 use crate::instructions::Instructions;
-use crate::ledger::{Cell, Clash, Ledger, Versions};
+use crate::ledger::{AbstractValues, Cell, Clash, Ledger};
 use crate::violation::{Check, Hazard, Violation};
 
 impl Instructions {
@@ -58,7 +58,7 @@ impl Instructions {
         me: u64,
         placement: &Placement,
         part: &Box3,
-        versions: &Versions,
+        versions: &AbstractValues,
     ) -> Check {
         let Placement { allocation: id, memory, extent } = *placement;
         let vertex = self.window.vertex(me);

@@ -12,7 +12,7 @@ use crate::groups::Groups;
 use crate::image::{image, unclamped};
 use crate::ledger::Clash;
 use crate::objects::Objects;
-use crate::violation::{Check, Version, Violation};
+use crate::violation::{AbstractValue, Check, Violation};
 use crate::window::{Layer, Role, Window};
 
 /// The tasks that are remembered.
@@ -79,7 +79,7 @@ impl Tasks {
             for part in parts {
                 let versions = match task.work {
                     Work::Forward => truth.versions(&part),
-                    _ => [(part, Version::Task(task.id))].into_iter().collect(),
+                    _ => [(part, AbstractValue::Task(task.id))].into_iter().collect(),
                 };
                 versions.iter().for_each(|(part, version)| truth.write(me, part, *version));
             }

@@ -9,9 +9,9 @@ use crate::buffers::{Buffer, Buffers};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, difference, subtract};
 use crate::instructions::Instructions;
-use crate::ledger::Versions;
+use crate::ledger::AbstractValues;
 use crate::outline::Moved;
-use crate::violation::{Check, Version, Vertex, Violation};
+use crate::violation::{AbstractValue, Check, Vertex, Violation};
 
 /// What a message is about.
 struct Message {
@@ -47,7 +47,7 @@ impl Instructions {
         if source.memory != target.memory {
             self.check_current(buffer, me, source, &elements)?;
         }
-        if versions.iter().any(|(_, version)| *version == Version::Undefined) {
+        if versions.iter().any(|(_, version)| *version == AbstractValue::Undefined) {
             let place = buffer.place_in(elements, source.memory, source.allocation);
             Violation::CopyOfUndefined { copy: vertex, place }.note(&self.waste)?;
         }
@@ -57,7 +57,7 @@ impl Instructions {
     }
 
     /// The versions in an allocation; empty if they are not tracked.
-    fn versions(&self, placement: &Placement, part: &Box3) -> Versions {
+    fn versions(&self, placement: &Placement, part: &Box3) -> AbstractValues {
         self.ledger(placement.allocation).map(|ledger| ledger.versions(part)).unwrap_or_default()
     }
 
@@ -67,7 +67,7 @@ impl Instructions {
         buffer: &Buffer,
         mover: Vertex,
         target: &Placement,
-        brought: &Versions,
+        brought: &AbstractValues,
     ) -> Check {
         for (part, version) in brought {
             for (part, found) in self.versions(target, part) {
@@ -160,7 +160,7 @@ impl Instructions {
         take(batch, buffer, vertex, *transfer, region.boxes())?;
         for part in region.boxes() {
             let versions = match split {
-                true => Versions::from_iter([(*part, Version::Arriving)]),
+                true => AbstractValues::from_iter([(*part, AbstractValue::Arriving)]),
                 false => buffer.truth.versions(part),
             };
             self.write(buffer, batch, me, target, part, &versions)?;

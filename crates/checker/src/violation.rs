@@ -38,9 +38,9 @@ impl fmt::Display for Vertex {
     }
 }
 
-/// What an element holds.
+/// What an element holds, as far as the proof cares: which task has written it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
+pub enum AbstractValue {
     /// Zeroes: nothing was ever written.
     Undefined,
     /// What the user provided before the program began.
@@ -51,7 +51,7 @@ pub enum Version {
     Arriving,
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for AbstractValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undefined => f.write_str("undefined contents"),
@@ -310,9 +310,9 @@ pub enum Violation {
         /// What it reads.
         place: BufferPart,
         /// What sequential execution sees.
-        expected: Version,
+        expected: AbstractValue,
         /// What is there.
-        found: Version,
+        found: AbstractValue,
         /// Who wrote that.
         writer: Option<Vertex>,
     },
@@ -584,7 +584,7 @@ pub enum Violation {
         /// Where to.
         place: BufferPart,
         /// What is there before and after.
-        version: Version,
+        version: AbstractValue,
     },
     /// Waste: a copy of elements that nothing has written.
     #[error("{copy} copies undefined contents: {place}")]

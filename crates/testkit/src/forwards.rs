@@ -19,7 +19,7 @@ use crate::footprint::Footprint;
 use crate::hash::Mixer;
 use crate::model::Truth;
 use crate::program::{Program, TaskOp};
-use crate::violation::Version;
+use crate::violation::Provenance;
 
 /// Which forward tasks come before the tasks of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ impl RandomForwards<'_> {
         let mut flows: BTreeMap<(BufferId, usize), BTreeSet<usize>> = BTreeMap::new();
         for (nth, access) in reading(task) {
             for slot in footprint.whole(nth) {
-                if let Version::Op(producer) = self.truth.before(op, access, slot) {
+                if let Provenance::Op(producer) = self.truth.before(op, access, slot) {
                     flows.entry((access, producer)).or_default().insert(slot);
                 }
             }

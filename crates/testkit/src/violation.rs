@@ -8,7 +8,7 @@ use celerity_tdag::{BufferId, DependencyKind};
 
 /// Which statement of the program produced an element's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
+pub enum Provenance {
     /// Nobody.
     Undefined,
     /// The user, before the program started.
@@ -17,7 +17,7 @@ pub enum Version {
     Op(usize),
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for Provenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undefined => f.write_str("undefined contents"),
@@ -121,9 +121,9 @@ pub enum Violation {
         /// Buffer and element.
         place: String,
         /// What sequential execution sees.
-        expected: Version,
+        expected: Provenance,
         /// What is there.
-        found: Version,
+        found: Provenance,
     },
     /// Data is moved to where it already is.
     #[error("{mover} brings {version} to {place}, where it already is")]
@@ -133,7 +133,7 @@ pub enum Violation {
         /// Where to, and which element.
         place: String,
         /// What is there before and after.
-        version: Version,
+        version: Provenance,
     },
     /// A copy is overwritten for the same command that it was made for, unread.
     #[error("{copy} is wasted: {overwriter} overwrites {place} unread")]

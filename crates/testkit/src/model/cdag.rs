@@ -23,7 +23,7 @@ use crate::element;
 use crate::program::{TaskOp, buffer_slot};
 use crate::queries::{BufferNames, Dag, Reachability};
 use crate::trace::{CommandTrace, TaskTrace};
-use crate::violation::{Version, Violation};
+use crate::violation::{Provenance, Violation};
 
 /// Checks the commands of all nodes against the program, executing them in an
 /// order chosen by `seed`.
@@ -350,9 +350,9 @@ struct Simulation<'a> {
     cluster: Cluster<'a>,
     dags: &'a [Dag],
     /// By node, buffer and slot.
-    versions: Vec<Vec<Vec<Version>>>,
+    versions: Vec<Vec<Vec<Provenance>>>,
     /// What has been pushed and not been received.
-    wire: BTreeMap<(TransferId, NodeId), BTreeMap<usize, Version>>,
+    wire: BTreeMap<(TransferId, NodeId), BTreeMap<usize, Provenance>>,
     /// By node: collectives that wait for nothing on it, and how many of them all before which do
     /// so, too. These have begun: nodes begin collectives in order.
     collectives: Vec<(BTreeSet<TransferId>, usize)>,
@@ -418,7 +418,7 @@ impl<'a> Simulation<'a> {
         let mut parcel = self.wire.remove(&(transfer, to)).unwrap_or_default();
         let versions = &mut self.versions[node][buffer_slot(transfer.buffer)];
         for &slot in &ends.arriving {
-            versions[slot] = parcel.remove(&slot).unwrap_or(Version::Undefined);
+            versions[slot] = parcel.remove(&slot).unwrap_or(Provenance::Undefined);
         }
         let Some(consumer) = self.cluster.tasks.consumer(transfer.consumer) else { return Ok(()) };
         for slot in ends.provided.into_iter().chain(ends.arriving) {
@@ -452,7 +452,7 @@ impl<'a> Simulation<'a> {
         let versions = &mut self.versions[node][buffer_slot(transfer.buffer)];
         let parcel = self.wire.entry((transfer, to)).or_default();
         for slot in self.cluster.slots(transfer.buffer, region) {
-            let version = parcel.remove(&slot).unwrap_or(Version::Undefined);
+            let version = parcel.remove(&slot).unwrap_or(Provenance::Undefined);
             if versions[slot] == version {
                 let place = self.cluster.truth.place(transfer.buffer, slot);
                 let mover = self.dags[node].describe(step);
@@ -479,7 +479,7 @@ impl<'a> Simulation<'a> {
         }
         for Touch { buffer, slots, writes, .. } in touches {
             for slot in slots.into_iter().filter(|_| writes) {
-                self.versions[node][buffer_slot(buffer)][slot] = Version::Op(op);
+                self.versions[node][buffer_slot(buffer)][slot] = Provenance::Op(op);
             }
         }
         Ok(())

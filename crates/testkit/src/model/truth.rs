@@ -6,7 +6,7 @@ use celerity_tdag::BufferId;
 use crate::element;
 use crate::footprint::{Footprint, footprints};
 use crate::program::{BufferSpec, Op, Program, TaskOp, buffer_slot};
-use crate::violation::Version;
+use crate::violation::Provenance;
 
 /// The meaning of a program, ready to be compared with.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Truth<'a> {
     buffers: Vec<BufferSpec>,
     footprints: Vec<Option<Footprint>>,
     /// By statement, buffer and slot: before the statement.
-    versions: Vec<Vec<Vec<Version>>>,
+    versions: Vec<Vec<Vec<Provenance>>>,
 }
 
 impl<'a> Truth<'a> {
@@ -23,7 +23,7 @@ impl<'a> Truth<'a> {
     #[must_use]
     pub fn of(program: &'a Program) -> Self {
         let (buffers, footprints) = (program.buffers(), footprints(program));
-        let mut now: Vec<Vec<Version>> = buffers.iter().map(initial_versions).collect();
+        let mut now: Vec<Vec<Provenance>> = buffers.iter().map(initial_versions).collect();
         let mut versions = Vec::new();
         for (index, (op, footprint)) in program.ops.iter().zip(&footprints).enumerate() {
             versions.push(now.clone());
@@ -70,13 +70,13 @@ impl<'a> Truth<'a> {
 
     /// Who produced an element's contents, as seen by statement `op`.
     #[must_use]
-    pub fn before(&self, op: usize, buffer: BufferId, slot: usize) -> Version {
+    pub fn before(&self, op: usize, buffer: BufferId, slot: usize) -> Provenance {
         self.versions[op][buffer_slot(buffer)][slot]
     }
 
     /// The versions of all buffers' elements before the program starts.
     #[must_use]
-    pub fn at_start(&self) -> Vec<Vec<Version>> {
+    pub fn at_start(&self) -> Vec<Vec<Provenance>> {
         self.buffers.iter().map(initial_versions).collect()
     }
 
@@ -87,15 +87,15 @@ impl<'a> Truth<'a> {
     }
 }
 
-fn initial_versions(spec: &BufferSpec) -> Vec<Version> {
-    let version = if spec.host_initialized { Version::Initial } else { Version::Undefined };
+fn initial_versions(spec: &BufferSpec) -> Vec<Provenance> {
+    let version = if spec.host_initialized { Provenance::Initial } else { Provenance::Undefined };
     vec![version; element::volume(&spec.extent)]
 }
 
-fn overwrite(now: &mut [Vec<Version>], op: usize, task: &TaskOp, footprint: &Footprint) {
+fn overwrite(now: &mut [Vec<Provenance>], op: usize, task: &TaskOp, footprint: &Footprint) {
     for (nth, access) in task.accesses.iter().enumerate().filter(|(_, a)| a.mode.writes()) {
         for slot in footprint.whole(nth) {
-            now[buffer_slot(access.buffer)][slot] = Version::Op(op);
+            now[buffer_slot(access.buffer)][slot] = Provenance::Op(op);
         }
     }
 }

@@ -13,16 +13,16 @@ use crate::element;
 use crate::model::exchange::Exchange;
 use crate::model::machine::Machine;
 use crate::trace::{Event, Origin};
-use crate::violation::{Version, Violation};
+use crate::violation::{Provenance, Violation};
 
 /// The memories of all nodes and the wires between them.
 pub(super) struct Simulation<'a> {
     cluster: Cluster<'a>,
     touches: &'a [NodeTouches],
     /// By node; elements that are missing have undefined contents.
-    contents: Vec<BTreeMap<AllocationId, Vec<Version>>>,
+    contents: Vec<BTreeMap<AllocationId, Vec<Provenance>>>,
     /// What has been sent and not been received.
-    wire: BTreeMap<(TransferId, NodeId), BTreeMap<Coord3, Version>>,
+    wire: BTreeMap<(TransferId, NodeId), BTreeMap<Coord3, Provenance>>,
     /// By node: what a collective has brought, and copies of that. The node does not know whether it
     /// had the same before.
     anew: Vec<BTreeSet<(AllocationId, usize)>>,
@@ -66,15 +66,17 @@ impl<'a> Simulation<'a> {
         element::slot(&self.cluster.truth.buffer(buffer).extent, point)
     }
 
-    fn version(&self, node: usize, allocation: AllocationId, slot: usize) -> Version {
-        self.contents[node].get(&allocation).map_or(Version::Undefined, |versions| versions[slot])
+    fn version(&self, node: usize, allocation: AllocationId, slot: usize) -> Provenance {
+        self.contents[node]
+            .get(&allocation)
+            .map_or(Provenance::Undefined, |versions| versions[slot])
     }
 
-    fn set(&mut self, node: usize, allocation: AllocationId, slot: usize, version: Version) {
+    fn set(&mut self, node: usize, allocation: AllocationId, slot: usize, version: Provenance) {
         let volume = element::volume(&self.touches[node].extent(allocation));
         self.anew[node].remove(&(allocation, slot));
         let contents = self.contents[node].entry(allocation);
-        contents.or_insert_with(|| vec![Version::Undefined; volume])[slot] = version;
+        contents.or_insert_with(|| vec![Provenance::Undefined; volume])[slot] = version;
     }
 
     fn place(&self, node: usize, allocation: AllocationId, slot: usize) -> String {
@@ -113,7 +115,7 @@ impl<'a> Simulation<'a> {
         }
         for touch in touches.iter().filter(|touch| touch.how == Use::Write) {
             for &slot in &touch.slots {
-                self.set(node, touch.allocation, slot, Version::Op(op));
+                self.set(node, touch.allocation, slot, Provenance::Op(op));
             }
         }
         Ok(())
@@ -149,7 +151,7 @@ impl<'a> Simulation<'a> {
         step: usize,
         allocation: AllocationId,
         slot: usize,
-        version: Version,
+        version: Provenance,
     ) -> Result<(), Violation> {
         if self.version(node, allocation, slot) == version {
             let mover = self.cluster.dags[node].describe(step);
@@ -252,7 +254,7 @@ impl<'a> Simulation<'a> {
         for target in touches.iter().filter(|touch| touch.how == Use::Write) {
             for &slot in &target.slots {
                 let point = self.touches[node].point(target.allocation, slot);
-                let version = parcel.get(&point).copied().unwrap_or(Version::Undefined);
+                let version = parcel.get(&point).copied().unwrap_or(Provenance::Undefined);
                 self.set(node, target.allocation, slot, version);
                 self.anew[node].insert((target.allocation, slot));
             }
@@ -314,9 +316,9 @@ impl Machine for Simulation<'_> {
 }
 
 /// Only users' data has contents at the start.
-fn initial_contents(touches: &NodeTouches) -> BTreeMap<AllocationId, Vec<Version>> {
+fn initial_contents(touches: &NodeTouches) -> BTreeMap<AllocationId, Vec<Provenance>> {
     let users = touches.allocations.iter().filter(|(_, allocation)| allocation.made_by.is_none());
     let contents =
-        users.map(|(&id, _)| (id, vec![Version::Initial; element::volume(&touches.extent(id))]));
+        users.map(|(&id, _)| (id, vec![Provenance::Initial; element::volume(&touches.extent(id))]));
     contents.collect()
 }
