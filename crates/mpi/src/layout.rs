@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 /// The bytes of a box of elements inside a row-major array: one contiguous run,
 /// in up to two loops. Equal layouts at other addresses share a datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Layout {
+pub(crate) struct StridedBytes {
     /// Bytes per run.
     pub(crate) run: usize,
     /// Number of runs, outer and inner.
@@ -16,7 +16,7 @@ pub(crate) struct Layout {
     pub(crate) steps: [usize; 2],
 }
 
-impl Layout {
+impl StridedBytes {
     /// The layout of `elements` in an array that holds `extent`, and how many
     /// bytes into the array it begins.
     ///
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
 
     /// The offsets of all bytes that a layout describes, in order.
-    fn offsets((layout, first): (Layout, usize)) -> Vec<usize> {
-        let Layout { run, rows, steps } = layout;
+    fn offsets((layout, first): (StridedBytes, usize)) -> Vec<usize> {
+        let StridedBytes { run, rows, steps } = layout;
         let starts = (0..rows[0]).flat_map(|outer| {
             (0..rows[1]).map(move |inner| first + outer * steps[0] + inner * steps[1])
         });
@@ -99,7 +99,7 @@ mod tests {
     fn layouts_cover_every_byte_in_order() {
         let extent = Box3::new([0, 0, 0], [3, 3, 3]);
         for elements in boxes(3) {
-            let layout = Layout::new(&extent, &elements, 3);
+            let layout = StridedBytes::new(&extent, &elements, 3);
             assert_eq!(offsets(layout), walked(&extent, &elements, 3), "{elements}");
         }
     }
@@ -115,7 +115,7 @@ mod tests {
             ([6, 6, 5], [8, 8, 7], false),
             ([6, 6, 5], [7, 8, 6], false),
         ] {
-            let (layout, _) = Layout::new(&extent, &Box3::new(min, max), 4);
+            let (layout, _) = StridedBytes::new(&extent, &Box3::new(min, max), 4);
             assert_eq!(layout.is_contiguous(), contiguous, "{min:?} {max:?}");
         }
     }

@@ -8,7 +8,7 @@ use celerity_regions::Region;
 use mpi::ffi::MPI_Datatype;
 
 use crate::error::MpiError;
-use crate::layout::Layout;
+use crate::layout::StridedBytes;
 use crate::raw;
 use crate::raw::collective::Pieces;
 use crate::segments::Rounds;
@@ -109,7 +109,7 @@ fn run(parts: &[MemoryPart], region: &Region, elem_size: u64) -> Option<(BasePtr
     let (mut start, mut end) = (None, 0);
     for elements in region.boxes() {
         let (memory, found) = find_in(parts, elements).next()?;
-        let (layout, first) = Layout::new(&memory.extent, &found, elem_size);
+        let (layout, first) = StridedBytes::new(&memory.extent, &found, elem_size);
         let first = first as u64;
         let goes_on = start.is_none_or(|(base, _)| base == memory.base && end == first);
         if found != *elements || !layout.is_contiguous() || !goes_on {

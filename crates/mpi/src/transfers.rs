@@ -12,7 +12,7 @@ use celerity_executor::{
 use mpi::ffi::{MPI_Datatype, MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
-use crate::layout::Layout;
+use crate::layout::StridedBytes;
 use crate::matching::{Fault, Ready};
 use crate::raw::{self, Comm, Span};
 
@@ -43,7 +43,7 @@ pub(crate) struct Transfers {
     free: Vec<usize>,
     /// Of all payloads in slots.
     bytes: u64,
-    datatypes: HashMap<Layout, MPI_Datatype>,
+    datatypes: HashMap<StridedBytes, MPI_Datatype>,
     pool: Vec<Vec<u8>>,
 }
 
@@ -172,7 +172,7 @@ impl Transfers {
     /// Where the messages lie: in the payload's memory or in a dense copy.
     fn place(&mut self, way: Way, payload: &WirePayload) -> (ElementArray, Option<Vec<u8>>) {
         let WirePayload { memory, elements, elem_size, .. } = *payload;
-        let (layout, _) = Layout::new(&memory.extent, &elements, elem_size);
+        let (layout, _) = StridedBytes::new(&memory.extent, &elements, elem_size);
         if layout.is_contiguous() || layout.run >= DIRECT_FROM {
             return (memory, None);
         }
@@ -194,7 +194,7 @@ impl Transfers {
         piece: &celerity_regions::Box3,
         elem_size: u64,
     ) -> Result<Span, MpiError> {
-        let (layout, first) = Layout::new(&memory.extent, piece, elem_size);
+        let (layout, first) = StridedBytes::new(&memory.extent, piece, elem_size);
         let address = memory.base.as_ptr().wrapping_add(first);
         match layout.is_contiguous() {
             true => Ok(Span::of_bytes(address, layout.run)),
@@ -202,14 +202,14 @@ impl Transfers {
         }
     }
 
-    fn datatype(&mut self, layout: Layout) -> Result<MPI_Datatype, MpiError> {
+    fn datatype(&mut self, layout: StridedBytes) -> Result<MPI_Datatype, MpiError> {
         if let Some(known) = self.datatypes.get(&layout) {
             return Ok(*known);
         }
         if self.datatypes.len() == DATATYPES {
             self.close()?;
         }
-        let Layout { run, rows, steps } = layout;
+        let StridedBytes { run, rows, steps } = layout;
         let inner = raw::strided(rows[1], (run, raw::byte()), steps[1])?;
         let made = if rows[0] == 1 {
             inner

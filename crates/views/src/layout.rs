@@ -27,8 +27,9 @@ pub(crate) struct Edge {
 /// A place in the picture, in pixels from its upper left corner.
 pub(crate) type Point = (f64, f64);
 
+/// Where the nodes and edges of a graph go in its picture, in pixels.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct Drawing {
     /// The upper left corner of each node.
     pub(crate) nodes: Vec<Point>,
     /// Each edge from end to end: an even number of points. Between the second and the third,
@@ -50,7 +51,7 @@ const PORT: f64 = 12.0;
 const ROUNDS: usize = 8;
 
 /// Places nodes of the given sizes.
-pub(crate) fn layout(sizes: &[Size], edges: &[Edge]) -> Layout {
+pub(crate) fn layout(sizes: &[Size], edges: &[Edge]) -> Drawing {
     let mut graph = Layered::new(sizes, edges);
     graph.order();
     graph.settle();
@@ -176,7 +177,7 @@ impl Layered {
         }
     }
 
-    fn draw(&self, sizes: &[Size], edges: &[Edge]) -> Layout {
+    fn draw(&self, sizes: &[Size], edges: &[Edge]) -> Drawing {
         let reach = |sign: f64| {
             let ends = self.vertices.iter().map(|vertex| sign * vertex.x + vertex.width / 2.0);
             ends.fold(f64::NEG_INFINITY, f64::max)
@@ -194,7 +195,7 @@ impl Layered {
             height += layer + BEND;
         }
         let picture = Picture { graph: self, sizes, tops, heights, left };
-        Layout {
+        Drawing {
             nodes: (0..sizes.len()).map(|node| picture.corner(node)).collect(),
             edges: picture.edges(edges),
             width: left + right,
@@ -411,7 +412,7 @@ mod tests {
 
     #[test]
     fn nothing_takes_no_room() {
-        let Layout { nodes, edges, width, height } = layout(&[], &[]);
+        let Drawing { nodes, edges, width, height } = layout(&[], &[]);
         assert!(nodes.is_empty() && edges.is_empty());
         assert_eq!((width, height), (0.0, 0.0));
     }

@@ -8,7 +8,7 @@ use petgraph::graph::NodeIndex;
 
 use crate::dag::{Dag, Role};
 use crate::labels::Kind;
-use crate::layout::{Edge, Layout, Point, Size, layout};
+use crate::layout::{Drawing, Edge, Point, Size, layout};
 use crate::render::color;
 use crate::sections::Section;
 
@@ -62,7 +62,7 @@ struct Placed<'a> {
     texts: Vec<Vec<String>>,
     sizes: Vec<Size>,
     edges: Vec<(Edge, Option<DependencyKind>)>,
-    layout: Layout,
+    layout: Drawing,
 }
 
 impl<'a> Placed<'a> {
