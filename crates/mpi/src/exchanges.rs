@@ -26,7 +26,7 @@ use crate::matching::Fault;
 use crate::meeting::{Meeting, Purpose};
 use crate::placing::{Counted, MOST, Placing, lengths, pointer};
 use crate::raw::collective::{Pieces, in_place};
-use crate::raw::{self, Comm, Span};
+use crate::raw::{self, Comm, TypedMemory};
 use crate::segments::{Call, Rounds, Segments};
 
 /// Blocks of dense memory that are kept.
@@ -334,7 +334,7 @@ unsafe fn start(
         match call {
             Call::AllGather => {
                 let own = in_place().filter(|_| own_in_place);
-                let own = own.map(|address| Span { address, ..from.only() });
+                let own = own.map(|address| TypedMemory { address, ..from.only() });
                 comm.start_all_gather(own.unwrap_or_else(|| from.only()), to)
             }
             Call::Broadcast(root) => {

@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use mpi::ffi::{MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
-use crate::raw::{self, Comm, Span};
+use crate::raw::{self, Comm, TypedMemory};
 
 /// A ring of receives for one kind of message, from anybody.
 ///
@@ -72,7 +72,7 @@ impl Mailbox {
     }
 
     fn post(&self, slot: usize) -> Result<MPI_Request, MpiError> {
-        let span = Span::of_bytes(self.address(slot), self.len);
+        let span = TypedMemory::of_bytes(self.address(slot), self.len);
         // SAFETY: the memory is read after completion only, and lives until the
         // request has been cancelled, or for ever.
         unsafe { self.comm.receive_any(span, self.tag) }
@@ -107,7 +107,7 @@ impl Outbox {
         let copy = &mut self.slots[slot];
         copy.clear();
         copy.extend(bytes);
-        let span = Span::of_bytes(copy.as_mut_ptr(), copy.len());
+        let span = TypedMemory::of_bytes(copy.as_mut_ptr(), copy.len());
         // SAFETY: the slot is left alone until it is released, and its heap
         // memory does not move with the table.
         let request = unsafe { comm.send(span, to, tag)? };

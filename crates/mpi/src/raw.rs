@@ -73,13 +73,13 @@ pub(crate) fn count(count: usize) -> c_int {
 
 /// Where data lies for MPI: so many items of a type, from an address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct TypedMemory {
     pub(crate) address: *mut u8,
     pub(crate) count: c_int,
     pub(crate) datatype: MPI_Datatype,
 }
 
-impl Span {
+impl TypedMemory {
     pub(crate) fn of_bytes(address: *mut u8, len: usize) -> Self {
         Self { address, count: count(len), datatype: byte() }
     }
@@ -206,7 +206,7 @@ impl Comm {
     /// The data stays as it is until the request has completed.
     pub(crate) unsafe fn send(
         self,
-        Span { address, count, datatype }: Span,
+        TypedMemory { address, count, datatype }: TypedMemory,
         to: usize,
         tag: c_int,
     ) -> Result<MPI_Request, MpiError> {
@@ -225,7 +225,7 @@ impl Comm {
     /// The memory belongs to MPI until the request has completed.
     pub(crate) unsafe fn receive(
         self,
-        Span { address, count, datatype }: Span,
+        TypedMemory { address, count, datatype }: TypedMemory,
         from: usize,
         tag: c_int,
     ) -> Result<MPI_Request, MpiError> {
@@ -244,7 +244,7 @@ impl Comm {
     /// As for [`receive`](Self::receive).
     pub(crate) unsafe fn receive_any(
         self,
-        Span { address, count, datatype }: Span,
+        TypedMemory { address, count, datatype }: TypedMemory,
         tag: c_int,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();

@@ -29,7 +29,7 @@ use crate::network::Comms;
 use crate::options::MpiOptions;
 use crate::polling::{FINALISE_PATIENCE, REQUEST_PATIENCE};
 use crate::process::{self, initialise};
-use crate::raw::{self, Comm, Span};
+use crate::raw::{self, Comm, TypedMemory};
 
 /// This process among all others.
 pub(crate) struct Session {
@@ -101,7 +101,7 @@ impl Session {
     pub(crate) fn share(&self, words: &mut [u64], timeout: Duration) -> Result<(), StartError> {
         let mut shared: Box<[u64]> = (&*words).into();
         let bytes = std::mem::size_of_val(&*shared);
-        let span = Span::of_bytes(shared.as_mut_ptr().cast(), bytes);
+        let span = TypedMemory::of_bytes(shared.as_mut_ptr().cast(), bytes);
         // SAFETY: the box stays where it is until the request has completed, or for ever, and is as
         // long as the span says.
         let request = unsafe { self.comms.control.start_broadcast(span, 0)? };

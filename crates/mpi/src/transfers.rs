@@ -14,7 +14,7 @@ use mpi::ffi::{MPI_Datatype, MPI_Request, MPI_Status};
 use crate::error::MpiError;
 use crate::layout::StridedBytes;
 use crate::matching::{Fault, Ready};
-use crate::raw::{self, Comm, Span};
+use crate::raw::{self, Comm, TypedMemory};
 
 /// Runs shorter than this many bytes are copied together first, since MPI walks a
 /// derived datatype run by run. An estimate that nobody has measured yet.
@@ -193,12 +193,12 @@ impl Transfers {
         memory: &ElementArray,
         piece: &celerity_regions::Box3,
         elem_size: u64,
-    ) -> Result<Span, MpiError> {
+    ) -> Result<TypedMemory, MpiError> {
         let (layout, first) = StridedBytes::new(&memory.extent, piece, elem_size);
         let address = memory.base.as_ptr().wrapping_add(first);
         match layout.is_contiguous() {
-            true => Ok(Span::of_bytes(address, layout.run)),
-            false => Ok(Span { address, count: 1, datatype: self.datatype(layout)? }),
+            true => Ok(TypedMemory::of_bytes(address, layout.run)),
+            false => Ok(TypedMemory { address, count: 1, datatype: self.datatype(layout)? }),
         }
     }
 

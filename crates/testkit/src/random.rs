@@ -35,7 +35,7 @@ impl Random {
     }
 
     /// How long something takes.
-    pub(crate) fn delay(&mut self, span: Span) -> Duration {
+    pub(crate) fn delay(&mut self, span: DelayRange) -> Duration {
         let magnitude = 1_u64 << self.below(span.magnitude as usize + 1);
         Duration::from_nanos(magnitude + self.next() % magnitude)
     }
@@ -44,12 +44,12 @@ impl Random {
 /// A range of durations. All orders of magnitude are equally likely, so that
 /// things are now simultaneous, now far apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct DelayRange {
     /// The longest is below 2^(magnitude + 1) nanoseconds.
     magnitude: u32,
 }
 
-impl Span {
+impl DelayRange {
     /// Durations of up to 2^`magnitude` nanoseconds, or twice that.
     pub(crate) fn up_to(magnitude: usize) -> Self {
         Self { magnitude: u32::try_from(magnitude).expect("spans are short") }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn delays_cover_all_magnitudes_and_stay_in_their_span() {
-        let (mut random, span) = (Random::new(7), Span::up_to(12));
+        let (mut random, span) = (Random::new(7), DelayRange::up_to(12));
         let delays: Vec<_> = (0..1000).map(|_| random.delay(span)).collect();
         assert!(delays.iter().all(|&delay| delay < span.longest()));
         for magnitude in 0..=12 {

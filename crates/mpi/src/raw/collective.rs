@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use mpi::ffi;
 use mpi::ffi::{MPI_Datatype, MPI_Request};
 
-use super::{Comm, Span, check, null_request, rank};
+use super::{Comm, TypedMemory, check, null_request, rank};
 use crate::error::MpiError;
 
 /// One piece of memory for each process, which MPI sends or fills.
@@ -34,9 +34,9 @@ impl Pieces {
     }
 
     /// The only one, of a process or for all.
-    pub(crate) fn only(&self) -> Span {
+    pub(crate) fn only(&self) -> TypedMemory {
         let count = self.counts.first().copied().unwrap_or(0);
-        Span { address: self.base, count, datatype: self.datatype }
+        TypedMemory { address: self.base, count, datatype: self.datatype }
     }
 }
 
@@ -82,7 +82,7 @@ impl Comm {
     /// is [in place](in_place).
     pub(crate) unsafe fn start_all_gather(
         self,
-        own: Span,
+        own: TypedMemory,
         all: &Pieces,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();
@@ -106,7 +106,7 @@ impl Comm {
     /// Sends to all what `root` has.
     pub(crate) unsafe fn start_broadcast(
         self,
-        Span { address, count, datatype }: Span,
+        TypedMemory { address, count, datatype }: TypedMemory,
         root: usize,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();
@@ -120,7 +120,7 @@ impl Comm {
     /// Sends a piece to `root`, which receives one of each.
     pub(crate) unsafe fn start_gather_to(
         self,
-        own: Span,
+        own: TypedMemory,
         all: &Pieces,
         root: usize,
     ) -> Result<MPI_Request, MpiError> {
@@ -147,7 +147,7 @@ impl Comm {
     pub(crate) unsafe fn start_scatter(
         self,
         all: &Pieces,
-        own: Span,
+        own: TypedMemory,
         root: usize,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();

@@ -24,7 +24,7 @@ use crate::box3::{Box3, Coord3};
 ///
 /// The derived order is that of (start, cross): items of one list never share both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Span<T> {
+struct Swept<T> {
     start: u64,
     cross: T,
     end: u64,
@@ -54,10 +54,10 @@ thread_local! {
 /// more than sweeping over a handful of boxes.
 struct Scratch {
     rows: Sweep<RowRun, [u64; 2]>,
-    planes: Sweep<Span<RowRun>, Span<[u64; 2]>>,
+    planes: Sweep<Swept<RowRun>, Swept<[u64; 2]>>,
     lines: Vec<[u64; 2]>,
-    rectangles: Vec<Span<[u64; 2]>>,
-    volumes: Vec<Span<Span<[u64; 2]>>>,
+    rectangles: Vec<Swept<[u64; 2]>>,
+    volumes: Vec<Swept<Swept<[u64; 2]>>>,
 }
 
 impl Scratch {
@@ -97,26 +97,26 @@ impl Scratch {
         let items = Merge { left, right }.map(|(item, right)| rectangle(item, slow, fast, right));
         self.rows.run(items, combine_row::<Op>, &mut self.rectangles);
         let to_box =
-            |r: &Span<[u64; 2]>| placed(common, [(slow, [r.start, r.end]), (fast, r.cross)]);
+            |r: &Swept<[u64; 2]>| placed(common, [(slow, [r.start, r.end]), (fast, r.cross)]);
         self.rectangles.iter().map(to_box).collect()
     }
 
     fn volume<Op: RowOp>(&mut self, left: &[Box3], right: &[Box3]) -> Boxes {
         self.volumes.clear();
-        let items = Merge { left, right }.map(|(item, right)| Span {
+        let items = Merge { left, right }.map(|(item, right)| Swept {
             start: item.min()[0],
             end: item.max()[0],
             cross: rectangle(item, 1, 2, right),
         });
         let rows = &mut self.rows;
-        let cross_section = |active: &[Span<Span<RowRun>>], out: &mut Vec<Span<[u64; 2]>>| {
+        let cross_section = |active: &[Swept<Swept<RowRun>>], out: &mut Vec<Swept<[u64; 2]>>| {
             if !unaltered::<Op>(active, out) {
                 rows.run(active.iter().map(|item| item.cross), combine_row::<Op>, out);
             }
         };
         self.planes.run(items, cross_section, &mut self.volumes);
-        let to_box = |v: &Span<Span<[u64; 2]>>| {
-            let Span { start, end, cross: [lo, hi] } = v.cross;
+        let to_box = |v: &Swept<Swept<[u64; 2]>>| {
+            let Swept { start, end, cross: [lo, hi] } = v.cross;
             Box3::new([v.start, start, lo], [v.end, end, hi])
         };
         self.volumes.iter().map(to_box).collect()
@@ -171,22 +171,22 @@ fn run(item: &Box3, fast: usize, right: bool) -> RowRun {
     RowRun { lo: item.min()[fast], hi: item.max()[fast], right }
 }
 
-fn rectangle(item: &Box3, slow: usize, fast: usize, right: bool) -> Span<RowRun> {
-    Span { start: item.min()[slow], end: item.max()[slow], cross: run(item, fast, right) }
+fn rectangle(item: &Box3, slow: usize, fast: usize, right: bool) -> Swept<RowRun> {
+    Swept { start: item.min()[slow], end: item.max()[slow], cross: run(item, fast, right) }
 }
 
-fn combine_row<Op: RowOp>(active: &[Span<RowRun>], out: &mut Vec<[u64; 2]>) {
+fn combine_row<Op: RowOp>(active: &[Swept<RowRun>], out: &mut Vec<[u64; 2]>) {
     Op::combine(active.iter().map(|item| item.cross), out);
 }
 
 /// Passes on, or drops, a plane that only one operand has a part in. A single rectangle is
 /// always canonical, more of them are if they are those of a canonical operand, which the
 /// left operand of a difference is.
-fn unaltered<Op: RowOp>(active: &[Span<Span<RowRun>>], out: &mut Vec<Span<[u64; 2]>>) -> bool {
+fn unaltered<Op: RowOp>(active: &[Swept<Swept<RowRun>>], out: &mut Vec<Swept<[u64; 2]>>) -> bool {
     let alone = |right: bool| active.iter().all(|item| item.cross.cross.right == right);
-    let to_rectangle = |item: &Span<Span<RowRun>>| {
-        let Span { start, end, cross: RowRun { lo, hi, .. } } = item.cross;
-        Span { start, end, cross: [lo, hi] }
+    let to_rectangle = |item: &Swept<Swept<RowRun>>| {
+        let Swept { start, end, cross: RowRun { lo, hi, .. } } = item.cross;
+        Swept { start, end, cross: [lo, hi] }
     };
     match active {
         [] => true,
@@ -245,7 +245,7 @@ impl Position for RowRun {
     }
 }
 
-impl<T: Copy> Position for Span<T> {
+impl<T: Copy> Position for Swept<T> {
     fn position(&self) -> u64 {
         self.start
     }
@@ -254,7 +254,7 @@ impl<T: Copy> Position for Span<T> {
 /// The state of a sweep along one axis, kept between runs so that its lists are reused.
 struct Sweep<I, K> {
     /// Items at the current position, in ascending order of their cross-sections' positions.
-    active: Vec<Span<I>>,
+    active: Vec<Swept<I>>,
     /// The cross-section at the current position.
     cross: Vec<K>,
     /// The items that make up the cross-section before the current position.
@@ -282,9 +282,9 @@ impl<I: Position, K: Copy + Ord> Sweep<I, K> {
     /// starts, to `out`, in ascending order.
     fn run(
         &mut self,
-        mut items: impl Iterator<Item = Span<I>>,
-        mut cross_section: impl FnMut(&[Span<I>], &mut Vec<K>),
-        out: &mut Vec<Span<K>>,
+        mut items: impl Iterator<Item = Swept<I>>,
+        mut cross_section: impl FnMut(&[Swept<I>], &mut Vec<K>),
+        out: &mut Vec<Swept<K>>,
     ) {
         let mut upcoming = items.next();
         let mut nearest_end = u64::MAX;
@@ -320,7 +320,7 @@ impl<I: Position, K: Copy + Ord> Sweep<I, K> {
 
     /// Adds an item at its place in the order. Items that start together come in order, so
     /// few have to move, and moving them one by one beats a call that moves them at once.
-    fn activate(&mut self, item: Span<I>) {
+    fn activate(&mut self, item: Swept<I>) {
         self.active.push(item);
         let position = item.cross.position();
         let mut place = self.active.len() - 1;
@@ -333,7 +333,7 @@ impl<I: Position, K: Copy + Ord> Sweep<I, K> {
 
     /// Closes the open items that are not in the cross-section at `at`, and opens those that
     /// newly are. Both lists are in ascending order, so one pass over them is enough.
-    fn advance(&mut self, at: u64, out: &mut Vec<Span<K>>) {
+    fn advance(&mut self, at: u64, out: &mut Vec<Swept<K>>) {
         self.reopened.clear();
         let mut next = 0;
         for &cross in &self.cross {
@@ -346,7 +346,7 @@ impl<I: Position, K: Copy + Ord> Sweep<I, K> {
                 next += 1;
             } else {
                 self.reopened.push(Open { cross, slot: out.len() });
-                out.push(Span { start: at, cross, end: u64::MAX });
+                out.push(Swept { start: at, cross, end: u64::MAX });
             }
         }
         for closed in &self.open[next..] {

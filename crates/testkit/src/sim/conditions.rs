@@ -5,25 +5,25 @@ use celerity_executor::LaneLayout;
 
 use super::threads::Threads;
 use crate::check::Configuration;
-use crate::random::{Random, Span};
+use crate::random::{DelayRange, Random};
 
 /// The circumstances of one run.
 #[derive(Clone, Debug)]
 pub(super) struct Conditions {
     /// By node: from a wake-up to the poll.
-    pub(super) poll: Vec<Span>,
+    pub(super) poll: Vec<DelayRange>,
     /// By node: between two statements of the program.
-    pub(super) user: Vec<Span>,
+    pub(super) user: Vec<DelayRange>,
     /// By node and lane: how long jobs take.
-    pub(super) lanes: Vec<Vec<Span>>,
+    pub(super) lanes: Vec<Vec<DelayRange>>,
     /// From a lane's turn to the start of its next job.
-    pub(super) start: Span,
+    pub(super) start: DelayRange,
     /// From `send_pilot` to its arrival.
-    pub(super) pilot: Span,
+    pub(super) pilot: DelayRange,
     /// From one step of a payload's journey to the next.
-    pub(super) payload: Span,
+    pub(super) payload: DelayRange,
     /// From something that happens in the network to the end that learns of it.
-    pub(super) notice: Span,
+    pub(super) notice: DelayRange,
     /// The most parts that a payload travels in.
     pub(super) parts: usize,
     /// One in so many polls finds less than there is.
@@ -75,7 +75,7 @@ impl Conditions {
     pub(super) fn draw(random: &mut Random, configuration: &Configuration, ops: usize) -> Self {
         let Configuration { nodes, devices, .. } = *configuration;
         let lanes = LaneLayout::new(devices).count();
-        let mut span = || Span::up_to(random.between(4, SLOWEST));
+        let mut span = || DelayRange::up_to(random.between(4, SLOWEST));
         Self {
             poll: (0..nodes).map(|_| span()).collect(),
             user: (0..nodes).map(|_| span()).collect(),
@@ -98,7 +98,7 @@ impl Conditions {
     /// Makes one node as slow as any can be and the others as fast, and lets all payloads
     /// leave when they are offered; nothing goes wrong.
     pub(super) fn slow_down(&mut self, slow: SlowNode) {
-        let (slowest, fastest) = (Span::up_to(SLOWEST), Span::up_to(4));
+        let (slowest, fastest) = (DelayRange::up_to(SLOWEST), DelayRange::up_to(4));
         for (node, lanes) in self.lanes.iter_mut().enumerate() {
             lanes.fill(if node == slow.node { slowest } else { fastest });
         }
@@ -113,7 +113,7 @@ impl Conditions {
     /// After a failure everything has come to rest by then: what runs has ended,
     /// everybody has been told, and every program has looked.
     pub(super) fn longest_end(&self) -> std::time::Duration {
-        let slowest = |spans: &[Span]| spans.iter().map(|span| span.longest()).max();
+        let slowest = |spans: &[DelayRange]| spans.iter().map(|span| span.longest()).max();
         let lanes = self.lanes.iter().filter_map(|lanes| slowest(lanes)).max();
         let journey = (self.payload.longest() + self.notice.longest()) * 2;
         let programs = (slowest(&self.poll).unwrap_or_default()
