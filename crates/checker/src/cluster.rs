@@ -9,7 +9,7 @@ use celerity_tdag::TaskId;
 
 use crate::finding::Finding;
 use crate::geometry::{Boxes, difference, subtract};
-use crate::outline::{Exchange, Moved, Outline, TaskOutline};
+use crate::outline::{ExchangeOutline, Moved, Outline, TaskOutline};
 use crate::picture::draw;
 use crate::violation::{Check, Level, Vertex, Violation};
 
@@ -151,7 +151,8 @@ fn check_exchange(nodes: &[TaskOutline]) -> Check {
         exchanges.push(exchange);
     }
     let [one, others @ ..] = &exchanges[..] else { return Ok(()) };
-    let is_same = |other: &&Exchange| (other.transfer, other.hash) == (one.transfer, one.hash);
+    let is_same =
+        |other: &&ExchangeOutline| (other.transfer, other.hash) == (one.transfer, one.hash);
     if let Some(other) = others.iter().position(|other| !is_same(other)) {
         let why = "they take other parts to move, or other nodes to have them";
         let (first, second) = (node(0), node(other + 1));
@@ -280,7 +281,8 @@ mod tests {
         for (slot, outline) in nodes.iter_mut().enumerate() {
             let Moved { vertex, transfer, .. } = moved(slot, &[]);
             let (region, provided) = (vec![rows(0, 8)], vec![rows(4 * slot, 4)]);
-            outline.exchange = Some(Exchange { vertex, transfer, hash: 1, region, provided });
+            outline.exchange =
+                Some(ExchangeOutline { vertex, transfer, hash: 1, region, provided });
         }
         nodes
     }

@@ -11,7 +11,7 @@ use crate::buffers::{Buffer, Buffers};
 use crate::commands::{Commands, check_inside, check_transfer};
 use crate::geometry::{Boxes, difference};
 use crate::image::image;
-use crate::outline::Exchange;
+use crate::outline::ExchangeOutline;
 use crate::violation::{Check, Vertex, Violation};
 
 impl Commands {
@@ -47,7 +47,7 @@ impl Commands {
             let arriving = buffer.truth.versions(&part);
             self.write(buffer, me, &part, &arriving)?;
         }
-        batch.outline.exchange = Some(Exchange {
+        batch.outline.exchange = Some(ExchangeOutline {
             vertex,
             transfer,
             hash: hash(collective),

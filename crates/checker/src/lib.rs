@@ -35,6 +35,6 @@ mod window;
 pub use cluster::ClusterChecker;
 pub use finding::Finding;
 pub use node::{Depth, NodeChecker, NodeCheckerConfig};
-pub use outline::{Exchange, Moved, Outline, TaskOutline};
+pub use outline::{ExchangeOutline, Moved, Outline, TaskOutline};
 pub use schedule::{Event, check_schedule};
 pub use violation::{AbstractValue, BufferPart, Hazard, Level, Vertex, Violation};

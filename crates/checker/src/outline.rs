@@ -30,7 +30,7 @@ pub struct TaskOutline {
     /// What is awaited.
     pub awaits: Vec<Moved>,
     /// The collective that the node takes part in.
-    pub exchange: Option<Exchange>,
+    pub exchange: Option<ExchangeOutline>,
     /// What is sent; one box each.
     pub sends: Vec<Moved>,
     /// What is received.
@@ -52,7 +52,7 @@ pub struct Moved {
 
 /// One node's side of a collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ExchangeOutline {
     /// The command.
     pub vertex: Vertex,
     /// Its name.

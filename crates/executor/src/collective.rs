@@ -17,7 +17,7 @@ use celerity_tdag::{CollectiveGroup, Count, TaskId};
 mod exchange;
 mod letter;
 
-pub(crate) use exchange::{Exchange, Objection};
+pub(crate) use exchange::{Correspondence, Objection};
 use letter::{Address, Kind};
 
 /// The longest letter, in bytes.
@@ -29,7 +29,7 @@ const LONGEST: u32 = 1 << 30;
 /// them meet. Who does not is found out, as [`CollectiveError`] says. Of one group, one task runs
 /// at a time; letters of different tasks are never confused.
 pub struct GroupCommunicator {
-    exchange: Arc<Exchange>,
+    exchange: Arc<Correspondence>,
     node: NodeId,
     nodes: usize,
     group: CollectiveGroup,
@@ -139,7 +139,7 @@ pub enum CollectiveError {
 
 impl GroupCommunicator {
     pub(crate) fn new(
-        exchange: Arc<Exchange>,
+        exchange: Arc<Correspondence>,
         (node, nodes): (NodeId, usize),
         group: CollectiveGroup,
         task: TaskId,

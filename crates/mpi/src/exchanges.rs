@@ -33,7 +33,7 @@ use crate::segments::{Call, Rounds, Segments};
 const POOLED: usize = 8;
 
 /// All that has not ended.
-pub(crate) struct Exchanges {
+pub(crate) struct OpenExchanges {
     place: (NodeId, usize),
     comm: Comm,
     /// Bytes that a node sends or receives at a time, at most.
@@ -109,7 +109,7 @@ impl Part {
     }
 }
 
-impl Exchanges {
+impl OpenExchanges {
     /// None yet, of a node among so many, with a communicator for nothing else.
     pub(crate) fn new(place: (NodeId, usize), comm: Comm, limit: u64) -> Self {
         Self {

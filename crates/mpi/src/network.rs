@@ -12,7 +12,7 @@ use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Status;
 
 use crate::error::MpiError;
-use crate::exchanges::{Ended, Exchanges};
+use crate::exchanges::{Ended, OpenExchanges};
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Fault, Incoming, Outgoing, Ready};
@@ -69,7 +69,7 @@ pub(crate) struct Endpoint {
     passed: Vec<Meeting>,
     /// Meetings that this node has joined.
     pub(super) meetings: u64,
-    pub(super) exchanges: Exchanges,
+    pub(super) exchanges: OpenExchanges,
     pub(super) sent: Vec<Traffic>,
     pub(super) received: Vec<Traffic>,
     pub(super) leave: Option<Leave>,
@@ -112,7 +112,7 @@ impl Endpoint {
             barrier: None,
             passed: Vec::new(),
             meetings: 0,
-            exchanges: Exchanges::new((node, nodes), collective, limit),
+            exchanges: OpenExchanges::new((node, nodes), collective, limit),
             sent: vec![Traffic::default(); nodes],
             received: vec![Traffic::default(); nodes],
             leave: None,

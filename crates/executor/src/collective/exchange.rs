@@ -15,7 +15,7 @@ use crate::polling::{ASK_AFTER, Waker};
 use crate::sync::lock;
 
 /// One node's letters.
-pub(crate) struct Exchange {
+pub(crate) struct Correspondence {
     state: Mutex<State>,
     changed: Condvar,
     /// Whether there is something to send: so that a poll takes no lock.
@@ -60,7 +60,7 @@ pub(crate) enum Objection {
     Unexpected { task: TaskId, error: CollectiveError },
 }
 
-impl Exchange {
+impl Correspondence {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::default(),
@@ -274,7 +274,12 @@ mod tests {
         Address { kind, group: 0, task: TASK, step, operation }
     }
 
-    fn tell(exchange: &Exchange, kind: Kind, step: u32, letter: &[u8]) -> Result<(), Objection> {
+    fn tell(
+        exchange: &Correspondence,
+        kind: Kind,
+        step: u32,
+        letter: &[u8],
+    ) -> Result<(), Objection> {
         notes(address(kind, step), letter)
             .collect::<Vec<_>>()
             .iter()
@@ -284,7 +289,7 @@ mod tests {
 
     #[test]
     fn letters_are_read_in_any_order_of_their_pieces() {
-        let exchange = Exchange::new();
+        let exchange = Correspondence::new();
         let letter: Vec<u8> = (0..5000).map(|at| at as u8).collect();
         tell(&exchange, Kind::Part, 1, &letter).unwrap();
         tell(&exchange, Kind::Part, 0, &[]).unwrap();
@@ -295,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_nobody_has_waited_for_is_noticed_at_the_end_and_later() {
-        let (exchange, group) = (Exchange::new(), CollectiveGroup::new(0, "g"));
+        let (exchange, group) = (Correspondence::new(), CollectiveGroup::new(0, "g"));
         tell(&exchange, Kind::Part, 0, &[]).unwrap();
         let error = CollectiveError::Unanswered { node: FROM, there: CollectiveOperation::Barrier };
         assert_eq!(exchange.ended(group, TASK), Err(error.clone()));
@@ -305,7 +310,7 @@ mod tests {
 
     #[test]
     fn who_asks_a_node_that_has_left_is_told() {
-        let (exchange, group) = (Exchange::new(), CollectiveGroup::new(0, "g"));
+        let (exchange, group) = (Correspondence::new(), CollectiveGroup::new(0, "g"));
         tell(&exchange, Kind::Question, 0, &[]).unwrap();
         assert!(exchange.outgoing().is_empty(), "it is not over");
         assert_eq!(exchange.ended(group, TASK), Ok(()));
@@ -314,7 +319,7 @@ mod tests {
         let kinds = answers.iter().map(|(to, note)| (*to, decode(note).unwrap().address.kind));
         assert_eq!(kinds.collect::<Vec<_>>(), [(FROM, Kind::Left); 2]);
 
-        let asking = Exchange::new();
+        let asking = Correspondence::new();
         tell(&asking, Kind::Left, 0, &[]).unwrap();
         let left = CollectiveError::Left { node: FROM, here: CollectiveOperation::Barrier };
         assert_eq!(asking.receive(FROM, address(Kind::Part, 0)), Err(left));
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_run_wakes_who_waits() {
-        let exchange = Exchange::new();
+        let exchange = Correspondence::new();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| exchange.receive(FROM, address(Kind::Part, 0)));
             while !exchange.is_awaited() {

@@ -16,7 +16,7 @@ mod conversation;
 use super::credit::{self, Credit};
 use super::stream::{Objection, Outgoing, TaskStream};
 use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
-use crate::collective::Exchange;
+use crate::collective::Correspondence;
 use crate::communicator::{CollectiveExchange, CommEvent, Communicator, Payload};
 use crate::error::{CommunicationError, RunError};
 use crate::polling::{Attention, NAMING, patience};
@@ -41,7 +41,7 @@ pub(super) struct Peers {
     /// On their way to the communicator.
     notes: Vec<Outgoing>,
     /// Letters of collective tasks.
-    exchange: Arc<Exchange>,
+    exchange: Arc<Correspondence>,
     /// The epoch whose barrier this node has entered.
     in_barrier: Option<Barrier>,
     /// That nodes wait in different epochs, and since when that is known.
@@ -86,7 +86,7 @@ impl Peers {
             sends: IdMap::default(),
             exchanges: IdMap::default(),
             notes: Vec::new(),
-            exchange: Arc::new(Exchange::new()),
+            exchange: Arc::new(Correspondence::new()),
             in_barrier: None,
             apart: None,
         }

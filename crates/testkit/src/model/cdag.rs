@@ -13,7 +13,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Work};
 
 use super::chunks::{check_chunks, check_granules, expected_executions};
-use super::exchange::Exchange;
+use super::exchange::ExchangedSlots;
 use super::ledger::{Groups, Ledger, Needs};
 use super::machine::{Machine, execute_all};
 use super::objects::{self, Affecting};
@@ -100,8 +100,8 @@ impl Cluster<'_> {
         element::slots(&self.truth.buffer(buffer).extent, region)
     }
 
-    fn exchange(&self, buffer: BufferId, collective: &Collective, node: NodeId) -> Exchange {
-        Exchange::at(&self.truth.buffer(buffer).extent, collective, node)
+    fn exchange(&self, buffer: BufferId, collective: &Collective, node: NodeId) -> ExchangedSlots {
+        ExchangedSlots::at(&self.truth.buffer(buffer).extent, collective, node)
     }
 
     fn touches(&self, node: NodeId, command: &Command) -> Vec<Touch> {

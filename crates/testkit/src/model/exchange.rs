@@ -9,14 +9,14 @@ use celerity_regions::Box3;
 use crate::element;
 
 /// What a collective is to one node: slots in the buffer's extent.
-pub(super) struct Exchange {
+pub(super) struct ExchangedSlots {
     /// What it gives to others.
     pub(super) provided: BTreeSet<usize>,
     /// What comes to it, from others.
     pub(super) arriving: BTreeSet<usize>,
 }
 
-impl Exchange {
+impl ExchangedSlots {
     /// For a node, of a buffer of so many elements.
     pub(super) fn at(extent: &Box3, collective: &Collective, node: NodeId) -> Self {
         let all = || element::slots(extent, &collective.region);

@@ -17,14 +17,14 @@ use super::network::Delivery;
 use super::world::{Event, World, node_id};
 
 /// Operations that are not over.
-pub(super) struct Exchanges {
+pub(super) struct OpenCollectives {
     /// By node: how many operations it has come to.
     come: Vec<u64>,
     /// By number.
-    open: BTreeMap<u64, Exchange>,
+    open: BTreeMap<u64, OpenCollective>,
 }
 
-struct Exchange {
+struct OpenCollective {
     /// By node: its part, once it has come.
     parts: Vec<Option<CollectiveExchange>>,
     /// What moves, once all have come.
@@ -45,7 +45,7 @@ struct Hop {
     elem_size: u64,
 }
 
-impl Exchanges {
+impl OpenCollectives {
     pub(super) fn new(nodes: usize) -> Self {
         Self { come: vec![0; nodes], open: BTreeMap::new() }
     }
@@ -58,7 +58,7 @@ impl Exchanges {
     /// Whether a node has come to something that is not over for it.
     pub(super) fn has_begun(&self, node: usize) -> bool {
         let waits =
-            |one: &Exchange| one.parts[node].is_some() && (!one.moves || one.left[node] > 0);
+            |one: &OpenCollective| one.parts[node].is_some() && (!one.moves || one.left[node] > 0);
         self.open.values().any(waits)
     }
 
@@ -75,11 +75,11 @@ impl Exchanges {
 
     /// Who waits for a node to come, and where, though that is in a barrier.
     pub(super) fn wait_for(&self, node: usize) -> Option<(NodeId, TaskId)> {
-        self.open.get(&self.come[node]).and_then(Exchange::someone)
+        self.open.get(&self.come[node]).and_then(OpenCollective::someone)
     }
 }
 
-impl Exchange {
+impl OpenCollective {
     fn new(nodes: usize) -> Self {
         let (hops, left) = (Vec::new(), vec![0; nodes]);
         Self { parts: vec![None; nodes], hops, left, moves: false }
@@ -124,7 +124,7 @@ impl World {
         let number = self.network.exchanges.come[node];
         self.network.exchanges.come[node] += 1;
         let open = self.network.exchanges.open.entry(number);
-        let open = open.or_insert_with(|| Exchange::new(nodes));
+        let open = open.or_insert_with(|| OpenCollective::new(nodes));
         let other = open.parts.iter().flatten().next();
         let agrees = other.is_none_or(|other| other.agrees_with(&exchange));
         let apart = open.someone().filter(|_| !agrees);
@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-impl Exchange {
+impl OpenCollective {
     fn transfer(&self) -> TransferId {
         self.parts.iter().flatten().next().expect("all have come").transfer
     }

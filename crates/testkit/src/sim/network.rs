@@ -13,7 +13,7 @@ use celerity_idag::{MessageId, Pilot};
 use celerity_regions::{Box3, split_along};
 use celerity_tdag::TaskId;
 
-use super::exchanges::Exchanges;
+use super::exchanges::OpenCollectives;
 use super::log::What;
 use super::memory::Staged;
 use super::world::{Event, World, node_id};
@@ -37,7 +37,7 @@ pub(super) struct SimNetwork {
     waiting: Vec<usize>,
     most_waiting: usize,
     in_barrier: Vec<(NodeId, TaskId)>,
-    pub(super) exchanges: Exchanges,
+    pub(super) exchanges: OpenCollectives,
     /// When the run was aborted first.
     aborted: Option<Time>,
 }
@@ -95,7 +95,7 @@ impl SimNetwork {
             waiting: vec![0; nodes],
             most_waiting: 0,
             in_barrier: Vec::new(),
-            exchanges: Exchanges::new(nodes),
+            exchanges: OpenCollectives::new(nodes),
             aborted: None,
         }
     }

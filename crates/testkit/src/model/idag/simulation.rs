@@ -10,7 +10,7 @@ use celerity_tdag::{BufferId, TaskId, Work};
 use super::Cluster;
 use super::touches::{NodeTouches, Touch, Use};
 use crate::element;
-use crate::model::exchange::Exchange;
+use crate::model::exchange::ExchangedSlots;
 use crate::model::machine::Machine;
 use crate::trace::{Event, Origin};
 use crate::violation::{Provenance, Violation};
@@ -220,7 +220,7 @@ impl<'a> Simulation<'a> {
         let extent = self.cluster.truth.buffer(part.transfer.buffer).extent;
         let from = self.cluster.nodes[node].node;
         for other in self.cluster.nodes.iter().filter(|other| other.node != from) {
-            let taken = Exchange::at(&extent, &part.collective, other.node).arriving;
+            let taken = ExchangedSlots::at(&extent, &part.collective, other.node).arriving;
             let mut parcel = Vec::new();
             for source in self.reads(node, step) {
                 for &slot in &source.slots {

@@ -14,7 +14,7 @@ use celerity_tdag::{BufferId, TaskId};
 
 use super::Cluster;
 use crate::element;
-use crate::model::exchange::Exchange;
+use crate::model::exchange::ExchangedSlots;
 use crate::violation::Violation;
 
 /// How an instruction uses elements.
@@ -294,7 +294,7 @@ impl<'a> Collector<'a> {
         let Participation { transfer, collective, sources, targets, elem_size, .. } = part;
         self.check_elem_size(transfer.buffer, *elem_size)?;
         let extent = self.cluster.truth.buffer(transfer.buffer).extent;
-        let ends = Exchange::at(&extent, collective, self.node);
+        let ends = ExchangedSlots::at(&extent, collective, self.node);
         let mut touches = Vec::new();
         for (parts, expected, how) in
             [(sources, ends.provided, Use::Read), (targets, ends.arriving, Use::Write)]
