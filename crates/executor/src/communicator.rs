@@ -72,7 +72,7 @@ pub unsafe trait Communicator: Send {
     /// Until the payload is [sent](CommEvent::Sent), or the run has been
     /// aborted and this end is quiet: the source stays allocated and nobody
     /// writes the elements.
-    unsafe fn send(&mut self, to: NodeId, payload: Payload);
+    unsafe fn send(&mut self, to: NodeId, payload: WirePayload);
 
     /// Accepts a payload.
     ///
@@ -80,7 +80,7 @@ pub unsafe trait Communicator: Send {
     /// Until the payload is [received](CommEvent::Received), or the run has
     /// been aborted and this end is quiet: the target stays allocated and
     /// nobody else touches the elements.
-    unsafe fn receive(&mut self, from: NodeId, payload: Payload);
+    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload);
 
     /// Takes part in the next collective operation. Nodes take part in the same ones, in the same
     /// order, also where they neither give nor get anything; they need not wait for one to begin
@@ -150,7 +150,7 @@ pub const NOTE_LEN: usize = 1024;
 
 /// One side's view of a payload: a box of elements in its own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Payload {
+pub struct WirePayload {
     /// The sender's name for it.
     pub message: MessageId,
     /// Which memory of this side's node the elements are in: `M1`, unless the network reaches those of

@@ -51,7 +51,7 @@ pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};
 pub use collective::{CollectiveError, CollectiveOperation, GroupCommunicator};
 pub use communicator::{
     CollectiveExchange, CommEvent, Communicator, LocalCommunicator, MemoryPart, NOTE_LEN,
-    Payload as WirePayload, find_in, local_cluster, pack, unpack,
+    WirePayload, find_in, local_cluster, pack, unpack,
 };
 pub use config::{CheckLevel, ClusterConfig};
 pub use copy::{ElementArray, copy_elements, copy_elements_spread, cut_elements};

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use celerity_cdag::{NodeId, TransferId};
 use celerity_executor::{
     BasePtr, CommEvent, CommunicationError, Communicator, ElementArray, NOTE_LEN, RunError,
-    WirePayload as Payload,
+    WirePayload,
 };
 use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
@@ -140,9 +140,9 @@ impl Square {
         Self { bytes, extent: Box3::from_range([side, side]) }
     }
 
-    fn payload(&mut self, message: u64, elements: Box3) -> Payload {
+    fn payload(&mut self, message: u64, elements: Box3) -> WirePayload {
         let base = BasePtr::of_mut_slice(&mut self.bytes);
-        Payload {
+        WirePayload {
             message: MessageId::from_index(message),
             at: MemoryId::HOST,
             memory: ElementArray { base, extent: self.extent },

@@ -5,7 +5,7 @@ use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
-use super::{CollectiveExchange, CommEvent, Communicator, Payload};
+use super::{CollectiveExchange, CommEvent, Communicator, WirePayload};
 use crate::error::RunError;
 
 // SAFETY: it passes everything on.
@@ -26,12 +26,12 @@ unsafe impl<C: Communicator + ?Sized> Communicator for Box<C> {
         (**self).send_note(to, note);
     }
 
-    unsafe fn send(&mut self, to: NodeId, payload: Payload) {
+    unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
         // SAFETY: passed on.
         unsafe { (**self).send(to, payload) }
     }
 
-    unsafe fn receive(&mut self, from: NodeId, payload: Payload) {
+    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         // SAFETY: passed on.
         unsafe { (**self).receive(from, payload) }
     }

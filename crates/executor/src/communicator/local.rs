@@ -12,7 +12,7 @@ use celerity_idag::{MessageId, Pilot};
 use celerity_tdag::TaskId;
 
 use self::meetings::{Complete, Meetings};
-use super::{CollectiveExchange, CommEvent, Communicator, NOTE_LEN, Payload};
+use super::{CollectiveExchange, CommEvent, Communicator, NOTE_LEN, WirePayload};
 use crate::copy::{copy_elements, copy_elements_spread};
 use crate::error::{CommunicationError, RunError};
 use crate::polling::Waker;
@@ -74,7 +74,7 @@ struct State {
 struct HalfOpen {
     side: PostedBy,
     to: NodeId,
-    payload: Payload,
+    payload: WirePayload,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,8 +87,8 @@ enum PostedBy {
 struct Rendezvous {
     from: NodeId,
     to: NodeId,
-    source: Payload,
-    target: Payload,
+    source: WirePayload,
+    target: WirePayload,
 }
 
 // SAFETY: all of a payload is copied by one call of `copy_elements`, or of `copy_elements_spread` on
@@ -116,13 +116,13 @@ unsafe impl Communicator for LocalCommunicator {
         }
     }
 
-    unsafe fn send(&mut self, to: NodeId, payload: Payload) {
+    unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
         if self.check_peer(to) {
             self.network.post(PostedBy::Sender, self.node, to, payload);
         }
     }
 
-    unsafe fn receive(&mut self, from: NodeId, payload: Payload) {
+    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         if self.check_peer(from) {
             self.network.post(PostedBy::Receiver, from, self.node, payload);
         }
@@ -205,7 +205,7 @@ impl Drop for LocalCommunicator {
 }
 
 impl LocalNetwork {
-    fn post(self: &Arc<Self>, side: PostedBy, from: NodeId, to: NodeId, payload: Payload) {
+    fn post(self: &Arc<Self>, side: PostedBy, from: NodeId, to: NodeId, payload: WirePayload) {
         let mut state = lock(&self.state);
         if state.aborted {
             return;
@@ -363,7 +363,7 @@ impl State {
         side: PostedBy,
         from: NodeId,
         to: NodeId,
-        payload: Payload,
+        payload: WirePayload,
     ) -> Result<Option<Rendezvous>, Box<CommunicationError>> {
         let key = (from, payload.message);
         let Some(open) = self.half_open.remove(&key) else {
@@ -413,11 +413,11 @@ mod tests {
         local_cluster((0..nodes).map(|_| Arc::new(|| {}) as Waker).collect(), &pool)
     }
 
-    fn payload(memory: &mut [u8], message: u64) -> Payload {
+    fn payload(memory: &mut [u8], message: u64) -> WirePayload {
         let extent = Box3::from_range([memory.len()]);
         let memory = ElementArray { base: BasePtr::of_mut_slice(memory), extent };
         let message = MessageId::from_index(message);
-        Payload { message, at: MemoryId::HOST, memory, elements: extent, elem_size: 1 }
+        WirePayload { message, at: MemoryId::HOST, memory, elements: extent, elem_size: 1 }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::hardware::Wanted;
 use super::peers::Barrier;
 use crate::arbiter::PostReceive;
 use crate::backend::{AllocError, Job};
-use crate::communicator::{CollectiveExchange, MemoryPart, Payload};
+use crate::communicator::{CollectiveExchange, MemoryPart, WirePayload};
 use crate::engine::{LaneId, LaneJob};
 use crate::error::RunError;
 use crate::pulse::Call;
@@ -107,7 +107,8 @@ impl Executor {
             }
             InstructionKind::Send { to, message, source, elements, elem_size, .. } => {
                 let memory = self.hardware.array(&source, &elements, elem_size);
-                let payload = Payload { message, at: source.memory, memory, elements, elem_size };
+                let payload =
+                    WirePayload { message, at: source.memory, memory, elements, elem_size };
                 // SAFETY: as for jobs: the source is freed or overwritten only
                 // after this instruction, which completes when it is sent.
                 unsafe { self.peers.send(instruction, to, payload) };
@@ -204,7 +205,7 @@ impl Executor {
         let PostReceive { from, message, elements, target, elem_size, .. } = *post;
         debug_assert_ne!(target.memory, MemoryId::USER, "the user's data is read-only");
         let memory = self.hardware.array(&target, &elements, elem_size);
-        let payload = Payload { message, at: target.memory, memory, elements, elem_size };
+        let payload = WirePayload { message, at: target.memory, memory, elements, elem_size };
         // SAFETY: the target is used or freed only after the receive has
         // completed, which waits for every payload in its region; the arbiter
         // lets no two payloads overlap.

@@ -17,7 +17,7 @@ use super::credit::{self, Credit};
 use super::stream::{Objection, Outgoing, TaskStream};
 use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
 use crate::collective::Correspondence;
-use crate::communicator::{CollectiveExchange, CommEvent, Communicator, Payload};
+use crate::communicator::{CollectiveExchange, CommEvent, Communicator, WirePayload};
 use crate::error::{CommunicationError, RunError};
 use crate::polling::{Attention, NAMING, patience};
 use crate::time::Time;
@@ -240,7 +240,12 @@ impl Peers {
     ///
     /// # Safety
     /// As for [`Communicator::send`].
-    pub(super) unsafe fn send(&mut self, instruction: InstructionId, to: NodeId, payload: Payload) {
+    pub(super) unsafe fn send(
+        &mut self,
+        instruction: InstructionId,
+        to: NodeId,
+        payload: WirePayload,
+    ) {
         self.sends.insert(payload.message, instruction);
         // SAFETY: passed on.
         unsafe { self.communicator.send(to, payload) };
@@ -250,7 +255,7 @@ impl Peers {
     ///
     /// # Safety
     /// As for [`Communicator::receive`].
-    pub(super) unsafe fn receive(&mut self, from: NodeId, payload: Payload) {
+    pub(super) unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         // SAFETY: passed on.
         unsafe { self.communicator.receive(from, payload) };
     }

@@ -13,7 +13,7 @@ use super::incoming::{Incoming, Way};
 use super::note::{Note, is_of_wires};
 use super::outgoing::{Outgoing, Packing};
 use super::{Copied, CopyId, DeviceWindows, Located, Slot, WindowSize, WireCopy};
-use crate::communicator::{CollectiveExchange, CommEvent, Communicator, Payload};
+use crate::communicator::{CollectiveExchange, CommEvent, Communicator, WirePayload};
 use crate::error::{CommunicationError, RunError};
 use crate::window::IdMap;
 
@@ -198,7 +198,7 @@ impl Connected {
     }
 
     /// Names a copy.
-    fn copy(&mut self, purpose: Purpose, payload: &Payload) -> WireCopy {
+    fn copy(&mut self, purpose: Purpose, payload: &WirePayload) -> WireCopy {
         let id = self.next_copy;
         self.next_copy += 1;
         self.copies.insert(id, purpose);
@@ -213,8 +213,14 @@ impl Connected {
     }
 
     /// Lets a payload come the way that it comes.
-    fn accept(&mut self, inner: &mut dyn Communicator, from: NodeId, payload: Payload, way: Way) {
-        let Payload { message, elem_size, .. } = payload;
+    fn accept(
+        &mut self,
+        inner: &mut dyn Communicator,
+        from: NodeId,
+        payload: WirePayload,
+        way: Way,
+    ) {
+        let WirePayload { message, elem_size, .. } = payload;
         match way {
             Way::Wire => {
                 let wanted = Note::Wanted { message, elem_size };
@@ -234,7 +240,7 @@ impl Connected {
             Note::Free(slot) => self.outgoing.free(from, slot),
             Note::Packed { message, piece, slot } if self.reaches(from) => {
                 let (payload, elements) = self.incoming.piece(from, message, piece)?;
-                let part = Payload { elements, ..payload };
+                let part = WirePayload { elements, ..payload };
                 let copy = self.copy(Purpose::Unpack { from, message, slot }, &part);
                 // SAFETY: the target is kept by the contract of `receive`, and pieces are disjoint. The
                 // sender has said that the piece is there, and keeps the slot until it is told.
@@ -250,7 +256,7 @@ impl Connected {
 
     fn pack_some(&mut self) {
         while let Some(Packing { to, payload, piece, elements, slot }) = self.outgoing.next() {
-            let part = Payload { elements, ..payload };
+            let part = WirePayload { elements, ..payload };
             let message = payload.message;
             let copy = self.copy(Purpose::Pack { to, message, piece, slot }, &part);
             // SAFETY: the source is kept by the contract of `send`, since the node is told when all
@@ -285,7 +291,7 @@ impl Connected {
     }
 }
 
-impl Payload {
+impl WirePayload {
     fn located(&self) -> Located {
         Located { at: self.at, array: self.memory }
     }
@@ -318,7 +324,7 @@ unsafe impl Communicator for WiredCommunicator {
         self.inner.send_note(to, note);
     }
 
-    unsafe fn send(&mut self, to: NodeId, payload: Payload) {
+    unsafe fn send(&mut self, to: NodeId, payload: WirePayload) {
         let by_wire =
             |wires: &Connected| !self.is_over && wires.outgoing.has_announced(payload.message);
         if !self.wires.as_ref().is_some_and(by_wire) {
@@ -332,7 +338,7 @@ unsafe impl Communicator for WiredCommunicator {
         });
     }
 
-    unsafe fn receive(&mut self, from: NodeId, payload: Payload) {
+    unsafe fn receive(&mut self, from: NodeId, payload: WirePayload) {
         if self.wires.is_none() || self.is_over {
             // SAFETY: passed on.
             return unsafe { self.inner.receive(from, payload) };

@@ -5,7 +5,7 @@ use celerity_cdag::NodeId;
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
 
-use crate::communicator::Payload;
+use crate::communicator::WirePayload;
 use crate::copy::{ElementArray, cut_elements};
 use crate::error::CommunicationError;
 use crate::memory::BasePtr;
@@ -23,13 +23,13 @@ pub(super) enum Way {
     Host,
     /// From the sender's host memory to a device's, with a stop at the node's host memory: what the
     /// network is to receive instead.
-    Stop(Payload),
+    Stop(WirePayload),
 }
 
 /// A payload that comes by wire.
 #[derive(Debug)]
 struct Receiving {
-    payload: Payload,
+    payload: WirePayload,
     /// Pieces that have not been unpacked; those that are being unpacked are `None`.
     pieces: Vec<Option<Box3>>,
     missing: usize,
@@ -38,7 +38,7 @@ struct Receiving {
 /// What a payload that stops on the host lies in there.
 #[derive(Debug)]
 struct Stopped {
-    payload: Payload,
+    payload: WirePayload,
     words: Vec<u64>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Incoming {
     /// Payloads that nobody has asked for yet, and whether they come by wire.
     announced: IdMap<Name, (bool, Box3)>,
     /// Payloads that have been asked for before their pilots have come.
-    early: IdMap<Name, Payload>,
+    early: IdMap<Name, WirePayload>,
     receiving: IdMap<Name, Receiving>,
     stopped: IdMap<Name, Stopped>,
 }
@@ -85,7 +85,7 @@ impl Incoming {
         &mut self,
         from: NodeId,
         pilot: &Pilot,
-    ) -> Outcome<Option<(Payload, Way)>> {
+    ) -> Outcome<Option<(WirePayload, Way)>> {
         let (name, announced) = ((from, pilot.message), (pilot.from_device, pilot.elements));
         if let Some(payload) = self.early.remove(&name) {
             return self.begin(name, payload, announced).map(|way| Some((payload, way)));
@@ -97,7 +97,7 @@ impl Incoming {
     }
 
     /// The node asks for a payload; returns how it comes, if that is known.
-    pub(super) fn expect(&mut self, from: NodeId, payload: Payload) -> Outcome<Option<Way>> {
+    pub(super) fn expect(&mut self, from: NodeId, payload: WirePayload) -> Outcome<Option<Way>> {
         let name = (from, payload.message);
         match self.announced.remove(&name) {
             Some(announced) => self.begin(name, payload, announced).map(Some),
@@ -111,10 +111,10 @@ impl Incoming {
     fn begin(
         &mut self,
         name @ (from, message): Name,
-        payload: Payload,
+        payload: WirePayload,
         (by_wire, sent): (bool, Box3),
     ) -> Outcome<Way> {
-        let Payload { elements: received, elem_size, .. } = payload;
+        let WirePayload { elements: received, elem_size, .. } = payload;
         if !by_wire {
             return Ok(self.stop(from, payload).map_or(Way::Host, Way::Stop));
         }
@@ -141,13 +141,13 @@ impl Incoming {
 
     /// Makes room on the host for a payload that ends in a device's memory; returns the payload that the
     /// network is to receive there. `None` if it ends on the host.
-    pub(super) fn stop(&mut self, from: NodeId, payload: Payload) -> Option<Payload> {
+    pub(super) fn stop(&mut self, from: NodeId, payload: WirePayload) -> Option<WirePayload> {
         payload.at.device()?;
         let bytes = payload.elements.volume().saturating_mul(payload.elem_size);
         let words = usize::try_from(bytes.div_ceil(8)).expect("what arrives fits in memory");
         let mut stopped = Stopped { payload, words: vec![0; words] };
         let stop =
-            Payload { at: celerity_idag::MemoryId::HOST, memory: stopped.array(), ..payload };
+            WirePayload { at: celerity_idag::MemoryId::HOST, memory: stopped.array(), ..payload };
         self.stopped.insert((from, payload.message), stopped);
         Some(stop)
     }
@@ -158,7 +158,7 @@ impl Incoming {
         &mut self,
         from: NodeId,
         message: MessageId,
-    ) -> Option<(ElementArray, Payload)> {
+    ) -> Option<(ElementArray, WirePayload)> {
         let stopped = self.stopped.get_mut(&(from, message))?;
         Some((stopped.array(), stopped.payload))
     }
@@ -174,7 +174,7 @@ impl Incoming {
         from: NodeId,
         message: MessageId,
         piece: u32,
-    ) -> Outcome<(Payload, Box3)> {
+    ) -> Outcome<(WirePayload, Box3)> {
         let receiving = self.receiving.get_mut(&(from, message));
         let slot = usize::try_from(piece).unwrap_or(usize::MAX);
         let found = receiving.and_then(|receiving| {

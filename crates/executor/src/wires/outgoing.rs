@@ -8,7 +8,7 @@ use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
 
 use super::{Slot, WindowSize};
-use crate::communicator::Payload;
+use crate::communicator::WirePayload;
 use crate::copy::cut_elements;
 use crate::error::CommunicationError;
 use crate::window::IdMap;
@@ -17,7 +17,7 @@ use crate::window::IdMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packing {
     pub(super) to: NodeId,
-    pub(super) payload: Payload,
+    pub(super) payload: WirePayload,
     pub(super) piece: u32,
     pub(super) elements: Box3,
     pub(super) slot: Slot,
@@ -27,7 +27,7 @@ pub(super) struct Packing {
 #[derive(Debug)]
 struct Sending {
     to: NodeId,
-    payload: Payload,
+    payload: WirePayload,
     /// Those that no slot has been found for.
     left: VecDeque<(u32, Box3)>,
     /// Those that have not been packed.
@@ -87,7 +87,7 @@ impl Outgoing {
     }
 
     /// The node offers a payload that [has been announced](Self::has_announced).
-    pub(super) fn offer(&mut self, to: NodeId, payload: Payload) -> Outcome<()> {
+    pub(super) fn offer(&mut self, to: NodeId, payload: WirePayload) -> Outcome<()> {
         let (from, message) = (self.node, payload.message);
         if self.announced.remove(&message) != Some(to) {
             return Err(CommunicationError::Unannounced { from, to, message }.into());
@@ -204,7 +204,7 @@ impl Outgoing {
 }
 
 /// The window that a payload leaves by: that of the device it lies in.
-fn window_of(payload: &Payload) -> usize {
+fn window_of(payload: &WirePayload) -> usize {
     let device = payload.at.device().map_or(u64::MAX, |device| device.index());
     usize::try_from(device).unwrap_or(usize::MAX)
 }

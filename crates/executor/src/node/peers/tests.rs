@@ -5,7 +5,7 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskGraph, TaskGraphConfig};
 
 use super::*;
-use crate::communicator::{LocalCommunicator, Payload as WirePayload, local_cluster};
+use crate::communicator::{LocalCommunicator, local_cluster};
 use crate::copy::ElementArray;
 use crate::memory::BasePtr;
 use crate::pool::CpuPool;
@@ -44,9 +44,9 @@ fn pilot(to: NodeId) -> Pilot {
     Pilot { to, message, transfer: transfer(), elements: EXTENT, from_device: false }
 }
 
-fn payload(memory: &mut [u8; 8]) -> Payload {
+fn payload(memory: &mut [u8; 8]) -> WirePayload {
     let memory = ElementArray { base: BasePtr::of_mut_slice(memory), extent: EXTENT };
-    Payload {
+    WirePayload {
         message: MessageId::from_index(0),
         at: MemoryId::HOST,
         memory,
