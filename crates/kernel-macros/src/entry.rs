@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 use syn::{Ident, Lifetime};
 
 use crate::form::Form;
-use crate::instances::Arguments;
+use crate::instances::KernelOptions;
 use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
 use crate::signature::Kernel;
 
@@ -21,7 +21,7 @@ struct Names {
 /// The entry point: parameters in the order of the calling convention, base addresses as
 /// references. There is one in the code that is compiled for its arithmetic, fast or strict; in the other
 /// code it is a function that nobody calls.
-pub(crate) fn entry(kernel: &Kernel, entry_name: &str, arguments: &Arguments) -> TokenStream {
+pub(crate) fn entry(kernel: &Kernel, entry_name: &str, arguments: &KernelOptions) -> TokenStream {
     let (traits, all) = (view_traits(kernel), names(kernel));
     let (pointers, blocks): (Vec<_>, Vec<_>) =
         all.iter().map(|Names { pointer, block, .. }| (pointer, block)).unzip();

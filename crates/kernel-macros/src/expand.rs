@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
 use crate::form::Form;
-use crate::instances::{Arguments, Instance, instances};
+use crate::instances::{Instance, KernelOptions, instances};
 use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
 use crate::signature::Kernel;
 use crate::{entry, forbid};
@@ -17,7 +17,7 @@ use crate::{entry, forbid};
 /// # Errors
 /// What is wrong with the function, and what to write instead.
 pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<TokenStream> {
-    let arguments: Arguments = parse2(attribute)?;
+    let arguments: KernelOptions = parse2(attribute)?;
     let function: ItemFn = parse2(function)?;
     forbid::check(&function.sig.ident, function.block.to_token_stream())?;
     let kernel = Kernel::parse(function)?;
@@ -164,7 +164,7 @@ fn host(kernel: &Kernel) -> TokenStream {
 }
 
 /// What there is once for each instance: its description, and its entry point.
-fn compiled(kernel: &Kernel, instance: &Instance, arguments: &Arguments) -> TokenStream {
+fn compiled(kernel: &Kernel, instance: &Instance, arguments: &KernelOptions) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);

@@ -11,7 +11,7 @@ use syn::{
 
 /// `fast`, `registers = 128`, `instances(f32, f64)`, in any order.
 #[derive(Default)]
-pub(crate) struct Arguments {
+pub(crate) struct KernelOptions {
     /// Whether devices may fuse and approximate.
     pub(crate) is_fast: bool,
     /// How many registers a thread may have.
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     list: Option<(Ident, TokenStream)>,
 }
 
-impl Parse for Arguments {
+impl Parse for KernelOptions {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let mut arguments = Self::default();
         while !input.is_empty() {
@@ -76,7 +76,7 @@ pub(crate) struct Instance {
 
 /// All instances of a kernel; a single one without aliases if it is not generic.
 pub(crate) fn instances(
-    arguments: &Arguments,
+    arguments: &KernelOptions,
     name: &Ident,
     generics: &Generics,
 ) -> Result<Vec<Instance>> {
