@@ -17,7 +17,7 @@ use crate::version::Version;
 
 /// Data that an await-push command has announced and no command has used yet.
 #[derive(Debug)]
-pub(crate) struct Awaited {
+pub(crate) struct AnnouncedData {
     pub(crate) transfer: TransferId,
     pub(crate) region: Region,
 }
@@ -31,7 +31,7 @@ pub(crate) struct BufferState {
     pub(crate) elem_size: u64,
     pub(crate) elem_align: u64,
     pub(crate) versions: RegionMap<Version>,
-    pub(crate) awaited: SmallVec<[Awaited; 1]>,
+    pub(crate) awaited: SmallVec<[AnnouncedData; 1]>,
     /// Dense copies of boxes that are on their way.
     pub(crate) stages: Stages,
     /// Per memory: allocations that do not overlap.
@@ -169,11 +169,11 @@ impl BufferState {
     pub(crate) fn expect(&mut self, transfer: TransferId, region: &Region) {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::ExpectedStaysHeld.is_active() {
-            return self.awaited.push(Awaited { transfer, region: region.clone() });
+            return self.awaited.push(AnnouncedData { transfer, region: region.clone() });
         }
         self.outdate_copies(region);
         self.versions.modify(region, |version| version.outdated());
-        self.awaited.push(Awaited { transfer, region: region.clone() });
+        self.awaited.push(AnnouncedData { transfer, region: region.clone() });
     }
 
     /// Notes that `memory` has received copies of what it lacked of `region`.

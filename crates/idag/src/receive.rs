@@ -4,7 +4,7 @@
 
 use celerity_regions::Region;
 
-use crate::buffer::{Awaited, BufferState};
+use crate::buffer::{AnnouncedData, BufferState};
 use crate::emitter::Emitter;
 use crate::instruction::{Inbound, InstructionId, MemoryId};
 use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
@@ -17,7 +17,7 @@ pub(crate) fn receive<'a>(
     consumers: impl Iterator<Item = &'a Region> + Clone,
     arrival: impl Fn(&BufferState, &Region) -> MemoryId,
 ) {
-    for Awaited { transfer, region } in std::mem::take(&mut buffer.awaited) {
+    for AnnouncedData { transfer, region } in std::mem::take(&mut buffer.awaited) {
         for piece in contiguous_pieces(&region) {
             #[cfg(feature = "mutants")]
             let piece = celerity_mutants::Mutant::FirstBoxReceived
