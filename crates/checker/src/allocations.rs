@@ -9,7 +9,7 @@ use celerity_regions::Box3;
 use celerity_tdag::BufferId;
 
 use crate::allocation::{Allocation, Contents};
-use crate::batch::Batch;
+use crate::batch::TaskCheck;
 use crate::buffers::{Buffer, Buffers};
 use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
@@ -45,7 +45,7 @@ impl Instructions {
     pub(crate) fn alloc(
         &mut self,
         buffers: &Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         (id, memory): (AllocationId, MemoryId),
         buffer: BufferId,
@@ -130,7 +130,7 @@ impl Instructions {
     pub(crate) fn free(
         &mut self,
         buffers: &Buffers,
-        batch: Option<&mut Batch<'_>>,
+        batch: Option<&mut TaskCheck<'_>>,
         me: u64,
         id: AllocationId,
         memory: MemoryId,
@@ -232,7 +232,7 @@ impl Instructions {
     }
 
     /// Nothing was allocated without need for the task in hand.
-    pub(crate) fn check_sizes(&self, buffers: &Buffers, batch: &Batch<'_>) -> Check {
+    pub(crate) fn check_sizes(&self, buffers: &Buffers, batch: &TaskCheck<'_>) -> Check {
         if self.eager {
             return Ok(());
         }

@@ -46,7 +46,7 @@ impl CalledFor {
 
 /// The state of one task's check.
 #[derive(Debug)]
-pub(crate) struct Batch<'a> {
+pub(crate) struct TaskCheck<'a> {
     pub(crate) task: &'a Arc<Task>,
     /// The part of the index space that this node's command runs.
     pub(crate) chunk: Option<Box3>,
@@ -77,7 +77,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) outline: TaskOutline,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> TaskCheck<'a> {
     pub(crate) fn new(
         task: &'a Arc<Task>,
         commands: &[Command],

@@ -6,7 +6,7 @@ use celerity_cpd::{Collective, Ends};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{StreamHash, Work};
 
-use crate::batch::Batch;
+use crate::batch::TaskCheck;
 use crate::buffers::{Buffer, Buffers};
 use crate::commands::{Commands, check_inside, check_transfer};
 use crate::geometry::{Boxes, difference};
@@ -20,7 +20,7 @@ impl Commands {
     pub(crate) fn collective(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         transfer: TransferId,
         collective: &Collective,
@@ -59,7 +59,7 @@ impl Commands {
 }
 
 /// What moves is what the task in hand forwards.
-fn check_region(batch: &Batch<'_>, buffer: &Buffer, vertex: Vertex, region: &Region) -> Check {
+fn check_region(batch: &TaskCheck<'_>, buffer: &Buffer, vertex: Vertex, region: &Region) -> Check {
     check_inside(buffer, vertex, region.boxes())?;
     let (space, extent) = (batch.task.work.extent(), buffer.info.extent);
     let forwarded = batch.task.buffer_accesses();

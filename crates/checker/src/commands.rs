@@ -8,7 +8,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{IndexSpace, Work};
 use smallvec::SmallVec;
 
-use crate::batch::{Batch, Promise};
+use crate::batch::{Promise, TaskCheck};
 use crate::buffers::{Buffer, Buffers};
 use crate::geometry::{Boxes, difference, holds, overlap};
 use crate::groups::Groups;
@@ -67,7 +67,7 @@ impl Commands {
     pub(crate) fn check(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         command: &Command,
     ) -> Check {
         let me = command.id.index();
@@ -106,7 +106,7 @@ impl Commands {
     }
 
     /// Checks that nothing is missing once all commands have been seen.
-    pub(crate) fn finish(&self, batch: &Batch<'_>) -> Check {
+    pub(crate) fn finish(&self, batch: &TaskCheck<'_>) -> Check {
         let (node, task) = (self.node, batch.task.id);
         let missing = |what| Err(Violation::Missing { node, task, what }.into());
         match &batch.task.work {
@@ -133,7 +133,7 @@ impl Commands {
     fn execute(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         chunk: Box3,
     ) -> Check {
@@ -168,7 +168,7 @@ impl Commands {
     }
 
     /// One chunk per node and task, where such a task runs, along granules.
-    fn check_chunk(&self, batch: &Batch<'_>, vertex: Vertex, chunk: Box3) -> Check {
+    fn check_chunk(&self, batch: &TaskCheck<'_>, vertex: Vertex, chunk: Box3) -> Check {
         let uncalled = |why| Err(Violation::Uncalled { vertex, why }.into());
         if batch.executed {
             return uncalled("a node runs one chunk of a task");
@@ -219,7 +219,7 @@ impl Commands {
     fn push(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         transfer: TransferId,
         targets: &[(NodeId, Region)],
@@ -268,7 +268,7 @@ impl Commands {
     fn await_push(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         transfer: TransferId,
         region: &Region,
@@ -350,7 +350,7 @@ fn describe(kind: &CommandKind) -> (Role, CommandLabel) {
 }
 
 /// A transfer is made for the task in hand, and for a buffer that it reads.
-pub(crate) fn check_transfer(batch: &Batch<'_>, vertex: Vertex, transfer: TransferId) -> Check {
+pub(crate) fn check_transfer(batch: &TaskCheck<'_>, vertex: Vertex, transfer: TransferId) -> Check {
     let task = batch.task.id;
     if transfer.consumer != task {
         return Err(Violation::WrongTask { vertex, found: transfer.consumer, task }.into());
@@ -364,7 +364,7 @@ pub(crate) fn check_transfer(batch: &Batch<'_>, vertex: Vertex, transfer: Transf
 /// A chunk lies in what is there and ends at multiples of the granularity,
 /// counted from the origin of the index space, or where that ends.
 pub(crate) fn check_chunk_of(
-    batch: &Batch<'_>,
+    batch: &TaskCheck<'_>,
     vertex: Vertex,
     space: &IndexSpace,
     chunk: Box3,
@@ -419,7 +419,7 @@ fn check_news(
     }
 }
 
-fn synchronize(batch: &mut Batch<'_>, vertex: Vertex, fits: bool) -> Check {
+fn synchronize(batch: &mut TaskCheck<'_>, vertex: Vertex, fits: bool) -> Check {
     if !fits || std::mem::replace(&mut batch.synchronized[0], true) {
         let why = "the task in hand is no such synchronisation, or has been reached";
         return Err(Violation::Uncalled { vertex, why }.into());

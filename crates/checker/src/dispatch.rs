@@ -6,7 +6,7 @@ use celerity_tdag::{TaskId, Work};
 use smallvec::SmallVec;
 
 use crate::allocations::Asked;
-use crate::batch::{Batch, Promise};
+use crate::batch::{Promise, TaskCheck};
 use crate::buffers::Buffers;
 use crate::instructions::Instructions;
 use crate::violation::{Check, Vertex, Violation};
@@ -16,7 +16,7 @@ impl Instructions {
     pub(crate) fn check(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         instruction: &Instruction,
     ) -> Check {
         self.enter(instruction)?;
@@ -72,7 +72,7 @@ impl Instructions {
     }
 
     /// Checks that nothing is missing once all instructions have been seen.
-    pub(crate) fn finish(&self, buffers: &Buffers, batch: &Batch<'_>) -> Check {
+    pub(crate) fn finish(&self, buffers: &Buffers, batch: &TaskCheck<'_>) -> Check {
         let (node, task) = (self.node, batch.task.id);
         if let Some(&part) = batch.unlaunched.first() {
             let among = format!("on {node}");
@@ -114,7 +114,7 @@ fn check_kept(buffers: &Buffers, promises: &[Promise], why: &'static str) -> Che
 }
 
 fn synchronize(
-    batch: &mut Batch<'_>,
+    batch: &mut TaskCheck<'_>,
     vertex: Vertex,
     task: TaskId,
     fits: impl FnOnce(&Work) -> bool,

@@ -7,7 +7,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use crate::allocation::Allocation;
-use crate::batch::{Batch, CalledFor};
+use crate::batch::{CalledFor, TaskCheck};
 use crate::buffers::{Buffer, Buffers};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, first_difference, overlap};
@@ -21,7 +21,7 @@ impl Instructions {
     pub(crate) fn participate(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         participation: &Participation,
     ) -> Check {

@@ -5,7 +5,7 @@ use celerity_idag::{BoundAccess, DeviceId, MemoryId};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferAccess, TaskId, Work};
 
-use crate::batch::Batch;
+use crate::batch::TaskCheck;
 use crate::buffers::{Buffer, Buffers};
 use crate::commands::check_chunk_of;
 use crate::geometry::{first_difference, subtract};
@@ -18,7 +18,7 @@ impl Instructions {
     pub(crate) fn kernel(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         (device, task): (DeviceId, TaskId),
         chunk: Box3,
@@ -44,7 +44,7 @@ impl Instructions {
     pub(crate) fn host_task(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         (task, chunk): (TaskId, Box3),
         bindings: &[BoundAccess],
@@ -78,7 +78,7 @@ impl Instructions {
     fn launch(
         &mut self,
         buffers: &mut Buffers,
-        batch: &Batch<'_>,
+        batch: &TaskCheck<'_>,
         me: u64,
         memory: MemoryId,
         chunk: Box3,
@@ -103,7 +103,7 @@ impl Instructions {
     fn touch(
         &mut self,
         buffer: &mut Buffer,
-        batch: &Batch<'_>,
+        batch: &TaskCheck<'_>,
         me: u64,
         access: &BufferAccess,
         bound: &BoundAccess,

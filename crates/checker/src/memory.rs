@@ -4,7 +4,7 @@
 use celerity_idag::{AllocationId, MemoryId, Placement};
 use celerity_regions::Box3;
 
-use crate::batch::Batch;
+use crate::batch::TaskCheck;
 use crate::buffers::Buffer;
 use crate::instructions::Instructions;
 use crate::ledger::{AbstractValues, Cell, Clash, Ledger};
@@ -54,7 +54,7 @@ impl Instructions {
     pub(crate) fn write(
         &mut self,
         buffer: &Buffer,
-        batch: &Batch<'_>,
+        batch: &TaskCheck<'_>,
         me: u64,
         placement: &Placement,
         part: &Box3,
@@ -121,7 +121,7 @@ impl Instructions {
     /// The copy that has written a cell for the same command as the instruction
     /// in hand, if nobody has read it. Pushes end with sends and come first, so
     /// whatever comes after the last send serves the execute command.
-    fn unread_copy(&self, batch: &Batch<'_>, cell: &Cell) -> Option<u64> {
+    fn unread_copy(&self, batch: &TaskCheck<'_>, cell: &Cell) -> Option<u64> {
         let begin = batch.last_send.map_or(batch.first, |send| send + 1);
         let writer = cell.writer.filter(|&writer| writer >= begin && cell.readers.is_empty())?;
         self.window.get(writer)?.label.copies.then_some(writer)

@@ -9,7 +9,7 @@ use celerity_idag::{AllocationId, DeviceMemory, Instruction, InstructionKind, Pi
 use celerity_tdag::{BufferId, BufferInfo, StreamHash, Task};
 
 use crate::allocation::Allocation;
-use crate::batch::Batch;
+use crate::batch::TaskCheck;
 use crate::buffers::Buffers;
 use crate::commands::Commands;
 use crate::finding::Finding;
@@ -210,7 +210,7 @@ impl NodeChecker {
     ) -> Check {
         let points = self.points();
         let first = self.instructions.window.next();
-        let mut batch = Batch::new(task, commands, pilots, first);
+        let mut batch = TaskCheck::new(task, commands, pilots, first);
         let writes = self.tasks.enter(&mut self.buffers, task)?;
         for command in commands {
             self.commands.check(&mut self.buffers, &mut batch, command)?;

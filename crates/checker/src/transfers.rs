@@ -4,7 +4,7 @@ use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{Inbound, InstructionKind, MemoryId, MessageId, Placement};
 use celerity_regions::{Box3, Region};
 
-use crate::batch::{Batch, Promise};
+use crate::batch::{Promise, TaskCheck};
 use crate::buffers::{Buffer, Buffers};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, difference, subtract};
@@ -29,7 +29,7 @@ impl Instructions {
     pub(crate) fn copy(
         &mut self,
         buffer: &mut Buffer,
-        batch: &Batch<'_>,
+        batch: &TaskCheck<'_>,
         me: u64,
         (source, target): (&Placement, &Placement),
         elements: Box3,
@@ -83,7 +83,7 @@ impl Instructions {
     pub(crate) fn send(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         kind: &InstructionKind,
     ) -> Check {
@@ -113,7 +113,12 @@ impl Instructions {
     }
 
     /// A message is new, goes to another node, and one pilot says the same.
-    fn check_message(&mut self, batch: &mut Batch<'_>, send: Vertex, message: &Message) -> Check {
+    fn check_message(
+        &mut self,
+        batch: &mut TaskCheck<'_>,
+        send: Vertex,
+        message: &Message,
+    ) -> Check {
         let Message { to, id, transfer, elements, from_device } = *message;
         if id.index() < self.next_message {
             return Err(Violation::OldMessage { send, message: id }.into());
@@ -143,7 +148,7 @@ impl Instructions {
     pub(crate) fn receive(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         inbound: &Inbound,
         split: bool,
@@ -187,7 +192,7 @@ impl Instructions {
     pub(crate) fn await_receive(
         &mut self,
         buffers: &mut Buffers,
-        batch: &mut Batch<'_>,
+        batch: &mut TaskCheck<'_>,
         me: u64,
         transfer: TransferId,
         region: &Region,
@@ -216,7 +221,7 @@ impl Instructions {
 
 /// Takes what is received from what is awaited.
 fn take(
-    batch: &mut Batch<'_>,
+    batch: &mut TaskCheck<'_>,
     buffer: &Buffer,
     vertex: Vertex,
     transfer: TransferId,
