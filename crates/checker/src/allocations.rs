@@ -10,7 +10,7 @@ use celerity_tdag::BufferId;
 
 use crate::allocation::{Allocation, Contents};
 use crate::batch::TaskCheck;
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffers, TrackedBuffer};
 use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
 use crate::ledger::{AbstractValues, Clash, Ledger};
@@ -93,7 +93,7 @@ impl Instructions {
     /// Provides memory for a part of a reserved allocation.
     pub(crate) fn grow(
         &mut self,
-        buffer: &mut Buffer,
+        buffer: &mut TrackedBuffer,
         me: u64,
         (id, memory): (AllocationId, MemoryId),
         elements: &Box3,
@@ -164,7 +164,7 @@ impl Instructions {
     /// A free waits for the alloc and for everybody who used the memory.
     fn check_last_user(
         &self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         allocation: &Allocation,
         me: u64,
         id: AllocationId,
@@ -182,7 +182,7 @@ impl Instructions {
 
     pub(crate) fn unordered(
         &self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         me: u64,
         (memory, id): (MemoryId, AllocationId),
         clash: Clash,
@@ -195,7 +195,7 @@ impl Instructions {
     /// Checks that `elements` lie where `placement` says, and notes the access.
     pub(crate) fn place(
         &mut self,
-        buffer: &mut Buffer,
+        buffer: &mut TrackedBuffer,
         vertex: Vertex,
         placement: &Placement,
         elements: &[Box3],
@@ -249,7 +249,7 @@ impl Instructions {
     /// accessed in its memory.
     pub(crate) fn check_size(
         &self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         allocation: &Allocation,
         id: AllocationId,
     ) -> Check {
@@ -269,7 +269,7 @@ impl Instructions {
     }
 
     /// A dropped buffer leaves nothing behind.
-    pub(crate) fn check_leaks(&self, buffer: &Buffer) -> Check {
+    pub(crate) fn check_leaks(&self, buffer: &TrackedBuffer) -> Check {
         let id = buffer.info.id;
         let mut left = self.owned.range((id, AllocationId::from_index(0))..);
         let left = left.next().filter(|(owner, _)| *owner == id);
@@ -289,7 +289,7 @@ impl Instructions {
 
 /// What is wrong with a placement, judged by what is known of its allocation.
 fn misplaced(
-    buffer: &Buffer,
+    buffer: &TrackedBuffer,
     allocation: &Allocation,
     placement: &Placement,
 ) -> Option<&'static str> {

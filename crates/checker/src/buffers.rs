@@ -14,7 +14,7 @@ use crate::violation::{AbstractValue, BufferPart, Vertex, Violation};
 
 /// One buffer.
 #[derive(Clone, Debug)]
-pub(crate) struct Buffer {
+pub(crate) struct TrackedBuffer {
     pub(crate) info: Arc<BufferInfo>,
     /// Sequential execution up to the task in hand, and who orders tasks.
     pub(crate) truth: Ledger,
@@ -24,7 +24,7 @@ pub(crate) struct Buffer {
     accessed: BTreeMap<MemoryId, Box3>,
 }
 
-impl Buffer {
+impl TrackedBuffer {
     /// Elements of this buffer, for messages.
     pub(crate) fn place(&self, part: Box3) -> BufferPart {
         BufferPart { buffer: self.info.id, name: self.info.name.clone(), part, allocation: None }
@@ -48,7 +48,7 @@ impl Buffer {
 
 /// The buffers that live.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Buffers(BTreeMap<BufferId, Buffer>);
+pub(crate) struct Buffers(BTreeMap<BufferId, TrackedBuffer>);
 
 impl Buffers {
     /// Adds a buffer, or renames it.
@@ -60,7 +60,7 @@ impl Buffers {
         let version =
             if info.host_initialized { AbstractValue::Initial } else { AbstractValue::Undefined };
         let ledger = Ledger::new(info.extent, version, None);
-        let buffer = Buffer {
+        let buffer = TrackedBuffer {
             info: info.clone(),
             truth: ledger.clone(),
             held: ledger,
@@ -69,12 +69,16 @@ impl Buffers {
         self.0.insert(info.id, buffer);
     }
 
-    pub(crate) fn remove(&mut self, buffer: BufferId) -> Option<Buffer> {
+    pub(crate) fn remove(&mut self, buffer: BufferId) -> Option<TrackedBuffer> {
         self.0.remove(&buffer)
     }
 
     /// The buffer that `vertex` names.
-    pub(crate) fn get(&self, vertex: Vertex, id: BufferId) -> Result<&Buffer, Box<Violation>> {
+    pub(crate) fn get(
+        &self,
+        vertex: Vertex,
+        id: BufferId,
+    ) -> Result<&TrackedBuffer, Box<Violation>> {
         self.0.get(&id).ok_or_else(|| Violation::UnknownBuffer { vertex, buffer: id }.into())
     }
 
@@ -83,11 +87,11 @@ impl Buffers {
         &mut self,
         vertex: Vertex,
         id: BufferId,
-    ) -> Result<&mut Buffer, Box<Violation>> {
+    ) -> Result<&mut TrackedBuffer, Box<Violation>> {
         self.0.get_mut(&id).ok_or_else(|| Violation::UnknownBuffer { vertex, buffer: id }.into())
     }
 
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Buffer> {
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut TrackedBuffer> {
         self.0.values_mut()
     }
 

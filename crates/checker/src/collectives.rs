@@ -7,7 +7,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{StreamHash, Work};
 
 use crate::batch::TaskCheck;
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffers, TrackedBuffer};
 use crate::commands::{Commands, check_inside, check_transfer};
 use crate::geometry::{Boxes, difference};
 use crate::image::image;
@@ -59,7 +59,12 @@ impl Commands {
 }
 
 /// What moves is what the task in hand forwards.
-fn check_region(batch: &TaskCheck<'_>, buffer: &Buffer, vertex: Vertex, region: &Region) -> Check {
+fn check_region(
+    batch: &TaskCheck<'_>,
+    buffer: &TrackedBuffer,
+    vertex: Vertex,
+    region: &Region,
+) -> Check {
     check_inside(buffer, vertex, region.boxes())?;
     let (space, extent) = (batch.task.work.extent(), buffer.info.extent);
     let forwarded = batch.task.buffer_accesses();

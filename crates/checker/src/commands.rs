@@ -9,7 +9,7 @@ use celerity_tdag::{IndexSpace, Work};
 use smallvec::SmallVec;
 
 use crate::batch::{Promise, TaskCheck};
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffers, TrackedBuffer};
 use crate::geometry::{Boxes, difference, holds, overlap};
 use crate::groups::Groups;
 use crate::image::image;
@@ -243,7 +243,7 @@ impl Commands {
     /// synchronisation point stands in for.
     fn check_single_writer(
         &self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         push: Vertex,
         part: &Box3,
         writer: &mut Option<u64>,
@@ -299,7 +299,7 @@ impl Commands {
     }
 
     /// The node holds the sequential version, and the command waits for it.
-    pub(crate) fn read_current(&self, buffer: &mut Buffer, me: u64, part: &Box3) -> Check {
+    pub(crate) fn read_current(&self, buffer: &mut TrackedBuffer, me: u64, part: &Box3) -> Check {
         let Some(order) = self.window.order() else { return Ok(()) };
         buffer.held.compare(&buffer.truth, part, |part, cell, expected| {
             if cell.version == expected {
@@ -317,7 +317,7 @@ impl Commands {
     /// The command may overwrite what the node holds, and has brought these versions.
     pub(crate) fn write(
         &self,
-        buffer: &mut Buffer,
+        buffer: &mut TrackedBuffer,
         me: u64,
         part: &Box3,
         versions: &[(Box3, AbstractValue)],
@@ -329,7 +329,7 @@ impl Commands {
         Ok(())
     }
 
-    fn unordered(&self, buffer: &Buffer, me: u64, clash: Clash) -> Box<Violation> {
+    fn unordered(&self, buffer: &TrackedBuffer, me: u64, clash: Clash) -> Box<Violation> {
         let Clash { earlier, hazard, part } = clash;
         let [later, earlier] = [me, earlier].map(|index| self.window.vertex(index));
         Box::new(Violation::Unordered { later, earlier, hazard, place: buffer.place(part) })
@@ -387,7 +387,7 @@ pub(crate) fn check_chunk_of(
 }
 
 /// Elements lie in their buffer, and each is named once.
-pub(crate) fn check_inside(buffer: &Buffer, vertex: Vertex, boxes: &[Box3]) -> Check {
+pub(crate) fn check_inside(buffer: &TrackedBuffer, vertex: Vertex, boxes: &[Box3]) -> Check {
     let extent = buffer.info.extent;
     for (position, part) in boxes.iter().enumerate() {
         if !holds(&extent, part) {
@@ -403,7 +403,7 @@ pub(crate) fn check_inside(buffer: &Buffer, vertex: Vertex, boxes: &[Box3]) -> C
 }
 
 fn check_news(
-    buffer: &Buffer,
+    buffer: &TrackedBuffer,
     mover: Vertex,
     part: Box3,
     found: AbstractValue,

@@ -8,7 +8,7 @@ use celerity_tdag::BufferId;
 
 use crate::allocation::Allocation;
 use crate::batch::{CalledFor, TaskCheck};
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffers, TrackedBuffer};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, first_difference, overlap};
 use crate::instructions::Instructions;
@@ -78,7 +78,12 @@ impl Instructions {
 }
 
 /// The parts are disjoint, and together `expected`.
-fn check_covered(buffer: &Buffer, vertex: Vertex, parts: &[HostPart], expected: &Region) -> Check {
+fn check_covered(
+    buffer: &TrackedBuffer,
+    vertex: Vertex,
+    parts: &[HostPart],
+    expected: &Region,
+) -> Check {
     let all: Boxes = parts.iter().flat_map(|part| part.region.boxes()).copied().collect();
     let bad = |part: Box3, why| {
         Err(Violation::Unneeded { vertex, place: buffer.place(part), why }.into())

@@ -6,7 +6,7 @@ use celerity_regions::Box3;
 use celerity_tdag::{BufferAccess, TaskId, Work};
 
 use crate::batch::TaskCheck;
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffers, TrackedBuffer};
 use crate::commands::check_chunk_of;
 use crate::geometry::{first_difference, subtract};
 use crate::image::image;
@@ -102,7 +102,7 @@ impl Instructions {
 
     fn touch(
         &mut self,
-        buffer: &mut Buffer,
+        buffer: &mut TrackedBuffer,
         batch: &TaskCheck<'_>,
         me: u64,
         access: &BufferAccess,
@@ -129,7 +129,7 @@ impl Instructions {
 /// A binding names the access's buffer, its exact elements, and an allocation
 /// in the right memory, unless nothing is touched.
 fn check_binding(
-    buffer: &Buffer,
+    buffer: &TrackedBuffer,
     vertex: Vertex,
     (position, access): (usize, &BufferAccess),
     memory: MemoryId,

@@ -5,7 +5,7 @@ use celerity_idag::{AllocationId, MemoryId, Placement};
 use celerity_regions::Box3;
 
 use crate::batch::TaskCheck;
-use crate::buffers::Buffer;
+use crate::buffers::TrackedBuffer;
 use crate::instructions::Instructions;
 use crate::ledger::{AbstractValues, Cell, Clash, Ledger};
 use crate::violation::{Check, Hazard, Violation};
@@ -14,7 +14,7 @@ impl Instructions {
     /// `part` holds in this allocation what sequential execution has.
     pub(crate) fn check_current(
         &self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         me: u64,
         placement: &Placement,
         part: &Box3,
@@ -35,7 +35,7 @@ impl Instructions {
     /// Instruction `me` reads `part`: it waits for the last writer.
     pub(crate) fn read(
         &mut self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         me: u64,
         placement: &Placement,
         part: &Box3,
@@ -53,7 +53,7 @@ impl Instructions {
     /// readers, and leaves `versions`.
     pub(crate) fn write(
         &mut self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         batch: &TaskCheck<'_>,
         me: u64,
         placement: &Placement,
@@ -88,7 +88,7 @@ impl Instructions {
     /// Data has arrived in `part`: `me` waits for the split receive.
     pub(crate) fn arrive(
         &mut self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         me: u64,
         id: AllocationId,
         part: &Box3,

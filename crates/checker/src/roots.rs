@@ -12,7 +12,7 @@ use std::ops::Range;
 use celerity_regions::Box3;
 use celerity_tdag::{AccessMode, BufferAccess, BufferId, Mapper, Work};
 
-use crate::buffers::Buffer;
+use crate::buffers::TrackedBuffer;
 use crate::geometry::{Boxes, difference, overlap};
 use crate::violation::{Check, Vertex, Violation};
 
@@ -37,7 +37,7 @@ impl Roots {
         work: &Work,
         access: &BufferAccess,
         parts: &Boxes,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
     ) {
         if !matches!(access.mapper, Mapper::Tiles(_)) || !access.mode.writes() {
             return;
@@ -56,7 +56,7 @@ impl Roots {
     }
 
     /// Checks what a combination reads of a buffer.
-    pub(crate) fn check(&self, reader: Vertex, read: &Boxes, buffer: &Buffer) -> Check {
+    pub(crate) fn check(&self, reader: Vertex, read: &Boxes, buffer: &TrackedBuffer) -> Check {
         let Some(Left { tiles, roots }) = self.0.get(&buffer.info.id) else { return Ok(()) };
         let violation = |part: &Box3, why| {
             let place = buffer.place(*part);

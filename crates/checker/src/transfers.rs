@@ -5,7 +5,7 @@ use celerity_idag::{Inbound, InstructionKind, MemoryId, MessageId, Placement};
 use celerity_regions::{Box3, Region};
 
 use crate::batch::{Promise, TaskCheck};
-use crate::buffers::{Buffer, Buffers};
+use crate::buffers::{Buffers, TrackedBuffer};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, difference, subtract};
 use crate::instructions::Instructions;
@@ -28,7 +28,7 @@ impl Instructions {
     /// node does not hear of remote writes to what it will not read.
     pub(crate) fn copy(
         &mut self,
-        buffer: &mut Buffer,
+        buffer: &mut TrackedBuffer,
         batch: &TaskCheck<'_>,
         me: u64,
         (source, target): (&Placement, &Placement),
@@ -64,7 +64,7 @@ impl Instructions {
     /// A copy brings something that is not there yet.
     fn check_news(
         &self,
-        buffer: &Buffer,
+        buffer: &TrackedBuffer,
         mover: Vertex,
         target: &Placement,
         brought: &AbstractValues,
@@ -181,7 +181,12 @@ impl Instructions {
     }
 
     /// The network reaches host memory, and that of devices where it can.
-    fn check_reached(&self, buffer: &Buffer, vertex: Vertex, placement: &Placement) -> Check {
+    fn check_reached(
+        &self,
+        buffer: &TrackedBuffer,
+        vertex: Vertex,
+        placement: &Placement,
+    ) -> Check {
         match placement.memory.device() {
             Some(_) if self.device_wires => Ok(()),
             _ => check_host(buffer, vertex, placement),
@@ -222,7 +227,7 @@ impl Instructions {
 /// Takes what is received from what is awaited.
 fn take(
     batch: &mut TaskCheck<'_>,
-    buffer: &Buffer,
+    buffer: &TrackedBuffer,
     vertex: Vertex,
     transfer: TransferId,
     boxes: &[Box3],
@@ -239,7 +244,7 @@ fn take(
 }
 
 pub(crate) fn check_elem_size(
-    buffer: &Buffer,
+    buffer: &TrackedBuffer,
     vertex: Vertex,
     placement: &Placement,
     elem_size: u64,
@@ -250,14 +255,14 @@ pub(crate) fn check_elem_size(
     }
 }
 
-pub(crate) fn check_host(buffer: &Buffer, vertex: Vertex, placement: &Placement) -> Check {
+pub(crate) fn check_host(buffer: &TrackedBuffer, vertex: Vertex, placement: &Placement) -> Check {
     match placement.memory == MemoryId::HOST {
         true => Ok(()),
         false => bad(buffer, vertex, placement, "the network reaches M1 only"),
     }
 }
 
-fn bad(buffer: &Buffer, vertex: Vertex, placement: &Placement, why: &'static str) -> Check {
+fn bad(buffer: &TrackedBuffer, vertex: Vertex, placement: &Placement, why: &'static str) -> Check {
     let Placement { allocation, memory, extent } = *placement;
     let place = buffer.place_in(extent, memory, allocation);
     Err(Violation::BadPlacement { vertex, place, why }.into())
