@@ -29,7 +29,7 @@ use crate::contain::{Kept, end};
 use crate::error::RunError;
 use crate::polling::{Activity, Attention};
 use crate::progress::Progress;
-use crate::pulse::{Call, Calls};
+use crate::pulse::{UserCall, UserCalls};
 use crate::scheduler::{Batch, Order};
 use crate::stall::Waiting;
 use crate::starvation::Starvation;
@@ -96,7 +96,7 @@ pub struct Executor {
     /// Whether nothing is performed.
     is_dry: bool,
     /// What of the user's this half of the node is in.
-    calls: Arc<Calls>,
+    calls: Arc<UserCalls>,
     monitor: Monitor,
     /// Empty between rounds.
     completions: Vec<Completion>,
@@ -190,7 +190,9 @@ impl Executor {
     fn run_kept(&mut self) -> bool {
         let next = self.hardware.next_to_compute();
         match next.and_then(|instruction| self.flow.run_by(instruction)) {
-            Some((task, _)) => self.calls.during(Call::Kernel(task), || self.hardware.compute()),
+            Some((task, _)) => {
+                self.calls.during(UserCall::Kernel(task), || self.hardware.compute())
+            }
             None => self.hardware.compute(),
         }
     }
@@ -362,7 +364,7 @@ impl Executor {
                 self.peers.conversation_over(&task).unwrap_or_else(|error| self.fail(error));
             }
             let Some(payload) = payload.map(Kept::into_inner) else { continue };
-            if let Some(said) = self.calls.during(Call::End(task.id), || end(payload)) {
+            if let Some(said) = self.calls.during(UserCall::End(task.id), || end(payload)) {
                 let (task, node) = (task.to_string(), self.peers.local());
                 let message = format!("dropping what it owned: {said}");
                 self.fail(RunError::TaskPanicked { task, node, device: None, message });

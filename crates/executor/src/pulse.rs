@@ -38,7 +38,7 @@ impl Pulse {
 
 /// Code of the user's that the engine's own threads run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum UserCall {
     /// Range mappers of a task, or of earlier ones that were held back.
     Mapper(TaskId),
     /// A kernel, or what combines partial results, that has been short so far, or that nobody else
@@ -50,15 +50,15 @@ pub(crate) enum Call {
 
 /// The call that one half of a node is in.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(AtomicU64);
+pub(crate) struct UserCalls(AtomicU64);
 
-impl Calls {
+impl UserCalls {
     /// Does `work`, which is the call.
-    pub(crate) fn during<R>(&self, call: Call, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn during<R>(&self, call: UserCall, work: impl FnOnce() -> R) -> R {
         let (task, kind) = match call {
-            Call::Mapper(task) => (task, 1),
-            Call::Kernel(task) => (task, 2),
-            Call::End(task) => (task, 3),
+            UserCall::Mapper(task) => (task, 1),
+            UserCall::Kernel(task) => (task, 2),
+            UserCall::End(task) => (task, 3),
         };
         self.0.store(task.index() << 2 | kind, Ordering::Relaxed);
         let result = work();
@@ -67,13 +67,13 @@ impl Calls {
     }
 
     /// The call that goes on, if one does.
-    pub(crate) fn now(&self) -> Option<Call> {
+    pub(crate) fn now(&self) -> Option<UserCall> {
         let word = self.0.load(Ordering::Relaxed);
         let task = TaskId::from_index(word >> 2);
         match word & 3 {
-            1 => Some(Call::Mapper(task)),
-            2 => Some(Call::Kernel(task)),
-            3 => Some(Call::End(task)),
+            1 => Some(UserCall::Mapper(task)),
+            2 => Some(UserCall::Kernel(task)),
+            3 => Some(UserCall::End(task)),
             _ => None,
         }
     }
@@ -97,9 +97,11 @@ mod tests {
 
     #[test]
     fn a_call_is_known_while_it_goes_on() {
-        let calls = Calls::default();
+        let calls = UserCalls::default();
         let task = TaskId::from_index(257);
-        for call in [Call::Mapper(task), Call::Kernel(task), Call::End(TaskId::from_index(0))] {
+        for call in
+            [UserCall::Mapper(task), UserCall::Kernel(task), UserCall::End(TaskId::from_index(0))]
+        {
             assert_eq!(calls.during(call, || calls.now()), Some(call));
             assert_eq!(calls.now(), None);
         }

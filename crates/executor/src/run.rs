@@ -26,7 +26,7 @@ use crate::polling::Waker;
 use crate::pool::CpuPool;
 use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::pulse::Calls;
+use crate::pulse::UserCalls;
 use crate::reactor::Reactor;
 use crate::scheduler::Scheduler;
 use crate::threads::refuse_runs;
@@ -487,7 +487,7 @@ impl<'r> Run<'r> {
             let kernel_check = self.devices.kernel_check();
             let progress = Arc::<Progress>::default();
             let lanes = backend.layout();
-            let calls: [Arc<Calls>; 2] = Default::default();
+            let calls: [Arc<UserCalls>; 2] = Default::default();
             scheduler.tell_calls(&calls[0]);
             let mut executor = Executor::new(wired.end, backend, progress.clone())
                 .with_lead(self.config.run_ahead as u64)
@@ -560,7 +560,7 @@ struct Node {
     scheduler: Scheduler,
     executor: Executor,
     /// What of the user's its halves are in.
-    calls: [Arc<Calls>; 2],
+    calls: [Arc<UserCalls>; 2],
 }
 
 /// The nodes of this process at work.

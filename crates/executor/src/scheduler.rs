@@ -14,7 +14,7 @@ use crate::contain::said;
 use crate::error::{RunError, ScheduleError};
 use crate::observe::Observer;
 use crate::profile::StageProfile;
-use crate::pulse::{Call, Calls};
+use crate::pulse::{UserCall, UserCalls};
 use crate::submission::Submission;
 use crate::threads::while_mapping;
 use crate::work::{HostData, Payload};
@@ -37,7 +37,7 @@ pub struct Scheduler {
     failed: bool,
     profile: Option<StageProfile>,
     /// What of the user's this half of the node is in.
-    calls: Arc<Calls>,
+    calls: Arc<UserCalls>,
 }
 
 /// What a node's second half is told: owned, in order, once.
@@ -118,7 +118,7 @@ impl Scheduler {
     }
 
     /// Tells `calls` what of the user's it is in.
-    pub(crate) fn tell_calls(&mut self, calls: &Arc<Calls>) {
+    pub(crate) fn tell_calls(&mut self, calls: &Arc<UserCalls>) {
         self.calls = calls.clone();
     }
 
@@ -191,7 +191,7 @@ impl Scheduler {
         let step = || catch_unwind(AssertUnwindSafe(|| while_mapping(|| step(generator))));
         let timed = || StageProfile::timed(profile, name, step);
         let outcome = match task {
-            Some(task) => self.calls.during(Call::Mapper(task.id), timed),
+            Some(task) => self.calls.during(UserCall::Mapper(task.id), timed),
             None => timed(),
         };
         let error = match outcome {

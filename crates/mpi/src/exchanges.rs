@@ -27,7 +27,7 @@ use crate::meeting::{Meeting, Purpose};
 use crate::placing::{Counted, MOST, Placing, lengths, pointer};
 use crate::raw::collective::{Pieces, in_place};
 use crate::raw::{self, Comm, TypedMemory};
-use crate::segments::{Call, Rounds, Segments};
+use crate::segments::{MpiCollective, Rounds, Segments};
 
 /// Blocks of dense memory that are kept.
 const POOLED: usize = 8;
@@ -70,7 +70,7 @@ pub(crate) struct Part {
 struct UnderWay {
     exchange: CollectiveExchange,
     received: Vec<Region>,
-    call: Call,
+    call: MpiCollective,
     /// Whether an all-gather finds the node's own segment among the received ones.
     own_in_place: bool,
     rounds: Rounds,
@@ -149,7 +149,7 @@ impl OpenExchanges {
         let segments = Segments::new(collective, node, nodes);
         let all = || sources.iter().chain(targets).cloned().collect::<Vec<_>>();
         let in_place = match segments.call {
-            Call::AllGather => in_place()
+            MpiCollective::AllGather => in_place()
                 .and_then(|_| Placing::in_memory(&all(), &segments.received, *elem_size, rounds)),
             _ => None,
         };
@@ -202,7 +202,7 @@ impl OpenExchanges {
         let targets = match (in_place, call) {
             (Some(placing), _) => ExchangeEnd { placing, dense: None },
             // What is sent may not lie in what is received.
-            (None, Call::AllGather) => self.dense(&received, exchange.elem_size, rounds),
+            (None, MpiCollective::AllGather) => self.dense(&received, exchange.elem_size, rounds),
             (None, _) => self.side(&exchange.targets, &received, &exchange, rounds),
         };
         if let Some(dense) = &sources.dense {
@@ -234,7 +234,7 @@ impl OpenExchanges {
         let under_way = self.slots[slot].as_mut().expect("a slot with rounds is taken");
         let UnderWay { call, own_in_place, rounds, begun, from, to, kept, idle, .. } = under_way;
         let [from, to] = kept.insert([from, to].map(|side| side.pieces(*rounds, *begun)));
-        if *call == Call::AllToAll && from.are_empty() && to.are_empty() {
+        if *call == MpiCollective::AllToAll && from.are_empty() && to.are_empty() {
             idle.resize(2, 0);
             let base = idle.as_mut_ptr();
             let me = self.place.0.slot();
@@ -324,7 +324,7 @@ impl OpenExchanges {
 /// As for the operations of [`Comm`].
 unsafe fn start(
     comm: Comm,
-    call: Call,
+    call: MpiCollective,
     own_in_place: bool,
     from: &Pieces,
     to: &Pieces,
@@ -332,18 +332,18 @@ unsafe fn start(
     // SAFETY: passed on.
     unsafe {
         match call {
-            Call::AllGather => {
+            MpiCollective::AllGather => {
                 let own = in_place().filter(|_| own_in_place);
                 let own = own.map(|address| TypedMemory { address, ..from.only() });
                 comm.start_all_gather(own.unwrap_or_else(|| from.only()), to)
             }
-            Call::Broadcast(root) => {
+            MpiCollective::Broadcast(root) => {
                 let all = if from.counts.is_empty() { to } else { from };
                 comm.start_broadcast(all.only(), root)
             }
-            Call::Gather(root) => comm.start_gather_to(from.only(), to, root),
-            Call::Scatter(root) => comm.start_scatter(from, to.only(), root),
-            Call::AllToAll => comm.start_all_to_all(from, to),
+            MpiCollective::Gather(root) => comm.start_gather_to(from.only(), to, root),
+            MpiCollective::Scatter(root) => comm.start_scatter(from, to.only(), root),
+            MpiCollective::AllToAll => comm.start_all_to_all(from, to),
         }
     }
 }

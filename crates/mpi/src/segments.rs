@@ -8,7 +8,7 @@ use celerity_regions::Region;
 
 /// MPI's operation for a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum MpiCollective {
     AllGather,
     Broadcast(usize),
     Gather(usize),
@@ -20,7 +20,7 @@ pub(crate) enum Call {
 /// the operation has one for all.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Segments {
-    pub(crate) call: Call,
+    pub(crate) call: MpiCollective,
     pub(crate) sent: Vec<Region>,
     pub(crate) received: Vec<Region>,
 }
@@ -48,25 +48,29 @@ impl Segments {
         let call = |call, sent, received| Self { call, sent, received };
         match collective.pattern() {
             Pattern::AllGather => {
-                call(Call::AllGather, vec![provided(node)], all().map(provided).collect())
+                call(MpiCollective::AllGather, vec![provided(node)], all().map(provided).collect())
             }
             Pattern::Broadcast => {
                 let (root, region) = (root(&collective.from), vec![collective.region.clone()]);
                 let ends = if root == node { (region, none()) } else { (none(), region) };
-                call(Call::Broadcast(root.slot()), ends.0, ends.1)
+                call(MpiCollective::Broadcast(root.slot()), ends.0, ends.1)
             }
             Pattern::Gather => {
                 let root = root(&collective.to);
                 let sent = vec![collective.between(node, root)];
                 let received = if root == node { from_each() } else { none() };
-                call(Call::Gather(root.slot()), sent, received)
+                call(MpiCollective::Gather(root.slot()), sent, received)
             }
             Pattern::Scatter => {
                 let root = root(&collective.from);
                 let sent = if root == node { to_each() } else { none() };
-                call(Call::Scatter(root.slot()), sent, vec![collective.between(root, node)])
+                call(
+                    MpiCollective::Scatter(root.slot()),
+                    sent,
+                    vec![collective.between(root, node)],
+                )
             }
-            Pattern::AllToAll => call(Call::AllToAll, to_each(), from_each()),
+            Pattern::AllToAll => call(MpiCollective::AllToAll, to_each(), from_each()),
         }
     }
 }
@@ -151,9 +155,13 @@ mod tests {
                 let (Segments { call, sent, .. }, Segments { received, .. }) = (of(from), of(to));
                 let pick = |all: &[Region], slot: usize| all.get(slot).cloned();
                 let (sent, received) = match call {
-                    Call::Gather(root) if to == root => (pick(&sent, 0), pick(&received, from)),
-                    Call::Scatter(root) if from == root => (pick(&sent, to), pick(&received, 0)),
-                    Call::AllToAll => (pick(&sent, to), pick(&received, from)),
+                    MpiCollective::Gather(root) if to == root => {
+                        (pick(&sent, 0), pick(&received, from))
+                    }
+                    MpiCollective::Scatter(root) if from == root => {
+                        (pick(&sent, to), pick(&received, 0))
+                    }
+                    MpiCollective::AllToAll => (pick(&sent, to), pick(&received, from)),
                     _ => continue,
                 };
                 assert_eq!(sent, received, "{call:?} from {from} to {to}");

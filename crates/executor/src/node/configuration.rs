@@ -9,7 +9,7 @@ use super::timing::KernelTimer;
 use crate::kernel_times::KernelTimes;
 use crate::polling::Waker;
 use crate::profile::NodeProfile;
-use crate::pulse::Calls;
+use crate::pulse::UserCalls;
 use crate::time::Clock;
 use crate::warning::WarningSink;
 
@@ -58,7 +58,7 @@ impl Executor {
 
     /// Tells `calls` what of the user's it is in.
     #[must_use]
-    pub(crate) fn with_calls(mut self, calls: &Arc<Calls>) -> Self {
+    pub(crate) fn with_calls(mut self, calls: &Arc<UserCalls>) -> Self {
         self.calls = calls.clone();
         self
     }

@@ -14,7 +14,7 @@ use crate::backend::{AllocError, Job};
 use crate::communicator::{CollectiveExchange, MemoryPart, WirePayload};
 use crate::engine::{LaneId, LaneJob};
 use crate::error::RunError;
-use crate::pulse::Call;
+use crate::pulse::UserCall;
 use crate::work::{HostCall, HostFunction};
 
 impl Executor {
@@ -47,12 +47,12 @@ impl Executor {
         let job = match kind {
             InstructionKind::Kernel { task, chunk, accesses, .. } => {
                 self.monitor.launched(instruction, &accesses);
-                call = Some(Call::Kernel(task));
+                call = Some(UserCall::Kernel(task));
                 let arguments = self.hardware.arguments(accesses);
                 Job::Kernel { kernel: self.tasks.kernel(task), chunk, arguments }
             }
             InstructionKind::HostTask { task, chunk, accesses, .. } => {
-                call = Some(Call::Kernel(task));
+                call = Some(UserCall::Kernel(task));
                 let arguments = self.hardware.arguments(accesses);
                 Job::Host { function: self.host_function(task, chunk), arguments }
             }

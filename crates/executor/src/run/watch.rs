@@ -14,7 +14,7 @@ use celerity_tdag::TaskId;
 use crate::error::RunError;
 use crate::frontend::NodeFrontend;
 use crate::polling::{GRACE, LEAST_BETWEEN_LOOKS};
-use crate::pulse::{Call, Calls, Pulse};
+use crate::pulse::{Pulse, UserCall, UserCalls};
 use crate::sync::lock;
 use crate::threads::no_threads;
 use crate::time::Time;
@@ -26,7 +26,7 @@ pub(super) struct Sight {
     pub(super) pulse: Arc<Pulse>,
     /// What does not happen while the thread is elsewhere.
     pub(super) duty: Duty,
-    pub(super) calls: Vec<(NodeId, Arc<Calls>)>,
+    pub(super) calls: Vec<(NodeId, Arc<UserCalls>)>,
 }
 
 /// What a thread of the engine does for its nodes.
@@ -290,11 +290,11 @@ impl Sight {
             frontend.map_or_else(|| task.to_string(), |(frontend, _)| frontend.describe(task))
         };
         let inside = match call {
-            Some((_, Call::Mapper(task))) => format!("a range mapper of {}", name(task)),
-            Some((_, Call::Kernel(task))) => {
+            Some((_, UserCall::Mapper(task))) => format!("a range mapper of {}", name(task)),
+            Some((_, UserCall::Kernel(task))) => {
                 format!("the kernel of {}, which it runs itself", name(task))
             }
-            Some((_, Call::End(task))) => format!("the end of what {} owned", name(task)),
+            Some((_, UserCall::End(task))) => format!("the end of what {} owned", name(task)),
             None => "one round of its work".to_owned(),
         };
         let consequence = format!("; meanwhile {}", Meanwhile(self));
@@ -332,11 +332,12 @@ mod tests {
     }
 
     /// A thread of so many nodes, each with two halves, as a lookout sees it.
-    fn sight(duty: Duty, nodes: usize) -> (Sight, Arc<Pulse>, Vec<Arc<Calls>>) {
+    fn sight(duty: Duty, nodes: usize) -> (Sight, Arc<Pulse>, Vec<Arc<UserCalls>>) {
         let pulse = Arc::<Pulse>::default();
-        let calls: Vec<Arc<Calls>> = (0..2 * nodes).map(|_| Arc::default()).collect();
-        let of_node =
-            |(at, calls): (usize, &Arc<Calls>)| (NodeId::from_index(at as u64 / 2), calls.clone());
+        let calls: Vec<Arc<UserCalls>> = (0..2 * nodes).map(|_| Arc::default()).collect();
+        let of_node = |(at, calls): (usize, &Arc<UserCalls>)| {
+            (NodeId::from_index(at as u64 / 2), calls.clone())
+        };
         let of_nodes = calls.iter().enumerate().map(of_node).collect();
         (Sight { pulse: pulse.clone(), duty, calls: of_nodes }, pulse, calls)
     }
@@ -352,7 +353,7 @@ mod tests {
         let mut lookout = Lookout::new(Duration::from_secs(30), vec![sight], Vec::new());
         assert_eq!(said(&mut lookout, at(0), false), (vec![], at(30)));
         pulse.beat(at(10));
-        calls[2].during(Call::Mapper(TaskId::from_index(7)), || {
+        calls[2].during(UserCall::Mapper(TaskId::from_index(7)), || {
             assert_eq!(said(&mut lookout, at(30), false), (vec![], at(40)));
             let expected = "N1 has been in a range mapper of T7 for 30.0s; meanwhile N0 to N2 \
                             schedule nothing, and get no messages";
@@ -372,7 +373,7 @@ mod tests {
         let mut lookout = Lookout::new(Duration::from_secs(30), vec![sight], Vec::new());
         pulse.beat(at(10));
         assert_eq!(said(&mut lookout, at(12), false), (vec![], at(40)));
-        calls[1].during(Call::End(TaskId::from_index(2)), || {
+        calls[1].during(UserCall::End(TaskId::from_index(2)), || {
             let (all, next) = said(&mut lookout, at(13), true);
             let expected = "N0 has been in the end of what T2 owned for 3.0s; meanwhile N0 \
                             schedules nothing";
