@@ -25,7 +25,7 @@ use crate::window::{Layer, Role, Window};
 pub(crate) struct Commands {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
-    pub(crate) window: Window<CommandLabel>,
+    pub(crate) window: Window<CommandSketch>,
     groups: Groups,
     pub(crate) objects: Objects,
     pub(crate) roots: Roots,
@@ -34,7 +34,7 @@ pub(crate) struct Commands {
 
 /// Enough of a command to draw it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CommandLabel {
+pub(crate) enum CommandSketch {
     Execute(Box3),
     Push(TransferId),
     AwaitPush(TransferId),
@@ -43,7 +43,7 @@ pub(crate) enum CommandLabel {
     Epoch,
 }
 
-impl fmt::Display for CommandLabel {
+impl fmt::Display for CommandSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Execute(chunk) => write!(f, "execute {chunk}"),
@@ -336,16 +336,18 @@ impl Commands {
     }
 }
 
-fn describe(kind: &CommandKind) -> (Role, CommandLabel) {
+fn describe(kind: &CommandKind) -> (Role, CommandSketch) {
     match kind {
-        CommandKind::Execute { chunk } => (Role::Work, CommandLabel::Execute(*chunk)),
-        CommandKind::Push { transfer, .. } => (Role::Work, CommandLabel::Push(*transfer)),
-        CommandKind::AwaitPush { transfer, .. } => (Role::Work, CommandLabel::AwaitPush(*transfer)),
-        CommandKind::Collective { transfer, .. } => {
-            (Role::Work, CommandLabel::Collective(*transfer))
+        CommandKind::Execute { chunk } => (Role::Work, CommandSketch::Execute(*chunk)),
+        CommandKind::Push { transfer, .. } => (Role::Work, CommandSketch::Push(*transfer)),
+        CommandKind::AwaitPush { transfer, .. } => {
+            (Role::Work, CommandSketch::AwaitPush(*transfer))
         }
-        CommandKind::Horizon => (Role::Horizon, CommandLabel::Horizon),
-        CommandKind::Epoch(_) => (Role::Epoch, CommandLabel::Epoch),
+        CommandKind::Collective { transfer, .. } => {
+            (Role::Work, CommandSketch::Collective(*transfer))
+        }
+        CommandKind::Horizon => (Role::Horizon, CommandSketch::Horizon),
+        CommandKind::Epoch(_) => (Role::Epoch, CommandSketch::Epoch),
     }
 }
 

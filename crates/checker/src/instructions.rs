@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::allocation::Allocation;
 use crate::groups::Groups;
-use crate::label::InstructionLabel;
+use crate::label::InstructionSketch;
 use crate::objects::Objects;
 use crate::violation::{Check, Waste};
 use crate::window::{Role, Window};
@@ -27,7 +27,7 @@ pub(crate) struct Instructions {
     pub(crate) device_wires: bool,
     /// Whether allocations may be made before they are needed.
     pub(crate) eager: bool,
-    pub(crate) window: Window<InstructionLabel>,
+    pub(crate) window: Window<InstructionSketch>,
     pub(crate) groups: Groups,
     pub(crate) objects: Objects,
     /// Those that live.
@@ -51,7 +51,7 @@ impl Instructions {
         };
         let edges: SmallVec<[u64; 4]> =
             instruction.dependencies.iter().map(|dep| dep.index()).collect();
-        let label = InstructionLabel::of(&instruction.kind);
+        let label = InstructionSketch::of(&instruction.kind);
         self.window.push(instruction.id.index(), edges, role, label)
     }
 }

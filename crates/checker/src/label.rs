@@ -12,7 +12,7 @@ use celerity_tdag::{BufferId, TaskId};
 
 /// What is left of an instruction that has been checked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InstructionLabel {
+pub(crate) struct InstructionSketch {
     /// Whether it is a copy.
     pub(crate) copies: bool,
     drawn: Drawn,
@@ -61,14 +61,14 @@ enum Drawn {
     Other(&'static str),
 }
 
-impl InstructionLabel {
+impl InstructionSketch {
     pub(crate) fn of(kind: &InstructionKind) -> Self {
         let copies = matches!(kind, InstructionKind::Copy { .. });
         Self { copies, drawn: Drawn::of(&kind.effects()) }
     }
 }
 
-impl fmt::Display for InstructionLabel {
+impl fmt::Display for InstructionSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.drawn.fmt(f)
     }
