@@ -49,7 +49,7 @@ pub struct Campaign {
 
 /// What has been checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CampaignCounts {
     /// Pairs of a program and a configuration.
     pub programs: u64,
     /// Those that were also run, on real threads.
@@ -68,7 +68,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Report {
     /// What has been checked, by all threads.
-    pub counts: Counts,
+    pub counts: CampaignCounts,
     /// How long that took.
     pub time: Duration,
     /// The first failure that was found, as small as it could be made, with its seed.
@@ -108,10 +108,10 @@ impl Campaign {
     /// it, from any thread. Ends with the first failure. What it is at is in `notes`.
     pub fn run(&self, notes: &Notes, begin: impl Fn(u64) + Sync, end: impl Fn() + Sync) -> Report {
         let start = Instant::now();
-        let (next, counts) = (AtomicU64::new(0), Mutex::new(Counts::default()));
+        let (next, counts) = (AtomicU64::new(0), Mutex::new(CampaignCounts::default()));
         let failure = Mutex::new(None);
         let work = |thread| {
-            let mut own = Counts::default();
+            let mut own = CampaignCounts::default();
             loop {
                 let nth = next.fetch_add(1, Relaxed);
                 if nth >= self.programs || failure.lock().expect("nobody panics").is_some() {
@@ -142,7 +142,7 @@ impl Campaign {
         Report { counts, time: start.elapsed(), failure }
     }
 
-    fn check(&self, nth: u64, seed: u64) -> Result<Counts, Box<Failure>> {
+    fn check(&self, nth: u64, seed: u64) -> Result<CampaignCounts, Box<Failure>> {
         let (program, configuration) = self.case(seed);
         let mut counts = check_graphs(&program, &configuration)?;
         if self.run_every > 0 && nth.is_multiple_of(self.run_every) {
@@ -161,7 +161,7 @@ impl Campaign {
 pub fn check_graphs(
     program: &Program,
     configuration: &Configuration,
-) -> Result<Counts, Box<Failure>> {
+) -> Result<CampaignCounts, Box<Failure>> {
     caught(program, configuration, || {
         let counts = models(program, configuration)
             .map_err(|violation| failure(violation, program, configuration))?;
@@ -177,14 +177,14 @@ pub fn check_graphs(
 pub fn check_everything(
     program: &Program,
     configuration: &Configuration,
-) -> Result<Counts, Box<Failure>> {
+) -> Result<CampaignCounts, Box<Failure>> {
     let counts = check_graphs(program, configuration)?;
     caught(program, configuration, || check_run(program, configuration))?;
-    Ok(Counts { runs: 1, ..counts })
+    Ok(CampaignCounts { runs: 1, ..counts })
 }
 
 /// Each graph is generated once, and each layer's model looks at it.
-fn models(program: &Program, configuration: &Configuration) -> Result<Counts, Violation> {
+fn models(program: &Program, configuration: &Configuration) -> Result<CampaignCounts, Violation> {
     let Configuration { nodes, devices, seed, .. } = *configuration;
     let truth = Truth::of(program);
     let tasks = TaskTrace::on(program, configuration)?;
@@ -193,7 +193,7 @@ fn models(program: &Program, configuration: &Configuration) -> Result<Counts, Vi
     model::cdag::check(&truth, &tasks, &commands, seed)?;
     let instructions = InstructionTrace::on(&tasks, &commands, configuration)?;
     model::idag::check(&truth, &tasks, &instructions, configuration)?;
-    Ok(Counts {
+    Ok(CampaignCounts {
         programs: 1,
         runs: 0,
         tasks: tasks.tasks.len() as u64,
@@ -245,7 +245,7 @@ fn failure(violation: Violation, program: &Program, configuration: &Configuratio
     Box::new(Failure { violation, configuration: *configuration, program: program.clone() })
 }
 
-impl AddAssign for Counts {
+impl AddAssign for CampaignCounts {
     fn add_assign(&mut self, other: Self) {
         self.programs += other.programs;
         self.runs += other.runs;
@@ -320,7 +320,7 @@ mod tests {
         if let Some((seed, failure)) = report.failure {
             panic!("seed {seed}: {failure}");
         }
-        let Counts { programs, runs, covered, instructions, .. } = report.counts;
+        let CampaignCounts { programs, runs, covered, instructions, .. } = report.counts;
         assert_eq!((programs, runs), (60, 6));
         assert_eq!(covered.values().sum::<u64>(), 60);
         assert!(covered.len() > 15 && instructions > 1_000, "{covered:?}, {instructions}");

@@ -17,11 +17,11 @@ const FILE: &str = "allocations.json";
 
 /// Allocations per task, by criterion's group and function.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct AllocationCounts {
     per_task: HashMap<(String, String), f64>,
 }
 
-impl Counts {
+impl AllocationCounts {
     /// Reads the counts that were written into `folder` at `since` or later; there are none if the
     /// benchmark did not run since.
     ///
@@ -59,25 +59,29 @@ mod tests {
 
     use serde_json::json;
 
-    use super::Counts;
+    use super::AllocationCounts;
 
     #[test]
     fn counts_are_found_by_name() {
         let case = json!({ "group": "g", "function": "f", "allocations_per_task": 2.5 });
-        let counts = Counts::parse(&json!({ "cases": [case] })).unwrap();
+        let counts = AllocationCounts::parse(&json!({ "cases": [case] })).unwrap();
         assert_eq!(counts.per_task("g", "f"), Some(2.5));
         assert_eq!(counts.per_task("f", "g"), None);
     }
 
     #[test]
     fn a_case_without_its_count_is_malformed() {
-        assert!(Counts::parse(&json!({})).is_none());
-        assert!(Counts::parse(&json!({ "cases": [{ "group": "g", "function": "f" }] })).is_none());
+        assert!(AllocationCounts::parse(&json!({})).is_none());
+        assert!(
+            AllocationCounts::parse(&json!({ "cases": [{ "group": "g", "function": "f" }] }))
+                .is_none()
+        );
     }
 
     #[test]
     fn no_file_is_no_counts() {
-        let counts = Counts::load("no/such/folder".as_ref(), SystemTime::UNIX_EPOCH).unwrap();
+        let counts =
+            AllocationCounts::load("no/such/folder".as_ref(), SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(counts.per_task("g", "f"), None);
     }
 }

@@ -21,7 +21,7 @@ use clap::Args;
 use crate::error::Error;
 use crate::runner;
 use crate::workspace::{Workspace, cargo};
-use counts::Counts;
+use counts::AllocationCounts;
 use instructions::Purpose;
 use reference::Reference;
 use report::Comparison;
@@ -97,7 +97,8 @@ fn time(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, E
         return Ok(false);
     }
     let folder = workspace.target_dir.join("criterion");
-    let (cases, counts) = (estimates::collect(&folder, start)?, Counts::load(&folder, start)?);
+    let (cases, counts) =
+        (estimates::collect(&folder, start)?, AllocationCounts::load(&folder, start)?);
     let comparison = Comparison::new(cases, &reference, &counts);
     print!("\n{comparison}");
     let path = workspace.target_dir.join(RESULTS);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::json;
 
-use super::counts::Counts;
+use super::counts::AllocationCounts;
 use super::estimates::Estimate;
 use super::reference::Reference;
 
@@ -42,7 +42,11 @@ impl Row {
 
 impl Comparison {
     /// Looks up the reference and the count of each case by its names.
-    pub(crate) fn new(cases: Vec<Estimate>, reference: &Reference, counts: &Counts) -> Self {
+    pub(crate) fn new(
+        cases: Vec<Estimate>,
+        reference: &Reference,
+        counts: &AllocationCounts,
+    ) -> Self {
         let row = |ours: Estimate| Row {
             reference_ns: reference.best_ns(&ours.group, &ours.function),
             waited_ns: reference.waited_ns(&ours.group, &ours.function),

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use celerity_testkit::campaign::{Counts, Report};
+use celerity_testkit::campaign::{CampaignCounts, Report};
 
 /// Figures, the table of clusters, and a closing line.
 pub(crate) fn text(report: &Report) -> String {
-    let Counts { programs, runs, tasks, commands, instructions, .. } = report.counts;
+    let CampaignCounts { programs, runs, tasks, commands, instructions, .. } = report.counts;
     let seconds = report.time.as_secs_f64().max(1e-9);
     let per_second = |count: u64| count as f64 / seconds;
     let mut text = table(&report.counts);
@@ -24,7 +24,7 @@ pub(crate) fn text(report: &Report) -> String {
 }
 
 /// Programs by nodes (down) and devices (across).
-fn table(counts: &Counts) -> String {
+fn table(counts: &CampaignCounts) -> String {
     let devices: BTreeSet<usize> = counts.covered.keys().map(|cluster| cluster.1).collect();
     let nodes: BTreeSet<usize> = counts.covered.keys().map(|cluster| cluster.0).collect();
     let cells = |name: String, cell: &dyn Fn(usize) -> String| {
@@ -48,12 +48,12 @@ mod tests {
 
     #[test]
     fn figures_and_clusters_are_shown() {
-        let counts = Counts {
+        let counts = CampaignCounts {
             programs: 30,
             runs: 2,
             instructions: 9_000,
             covered: BTreeMap::from([((1, 1), 10), ((2, 1), 15), ((2, 4), 5)]),
-            ..Counts::default()
+            ..CampaignCounts::default()
         };
         let report = Report { counts, time: Duration::from_secs(3), failure: None };
         let text = text(&report);
