@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 
 use crate::address::pointer;
 use crate::driver::{AddressSpace, DriverError, Event, Gpu};
-use crate::gpus::{Gpus, Links};
-use crate::memory::{DeviceMemory, PinnedPool};
+use crate::gpus::{Gpus, PeerAccess};
+use crate::memory::{GpuMemory, PinnedPool};
 use crate::transfer::{self, Array};
 use crate::windows::{CudaWindows, WindowConfig};
 
@@ -97,7 +97,7 @@ pub struct CudaBackend {
     layout: LaneLayout,
     host: CpuBackend,
     queues: Vec<DeviceQueue>,
-    memories: Vec<DeviceMemory>,
+    memories: Vec<GpuMemory>,
     pinned: PinnedPool,
     gpus: Arc<Gpus>,
     devices: Vec<Gpu>,
@@ -140,7 +140,7 @@ impl CudaBackend {
         let links = gpus.connect(devices, config.peer_copies)?;
         let memory = |(slot, &gpu): (usize, &Gpu)| {
             let (pages, users) = (gpus.pages(gpu).clone(), links.users_of(slot, devices));
-            DeviceMemory::new(driver, gpu, config.device_memory_limit, pages, users)
+            GpuMemory::new(driver, gpu, config.device_memory_limit, pages, users)
         };
         Ok(Self {
             layout: LaneLayout::new(devices.len()),
@@ -335,7 +335,7 @@ impl CudaBackend {
         if self.devices.len() > most {
             return Err(format!("there are more than {most} GPUs per node"));
         }
-        let of_gpu = |(&gpu, memory): (&Gpu, &DeviceMemory)| {
+        let of_gpu = |(&gpu, memory): (&Gpu, &GpuMemory)| {
             (gpu, self.gpus.info(gpu).max_pitch, memory.fence().clone())
         };
         let gpus = self.devices.iter().zip(&self.memories).map(of_gpu);

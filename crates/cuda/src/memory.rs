@@ -7,7 +7,7 @@ mod pages;
 mod pinned;
 mod reserved;
 
-pub(crate) use device::DeviceMemory;
+pub(crate) use device::GpuMemory;
 pub(crate) use fence::Fence;
 pub(crate) use pages::PagePool;
 pub(crate) use pinned::PinnedPool;

@@ -2,7 +2,7 @@
 //! of its own.
 //!
 //! Nobody waits for that stream on the host. Whoever uses new memory on another
-//! stream waits, on the GPU, for the event that [`DeviceMemory::ready`] gives.
+//! stream waits, on the GPU, for the event that [`GpuMemory::ready`] gives.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
 /// What the driver promises.
 const ALIGNMENT: u64 = 256;
 
-pub(crate) struct DeviceMemory {
+pub(crate) struct GpuMemory {
     driver: Arc<dyn Driver>,
     stream: Stream,
     fence: Arc<Fence>,
@@ -37,7 +37,7 @@ pub(crate) struct DeviceMemory {
     users: Vec<Gpu>,
 }
 
-impl DeviceMemory {
+impl GpuMemory {
     pub(crate) fn new(
         driver: &Arc<dyn Driver>,
         gpu: Gpu,
@@ -252,7 +252,7 @@ impl DeviceMemory {
     }
 }
 
-impl Drop for DeviceMemory {
+impl Drop for GpuMemory {
     /// Everything that uses the memory has ended.
     fn drop(&mut self) {
         for (_, start) in self.live.values() {

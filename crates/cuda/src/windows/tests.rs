@@ -7,19 +7,19 @@ use celerity_regions::Box3;
 use super::*;
 use crate::address::pointer;
 use crate::driver::FakeDriver;
-use crate::memory::{DeviceMemory, PagePool};
+use crate::memory::{GpuMemory, PagePool};
 
 const CONFIG: WindowConfig = WindowConfig { slots: 2, slot_bytes: 1 << 16, least: 1 };
 
 struct Node {
     windows: CudaWindows,
-    memory: DeviceMemory,
+    memory: GpuMemory,
 }
 
 fn node(driver: &Arc<dyn Driver>, slot: u16) -> Node {
     let gpu = Gpu::from_slot(slot);
     let pages = Arc::new(PagePool::new(driver));
-    let memory = DeviceMemory::new(driver, gpu, None, pages, Vec::new()).unwrap();
+    let memory = GpuMemory::new(driver, gpu, None, pages, Vec::new()).unwrap();
     let gpus = [(gpu, 1 << 20, memory.fence().clone())];
     let windows = CudaWindows::new(driver, CONFIG, gpus).unwrap();
     Node { windows, memory }
@@ -108,7 +108,7 @@ fn where_processes_do_not_share_memory_there_are_no_windows() {
     let driver: Arc<dyn Driver> = Arc::new(FakeDriver::new(1, 1 << 24).without_sharing());
     let gpu = Gpu::from_slot(0);
     let pages = Arc::new(PagePool::new(&driver));
-    let memory = DeviceMemory::new(&driver, gpu, None, pages, Vec::new()).unwrap();
+    let memory = GpuMemory::new(&driver, gpu, None, pages, Vec::new()).unwrap();
     let gpus = [(gpu, 1 << 20, memory.fence().clone())];
     let error = CudaWindows::new(&driver, CONFIG, gpus).map(drop).unwrap_err();
     assert!(error.to_string().contains("do not share"), "{error}");

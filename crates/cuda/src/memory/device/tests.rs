@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use celerity_executor::AllocError;
 
-use super::{DeviceMemory, PagePool};
+use super::{GpuMemory, PagePool};
 use crate::driver::{Driver, FakeDriver, Gpu};
 
 const GPU: Gpu = Gpu::from_slot(0);
@@ -30,8 +30,8 @@ impl Host {
         Self { fake, driver, pages }
     }
 
-    fn node(&self) -> DeviceMemory {
-        DeviceMemory::new(&self.driver, GPU, None, self.pages.clone(), Vec::new()).unwrap()
+    fn node(&self) -> GpuMemory {
+        GpuMemory::new(&self.driver, GPU, None, self.pages.clone(), Vec::new()).unwrap()
     }
 
     /// How often memory has been created.
@@ -55,7 +55,7 @@ fn contents(address: u64, bytes: Range<u64>) -> &'static mut [u8] {
 /// An allocation of up to all that the GPU has, which grows in these steps and is
 /// then full of sevens.
 fn grown(
-    memory: &mut DeviceMemory,
+    memory: &mut GpuMemory,
     steps: impl IntoIterator<Item = Range<u64>>,
 ) -> Result<u64, AllocError> {
     let address = memory.reserve(TOTAL, 8).unwrap();
@@ -73,7 +73,7 @@ fn grown(
     Ok(address)
 }
 
-fn free(memory: &mut DeviceMemory, address: u64) {
+fn free(memory: &mut GpuMemory, address: u64) {
     // SAFETY: the tests free once what they have got, and do not use it later.
     unsafe { memory.free(address) };
 }
