@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::mapper::{ChunkMapper, MapperFor};
 
 pub use device::{CallAccess, CallAccesses, DeviceView, DeviceViewMut};
-pub(crate) use elements::{Elements, rows_of};
+pub(crate) use elements::{AccessedElements, rows_of};
 pub use host::{HostAccess, HostAccesses};
 pub use kernel::KernelAccess;
 pub(crate) use lowering::{Lowered, Lowering, Settling};

@@ -12,7 +12,7 @@ use celerity_executor::{HostFunction, NodeFrontend};
 use celerity_kernel::{Bounds, Layout, PartView, WholeView};
 use celerity_regions::{Box3, Subrange};
 
-use crate::access::{Elements, rows_of};
+use crate::access::{AccessedElements, rows_of};
 use crate::arrival::{Arrival, promise};
 use crate::buffer::Element;
 use crate::error::{Error, Result};
@@ -215,7 +215,7 @@ unsafe fn copy_out<T: Element, const D: usize>(
 ) {
     let [memory] = memory else { unreachable!("a fence has one access, not {}", memory.len()) };
     // SAFETY: passed on.
-    let elements: Elements<'_, T, D> = unsafe { Elements::new(memory) };
+    let elements: AccessedElements<'_, T, D> = unsafe { AccessedElements::new(memory) };
     elements.check_declared(part);
     // SAFETY: checked to be declared; the fence only reads.
     rows_of(part, |start, len| out.extend_from_slice(unsafe { elements.run(start, len) }));

@@ -100,7 +100,7 @@ pub struct ArrayReducer<'a, T, O, const D: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     accumulators: &'a [Cell<T>],
     #[cfg(target_arch = "nvptx64")]
-    accumulators: crate::device::elements::Elements<'a, T>,
+    accumulators: crate::device::elements::TileAccumulators<'a, T>,
     range: [usize; D],
     operator: O,
 }

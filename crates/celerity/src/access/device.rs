@@ -9,7 +9,7 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, Layout, PartView, PartViewMut};
 use celerity_regions::Subrange;
 
-use super::elements::Elements;
+use super::elements::AccessedElements;
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
@@ -119,7 +119,7 @@ impl<'a, T: Element, const D: usize> DeviceView<'a, T, D> {
         // SAFETY: `new` was promised that the memory is live, and on the host. Nobody writes what
         // is bound to a read; what is bound to a write is reached through `DeviceViewMut` alone,
         // which is borrowed meanwhile.
-        Ok(unsafe { Elements::new(&self.memory).part() })
+        Ok(unsafe { AccessedElements::new(&self.memory).part() })
     }
 
     fn check_host(&self) -> Result<(), DeviceCallError> {
@@ -168,9 +168,10 @@ impl<T: Element, const D: usize> DeviceViewMut<'_, T, D> {
         // SAFETY: `DeviceView::new` was promised that the memory is live, on the host, and, as it
         // is bound to a write, nobody else's; this view of it is borrowed exclusively. The call is
         // the only one for the chunk, so that `part_mut` is that of all its elements.
-        let elements: Elements<'_, T, D> = unsafe { Elements::new(&self.view.memory) };
+        let elements: AccessedElements<'_, T, D> =
+            unsafe { AccessedElements::new(&self.view.memory) };
         let part = elements.single_box();
-        // SAFETY: as above; `Elements::part_mut` checks that the part was declared.
+        // SAFETY: as above; `AccessedElements::part_mut` checks that the part was declared.
         Ok(unsafe { elements.into_part_mut(part) })
     }
 }

@@ -18,7 +18,7 @@ use crate::range::bounds;
 /// Views may be cut from it on several threads at once; each method says what
 /// the caller must keep apart. All of them check that a view stays inside of
 /// what was declared, so a wrong range mapper ends in a panic, not in a race.
-pub struct Elements<'m, T, const D: usize> {
+pub struct AccessedElements<'m, T, const D: usize> {
     base: *mut T,
     layout: Layout<D>,
     extent: Bounds<D>,
@@ -32,11 +32,11 @@ pub struct Elements<'m, T, const D: usize> {
 
 // SAFETY: a pointer to elements that may be sent and shared, and plain data.
 // Which thread may touch which element is the contract of each method.
-unsafe impl<T: Element, const D: usize> Send for Elements<'_, T, D> {}
+unsafe impl<T: Element, const D: usize> Send for AccessedElements<'_, T, D> {}
 // SAFETY: as above.
-unsafe impl<T: Element, const D: usize> Sync for Elements<'_, T, D> {}
+unsafe impl<T: Element, const D: usize> Sync for AccessedElements<'_, T, D> {}
 
-impl<'m, T: Element, const D: usize> Elements<'m, T, D> {
+impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
     /// The elements in `memory`.
     ///
     /// # Safety

@@ -4,7 +4,7 @@
 use celerity_executor::BoundMemory;
 use celerity_kernel::{Bounds, PartView, PartViewMut, WholeView, WholeViewMut};
 
-use super::elements::Elements;
+use super::elements::AccessedElements;
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
@@ -59,7 +59,7 @@ pub(super) fn next<'b, 'm>(memory: &mut Memories<'b, 'm>) -> &'b BoundMemory<'m>
 impl<T: Element, const K: usize, const D: usize> HostAccess<K> for ReadAccess<T, D, All> {
     type View<'a> = WholeView<'a, T, D>;
     type Plan = [usize; D];
-    type Bound<'m> = (Elements<'m, T, D>, [usize; D]);
+    type Bound<'m> = (AccessedElements<'m, T, D>, [usize; D]);
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
         let range = self.buffer.range();
@@ -69,7 +69,7 @@ impl<T: Element, const K: usize, const D: usize> HostAccess<K> for ReadAccess<T,
 
     unsafe fn bind<'m>(range: [usize; D], memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        (unsafe { Elements::new(next(memory)) }, range)
+        (unsafe { AccessedElements::new(next(memory)) }, range)
     }
 
     fn view<'a>((elements, range): &'a mut Self::Bound<'_>) -> WholeView<'a, T, D> {
@@ -83,7 +83,7 @@ impl<T: Element, const K: usize, const D: usize> HostAccess<K> for ReadAccess<T,
 impl<T: Element, const K: usize, const D: usize> HostAccess<K> for WriteAccess<T, D, All> {
     type View<'a> = WholeViewMut<'a, T, D>;
     type Plan = [usize; D];
-    type Bound<'m> = (Elements<'m, T, D>, [usize; D]);
+    type Bound<'m> = (AccessedElements<'m, T, D>, [usize; D]);
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
         let range = self.buffer.range();
@@ -93,7 +93,7 @@ impl<T: Element, const K: usize, const D: usize> HostAccess<K> for WriteAccess<T
 
     unsafe fn bind<'m>(range: [usize; D], memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        (unsafe { Elements::new(next(memory)) }, range)
+        (unsafe { AccessedElements::new(next(memory)) }, range)
     }
 
     fn view<'a>((elements, range): &'a mut Self::Bound<'_>) -> WholeViewMut<'a, T, D> {
@@ -109,7 +109,7 @@ macro_rules! host_reads {
         impl<T: Element, $($generics)*> HostAccess<$k> for ReadAccess<T, $d, $mapper> {
             type View<'a> = PartView<'a, T, $d>;
             type Plan = ();
-            type Bound<'m> = Elements<'m, T, $d>;
+            type Bound<'m> = AccessedElements<'m, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
                 $lower(self).lower_to::<$k>(lowering)
@@ -117,7 +117,7 @@ macro_rules! host_reads {
 
             unsafe fn bind<'m>((): (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                unsafe { Elements::new(next(memory)) }
+                unsafe { AccessedElements::new(next(memory)) }
             }
 
             fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a> {
@@ -135,7 +135,7 @@ macro_rules! host_writes {
         impl<T: Element, $($generics)*> HostAccess<$k> for WriteAccess<T, $d, $mapper> {
             type View<'a> = PartViewMut<'a, T, $d>;
             type Plan = ();
-            type Bound<'m> = Elements<'m, T, $d>;
+            type Bound<'m> = AccessedElements<'m, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
                 self.lower_to::<$k>(lowering)
@@ -143,7 +143,7 @@ macro_rules! host_writes {
 
             unsafe fn bind<'m>((): (), memory: &mut Memories<'_, 'm>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                unsafe { Elements::new(next(memory)) }
+                unsafe { AccessedElements::new(next(memory)) }
             }
 
             fn view<'a>(bound: &'a mut Self::Bound<'_>) -> Self::View<'a> {

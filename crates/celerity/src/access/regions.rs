@@ -6,7 +6,7 @@ use celerity_kernel::{Bounds, RegionView, Row};
 
 use super::host::{HostAccess, Memories, next};
 use super::kernel::copied_view;
-use super::{Elements, KernelAccess, Lowering, ReadAccess};
+use super::{AccessedElements, KernelAccess, Lowering, ReadAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{Gapped, RegionMapper};
@@ -14,7 +14,7 @@ use crate::mapper::{Gapped, RegionMapper};
 /// The memory of a read, and the boxes in it that were declared.
 #[doc(hidden)]
 pub struct BoundRegion<'m, T, const D: usize> {
-    elements: Elements<'m, T, D>,
+    elements: AccessedElements<'m, T, D>,
     boxes: Vec<Bounds<D>>,
 }
 
@@ -23,7 +23,7 @@ impl<'m, T: Element, const D: usize> BoundRegion<'m, T, D> {
     /// As [`KernelAccess::bind`], for a read.
     unsafe fn new(memory: &BoundMemory<'m>) -> Self {
         // SAFETY: passed on.
-        let elements = unsafe { Elements::new(memory) };
+        let elements = unsafe { AccessedElements::new(memory) };
         Self { boxes: elements.all_boxes(), elements }
     }
 

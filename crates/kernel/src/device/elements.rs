@@ -12,7 +12,7 @@ use crate::atomic::steps::Steps;
 use crate::reduce::Operator;
 
 /// Row-major.
-pub(crate) struct Elements<'a, T> {
+pub(crate) struct TileAccumulators<'a, T> {
     /// The tile's partial result.
     result: *mut T,
     /// Where they are while items are combined.
@@ -21,16 +21,16 @@ pub(crate) struct Elements<'a, T> {
     elements: PhantomData<&'a T>,
 }
 
-impl<T> Copy for Elements<'_, T> {}
+impl<T> Copy for TileAccumulators<'_, T> {}
 
-impl<T> Clone for Elements<'_, T> {
+impl<T> Clone for TileAccumulators<'_, T> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: Copy> Elements<'_, T> {
+impl<T: Copy> TileAccumulators<'_, T> {
     /// Those `offset` bytes into the block's dynamic shared memory, if it is not
     /// [`IN_GLOBAL`](AccessBlock::IN_GLOBAL).
     ///
@@ -112,7 +112,7 @@ trait Word: Copy {
     unsafe fn look<B: Bits>(self) -> B;
 
     /// # Safety
-    /// As [`Elements::combine`].
+    /// As [`TileAccumulators::combine`].
     #[inline(always)]
     unsafe fn update<T: Copy, O: Operator<T>>(self, value: T, operator: &O) {
         // SAFETY: passed on.

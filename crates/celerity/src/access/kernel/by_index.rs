@@ -8,7 +8,7 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, PeriodicItem, PeriodicRow, Reach, Row};
 
 use super::KernelAccess;
-use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
+use crate::access::{AccessedElements, Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{Neighborhood, OneToOne, Periodic};
@@ -17,20 +17,20 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> 
     type ItemView<'a> = &'a T;
     type RowView<'a> = &'a [T];
     type Plan = ();
-    type Bound<'m> = Elements<'m, T, N>;
+    type Bound<'m> = AccessedElements<'m, T, N>;
     type Cursor<'r> = &'r [T];
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
         self.lower_to::<N>(lowering)
     }
 
-    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Elements<'m, T, N> {
+    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> AccessedElements<'m, T, N> {
         // SAFETY: passed on.
-        unsafe { Elements::new(memory) }
+        unsafe { AccessedElements::new(memory) }
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Elements<'_, T, N>, row: &Row<N>) -> &'r [T] {
+    unsafe fn row<'r>(bound: &'r AccessedElements<'_, T, N>, row: &Row<N>) -> &'r [T] {
         // SAFETY: `bind`'s memory holds the chunk's elements, and nobody writes what is
         // bound to a read, not through another access of the task either: see `BoundMemory`.
         unsafe { bound.run(row.start(), row.len()) }
@@ -60,20 +60,20 @@ impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne>
     type ItemView<'a> = &'a mut T;
     type RowView<'a> = &'a mut [T];
     type Plan = ();
-    type Bound<'m> = Elements<'m, T, N>;
+    type Bound<'m> = AccessedElements<'m, T, N>;
     type Cursor<'r> = &'r mut [T];
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
         self.lower_to::<N>(lowering)
     }
 
-    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Elements<'m, T, N> {
+    unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> AccessedElements<'m, T, N> {
         // SAFETY: passed on.
-        unsafe { Elements::new(memory) }
+        unsafe { AccessedElements::new(memory) }
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Elements<'_, T, N>, row: &Row<N>) -> &'r mut [T] {
+    unsafe fn row<'r>(bound: &'r AccessedElements<'_, T, N>, row: &Row<N>) -> &'r mut [T] {
         // SAFETY: `bind`'s memory holds the chunk's elements; live rows share no
         // items, and nobody else touches what is bound to a write: see `BoundMemory`.
         unsafe { bound.run_mut(row.start(), row.len()) }
@@ -111,7 +111,7 @@ pub struct NeighborhoodPlan<const N: usize> {
 #[doc(hidden)]
 pub struct BoundNeighborhood<'m, T, const N: usize> {
     plan: NeighborhoodPlan<N>,
-    elements: Elements<'m, T, N>,
+    elements: AccessedElements<'m, T, N>,
 }
 
 impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborhood<N>> {
@@ -129,7 +129,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
 
     unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        BoundNeighborhood { plan: *plan, elements: unsafe { Elements::new(memory) } }
+        BoundNeighborhood { plan: *plan, elements: unsafe { AccessedElements::new(memory) } }
     }
 
     fn interior(bound: &Self::Bound<'_>) -> Range<usize> {
@@ -160,7 +160,7 @@ pub struct PeriodicPlan<const N: usize> {
 #[doc(hidden)]
 pub struct BoundPeriodic<'m, T, const N: usize> {
     plan: PeriodicPlan<N>,
-    elements: Elements<'m, T, N>,
+    elements: AccessedElements<'m, T, N>,
 }
 
 impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N>> {
@@ -178,7 +178,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N
 
     unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
         // SAFETY: passed on.
-        BoundPeriodic { plan: *plan, elements: unsafe { Elements::new(memory) } }
+        BoundPeriodic { plan: *plan, elements: unsafe { AccessedElements::new(memory) } }
     }
 
     fn interior(bound: &Self::Bound<'_>) -> Range<usize> {

@@ -9,7 +9,7 @@ use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
 use celerity_regions::Subrange;
 
 use super::KernelAccess;
-use crate::access::{Elements, Lowering, ReadAccess, WriteAccess};
+use crate::access::{AccessedElements, Lowering, ReadAccess, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{
@@ -32,7 +32,7 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
     unsafe fn bind<'m>(range: &'m [usize; D], memory: &BoundMemory<'m>) -> Self::Bound<'m> {
         // SAFETY: passed on; nobody writes what is bound to a read, not through another access
         // of the task either: see `BoundMemory`.
-        unsafe { Elements::new(memory).whole(*range) }
+        unsafe { AccessedElements::new(memory).whole(*range) }
     }
 
     #[inline]
@@ -60,7 +60,7 @@ macro_rules! read_part {
             unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
                 // SAFETY: passed on; nobody writes what is bound to a read, not through another
                 // access of the task either: see `BoundMemory`.
-                unsafe { Elements::new(memory).part() }
+                unsafe { AccessedElements::new(memory).part() }
             }
 
             #[inline]
@@ -93,14 +93,14 @@ pub struct OwnPartPlan<M, const D: usize> {
 #[doc(hidden)]
 pub struct OwnParts<'m, T, M, const D: usize> {
     plan: &'m OwnPartPlan<M, D>,
-    elements: Elements<'m, T, D>,
+    elements: AccessedElements<'m, T, D>,
 }
 
 /// A row, whose items each have a part of their own.
 #[doc(hidden)]
 pub struct OwnRow<'r, T, M, const K: usize, const D: usize> {
     plan: &'r OwnPartPlan<M, D>,
-    elements: &'r Elements<'r, T, D>,
+    elements: &'r AccessedElements<'r, T, D>,
     row: Row<K>,
 }
 
@@ -154,7 +154,7 @@ macro_rules! write_part {
 
             unsafe fn bind<'m>(plan: &'m Self::Plan, memory: &BoundMemory<'m>) -> Self::Bound<'m> {
                 // SAFETY: passed on.
-                let elements = unsafe { Elements::new(memory) };
+                let elements = unsafe { AccessedElements::new(memory) };
                 OwnParts { plan, elements }
             }
 

@@ -5,7 +5,7 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{Atomic, AtomicView, Row};
 
 use super::KernelAccess;
-use crate::access::{Elements, Lowering, UpdateAccess};
+use crate::access::{AccessedElements, Lowering, UpdateAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::ChunkMapper;
@@ -28,7 +28,7 @@ where
     unsafe fn bind<'m>((): &'m (), memory: &BoundMemory<'m>) -> Self::Bound<'m> {
         // SAFETY: passed on; all cursors of the access are such views of single steps, and
         // nobody else touches what is bound to a write: see `BoundMemory`.
-        unsafe { Elements::new(memory).shared() }
+        unsafe { AccessedElements::new(memory).shared() }
     }
 
     #[inline]
