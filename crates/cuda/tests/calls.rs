@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use celerity_cuda::{CudaConfig, CudaDevices, FakeDriver, Gpu, Gpus, HostedKernels};
 use celerity_executor::{
-    BoundMemory, ClusterConfig, DeviceCall, DeviceKernel, DeviceStream, HostFunction, InProcess,
+    BoundMemory, ClusterConfig, DeviceKernel, DeviceStream, EnqueuedCall, HostFunction, InProcess,
     NodeFrontend, Payload, Run, RunError, SubmitError, TaskError,
 };
 use celerity_regions::Box3;
@@ -67,7 +67,7 @@ struct Call {
 }
 
 // SAFETY: it puts work on the stream that is called for the elements that it may write.
-unsafe impl DeviceCall for Call {
+unsafe impl EnqueuedCall for Call {
     unsafe fn enqueue(
         &self,
         chunk: &Box3,
@@ -93,7 +93,7 @@ impl DeviceKernel for Call {
         unreachable!("there are no CPU devices here");
     }
 
-    fn device_call(&self) -> Option<&dyn DeviceCall> {
+    fn device_call(&self) -> Option<&dyn EnqueuedCall> {
         Some(self)
     }
 }

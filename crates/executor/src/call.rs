@@ -31,7 +31,7 @@ pub struct DeviceStream {
 /// what the accesses of the task are bound to for the chunk. Nothing of it is still to be put there
 /// when `enqueue` returns, whatever it returns, or panics. That the task has the accesses which the
 /// function was written for is seen to as for a [kernel](crate::DeviceKernel).
-pub unsafe trait DeviceCall: Send + Sync {
+pub unsafe trait EnqueuedCall: Send + Sync {
     /// Puts the work for `chunk` on `stream`. Called on the device's own thread, which starts
     /// nothing else meanwhile, with the stream's context current. The bases of `memory` are
     /// addresses on the device: they must not be followed here. The backend sees by an event of

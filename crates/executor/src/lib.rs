@@ -44,7 +44,7 @@ mod work;
 pub use arbiter::{Arbiter, ArbiterError, PostReceive};
 pub use backend::{AllocError, Arguments, Backend, Begun, Completion, CpuBackend, Job, JobFailure};
 pub use bound::BoundMemory;
-pub use call::{DeviceCall, DeviceStream};
+pub use call::{DeviceStream, EnqueuedCall};
 pub use celerity_cpd::{Collectives, Costs, NotCosts, Weighed};
 pub use celerity_idag::{DeviceMemory, Lookahead};
 pub use code::{CodeModule, CodeSource, DeviceCode, Launch, Parameters};

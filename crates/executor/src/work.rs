@@ -12,7 +12,7 @@ use celerity_regions::Box3;
 use celerity_tdag::StreamHash;
 
 use crate::bound::BoundMemory;
-use crate::call::DeviceCall;
+use crate::call::EnqueuedCall;
 use crate::code::DeviceCode;
 use crate::collective::GroupCommunicator;
 use crate::error::TaskError;
@@ -49,7 +49,7 @@ pub trait DeviceKernel: Any + Send + Sync {
     /// As [`run`](Self::run).
     ///
     /// # Errors
-    /// One that ends the run, as a panic does. A kernel has none; a [call](DeviceCall) may.
+    /// One that ends the run, as a panic does. A kernel has none; a [call](EnqueuedCall) may.
     unsafe fn try_run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) -> Result<(), TaskError> {
         // SAFETY: passed on.
         unsafe { self.run(chunk, memory) };
@@ -79,7 +79,7 @@ pub trait DeviceKernel: Any + Send + Sync {
     }
 
     /// What devices that are no CPUs call, if there is no [code](Self::device_code) for them.
-    fn device_call(&self) -> Option<&dyn DeviceCall> {
+    fn device_call(&self) -> Option<&dyn EnqueuedCall> {
         None
     }
 }

@@ -6,9 +6,7 @@ use std::marker::PhantomData;
 use std::panic::resume_unwind;
 
 use celerity_executor::contain::caught;
-use celerity_executor::{
-    BoundMemory, DeviceCall as ExecutorCall, DeviceKernel, DeviceStream, TaskError,
-};
+use celerity_executor::{BoundMemory, DeviceKernel, DeviceStream, EnqueuedCall, TaskError};
 use celerity_regions::Box3;
 
 use crate::access::CallAccesses;
@@ -31,7 +29,7 @@ where
     R: HostOutcome,
 {
     /// # Safety
-    /// As [`DeviceKernel::run`]; with a stream, as [`ExecutorCall::enqueue`].
+    /// As [`DeviceKernel::run`]; with a stream, as [`EnqueuedCall::enqueue`].
     unsafe fn call(
         &self,
         chunk: &Box3,
@@ -72,7 +70,7 @@ where
         unsafe { self.call(chunk, memory, None) }
     }
 
-    fn device_call(&self) -> Option<&dyn ExecutorCall> {
+    fn device_call(&self) -> Option<&dyn EnqueuedCall> {
         Some(self)
     }
 }
@@ -80,7 +78,7 @@ where
 // SAFETY: the function is safe code, or vouches for what it does by `unsafe` of its own, as
 // `TaskBuilder::device_call` asks; its views are those of the accesses that it is submitted with,
 // since it is made there alone.
-unsafe impl<A, F, R, const K: usize> ExecutorCall for CallKernel<A, F, K>
+unsafe impl<A, F, R, const K: usize> EnqueuedCall for CallKernel<A, F, K>
 where
     A: CallAccesses<K> + 'static,
     F: for<'a> Fn(DeviceCall<K>, A::Views<'a>) -> R + Send + Sync + 'static,

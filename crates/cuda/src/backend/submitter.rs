@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use celerity_executor::JobFailure::Panicked;
 use celerity_executor::contain::{caught, end};
 use celerity_executor::{
-    BoundMemory, Completion, DeviceCall, DeviceCode, JobFailure, LaneJob, Launch,
+    BoundMemory, Completion, DeviceCode, EnqueuedCall, JobFailure, LaneJob, Launch,
 };
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
@@ -315,7 +315,7 @@ impl Submitter {
     fn call(
         &self,
         stream: Stream,
-        call: &dyn DeviceCall,
+        call: &dyn EnqueuedCall,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<(), JobFailure> {
@@ -325,7 +325,7 @@ impl Submitter {
         self.driver().adopt_thread(self.gpu).map_err(failed)?;
         // SAFETY: `Backend::enqueue` promises live memory without races until the job is
         // reported, and events of that memory were waited for. The stream lives as long as `self`,
-        // and that nothing but the call's own memory is touched is what `DeviceCall` promises.
+        // and that nothing but the call's own memory is touched is what `EnqueuedCall` promises.
         let failure = JobFailure::of(|| unsafe { call.enqueue(chunk, memory, native) });
         // If it fails, so will every job.
         drop(self.driver().adopt_thread(self.gpu));

@@ -135,7 +135,7 @@ impl FakeDriver {
         self
     }
 
-    /// Puts work on a stream that a [call](celerity_executor::DeviceCall) was given, as a library
+    /// Puts work on a stream that a [call](celerity_executor::EnqueuedCall) was given, as a library
     /// does. An error that the work returns, or a panic, is one of the GPU.
     ///
     /// # Panics
