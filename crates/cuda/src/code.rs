@@ -152,7 +152,7 @@ struct Unit {
 struct Loaded {
     module: Module,
     /// A module has few entry points: looking through them is faster than a map.
-    entries: Mutex<Vec<(Box<str>, Entry)>>,
+    entries: Mutex<Vec<(Box<str>, LoadedEntry)>>,
     /// Where its views record what goes wrong, if they check.
     record: Option<AccessRecord>,
     /// Where its kernels record that they panicked, if they can.
@@ -161,7 +161,7 @@ struct Loaded {
 
 /// What there is to launch.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct LoadedEntry {
     pub(crate) function: Function,
     /// Bytes of all parameters, where the driver can tell.
     parameter_bytes: Option<u64>,
@@ -181,7 +181,7 @@ impl CodeLoader {
     }
 
     /// What to launch.
-    pub(crate) fn entry(&self, gpu: Gpu, code: &dyn DeviceCode) -> Result<Entry, CodeError> {
+    pub(crate) fn entry(&self, gpu: Gpu, code: &dyn DeviceCode) -> Result<LoadedEntry, CodeError> {
         self.with_entry(gpu, code, Clone::clone)
     }
 
@@ -190,7 +190,7 @@ impl CodeLoader {
         &self,
         gpu: Gpu,
         code: &dyn DeviceCode,
-        look: impl FnOnce(&Entry) -> T,
+        look: impl FnOnce(&LoadedEntry) -> T,
     ) -> Result<T, CodeError> {
         let unit = self.unit(code.module());
         let loaded = unit.loaded[gpu.slot()].get_or_init(|| self.load(&unit, gpu));
@@ -206,7 +206,7 @@ impl CodeLoader {
         let parameter_bytes =
             parameter_bytes.map_err(|error| load_error(&unit.module, gpu, error))?;
         let (record, panics) = (loaded.record, loaded.panics.clone());
-        let entry = Entry { function, parameter_bytes, record, panics };
+        let entry = LoadedEntry { function, parameter_bytes, record, panics };
         let seen = look(&entry);
         entries.push((name.into(), entry));
         Ok(seen)

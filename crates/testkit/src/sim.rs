@@ -60,7 +60,7 @@ pub use backend::SimBackend;
 pub use breach::{Breach, Stuck};
 pub use communicator::SimCommunicator;
 pub use conditions::SlowNode;
-pub use log::{Entry, What};
+pub use log::{LogEntry, What};
 pub use scenario::Scenario;
 
 use cluster::Cluster;
@@ -81,7 +81,7 @@ pub struct Report {
     /// Kernels that were run by the threads that poll their nodes.
     pub computed: usize,
     /// The event log, if it was [asked for](Simulation::with_log); else its end.
-    pub log: Vec<Entry>,
+    pub log: Vec<LogEntry>,
 }
 
 /// A run that broke a promise, with everything that is needed to repeat it.
@@ -96,7 +96,7 @@ pub struct Failure {
     /// The program.
     pub program: Program,
     /// The event log, if it was [asked for](Simulation::with_log); else its end.
-    pub log: Vec<Entry>,
+    pub log: Vec<LogEntry>,
 }
 
 /// Runs a program on a simulated cluster; `seed` decides everything that the
@@ -196,7 +196,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn failure(&self, breach: Breach, log: Vec<Entry>) -> Failure {
+    fn failure(&self, breach: Breach, log: Vec<LogEntry>) -> Failure {
         let (configuration, program) = (*self.configuration, self.program.clone());
         Failure { breach, configuration, seed: self.seed, program, log }
     }

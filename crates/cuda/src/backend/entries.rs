@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use celerity_executor::{CodeModule, DeviceCode};
 
-use crate::code::Entry;
+use crate::code::LoadedEntry;
 use crate::driver::Gpu;
 use crate::gpus::Gpus;
 
@@ -16,7 +16,7 @@ pub(super) struct Entries(Vec<Known>);
 struct Known {
     module: Arc<CodeModule>,
     name: Box<str>,
-    entry: Entry,
+    entry: LoadedEntry,
 }
 
 impl Entries {
@@ -29,7 +29,7 @@ impl Entries {
         gpus: &Gpus,
         gpu: Gpu,
         code: &dyn DeviceCode,
-    ) -> Result<Entry, String> {
+    ) -> Result<LoadedEntry, String> {
         let (module, name) = (code.module(), code.entry());
         let is_wanted = |known: &&Known| Arc::ptr_eq(&known.module, module) && *known.name == *name;
         if let Some(known) = self.0.iter().find(is_wanted) {

@@ -7,7 +7,7 @@ use super::describe::{Description, Parameter};
 
 /// An entry point of a compiled module, as its text has it.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
+pub struct EntryPoint<'a> {
     /// The symbol's name.
     pub name: &'a str,
     parameters: &'a str,
@@ -37,15 +37,15 @@ pub enum SignatureError {
 }
 
 /// The entry points of a module, in order. O(length of the text).
-pub fn entries(ptx: &str) -> impl Iterator<Item = Entry<'_>> {
+pub fn entries(ptx: &str) -> impl Iterator<Item = EntryPoint<'_>> {
     ptx.split(".entry ").skip(1).filter_map(|text| {
         let (name, rest) = text.split_once('(')?;
         let (parameters, _) = rest.split_once(')')?;
-        Some(Entry { name: name.trim(), parameters })
+        Some(EntryPoint { name: name.trim(), parameters })
     })
 }
 
-impl<'a> Entry<'a> {
+impl<'a> EntryPoint<'a> {
     /// Its parameters, in order.
     pub fn parameters(&self) -> impl Iterator<Item = Parameter> + use<'a> {
         self.parameters.split(',').filter(|text| !text.trim().is_empty()).map(parameter)

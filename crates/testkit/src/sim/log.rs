@@ -12,7 +12,7 @@ use celerity_tdag::TaskId;
 
 /// One line of the event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct LogEntry {
     /// The simulated time.
     pub at: Time,
     /// The node that it happened on.
@@ -89,7 +89,7 @@ const TAIL: usize = 40;
 /// Collects entries.
 #[derive(Debug)]
 pub(super) struct Log {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     keep_all: bool,
     count: u64,
     hash: WordHasher,
@@ -100,7 +100,7 @@ impl Log {
         Self { entries: VecDeque::new(), keep_all, count: 0, hash: WordHasher::default() }
     }
 
-    pub(super) fn add(&mut self, entry: Entry) {
+    pub(super) fn add(&mut self, entry: LogEntry) {
         entry.hash(&mut self.hash);
         self.count += 1;
         if !self.keep_all && self.entries.len() == TAIL {
@@ -120,7 +120,7 @@ impl Log {
     }
 
     /// The latest entries, or all.
-    pub(super) fn take(&mut self) -> Vec<Entry> {
+    pub(super) fn take(&mut self) -> Vec<LogEntry> {
         std::mem::take(&mut self.entries).into()
     }
 }
@@ -162,7 +162,7 @@ impl Hasher for WordHasher {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for LogEntry {
     /// `1.204µs N2: I12 starts on lane 3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>12} {}: {}", self.at.to_string(), self.node, self.what)
@@ -220,9 +220,9 @@ impl fmt::Display for What {
 mod tests {
     use super::*;
 
-    fn entry(op: usize) -> Entry {
+    fn entry(op: usize) -> LogEntry {
         let node = NodeId::from_index(1);
-        Entry { at: Time::START, node, what: What::Statement { op } }
+        LogEntry { at: Time::START, node, what: What::Statement { op } }
     }
 
     #[test]

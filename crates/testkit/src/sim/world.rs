@@ -12,7 +12,7 @@ use super::breach::Breach;
 use super::conditions::Conditions;
 use super::devices::Devices;
 use super::ledger::Ledger;
-use super::log::{Entry, Log, What};
+use super::log::{Log, LogEntry, What};
 use super::memory::Memory;
 use super::network::{Delivery, SimNetwork};
 use super::objects::Objects;
@@ -142,7 +142,7 @@ impl World {
     }
 
     pub(super) fn note(&mut self, node: usize, what: What) {
-        self.log.add(Entry { at: self.now, node: node_id(node), what });
+        self.log.add(LogEntry { at: self.now, node: node_id(node), what });
     }
 
     /// Something has happened that the contracts forbid; the first counts.
