@@ -13,7 +13,7 @@ use crate::error::Error;
 
 /// One measured case.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct CriterionEstimate {
     /// Criterion's group, which is the reference's test case.
     pub(crate) group: String,
     /// Criterion's function and parameter, which is the reference's benchmark.
@@ -27,7 +27,7 @@ pub(crate) struct Estimate {
 ///
 /// # Errors
 /// If a folder or file cannot be read or is not what criterion writes.
-pub(crate) fn collect(folder: &Path, since: SystemTime) -> Result<Vec<Estimate>, Error> {
+pub(crate) fn collect(folder: &Path, since: SystemTime) -> Result<Vec<CriterionEstimate>, Error> {
     let mut found = Vec::new();
     if folder.is_dir() {
         visit(folder, since, &mut found)?;
@@ -36,7 +36,11 @@ pub(crate) fn collect(folder: &Path, since: SystemTime) -> Result<Vec<Estimate>,
     Ok(found)
 }
 
-fn visit(folder: &Path, since: SystemTime, found: &mut Vec<Estimate>) -> Result<(), Error> {
+fn visit(
+    folder: &Path,
+    since: SystemTime,
+    found: &mut Vec<CriterionEstimate>,
+) -> Result<(), Error> {
     let unreadable = |source| Error::Read { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -57,7 +61,7 @@ pub(super) fn is_fresh(path: &Path, since: SystemTime) -> bool {
     fs::metadata(path).and_then(|data| data.modified()).is_ok_and(|modified| modified >= since)
 }
 
-fn read_case(folder: &Path) -> Result<Estimate, Error> {
+fn read_case(folder: &Path) -> Result<CriterionEstimate, Error> {
     let names = read_json(&folder.join("benchmark.json"))?;
     let estimates_path = folder.join("estimates.json");
     let median = read_json(&estimates_path)?["median"]["point_estimate"].as_f64();
@@ -66,7 +70,7 @@ fn read_case(folder: &Path) -> Result<Estimate, Error> {
         what: "no number `median.point_estimate`".into(),
     })?;
     let parts = ["function_id", "value_str"].map(|key| names[key].as_str());
-    Ok(Estimate {
+    Ok(CriterionEstimate {
         group: names["group_id"].as_str().unwrap_or_default().to_owned(),
         function: parts.into_iter().flatten().collect::<Vec<_>>().join("/"),
         median_ns,
@@ -89,7 +93,7 @@ mod tests {
     use std::path::PathBuf;
     use std::time::{Duration, SystemTime};
 
-    use super::{Estimate, collect};
+    use super::{CriterionEstimate, collect};
 
     /// A criterion folder with one case in it, removed when dropped.
     struct Results(PathBuf);
@@ -117,8 +121,11 @@ mod tests {
     #[test]
     fn names_come_from_the_file_beside_the_figures() {
         let results = Results::new("names", NAMES, r#"{"median": {"point_estimate": 12.5}}"#);
-        let expected =
-            Estimate { group: "a group".into(), function: "a, function/4".into(), median_ns: 12.5 };
+        let expected = CriterionEstimate {
+            group: "a group".into(),
+            function: "a, function/4".into(),
+            median_ns: 12.5,
+        };
         assert_eq!(collect(&results.0, SystemTime::UNIX_EPOCH).unwrap(), [expected]);
     }
 

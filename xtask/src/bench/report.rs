@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::json;
 
 use super::counts::AllocationCounts;
-use super::estimates::Estimate;
+use super::estimates::CriterionEstimate;
 use super::reference::Reference;
 
 /// All measured cases, each with its reference and its count of heap allocations where there is one.
@@ -16,7 +16,7 @@ pub(crate) struct Comparison {
 
 #[derive(Debug)]
 struct Row {
-    ours: Estimate,
+    ours: CriterionEstimate,
     reference_ns: Option<f64>,
     /// What both do nothing but wait for.
     waited_ns: f64,
@@ -43,11 +43,11 @@ impl Row {
 impl Comparison {
     /// Looks up the reference and the count of each case by its names.
     pub(crate) fn new(
-        cases: Vec<Estimate>,
+        cases: Vec<CriterionEstimate>,
         reference: &Reference,
         counts: &AllocationCounts,
     ) -> Self {
-        let row = |ours: Estimate| Row {
+        let row = |ours: CriterionEstimate| Row {
             reference_ns: reference.best_ns(&ours.group, &ours.function),
             waited_ns: reference.waited_ns(&ours.group, &ours.function),
             allocations_per_task: counts.per_task(&ours.group, &ours.function),
@@ -114,11 +114,15 @@ mod tests {
     use serde_json::Value;
 
     use super::{Comparison, Row};
-    use crate::bench::estimates::Estimate;
+    use crate::bench::estimates::CriterionEstimate;
 
     fn comparison() -> Comparison {
         let row = |function: &str, median_ns, reference_ns| Row {
-            ours: Estimate { group: "graphs".into(), function: function.into(), median_ns },
+            ours: CriterionEstimate {
+                group: "graphs".into(),
+                function: function.into(),
+                median_ns,
+            },
             reference_ns,
             waited_ns: 0.0,
             allocations_per_task: reference_ns.map(|_| 1.25),
