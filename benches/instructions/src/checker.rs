@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use celerity_benches::topologies::{Sink, Topology};
 use celerity_cdag::{Command, CommandGraph, CommandGraphConfig, NodeId};
-use celerity_checker::{Depth, Event, NodeCheckerConfig, check_schedule};
+use celerity_checker::{CheckerCall, Depth, NodeCheckerConfig, check_schedule};
 use celerity_idag::{DeviceMemory, InstructionGraph, InstructionGraphConfig, Placement, Schedule};
 use celerity_regions::Box3;
 use celerity_tdag::{
@@ -89,11 +89,13 @@ impl Recorded {
         self.made.push(Made::Task(task, commands, schedule));
     }
 
-    fn events(&self) -> impl Iterator<Item = Event<'_>> {
+    fn events(&self) -> impl Iterator<Item = CheckerCall<'_>> {
         self.made.iter().map(|made| match made {
-            Made::Buffer(info, user_data) => Event::Create(info, user_data.map(|it| it.allocation)),
+            Made::Buffer(info, user_data) => {
+                CheckerCall::Create(info, user_data.map(|it| it.allocation))
+            }
             Made::Task(task, commands, schedule) => {
-                Event::Task(task, commands, &schedule.instructions, &schedule.pilots)
+                CheckerCall::Task(task, commands, &schedule.instructions, &schedule.pilots)
             }
         })
     }

@@ -36,5 +36,5 @@ pub use cluster::ClusterChecker;
 pub use finding::Finding;
 pub use node::{Depth, NodeChecker, NodeCheckerConfig};
 pub use outline::{ExchangeOutline, Moved, Outline, TaskOutline};
-pub use schedule::{Event, check_schedule};
+pub use schedule::{CheckerCall, check_schedule};
 pub use violation::{AbstractValue, BufferPart, Hazard, Level, Vertex, Violation};

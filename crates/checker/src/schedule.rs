@@ -12,7 +12,7 @@ use crate::node::{NodeChecker, NodeCheckerConfig};
 
 /// One call of a [`NodeChecker`], as data.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum CheckerCall<'a> {
     /// See [`NodeChecker::create_buffer`].
     Create(&'a Arc<BufferInfo>, Option<AllocationId>),
     /// See [`NodeChecker::drop_buffer`].
@@ -34,7 +34,7 @@ pub fn check_schedule<'a, Events>(
     nodes: impl IntoIterator<Item = Events>,
 ) -> Result<(), Box<Finding>>
 where
-    Events: IntoIterator<Item = Event<'a>>,
+    Events: IntoIterator<Item = CheckerCall<'a>>,
 {
     let mut cluster = ClusterChecker::new(config.nodes);
     for (slot, events) in nodes.into_iter().enumerate() {
@@ -42,9 +42,9 @@ where
         let mut node = NodeChecker::new(NodeCheckerConfig { local, ..config });
         for event in events {
             match event {
-                Event::Create(info, user_data) => node.create_buffer(info, user_data),
-                Event::Drop(buffer, frees) => node.drop_buffer(buffer, frees)?,
-                Event::Task(task, commands, instructions, pilots) => {
+                CheckerCall::Create(info, user_data) => node.create_buffer(info, user_data),
+                CheckerCall::Drop(buffer, frees) => node.drop_buffer(buffer, frees)?,
+                CheckerCall::Task(task, commands, instructions, pilots) => {
                     node.task(task, commands, instructions, pilots)?;
                 }
             }

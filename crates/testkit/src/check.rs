@@ -12,7 +12,7 @@ use crate::forwards::Forwards;
 use crate::model::{self, Truth};
 use crate::program::Program;
 use crate::run::{run, run_on};
-use crate::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
+use crate::trace::{CommandTrace, GeneratorInput, InstructionTrace, TaskTrace};
 use crate::twin::{Observation, Snapshot, interpret};
 use crate::violation::Violation;
 
@@ -140,8 +140,8 @@ pub fn events<'a>(
     tasks: &'a TaskTrace,
     commands: &'a CommandTrace,
     instructions: &'a InstructionTrace,
-) -> Vec<celerity_checker::Event<'a>> {
-    use celerity_checker::Event as Checked;
+) -> Vec<celerity_checker::CheckerCall<'a>> {
+    use celerity_checker::CheckerCall as Checked;
     let mut begin = 0;
     let mut next_pilot = 0;
     let events = tasks.events.iter().zip(&commands.ends).enumerate();
@@ -152,13 +152,13 @@ pub fn events<'a>(
         let made = &instructions.instructions[first..first + count];
         let of_task = &commands.commands[std::mem::replace(&mut begin, end)..end];
         match event {
-            Event::Create(info) => {
+            GeneratorInput::Create(info) => {
                 let mut users = instructions.user_allocations.iter();
                 let provided = users.find(|(_, buffer)| *buffer == info.id).map(|(id, _)| *id);
                 Checked::Create(info, provided)
             }
-            Event::Drop(buffer) => Checked::Drop(*buffer, made),
-            Event::Task(task) => {
+            GeneratorInput::Drop(buffer) => Checked::Drop(*buffer, made),
+            GeneratorInput::Task(task) => {
                 let pilots = &instructions.pilots[next_pilot..];
                 let is_own = |pilot: &&celerity_idag::Pilot| pilot.transfer.consumer <= task.id;
                 let own = pilots.iter().take_while(is_own).count();

@@ -20,7 +20,7 @@ use crate::violation::Violation;
 
 /// What reaches the generators below the task graph, in order.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum GeneratorInput {
     /// A buffer was created.
     Create(Arc<BufferInfo>),
     /// A task entered the graph.
@@ -33,7 +33,7 @@ pub enum Event {
 #[derive(Clone, Debug)]
 pub struct TaskTrace {
     /// Everything in order.
-    pub events: Vec<Event>,
+    pub events: Vec<GeneratorInput>,
     /// The tasks alone, by id.
     pub tasks: Vec<Arc<Task>>,
     /// The statement that each task comes from; `None` for forwards, horizons and epochs.
@@ -111,7 +111,7 @@ impl TaskTrace {
                 Op::Create(spec) => {
                     let info = graph.create_buffer(spec.to_new_buffer());
                     finder.create_buffer(&info);
-                    trace.events.push(Event::Create(info));
+                    trace.events.push(GeneratorInput::Create(info));
                 }
                 Op::Task(task) if task.is_void() => {}
                 Op::Task(task) => {
@@ -137,7 +137,7 @@ impl TaskTrace {
                 Op::Drop(buffer) => {
                     graph.drop_buffer(*buffer);
                     finder.drop_buffer(*buffer);
-                    trace.events.push(Event::Drop(*buffer));
+                    trace.events.push(GeneratorInput::Drop(*buffer));
                 }
             }
         }
@@ -180,7 +180,7 @@ impl TaskTrace {
             let executes = !matches!(task.work, Work::Forward | Work::Horizon | Work::Epoch(_));
             self.ops.push(op.filter(|_| executes));
             self.tasks.push(task.clone());
-            self.events.push(Event::Task(task));
+            self.events.push(GeneratorInput::Task(task));
         }
     }
 }
@@ -196,9 +196,11 @@ impl CommandTrace {
         let mut diagnostics = Vec::new();
         for event in &tasks.events {
             match event {
-                Event::Create(info) => graph.register_buffer(info),
-                Event::Task(task) => graph.schedule(task, &mut trace.commands, &mut diagnostics),
-                Event::Drop(buffer) => graph.drop_buffer(*buffer),
+                GeneratorInput::Create(info) => graph.register_buffer(info),
+                GeneratorInput::Task(task) => {
+                    graph.schedule(task, &mut trace.commands, &mut diagnostics)
+                }
+                GeneratorInput::Drop(buffer) => graph.drop_buffer(*buffer),
             }
             trace.ends.push(trace.commands.len());
         }
@@ -319,17 +321,17 @@ impl Driver {
         }
     }
 
-    fn submit(&mut self, event: usize, content: &Event, commands: &[Command]) {
+    fn submit(&mut self, event: usize, content: &GeneratorInput, commands: &[Command]) {
         match content {
-            Event::Create(info) => {
+            GeneratorInput::Create(info) => {
                 let placed = self.queue.register_buffer(info);
                 self.user_allocations.extend(placed.map(|placed| (placed.allocation, info.id)));
             }
-            Event::Task(task) => {
+            GeneratorInput::Task(task) => {
                 self.submitted.insert(task.id, event);
                 self.queue.push(task, &mut commands.to_vec());
             }
-            Event::Drop(buffer) => {
+            GeneratorInput::Drop(buffer) => {
                 self.ends.push_back(event);
                 self.queue.drop_buffer(*buffer);
             }

@@ -8,7 +8,7 @@ use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::fuzzing::{RecordedCommands, RecordedInstructions, RecordedTasks};
 use celerity_testkit::program::{Program, Sizes, seeded};
-use celerity_testkit::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
+use celerity_testkit::trace::{CommandTrace, GeneratorInput, InstructionTrace, TaskTrace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,7 +21,7 @@ fn programs() -> impl Iterator<Item = Program> {
 
 fn tasks_of(trace: &TaskTrace) -> RecordedTasks {
     let buffers = trace.events.iter().filter_map(|event| match event {
-        Event::Create(info) => Some(BufferInfo::clone(info)),
+        GeneratorInput::Create(info) => Some(BufferInfo::clone(info)),
         _ => None,
     });
     (buffers.collect(), trace.tasks.iter().map(|task| Task::clone(task)).collect())

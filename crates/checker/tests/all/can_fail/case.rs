@@ -11,7 +11,7 @@ use celerity_tdag::{Dependencies, GraphId, Task};
 use celerity_testkit::check::{Configuration, events};
 use celerity_testkit::model::{Truth, cdag, idag, tdag};
 use celerity_testkit::program::Program;
-use celerity_testkit::trace::{CommandTrace, Event, InstructionTrace, TaskTrace};
+use celerity_testkit::trace::{CommandTrace, GeneratorInput, InstructionTrace, TaskTrace};
 use celerity_testkit::violation::Violation;
 
 /// A program with the graphs of all nodes.
@@ -107,7 +107,7 @@ impl Case {
         self.tasks.tasks[position] = task.clone();
         for event in &mut self.tasks.events {
             match event {
-                Event::Task(old) if old.id == task.id => *old = task.clone(),
+                GeneratorInput::Task(old) if old.id == task.id => *old = task.clone(),
                 _ => {}
             }
         }

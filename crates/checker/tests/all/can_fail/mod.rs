@@ -23,7 +23,8 @@ mod reductions;
 
 use celerity_cdag::{CommandKind, NodeId};
 use celerity_checker::{
-    ClusterChecker, Depth, Event, Hazard, Level, NodeChecker, NodeCheckerConfig, Outline, Violation,
+    CheckerCall, ClusterChecker, Depth, Hazard, Level, NodeChecker, NodeCheckerConfig, Outline,
+    Violation,
 };
 use celerity_idag::{
     AllocationId, DeviceId, DeviceMemory, InstructionKind, MemoryId, MessageId, Placement,
@@ -655,9 +656,9 @@ fn outline(program: celerity_testkit::program::Program) -> Outline {
     });
     for event in events(&case.tasks, &case.commands[0], &case.instructions[0]) {
         match event {
-            Event::Create(info, user_data) => node.create_buffer(info, user_data),
-            Event::Drop(..) => unreachable!("nothing is dropped"),
-            Event::Task(task, commands, instructions, pilots) => {
+            CheckerCall::Create(info, user_data) => node.create_buffer(info, user_data),
+            CheckerCall::Drop(..) => unreachable!("nothing is dropped"),
+            CheckerCall::Task(task, commands, instructions, pilots) => {
                 node.task(task, commands, instructions, pilots).expect("the graphs are sound");
             }
         }

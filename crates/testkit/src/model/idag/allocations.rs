@@ -9,7 +9,7 @@ use celerity_tdag::BufferId;
 
 use super::Cluster;
 use super::touches::{Allocation, NodeTouches};
-use crate::trace::{Event, InstructionTrace};
+use crate::trace::{GeneratorInput, InstructionTrace};
 use crate::violation::Violation;
 
 /// Checks all allocations of one node.
@@ -56,7 +56,11 @@ fn check_lifetimes(
 fn check_frees(cluster: &Cluster<'_>, node: usize, touches: &NodeTouches) -> Result<(), Violation> {
     let reach = cluster.dags[node].reachability();
     let dropped = |buffer: BufferId| {
-        cluster.tasks.events.iter().any(|event| matches!(event, Event::Drop(id) if *id == buffer))
+        cluster
+            .tasks
+            .events
+            .iter()
+            .any(|event| matches!(event, GeneratorInput::Drop(id) if *id == buffer))
     };
     for (&id, allocation) in &touches.allocations {
         let times = allocation.freed_by.len();

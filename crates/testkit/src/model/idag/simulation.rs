@@ -12,7 +12,7 @@ use super::touches::{NodeTouches, Touch, Use};
 use crate::element;
 use crate::model::exchange::ExchangedSlots;
 use crate::model::machine::Machine;
-use crate::trace::{Event, Origin};
+use crate::trace::{GeneratorInput, Origin};
 use crate::violation::{Provenance, Violation};
 
 /// The memories of all nodes and the wires between them.
@@ -45,9 +45,11 @@ impl<'a> Simulation<'a> {
     pub(super) fn new(cluster: Cluster<'a>, touches: &'a [NodeTouches]) -> Self {
         let contents = touches.iter().map(initial_contents).collect();
         let op = |origin: &Origin| match &cluster.tasks.events[origin.event] {
-            Event::Task(task) if task.work == Work::Forward => cluster.tasks.consumer(task.id),
-            Event::Task(task) => cluster.tasks.op(task.id),
-            Event::Create(_) | Event::Drop(_) => None,
+            GeneratorInput::Task(task) if task.work == Work::Forward => {
+                cluster.tasks.consumer(task.id)
+            }
+            GeneratorInput::Task(task) => cluster.tasks.op(task.id),
+            GeneratorInput::Create(_) | GeneratorInput::Drop(_) => None,
         };
         let nodes = cluster.nodes.iter();
         let ops = nodes.map(|node| node.origins.iter().map(op).collect()).collect();
