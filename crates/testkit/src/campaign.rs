@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use celerity_executor::contain;
 use celerity_idag::{DeviceMemory, Lookahead};
 
-use crate::check::{Configuration, Failure, check_run, check_schedule};
+use crate::check::{Configuration, FailedCheck, check_run, check_schedule};
 use crate::forwards::Forwards;
 use crate::model::{self, Truth};
 use crate::program::{Program, Sizes, seeded};
@@ -72,7 +72,7 @@ pub struct Report {
     /// How long that took.
     pub time: Duration,
     /// The first failure that was found, as small as it could be made, with its seed.
-    pub failure: Option<(u64, Box<Failure>)>,
+    pub failure: Option<(u64, Box<FailedCheck>)>,
 }
 
 impl Campaign {
@@ -142,7 +142,7 @@ impl Campaign {
         Report { counts, time: start.elapsed(), failure }
     }
 
-    fn check(&self, nth: u64, seed: u64) -> Result<CampaignCounts, Box<Failure>> {
+    fn check(&self, nth: u64, seed: u64) -> Result<CampaignCounts, Box<FailedCheck>> {
         let (program, configuration) = self.case(seed);
         let mut counts = check_graphs(&program, &configuration)?;
         if self.run_every > 0 && nth.is_multiple_of(self.run_every) {
@@ -161,7 +161,7 @@ impl Campaign {
 pub fn check_graphs(
     program: &Program,
     configuration: &Configuration,
-) -> Result<CampaignCounts, Box<Failure>> {
+) -> Result<CampaignCounts, Box<FailedCheck>> {
     caught(program, configuration, || {
         let counts = models(program, configuration)
             .map_err(|violation| failure(violation, program, configuration))?;
@@ -177,7 +177,7 @@ pub fn check_graphs(
 pub fn check_everything(
     program: &Program,
     configuration: &Configuration,
-) -> Result<CampaignCounts, Box<Failure>> {
+) -> Result<CampaignCounts, Box<FailedCheck>> {
     let counts = check_graphs(program, configuration)?;
     caught(program, configuration, || check_run(program, configuration))?;
     Ok(CampaignCounts { runs: 1, ..counts })
@@ -205,9 +205,9 @@ fn models(program: &Program, configuration: &Configuration) -> Result<CampaignCo
 
 /// A smaller program and a smaller cluster that fail, too. What fails on graphs is looked for on
 /// graphs alone.
-fn smallest(found: Failure) -> Box<Failure> {
+fn smallest(found: FailedCheck) -> Box<FailedCheck> {
     const ATTEMPTS: usize = 2_000;
-    let Failure { program, mut configuration, .. } = found;
+    let FailedCheck { program, mut configuration, .. } = found;
     let on_graphs = check_graphs(&program, &configuration).is_err();
     let check = |program: &Program, configuration: &Configuration| match on_graphs {
         true => check_graphs(program, configuration).err(),
@@ -233,16 +233,20 @@ fn smallest(found: Failure) -> Box<Failure> {
 fn caught<T>(
     program: &Program,
     configuration: &Configuration,
-    check: impl FnOnce() -> Result<T, Box<Failure>>,
-) -> Result<T, Box<Failure>> {
+    check: impl FnOnce() -> Result<T, Box<FailedCheck>>,
+) -> Result<T, Box<FailedCheck>> {
     // What a panic leaves behind belongs to `check` and is gone with it.
     contain::caught(check).unwrap_or_else(|message| {
         Err(failure(Violation::Panicked { message }, program, configuration))
     })
 }
 
-fn failure(violation: Violation, program: &Program, configuration: &Configuration) -> Box<Failure> {
-    Box::new(Failure { violation, configuration: *configuration, program: program.clone() })
+fn failure(
+    violation: Violation,
+    program: &Program,
+    configuration: &Configuration,
+) -> Box<FailedCheck> {
+    Box::new(FailedCheck { violation, configuration: *configuration, program: program.clone() })
 }
 
 impl AddAssign for CampaignCounts {

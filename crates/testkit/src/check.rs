@@ -59,7 +59,7 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
 /// A failed check, with everything that is needed to repeat it.
 #[derive(Debug, thiserror::Error)]
 #[error("{violation}\n{configuration:?}\n{program}")]
-pub struct Failure {
+pub struct FailedCheck {
     /// What was found.
     pub violation: Violation,
     /// On what.
@@ -69,7 +69,7 @@ pub struct Failure {
 }
 
 /// The result of a check.
-pub type Verdict = Result<(), Box<Failure>>;
+pub type Verdict = Result<(), Box<FailedCheck>>;
 
 /// Checks the task graph.
 ///
@@ -258,7 +258,7 @@ fn judge(
 ) -> Verdict {
     check().map_err(|violation| {
         let (configuration, program) = (*configuration, program.clone());
-        Box::new(Failure { violation, configuration, program })
+        Box::new(FailedCheck { violation, configuration, program })
     })
 }
 

@@ -86,7 +86,7 @@ pub struct Report {
 
 /// A run that broke a promise, with everything that is needed to repeat it.
 #[derive(Debug)]
-pub struct Failure {
+pub struct FailedRun {
     /// What was found.
     pub breach: Breach,
     /// On what.
@@ -111,7 +111,7 @@ pub fn simulate(
     program: &Program,
     configuration: &Configuration,
     seed: u64,
-) -> Result<Report, Box<Failure>> {
+) -> Result<Report, Box<FailedRun>> {
     Simulation::new(program, configuration, seed).run()
 }
 
@@ -170,14 +170,14 @@ impl<'a> Simulation<'a> {
     ///
     /// # Panics
     /// If the configuration has no nodes or no devices.
-    pub fn run(self) -> Result<Report, Box<Failure>> {
+    pub fn run(self) -> Result<Report, Box<FailedRun>> {
         // Machines may also panic when they are dropped.
         contain::caught(|| self.run_to_its_end()).unwrap_or_else(|message| {
             Err(Box::new(self.failure(Breach::Crashed { message }, Vec::new())))
         })
     }
 
-    fn run_to_its_end(&self) -> Result<Report, Box<Failure>> {
+    fn run_to_its_end(&self) -> Result<Report, Box<FailedRun>> {
         let mut cluster = Cluster::new(self);
         let outcome = cluster.run().and_then(|()| cluster.error());
         let mut world = cluster.world.lock();
@@ -196,13 +196,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn failure(&self, breach: Breach, log: Vec<LogEntry>) -> Failure {
+    fn failure(&self, breach: Breach, log: Vec<LogEntry>) -> FailedRun {
         let (configuration, program) = (*self.configuration, self.program.clone());
-        Failure { breach, configuration, seed: self.seed, program, log }
+        FailedRun { breach, configuration, seed: self.seed, program, log }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FailedRun {
     /// The latest events, the program, the violation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { breach, configuration, seed, program, log } = self;
@@ -213,7 +213,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {
+impl std::error::Error for FailedRun {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.breach)
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use celerity_testkit::campaign::seed_of_now;
 use celerity_testkit::check::Configuration;
-use celerity_testkit::sim::{Failure, Report, Scenario, Simulation};
+use celerity_testkit::sim::{FailedRun, Report, Scenario, Simulation};
 use celerity_testkit::supervise::{Notes, is_alone, supervised};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -188,7 +188,7 @@ fn progress_bar(limit: u64) -> ProgressBar {
 
 fn print_failure(scenario: Scenario) {
     let (seed, statements) = (scenario.seed, scenario.program.ops.len());
-    let Some((smaller, failure)): Option<(Scenario, Box<Failure>)> = scenario.shrink() else {
+    let Some((smaller, failure)): Option<(Scenario, Box<FailedRun>)> = scenario.shrink() else {
         println!("\nseed {seed} fails, but not twice: replay: cargo xtask sim --seed {seed}");
         return;
     };

@@ -6,7 +6,7 @@ use std::fmt;
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_tdag::Count;
 
-use super::{Failure, Report, simulate};
+use super::{FailedRun, Report, simulate};
 use crate::check::Configuration;
 use crate::forwards::Forwards;
 use crate::program::{Program, Sizes, seeded};
@@ -53,14 +53,14 @@ impl Scenario {
     ///
     /// # Errors
     /// The first broken promise.
-    pub fn simulate(&self) -> Result<Report, Box<Failure>> {
+    pub fn simulate(&self) -> Result<Report, Box<FailedRun>> {
         simulate(&self.program, &self.configuration, self.seed)
     }
 
     /// Makes the program smaller as long as the simulation fails, in whatever
     /// way. `None` if it does not fail.
     #[must_use]
-    pub fn shrink(self) -> Option<(Self, Box<Failure>)> {
+    pub fn shrink(self) -> Option<(Self, Box<FailedRun>)> {
         self.simulate().err()?;
         let with = |program: &Program| Self { program: program.clone(), ..self.clone() };
         let program =

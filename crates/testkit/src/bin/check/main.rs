@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use celerity_testkit::campaign::{Campaign, check_everything, seed_of_now};
-use celerity_testkit::check::Failure;
+use celerity_testkit::check::FailedCheck;
 use celerity_testkit::recording::{RecordingError, load_program, save_program};
 use celerity_testkit::supervise::{Notes, is_alone, supervised};
 use clap::Parser;
@@ -129,7 +129,7 @@ fn search(arguments: &Arguments, notes: &Notes) -> bool {
     report.failure.is_none()
 }
 
-fn print_failure(seed: u64, failure: &Failure, folder: &Path) {
+fn print_failure(seed: u64, failure: &FailedCheck, folder: &Path) {
     println!("\nseed {seed} fails; made smaller:\n{failure}");
     let file = folder.join(format!("failure-{seed}.celerity"));
     match save_program(&file, &failure.program, &failure.configuration) {
