@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 /// Where reading stopped, in bytes, and why.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub(crate) struct Damage {
     pub(crate) offset: usize,
     pub(crate) what: String,
 }
@@ -32,7 +32,7 @@ pub(crate) fn write<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), St
 }
 
 /// The value that `body` holds, all of it.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Damage> {
     const KIB: usize = 1 << 10;
     const MIB: usize = 1 << 20;
     const GIB: usize = 1 << 30;
@@ -48,11 +48,11 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
     }
 }
 
-fn read_as<T: DeserializeOwned>(body: &[u8], config: impl Config) -> Result<T, Fault> {
+fn read_as<T: DeserializeOwned>(body: &[u8], config: impl Config) -> Result<T, Damage> {
     let mut cursor = Cursor { rest: body };
     let value = bincode::serde::decode_from_reader(&mut cursor, config);
     let offset = body.len() - cursor.rest.len();
-    let fault = |what| Fault { offset, what };
+    let fault = |what| Damage { offset, what };
     match value {
         Ok(value) if cursor.rest.is_empty() => Ok(value),
         Ok(_) => Err(fault(format!("the value ends, {} bytes early", cursor.rest.len()))),

@@ -56,7 +56,7 @@ pub fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, Decode
     }
     header.check(body)?;
     body::read(body).map_err(|fault| {
-        let body::Fault { offset, what } = fault;
+        let body::Damage { offset, what } = fault;
         DecodeError::Malformed { kind, offset: HEADER_LEN + offset, what }
     })
 }

@@ -19,7 +19,7 @@ use crate::failure;
 use crate::group::run_has_failed;
 use crate::liveness::Report;
 use crate::lost;
-use crate::matching::Fault;
+use crate::matching::PeerMistake;
 use crate::network::{Endpoint, Outcome};
 use crate::operation::Mail;
 use crate::process::Permit;
@@ -140,7 +140,7 @@ impl MpiCommunicator {
             Ok(value) => Some(value),
             Err(error) => {
                 if self.phase == Phase::Open {
-                    self.events.push_back(CommEvent::Failed(*Fault::from(error)));
+                    self.events.push_back(CommEvent::Failed(*PeerMistake::from(error)));
                 }
                 self.lose();
                 None

@@ -22,7 +22,7 @@ use celerity_regions::Region;
 use mpi::ffi::{MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
-use crate::matching::Fault;
+use crate::matching::PeerMistake;
 use crate::meeting::{Meeting, Purpose};
 use crate::placing::{Counted, MOST, Placing, lengths, pointer};
 use crate::raw::collective::{Pieces, in_place};
@@ -165,7 +165,7 @@ impl OpenExchanges {
     ///
     /// # Errors
     /// If it is not the same one.
-    pub(crate) fn met(&mut self, number: u64) -> Result<(), Fault> {
+    pub(crate) fn met(&mut self, number: u64) -> Result<(), PeerMistake> {
         let at = usize::try_from(number - self.begun).expect("few operations are open");
         let waiting = &mut self.waiting[at];
         waiting.meeting.outcome()?;
@@ -251,7 +251,7 @@ impl OpenExchanges {
 
     /// A round of an operation has ended. If it is not the last, the next begins, even if this one has
     /// failed: others begin it, too.
-    pub(crate) fn ended(&mut self, slot: usize, status: &MPI_Status) -> Result<Ended, Fault> {
+    pub(crate) fn ended(&mut self, slot: usize, status: &MPI_Status) -> Result<Ended, PeerMistake> {
         let under_way = self.slots[slot].as_mut().expect("a slot with requests is taken");
         if status.MPI_ERROR != 0 {
             under_way.fault = Some(status.MPI_ERROR);

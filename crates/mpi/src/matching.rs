@@ -9,7 +9,7 @@ use celerity_regions::Box3;
 use crate::window::{Number, ReceiveWindow, SendWindow};
 
 /// A mistake of some node.
-pub(crate) type Fault = Box<CommunicationError>;
+pub(crate) type PeerMistake = Box<CommunicationError>;
 
 /// A payload to post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Outgoing {
     }
 
     /// A pilot is about to be sent.
-    pub(crate) fn announce(&mut self, pilot: &Pilot) -> Result<(), Fault> {
+    pub(crate) fn announce(&mut self, pilot: &Pilot) -> Result<(), PeerMistake> {
         let number = self.windows[pilot.to.slot()].announce();
         match self.announced.insert(pilot.message, (pilot.to, number)) {
             None => Ok(()),
@@ -58,7 +58,7 @@ impl Outgoing {
         &mut self,
         to: NodeId,
         payload: WirePayload,
-    ) -> Result<Option<Ready>, Fault> {
+    ) -> Result<Option<Ready>, PeerMistake> {
         let message = payload.message;
         match self.announced.remove(&message) {
             Some((peer, number)) if peer == to => {
@@ -76,7 +76,7 @@ impl Outgoing {
         &mut self,
         from: NodeId,
         arrived: Number,
-    ) -> Result<Vec<Ready>, Fault> {
+    ) -> Result<Vec<Ready>, PeerMistake> {
         if !self.windows[from.slot()].acknowledge(arrived) {
             let what = format!("it claims that {arrived} payloads have arrived");
             return Err(CommunicationError::Malformed { from, what }.into());
@@ -112,7 +112,11 @@ impl Incoming {
     }
 
     /// A pilot has arrived; returns the payload if it has been asked for.
-    pub(crate) fn announce(&mut self, from: NodeId, pilot: &Pilot) -> Result<Option<Ready>, Fault> {
+    pub(crate) fn announce(
+        &mut self,
+        from: NodeId,
+        pilot: &Pilot,
+    ) -> Result<Option<Ready>, PeerMistake> {
         let number = self.windows[from.slot()].announce();
         let name = (from, pilot.message);
         if let Some(payload) = self.unannounced.remove(&name) {
@@ -129,7 +133,7 @@ impl Incoming {
         &mut self,
         from: NodeId,
         payload: WirePayload,
-    ) -> Result<Option<Ready>, Fault> {
+    ) -> Result<Option<Ready>, PeerMistake> {
         let name = (from, payload.message);
         match self.announced.remove(&name) {
             Some(announced) => self.admit(from, announced, payload),
@@ -158,7 +162,7 @@ impl Incoming {
         peer: NodeId,
         (number, sent): (Number, Box3),
         payload: WirePayload,
-    ) -> Result<Option<Ready>, Fault> {
+    ) -> Result<Option<Ready>, PeerMistake> {
         let WirePayload { message, elements: received, elem_size, .. } = payload;
         if sent != received {
             // A pilot does not tell the size; the length will, if it comes to that.
@@ -181,7 +185,7 @@ impl Incoming {
         Ok(admitted.then_some(ready))
     }
 
-    fn reused(&self, (from, message): (NodeId, MessageId)) -> Fault {
+    fn reused(&self, (from, message): (NodeId, MessageId)) -> PeerMistake {
         CommunicationError::Reused { from, to: self.node, message }.into()
     }
 }
@@ -218,7 +222,7 @@ mod tests {
         WirePayload { message, at: MemoryId::HOST, memory, elements: extent, elem_size: 1 }
     }
 
-    fn number(ready: Result<Option<Ready>, Fault>) -> Option<Number> {
+    fn number(ready: Result<Option<Ready>, PeerMistake>) -> Option<Number> {
         ready.unwrap().map(|ready| ready.number)
     }
 

@@ -18,7 +18,7 @@ use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Request;
 
 use crate::error::MpiError;
-use crate::matching::Fault;
+use crate::matching::PeerMistake;
 use crate::raw::Comm;
 
 /// Words that each node gives.
@@ -114,7 +114,7 @@ impl Meeting {
     ///
     /// # Errors
     /// If nodes have come for different things.
-    pub(crate) fn outcome(&self) -> Result<(), Fault> {
+    pub(crate) fn outcome(&self) -> Result<(), PeerMistake> {
         let nodes = self.place.1;
         let of = |word: u64| (word / nodes, NodeId::from_index(word % nodes));
         let [first, last, low, high] = [0, 1, 2, 3].map(|at| self.words[WORDS + at]);

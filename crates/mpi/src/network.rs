@@ -15,7 +15,7 @@ use crate::error::MpiError;
 use crate::exchanges::{Ended, OpenExchanges};
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
-use crate::matching::{Fault, Incoming, Outgoing, Ready};
+use crate::matching::{Incoming, Outgoing, PeerMistake, Ready};
 use crate::meeting::{Meeting, Purpose};
 use crate::operation::{Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
@@ -24,7 +24,7 @@ use crate::transfers::{Done, Transfers, Way};
 use crate::window;
 
 /// Why a step could not be taken: a mistake of some node, or MPI's refusal.
-pub(crate) type Outcome = Result<(), Fault>;
+pub(crate) type Outcome = Result<(), PeerMistake>;
 
 /// A node's communicators of MPI.
 #[derive(Clone, Copy)]
@@ -37,7 +37,7 @@ pub(crate) struct Comms {
     pub(crate) collective: Comm,
 }
 
-impl From<MpiError> for Fault {
+impl From<MpiError> for PeerMistake {
     fn from(error: MpiError) -> Self {
         CommunicationError::Network { what: error.to_string() }.into()
     }
@@ -356,7 +356,7 @@ impl Endpoint {
         events: &mut VecDeque<CommEvent>,
     ) -> Outcome {
         let bytes = self.mailboxes[mail as usize].read(status)?;
-        let malformed = |what| Fault::from(CommunicationError::Malformed { from, what });
+        let malformed = |what| PeerMistake::from(CommunicationError::Malformed { from, what });
         match mail {
             Mail::Pilot => {
                 let (bytes, reached) = bytes.split_last_chunk().ok_or_else(|| {

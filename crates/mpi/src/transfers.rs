@@ -13,7 +13,7 @@ use mpi::ffi::{MPI_Datatype, MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
 use crate::layout::StridedBytes;
-use crate::matching::{Fault, Ready};
+use crate::matching::{PeerMistake, Ready};
 use crate::raw::{self, Comm, TypedMemory};
 
 /// Runs shorter than this many bytes are copied together first, since MPI walks a
@@ -65,7 +65,7 @@ struct Transfer {
 pub(crate) struct Done {
     pub(crate) ready: Ready,
     pub(crate) way: Way,
-    pub(crate) outcome: Result<(), Fault>,
+    pub(crate) outcome: Result<(), PeerMistake>,
 }
 
 impl Transfers {
@@ -225,11 +225,11 @@ impl Transfers {
 }
 
 impl Transfer {
-    fn outcome(&self, node: NodeId) -> Result<(), Fault> {
+    fn outcome(&self, node: NodeId) -> Result<(), PeerMistake> {
         let message = self.ready.payload.message;
         let (from, to, expected) = (self.ready.peer, node, length(&self.ready.payload));
         let wrong_length = |received| {
-            Fault::from(CommunicationError::Length { from, to, message, expected, received })
+            PeerMistake::from(CommunicationError::Length { from, to, message, expected, received })
         };
         match self.fault {
             Some(code) if raw::class(code) == raw::TRUNCATED => Err(wrong_length(None)),
