@@ -8,7 +8,7 @@ mod pinned;
 mod reserved;
 
 pub(crate) use device::GpuMemory;
-pub(crate) use fence::Fence;
+pub(crate) use fence::AllocationStream;
 pub(crate) use pages::PagePool;
 pub(crate) use pinned::PinnedPool;
 

@@ -18,7 +18,7 @@ use celerity_executor::{
 use crate::driver::{
     AddressSpace, Driver, DriverError, Event, Gpu, MemoryHandle, Stream, Transfer,
 };
-use crate::memory::Fence;
+use crate::memory::AllocationStream;
 use crate::transfer::{self, Array};
 
 mod card;
@@ -58,7 +58,7 @@ struct Device {
     max_pitch: u64,
     /// Where its window is.
     window: u64,
-    fence: Arc<Fence>,
+    fence: Arc<AllocationStream>,
     fills: OrderedStream,
     empties: OrderedStream,
     /// Events that nobody waits for.
@@ -82,7 +82,7 @@ impl CudaWindows {
     pub(crate) fn new(
         driver: &Arc<dyn Driver>,
         config: WindowConfig,
-        gpus: impl IntoIterator<Item = (Gpu, u64, Arc<Fence>)>,
+        gpus: impl IntoIterator<Item = (Gpu, u64, Arc<AllocationStream>)>,
     ) -> Result<Self, DriverError> {
         let mut all = Self {
             driver: driver.clone(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use celerity_executor::AllocError;
 
-use super::fence::Fence;
+use super::fence::AllocationStream;
 use super::padding;
 use super::pages::{Block, PagePool};
 use super::reserved::Reserved;
@@ -23,7 +23,7 @@ const ALIGNMENT: u64 = 256;
 pub(crate) struct GpuMemory {
     driver: Arc<dyn Driver>,
     stream: Stream,
-    fence: Arc<Fence>,
+    fence: Arc<AllocationStream>,
     limit: Option<u64>,
     resident: u64,
     /// By the address that was given out: bytes asked for, and where the
@@ -45,7 +45,7 @@ impl GpuMemory {
         pages: Arc<PagePool>,
         users: Vec<Gpu>,
     ) -> Result<Self, DriverError> {
-        let fence = Fence::new(driver, gpu)?;
+        let fence = AllocationStream::new(driver, gpu)?;
         Ok(Self {
             driver: driver.clone(),
             stream: fence.stream(),
@@ -186,13 +186,13 @@ impl GpuMemory {
         unsafe { self.driver.free(self.stream, start) };
     }
 
-    /// As [`Fence::ready`].
+    /// As [`AllocationStream::ready`].
     pub(crate) fn ready(&self) -> Result<Option<(u64, Event)>, DriverError> {
         self.fence.ready()
     }
 
     /// What others ask who use this memory.
-    pub(crate) fn fence(&self) -> &Arc<Fence> {
+    pub(crate) fn fence(&self) -> &Arc<AllocationStream> {
         &self.fence
     }
 

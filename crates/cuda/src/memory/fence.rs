@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
 
 /// The stream on which a GPU's memory is allocated, and the event behind it.
-pub(crate) struct Fence {
+pub(crate) struct AllocationStream {
     driver: Arc<dyn Driver>,
     stream: Stream,
     /// Recorded behind the last allocation that somebody has asked after.
@@ -23,7 +23,7 @@ struct State {
     stale: bool,
 }
 
-impl Fence {
+impl AllocationStream {
     pub(super) fn new(driver: &Arc<dyn Driver>, gpu: Gpu) -> Result<Arc<Self>, DriverError> {
         let (stream, ready) = (driver.create_stream(gpu)?, driver.create_event(gpu, false)?);
         Ok(Arc::new(Self { driver: driver.clone(), stream, ready, state: Mutex::default() }))
@@ -53,7 +53,7 @@ impl Fence {
     }
 }
 
-impl Drop for Fence {
+impl Drop for AllocationStream {
     fn drop(&mut self) {
         // SAFETY: both were made here, and this is their last use.
         unsafe {
