@@ -12,13 +12,13 @@ use crate::program::{BufferSpec, Op, Program, TaskOp, buffer_slot};
 /// The elements that the items of one task touch, as slots of the buffers'
 /// extents.
 #[derive(Clone, Debug)]
-pub struct Footprint {
+pub struct ElementFootprint {
     space: Box3,
     /// By access, then item, ascending.
     images: Vec<Vec<Vec<usize>>>,
 }
 
-impl Footprint {
+impl ElementFootprint {
     /// Evaluates all accesses of a task on all of its items.
     #[must_use]
     pub fn of(task: &TaskOp, buffers: &[BufferSpec]) -> Self {
@@ -52,12 +52,12 @@ impl Footprint {
     }
 }
 
-/// The [`Footprint`] of every statement that is a task, by statement.
+/// The [`ElementFootprint`] of every statement that is a task, by statement.
 #[must_use]
-pub fn footprints(program: &Program) -> Vec<Option<Footprint>> {
+pub fn footprints(program: &Program) -> Vec<Option<ElementFootprint>> {
     let buffers = program.buffers();
     let ops = program.ops.iter().map(|op| match op {
-        Op::Task(task) => Some(Footprint::of(task, &buffers)),
+        Op::Task(task) => Some(ElementFootprint::of(task, &buffers)),
         _ => None,
     });
     ops.collect()

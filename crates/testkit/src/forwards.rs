@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
 use crate::element;
-use crate::footprint::Footprint;
+use crate::footprint::ElementFootprint;
 use crate::hash::Mixer;
 use crate::model::Truth;
 use crate::program::{Program, TaskOp};
@@ -188,7 +188,7 @@ impl RandomForwards<'_> {
         (buffer, slots): (BufferId, &BTreeSet<usize>),
         has_mode: impl Fn(AccessMode) -> bool,
     ) -> Box<[BufferAccess]> {
-        let footprint: &Footprint = self.truth.task(op).1;
+        let footprint: &ElementFootprint = self.truth.task(op).1;
         let accesses = Access::buffers(accesses).enumerate();
         let touching = accesses.filter(|(nth, access)| {
             access.buffer == buffer

@@ -4,7 +4,7 @@
 use celerity_tdag::{AccessMode, BufferId};
 
 use crate::element;
-use crate::footprint::{Footprint, footprints};
+use crate::footprint::{ElementFootprint, footprints};
 use crate::hash::{Mixer, initial_contents, mixes};
 use crate::program::{BufferSpec, Op, Program, TaskKind, TaskOp, buffer_slot};
 
@@ -61,7 +61,7 @@ impl Memory {
         self.buffers.push((*spec, contents));
     }
 
-    fn execute(&mut self, op: usize, task: &TaskOp, footprint: &Footprint) {
+    fn execute(&mut self, op: usize, task: &TaskOp, footprint: &ElementFootprint) {
         // All items read before any item writes: disjoint images, and sums where images meet,
         // are what makes this equal to any order.
         let items = element::points(&task.space()).enumerate();
@@ -73,7 +73,13 @@ impl Memory {
         }
     }
 
-    fn read(&self, start: Mixer, item: usize, task: &TaskOp, footprint: &Footprint) -> Mixer {
+    fn read(
+        &self,
+        start: Mixer,
+        item: usize,
+        task: &TaskOp,
+        footprint: &ElementFootprint,
+    ) -> Mixer {
         let mut mixer = start;
         for (nth, access) in task.accesses.iter().enumerate().filter(|(_, a)| mixes(a.mode)) {
             mixer = mixer.with(nth as u64);
@@ -85,7 +91,7 @@ impl Memory {
         mixer
     }
 
-    fn write(&mut self, mixer: Mixer, item: usize, task: &TaskOp, footprint: &Footprint) {
+    fn write(&mut self, mixer: Mixer, item: usize, task: &TaskOp, footprint: &ElementFootprint) {
         for (nth, access) in task.accesses.iter().enumerate().filter(|(_, a)| a.mode.writes()) {
             let (spec, contents) = &mut self.buffers[buffer_slot(access.buffer)];
             for &slot in footprint.item(nth, item) {
@@ -101,7 +107,7 @@ impl Memory {
         }
     }
 
-    fn snapshots(&self, op: usize, task: &TaskOp, footprint: &Footprint) -> Vec<Snapshot> {
+    fn snapshots(&self, op: usize, task: &TaskOp, footprint: &ElementFootprint) -> Vec<Snapshot> {
         let accesses = task.accesses.iter().enumerate();
         let snapshots = accesses.map(|(nth, access)| {
             let slots = footprint.item(nth, 0).iter();

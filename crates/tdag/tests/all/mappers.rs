@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use celerity_regions::Box3;
 use celerity_tdag::{DimRelation, IndexSpace, Mapper, MapperInput, Split};
 use celerity_testkit::element;
-use celerity_testkit::footprint::Footprint;
+use celerity_testkit::footprint::ElementFootprint;
 use celerity_testkit::program::{
     BufferSpec, Lowering, Op, Sizes, TaskOp, any_program, buffer_slot,
 };
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 /// One access of a task, with everything that its mapper may depend on.
 struct Subject<'a> {
     mapper: Mapper,
-    footprint: &'a Footprint,
+    footprint: &'a ElementFootprint,
     nth: usize,
     space: Box3,
     buffer: Box3,
@@ -115,7 +115,7 @@ impl Subject<'_> {
 }
 
 fn check_task(task: &TaskOp, buffers: &[BufferSpec]) -> Result<(), TestCaseError> {
-    let footprint = Footprint::of(task, buffers);
+    let footprint = ElementFootprint::of(task, buffers);
     let mut lowering = Lowering::default();
     for (nth, access) in task.accesses.iter().enumerate() {
         let subject = Subject {

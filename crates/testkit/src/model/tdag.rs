@@ -10,7 +10,7 @@ use super::ledger::{Groups, Ledger, Needs};
 use super::objects::{self, Affecting};
 use super::{Truth, check_shape, check_synchronization};
 use crate::element;
-use crate::footprint::Footprint;
+use crate::footprint::ElementFootprint;
 use crate::program::{TaskOp, buffer_slot};
 use crate::queries::{BufferNames, Dag};
 use crate::trace::TaskTrace;
@@ -148,7 +148,7 @@ fn touch(
     position: usize,
     buffer: BufferId,
     task: &TaskOp,
-    footprint: &Footprint,
+    footprint: &ElementFootprint,
 ) -> Needs {
     let mut needs = Needs::default();
     let accesses = task.accesses.iter().enumerate().filter(|(_, access)| access.buffer == buffer);

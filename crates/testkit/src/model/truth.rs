@@ -4,7 +4,7 @@
 use celerity_tdag::BufferId;
 
 use crate::element;
-use crate::footprint::{Footprint, footprints};
+use crate::footprint::{ElementFootprint, footprints};
 use crate::program::{BufferSpec, Op, Program, TaskOp, buffer_slot};
 use crate::violation::Provenance;
 
@@ -13,7 +13,7 @@ use crate::violation::Provenance;
 pub struct Truth<'a> {
     program: &'a Program,
     buffers: Vec<BufferSpec>,
-    footprints: Vec<Option<Footprint>>,
+    footprints: Vec<Option<ElementFootprint>>,
     /// By statement, buffer and slot: before the statement.
     versions: Vec<Vec<Vec<Provenance>>>,
 }
@@ -51,7 +51,7 @@ impl<'a> Truth<'a> {
     /// # Panics
     /// If the statement is no task.
     #[must_use]
-    pub fn task(&self, op: usize) -> (&TaskOp, &Footprint) {
+    pub fn task(&self, op: usize) -> (&TaskOp, &ElementFootprint) {
         match (&self.program.ops[op], &self.footprints[op]) {
             (Op::Task(task), Some(footprint)) => (task, footprint),
             (other, _) => panic!("statement {op} is {other}, not a task"),
@@ -59,7 +59,7 @@ impl<'a> Truth<'a> {
     }
 
     /// The statements that are tasks with at least one item.
-    pub fn tasks(&self) -> impl Iterator<Item = (usize, &TaskOp, &Footprint)> {
+    pub fn tasks(&self) -> impl Iterator<Item = (usize, &TaskOp, &ElementFootprint)> {
         let ops = (0..self.program.ops.len())
             .filter(|&op| matches!(&self.program.ops[op], Op::Task(task) if !task.is_void()));
         ops.map(|op| {
@@ -92,7 +92,7 @@ fn initial_versions(spec: &BufferSpec) -> Vec<Provenance> {
     vec![version; element::volume(&spec.extent)]
 }
 
-fn overwrite(now: &mut [Vec<Provenance>], op: usize, task: &TaskOp, footprint: &Footprint) {
+fn overwrite(now: &mut [Vec<Provenance>], op: usize, task: &TaskOp, footprint: &ElementFootprint) {
     for (nth, access) in task.accesses.iter().enumerate().filter(|(_, a)| a.mode.writes()) {
         for slot in footprint.whole(nth) {
             now[buffer_slot(access.buffer)][slot] = Provenance::Op(op);

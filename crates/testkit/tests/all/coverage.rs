@@ -10,7 +10,7 @@ use celerity_regions::Box3;
 use celerity_tdag::{AccessMode, Split};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::element;
-use celerity_testkit::footprint::Footprint;
+use celerity_testkit::footprint::ElementFootprint;
 use celerity_testkit::forwards::Forwards;
 use celerity_testkit::program::{
     AccessSpec, BufferSpec, MapperSpec, Op, Program, Sizes, TaskKind, TaskOp, seeded,
@@ -69,7 +69,7 @@ fn task_features(task: &TaskOp, buffers: &[BufferSpec]) -> Vec<String> {
         TaskKind::Fence => "fence".into(),
         TaskKind::Combine => "replicated host task".into(),
     }];
-    let footprint = Footprint::of(task, buffers);
+    let footprint = ElementFootprint::of(task, buffers);
     for (position, access) in task.accesses.iter().enumerate() {
         if access.mode == AccessMode::Update && meet(&footprint, position, &task.space()) {
             features.push("items meet".into());
@@ -83,7 +83,7 @@ fn task_features(task: &TaskOp, buffers: &[BufferSpec]) -> Vec<String> {
 }
 
 /// Whether two items touch one element through an access.
-fn meet(footprint: &Footprint, access: usize, space: &Box3) -> bool {
+fn meet(footprint: &ElementFootprint, access: usize, space: &Box3) -> bool {
     let items = 0..element::volume(space);
     let touched: usize = items.map(|item| footprint.item(access, item).len()).sum();
     touched > footprint.whole(access).len()
