@@ -57,7 +57,7 @@ impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 /// runtime frees the memory as soon as the submitted tasks are through with it.
 /// Only the parts of a buffer that tasks access ever take memory.
 pub struct Buffer<T, const D: usize> {
-    handle: Arc<Handle>,
+    handle: Arc<BufferHandle>,
     name: Option<Arc<str>>,
     range: [usize; D],
     /// For tasks that are submitted by the buffer.
@@ -66,7 +66,7 @@ pub struct Buffer<T, const D: usize> {
 }
 
 /// Drops the buffer in the runtime with the last clone.
-pub(crate) struct Handle {
+pub(crate) struct BufferHandle {
     /// Weak, so that a handle that leaves the run does not keep it alive.
     frontend: Weak<NodeFrontend>,
     id: BufferId,
@@ -103,7 +103,7 @@ impl<T: Element, const D: usize> Buffer<T, D> {
         id: BufferId,
         range: [usize; D],
     ) -> Self {
-        let handle = Arc::new(Handle::new(frontend, id));
+        let handle = Arc::new(BufferHandle::new(frontend, id));
         Self { handle, name: None, range, log_level, elements: PhantomData }
     }
 
@@ -136,7 +136,7 @@ impl<T, const D: usize> Buffer<T, D> {
         self.handle.id
     }
 
-    pub(crate) fn handle(&self) -> &Arc<Handle> {
+    pub(crate) fn handle(&self) -> &Arc<BufferHandle> {
         &self.handle
     }
 
@@ -192,7 +192,7 @@ impl<T, const D: usize> fmt::Debug for Buffer<T, D> {
     }
 }
 
-impl Handle {
+impl BufferHandle {
     pub(crate) fn new(frontend: &Arc<NodeFrontend>, id: BufferId) -> Self {
         Self { frontend: Arc::downgrade(frontend), id, pending: Mutex::default() }
     }
@@ -230,13 +230,13 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
+impl fmt::Debug for BufferHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.id)
     }
 }
 
-impl Drop for Handle {
+impl Drop for BufferHandle {
     fn drop(&mut self) {
         if let Some(frontend) = self.frontend.upgrade() {
             frontend.drop_buffer(self.id);

@@ -86,13 +86,13 @@ pub(crate) use cell::{Borrowed, BorrowedMut, ObjectCell};
 /// });
 /// ```
 pub struct HostObject<T> {
-    handle: Arc<Handle>,
+    handle: Arc<ObjectHandle>,
     name: Option<Arc<str>>,
     cell: Arc<ObjectCell<T>>,
 }
 
 /// Ends the object in the runtime with the last clone.
-struct Handle {
+struct ObjectHandle {
     /// Weak, so that a handle that leaves the run does not keep it alive.
     frontend: Weak<NodeFrontend>,
     id: ObjectId,
@@ -146,7 +146,7 @@ mod sealed {
 impl<T: Send + 'static> HostObject<T> {
     pub(crate) fn new(frontend: &Arc<NodeFrontend>, value: T) -> Self {
         let id = frontend.create_object(None);
-        let handle = Arc::new(Handle { frontend: Arc::downgrade(frontend), id });
+        let handle = Arc::new(ObjectHandle { frontend: Arc::downgrade(frontend), id });
         Self { handle, name: None, cell: Arc::new(ObjectCell::new(value)) }
     }
 
@@ -231,7 +231,7 @@ impl<T, O: fmt::Debug> fmt::Debug for SideEffect<T, O> {
     }
 }
 
-impl Drop for Handle {
+impl Drop for ObjectHandle {
     fn drop(&mut self) {
         if let Some(frontend) = self.frontend.upgrade() {
             frontend.end_object(self.id);

@@ -18,7 +18,7 @@ use celerity_tdag::{
     Subtree, TaskSpec, Tiling, Work, fold,
 };
 
-use crate::buffer::{Element, Handle};
+use crate::buffer::{BufferHandle, Element};
 use crate::error::Result;
 use crate::partials::PartialResults;
 use crate::pending::Pending;
@@ -26,7 +26,7 @@ use crate::pending::Pending;
 /// The partial results of a kernel for one of its reductions.
 #[derive(Debug)]
 pub(crate) struct Partials {
-    buffer: Handle,
+    buffer: BufferHandle,
     tiling: Tiling,
     /// The kernel's index space, of whole tiles.
     space: IndexSpace,
@@ -137,7 +137,7 @@ impl Partials {
             host_initialized: false,
         };
         let id = frontend.create_buffer(new, None);
-        Self { buffer: Handle::new(frontend, id), tiling, space, bytes: elem_size }
+        Self { buffer: BufferHandle::new(frontend, id), tiling, space, bytes: elem_size }
     }
 
     /// How the kernel writes them.

@@ -12,7 +12,7 @@ use celerity_tdag::{
 };
 
 use super::ReduceAccess;
-use crate::buffer::{Buffer, Element, Handle};
+use crate::buffer::{Buffer, BufferHandle, Element};
 use crate::error::{Error, Result};
 use crate::mapper::{MapperFor, Unfit};
 use crate::object::{HostObject, ObjectCell};
@@ -37,7 +37,7 @@ struct Lowerable {
     position: usize,
     /// Size and alignment of a partial result.
     bytes: (u64, u64),
-    result: Arc<Handle>,
+    result: Arc<BufferHandle>,
     /// Of the result.
     name: String,
     includes_current: bool,
@@ -49,11 +49,11 @@ struct Lowerable {
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
     /// Those that the task needs the contents of.
-    needed: Vec<Arc<Handle>>,
+    needed: Vec<Arc<BufferHandle>>,
     /// Those of which it leaves nothing as it was.
-    replaced: Vec<Arc<Handle>>,
+    replaced: Vec<Arc<BufferHandle>>,
     /// Those that it reduces into.
-    reduced: Vec<(Arc<Handle>, Pending)>,
+    reduced: Vec<(Arc<BufferHandle>, Pending)>,
 }
 
 /// A task's accesses.
