@@ -26,7 +26,7 @@ use generator::Generator;
 /// Generates the commands and instructions of one node.
 ///
 /// ```text
-/// Submission ──► Scheduler ──► Order ──► Executor
+/// Submission ──► Scheduler ──► SchedulerMessage ──► Executor
 /// ```
 ///
 /// After its first error it generates nothing more, but passes on what user

@@ -7,7 +7,7 @@ use syn::{Ident, Lifetime};
 use crate::form::Form;
 use crate::instances::KernelOptions;
 use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
-use crate::signature::Kernel;
+use crate::signature::ParsedKernel;
 
 /// What the entry point calls the parameters and the state of a view.
 struct Names {
@@ -21,7 +21,11 @@ struct Names {
 /// The entry point: parameters in the order of the calling convention, base addresses as
 /// references. There is one in the code that is compiled for its arithmetic, fast or strict; in the other
 /// code it is a function that nobody calls.
-pub(crate) fn entry(kernel: &Kernel, entry_name: &str, arguments: &KernelOptions) -> TokenStream {
+pub(crate) fn entry(
+    kernel: &ParsedKernel,
+    entry_name: &str,
+    arguments: &KernelOptions,
+) -> TokenStream {
     let (traits, all) = (view_traits(kernel), names(kernel));
     let (pointers, blocks): (Vec<_>, Vec<_>) =
         all.iter().map(|Names { pointer, block, .. }| (pointer, block)).unzip();
@@ -66,11 +70,11 @@ pub(crate) fn entry(kernel: &Kernel, entry_name: &str, arguments: &KernelOptions
     }
 }
 
-fn reduces(kernel: &Kernel) -> bool {
+fn reduces(kernel: &ParsedKernel) -> bool {
     kernel.views.list.iter().any(|view| view.reduces)
 }
 
-fn names(kernel: &Kernel) -> Vec<Names> {
+fn names(kernel: &ParsedKernel) -> Vec<Names> {
     let names = |index: usize| Names {
         pointer: format_ident!("pointer{index}"),
         block: format_ident!("block{index}"),
@@ -81,7 +85,7 @@ fn names(kernel: &Kernel) -> Vec<Names> {
 }
 
 /// How a device runs the kernel wherever it stands.
-fn run(kernel: &Kernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
+fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
     let name = &kernel.name;
     let run = quote!(::celerity_kernel::device::run::<DIMS>);
     let at = at(kernel.form);
@@ -104,7 +108,7 @@ fn run(kernel: &Kernel, traits: &[TokenStream], names: &[Names]) -> TokenStream 
 
 /// How a block of a device computes a tile: all threads meet before the first item and behind the
 /// last, so that what one of them has combined is there for all.
-fn in_tile(kernel: &Kernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
+fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
     let name = &kernel.name;
     let body = body(kernel, traits, names, &at(kernel.form));
     let static_lifetime = Lifetime::new("'static", Span::call_site());
@@ -160,7 +164,12 @@ fn at(form: Form) -> TokenStream {
 }
 
 /// The call of the kernel at one place.
-fn body(kernel: &Kernel, traits: &[TokenStream], names: &[Names], at: &TokenStream) -> TokenStream {
+fn body(
+    kernel: &ParsedKernel,
+    traits: &[TokenStream],
+    names: &[Names],
+    at: &TokenStream,
+) -> TokenStream {
     let name = &kernel.name;
     let (_, type_generics, _) = kernel.generics.split_for_impl();
     let turbofish = type_generics.as_turbofish();

@@ -9,7 +9,7 @@ use syn::{GenericParam, Generics, Ident, ItemFn, Lifetime, Result, Type, parse_q
 use crate::form::Form;
 use crate::instances::{Instance, KernelOptions, instances};
 use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
-use crate::signature::Kernel;
+use crate::signature::ParsedKernel;
 use crate::{entry, forbid};
 
 /// Expands `#[kernel(attribute)] function`.
@@ -20,7 +20,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     let arguments: KernelOptions = parse2(attribute)?;
     let function: ItemFn = parse2(function)?;
     forbid::check(&function.sig.ident, function.block.to_token_stream())?;
-    let kernel = Kernel::parse(function)?;
+    let kernel = ParsedKernel::parse(function)?;
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()
@@ -30,8 +30,8 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
 
 /// The value that is launched, with the function in it. Documentation stays with
 /// the value, other attributes with the function.
-fn value(kernel: &Kernel) -> TokenStream {
-    let Kernel { attributes, visibility, name, generics, function, .. } = kernel;
+fn value(kernel: &ParsedKernel) -> TokenStream {
+    let ParsedKernel { attributes, visibility, name, generics, function, .. } = kernel;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let attributes = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let (names, types) = names_and_types(kernel);
@@ -80,7 +80,7 @@ fn value(kernel: &Kernel) -> TokenStream {
 
 /// Refuses what cannot be taken by value, each type where it stands. Types that name a generic
 /// parameter are looked at in the description of each instance.
-fn by_value(kernel: &Kernel) -> TokenStream {
+fn by_value(kernel: &ParsedKernel) -> TokenStream {
     let parameters: Vec<_> = kernel.generics.params.iter().map(parameter_name).collect();
     let concrete = names_and_types(kernel).1.into_iter().filter(|ty| !mentions(ty, &parameters));
     concrete
@@ -94,7 +94,7 @@ fn by_value(kernel: &Kernel) -> TokenStream {
 
 /// Something of the type parameters that no value is made of, if there are any: such a value can be
 /// made by `new` alone, which the field's name says wherever the compiler complains about it.
-fn marker(kernel: &Kernel) -> Option<Type> {
+fn marker(kernel: &ParsedKernel) -> Option<Type> {
     let values = names_and_types(kernel).1;
     let types = kernel.generics.type_params().map(|parameter| &parameter.ident);
     let unused = types.filter(|name| !values.iter().any(|ty| mentions(ty, &[*name])));
@@ -123,8 +123,8 @@ fn mentions(ty: &Type, names: &[&Ident]) -> bool {
 }
 
 /// How hosts run it, for all instances at once.
-fn host(kernel: &Kernel) -> TokenStream {
-    let Kernel { name, generics, dims, .. } = kernel;
+fn host(kernel: &ParsedKernel) -> TokenStream {
+    let ParsedKernel { name, generics, dims, .. } = kernel;
     let lifetime = Lifetime::new("'views", Span::call_site());
     let views = views_with(kernel, &lifetime);
     let (_, type_generics, _) = generics.split_for_impl();
@@ -164,7 +164,7 @@ fn host(kernel: &Kernel) -> TokenStream {
 }
 
 /// What there is once for each instance: its description, and its entry point.
-fn compiled(kernel: &Kernel, instance: &Instance, arguments: &KernelOptions) -> TokenStream {
+fn compiled(kernel: &ParsedKernel, instance: &Instance, arguments: &KernelOptions) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
     let description = description(kernel, &entry_name);
@@ -178,8 +178,8 @@ fn compiled(kernel: &Kernel, instance: &Instance, arguments: &KernelOptions) -> 
     }
 }
 
-fn description(kernel: &Kernel, entry: &str) -> TokenStream {
-    let Kernel { name, generics, dims, form, .. } = kernel;
+fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
+    let ParsedKernel { name, generics, dims, form, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
     let views = view_traits(kernel);
     let form = match form {
@@ -218,7 +218,7 @@ fn description(kernel: &Kernel, entry: &str) -> TokenStream {
 }
 
 /// The type of the second parameter.
-fn views_with(kernel: &Kernel, lifetime: &Lifetime) -> TokenStream {
+fn views_with(kernel: &ParsedKernel, lifetime: &Lifetime) -> TokenStream {
     let views = kernel.views.list.iter().map(|view| view.with_lifetime(lifetime));
     match kernel.views.bare {
         true => quote!(#(#views)*),

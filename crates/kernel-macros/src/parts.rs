@@ -4,18 +4,18 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Ident, Lifetime, Type};
 
-use crate::signature::{Kernel, Parameter};
-use crate::views::{View, with_lifetime};
+use crate::signature::{ParsedKernel, ParsedParameter};
+use crate::views::{ViewType, with_lifetime};
 
 /// What a kernel takes behind its views, in order: values by their names, and local
 /// memory by its position among all of it.
 pub(crate) fn arguments(
-    kernel: &Kernel,
+    kernel: &ParsedKernel,
     scalar: impl Fn(&Ident) -> TokenStream,
     local: impl Fn(usize) -> TokenStream,
 ) -> Vec<TokenStream> {
     let mut locals = 0..;
-    let argument = |parameter: &Parameter| match parameter.is_local {
+    let argument = |parameter: &ParsedParameter| match parameter.is_local {
         true => locals.next().map(&local),
         false => Some(scalar(&parameter.name)),
     };
@@ -23,12 +23,12 @@ pub(crate) fn arguments(
 }
 
 /// Names and types of what a kernel takes by value.
-pub(crate) fn names_and_types(kernel: &Kernel) -> (Vec<&Ident>, Vec<&Type>) {
+pub(crate) fn names_and_types(kernel: &ParsedKernel) -> (Vec<&Ident>, Vec<&Type>) {
     kernel.scalars().map(|scalar| (&scalar.name, &scalar.ty)).unzip()
 }
 
 /// The local memory of a kernel, described.
-pub(crate) fn local_parameters(kernel: &Kernel) -> TokenStream {
+pub(crate) fn local_parameters(kernel: &ParsedKernel) -> TokenStream {
     let lifetime = Lifetime::new("'static", Span::call_site());
     let names = kernel.locals().map(|local| &local.name);
     let types = kernel.locals().map(|local| with_lifetime(&local.ty, &lifetime));
@@ -41,9 +41,9 @@ pub(crate) fn local_parameters(kernel: &Kernel) -> TokenStream {
 }
 
 /// Each view as the trait that says how it is called in a signature.
-pub(crate) fn view_traits(kernel: &Kernel) -> Vec<TokenStream> {
+pub(crate) fn view_traits(kernel: &ParsedKernel) -> Vec<TokenStream> {
     let (lifetime, dims) = (Lifetime::new("'static", Span::call_site()), &kernel.dims);
-    let view = |view: &View| {
+    let view = |view: &ViewType| {
         let ty = view.with_lifetime(&lifetime);
         match view.reduces {
             true => quote!(<#ty as ::celerity_kernel::Reduction>),

@@ -10,10 +10,10 @@ use syn::{
 };
 
 use crate::form::Form;
-use crate::views::{View, is_local};
+use crate::views::{ViewType, is_local};
 
 /// A kernel, understood.
-pub(crate) struct Kernel {
+pub(crate) struct ParsedKernel {
     pub(crate) attributes: Vec<Attribute>,
     pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
@@ -23,32 +23,32 @@ pub(crate) struct Kernel {
     pub(crate) dims: TokenStream,
     pub(crate) views: Views,
     /// What comes behind the views, in order.
-    pub(crate) rest: Vec<Parameter>,
+    pub(crate) rest: Vec<ParsedParameter>,
     pub(crate) function: ItemFn,
 }
 
 /// The second parameter.
 pub(crate) struct Views {
-    pub(crate) list: Vec<View>,
+    pub(crate) list: Vec<ViewType>,
     /// Whether it is a single view, not in a tuple.
     pub(crate) bare: bool,
 }
 
 /// A parameter behind the views.
-pub(crate) struct Parameter {
+pub(crate) struct ParsedParameter {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
     pub(crate) is_local: bool,
 }
 
-impl Kernel {
+impl ParsedKernel {
     /// What it takes by value.
-    pub(crate) fn scalars(&self) -> impl Iterator<Item = &Parameter> {
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = &ParsedParameter> {
         self.rest.iter().filter(|parameter| !parameter.is_local)
     }
 
     /// The local memory that it takes.
-    pub(crate) fn locals(&self) -> impl Iterator<Item = &Parameter> {
+    pub(crate) fn locals(&self) -> impl Iterator<Item = &ParsedParameter> {
         self.rest.iter().filter(|parameter| parameter.is_local)
     }
 
@@ -160,16 +160,16 @@ fn views(input: Option<&FnArg>, form: Form, signature: &Signature) -> Result<Vie
         return Err(Error::new(signature.paren_token.span.join(), what));
     };
     let Type::Tuple(tuple) = &*input.ty else {
-        return Ok(Views { list: vec![View::parse(&input.ty, form)?], bare: true });
+        return Ok(Views { list: vec![ViewType::parse(&input.ty, form)?], bare: true });
     };
     if tuple.elems.len() > 8 {
         return Err(Error::new(tuple.span(), "a kernel has at most eight views"));
     }
-    let list = tuple.elems.iter().map(|ty| View::parse(ty, form)).collect::<Result<_>>()?;
+    let list = tuple.elems.iter().map(|ty| ViewType::parse(ty, form)).collect::<Result<_>>()?;
     Ok(Views { list, bare: false })
 }
 
-fn parameter(input: &FnArg, form: Form) -> Result<Parameter> {
+fn parameter(input: &FnArg, form: Form) -> Result<ParsedParameter> {
     let FnArg::Typed(input) = input else {
         return Err(Error::new(input.span(), "a kernel is no method: it has no `self`"));
     };
@@ -187,5 +187,5 @@ fn parameter(input: &FnArg, form: Form) -> Result<Parameter> {
         let what = "only items in groups have local memory: take an `NdItem<'_, K>` first";
         return Err(Error::new(input.ty.span(), what));
     }
-    Ok(Parameter { name: pattern.ident.clone(), ty: (*input.ty).clone(), is_local })
+    Ok(ParsedParameter { name: pattern.ident.clone(), ty: (*input.ty).clone(), is_local })
 }

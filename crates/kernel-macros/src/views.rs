@@ -11,7 +11,7 @@ use syn::{
 use crate::form::Form;
 
 /// The type of a view, checked.
-pub(crate) struct View {
+pub(crate) struct ViewType {
     ty: Type,
     /// Whether items are combined through it.
     pub(crate) reduces: bool,
@@ -23,7 +23,7 @@ const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_,
                      `ArrayReducer<'_, T, O, D>`, and per row `&[T]`, `&mut [T]`, \
                      `NeighborhoodRow<'_, T, D>` and `PeriodicRow<'_, T, D>`";
 
-impl View {
+impl ViewType {
     pub(crate) fn parse(ty: &Type, form: Form) -> Result<Self> {
         let name = match ty {
             Type::Reference(reference) => {
