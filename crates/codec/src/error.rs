@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::kind::Kind;
+use crate::kind::RecordingKind;
 
 /// A value that cannot be recorded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum EncodeError {
     #[error("this {kind} cannot be recorded: {what}")]
     Refused {
         /// What was to be recorded.
-        kind: Kind,
+        kind: RecordingKind,
         /// The part, and why.
         what: String,
     },
@@ -24,7 +24,7 @@ pub enum EncodeError {
     )]
     TooLarge {
         /// What was to be recorded.
-        kind: Kind,
+        kind: RecordingKind,
         /// Length of the body in bytes.
         len: u64,
         /// The longest body in bytes.
@@ -65,9 +65,9 @@ pub enum DecodeError {
     #[error("this recording holds a {found}, but a {expected} is expected")]
     OtherKind {
         /// What was asked for.
-        expected: Kind,
+        expected: RecordingKind,
         /// What it holds.
-        found: Kind,
+        found: RecordingKind,
     },
     /// Nobody knows what it holds.
     #[error("this recording is damaged: there is no kind {tag} of recordings")]
@@ -109,7 +109,7 @@ pub enum DecodeError {
     #[error("this recording holds no valid {kind}: at byte {offset}, {what}")]
     Malformed {
         /// What it should hold.
-        kind: Kind,
+        kind: RecordingKind,
         /// How many bytes had been read, from the start of the recording.
         offset: usize,
         /// What is wrong there.

@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{LoadError, SaveError};
-use crate::kind::Kind;
+use crate::kind::RecordingKind;
 
 /// Writes the recording of `value`. A reader finds the whole recording, or what was there before:
 /// it is written beside `path` and moved there.
 ///
 /// # Errors
 /// [`SaveError`] names the file.
-pub fn save<T: Serialize>(path: &Path, kind: Kind, value: &T) -> Result<(), SaveError> {
+pub fn save<T: Serialize>(path: &Path, kind: RecordingKind, value: &T) -> Result<(), SaveError> {
     let bytes = crate::encode(kind, value)
         .map_err(|source| SaveError::Encode { path: path.to_owned(), source })?;
     replace(path, &bytes).map_err(|source| SaveError::Write { path: path.to_owned(), source })
@@ -27,7 +27,7 @@ pub fn save<T: Serialize>(path: &Path, kind: Kind, value: &T) -> Result<(), Save
 ///
 /// # Errors
 /// [`LoadError`] names the file.
-pub fn load<T: DeserializeOwned>(path: &Path, kind: Kind) -> Result<T, LoadError> {
+pub fn load<T: DeserializeOwned>(path: &Path, kind: RecordingKind) -> Result<T, LoadError> {
     let bytes =
         fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })?;
     crate::decode(kind, &bytes)

@@ -15,7 +15,7 @@
 
 use crate::checksum::crc32;
 use crate::error::DecodeError;
-use crate::kind::Kind;
+use crate::kind::RecordingKind;
 
 /// The format that this version writes, and the only one that it reads. Raised with every change
 /// of the header, of the body's encoding or of a recorded type.
@@ -32,7 +32,7 @@ const MAGIC: [u8; 8] = *b"\x89CELREC\n";
 /// The header of a recording of the format [`FORMAT_VERSION`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: RecordingKind,
     /// Of the body, in bytes.
     pub(crate) len: u64,
     /// CRC-32 of the body.
@@ -41,7 +41,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// The header for a body.
-    pub(crate) fn of(kind: Kind, body: &[u8]) -> Self {
+    pub(crate) fn of(kind: RecordingKind, body: &[u8]) -> Self {
         Self { kind, len: body.len() as u64, checksum: crc32(body) }
     }
 
@@ -68,7 +68,7 @@ impl Header {
         let tag = u32::from_le_bytes(take(&mut rest, bytes)?);
         let len = u64::from_le_bytes(take(&mut rest, bytes)?);
         let checksum = u32::from_le_bytes(take(&mut rest, bytes)?);
-        let kind = Kind::ALL.into_iter().find(|kind| kind.tag() == tag);
+        let kind = RecordingKind::ALL.into_iter().find(|kind| kind.tag() == tag);
         let kind = kind.ok_or(DecodeError::UnknownKind { tag })?;
         Ok((Self { kind, len, checksum }, rest))
     }

@@ -5,7 +5,7 @@ use std::fmt;
 /// What a recording holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum RecordingKind {
     /// A program, with the configuration to run it on.
     Program,
     /// The tasks of a program.
@@ -18,7 +18,7 @@ pub enum Kind {
     Failure,
 }
 
-impl Kind {
+impl RecordingKind {
     /// All kinds.
     pub const ALL: [Self; 5] =
         [Self::Program, Self::TaskGraph, Self::CommandGraph, Self::InstructionGraph, Self::Failure];
@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RecordingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Program => "program",

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 pub use error::{DecodeError, EncodeError, LoadError, SaveError};
 pub use file::{load, save};
 pub use header::{FORMAT_VERSION, MAX_BODY_LEN};
-pub use kind::Kind;
+pub use kind::RecordingKind;
 
 use header::{HEADER_LEN, Header};
 
@@ -22,7 +22,7 @@ use header::{HEADER_LEN, Header};
 ///
 /// # Errors
 /// [`EncodeError`] if the value refuses to be serialised, or is too large.
-pub fn encode<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>, EncodeError> {
+pub fn encode<T: Serialize>(kind: RecordingKind, value: &T) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = vec![0; HEADER_LEN];
     body::write(value, &mut bytes).map_err(|what| EncodeError::Refused { kind, what })?;
     let len = (bytes.len() - HEADER_LEN) as u64;
@@ -37,7 +37,7 @@ pub fn encode<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>, EncodeErro
 /// A recording that claims to hold what `body` says, with a header that vouches for it. For tests
 /// that decode what nobody has encoded: a fuzzer does not guess checksums.
 #[must_use]
-pub fn seal(kind: Kind, body: &[u8]) -> Vec<u8> {
+pub fn seal(kind: RecordingKind, body: &[u8]) -> Vec<u8> {
     [&Header::of(kind, body).to_bytes(), body].concat()
 }
 
@@ -49,7 +49,7 @@ pub fn seal(kind: Kind, body: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`DecodeError`] says what is wrong with the bytes.
-pub fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, DecodeError> {
+pub fn decode<T: DeserializeOwned>(kind: RecordingKind, bytes: &[u8]) -> Result<T, DecodeError> {
     let (header, body) = Header::split(bytes)?;
     if header.kind != kind {
         return Err(DecodeError::OtherKind { expected: kind, found: header.kind });

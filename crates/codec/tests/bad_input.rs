@@ -3,8 +3,8 @@
 use std::fs;
 
 use celerity_codec::{
-    DecodeError, EncodeError, FORMAT_VERSION, Kind, LoadError, MAX_BODY_LEN, SaveError, decode,
-    encode, load, save,
+    DecodeError, EncodeError, FORMAT_VERSION, LoadError, MAX_BODY_LEN, RecordingKind, SaveError,
+    decode, encode, load, save,
 };
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize, Serializer};
@@ -28,12 +28,12 @@ fn sample() -> Vec<Step> {
 }
 
 fn decoded(bytes: &[u8]) -> Result<Vec<Step>, DecodeError> {
-    decode(Kind::Program, bytes)
+    decode(RecordingKind::Program, bytes)
 }
 
 /// The sample's recording with a field of the header replaced.
 fn with_header(at: usize, field: &[u8]) -> Vec<u8> {
-    let mut bytes = encode(Kind::Program, &sample()).unwrap();
+    let mut bytes = encode(RecordingKind::Program, &sample()).unwrap();
     bytes[at..at + field.len()].copy_from_slice(field);
     bytes
 }
@@ -43,7 +43,7 @@ fn with_header(at: usize, field: &[u8]) -> Vec<u8> {
 /// The recording of a list of words is their number, then the words; what follows the number is
 /// read as something else by the tests.
 fn hostile(words: &[u64]) -> Vec<u8> {
-    let mut bytes = encode(Kind::Program, &words[1..].to_vec()).unwrap();
+    let mut bytes = encode(RecordingKind::Program, &words[1..].to_vec()).unwrap();
     bytes[28..36].copy_from_slice(&words[0].to_le_bytes());
     reseal(&mut bytes);
     bytes
@@ -63,7 +63,7 @@ fn reseal(bytes: &mut [u8]) {
 
 #[test]
 fn what_was_recorded_comes_back() {
-    for kind in Kind::ALL {
+    for kind in RecordingKind::ALL {
         let bytes = encode(kind, &sample()).unwrap();
         assert_eq!(decode::<Vec<Step>>(kind, &bytes).unwrap(), sample());
     }
@@ -98,7 +98,7 @@ fn a_newer_format_may_change_everything_after_its_version() {
 
 #[test]
 fn another_kind_names_both() {
-    let bytes = encode(Kind::CommandGraph, &sample()).unwrap();
+    let bytes = encode(RecordingKind::CommandGraph, &sample()).unwrap();
     let error = decoded(&bytes).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("command graph") && text.contains("program"), "{text}");
@@ -108,7 +108,7 @@ fn another_kind_names_both() {
 
 #[test]
 fn every_truncation_is_noticed() {
-    let bytes = encode(Kind::Program, &sample()).unwrap();
+    let bytes = encode(RecordingKind::Program, &sample()).unwrap();
     for len in 0..bytes.len() {
         let error = decoded(&bytes[..len]).unwrap_err();
         let expected = match len {
@@ -121,7 +121,7 @@ fn every_truncation_is_noticed() {
 
 #[test]
 fn trailing_bytes_are_an_error() {
-    let mut bytes = encode(Kind::Program, &sample()).unwrap();
+    let mut bytes = encode(RecordingKind::Program, &sample()).unwrap();
     bytes.extend([0; 5]);
     assert_eq!(decoded(&bytes), Err(DecodeError::TrailingBytes { extra: 5 }));
     // A value that ends before its body does.
@@ -131,7 +131,7 @@ fn trailing_bytes_are_an_error() {
 
 #[test]
 fn every_flipped_bit_is_noticed() {
-    let bytes = encode(Kind::Program, &sample()).unwrap();
+    let bytes = encode(RecordingKind::Program, &sample()).unwrap();
     for bit in 0..8 * bytes.len() {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
@@ -159,24 +159,25 @@ fn hostile_lengths_are_refused() {
             assert!(matches!(error, DecodeError::Malformed { .. }), "{len}: {error}");
         };
         let list = hostile(&[len, 1, 2]);
-        malformed(decode::<Vec<u64>>(Kind::Program, &list).unwrap_err());
-        malformed(decode::<Vec<[u64; 32]>>(Kind::Program, &list).unwrap_err());
+        malformed(decode::<Vec<u64>>(RecordingKind::Program, &list).unwrap_err());
+        malformed(decode::<Vec<[u64; 32]>>(RecordingKind::Program, &list).unwrap_err());
         let inner = hostile(&[2, len, 1]);
-        malformed(decode::<Vec<Vec<u64>>>(Kind::Program, &inner).unwrap_err());
-        malformed(decode::<Vec<String>>(Kind::Program, &inner).unwrap_err());
-        malformed(decode::<Vec<Box<str>>>(Kind::Program, &inner).unwrap_err());
+        malformed(decode::<Vec<Vec<u64>>>(RecordingKind::Program, &inner).unwrap_err());
+        malformed(decode::<Vec<String>>(RecordingKind::Program, &inner).unwrap_err());
+        malformed(decode::<Vec<Box<str>>>(RecordingKind::Program, &inner).unwrap_err());
         malformed(decoded(&inner).unwrap_err());
     }
 }
 
 #[test]
 fn a_malformed_value_names_the_place() {
-    let error = decode::<Vec<bool>>(Kind::Program, &hostile(&[1, 9])).unwrap_err();
-    let DecodeError::Malformed { kind: Kind::Program, offset, .. } = error else {
+    let error = decode::<Vec<bool>>(RecordingKind::Program, &hostile(&[1, 9])).unwrap_err();
+    let DecodeError::Malformed { kind: RecordingKind::Program, offset, .. } = error else {
         panic!("{error}")
     };
     assert_eq!(offset, 28 + 8 + 1, "behind the byte that is no bool");
-    let text = decode::<Vec<String>>(Kind::Program, &hostile(&[1, 2, 0xFFFF])).unwrap_err();
+    let text =
+        decode::<Vec<String>>(RecordingKind::Program, &hostile(&[1, 2, 0xFFFF])).unwrap_err();
     assert!(text.to_string().contains("at byte 46"), "{text}");
 }
 
@@ -191,9 +192,9 @@ impl Serialize for Closure {
 
 #[test]
 fn what_cannot_be_recorded_says_why() {
-    let error = encode(Kind::TaskGraph, &[Closure]).unwrap_err();
+    let error = encode(RecordingKind::TaskGraph, &[Closure]).unwrap_err();
     let what = "\"f\" is a closure".to_owned();
-    assert_eq!(error, EncodeError::Refused { kind: Kind::TaskGraph, what });
+    assert_eq!(error, EncodeError::Refused { kind: RecordingKind::TaskGraph, what });
     assert!(error.to_string().contains("task graph"), "{error}");
 }
 
@@ -202,20 +203,20 @@ fn files_are_replaced_at_once_or_not_at_all() {
     let folder = std::env::temp_dir().join(format!("celerity-codec-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("sample.rec");
-    save(&path, Kind::Program, &sample()).unwrap();
-    assert_eq!(load::<Vec<Step>>(&path, Kind::Program).unwrap(), sample());
-    let refused = save(&path, Kind::Program, &Closure).unwrap_err();
+    save(&path, RecordingKind::Program, &sample()).unwrap();
+    assert_eq!(load::<Vec<Step>>(&path, RecordingKind::Program).unwrap(), sample());
+    let refused = save(&path, RecordingKind::Program, &Closure).unwrap_err();
     assert!(matches!(refused, SaveError::Encode { .. }), "{refused}");
-    assert_eq!(load::<Vec<Step>>(&path, Kind::Program).unwrap(), sample());
-    let other = load::<Vec<Step>>(&path, Kind::TaskGraph).unwrap_err();
+    assert_eq!(load::<Vec<Step>>(&path, RecordingKind::Program).unwrap(), sample());
+    let other = load::<Vec<Step>>(&path, RecordingKind::TaskGraph).unwrap_err();
     assert!(matches!(other, LoadError::Decode { .. }));
     assert!(other.to_string().contains("sample.rec"), "{other}");
     let files: Vec<_> = fs::read_dir(&folder).unwrap().collect();
     assert_eq!(files.len(), 1, "no draft is left: {files:?}");
     fs::remove_dir_all(&folder).unwrap();
-    let missing = load::<Vec<Step>>(&path, Kind::Program).unwrap_err();
+    let missing = load::<Vec<Step>>(&path, RecordingKind::Program).unwrap_err();
     assert!(matches!(missing, LoadError::Read { .. }), "{missing}");
-    let nowhere = save(&path, Kind::Program, &sample()).unwrap_err();
+    let nowhere = save(&path, RecordingKind::Program, &sample()).unwrap_err();
     assert!(matches!(nowhere, SaveError::Write { .. }), "{nowhere}");
 }
 
@@ -225,25 +226,25 @@ proptest! {
     /// Behind a checksum that vouches for them, any bytes give a value or an error.
     #[test]
     fn any_body_gives_a_value_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let mut bytes = encode(Kind::Program, &sample()).unwrap();
+        let mut bytes = encode(RecordingKind::Program, &sample()).unwrap();
         bytes.truncate(28);
         bytes[16..24].copy_from_slice(&(body.len() as u64).to_le_bytes());
         bytes.extend(body);
         reseal(&mut bytes);
         if let Ok(steps) = decoded(&bytes) {
-            prop_assert_eq!(encode(Kind::Program, &steps).unwrap(), bytes);
+            prop_assert_eq!(encode(RecordingKind::Program, &steps).unwrap(), bytes);
         }
     }
 
     /// The same, one damaged byte away from what is valid.
     #[test]
     fn any_damage_gives_a_value_or_an_error(at in 28usize..100, byte in any::<u8>()) {
-        let mut bytes = encode(Kind::Program, &sample()).unwrap();
+        let mut bytes = encode(RecordingKind::Program, &sample()).unwrap();
         let at = at.min(bytes.len() - 1);
         bytes[at] = byte;
         reseal(&mut bytes);
         if let Ok(steps) = decoded(&bytes) {
-            prop_assert_eq!(encode(Kind::Program, &steps).unwrap(), bytes);
+            prop_assert_eq!(encode(RecordingKind::Program, &steps).unwrap(), bytes);
         }
     }
 }

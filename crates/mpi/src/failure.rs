@@ -1,21 +1,21 @@
 //! Errors of a run as bytes, so that every node reports the same. Owns what
 //! becomes of those that cannot be read.
 
-use celerity_codec::{Kind, decode, encode};
+use celerity_codec::{RecordingKind, decode, encode};
 use celerity_executor::RunError;
 
 /// The bytes of an error.
 pub(crate) fn write(error: &RunError) -> Vec<u8> {
-    encode(Kind::Failure, error).unwrap_or_else(|refused| {
+    encode(RecordingKind::Failure, error).unwrap_or_else(|refused| {
         let message = format!("{error} (which could not be told as it is: {refused})");
         let plain = RunError::Internal { message };
-        encode(Kind::Failure, &plain).expect("a short text can be encoded")
+        encode(RecordingKind::Failure, &plain).expect("a short text can be encoded")
     })
 }
 
 /// The error that was written.
 pub(crate) fn read(bytes: &[u8]) -> RunError {
-    decode(Kind::Failure, bytes).unwrap_or_else(|refused| RunError::Internal {
+    decode(RecordingKind::Failure, bytes).unwrap_or_else(|refused| RunError::Internal {
         message: format!("another node stopped the run, but its reason is unreadable: {refused}"),
     })
 }

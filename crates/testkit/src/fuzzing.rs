@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use celerity_cdag::{Command, NodeId};
-use celerity_codec::{Kind, decode, encode, seal};
+use celerity_codec::{RecordingKind, decode, encode, seal};
 use celerity_executor::RunError;
 use celerity_idag::{DeviceMemory, Instruction, Lookahead, Pilot, wire};
 use celerity_tdag::{BufferInfo, Task};
@@ -17,13 +17,13 @@ use crate::lawful::{check_configuration, check_program};
 use crate::program::{Op, Program, ProgramBuilder, Sizes, seeded};
 use crate::recording::decode_program;
 
-/// What a recording of [`Kind::TaskGraph`] holds.
+/// What a recording of [`RecordingKind::TaskGraph`] holds.
 pub type RecordedTasks = (Vec<BufferInfo>, Vec<Task>);
 
-/// What a recording of [`Kind::CommandGraph`] holds.
+/// What a recording of [`RecordingKind::CommandGraph`] holds.
 pub type RecordedCommands = Vec<Command>;
 
-/// What a recording of [`Kind::InstructionGraph`] holds.
+/// What a recording of [`RecordingKind::InstructionGraph`] holds.
 pub type RecordedInstructions = (Vec<Instruction>, Vec<Pilot>);
 
 /// Checks all graphs of a program: of the one that `data` is a recording of, else of the one that
@@ -100,15 +100,15 @@ pub fn pilot(data: &[u8]) {
 /// # Panics
 /// If something is accepted that is not recorded by the very same bytes.
 pub fn recording(data: &[u8]) {
-    Kind::ALL.into_iter().for_each(|kind| recording_of(kind, data));
+    RecordingKind::ALL.into_iter().for_each(|kind| recording_of(kind, data));
     let [kind, body @ ..] = data else { return };
-    let kind = Kind::ALL[usize::from(*kind) % Kind::ALL.len()];
+    let kind = RecordingKind::ALL[usize::from(*kind) % RecordingKind::ALL.len()];
     recording_of(kind, &seal(kind, body));
 }
 
-fn recording_of(kind: Kind, bytes: &[u8]) {
+fn recording_of(kind: RecordingKind, bytes: &[u8]) {
     match kind {
-        Kind::Program => {
+        RecordingKind::Program => {
             if let Some((program, configuration)) =
                 round_trip::<(Program, Configuration)>(kind, bytes)
             {
@@ -116,16 +116,19 @@ fn recording_of(kind: Kind, bytes: &[u8]) {
                 let _ = check_configuration(&configuration).and(check_program(&program));
             }
         }
-        Kind::TaskGraph => drop(round_trip::<RecordedTasks>(kind, bytes)),
-        Kind::CommandGraph => drop(round_trip::<RecordedCommands>(kind, bytes)),
-        Kind::InstructionGraph => drop(round_trip::<RecordedInstructions>(kind, bytes)),
-        Kind::Failure => drop(round_trip::<RunError>(kind, bytes)),
+        RecordingKind::TaskGraph => drop(round_trip::<RecordedTasks>(kind, bytes)),
+        RecordingKind::CommandGraph => drop(round_trip::<RecordedCommands>(kind, bytes)),
+        RecordingKind::InstructionGraph => drop(round_trip::<RecordedInstructions>(kind, bytes)),
+        RecordingKind::Failure => drop(round_trip::<RunError>(kind, bytes)),
         other => panic!("nobody says what a recording of a {other} holds"),
     }
 }
 
 /// What `bytes` are decoded to, if to anything.
-fn round_trip<T: Serialize + DeserializeOwned + Debug>(kind: Kind, bytes: &[u8]) -> Option<T> {
+fn round_trip<T: Serialize + DeserializeOwned + Debug>(
+    kind: RecordingKind,
+    bytes: &[u8],
+) -> Option<T> {
     let value: T = decode(kind, bytes).ok()?;
     let again = encode(kind, &value).expect("what was recorded can be recorded");
     assert!(again == bytes, "other bytes stand for the same {kind}: {value:?}");

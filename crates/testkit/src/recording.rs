@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use celerity_codec::{DecodeError, EncodeError, Kind, LoadError, SaveError};
+use celerity_codec::{DecodeError, EncodeError, LoadError, RecordingKind, SaveError};
 
 use crate::check::Configuration;
 use crate::lawful::{Unlawful, check_configuration, check_program};
@@ -33,7 +33,7 @@ pub fn save_program(
     program: &Program,
     configuration: &Configuration,
 ) -> Result<(), SaveError> {
-    celerity_codec::save(path, Kind::Program, &(program, configuration))
+    celerity_codec::save(path, RecordingKind::Program, &(program, configuration))
 }
 
 /// Reads a program from a file.
@@ -41,7 +41,7 @@ pub fn save_program(
 /// # Errors
 /// [`RecordingError`], if what the file holds is not a lawful program of bounded size.
 pub fn load_program(path: &Path) -> Result<(Program, Configuration), RecordingError> {
-    accepted(celerity_codec::load(path, Kind::Program)?)
+    accepted(celerity_codec::load(path, RecordingKind::Program)?)
 }
 
 /// The recording of a program.
@@ -52,7 +52,7 @@ pub fn encode_program(
     program: &Program,
     configuration: &Configuration,
 ) -> Result<Vec<u8>, EncodeError> {
-    celerity_codec::encode(Kind::Program, &(program, configuration))
+    celerity_codec::encode(RecordingKind::Program, &(program, configuration))
 }
 
 /// The program of a recording.
@@ -60,7 +60,7 @@ pub fn encode_program(
 /// # Errors
 /// As [`load_program`].
 pub fn decode_program(bytes: &[u8]) -> Result<(Program, Configuration), RecordingError> {
-    accepted(celerity_codec::decode(Kind::Program, bytes)?)
+    accepted(celerity_codec::decode(RecordingKind::Program, bytes)?)
 }
 
 fn accepted(

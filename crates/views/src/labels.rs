@@ -228,9 +228,9 @@ fn epoch(action: EpochAction) -> &'static str {
 }
 
 /// Why one node waits for another.
-pub(crate) struct Kind(pub(crate) DependencyKind);
+pub(crate) struct DependencyName(pub(crate) DependencyKind);
 
-impl fmt::Display for Kind {
+impl fmt::Display for DependencyName {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(match self.0 {
             DependencyKind::True => "true",

@@ -8,7 +8,7 @@ use petgraph::dot::{Config, Dot};
 use petgraph::graph::{EdgeReference, NodeIndex};
 
 use crate::dag::{Dag, DagNode};
-use crate::labels::Kind;
+use crate::labels::DependencyName;
 
 impl Dag {
     /// One line per node: `id label <- id kind, id kind`, in order of ids.
@@ -28,7 +28,7 @@ impl Dag {
             line += short(self.id(on));
             if let Some(kind) = kind {
                 // Writing to a string cannot fail.
-                let _ = write!(line, " {}", Kind(kind));
+                let _ = write!(line, " {}", DependencyName(kind));
             }
         }
         for (_, earlier) in self.conflicts().iter().filter(|(later, _)| *later == node) {

@@ -7,7 +7,7 @@ use celerity_tdag::DependencyKind;
 use petgraph::graph::NodeIndex;
 
 use crate::dag::{Dag, Role};
-use crate::labels::Kind;
+use crate::labels::DependencyName;
 use crate::layout::{Drawing, Edge, Point, Size, layout};
 use crate::render::color;
 use crate::sections::Section;
@@ -225,7 +225,7 @@ fn legend(svg: &mut String, top: f64) -> f64 {
                 color(kind)
             ),
         );
-        x = entry(svg, x + 24.0, top, &Kind(kind).to_string());
+        x = entry(svg, x + 24.0, top, &DependencyName(kind).to_string());
     }
     for (role, text) in ROLES {
         let (fill, stroke) = colors(role);

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
-use celerity_codec::{Kind, decode, encode};
+use celerity_codec::{RecordingKind, decode, encode};
 use celerity_cpd::{Collective, Ends};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, EpochAction, TaskId};
 
-const KIND: Kind = Kind::CommandGraph;
+const KIND: RecordingKind = RecordingKind::CommandGraph;
 
 fn transfer() -> TransferId {
     TransferId { consumer: TaskId::from_index(2), buffer: BufferId::from_index(1) }

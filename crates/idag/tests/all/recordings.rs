@@ -2,7 +2,7 @@
 #![cfg(feature = "serde")]
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_codec::{Kind, decode, encode};
+use celerity_codec::{RecordingKind, decode, encode};
 use celerity_idag::{
     AllocationId, BoundAccess, DeviceId, Inbound, Instruction, InstructionId, InstructionKind,
     MemoryId, MessageId, Pilot, Placement,
@@ -10,7 +10,7 @@ use celerity_idag::{
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Conflicts, EpochAction, TaskId};
 
-const KIND: Kind = Kind::InstructionGraph;
+const KIND: RecordingKind = RecordingKind::InstructionGraph;
 const BUFFER: BufferId = BufferId::from_index(1);
 const TASK: TaskId = TaskId::from_index(2);
 const TRANSFER: TransferId = TransferId { consumer: TASK, buffer: BUFFER };

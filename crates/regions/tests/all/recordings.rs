@@ -1,14 +1,14 @@
 //! Boxes and regions survive a recording, and what is none is refused.
 #![cfg(feature = "serde")]
 
-use celerity_codec::{DecodeError, Kind, decode, encode};
+use celerity_codec::{DecodeError, RecordingKind, decode, encode};
 use celerity_regions::{Box3, Coord3, Region};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::common::{box_in, space};
 
-const KIND: Kind = Kind::TaskGraph;
+const KIND: RecordingKind = RecordingKind::TaskGraph;
 
 /// What is wrong with a box that is recorded with these corners.
 fn box_error(min: Coord3, max: Coord3) -> String {

@@ -177,9 +177,12 @@ fn the_hash_tells_the_ends_of_forwards_apart() {
 #[cfg(feature = "serde")]
 #[test]
 fn forwards_are_recorded_and_those_that_cannot_be_are_refused() {
-    use celerity_codec::{Kind, decode, encode};
+    use celerity_codec::{RecordingKind, decode, encode};
     let recorded = |task: &Task| {
-        decode::<Task>(Kind::TaskGraph, &encode(Kind::TaskGraph, task).expect("encoded"))
+        decode::<Task>(
+            RecordingKind::TaskGraph,
+            &encode(RecordingKind::TaskGraph, task).expect("encoded"),
+        )
     };
     let (f, _) = Fixture::forwarded();
     let survived = recorded(&f.tasks[2]).expect("it is lawful");

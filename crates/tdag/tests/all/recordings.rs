@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use celerity_codec::{DecodeError, Kind, decode, encode};
+use celerity_codec::{DecodeError, RecordingKind, decode, encode};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
     Access, AccessMode, BufferId, BufferInfo, CollectiveGroup, Conflicts, Dependencies,
@@ -13,7 +13,7 @@ use celerity_tdag::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const KIND: Kind = Kind::TaskGraph;
+const KIND: RecordingKind = RecordingKind::TaskGraph;
 
 fn assert_survives<T: Serialize + DeserializeOwned + Debug>(value: &T) {
     let decoded: T = decode(KIND, &encode(KIND, value).unwrap()).unwrap();

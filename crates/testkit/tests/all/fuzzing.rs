@@ -1,7 +1,7 @@
 //! What the fuzz targets do, on random bytes and on valid encodings that have been damaged.
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_codec::{Kind, encode};
+use celerity_codec::{RecordingKind, encode};
 use celerity_idag::{MessageId, Pilot, wire};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, Task, TaskId};
@@ -76,12 +76,13 @@ fn bodies() -> Vec<Vec<u8>> {
         let tasks = TaskTrace::of(&program, configuration.task_graph()).unwrap();
         let list: Vec<Task> = tasks.tasks.iter().map(|task| Task::clone(task)).collect();
         let buffers: [(); 0] = [];
-        bodies.push(of_kind(1, &encode(Kind::TaskGraph, &(&buffers[..], &list)).unwrap()));
+        bodies.push(of_kind(1, &encode(RecordingKind::TaskGraph, &(&buffers[..], &list)).unwrap()));
         let commands = CommandTrace::of_all(&tasks, 2).unwrap();
-        bodies.push(of_kind(2, &encode(Kind::CommandGraph, &commands[0].commands).unwrap()));
+        bodies
+            .push(of_kind(2, &encode(RecordingKind::CommandGraph, &commands[0].commands).unwrap()));
         let graphs = InstructionTrace::of_all(&tasks, &commands, 2).unwrap();
         let graph = (&graphs[0].instructions, &graphs[0].pilots);
-        bodies.push(of_kind(3, &encode(Kind::InstructionGraph, &graph).unwrap()));
+        bodies.push(of_kind(3, &encode(RecordingKind::InstructionGraph, &graph).unwrap()));
     }
     bodies
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use celerity_codec::{EncodeError, Kind, decode, encode};
+use celerity_codec::{EncodeError, RecordingKind, decode, encode};
 use celerity_tdag::{BufferInfo, Task};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
@@ -32,7 +32,7 @@ fn has_user_mappers((_, tasks): &RecordedTasks) -> bool {
 }
 
 /// Graphs are compared as they print, which shows all of them.
-fn assert_survives<T: Serialize + DeserializeOwned + Debug>(kind: Kind, value: &T) {
+fn assert_survives<T: Serialize + DeserializeOwned + Debug>(kind: RecordingKind, value: &T) {
     let bytes = encode(kind, value).unwrap();
     let decoded: T = decode(kind, &bytes).unwrap();
     assert_eq!(format!("{decoded:?}"), format!("{value:?}"));
@@ -46,12 +46,12 @@ fn task_graphs_survive_unless_they_hold_user_mappers() {
         let trace = TaskTrace::of(&program, Configuration::new(1, 1).task_graph()).unwrap();
         let tasks = tasks_of(&trace);
         if has_user_mappers(&tasks) {
-            let error = encode(Kind::TaskGraph, &tasks).unwrap_err();
+            let error = encode(RecordingKind::TaskGraph, &tasks).unwrap_err();
             assert!(matches!(error, EncodeError::Refused { .. }));
             assert!(error.to_string().contains("user mappers cannot be recorded"), "{error}");
             refused += 1;
         } else {
-            assert_survives(Kind::TaskGraph, &tasks);
+            assert_survives(RecordingKind::TaskGraph, &tasks);
             recorded += 1;
         }
     }
@@ -67,10 +67,10 @@ fn command_and_instruction_graphs_survive() {
         let instructions =
             InstructionTrace::of_all(&tasks, &commands, configuration.devices).unwrap();
         for (commands, instructions) in commands.into_iter().zip(instructions) {
-            assert_survives::<RecordedCommands>(Kind::CommandGraph, &commands.commands);
+            assert_survives::<RecordedCommands>(RecordingKind::CommandGraph, &commands.commands);
             let InstructionTrace { instructions, pilots, .. } = instructions;
             assert_survives::<RecordedInstructions>(
-                Kind::InstructionGraph,
+                RecordingKind::InstructionGraph,
                 &(instructions, pilots),
             );
         }
