@@ -59,7 +59,7 @@ impl<T: Element, O: Operator<T>> BoundReducer<'_, T, O> {
 
 /// The accumulators of the items from one on.
 #[derive(Clone, Copy)]
-pub struct Lanes<'r, T, O> {
+pub struct RemainingAccumulators<'r, T, O> {
     lanes: &'r [Cell<T>],
     operator: O,
 }
@@ -69,7 +69,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     type RowView<'a> = Reducer<'a, T, O>;
     type Plan = O;
     type Bound<'m> = BoundReducer<'m, T, O>;
-    type Cursor<'r> = Lanes<'r, T, O>;
+    type Cursor<'r> = RemainingAccumulators<'r, T, O>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<O> {
         lowering.push_reduction(&self)?;
@@ -103,7 +103,10 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
 
     #[inline]
     unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
-        Lanes { lanes: &bound.lanes[bound.next.get()..bound.used.get()], operator: bound.operator }
+        RemainingAccumulators {
+            lanes: &bound.lanes[bound.next.get()..bound.used.get()],
+            operator: bound.operator,
+        }
     }
 
     #[inline]
@@ -116,7 +119,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
             1 => cursor.lanes,
             _ => &cursor.lanes[start..start + segment.len()],
         };
-        Lanes { lanes, operator: cursor.operator }
+        RemainingAccumulators { lanes, operator: cursor.operator }
     }
 
     #[inline]
