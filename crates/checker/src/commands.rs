@@ -18,7 +18,7 @@ use crate::objects::Objects;
 use crate::outline::Moved;
 use crate::roots::Roots;
 use crate::violation::{AbstractValue, Check, Vertex, Violation, Waste};
-use crate::window::{Layer, Role, Window};
+use crate::window::{GraphOfNode, Role, Window};
 
 /// One node's commands.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl fmt::Display for CommandSketch {
 
 impl Commands {
     pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
-        let window = Window::new(Layer::Commands(node), tracks_order);
+        let window = Window::new(GraphOfNode::Commands(node), tracks_order);
         let (groups, objects, roots) = (Groups::default(), Objects::default(), Roots::default());
         Self { node, nodes, window, groups, objects, roots, waste: Waste::new() }
     }

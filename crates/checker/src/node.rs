@@ -20,7 +20,7 @@ use crate::outline::{Outline, TaskOutline};
 use crate::picture::{Seen, draw};
 use crate::tasks::Tasks;
 use crate::violation::{Check, Vertex, Violation, Waste};
-use crate::window::{Layer, Window};
+use crate::window::{GraphOfNode, Window};
 
 /// How much is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl NodeChecker {
             device_memory,
             device_wires,
             eager: eager_allocation,
-            window: Window::new(Layer::Instructions(local), tracks),
+            window: Window::new(GraphOfNode::Instructions(local), tracks),
             groups: Groups::default(),
             objects: Objects::default(),
             allocations: Default::default(),

@@ -13,7 +13,7 @@ use crate::image::{image, unclamped};
 use crate::ledger::Clash;
 use crate::objects::Objects;
 use crate::violation::{AbstractValue, Check, Violation};
-use crate::window::{Layer, Role, Window};
+use crate::window::{GraphOfNode, Role, Window};
 
 /// The tasks that are remembered.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ fn role(work: &Work) -> Role {
 impl Tasks {
     pub(crate) fn new(tracks_order: bool) -> Self {
         let (groups, objects) = (Groups::default(), Objects::default());
-        Self { window: Window::new(Layer::Tasks, tracks_order), groups, objects }
+        Self { window: Window::new(GraphOfNode::Tasks, tracks_order), groups, objects }
     }
 
     /// Checks a task's edges and accesses. The truth stays as it was before the

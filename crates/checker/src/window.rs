@@ -17,13 +17,13 @@ use crate::violation::{Check, Vertex, Violation};
 
 /// Which graph a window looks at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Layer {
+pub(crate) enum GraphOfNode {
     Tasks,
     Commands(NodeId),
     Instructions(NodeId),
 }
 
-impl Layer {
+impl GraphOfNode {
     pub(crate) fn vertex(self, index: u64) -> Vertex {
         match self {
             Self::Tasks => Vertex::Task(TaskId::from_index(index)),
@@ -52,7 +52,7 @@ pub(crate) struct WindowNode<L> {
 /// The nodes since the synchronisation point.
 #[derive(Clone, Debug)]
 pub(crate) struct Window<L> {
-    layer: Layer,
+    layer: GraphOfNode,
     first: u64,
     records: VecDeque<WindowNode<L>>,
     /// Nodes without a successor.
@@ -64,7 +64,7 @@ pub(crate) struct Window<L> {
 }
 
 impl<L> Window<L> {
-    pub(crate) fn new(layer: Layer, tracks_order: bool) -> Self {
+    pub(crate) fn new(layer: GraphOfNode, tracks_order: bool) -> Self {
         Self {
             layer,
             first: 0,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn window() -> Window<()> {
-        let mut window = Window::new(Layer::Tasks, true);
+        let mut window = Window::new(GraphOfNode::Tasks, true);
         window.push(0, SmallVec::new(), Role::Epoch, ()).expect("the init epoch");
         window
     }

@@ -10,7 +10,7 @@ use crate::violation::Violation;
 
 /// Which graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
+pub enum GraphLayer {
     /// The task graph, the same on all nodes.
     Tasks,
     /// One node's commands.
@@ -29,16 +29,16 @@ pub enum Layer {
 pub fn picture(
     program: &Program,
     configuration: &Configuration,
-    layer: Layer,
+    layer: GraphLayer,
     node: usize,
 ) -> Result<Dag, Violation> {
     let tasks = TaskTrace::on(program, configuration)?;
-    if layer == Layer::Tasks {
+    if layer == GraphLayer::Tasks {
         return Ok(Dag::of_tasks(&tasks.tasks, &BufferNames::default()));
     }
     let node = NodeId::from_index(node as u64);
     let commands = CommandTrace::of(&tasks, configuration.nodes, node)?;
-    if layer == Layer::Commands {
+    if layer == GraphLayer::Commands {
         return Ok(Dag::of_commands(
             &node.to_string(),
             &commands.commands,

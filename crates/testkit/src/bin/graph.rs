@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
-use celerity_testkit::picture::{Layer, picture};
+use celerity_testkit::picture::{GraphLayer, picture};
 use celerity_testkit::queries::{Section, to_svg};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum};
@@ -77,9 +77,9 @@ fn run(cli: &Cli) -> Result<String, String> {
         return Err("needs at least one node, 1 to 61 devices, and --node below --nodes".into());
     }
     let layer = match cli.layer {
-        LayerName::Tdag => Layer::Tasks,
-        LayerName::Cdag => Layer::Commands,
-        LayerName::Idag => Layer::Instructions,
+        LayerName::Tdag => GraphLayer::Tasks,
+        LayerName::Cdag => GraphLayer::Commands,
+        LayerName::Idag => GraphLayer::Instructions,
     };
     let configuration = Configuration::new(cli.nodes, cli.devices);
     let dag = picture(program, &configuration, layer, cli.node).map_err(|e| e.to_string())?;

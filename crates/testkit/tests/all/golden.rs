@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
-use celerity_testkit::picture::{Layer, picture};
+use celerity_testkit::picture::{GraphLayer, picture};
 
 /// What is shown of each program: few enough lines that somebody reads them.
-const VIEWS: [(&str, Layer, usize, usize, usize); 4] = [
-    ("tdag", Layer::Tasks, 1, 1, 0),
-    ("cdag-2x1-node1", Layer::Commands, 2, 1, 1),
-    ("idag-1x2-node0", Layer::Instructions, 1, 2, 0),
-    ("idag-2x2-node1", Layer::Instructions, 2, 2, 1),
+const VIEWS: [(&str, GraphLayer, usize, usize, usize); 4] = [
+    ("tdag", GraphLayer::Tasks, 1, 1, 0),
+    ("cdag-2x1-node1", GraphLayer::Commands, 2, 1, 1),
+    ("idag-1x2-node0", GraphLayer::Instructions, 1, 2, 0),
+    ("idag-2x2-node1", GraphLayer::Instructions, 2, 2, 1),
 ];
 
 #[test]
