@@ -11,7 +11,7 @@ use crate::pattern::Pattern;
 pub use fit::{Sample, Unfit};
 pub use text::NotCosts;
 
-/// The constants of a machine. What something takes is a [`Line`]: a part that is always there, one
+/// The constants of a machine. What something takes is a [`CostLine`]: a part that is always there, one
 /// for each message or round, and one for each byte.
 ///
 /// [`Default`] is the committed table `cost/table.txt`. Other machines' are read from text
@@ -31,14 +31,14 @@ pub use text::NotCosts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Costs {
     /// Of messages between pairs of nodes: one for each that the busiest node sends or receives.
-    pub messages: Line,
+    pub messages: CostLine,
     /// Of collective operations, by [pattern](Pattern), in the order of [`Pattern::ALL`].
-    pub collectives: [Line; 5],
+    pub collectives: [CostLine; 5],
 }
 
 /// What something takes that consists of so many steps, and moves so many bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Line {
+pub struct CostLine {
     /// Nanoseconds, however much there is: latency, and what the runtime does once.
     pub once: u64,
     /// Nanoseconds for each step: a message with its push and await-push, or a round of an operation.
@@ -93,7 +93,7 @@ impl Costs {
         let [a, b, c, d, e] = self.collectives;
         let lines = [self.messages, a, b, c, d, e];
         std::array::from_fn(|at| {
-            let Line { once, step, byte } = lines[at / 3];
+            let CostLine { once, step, byte } = lines[at / 3];
             [once, step, byte][at % 3]
         })
     }
@@ -101,7 +101,7 @@ impl Costs {
     /// The constants from [words](Self::to_words).
     #[must_use]
     pub fn from_words(words: [u64; 18]) -> Self {
-        let line = |at: usize| Line {
+        let line = |at: usize| CostLine {
             once: words[3 * at],
             step: words[3 * at + 1],
             byte: words[3 * at + 2],
@@ -109,12 +109,12 @@ impl Costs {
         Self { messages: line(0), collectives: [1, 2, 3, 4, 5].map(line) }
     }
 
-    fn of(&self, pattern: Pattern) -> &Line {
+    fn of(&self, pattern: Pattern) -> &CostLine {
         &self.collectives[pattern.position()]
     }
 }
 
-impl Line {
+impl CostLine {
     /// Nanoseconds for so many steps with so many bytes in all.
     #[must_use]
     pub fn at(&self, steps: u64, bytes: u64) -> u64 {
@@ -179,7 +179,7 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    const UNIT: Line = Line { once: 10_000, step: 1000, byte: 1000 };
+    const UNIT: CostLine = CostLine { once: 10_000, step: 1000, byte: 1000 };
     const COSTS: Costs = Costs { messages: UNIT, collectives: [UNIT; 5] };
 
     fn movement(pattern: Pattern, nodes: usize) -> Movement {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(estimate, Estimate { collective: 16_000, pairs: 25_000 });
         assert!(estimate.is_collective());
         assert!(COSTS.estimate(&movement(Pattern::AllGather, 2)).is_collective(), "the same");
-        let dear = Costs { collectives: [Line { once: 10_001, ..UNIT }; 5], ..COSTS };
+        let dear = Costs { collectives: [CostLine { once: 10_001, ..UNIT }; 5], ..COSTS };
         assert!(!dear.estimate(&movement(Pattern::AllGather, 2)).is_collective());
     }
 
@@ -235,7 +235,7 @@ mod tests {
         for pattern in Pattern::ALL {
             let (nodes, bytes) = (usize::MAX, u64::MAX);
             let most = Movement { pattern, nodes: 1 << 20, from: nodes, to: nodes, bytes };
-            let line = Line { once: u64::MAX, step: u64::MAX, byte: u64::MAX };
+            let line = CostLine { once: u64::MAX, step: u64::MAX, byte: u64::MAX };
             let costs = Costs { messages: line, collectives: [line; 5] };
             let expected = Estimate { collective: u64::MAX, pairs: u64::MAX };
             assert_eq!(costs.estimate(&most), expected);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Costs, Line, Movement};
+use super::{CostLine, Costs, Movement};
 use crate::pattern::Pattern;
 
 /// One measure.
@@ -45,7 +45,7 @@ impl Costs {
         };
         let messages = points(&|sample| !sample.is_collective);
         let messages = line(&messages, [STEP_BYTE, ONCE_BYTE]).ok_or(Unfit { name: "message" })?;
-        let mut collectives = [Line::default(); 5];
+        let mut collectives = [CostLine::default(); 5];
         for (pattern, found) in Pattern::ALL.into_iter().zip(&mut collectives) {
             let of = |sample: &Sample| sample.is_collective && sample.movement.pattern == pattern;
             let fitted = line(&points(&of), [ONCE_BYTE, STEP_BYTE]);
@@ -76,7 +76,7 @@ const CLEARLY: f64 = 0.5;
 
 /// The line that is close to points; nothing if they have fewer than two sizes. It is the first of
 /// `preferred` that is possible, unless another one is clearly closer.
-fn line(points: &[Point], preferred: [Used; 2]) -> Option<Line> {
+fn line(points: &[Point], preferred: [Used; 2]) -> Option<CostLine> {
     let (first, rest) = points.split_first()?;
     rest.iter().find(|point| point[1] != first[1])?;
     let alone = [[true, false, false], [false, true, false], [false, false, true]];
@@ -92,7 +92,7 @@ fn line(points: &[Point], preferred: [Used; 2]) -> Option<Line> {
     let ([once, step, byte], _) = best?;
     // Rounded; no machine is so slow that this saturates.
     let whole = |value: f64| value.round() as u64;
-    Some(Line { once: whole(once), step: whole(step), byte: whole(byte * 1000.0) })
+    Some(CostLine { once: whole(once), step: whole(step), byte: whole(byte * 1000.0) })
 }
 
 /// Of a measure, by how much of it a line is off.
@@ -177,11 +177,11 @@ mod tests {
     }
 
     fn machine() -> Costs {
-        let line = |at: u64| Line { once: 9000 + at, step: 700 + 10 * at, byte: 150 + at };
+        let line = |at: u64| CostLine { once: 9000 + at, step: 700 + 10 * at, byte: 150 + at };
         Costs { messages: line(1), collectives: [2, 3, 4, 5, 6].map(line) }
     }
 
-    fn assert_close(found: &Line, expected: &Line) {
+    fn assert_close(found: &CostLine, expected: &CostLine) {
         let [found, expected] = [found, expected].map(|line| [line.once, line.step, line.byte]);
         for (found, expected) in found.into_iter().zip(expected) {
             assert!(found.abs_diff(expected) <= 1 + expected / 100, "{found} for {expected}");
@@ -202,10 +202,10 @@ mod tests {
     fn one_number_of_nodes_does_not_tell_steps_from_the_rest() {
         let machine = machine();
         let found = Costs::fitted_to(&samples(&machine, &[2])).expect("they tell");
-        let Line { once, step, byte } = machine.messages;
-        assert_close(&found.messages, &Line { once: 0, step: once + step, byte });
-        let Line { once, step, byte } = machine.collectives[0];
-        assert_close(&found.collectives[0], &Line { once: once + step, step: 0, byte });
+        let CostLine { once, step, byte } = machine.messages;
+        assert_close(&found.messages, &CostLine { once: 0, step: once + step, byte });
+        let CostLine { once, step, byte } = machine.collectives[0];
+        assert_close(&found.collectives[0], &CostLine { once: once + step, step: 0, byte });
     }
 
     #[test]

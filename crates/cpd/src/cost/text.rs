@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Costs, Line};
+use super::{CostLine, Costs};
 use crate::pattern::Pattern;
 
 /// What is wrong with a text that should hold [`Costs`].
@@ -19,12 +19,12 @@ pub struct NotCosts {
 const PARTS: [&str; 3] = ["once.ns", "step.ns", "byte.ps"];
 
 impl Costs {
-    fn lines(&self) -> impl Iterator<Item = (&'static str, &Line)> {
+    fn lines(&self) -> impl Iterator<Item = (&'static str, &CostLine)> {
         let collectives = Pattern::ALL.map(Pattern::name).into_iter().zip(&self.collectives);
         std::iter::once(("message", &self.messages)).chain(collectives)
     }
 
-    fn line_mut(&mut self, name: &str) -> Option<&mut Line> {
+    fn line_mut(&mut self, name: &str) -> Option<&mut CostLine> {
         if name == "message" {
             return Some(&mut self.messages);
         }
@@ -33,7 +33,7 @@ impl Costs {
     }
 }
 
-impl Line {
+impl CostLine {
     const fn parts(&self) -> [u64; 3] {
         [self.once, self.step, self.byte]
     }
@@ -59,7 +59,8 @@ impl FromStr for Costs {
     /// Reads lines `name = number`, each constant once, in any order. Empty lines, and what is behind
     /// `#`, are left out.
     fn from_str(text: &str) -> Result<Self, NotCosts> {
-        let mut costs = Self { messages: Line::default(), collectives: [Line::default(); 5] };
+        let mut costs =
+            Self { messages: CostLine::default(), collectives: [CostLine::default(); 5] };
         let mut known = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.split('#').next().unwrap_or_default().trim();
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let line = |at: u64| Line { once: at, step: at + 1, byte: 3 * at };
+        let line = |at: u64| CostLine { once: at, step: at + 1, byte: 3 * at };
         let costs = Costs { messages: line(7), collectives: [10, 20, 30, 40, 50].map(line) };
         let text = costs.to_string();
         assert!(text.starts_with("message.once.ns = 7\nmessage.step.ns = 8\n"), "{text}");

@@ -1,7 +1,7 @@
 //! What is weighed, and what comes of it: messages of 10 µs each against operations of 30 µs, and of
 //! bytes that cost the same.
 
-use celerity_cpd::{Collectives, Costs, Discovery, Estimate, Line, Movement, Pattern, Weighed};
+use celerity_cpd::{Collectives, CostLine, Costs, Discovery, Estimate, Movement, Pattern, Weighed};
 use celerity_regions::Box3;
 use celerity_tdag::{Mapper, Work};
 
@@ -9,8 +9,8 @@ use crate::harness::{Program, over, read, transposed, write};
 
 const ONCE: Work = Work::HostOnce { node: 0 };
 const COSTS: Costs = Costs {
-    messages: Line { once: 0, step: 10_000, byte: 1000 },
-    collectives: [Line { once: 30_000, step: 0, byte: 1000 }; 5],
+    messages: CostLine { once: 0, step: 10_000, byte: 1000 },
+    collectives: [CostLine { once: 30_000, step: 0, byte: 1000 }; 5],
 };
 
 fn program(collectives: Collectives, costs: Costs, nodes: usize) -> Program {
@@ -34,8 +34,8 @@ fn operations_begin_where_messages_are_dearer() {
     for (pattern, [(writer, writes), (reader, reads)]) in flows(16) {
         for (collectives, costs, least) in [
             (Collectives::Auto, COSTS, 4),
-            (Collectives::Auto, Costs { collectives: [Line::default(); 5], ..COSTS }, 2),
-            (Collectives::Auto, Costs { messages: Line::default(), ..COSTS }, usize::MAX),
+            (Collectives::Auto, Costs { collectives: [CostLine::default(); 5], ..COSTS }, 2),
+            (Collectives::Auto, Costs { messages: CostLine::default(), ..COSTS }, usize::MAX),
             (Collectives::Always, COSTS, 2),
             (Collectives::Paper, COSTS, 2),
         ] {
