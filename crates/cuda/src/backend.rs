@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use crate::address::pointer;
 use crate::driver::{AddressSpace, DriverError, Event, Gpu};
 use crate::gpus::{Gpus, PeerAccess};
-use crate::memory::{GpuMemory, PinnedPool};
+use crate::memory::{DeviceMemory, PinnedPool};
 use crate::transfer::{self, Array};
 use crate::windows::{CudaWindows, WindowConfig};
 
@@ -101,7 +101,7 @@ pub struct CudaBackend {
     pinned: PinnedPool,
     gpus: Arc<Gpus>,
     devices: Vec<Gpu>,
-    links: Links,
+    links: PeerAccess,
     /// Allocations in devices' memories.
     owners: HashMap<BasePtr, DeviceId>,
     /// By lane of a device, then device: the last event of its memory that the

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::backend::{CudaBackend, CudaConfig};
 use crate::driver::{DriverError, Gpu};
-use crate::gpus::{Gpus, Links};
+use crate::gpus::{Gpus, PeerAccess};
 
 /// Copies between GPU and host reach 55 GB/s with rows of 256 bytes, 44 with 64,
 /// 12 with 16 and 2 to 3 with 4, on an H200. To gather such rows first, within
@@ -48,7 +48,7 @@ pub struct CudaDevices {
     /// Their GPUs; as many for each.
     dealt: Vec<Vec<Gpu>>,
     /// By node, as before.
-    links: Vec<Links>,
+    links: Vec<PeerAccess>,
 }
 
 impl CudaDevices {

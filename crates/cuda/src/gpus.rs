@@ -23,9 +23,9 @@ pub struct Gpus {
 /// Between which devices of a node memory is copied directly: by device, then
 /// device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Links(Vec<Vec<bool>>);
+pub(crate) struct PeerAccess(Vec<Vec<bool>>);
 
-impl Links {
+impl PeerAccess {
     /// The GPUs that reach the memory of a device, but for its own.
     pub(crate) fn users_of(&self, device: usize, devices: &[Gpu]) -> Vec<Gpu> {
         let others = devices.iter().zip(&self.0[device]);
@@ -101,14 +101,14 @@ impl Gpus {
     }
 
     /// Opens paths between devices' memories, where that is wanted and possible.
-    pub(crate) fn connect(&self, devices: &[Gpu], wanted: bool) -> Result<Links, DriverError> {
+    pub(crate) fn connect(&self, devices: &[Gpu], wanted: bool) -> Result<PeerAccess, DriverError> {
         let link = |from: Gpu, to: Gpu| match wanted && from != to {
             // A copy needs one side to reach the other; kernels reach neither.
             true => Ok(self.driver.connect(from, to)? && self.driver.connect(to, from)?),
             false => Ok(from == to),
         };
         let row = |&from: &Gpu| devices.iter().map(|&to| link(from, to)).collect();
-        devices.iter().map(row).collect::<Result<_, _>>().map(Links)
+        devices.iter().map(row).collect::<Result<_, _>>().map(PeerAccess)
     }
 
     /// Whether memory can be put behind addresses on all of these.
