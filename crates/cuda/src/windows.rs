@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    CARD_LEN, Copied, CopyId, DeviceWindows, ElementArray, Located, Slot, WindowError, WindowSize,
-    WireCopy,
+    CARD_LEN, Copied, CopyId, DeviceWindows, ElementArray, MemoryArray, Slot, WindowError,
+    WindowSize, WireCopy,
 };
 
 use crate::driver::{
@@ -113,7 +113,7 @@ impl CudaWindows {
     }
 
     /// The position of a device, and its parts.
-    fn device_of(&self, at: Located) -> usize {
+    fn device_of(&self, at: MemoryArray) -> usize {
         let device = at.at.device().map_or(0, |device| device.index());
         usize::try_from(device).expect("a node has few devices")
     }
@@ -138,8 +138,8 @@ impl CudaWindows {
         }
     }
 
-    fn locate(&self, slot: usize, at: Located) -> Array {
-        let Located { at, array: ElementArray { base, extent } } = at;
+    fn locate(&self, slot: usize, at: MemoryArray) -> Array {
+        let MemoryArray { at, array: ElementArray { base, extent } } = at;
         let place = match at.device() {
             Some(_) => AddressSpace::Gpu(self.devices[slot].gpu),
             None => AddressSpace::Host,
@@ -277,7 +277,7 @@ unsafe impl DeviceWindows for CudaWindows {
         Ok(())
     }
 
-    unsafe fn pack(&mut self, copy: WireCopy, source: Located, slot: Slot) {
+    unsafe fn pack(&mut self, copy: WireCopy, source: MemoryArray, slot: Slot) {
         let device = self.device_of(source);
         let window = self.devices[device].window;
         let piece = self.piece(device, window, slot.number, &copy);
@@ -286,7 +286,7 @@ unsafe impl DeviceWindows for CudaWindows {
         unsafe { self.begin(device, true, copy, ends) };
     }
 
-    unsafe fn unpack(&mut self, copy: WireCopy, peer: NodeId, slot: Slot, target: Located) {
+    unsafe fn unpack(&mut self, copy: WireCopy, peer: NodeId, slot: Slot, target: MemoryArray) {
         let device = self.device_of(target);
         let window =
             self.peers.get(&peer).and_then(|windows| windows.get(usize::from(slot.window)));
@@ -304,7 +304,7 @@ unsafe impl DeviceWindows for CudaWindows {
         }
     }
 
-    unsafe fn scatter(&mut self, copy: WireCopy, source: ElementArray, target: Located) {
+    unsafe fn scatter(&mut self, copy: WireCopy, source: ElementArray, target: MemoryArray) {
         let device = self.device_of(target);
         let address = source.base.as_ptr().expose_provenance() as u64;
         let source = Array { place: AddressSpace::Host, address, extent: source.extent };

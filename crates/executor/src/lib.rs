@@ -82,7 +82,7 @@ pub use time::{Clock, Span, Time};
 pub use warning::{Blocked, Lingering, Warning, WarningSink};
 pub use window::{IdHasher, IdMap, Window};
 pub use wires::{
-    CARD_LEN, Copied, CopyId, DeviceWindows, Handshake, Located, Slot, WindowError, WindowSize,
+    CARD_LEN, Copied, CopyId, DeviceWindows, Handshake, MemoryArray, Slot, WindowError, WindowSize,
     WireCopy, Wired, WiredCommunicator, Wires,
 };
 pub use work::{DeviceKernel, HostCall, HostData, HostFunction, HostKernel, NoDeviceCode, Payload};

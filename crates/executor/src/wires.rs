@@ -77,7 +77,7 @@ pub struct CopyId(pub u64);
 
 /// Memory of one side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
+pub struct MemoryArray {
     /// Which memory of the node.
     pub at: MemoryId,
     /// Where in it.
@@ -134,21 +134,21 @@ pub unsafe trait DeviceWindows: Send {
     /// # Safety
     /// Until the copy has ended, the source stays allocated and nobody writes the elements, and no other
     /// copy touches the slot. It has room for all elements.
-    unsafe fn pack(&mut self, copy: WireCopy, source: Located, slot: Slot);
+    unsafe fn pack(&mut self, copy: WireCopy, source: MemoryArray, slot: Slot);
 
     /// Begins to copy elements out of a slot of a peer that has been opened.
     ///
     /// # Safety
     /// Until the copy has ended, the target stays allocated and nobody else touches the elements. They
     /// have been packed there, and the peer does not use the slot.
-    unsafe fn unpack(&mut self, copy: WireCopy, peer: NodeId, slot: Slot, target: Located);
+    unsafe fn unpack(&mut self, copy: WireCopy, peer: NodeId, slot: Slot, target: MemoryArray);
 
     /// Begins to copy elements from dense memory of the host, which need not be pinned, to a device's.
     ///
     /// # Safety
     /// Until the copy has ended, both sides stay allocated, nobody writes the elements of the source, and
     /// nobody else touches those of the target.
-    unsafe fn scatter(&mut self, copy: WireCopy, source: ElementArray, target: Located);
+    unsafe fn scatter(&mut self, copy: WireCopy, source: ElementArray, target: MemoryArray);
 
     /// A copy that has ended, if there is another one.
     fn poll(&mut self) -> Option<Copied>;

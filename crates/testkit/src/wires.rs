@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    BasePtr, Communicator, Copied, CopyId, DeviceWindows, ElementArray, Handshake, Located, Slot,
-    WindowError, WindowSize, WireCopy, copy_elements,
+    BasePtr, Communicator, Copied, CopyId, DeviceWindows, ElementArray, Handshake, MemoryArray,
+    Slot, WindowError, WindowSize, WireCopy, copy_elements,
 };
 use celerity_regions::Box3;
 
@@ -125,19 +125,19 @@ unsafe impl DeviceWindows for FakeWindows {
         Ok(())
     }
 
-    unsafe fn pack(&mut self, copy: WireCopy, source: Located, slot: Slot) {
+    unsafe fn pack(&mut self, copy: WireCopy, source: MemoryArray, slot: Slot) {
         let device = source.at.device().expect("what is packed lies in a device's memory");
         assert_eq!(device.index(), u64::from(slot.window), "each device has a window");
         self.pending.push((copy.id, Operation::Pack { source: source.array, slot, copy }));
     }
 
-    unsafe fn unpack(&mut self, copy: WireCopy, peer: NodeId, slot: Slot, target: Located) {
+    unsafe fn unpack(&mut self, copy: WireCopy, peer: NodeId, slot: Slot, target: MemoryArray) {
         assert!(self.open.contains(&peer), "{peer} has been opened");
         let target = target.array;
         self.pending.push((copy.id, Operation::Unpack { peer, slot, target, copy }));
     }
 
-    unsafe fn scatter(&mut self, copy: WireCopy, source: ElementArray, target: Located) {
+    unsafe fn scatter(&mut self, copy: WireCopy, source: ElementArray, target: MemoryArray) {
         let target = target.array;
         self.pending.push((copy.id, Operation::Scatter { source, target, copy }));
     }

@@ -42,9 +42,12 @@ fn wait(windows: &mut CudaWindows) -> Copied {
     }
 }
 
-fn on_device(address: u64, extent: Box3) -> Located {
+fn on_device(address: u64, extent: Box3) -> MemoryArray {
     let at = MemoryId::of_device(DeviceId::from_index(0));
-    Located { at, array: ElementArray { base: BasePtr::of_raw(pointer(address)).unwrap(), extent } }
+    MemoryArray {
+        at,
+        array: ElementArray { base: BasePtr::of_raw(pointer(address)).unwrap(), extent },
+    }
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn a_column_gets_from_one_gpu_to_another() {
     assert_eq!(wait(&mut two.windows), Copied { id: CopyId(2), outcome: Ok(()) });
     let mut found = vec![9_u8; 64];
     let on_host = BasePtr::of_mut_slice(&mut found);
-    let on_host = Located { at: MemoryId::HOST, array: ElementArray { base: on_host, extent } };
+    let on_host = MemoryArray { at: MemoryId::HOST, array: ElementArray { base: on_host, extent } };
     // SAFETY: as above.
     unsafe { two.windows.unpack(copy(3), peer, slot, on_host) };
     assert_eq!(wait(&mut two.windows).outcome, Ok(()));

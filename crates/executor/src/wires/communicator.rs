@@ -12,7 +12,7 @@ use celerity_tdag::TaskId;
 use super::incoming::{Incoming, Way};
 use super::note::{Note, is_of_wires};
 use super::outgoing::{Outgoing, Packing};
-use super::{Copied, CopyId, DeviceWindows, Located, Slot, WindowSize, WireCopy};
+use super::{Copied, CopyId, DeviceWindows, MemoryArray, Slot, WindowSize, WireCopy};
 use crate::communicator::{CollectiveExchange, CommEvent, Communicator, WirePayload};
 use crate::error::{CommunicationError, RunError};
 use crate::window::IdMap;
@@ -292,8 +292,8 @@ impl Connected {
 }
 
 impl WirePayload {
-    fn located(&self) -> Located {
-        Located { at: self.at, array: self.memory }
+    fn located(&self) -> MemoryArray {
+        MemoryArray { at: self.at, array: self.memory }
     }
 }
 
