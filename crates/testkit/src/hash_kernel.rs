@@ -12,7 +12,7 @@ use celerity_tdag::{AccessMode, BufferId, Mapper, MapperInput};
 
 use crate::element;
 use crate::hash::{Mixer, mixes};
-use crate::program::{BufferSpec, Lowering, TaskOp, buffer_slot};
+use crate::program::{BufferSpec, MapperTable, TaskOp, buffer_slot};
 use crate::twin::Snapshot;
 use crate::visits::Visit;
 
@@ -37,7 +37,12 @@ struct KernelAccess {
 impl HashKernel {
     /// The computation of statement `op`.
     #[must_use]
-    pub fn new(op: usize, task: &TaskOp, buffers: &[BufferSpec], lowering: &mut Lowering) -> Self {
+    pub fn new(
+        op: usize,
+        task: &TaskOp,
+        buffers: &[BufferSpec],
+        lowering: &mut MapperTable,
+    ) -> Self {
         let accesses = task.accesses.iter().map(|access| {
             let BufferSpec { extent, words, .. } = buffers[buffer_slot(access.buffer)];
             let mapper = lowering.lower(&access.mapper, access.mode);

@@ -19,7 +19,7 @@ use celerity_tdag::{
 use serde::{Deserialize, Serialize};
 
 pub use build::{Flaw, ProgramBuilder};
-pub use mapper::{Axis, Lowering, MapperSpec, SideSpec};
+pub use mapper::{Axis, MapperSpec, MapperTable, SideSpec};
 pub use random::{Sizes, any_program, seeded};
 
 /// A program: what every node's main thread does, in order.
@@ -173,7 +173,7 @@ impl TaskOp {
     /// What the task graph is told. Mappers are made by `lowering`, so that
     /// equal specifications become equal mapper values.
     #[must_use]
-    pub fn to_task_spec(&self, lowering: &mut Lowering) -> TaskSpec {
+    pub fn to_task_spec(&self, lowering: &mut MapperTable) -> TaskSpec {
         let accesses = self.accesses.iter().map(|access| {
             let mapper = lowering.lower(&access.mapper, access.mode);
             Access::buffer(access.buffer, access.mode, mapper)

@@ -14,7 +14,7 @@ use crate::configuration::Configuration;
 use crate::element;
 use crate::hash::initial_contents;
 use crate::hash_kernel::HashKernel;
-use crate::program::{BufferSpec, Lowering, Op, Program, TaskKind, TaskOp};
+use crate::program::{BufferSpec, MapperTable, Op, Program, TaskKind, TaskOp};
 use crate::twin::{Observation, Snapshot};
 use crate::violation::Violation;
 use crate::visits::Visits;
@@ -109,7 +109,7 @@ struct Driver<'a> {
     record: &'a NodeSnapshots,
     visits: &'a Visits,
     buffers: Vec<BufferSpec>,
-    lowering: Lowering,
+    lowering: MapperTable,
     adapt: &'a Adapt<'a>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Driver<'a> {
         (record, visits): (&'a NodeSnapshots, &'a Visits),
         adapt: &'a Adapt<'a>,
     ) -> Self {
-        let (buffers, lowering) = (program.buffers(), Lowering::default());
+        let (buffers, lowering) = (program.buffers(), MapperTable::default());
         Self { frontend, program, record, visits, buffers, lowering, adapt }
     }
 

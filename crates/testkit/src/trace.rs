@@ -15,7 +15,7 @@ use celerity_tdag::{
 
 use crate::configuration::Configuration;
 use crate::forwards::Finder;
-use crate::program::{Lowering, Op, Program};
+use crate::program::{MapperTable, Op, Program};
 use crate::violation::Violation;
 
 /// What reaches the generators below the task graph, in order.
@@ -101,7 +101,7 @@ impl TaskTrace {
     ) -> Result<Self, Violation> {
         let mut graph = TaskGraph::new(config);
         let mut trace = Self { events: Vec::new(), tasks: Vec::new(), ops: Vec::new() };
-        let mut lowering = Lowering::default();
+        let mut lowering = MapperTable::default();
         trace.record(vec![graph.start()], None);
         for _ in 0..program.objects() {
             graph.create_object(None);

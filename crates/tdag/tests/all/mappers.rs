@@ -8,7 +8,7 @@ use celerity_tdag::{DimRelation, IndexSpace, Mapper, MapperInput, Split};
 use celerity_testkit::element;
 use celerity_testkit::footprint::ElementFootprint;
 use celerity_testkit::program::{
-    BufferSpec, Lowering, Op, Sizes, TaskOp, any_program, buffer_slot,
+    BufferSpec, MapperTable, Op, Sizes, TaskOp, any_program, buffer_slot,
 };
 use proptest::prelude::*;
 
@@ -116,7 +116,7 @@ impl Subject<'_> {
 
 fn check_task(task: &TaskOp, buffers: &[BufferSpec]) -> Result<(), TestCaseError> {
     let footprint = ElementFootprint::of(task, buffers);
-    let mut lowering = Lowering::default();
+    let mut lowering = MapperTable::default();
     for (nth, access) in task.accesses.iter().enumerate() {
         let subject = Subject {
             mapper: lowering.lower(&access.mapper, access.mode),

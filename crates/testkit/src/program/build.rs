@@ -8,7 +8,7 @@ use celerity_regions::{Box3, Coord3};
 use celerity_tdag::{AccessMode, BufferId, IndexSpace, Split};
 
 use super::{
-    AccessSpec, BufferSpec, Lowering, MapperSpec, Op, Program, TaskKind, TaskOp, buffer_slot,
+    AccessSpec, BufferSpec, MapperSpec, MapperTable, Op, Program, TaskKind, TaskOp, buffer_slot,
 };
 use crate::element;
 
@@ -311,7 +311,7 @@ impl ProgramBuilder {
 /// Whether items that write one element may do so, and the runtime can know it: none may, but for
 /// those that update, if they are never in different chunks.
 fn stays_apart(access: &AccessSpec, space: &IndexSpace, images: &[Vec<usize>]) -> bool {
-    let lowered = || Lowering::default().lower(&access.mapper, access.mode);
+    let lowered = || MapperTable::default().lower(&access.mapper, access.mode);
     let is_user = access.mapper.is_user();
     match access.mode {
         AccessMode::Read => true,

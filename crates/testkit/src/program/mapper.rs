@@ -365,11 +365,11 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// Makes `Mapper` values. Equal specifications become equal values, as in a
 /// program that keeps its mappers in variables.
 #[derive(Clone, Debug, Default)]
-pub struct Lowering {
+pub struct MapperTable {
     users: Vec<(MapperSpec, bool, UserMapper)>,
 }
 
-impl Lowering {
+impl MapperTable {
     /// The mapper for an access in this mode. User mappers promise disjoint images where items
     /// write elements of their own; items that update may meet.
     #[must_use]

@@ -15,7 +15,7 @@ use crate::element;
 use crate::forwards::Finder;
 use crate::hash::initial_contents;
 use crate::hash_kernel::HashKernel;
-use crate::program::{BufferSpec, Lowering, Op, Program, TaskKind, TaskOp};
+use crate::program::{BufferSpec, MapperTable, Op, Program, TaskKind, TaskOp};
 use crate::twin::{Observation, Snapshot};
 use crate::violation::Violation;
 
@@ -24,7 +24,7 @@ pub(super) struct User<'a> {
     node: usize,
     program: &'a Program,
     buffers: Vec<BufferSpec>,
-    lowering: Lowering,
+    lowering: MapperTable,
     graph: TaskGraph,
     forwards: Finder<'a>,
     /// The task of each statement that has one, by statement.
@@ -76,7 +76,7 @@ impl<'a> User<'a> {
             node,
             program,
             buffers: program.buffers(),
-            lowering: Lowering::default(),
+            lowering: MapperTable::default(),
             graph: TaskGraph::new(configuration.task_graph()),
             forwards: Finder::of(program, configuration),
             tasks: BTreeMap::new(),

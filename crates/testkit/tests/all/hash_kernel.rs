@@ -12,7 +12,7 @@ use celerity_testkit::element;
 use celerity_testkit::hash::initial_contents;
 use celerity_testkit::hash_kernel::HashKernel;
 use celerity_testkit::program::{
-    Lowering, MapperSpec, Op, Program, ProgramBuilder, Sizes, TaskKind, TaskOp, any_program,
+    MapperSpec, MapperTable, Op, Program, ProgramBuilder, Sizes, TaskKind, TaskOp, any_program,
     buffer_slot,
 };
 use celerity_testkit::twin::{Observation, Snapshot, interpret};
@@ -21,8 +21,8 @@ use proptest::prelude::*;
 /// All buffers, each in one array.
 struct Arrays {
     contents: Vec<Vec<u64>>,
-    lowering: Lowering,
-    snapshots: Arc<Mutex<Vec<Snapshot>>>,
+    lowering: MapperTable,
+    snapshots: Arc<Mutex<Vec<ObservedElements>>>,
 }
 
 fn execute(program: &Program) -> Observation {
@@ -36,7 +36,7 @@ fn execute(program: &Program) -> Observation {
     });
     let mut arrays = Arrays {
         contents: contents.collect(),
-        lowering: Lowering::default(),
+        lowering: MapperTable::default(),
         snapshots: Arc::default(),
     };
     for (op, statement) in program.ops.iter().enumerate() {
@@ -126,7 +126,7 @@ fn touching_what_is_not_bound_panics() {
     program.kernel("fill", space, &[(buffer, AccessMode::Write, MapperSpec::OneToOne)]);
     let program = program.finish();
     let Op::Task(task) = &program.ops[1] else { unreachable!("a kernel was submitted") };
-    let kernel = HashKernel::new(1, task, &program.buffers(), &mut Lowering::default());
+    let kernel = HashKernel::new(1, task, &program.buffers(), &mut MapperTable::default());
     let (mut words, region) = ([0u64; 4], Region::from(Box3::from_range([3])));
     let extent = Box3::from_range([4]);
     // SAFETY: the words live on, and are used by nobody else.
