@@ -27,14 +27,14 @@ pub struct Group<'g, const K: usize> {
     id: [usize; K],
     range: [usize; K],
     #[cfg(not(target_arch = "nvptx64"))]
-    meeting: &'g dyn Meeting,
+    meeting: &'g dyn GroupBarrier,
     #[cfg(target_arch = "nvptx64")]
     meeting: PhantomData<&'g ()>,
 }
 
 /// How a host lets the items of a group wait for each other.
 #[cfg(not(target_arch = "nvptx64"))]
-pub trait Meeting {
+pub trait GroupBarrier {
     /// Returns when every item of the group has called it. `at` is the barrier's
     /// place in the kernel.
     fn wait(&self, at: &'static Location<'static>);
@@ -47,7 +47,7 @@ impl<'g, const K: usize> NdItem<'g, K> {
     /// The item in a group of the given size, which all groups have.
     #[cfg(not(target_arch = "nvptx64"))]
     #[must_use]
-    pub fn new(item: Item<K>, group: [usize; K], meeting: &'g dyn Meeting) -> Self {
+    pub fn new(item: Item<K>, group: [usize; K], meeting: &'g dyn GroupBarrier) -> Self {
         let at = item.id();
         let local_id = core::array::from_fn(|dim| at[dim] % group[dim]);
         let id = core::array::from_fn(|dim| at[dim] / group[dim]);
@@ -167,7 +167,7 @@ mod tests {
     #[derive(Default)]
     struct Calls(Cell<usize>);
 
-    impl Meeting for Calls {
+    impl GroupBarrier for Calls {
         fn wait(&self, at: &'static Location<'static>) {
             assert!(at.file().ends_with("group.rs"));
             self.0.set(self.0.get() + 1);

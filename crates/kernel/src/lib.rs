@@ -61,7 +61,7 @@ pub use num_complex;
 pub use atomic::{Atomic, AtomicInteger, AtomicRef, AtomicView};
 pub use bounds::{Bounds, Layout, OuterIndex};
 #[cfg(not(target_arch = "nvptx64"))]
-pub use group::Meeting;
+pub use group::GroupBarrier;
 pub use group::{Group, NdItem};
 pub use index::ViewIndex;
 pub use item::{Item, Row};

@@ -10,7 +10,7 @@ use core::panic::Location;
 
 use crate::abi::Scalar;
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::group::Meeting;
+use crate::group::GroupBarrier;
 
 /// Up to 32 items of a group that follow each other in it, row-major: the last warp of a
 /// group may have fewer.
@@ -26,7 +26,7 @@ pub struct Warp<'g> {
     /// Items of the group.
     items: usize,
     #[cfg(not(target_arch = "nvptx64"))]
-    meeting: &'g dyn Meeting,
+    meeting: &'g dyn GroupBarrier,
     #[cfg(target_arch = "nvptx64")]
     meeting: PhantomData<&'g ()>,
 }
@@ -44,7 +44,7 @@ pub trait Word: Scalar + sealed::Bits {}
 
 impl<'g> Warp<'g> {
     #[cfg(not(target_arch = "nvptx64"))]
-    pub(crate) const fn new(position: usize, items: usize, meeting: &'g dyn Meeting) -> Self {
+    pub(crate) const fn new(position: usize, items: usize, meeting: &'g dyn GroupBarrier) -> Self {
         Self { position, items, meeting }
     }
 
@@ -249,7 +249,7 @@ mod tests {
     /// A meeting at which the others have been already.
     struct Passed([Cell<u64>; 40]);
 
-    impl Meeting for Passed {
+    impl GroupBarrier for Passed {
         fn wait(&self, _: &'static Location<'static>) {}
 
         fn board(&self) -> &[Cell<u64>] {

@@ -23,7 +23,7 @@ use mpi::ffi::{MPI_Request, MPI_Status};
 
 use crate::error::MpiError;
 use crate::matching::PeerMistake;
-use crate::meeting::{Meeting, Purpose};
+use crate::meeting::{Agreement, Purpose};
 use crate::placing::{Counted, MOST, Placing, lengths, pointer};
 use crate::raw::collective::{Pieces, in_place};
 use crate::raw::{self, Comm, TypedMemory};
@@ -53,7 +53,7 @@ pub(crate) struct OpenExchanges {
 /// An operation that this node has come to.
 struct Waiting {
     part: Part,
-    meeting: Meeting,
+    meeting: Agreement,
     agreed: bool,
 }
 
@@ -157,7 +157,7 @@ impl OpenExchanges {
     }
 
     /// Comes to it; the node has joined a meeting for it.
-    pub(crate) fn come(&mut self, part: Part, meeting: Meeting) {
+    pub(crate) fn come(&mut self, part: Part, meeting: Agreement) {
         self.waiting.push_back(Waiting { part, meeting, agreed: false });
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Purpose {
 }
 
 /// A node's place in one reduction.
-pub(crate) struct Meeting {
+pub(crate) struct Agreement {
     place: (u64, u64),
     /// Own words, then the lowest ones. MPI's while it is under way.
     words: Box<[u64; 2 * WORDS]>,
@@ -88,7 +88,7 @@ fn hash_region(region: &Region, hasher: &mut DefaultHasher) {
     region.boxes().iter().for_each(|part| part.corners().hash(hasher));
 }
 
-impl Meeting {
+impl Agreement {
     /// Joins; the result is there when the request has completed.
     pub(crate) fn join(
         (node, nodes): (NodeId, usize),

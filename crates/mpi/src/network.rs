@@ -16,7 +16,7 @@ use crate::exchanges::{Ended, OpenExchanges};
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Incoming, Outgoing, PeerMistake, Ready};
-use crate::meeting::{Meeting, Purpose};
+use crate::meeting::{Agreement, Purpose};
 use crate::operation::{Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
@@ -64,9 +64,9 @@ pub(crate) struct Endpoint {
     outgoing: Outgoing,
     incoming: Incoming,
     /// The barrier that this node is in.
-    barrier: Option<Meeting>,
+    barrier: Option<Agreement>,
     /// Those that this node has only let pass.
-    passed: Vec<Meeting>,
+    passed: Vec<Agreement>,
     /// Meetings that this node has joined.
     pub(super) meetings: u64,
     pub(super) exchanges: OpenExchanges,
@@ -191,8 +191,8 @@ impl Endpoint {
         Ok(())
     }
 
-    fn join(&mut self, purpose: Purpose, operation: Operation) -> Result<Meeting, MpiError> {
-        let (meeting, request) = Meeting::join((self.node, self.nodes), purpose, self.control)?;
+    fn join(&mut self, purpose: Purpose, operation: Operation) -> Result<Agreement, MpiError> {
+        let (meeting, request) = Agreement::join((self.node, self.nodes), purpose, self.control)?;
         self.requests.add(request, operation);
         self.meetings += 1;
         Ok(meeting)

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
 
-use celerity_kernel::Meeting;
+use celerity_kernel::GroupBarrier;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -61,11 +61,11 @@ pub(crate) enum Divergence {
 pub(crate) fn side_by_side(
     fibers: usize,
     name: Name<'_>,
-    body: &dyn Fn(usize, &dyn Meeting),
+    body: &dyn Fn(usize, &dyn GroupBarrier),
 ) -> Result<(), Divergence> {
     // SAFETY: fibers borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
-    let body: &'static dyn Fn(usize, &dyn Meeting) = unsafe { std::mem::transmute(body) };
+    let body: &'static dyn Fn(usize, &dyn GroupBarrier) = unsafe { std::mem::transmute(body) };
     let board: Rc<[Cell<u64>]> = (0..fibers).map(|_| Cell::new(0)).collect();
     watched(name, |stacks| {
         let all = (0..fibers).map(|number| spawn(number, body, &board));
@@ -110,7 +110,7 @@ fn resume(
 
 fn spawn(
     number: usize,
-    body: &'static dyn Fn(usize, &dyn Meeting),
+    body: &'static dyn Fn(usize, &dyn GroupBarrier),
     board: &Rc<[Cell<u64>]>,
 ) -> Fiber {
     let (board, stack) = (board.clone(), stack());
@@ -127,7 +127,7 @@ struct Yield<'y> {
     board: Rc<[Cell<u64>]>,
 }
 
-impl Meeting for Yield<'_> {
+impl GroupBarrier for Yield<'_> {
     fn wait(&self, at: Barrier) {
         self.yielder.suspend(at);
     }
@@ -165,14 +165,14 @@ mod tests {
 
     /// Where a test waits, however often it is called.
     #[track_caller]
-    fn wait(meeting: &dyn Meeting) {
+    fn wait(meeting: &dyn GroupBarrier) {
         meeting.wait(Location::caller());
     }
 
     #[test]
     fn nobody_goes_on_before_all_are_there() {
         let log = RefCell::new(Vec::new());
-        let walk = |number: usize, meeting: &dyn Meeting| {
+        let walk = |number: usize, meeting: &dyn GroupBarrier| {
             for step in 0..3 {
                 log.borrow_mut().push((step, number));
                 wait(meeting);

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
-use celerity_kernel::{Bounds, LocalMemory, Meeting, NdItem, Row};
+use celerity_kernel::{Bounds, GroupBarrier, LocalMemory, NdItem, Row};
 use celerity_regions::Box3;
 
 use super::compiled::tiles;
@@ -110,7 +110,7 @@ where
         // on this thread.
         let local = unsafe { LocalMemory::new(local.as_mut_ptr().cast(), size_of_val(local)) };
         let size = self.group;
-        let body = |number: usize, meeting: &dyn Meeting| {
+        let body = |number: usize, meeting: &dyn GroupBarrier| {
             let inside = delinearize(number, size);
             let at = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
             let row = Row::new(at, 1, self.launch.global);
