@@ -11,7 +11,7 @@ use celerity_tdag::Count;
 use thiserror::Error;
 
 use crate::checked::AccessRecord;
-use crate::driver::{Driver, DriverError, Function, Gpu, Image, Module};
+use crate::driver::{Driver, DriverError, Function, Gpu, Image, ModuleHandle};
 use crate::panics::GpuPanics;
 
 /// Why a kernel's code cannot run.
@@ -150,7 +150,7 @@ struct Unit {
 }
 
 struct Loaded {
-    module: Module,
+    module: ModuleHandle,
     /// A module has few entry points: looking through them is faster than a map.
     entries: Mutex<Vec<(Box<str>, LoadedEntry)>>,
     /// Where its views record what goes wrong, if they check.

@@ -96,7 +96,7 @@ pub type Event = Handle<EventKind>;
 /// Memory that has no address until it is put behind some.
 pub type Pages = Handle<PagesKind>;
 /// Loaded code.
-pub type Module = Handle<ModuleKind>;
+pub type ModuleHandle = Handle<ModuleKind>;
 /// An entry point of a module, which lives as long as that.
 pub type Function = Handle<FunctionKind>;
 
@@ -417,19 +417,20 @@ pub trait Driver: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`DriverError::Rejected`] with what the driver's compiler says.
-    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<Module, DriverError>;
+    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<ModuleHandle, DriverError>;
 
     /// An entry point of a module.
     ///
     /// # Errors
     /// [`DriverError::is_not_found`] if it has none of that name.
-    fn function(&self, module: Module, name: &str) -> Result<Function, DriverError>;
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<Function, DriverError>;
 
     /// Address and size in bytes of a module's variable, if it has it.
     ///
     /// # Errors
     /// [`DriverError`] if the driver refuses.
-    fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError>;
+    fn variable(&self, module: ModuleHandle, name: &str)
+    -> Result<Option<(u64, u64)>, DriverError>;
 
     /// Bytes of all parameters of a function, where the driver can tell.
     ///

@@ -25,7 +25,8 @@ pub use driver::NvidiaDriver;
 pub use driver::{
     AddressSpace, Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver,
     FakeLaunch, Function, FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize,
-    MemoryHandle, Module, ModuleKind, Pages, PagesKind, Stream, StreamKind, Transfer, TransferEnd,
+    MemoryHandle, ModuleHandle, ModuleKind, Pages, PagesKind, Stream, StreamKind, Transfer,
+    TransferEnd,
 };
 pub use gpus::Gpus;
 pub use kernel::{CudaKernel, HEADER};

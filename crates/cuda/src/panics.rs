@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use celerity_kernel::abi::{DevicePanic, PanicRecord};
 
 use crate::address::pointer;
-use crate::driver::{AddressSpace, Driver, DriverError, Module, Transfer};
+use crate::driver::{AddressSpace, Driver, DriverError, ModuleHandle, Transfer};
 
 /// The variable of a module that points to its record.
 const VARIABLE: &str = "celerity_record";
@@ -26,7 +26,7 @@ impl GpuPanics {
     /// A record for a module, if its kernels can panic; no kernel of it runs yet.
     pub(crate) fn install(
         driver: &Arc<dyn Driver>,
-        module: Module,
+        module: ModuleHandle,
     ) -> Result<Option<Arc<Self>>, DriverError> {
         let Some((variable, POINTER_BYTES)) = driver.variable(module, VARIABLE)? else {
             return Ok(None);
@@ -43,7 +43,7 @@ impl GpuPanics {
     }
 
     /// Lets the module's variable point here.
-    fn point(&self, module: Module, variable: u64) -> Result<(), DriverError> {
+    fn point(&self, module: ModuleHandle, variable: u64) -> Result<(), DriverError> {
         let pointer = (AddressSpace::Host, self.address + RECORD_BYTES);
         let variable = (AddressSpace::Gpu(module.gpu), variable);
         let transfer = Transfer::flat(pointer, variable, POINTER_BYTES);

@@ -12,7 +12,7 @@ use celerity_executor::DeviceStream;
 
 use super::{
     AddressSpace, Driver, DriverError, Event, Failure, Function, Gpu, GpuInfo, Handle, Image,
-    LaunchSize, MemoryHandle, Module, Pages, Stream, Transfer,
+    LaunchSize, MemoryHandle, ModuleHandle, Pages, Stream, Transfer,
 };
 
 mod hosted;
@@ -429,7 +429,7 @@ impl Driver for FakeDriver {
         self.push(stream, Operation::Copy(*transfer))
     }
 
-    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<Module, DriverError> {
+    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<ModuleHandle, DriverError> {
         let text = match image {
             Image::Ptx(text) => text.to_owned(),
             Image::Binary(code) => String::from_utf8_lossy(code).into_owned(),
@@ -440,7 +440,7 @@ impl Driver for FakeDriver {
         Ok(Handle::new(gpu, loaded))
     }
 
-    fn function(&self, module: Module, name: &str) -> Result<Function, DriverError> {
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<Function, DriverError> {
         let function = self.shared.lock().function(module.raw, name);
         function.map(|function| Handle::new(module.gpu, function)).ok_or_else(|| {
             let (code, meaning) = ("FAKE_NOT_FOUND".to_owned(), "no such name".to_owned());
@@ -448,7 +448,11 @@ impl Driver for FakeDriver {
         })
     }
 
-    fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError> {
+    fn variable(
+        &self,
+        module: ModuleHandle,
+        name: &str,
+    ) -> Result<Option<(u64, u64)>, DriverError> {
         self.shared.lock().variable(module.raw, name, AddressSpace::Gpu(module.gpu))
     }
 

@@ -14,7 +14,7 @@ use cudarc::driver::sys;
 
 use super::{
     AddressSpace, Driver, DriverError, Event, Function, Gpu, GpuInfo, Handle, Image, LaunchSize,
-    MemoryHandle, Module, Pages, Stream, Transfer,
+    MemoryHandle, ModuleHandle, Pages, Stream, Transfer,
 };
 
 mod code;
@@ -370,18 +370,22 @@ impl Driver for NvidiaDriver {
         unsafe { copy::copy(stream_of(stream), transfer, contexts) }
     }
 
-    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<Module, DriverError> {
+    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<ModuleHandle, DriverError> {
         let _entered = self.enter(gpu)?;
         code::load(image).map(|module| Handle::new(gpu, module.addr()))
     }
 
-    fn function(&self, module: Module, name: &str) -> Result<Function, DriverError> {
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<Function, DriverError> {
         let _entered = self.enter(module.gpu)?;
         code::function(without_provenance_mut(module.raw), name)
             .map(|function| Handle::new(module.gpu, function.addr()))
     }
 
-    fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError> {
+    fn variable(
+        &self,
+        module: ModuleHandle,
+        name: &str,
+    ) -> Result<Option<(u64, u64)>, DriverError> {
         let _entered = self.enter(module.gpu)?;
         code::variable(without_provenance_mut(module.raw), name)
     }

@@ -92,12 +92,12 @@ pub(super) struct State {
     pub(super) variables: BTreeMap<String, Vec<u64>>,
     gpu_of_stream: Vec<Gpu>,
     events: Vec<EventState>,
-    modules: Vec<Module>,
+    modules: Vec<ModuleHandle>,
     /// By function: its module and name.
     functions: Vec<(usize, String)>,
 }
 
-struct Module {
+struct ModuleHandle {
     words: Vec<String>,
     /// Where the variables are that have been asked for.
     variables: BTreeMap<String, u64>,
@@ -167,7 +167,7 @@ impl State {
         if words.is_empty() {
             return Err("there is nothing in it".to_owned());
         }
-        self.modules.push(Module { words, variables: BTreeMap::new() });
+        self.modules.push(ModuleHandle { words, variables: BTreeMap::new() });
         Ok(self.modules.len() - 1)
     }
 
