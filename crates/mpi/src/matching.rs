@@ -6,7 +6,7 @@ use celerity_executor::{CommunicationError, IdMap, WirePayload};
 use celerity_idag::{MessageId, Pilot};
 use celerity_regions::Box3;
 
-use crate::window::{Number, ReceiveWindow, SendWindow};
+use crate::window::{PayloadNumber, ReceiveWindow, SendWindow};
 
 /// A mistake of some node.
 pub(crate) type PeerMistake = Box<CommunicationError>;
@@ -15,7 +15,7 @@ pub(crate) type PeerMistake = Box<CommunicationError>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) peer: NodeId,
-    pub(crate) number: Number,
+    pub(crate) number: PayloadNumber,
     pub(crate) payload: WirePayload,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Ready {
 pub(crate) struct Outgoing {
     node: NodeId,
     windows: Vec<SendWindow>,
-    announced: IdMap<MessageId, (NodeId, Number)>,
+    announced: IdMap<MessageId, (NodeId, PayloadNumber)>,
     /// Offered too early.
     waiting: Vec<Ready>,
 }
@@ -75,7 +75,7 @@ impl Outgoing {
     pub(crate) fn acknowledge(
         &mut self,
         from: NodeId,
-        arrived: Number,
+        arrived: PayloadNumber,
     ) -> Result<Vec<Ready>, PeerMistake> {
         if !self.windows[from.slot()].acknowledge(arrived) {
             let what = format!("it claims that {arrived} payloads have arrived");
@@ -91,7 +91,7 @@ impl Outgoing {
 pub(crate) struct Incoming {
     node: NodeId,
     windows: Vec<ReceiveWindow>,
-    announced: IdMap<(NodeId, MessageId), (Number, Box3)>,
+    announced: IdMap<(NodeId, MessageId), (PayloadNumber, Box3)>,
     /// Asked for before the pilot has come.
     unannounced: IdMap<(NodeId, MessageId), WirePayload>,
     /// Asked for too early.
@@ -145,7 +145,7 @@ impl Incoming {
     }
 
     /// A payload has arrived: returns what its sender must be told, if anything.
-    pub(crate) fn arrive(&mut self, from: NodeId, number: Number) -> Option<Number> {
+    pub(crate) fn arrive(&mut self, from: NodeId, number: PayloadNumber) -> Option<PayloadNumber> {
         self.windows[from.slot()].arrive(number)
     }
 
@@ -160,7 +160,7 @@ impl Incoming {
     fn admit(
         &mut self,
         peer: NodeId,
-        (number, sent): (Number, Box3),
+        (number, sent): (PayloadNumber, Box3),
         payload: WirePayload,
     ) -> Result<Option<Ready>, PeerMistake> {
         let WirePayload { message, elements: received, elem_size, .. } = payload;
@@ -222,7 +222,7 @@ mod tests {
         WirePayload { message, at: MemoryId::HOST, memory, elements: extent, elem_size: 1 }
     }
 
-    fn number(ready: Result<Option<Ready>, PeerMistake>) -> Option<Number> {
+    fn number(ready: Result<Option<Ready>, PeerMistake>) -> Option<PayloadNumber> {
         ready.unwrap().map(|ready| ready.number)
     }
 

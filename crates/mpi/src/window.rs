@@ -20,10 +20,10 @@
 use std::collections::VecDeque;
 
 /// A payload's number within its pair of sender and receiver.
-pub(crate) type Number = u64;
+pub(crate) type PayloadNumber = u64;
 
 /// The tag of a payload.
-pub(crate) fn tag(number: Number, window: u64) -> i32 {
+pub(crate) fn tag(number: PayloadNumber, window: u64) -> i32 {
     i32::try_from(number % window).expect("windows are as large as tags at most")
 }
 
@@ -31,8 +31,8 @@ pub(crate) fn tag(number: Number, window: u64) -> i32 {
 #[derive(Debug)]
 pub(crate) struct SendWindow {
     size: u64,
-    announced: Number,
-    arrived: Number,
+    announced: PayloadNumber,
+    arrived: PayloadNumber,
 }
 
 impl SendWindow {
@@ -42,20 +42,20 @@ impl SendWindow {
     }
 
     /// The number of the next payload that is announced.
-    pub(crate) fn announce(&mut self) -> Number {
+    pub(crate) fn announce(&mut self) -> PayloadNumber {
         self.announced += 1;
         self.announced - 1
     }
 
     /// Whether a payload may be offered by now.
-    pub(crate) fn admits(&self, number: Number) -> bool {
+    pub(crate) fn admits(&self, number: PayloadNumber) -> bool {
         number - self.arrived.min(number) < self.size
     }
 
     /// The receiver tells that all numbers below `arrived` have arrived. `false`
     /// if that cannot be.
     #[must_use]
-    pub(crate) fn acknowledge(&mut self, arrived: Number) -> bool {
+    pub(crate) fn acknowledge(&mut self, arrived: PayloadNumber) -> bool {
         let sound = (self.arrived..=self.announced).contains(&arrived);
         if sound {
             self.arrived = arrived;
@@ -68,13 +68,13 @@ impl SendWindow {
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     size: u64,
-    announced: Number,
+    announced: PayloadNumber,
     /// All below have arrived.
-    arrived: Number,
+    arrived: PayloadNumber,
     /// Whether numbers from `arrived` on have arrived, as far as any has.
     ahead: VecDeque<bool>,
     /// What the sender has been told.
-    told: Number,
+    told: PayloadNumber,
 }
 
 impl ReceiveWindow {
@@ -84,13 +84,13 @@ impl ReceiveWindow {
     }
 
     /// The number of the payload whose pilot has arrived.
-    pub(crate) fn announce(&mut self) -> Number {
+    pub(crate) fn announce(&mut self) -> PayloadNumber {
         self.announced += 1;
         self.announced - 1
     }
 
     /// Whether a payload may be expected by now.
-    pub(crate) fn admits(&self, number: Number) -> bool {
+    pub(crate) fn admits(&self, number: PayloadNumber) -> bool {
         number - self.arrived < self.size
     }
 
@@ -98,7 +98,7 @@ impl ReceiveWindow {
     /// anything: rarely, as it costs a message, but before the sender must wait
     /// for it. O(1), amortised.
     #[must_use]
-    pub(crate) fn arrive(&mut self, number: Number) -> Option<Number> {
+    pub(crate) fn arrive(&mut self, number: PayloadNumber) -> Option<PayloadNumber> {
         let position = usize::try_from(number - self.arrived).expect("numbers are close together");
         if self.ahead.len() <= position {
             self.ahead.resize(position + 1, false);
