@@ -14,7 +14,7 @@ use crate::geometry::{Boxes, difference, holds, overlap};
 use crate::groups::Groups;
 use crate::image::image;
 use crate::ledger::{AbstractValues, Clash};
-use crate::objects::Objects;
+use crate::objects::ObjectHistory;
 use crate::outline::Moved;
 use crate::roots::Roots;
 use crate::violation::{AbstractValue, Check, Vertex, Violation, Waste};
@@ -27,7 +27,7 @@ pub(crate) struct Commands {
     pub(crate) nodes: usize,
     pub(crate) window: Window<CommandSketch>,
     groups: Groups,
-    pub(crate) objects: Objects,
+    pub(crate) objects: ObjectHistory,
     pub(crate) roots: Roots,
     pub(crate) waste: Waste,
 }
@@ -59,7 +59,8 @@ impl fmt::Display for CommandSketch {
 impl Commands {
     pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
         let window = Window::new(GraphOfNode::Commands(node), tracks_order);
-        let (groups, objects, roots) = (Groups::default(), Objects::default(), Roots::default());
+        let (groups, objects, roots) =
+            (Groups::default(), ObjectHistory::default(), Roots::default());
         Self { node, nodes, window, groups, objects, roots, waste: Waste::new() }
     }
 

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::allocation::Allocation;
 use crate::groups::Groups;
 use crate::label::InstructionSketch;
-use crate::objects::Objects;
+use crate::objects::ObjectHistory;
 use crate::violation::{Check, Waste};
 use crate::window::{Role, Window};
 
@@ -29,7 +29,7 @@ pub(crate) struct Instructions {
     pub(crate) eager: bool,
     pub(crate) window: Window<InstructionSketch>,
     pub(crate) groups: Groups,
-    pub(crate) objects: Objects,
+    pub(crate) objects: ObjectHistory,
     /// Those that live.
     pub(crate) allocations: BTreeMap<AllocationId, Allocation>,
     /// The same by buffer.

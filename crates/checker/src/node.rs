@@ -15,7 +15,7 @@ use crate::commands::Commands;
 use crate::finding::Finding;
 use crate::groups::Groups;
 use crate::instructions::Instructions;
-use crate::objects::Objects;
+use crate::objects::ObjectHistory;
 use crate::outline::{Outline, TaskOutline};
 use crate::picture::{Seen, draw};
 use crate::tasks::Tasks;
@@ -101,7 +101,7 @@ impl NodeChecker {
             eager: eager_allocation,
             window: Window::new(GraphOfNode::Instructions(local), tracks),
             groups: Groups::default(),
-            objects: Objects::default(),
+            objects: ObjectHistory::default(),
             allocations: Default::default(),
             owned: Default::default(),
             next_allocation: 0,

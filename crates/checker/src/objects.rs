@@ -12,9 +12,9 @@ use crate::window::Window;
 
 /// The recent nodes of one graph with side effects, by object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Objects(BTreeMap<ObjectId, Vec<(u64, SideEffectOrder)>>);
+pub(crate) struct ObjectHistory(BTreeMap<ObjectId, Vec<(u64, SideEffectOrder)>>);
 
-impl Objects {
+impl ObjectHistory {
     /// Checks node `me` of `window`, the newest, which runs `task` or a part of it, and remembers
     /// it. Of two nodes with effects on one object: if one is sequential, the later one waits for
     /// the earlier one; if one is exclusive, it waits for it or conflicts with it. Whoever is

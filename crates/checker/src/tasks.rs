@@ -11,7 +11,7 @@ use crate::geometry::{Boxes, holds, overlap};
 use crate::groups::Groups;
 use crate::image::{image, unclamped};
 use crate::ledger::Clash;
-use crate::objects::Objects;
+use crate::objects::ObjectHistory;
 use crate::violation::{AbstractValue, Check, Violation};
 use crate::window::{GraphOfNode, Role, Window};
 
@@ -20,7 +20,7 @@ use crate::window::{GraphOfNode, Role, Window};
 pub(crate) struct Tasks {
     pub(crate) window: Window<Arc<Task>>,
     groups: Groups,
-    pub(crate) objects: Objects,
+    pub(crate) objects: ObjectHistory,
 }
 
 /// What a task will have written once all its commands have been checked.
@@ -42,7 +42,7 @@ fn role(work: &Work) -> Role {
 
 impl Tasks {
     pub(crate) fn new(tracks_order: bool) -> Self {
-        let (groups, objects) = (Groups::default(), Objects::default());
+        let (groups, objects) = (Groups::default(), ObjectHistory::default());
         Self { window: Window::new(GraphOfNode::Tasks, tracks_order), groups, objects }
     }
 
