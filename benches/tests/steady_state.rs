@@ -8,8 +8,8 @@ use celerity_benches::counting::CountingAllocator;
 use celerity_cdag::{CommandGraphConfig, NodeId};
 use celerity_executor::{
     Activity, AllocError, Backend, BasePtr, BoundMemory, Completion, CpuPool, DeviceKernel, Engine,
-    Executor, Job, LaneGroup, LaneId, LaneJob, LaneLayout, Order, Payload, Scheduler, Submission,
-    Target, Time, Waker, local_cluster,
+    Executor, Job, LaneGroup, LaneId, LaneJob, LaneLayout, Payload, Scheduler, SchedulerMessage,
+    Submission, Target, Time, Waker, local_cluster,
 };
 use celerity_idag::{InstructionGraph, InstructionGraphConfig, InstructionId, MemoryId};
 use celerity_regions::Box3;
@@ -93,7 +93,7 @@ unsafe impl Backend for Instant {
 }
 
 /// What a node is told to do `tasks` kernels that depend on each other.
-fn chain(tasks: usize) -> Vec<Vec<Order>> {
+fn chain(tasks: usize) -> Vec<Vec<SchedulerMessage>> {
     let commands = CommandGraphConfig { nodes: 1, local: NodeId::from_index(0) };
     let graph = InstructionGraph::new(InstructionGraphConfig { devices: 1 });
     let mut scheduler = Scheduler::new(commands, graph);
@@ -140,7 +140,7 @@ fn of_a_chain_of_kernels() -> u64 {
     let layout = LaneLayout::new(1);
     let backend = Instant { layout, done: Vec::new(), memory: Vec::new() };
     let mut executor = Executor::new(Box::new(end), Box::new(backend), Arc::default());
-    let mut execute = |orders: &mut dyn Iterator<Item = Vec<Order>>| {
+    let mut execute = |orders: &mut dyn Iterator<Item = Vec<SchedulerMessage>>| {
         for step in orders {
             step.into_iter().for_each(|order| executor.order(order));
             while executor.poll(Time::START) == Activity::Busy {}

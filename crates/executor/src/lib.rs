@@ -74,7 +74,7 @@ pub use polling::{Activity, Attention, Waker};
 pub use pool::CpuPool;
 pub use progress::Progress;
 pub use run::{CpuDevices, Devices, InProcess, Network, Run, run_cluster};
-pub use scheduler::{Batch, Order, Scheduler};
+pub use scheduler::{Batch, Scheduler, SchedulerMessage};
 pub use stall::{OnLane, Running, Stall, Waiting, WaitsFor};
 pub use starvation::Starvation;
 pub use submission::Submission;

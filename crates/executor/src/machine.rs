@@ -13,7 +13,7 @@ use crate::node::{Executor, Phase};
 use crate::observe::Observer;
 use crate::polling::{Activity, Attention};
 use crate::progress::Progress;
-use crate::scheduler::{Order, Scheduler};
+use crate::scheduler::{Scheduler, SchedulerMessage};
 use crate::stall::Waiting;
 use crate::starvation::Starvation;
 use crate::submission::Submission;
@@ -48,7 +48,7 @@ pub struct NodeMachine {
     inbox: VecDeque<Submission>,
     scheduler: Scheduler,
     /// On their way from the one half to the other.
-    orders: Vec<Order>,
+    orders: Vec<SchedulerMessage>,
     executor: Executor,
 }
 

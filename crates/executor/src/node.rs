@@ -30,7 +30,7 @@ use crate::error::RunError;
 use crate::polling::{Activity, Attention};
 use crate::progress::Progress;
 use crate::pulse::{UserCall, UserCalls};
-use crate::scheduler::{Batch, Order};
+use crate::scheduler::{Batch, SchedulerMessage};
 use crate::stall::Waiting;
 use crate::starvation::Starvation;
 use crate::time::Time;
@@ -80,7 +80,7 @@ use turns::Turns;
 pub struct Executor {
     now: Time,
     course: Course,
-    inbox: VecDeque<Order>,
+    inbox: VecDeque<SchedulerMessage>,
     peers: Peers,
     hardware: Hardware,
     flow: Flow,
@@ -135,7 +135,7 @@ impl Executor {
     }
 
     /// Queues an order; it is looked at by [`poll`](Self::poll).
-    pub fn order(&mut self, order: Order) {
+    pub fn order(&mut self, order: SchedulerMessage) {
         self.inbox.push_back(order);
     }
 

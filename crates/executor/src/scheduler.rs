@@ -41,7 +41,7 @@ pub struct Scheduler {
 }
 
 /// What a node's second half is told: owned, in order, once.
-pub enum Order {
+pub enum SchedulerMessage {
     /// A buffer has been created; its initial contents, with the allocation that they are.
     Buffer {
         /// Its description.
@@ -128,28 +128,28 @@ impl Scheduler {
     }
 
     /// Takes a submission, and passes on what follows from it.
-    pub fn submit(&mut self, submission: Submission, out: &mut impl Extend<Order>) {
+    pub fn submit(&mut self, submission: Submission, out: &mut impl Extend<SchedulerMessage>) {
         let mut tell = |order| out.extend([order]);
         match submission {
             Submission::Buffer { info, data } => {
                 let initial = self.generator.register_buffer(&info).zip(data);
-                tell(Order::Buffer { info, initial });
+                tell(SchedulerMessage::Buffer { info, initial });
             }
             Submission::Renamed(info) => {
                 let _ = self.generator.register_buffer(&info);
-                tell(Order::Renamed(info));
+                tell(SchedulerMessage::Renamed(info));
             }
             Submission::Dropped(buffer) => {
-                tell(Order::Dropped(buffer));
+                tell(SchedulerMessage::Dropped(buffer));
                 let batch = self.step(None, |generator| generator.drop_buffer(buffer));
                 self.release(batch, &mut tell);
             }
-            Submission::Object(object) => tell(Order::Object(object)),
+            Submission::Object(object) => tell(SchedulerMessage::Object(object)),
             Submission::Task { task, payload } => {
                 let outcome = self.step(Some(&task), |generator| generator.generate(&task));
                 let (batch, error) =
                     outcome.map_or_else(|error| (None, Some(error)), |batch| (batch, None));
-                tell(Order::Task { task, payload, batch });
+                tell(SchedulerMessage::Task { task, payload, batch });
                 if let Some(error) = error {
                     self.fail(error, &mut tell);
                 }
@@ -161,7 +161,7 @@ impl Scheduler {
                 self.release(batch, &mut tell);
             }
             Submission::Abort(error) => self.fail(*error, &mut tell),
-            Submission::Closed => tell(Order::Closed),
+            Submission::Closed => tell(SchedulerMessage::Closed),
         }
     }
 
@@ -218,16 +218,20 @@ impl Scheduler {
     }
 
     /// Passes on what a step without a task has led to.
-    fn release(&mut self, outcome: Result<Option<Batch>, RunError>, tell: &mut impl FnMut(Order)) {
+    fn release(
+        &mut self,
+        outcome: Result<Option<Batch>, RunError>,
+        tell: &mut impl FnMut(SchedulerMessage),
+    ) {
         match outcome {
-            Ok(batch) => batch.into_iter().for_each(|batch| tell(Order::Batch(batch))),
+            Ok(batch) => batch.into_iter().for_each(|batch| tell(SchedulerMessage::Batch(batch))),
             Err(error) => self.fail(error, tell),
         }
     }
 
-    fn fail(&mut self, error: RunError, tell: &mut impl FnMut(Order)) {
+    fn fail(&mut self, error: RunError, tell: &mut impl FnMut(SchedulerMessage)) {
         if !std::mem::replace(&mut self.failed, true) {
-            tell(Order::Fail(Box::new(error)));
+            tell(SchedulerMessage::Fail(Box::new(error)));
         }
     }
 }
@@ -276,7 +280,7 @@ mod tests {
         let mut orders = Vec::new();
         scheduler.submit(Submission::Task { task: Arc::new(task), payload: None }, &mut orders);
         match orders.pop() {
-            Some(Order::Fail(error)) => *error,
+            Some(SchedulerMessage::Fail(error)) => *error,
             _ => panic!("it was scheduled"),
         }
     }

@@ -5,7 +5,7 @@ use celerity_idag::Instruction;
 use super::tasks::HostLanes;
 use super::{Executor, Phase};
 use crate::contain::end;
-use crate::scheduler::{Batch, Order};
+use crate::scheduler::{Batch, SchedulerMessage};
 
 impl Executor {
     /// Looks at all orders that there are; after a failure they wait until it is known
@@ -14,7 +14,7 @@ impl Executor {
         let any = !self.inbox.is_empty();
         while let Some(order) = self.inbox.pop_front() {
             match (self.phase(), order) {
-                (_, Order::Closed) => self.course.close(),
+                (_, SchedulerMessage::Closed) => self.course.close(),
                 (Phase::Running, order) => self.obey(order),
                 // Payloads must outlive the publication of the error: whoever
                 // waits for one looks for it.
@@ -28,9 +28,9 @@ impl Executor {
         any
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: SchedulerMessage) {
         match order {
-            Order::Buffer { info, mut initial } => {
+            SchedulerMessage::Buffer { info, mut initial } => {
                 let contents = initial.as_ref().and_then(|(_, data)| data.contents());
                 self.peers.buffer(&info, contents);
                 self.monitor.buffer(&info);
@@ -43,15 +43,15 @@ impl Executor {
                     Err(error) => self.fail(error),
                 }
             }
-            Order::Renamed(info) => {
+            SchedulerMessage::Renamed(info) => {
                 self.peers.renamed(&info);
                 self.hardware.rename_buffer(info);
             }
             // What fences of a dry run deliver is made when they are reached.
-            Order::Dropped(_) if self.is_dry => {}
-            Order::Dropped(buffer) => self.hardware.forget_buffer(buffer),
-            Order::Object(object) => self.peers.object(object),
-            Order::Task { task, payload, batch } => {
+            SchedulerMessage::Dropped(_) if self.is_dry => {}
+            SchedulerMessage::Dropped(buffer) => self.hardware.forget_buffer(buffer),
+            SchedulerMessage::Object(object) => self.peers.object(object),
+            SchedulerMessage::Task { task, payload, batch } => {
                 // One that could not be scheduled is an error, which comes next.
                 let answers = batch.as_ref().map(|batch| batch.answers);
                 self.peers.task(&task, answers).unwrap_or_else(|error| self.fail(error));
@@ -60,9 +60,9 @@ impl Executor {
                     self.admit(batch);
                 }
             }
-            Order::Batch(batch) => self.admit(batch),
-            Order::Fail(error) => self.fail(*error),
-            Order::Closed => unreachable!("handled in every state"),
+            SchedulerMessage::Batch(batch) => self.admit(batch),
+            SchedulerMessage::Fail(error) => self.fail(*error),
+            SchedulerMessage::Closed => unreachable!("handled in every state"),
         }
     }
 

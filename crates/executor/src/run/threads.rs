@@ -18,7 +18,7 @@ use crate::polling::{Activity, Attention};
 use crate::pool::CpuPool;
 use crate::progress::Progress;
 use crate::reactor::{Feeder, Machine, Reactor};
-use crate::scheduler::{Batch, Order, Scheduler};
+use crate::scheduler::{Batch, Scheduler, SchedulerMessage};
 use crate::submission::Submission;
 use crate::sync::lock;
 use crate::threads::{STACK, no_threads};
@@ -107,8 +107,8 @@ fn fail(progress: &[Arc<Progress>], error: &RunError) {
 /// The first half of a node on a thread of its own.
 pub(super) struct SchedulerStage {
     scheduler: Scheduler,
-    orders: Vec<Order>,
-    executor: Feeder<Order>,
+    orders: Vec<SchedulerMessage>,
+    executor: Feeder<SchedulerMessage>,
     spent: Receiver<Batch>,
     progress: Arc<Progress>,
     closed: bool,
@@ -124,7 +124,7 @@ pub(super) struct ExecutorStage {
 pub(super) fn stages(
     scheduler: Scheduler,
     executor: Executor,
-    feeder: Feeder<Order>,
+    feeder: Feeder<SchedulerMessage>,
     progress: Arc<Progress>,
 ) -> (SchedulerStage, ExecutorStage) {
     let (give_back, spent) = bounded(SPENT_BATCHES);
@@ -173,20 +173,20 @@ impl Drop for SchedulerStage {
         if !self.closed {
             let stopped = || RunError::Internal { message: "the scheduler has stopped".to_owned() };
             let error = self.progress.error().unwrap_or_else(stopped);
-            self.executor.feed(Order::Fail(Box::new(error)));
-            self.executor.feed(Order::Closed);
+            self.executor.feed(SchedulerMessage::Fail(Box::new(error)));
+            self.executor.feed(SchedulerMessage::Closed);
         }
     }
 }
 
 impl Machine for ExecutorStage {
-    type Input = Order;
+    type Input = SchedulerMessage;
 
-    fn is_last(input: &Order) -> bool {
-        matches!(input, Order::Closed)
+    fn is_last(input: &SchedulerMessage) -> bool {
+        matches!(input, SchedulerMessage::Closed)
     }
 
-    fn feed(&mut self, input: Order) {
+    fn feed(&mut self, input: SchedulerMessage) {
         self.executor.order(input);
     }
 
