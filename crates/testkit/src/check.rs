@@ -146,7 +146,7 @@ pub fn events<'a>(
     let mut next_pilot = 0;
     let events = tasks.events.iter().zip(&commands.ends).enumerate();
     let events = events.map(|(position, (event, &end))| {
-        let of_event = |origin: &crate::trace::Origin| origin.event == position;
+        let of_event = |origin: &crate::trace::InstructionOrigin| origin.event == position;
         let first = instructions.origins.partition_point(|origin| origin.event < position);
         let count = instructions.origins[first..].iter().take_while(|o| of_event(o)).count();
         let made = &instructions.instructions[first..first + count];

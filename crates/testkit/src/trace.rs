@@ -59,7 +59,7 @@ pub struct InstructionTrace {
     /// Its instructions, by id.
     pub instructions: Vec<Instruction>,
     /// What each instruction was generated for.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<InstructionOrigin>,
     /// What it announces to others.
     pub pilots: Vec<Pilot>,
     /// The allocations that stand for users' initial data.
@@ -70,7 +70,7 @@ pub struct InstructionTrace {
 
 /// What an instruction was generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct InstructionOrigin {
     /// The position of the event.
     pub event: usize,
     /// The command; none for the end of a buffer.
@@ -300,7 +300,7 @@ struct Driver {
     queue: LookaheadQueue,
     schedule: Schedule,
     diagnostics: Vec<Diagnostic>,
-    origins: Vec<Origin>,
+    origins: Vec<InstructionOrigin>,
     user_allocations: Vec<(AllocationId, BufferId)>,
     /// The position of each task among the events.
     submitted: HashMap<TaskId, usize>,
@@ -341,12 +341,13 @@ impl Driver {
     fn release(&mut self) {
         while let Some(one) = self.queue.release(&mut self.schedule, &mut self.diagnostics) {
             let origin = match one {
-                Released::Command(command) => {
-                    Origin { event: self.submitted[&command.task], command: Some(command.id) }
-                }
+                Released::Command(command) => InstructionOrigin {
+                    event: self.submitted[&command.task],
+                    command: Some(command.id),
+                },
                 Released::BufferEnd(_) => {
                     let event = self.ends.pop_front().expect("buffers end as they were dropped");
-                    Origin { event, command: None }
+                    InstructionOrigin { event, command: None }
                 }
                 Released::TaskEnd(_) => continue,
             };

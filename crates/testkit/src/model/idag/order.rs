@@ -10,7 +10,7 @@ use super::touches::{Allocation, NodeTouches, Touch, Use};
 use super::{Cluster, synchronizes};
 use crate::element;
 use crate::queries::{Dag, Reachability};
-use crate::trace::Origin;
+use crate::trace::InstructionOrigin;
 use crate::violation::Violation;
 use crate::visits::strictest;
 
@@ -78,7 +78,7 @@ struct Cell {
 struct Checker<'a> {
     dag: &'a Dag,
     /// By instruction.
-    origins: &'a [Origin],
+    origins: &'a [InstructionOrigin],
     /// By instruction: whether it is a copy.
     copies: Vec<bool>,
     reach: Reachability,

@@ -12,7 +12,7 @@ use super::touches::{NodeTouches, Touch, Use};
 use crate::element;
 use crate::model::exchange::ExchangedSlots;
 use crate::model::machine::Machine;
-use crate::trace::{GeneratorInput, Origin};
+use crate::trace::{GeneratorInput, InstructionOrigin};
 use crate::violation::{Provenance, Violation};
 
 /// The memories of all nodes and the wires between them.
@@ -44,7 +44,7 @@ struct Collectives {
 impl<'a> Simulation<'a> {
     pub(super) fn new(cluster: Cluster<'a>, touches: &'a [NodeTouches]) -> Self {
         let contents = touches.iter().map(initial_contents).collect();
-        let op = |origin: &Origin| match &cluster.tasks.events[origin.event] {
+        let op = |origin: &InstructionOrigin| match &cluster.tasks.events[origin.event] {
             GeneratorInput::Task(task) if task.work == Work::Forward => {
                 cluster.tasks.consumer(task.id)
             }
