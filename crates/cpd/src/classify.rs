@@ -7,7 +7,7 @@ use celerity_tdag::Forward;
 
 use crate::collective::{Collective, Ends};
 use crate::node::NodeId;
-use crate::parts::{End, Parts, PartsCache};
+use crate::parts::{End, PartsCache, RegionPartition};
 use crate::spread::{Spread, read, same_geometry, same_mappers, written};
 
 /// What a forward of `region`, elements of a buffer of extent `buffer`, amounts to on so many
@@ -71,7 +71,7 @@ enum Held {
     All,
     One(NodeId),
     /// At least two nodes have a part.
-    Parts(Parts),
+    Parts(RegionPartition),
 }
 
 /// Who has written the elements; nothing if nobody has, or everybody.
@@ -100,8 +100,11 @@ fn is_assigned_alike(producer: &End<'_>, consumer: &End<'_>) -> bool {
 /// The last four of the five conditions for an all-to-all (IJPP 2024, §3.2), after the first: each
 /// task has one access, and it is to the region alone. Then nodes have slabs across one dimension
 /// and read slabs across another one, so that each reads a part of each other's.
-fn is_transposed(before: (&End<'_>, &Parts), after: (&End<'_>, &Parts)) -> bool {
-    let is_whole = |(end, _): (&End<'_>, &Parts)| match end.accesses {
+fn is_transposed(
+    before: (&End<'_>, &RegionPartition),
+    after: (&End<'_>, &RegionPartition),
+) -> bool {
+    let is_whole = |(end, _): (&End<'_>, &RegionPartition)| match end.accesses {
         [only] => end.image(only, end.work.extent()) == *end.region,
         _ => false,
     };

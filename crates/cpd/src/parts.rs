@@ -52,7 +52,7 @@ impl End<'_> {
 
 /// A partition of a region among the nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Parts {
+pub(crate) struct RegionPartition {
     /// One for each node, in order; may be empty.
     pub(crate) each: Arc<[Region]>,
     /// The node that has everything, if one does.
@@ -61,7 +61,7 @@ pub(crate) struct Parts {
     pub(crate) along: Option<usize>,
 }
 
-impl Parts {
+impl RegionPartition {
     /// Nothing, if parts overlap or do not make up the region. O(nodes) evaluations of mappers.
     fn of(end: &End<'_>) -> Option<Self> {
         let chunks = end.chunks();
@@ -105,7 +105,7 @@ fn varying(parts: &[Region]) -> Option<usize> {
 #[derive(Debug, Default)]
 pub struct PartsCache {
     /// The one that was used last comes first.
-    recent: Vec<(Shape, Option<Parts>)>,
+    recent: Vec<(Shape, Option<RegionPartition>)>,
 }
 
 const MOST: usize = 16;
@@ -147,12 +147,12 @@ impl Shape {
 
 impl PartsCache {
     /// The parts of one end; nothing if they overlap or do not make up the region.
-    pub(crate) fn parts(&mut self, end: &End<'_>) -> Option<Parts> {
+    pub(crate) fn parts(&mut self, end: &End<'_>) -> Option<RegionPartition> {
         match self.recent.iter().position(|(shape, _)| shape.is_of(end)) {
             Some(at) => self.recent[..=at].rotate_right(1),
             None => {
                 self.recent.truncate(MOST - 1);
-                self.recent.insert(0, (Shape::of(end), Parts::of(end)));
+                self.recent.insert(0, (Shape::of(end), RegionPartition::of(end)));
             }
         }
         self.recent[0].1.clone()

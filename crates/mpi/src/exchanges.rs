@@ -25,7 +25,7 @@ use crate::error::MpiError;
 use crate::matching::PeerMistake;
 use crate::meeting::{Agreement, Purpose};
 use crate::placing::{Counted, MOST, Placing, lengths, pointer};
-use crate::raw::collective::{Pieces, in_place};
+use crate::raw::collective::{ProcessParts, in_place};
 use crate::raw::{self, Comm, TypedMemory};
 use crate::segments::{MpiCollective, Rounds, Segments};
 
@@ -79,7 +79,7 @@ struct UnderWay {
     from: Counted,
     to: Counted,
     /// What MPI still reads: the lists of the round that has begun last.
-    kept: Option<[Pieces; 2]>,
+    kept: Option<[ProcessParts; 2]>,
     /// Where what is received goes first, if not to its place.
     dense: Option<Vec<u8>>,
     sent_dense: Option<Vec<u8>>,
@@ -238,8 +238,8 @@ impl OpenExchanges {
             idle.resize(2, 0);
             let base = idle.as_mut_ptr();
             let me = self.place.0.slot();
-            *from = Pieces::of_one_byte(base, me, self.place.1);
-            *to = Pieces::of_one_byte(base.wrapping_add(1), me, self.place.1);
+            *from = ProcessParts::of_one_byte(base, me, self.place.1);
+            *to = ProcessParts::of_one_byte(base.wrapping_add(1), me, self.place.1);
         }
         *begun += 1;
         self.cut = (*begun < rounds.count).then_some(slot);
@@ -326,8 +326,8 @@ unsafe fn start(
     comm: Comm,
     call: MpiCollective,
     own_in_place: bool,
-    from: &Pieces,
-    to: &Pieces,
+    from: &ProcessParts,
+    to: &ProcessParts,
 ) -> Result<MPI_Request, MpiError> {
     // SAFETY: passed on.
     unsafe {

@@ -10,7 +10,7 @@ use mpi::ffi::MPI_Datatype;
 use crate::error::MpiError;
 use crate::layout::StridedBytes;
 use crate::raw;
-use crate::raw::collective::Pieces;
+use crate::raw::collective::ProcessParts;
 use crate::segments::Rounds;
 
 /// What MPI counts up to.
@@ -145,7 +145,7 @@ impl Counted {
     }
 
     /// What goes in one round.
-    pub(crate) fn pieces(&self, rounds: Rounds, round: usize) -> Pieces {
+    pub(crate) fn pieces(&self, rounds: Rounds, round: usize) -> ProcessParts {
         let Placing { offsets, lengths, unit, .. } = &self.placing;
         let items = |bytes: u64| {
             raw::count(usize::try_from(bytes / unit).expect("rounds keep what MPI can count"))
@@ -154,6 +154,6 @@ impl Counted {
         let displacements = offsets.iter().map(|at| items(*at)).collect();
         let back = usize::try_from(round as u64 * self.placing.pitch).expect("it is in memory");
         let base = self.placing.base.wrapping_add(back);
-        Pieces { base, counts, displacements, datatype: self.datatype }
+        ProcessParts { base, counts, displacements, datatype: self.datatype }
     }
 }

@@ -12,7 +12,7 @@ use crate::error::MpiError;
 
 /// One piece of memory for each process, which MPI sends or fills.
 #[derive(Clone, Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct ProcessParts {
     pub(crate) base: *mut u8,
     /// Items of each.
     pub(crate) counts: Box<[c_int]>,
@@ -21,7 +21,7 @@ pub(crate) struct Pieces {
     pub(crate) datatype: MPI_Datatype,
 }
 
-impl Pieces {
+impl ProcessParts {
     /// Of so many processes, all empty but for that of `rank`.
     pub(crate) fn of_one_byte(base: *mut u8, rank: usize, processes: usize) -> Self {
         let counts = (0..processes).map(|at| c_int::from(at == rank)).collect();
@@ -83,7 +83,7 @@ impl Comm {
     pub(crate) unsafe fn start_all_gather(
         self,
         own: TypedMemory,
-        all: &Pieces,
+        all: &ProcessParts,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();
         // SAFETY: passed on.
@@ -121,7 +121,7 @@ impl Comm {
     pub(crate) unsafe fn start_gather_to(
         self,
         own: TypedMemory,
-        all: &Pieces,
+        all: &ProcessParts,
         root: usize,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();
@@ -146,7 +146,7 @@ impl Comm {
     /// Receives a piece of what `root` has, which sends one to each.
     pub(crate) unsafe fn start_scatter(
         self,
-        all: &Pieces,
+        all: &ProcessParts,
         own: TypedMemory,
         root: usize,
     ) -> Result<MPI_Request, MpiError> {
@@ -172,8 +172,8 @@ impl Comm {
     /// Sends a piece to each, and receives one of each.
     pub(crate) unsafe fn start_all_to_all(
         self,
-        sent: &Pieces,
-        received: &Pieces,
+        sent: &ProcessParts,
+        received: &ProcessParts,
     ) -> Result<MPI_Request, MpiError> {
         let mut request = null_request();
         // SAFETY: passed on.
