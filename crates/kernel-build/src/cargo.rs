@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::error::Error;
 use crate::hints;
-use crate::places::Places;
+use crate::places::SourceLocations;
 use crate::sysroot::{FLAGS, Sysroot, target_cpu};
 use crate::toolchain::Toolchain;
 use crate::{Script, TARGET};
@@ -82,13 +82,13 @@ impl Nested<'_> {
 
     /// Where functions and variables of the kernels stand in the source, as far as that can be
     /// found out: for words about an error that is known already. Compiles the kernels once more.
-    pub(crate) fn places(&self) -> Places {
+    pub(crate) fn places(&self) -> SourceLocations {
         let output = self.command(DEBUGINFO).stderr(Stdio::null()).output();
         let messages = output.map(|output| output.stdout).unwrap_or_default();
         let crate_name = self.script.package.replace('-', "_");
         let ptx = assembly(&String::from_utf8_lossy(&messages), &crate_name);
         let ir = ptx.and_then(|ptx| fs::read_to_string(ptx.with_extension(IR)).ok());
-        ir.map(|ir| Places::read(&ir)).unwrap_or_default()
+        ir.map(|ir| SourceLocations::read(&ir)).unwrap_or_default()
     }
 
     fn target_dir(&self) -> PathBuf {

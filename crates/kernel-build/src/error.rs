@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::places::Places;
+use crate::places::SourceLocations;
 
 /// Why a crate of kernels was not compiled for devices.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +118,7 @@ pub enum Error {
 impl Error {
     /// The error with functions and variables as users know them, not as the compiler does, and
     /// with their lines; `places` is called only if there are any.
-    pub(crate) fn located(self, places: impl FnOnce() -> Places) -> Self {
+    pub(crate) fn located(self, places: impl FnOnce() -> SourceLocations) -> Self {
         match self {
             Self::Recursion { cycle } => {
                 let places = places();

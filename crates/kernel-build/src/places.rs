@@ -8,7 +8,7 @@ const DOT: &str = "_$_";
 
 /// Where functions and variables stand in the source.
 #[derive(Default)]
-pub(crate) struct Places(BTreeMap<String, Symbol>);
+pub(crate) struct SourceLocations(BTreeMap<String, Symbol>);
 
 struct Symbol {
     name: String,
@@ -16,7 +16,7 @@ struct Symbol {
     line: String,
 }
 
-impl Places {
+impl SourceLocations {
     /// Reads code with debug information.
     pub(crate) fn read(ir: &str) -> Self {
         fn node(line: &str) -> Option<(&str, &str)> {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn symbols_are_described_by_name_and_line() {
-        let places = Places::read(
+        let places = SourceLocations::read(
             r#"!1 = distinct !DIGlobalVariable(name: "COUNT", linkageName: "_R5COUNT", scope: !20, file: !21, line: 5, type: !15)
 !2 = distinct !DISubprogram(name: "steps<f32, 2>", linkageName: "_R5steps", scope: !20, file: !21, line: 30, scopeLine: 31)
 !3 = distinct !DIGlobalVariable(name: "PLAIN", scope: !20, file: !21, line: 7)

@@ -19,7 +19,7 @@ use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
 
-pub use on_devices::{OnDevices, Places};
+pub use on_devices::{OnDevices, PayloadEnds};
 
 /// Checks an implementation of [`Communicator`] whose ends share this process.
 /// `cluster` makes connected ends for so many nodes, in order of their ids; it

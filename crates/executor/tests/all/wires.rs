@@ -12,7 +12,7 @@ use celerity_executor::{
 use celerity_idag::{DeviceId, MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
-use celerity_testkit::conformance::{self, OnDevices, Places};
+use celerity_testkit::conformance::{self, OnDevices, PayloadEnds};
 use celerity_testkit::wires::{FakeHost, wire, wire_with};
 
 const N0: NodeId = NodeId::from_index(0);
@@ -28,7 +28,7 @@ fn local(nodes: usize) -> Vec<Box<dyn Communicator>> {
     ends.into_iter().map(|end| Box::new(end) as Box<dyn Communicator>).collect()
 }
 
-fn conforms(places: Places) {
+fn conforms(places: PayloadEnds) {
     let mut seed = 0;
     conformance::check(|nodes| {
         seed += 1;
@@ -39,22 +39,22 @@ fn conforms(places: Places) {
 
 #[test]
 fn payloads_between_devices_conform() {
-    conforms(Places { begin: true, end: true });
+    conforms(PayloadEnds { begin: true, end: true });
 }
 
 #[test]
 fn payloads_from_devices_to_hosts_conform() {
-    conforms(Places { begin: true, end: false });
+    conforms(PayloadEnds { begin: true, end: false });
 }
 
 #[test]
 fn payloads_from_hosts_to_devices_conform() {
-    conforms(Places { begin: false, end: true });
+    conforms(PayloadEnds { begin: false, end: true });
 }
 
 #[test]
 fn payloads_between_hosts_conform_beside_wires() {
-    conforms(Places { begin: false, end: false });
+    conforms(PayloadEnds { begin: false, end: false });
 }
 
 /// What a node finds out, by node.

@@ -9,7 +9,7 @@ use celerity_tdag::TaskId;
 
 /// Where payloads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct PayloadEnds {
     /// Whether they begin in a device's memory.
     pub begin: bool,
     /// Whether they end in one.
@@ -20,12 +20,12 @@ pub struct Places {
 /// process do not notice.
 pub struct OnDevices<C> {
     inner: C,
-    places: Places,
+    places: PayloadEnds,
 }
 
 impl<C: Communicator> OnDevices<C> {
     /// An end with payloads in these places.
-    pub fn new(inner: C, places: Places) -> Self {
+    pub fn new(inner: C, places: PayloadEnds) -> Self {
         Self { inner, places }
     }
 }
