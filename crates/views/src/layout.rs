@@ -25,16 +25,16 @@ pub(crate) struct Edge {
 }
 
 /// A place in the picture, in pixels from its upper left corner.
-pub(crate) type Point = (f64, f64);
+pub(crate) type Pixel = (f64, f64);
 
 /// Where the nodes and edges of a graph go in its picture, in pixels.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
     /// The upper left corner of each node.
-    pub(crate) nodes: Vec<Point>,
+    pub(crate) nodes: Vec<Pixel>,
     /// Each edge from end to end: an even number of points. Between the second and the third,
     /// the fourth and the fifth, and so on, it may bend; the others are straight down.
-    pub(crate) edges: Vec<Vec<Point>>,
+    pub(crate) edges: Vec<Vec<Pixel>>,
     pub(crate) width: f64,
     pub(crate) height: f64,
 }
@@ -218,13 +218,13 @@ impl Picture<'_> {
         self.graph.vertices[vertex].x + self.left
     }
 
-    fn corner(&self, node: usize) -> Point {
+    fn corner(&self, node: usize) -> Pixel {
         let (layer, size) = (self.graph.vertices[node].layer, self.sizes[node]);
         let y = self.tops[layer] + (self.heights[layer] - size.height) / 2.0;
         (self.middle(node) - size.width / 2.0, y)
     }
 
-    fn edges(&self, edges: &[Edge]) -> Vec<Vec<Point>> {
+    fn edges(&self, edges: &[Edge]) -> Vec<Vec<Pixel>> {
         let ends = |from: bool| {
             let next = |(nth, edge): (usize, &Edge)| {
                 let through = &self.graph.passes[nth];

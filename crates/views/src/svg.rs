@@ -8,7 +8,7 @@ use petgraph::graph::NodeIndex;
 
 use crate::dag::{Dag, Role};
 use crate::labels::DependencyName;
-use crate::layout::{Drawing, Edge, Point, Size, layout};
+use crate::layout::{Drawing, Edge, Pixel, Size, layout};
 use crate::render::color;
 use crate::sections::Section;
 
@@ -172,7 +172,7 @@ fn size_of(lines: &[String]) -> Size {
     }
 }
 
-fn arrow(svg: &mut String, points: &[Point], why: Option<DependencyKind>) {
+fn arrow(svg: &mut String, points: &[Pixel], why: Option<DependencyKind>) {
     let mut path = String::new();
     for (nth, pair) in points.chunks(2).enumerate() {
         let [(x, y), (_, end)] = pair else { unreachable!("edges have an even number of points") };
