@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::error::Error;
-use crate::messages::{self, Program};
+use crate::messages::{self, LinkedProgram};
 use crate::runner::describe;
 use crate::workspace::{Workspace, cargo};
 
@@ -85,7 +85,7 @@ pub(crate) fn run(workspace: &Workspace, mpi: bool) -> Result<bool, Error> {
         let to = folder.join(build.folder);
         create(&to)?;
         let Some(programs) = programs(build, mpi)? else { return Ok(false) };
-        for Program { name, path, .. } in programs {
+        for LinkedProgram { name, path, .. } in programs {
             strip(&path, &to.join(name))?;
         }
     }
@@ -100,7 +100,7 @@ fn create(folder: &Path) -> Result<(), Error> {
 }
 
 /// What a build makes; `None` if it fails.
-fn programs(build: &Build, mpi: bool) -> Result<Option<Vec<Program>>, Error> {
+fn programs(build: &Build, mpi: bool) -> Result<Option<Vec<LinkedProgram>>, Error> {
     let mut command = cargo();
     command.args(build.arguments).args(["--release", "--features", build.features]);
     if mpi && build.knows_mpi {

@@ -13,7 +13,7 @@ use crate::runner::describe;
 
 /// A program that Cargo has linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct LinkedProgram {
     pub(crate) name: String,
     /// Its root source file.
     pub(crate) source: PathBuf,
@@ -39,10 +39,10 @@ pub(crate) fn read(text: &str) -> impl Iterator<Item = Value> {
 }
 
 /// The programs that messages tell of.
-pub(crate) fn programs(text: &str) -> Vec<Program> {
+pub(crate) fn programs(text: &str) -> Vec<LinkedProgram> {
     let program = |message: Value| {
         let target = &message["target"];
-        Some(Program {
+        Some(LinkedProgram {
             name: target["name"].as_str()?.to_owned(),
             source: target["src_path"].as_str()?.into(),
             path: message["executable"].as_str()?.into(),
@@ -53,7 +53,7 @@ pub(crate) fn programs(text: &str) -> Vec<Program> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Program, programs};
+    use super::{LinkedProgram, programs};
 
     #[test]
     fn programs_are_what_cargo_has_linked() {
@@ -62,6 +62,6 @@ not json
 {"reason":"compiler-artifact","target":{"name":"wave","src_path":"/wave.rs"},"executable":"/t/wave-1f"}
 {"reason":"build-finished","success":true}"#;
         let (source, path) = ("/wave.rs".into(), "/t/wave-1f".into());
-        assert_eq!(programs(messages), [Program { name: "wave".to_owned(), source, path }]);
+        assert_eq!(programs(messages), [LinkedProgram { name: "wave".to_owned(), source, path }]);
     }
 }

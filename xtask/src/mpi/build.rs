@@ -69,7 +69,7 @@ fn built(mpi: &Mpi, workspace: &Workspace) -> Result<Option<Vec<Program>>, Error
 }
 
 fn of_messages(text: &str) -> Vec<Program> {
-    let program = |messages::Program { name, source, path }| {
+    let program = |messages::LinkedProgram { name, source, path }| {
         let is_example = source.to_string_lossy().contains("/celerity/examples/");
         Program { name, is_example, path }
     };
