@@ -17,7 +17,7 @@ use crate::violation::{Check, Vertex, Violation};
 
 /// Elements that one side has promised and the other has not taken yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Promise {
+pub(crate) struct Owed {
     pub(crate) by: Vertex,
     pub(crate) transfer: TransferId,
     pub(crate) rest: Boxes,
@@ -61,9 +61,9 @@ pub(crate) struct TaskCheck<'a> {
     /// What a command calls for, and no instruction has carried out.
     pub(crate) collective: Option<CalledFor>,
     /// What await-pushes promise, and receives have not taken.
-    pub(crate) awaited: Vec<Promise>,
+    pub(crate) awaited: Vec<Owed>,
     /// What split receives promise, and await receives have not taken.
-    pub(crate) arriving: Vec<Promise>,
+    pub(crate) arriving: Vec<Owed>,
     /// Those without a send, by message.
     pub(crate) pilots: Vec<Pilot>,
     /// The first instruction.

@@ -8,7 +8,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{IndexSpace, Work};
 use smallvec::SmallVec;
 
-use crate::batch::{Promise, TaskCheck};
+use crate::batch::{Owed, TaskCheck};
 use crate::buffers::{Buffers, TrackedBuffer};
 use crate::geometry::{Boxes, difference, holds, overlap};
 use crate::groups::Groups;
@@ -293,7 +293,7 @@ impl Commands {
             self.write(buffer, me, part, &arriving)?;
         }
         let rest = Boxes::from_slice(region.boxes());
-        batch.awaited.push(Promise { by: vertex, transfer, rest, target: None });
+        batch.awaited.push(Owed { by: vertex, transfer, rest, target: None });
         let boxes = region.boxes().to_vec();
         batch.outline.awaits.push(Moved { vertex, transfer, to: self.node, boxes });
         Ok(())

@@ -6,7 +6,7 @@ use celerity_tdag::{TaskId, Work};
 use smallvec::SmallVec;
 
 use crate::allocations::Asked;
-use crate::batch::{Promise, TaskCheck};
+use crate::batch::{Owed, TaskCheck};
 use crate::buffers::Buffers;
 use crate::instructions::Instructions;
 use crate::violation::{Check, Vertex, Violation};
@@ -106,7 +106,7 @@ impl Instructions {
     }
 }
 
-fn check_kept(buffers: &Buffers, promises: &[Promise], why: &'static str) -> Check {
+fn check_kept(buffers: &Buffers, promises: &[Owed], why: &'static str) -> Check {
     let broken = promises.iter().find_map(|promise| Some((promise, *promise.rest.first()?)));
     let Some((promise, part)) = broken else { return Ok(()) };
     let place = buffers.get(promise.by, promise.transfer.buffer)?.place(part);

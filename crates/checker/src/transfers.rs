@@ -4,7 +4,7 @@ use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{Inbound, InstructionKind, MemoryId, MessageId, Placement};
 use celerity_regions::{Box3, Region};
 
-use crate::batch::{Promise, TaskCheck};
+use crate::batch::{Owed, TaskCheck};
 use crate::buffers::{Buffers, TrackedBuffer};
 use crate::commands::{check_inside, check_transfer};
 use crate::geometry::{Boxes, difference, subtract};
@@ -173,7 +173,7 @@ impl Instructions {
         if split {
             let rest = Boxes::from_slice(region.boxes());
             let target = Some(target.allocation);
-            batch.arriving.push(Promise { by: vertex, transfer: *transfer, rest, target });
+            batch.arriving.push(Owed { by: vertex, transfer: *transfer, rest, target });
         }
         let (transfer, to, boxes) = (*transfer, self.node, region.boxes().to_vec());
         batch.outline.receives.push(Moved { vertex, transfer, to, boxes });
@@ -205,7 +205,7 @@ impl Instructions {
         let vertex = self.window.vertex(me);
         let buffer = buffers.get_mut(vertex, transfer.buffer)?;
         check_inside(buffer, vertex, region.boxes())?;
-        let brings = |promise: &&mut Promise| {
+        let brings = |promise: &&mut Owed| {
             promise.transfer == transfer && difference(region.boxes(), &promise.rest).is_empty()
         };
         let promise = batch.arriving.iter_mut().find(brings);
