@@ -28,7 +28,7 @@ const FILE: &str = "benches/instructions/counts.txt";
 
 /// What to do with the counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose<'a> {
+pub(crate) enum CountsAction<'a> {
     /// Print them beside those that are committed.
     Show,
     /// Fail where they differ.
@@ -41,21 +41,21 @@ pub(crate) enum Purpose<'a> {
 ///
 /// # Errors
 /// A program that cannot be started, or a file that cannot be read or written.
-pub(crate) fn run(workspace: &Workspace, purpose: Purpose<'_>) -> Result<bool, Error> {
+pub(crate) fn run(workspace: &Workspace, purpose: CountsAction<'_>) -> Result<bool, Error> {
     let path = workspace.root.join(FILE);
     let toolchain = match Toolchain::here()? {
         Ok(toolchain) => toolchain,
         Err(missing) => {
             println!("SKIPPED instructions: {missing}");
-            return Ok(matches!(purpose, Purpose::Check));
+            return Ok(matches!(purpose, CountsAction::Check));
         }
     };
-    if let Purpose::Bless(reason) = purpose {
+    if let CountsAction::Bless(reason) = purpose {
         let Some(counts) = count(workspace)? else { return Ok(false) };
         return bless(&path, Table { toolchain, reason: reason.to_owned(), counts });
     }
     let committed = Table::load(&path)?;
-    if committed.toolchain != toolchain && matches!(purpose, Purpose::Check) {
+    if committed.toolchain != toolchain && matches!(purpose, CountsAction::Check) {
         let Table { toolchain: theirs, .. } = committed;
         println!(
             "SKIPPED instructions: the committed counts are of {theirs}; here is {toolchain}; \
@@ -66,10 +66,10 @@ pub(crate) fn run(workspace: &Workspace, purpose: Purpose<'_>) -> Result<bool, E
     let Some(counts) = count(workspace)? else { return Ok(false) };
     let verdict = committed.compare(&counts);
     match purpose {
-        Purpose::Check => print!("{}", verdict.findings()),
+        CountsAction::Check => print!("{}", verdict.findings()),
         _ => print!("{}", verdict.all(&committed.toolchain, &toolchain)),
     }
-    Ok(verdict.is_good() || !matches!(purpose, Purpose::Check))
+    Ok(verdict.is_good() || !matches!(purpose, CountsAction::Check))
 }
 
 /// Writes the table, and prints what changes. A reason that is given twice is no reason.

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::runner;
 use crate::workspace::{Workspace, cargo};
 use counts::AllocationCounts;
-use instructions::Purpose;
+use instructions::CountsAction;
 use reference::Reference;
 use report::Comparison;
 
@@ -71,9 +71,9 @@ pub(crate) struct Options {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
     let Options { groups, quick, check, bless } = options;
     let purpose = match (check, bless) {
-        (_, Some(reason)) => Purpose::Bless(reason),
-        (true, None) => Purpose::Check,
-        (false, None) => Purpose::Show,
+        (_, Some(reason)) => CountsAction::Bless(reason),
+        (true, None) => CountsAction::Check,
+        (false, None) => CountsAction::Show,
     };
     match groups.as_slice() {
         [only] if only == INSTRUCTIONS => instructions::run(workspace, purpose),
