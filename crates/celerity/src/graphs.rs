@@ -14,7 +14,7 @@ use celerity_executor::{Observer, RunError};
 use celerity_views::{Section, to_dot, to_svg, to_text};
 
 use crate::log::{LogLevel, print};
-use recorder::Recorder;
+use recorder::GraphRecorder;
 
 /// Where the graphs of a run go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Format {
 
 /// Keeps the graphs of a run, and writes them when dropped: also if the program panics.
 pub(crate) struct Graphs {
-    recorder: Recorder,
+    recorder: GraphRecorder,
     /// By the end of the path; `None`: standard error.
     target: Option<Target>,
     level: LogLevel,
@@ -96,7 +96,7 @@ impl Graphs {
             }
         };
         let format = target.as_ref().and_then(|target| target.format).unwrap_or(Format::Text);
-        Some(Self { recorder: Recorder::new(format.limit()), target, level })
+        Some(Self { recorder: GraphRecorder::new(format.limit()), target, level })
     }
 
     /// Opens the file, so that one which cannot be written is known before the run.

@@ -11,7 +11,7 @@ use celerity_views::{BufferNames, Dag, Section};
 
 /// What all nodes of this process have generated so far.
 #[derive(Clone)]
-pub(crate) struct Recorder {
+pub(crate) struct GraphRecorder {
     recorded: Arc<Mutex<Recorded>>,
     /// How many nodes of each graph are kept.
     limit: usize,
@@ -56,7 +56,7 @@ impl<T: Clone> Kept<T> {
     }
 }
 
-impl Recorder {
+impl GraphRecorder {
     pub(crate) fn new(limit: usize) -> Self {
         Self { recorded: Arc::default(), limit }
     }
@@ -93,7 +93,7 @@ impl Recorder {
 
 struct OneNode {
     node: NodeId,
-    recorder: Recorder,
+    recorder: GraphRecorder,
 }
 
 impl Observer for OneNode {
