@@ -36,7 +36,7 @@ pub(crate) struct Partials {
 
 /// What a reduction is into, and with what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reduction<O> {
+pub(crate) struct ReductionTarget<O> {
     pub(crate) result: BufferId,
     /// Elements of the result.
     pub(crate) elements: usize,
@@ -81,7 +81,7 @@ const FEW_BYTES: u64 = 4 << 10;
 pub(crate) fn pending<T: Element, O: Operator<T>>(
     title: Title,
     partials: Partials,
-    reduction: Reduction<O>,
+    reduction: ReductionTarget<O>,
 ) -> Pending {
     Pending::new(move |frontend| {
         let shares = Shares::of(&partials, frontend.nodes());
@@ -149,11 +149,11 @@ impl Partials {
         &self,
         title: &Title,
         frontend: &NodeFrontend,
-        reduction: &Reduction<O>,
+        reduction: &ReductionTarget<O>,
     ) -> Result<()> {
         let mapper = Mapper::Tiles(Arc::new(self.tiling));
         let accesses = vec![Access::buffer(self.buffer.id(), AccessMode::ReadWrite, mapper)];
-        let (all, Reduction { elements, operator, .. }) = (self.tiling.tiles(), *reduction);
+        let (all, ReductionTarget { elements, operator, .. }) = (self.tiling.tiles(), *reduction);
         // Of a node, about.
         let steps = (all / frontend.nodes() as u64).saturating_mul(elements as u64);
         let function = HostKernel::computing(steps, move |_, memory| {
@@ -179,10 +179,10 @@ impl Partials {
         &self,
         title: Title,
         frontend: &NodeFrontend,
-        reduction: Reduction<O>,
+        reduction: ReductionTarget<O>,
         Shares { reads, roots, .. }: Shares,
     ) -> Result<()> {
-        let Reduction { result, elements, operator, includes_current } = reduction;
+        let ReductionTarget { result, elements, operator, includes_current } = reduction;
         let mode = if includes_current { AccessMode::ReadWrite } else { AccessMode::Write };
         let accesses = vec![
             Access::buffer(result, mode, Mapper::All),

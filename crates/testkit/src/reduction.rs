@@ -15,7 +15,7 @@ use celerity_tdag::{
 
 /// A reduction over an index space into one number, on a cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Reduction {
+pub struct ReductionCase {
     /// The items.
     pub space: IndexSpace,
     /// Nodes of the cluster, at least one.
@@ -24,7 +24,7 @@ pub struct Reduction {
     pub devices: usize,
 }
 
-impl Reduction {
+impl ReductionCase {
     /// Schedules it, and lets the checker look at every node. `read` may change what the last task
     /// reads of the partial results.
     ///

@@ -18,7 +18,7 @@ use crate::mapper::{MapperFor, Unfit};
 use crate::object::{HostObject, ObjectCell};
 use crate::origin::Origin;
 use crate::pending::Pending;
-use crate::reduction::{Partials, Reduction, Title, pending, tiling};
+use crate::reduction::{Partials, ReductionTarget, Title, pending, tiling};
 
 /// Where accesses are checked and collected on their way into a task.
 pub struct Lowering<'q> {
@@ -185,7 +185,8 @@ impl<'q> Lowering<'q> {
         let &ReduceAccess { ref buffer, operator, includes_current, is_ordered } = access;
         self.check_origin(buffer)?;
         let elements = buffer.range().iter().product();
-        let reduction = Reduction { result: buffer.id(), elements, operator, includes_current };
+        let reduction =
+            ReductionTarget { result: buffer.id(), elements, operator, includes_current };
         let name = format!("{} of {}", buffer.name(), self.origin.name).into();
         let title = Title { name, location: self.origin.location.clone() };
         self.reductions.push(Lowerable {

@@ -3,19 +3,19 @@
 use celerity_checker::Violation;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{IndexSpace, Split};
-use celerity_testkit::reduction::Reduction;
+use celerity_testkit::reduction::ReductionCase;
 
 /// On one to four nodes, as bands and as tiles. The second has several ranges of tiles on a node.
-fn reductions() -> impl Iterator<Item = Reduction> {
+fn reductions() -> impl Iterator<Item = ReductionCase> {
     let line = IndexSpace::new(1, Box3::from_range([50_000]));
     let plane =
         IndexSpace { split: Split::Tiled, ..IndexSpace::new(2, Box3::from_range([300, 200])) };
     let few = IndexSpace::new(1, Box3::from_range([70]));
     let spaces = [line, plane, few].into_iter();
-    spaces.flat_map(|space| (1..5).map(move |nodes| Reduction { space, nodes, devices: 2 }))
+    spaces.flat_map(|space| (1..5).map(move |nodes| ReductionCase { space, nodes, devices: 2 }))
 }
 
-fn assert_found(reduction: &Reduction, read: impl FnOnce(Region) -> Region, expected: &str) {
+fn assert_found(reduction: &ReductionCase, read: impl FnOnce(Region) -> Region, expected: &str) {
     let finding = reduction.check(read).unwrap_err();
     let text = finding.to_string();
     assert!(matches!(finding.violation, Violation::Roots { .. }), "{text}");
