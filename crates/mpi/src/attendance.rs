@@ -5,7 +5,7 @@ use std::sync::Arc;
 use celerity_executor::RunError;
 
 use crate::failure;
-use crate::liveness::Report;
+use crate::liveness::SideNews;
 use crate::session::Session;
 
 /// The process is in a run as long as this lives.
@@ -26,7 +26,7 @@ impl Attendance {
     }
 
     /// What has come, if anything has.
-    pub(crate) fn poll(&self) -> Option<Report> {
+    pub(crate) fn poll(&self) -> Option<SideNews> {
         self.session.side().poll()
     }
 }

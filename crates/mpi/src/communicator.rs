@@ -17,7 +17,7 @@ use crate::attendance::Attendance;
 use crate::error::MpiError;
 use crate::failure;
 use crate::group::run_has_failed;
-use crate::liveness::Report;
+use crate::liveness::SideNews;
 use crate::lost;
 use crate::matching::PeerMistake;
 use crate::network::{Endpoint, Outcome};
@@ -101,9 +101,9 @@ impl MpiCommunicator {
         self.events.push_back(CommEvent::Failed(error));
     }
 
-    fn report(&mut self, report: Report) {
+    fn report(&mut self, report: SideNews) {
         match report {
-            Report::Aborted(error) => {
+            SideNews::Aborted(error) => {
                 let error = failure::read(&error);
                 if matches!(self.phase, Phase::Open) {
                     run_has_failed(&error.to_string(), self.patience);
@@ -112,7 +112,7 @@ impl MpiCommunicator {
                 }
                 self.events.push_back(CommEvent::Aborted(error));
             }
-            Report::Lost(loss) => {
+            SideNews::Lost(loss) => {
                 let over = matches!(self.phase, Phase::Left | Phase::Lost);
                 self.lose();
                 if !over {

@@ -51,7 +51,7 @@ const HUB: NodeId = NodeId::from_index(0);
 
 /// What comes out of the side channel during a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
+pub(crate) enum SideNews {
     /// The run has been stopped, for this reason.
     Aborted(Vec<u8>),
     /// A node is lost.
@@ -141,13 +141,13 @@ impl SideChannel {
         self.verdict(run, Impatience::new(Duration::ZERO, &mut |_, _| {})).err().unwrap_or(stopped)
     }
 
-    /// Asks for a run to be stopped. All nodes in it get one [`Report::Aborted`].
+    /// Asks for a run to be stopped. All nodes in it get one [`SideNews::Aborted`].
     pub(crate) fn abort(&self, run: u64, error: Vec<u8>) {
         self.shared.order(Order::Say(Frame::Abort { run, error }));
     }
 
     /// What has come during a run, if anything has.
-    pub(crate) fn poll(&self) -> Option<Report> {
+    pub(crate) fn poll(&self) -> Option<SideNews> {
         self.shared.next_report()
     }
 

@@ -66,7 +66,7 @@ pub struct CampaignCounts {
 
 /// The end of a campaign.
 #[derive(Debug)]
-pub struct Report {
+pub struct CampaignReport {
     /// What has been checked, by all threads.
     pub counts: CampaignCounts,
     /// How long that took.
@@ -106,7 +106,12 @@ impl Campaign {
 
     /// Checks everything, and calls `begin` before each program, with its seed, and `end` after
     /// it, from any thread. Ends with the first failure. What it is at is in `notes`.
-    pub fn run(&self, notes: &Notes, begin: impl Fn(u64) + Sync, end: impl Fn() + Sync) -> Report {
+    pub fn run(
+        &self,
+        notes: &Notes,
+        begin: impl Fn(u64) + Sync,
+        end: impl Fn() + Sync,
+    ) -> CampaignReport {
         let start = Instant::now();
         let (next, counts) = (AtomicU64::new(0), Mutex::new(CampaignCounts::default()));
         let failure = Mutex::new(None);
@@ -139,7 +144,7 @@ impl Campaign {
         let failure =
             failure.map(|(seed, failure)| (seed, notes.at(0, seed, || smallest(*failure))));
         let counts = counts.into_inner().expect("nobody panics");
-        Report { counts, time: start.elapsed(), failure }
+        CampaignReport { counts, time: start.elapsed(), failure }
     }
 
     fn check(&self, nth: u64, seed: u64) -> Result<CampaignCounts, Box<FailedCheck>> {

@@ -67,7 +67,7 @@ use cluster::Cluster;
 
 /// What happened in a run that kept all promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct SimulationReport {
     /// Simulated time from start to end.
     pub simulated: Time,
     /// Lines of the event log.
@@ -111,7 +111,7 @@ pub fn simulate(
     program: &Program,
     configuration: &Configuration,
     seed: u64,
-) -> Result<Report, Box<FailedRun>> {
+) -> Result<SimulationReport, Box<FailedRun>> {
     Simulation::new(program, configuration, seed).run()
 }
 
@@ -170,20 +170,20 @@ impl<'a> Simulation<'a> {
     ///
     /// # Panics
     /// If the configuration has no nodes or no devices.
-    pub fn run(self) -> Result<Report, Box<FailedRun>> {
+    pub fn run(self) -> Result<SimulationReport, Box<FailedRun>> {
         // Machines may also panic when they are dropped.
         contain::caught(|| self.run_to_its_end()).unwrap_or_else(|message| {
             Err(Box::new(self.failure(Breach::Crashed { message }, Vec::new())))
         })
     }
 
-    fn run_to_its_end(&self) -> Result<Report, Box<FailedRun>> {
+    fn run_to_its_end(&self) -> Result<SimulationReport, Box<FailedRun>> {
         let mut cluster = Cluster::new(self);
         let outcome = cluster.run().and_then(|()| cluster.error());
         let mut world = cluster.world.lock();
         let log = world.log.take();
         match outcome {
-            Ok(error) => Ok(Report {
+            Ok(error) => Ok(SimulationReport {
                 simulated: world.now,
                 events: world.log.count(),
                 hash: world.log.hash(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use celerity_cdag::NodeId;
 use celerity_executor::Waker;
 
-use super::Report;
+use super::SideNews;
 use super::frame::Frame;
 use super::record::{Decisions, Loss, News};
 use super::wait::Bell;
@@ -48,7 +48,7 @@ pub(super) struct State {
 pub(super) struct Listener {
     pub(super) run: u64,
     pub(super) wake: Waker,
-    pub(super) reports: VecDeque<Report>,
+    pub(super) reports: VecDeque<SideNews>,
     /// Those that have not come to the run, as far as this node knows.
     pub(super) missing: Vec<NodeId>,
 }
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// The next report to whoever is in a run.
-    pub(super) fn next_report(&self) -> Option<Report> {
+    pub(super) fn next_report(&self) -> Option<SideNews> {
         if !self.has_news.load(Ordering::Acquire) {
             return None;
         }
@@ -139,9 +139,9 @@ impl Shared {
             let run = listener.run;
             let report = match news {
                 News::Aborted { run: stopped, error } => {
-                    (stopped == run).then_some(Report::Aborted(error))
+                    (stopped == run).then_some(SideNews::Aborted(error))
                 }
-                News::Lost(loss) => Some(Report::Lost(loss)),
+                News::Lost(loss) => Some(SideNews::Lost(loss)),
             };
             if let Some(report) = report {
                 listener.reports.push_back(report);

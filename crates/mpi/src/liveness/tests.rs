@@ -14,7 +14,7 @@ fn node(index: u64) -> NodeId {
 }
 
 /// Waits for a report to an end.
-fn report(end: &SideChannel) -> Report {
+fn report(end: &SideChannel) -> SideNews {
     let start = Instant::now();
     loop {
         if let Some(report) = end.poll() {
@@ -93,7 +93,7 @@ fn star(members: u64, timeout: Duration) -> (SideChannel, Vec<SideChannel>, Odd)
 
 fn assert_all_hear_of_death(hub: &SideChannel, members: &[SideChannel], dead: NodeId) {
     for end in members.iter().chain([hub]) {
-        let Report::Lost(Loss::Died { node, sign }) = report(end) else { panic!("no death") };
+        let SideNews::Lost(Loss::Died { node, sign }) = report(end) else { panic!("no death") };
         assert_eq!(node, dead, "{sign}");
         assert!(end.lost().is_some());
     }
@@ -106,7 +106,7 @@ fn one_error_reaches_everybody() {
     members[1].abort(1, b"two".to_vec());
     hub.abort(1, b"three".to_vec());
     let first = report(&hub);
-    assert!(matches!(first, Report::Aborted(_)));
+    assert!(matches!(first, SideNews::Aborted(_)));
     assert_eq!((report(&members[0]), report(&members[1])), (first.clone(), first));
     assert_eq!((hub.poll(), members[0].poll(), members[1].poll()), (None, None, None));
 }
@@ -181,8 +181,8 @@ fn whoever_leaves_is_not_dead() {
     thread::scope(|scope| {
         scope.spawn(|| drop(second));
         members[0].abort(1, b"later".to_vec());
-        assert_eq!(report(&hub), Report::Aborted(b"later".to_vec()));
-        assert_eq!(report(&members[0]), Report::Aborted(b"later".to_vec()));
+        assert_eq!(report(&hub), SideNews::Aborted(b"later".to_vec()));
+        assert_eq!(report(&members[0]), SideNews::Aborted(b"later".to_vec()));
     });
     assert_eq!((hub.poll(), members[0].poll()), (None, None));
 }
@@ -267,9 +267,9 @@ fn who_is_given_up_is_told_by_whom() {
     odd.say(&Frame::Died { node: HUB, sign: "silence".to_owned() });
     drop(odd);
     let given_up = Loss::GivenUp { by: node(2), sign: "silence".to_owned() };
-    assert_eq!(report(&hub), Report::Lost(given_up));
+    assert_eq!(report(&hub), SideNews::Lost(given_up));
     assert_eq!(hub.poll(), None, "one loss is enough");
-    let Report::Lost(Loss::Died { node: gone, sign }) = report(&members[0]) else {
+    let SideNews::Lost(Loss::Died { node: gone, sign }) = report(&members[0]) else {
         panic!("N2 is gone")
     };
     assert_eq!((gone, sign.as_str()), (node(2), "it has given N0 up: silence"));
@@ -295,9 +295,9 @@ fn without_the_hub_everybody_has_an_error_of_its_own() {
     links[0].1.send(&Frame::Go { run: 1 }, Instant::now());
     begin(&member, 1, LONG).unwrap();
     drop(links);
-    assert!(matches!(report(&member), Report::Lost(Loss::Died { node: HUB, .. })));
+    assert!(matches!(report(&member), SideNews::Lost(Loss::Died { node: HUB, .. })));
     member.abort(1, b"mine".to_vec());
-    assert_eq!(report(&member), Report::Aborted(b"mine".to_vec()));
+    assert_eq!(report(&member), SideNews::Aborted(b"mine".to_vec()));
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn alone_there_is_nobody_to_wait_for() {
     let hub = SideChannel::alone().unwrap();
     assert_eq!(begin(&hub, 1, LONG), Ok(()));
     hub.abort(1, b"only".to_vec());
-    assert_eq!(report(&hub), Report::Aborted(b"only".to_vec()));
+    assert_eq!(report(&hub), SideNews::Aborted(b"only".to_vec()));
     hub.end();
     assert_eq!(hub.refuse(2, b"why".to_vec()), Obstacle::Stopped(b"why".to_vec()));
     assert!(leave(&hub, 2));

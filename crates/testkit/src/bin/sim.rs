@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use celerity_testkit::campaign::seed_of_now;
 use celerity_testkit::check::Configuration;
-use celerity_testkit::sim::{FailedRun, Report, Scenario, Simulation};
+use celerity_testkit::sim::{FailedRun, Scenario, Simulation, SimulationReport};
 use celerity_testkit::supervise::{Notes, is_alone, supervised};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -87,11 +87,11 @@ fn replay(seed: u64, log: bool) -> bool {
     }
 }
 
-fn print_report(report: &Report, log: bool) {
+fn print_report(report: &SimulationReport, log: bool) {
     if log {
         report.log.iter().for_each(|entry| println!("{entry}"));
     }
-    let Report { simulated, events, hash, error, .. } = report;
+    let SimulationReport { simulated, events, hash, error, .. } = report;
     println!("{events} events in {simulated} of simulated time, log {hash:016x}");
     match error {
         Some(error) => println!("ended on all nodes, by a simulated fault, with: {error}"),
@@ -110,7 +110,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, configuration: &Configuration, report: &Report) {
+    fn add(&mut self, configuration: &Configuration, report: &SimulationReport) {
         let Configuration { nodes, devices, .. } = *configuration;
         self.programs += 1;
         self.with_faults += u64::from(report.error.is_some());

@@ -6,7 +6,7 @@ use std::fmt;
 use celerity_idag::{DeviceMemory, Lookahead};
 use celerity_tdag::Count;
 
-use super::{FailedRun, Report, simulate};
+use super::{FailedRun, SimulationReport, simulate};
 use crate::check::Configuration;
 use crate::forwards::Forwards;
 use crate::program::{Program, Sizes, seeded};
@@ -53,7 +53,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The first broken promise.
-    pub fn simulate(&self) -> Result<Report, Box<FailedRun>> {
+    pub fn simulate(&self) -> Result<SimulationReport, Box<FailedRun>> {
         simulate(&self.program, &self.configuration, self.seed)
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use celerity_testkit::campaign::{CampaignCounts, Report};
+use celerity_testkit::campaign::{CampaignCounts, CampaignReport};
 
 /// Figures, the table of clusters, and a closing line.
-pub(crate) fn text(report: &Report) -> String {
+pub(crate) fn text(report: &CampaignReport) -> String {
     let CampaignCounts { programs, runs, tasks, commands, instructions, .. } = report.counts;
     let seconds = report.time.as_secs_f64().max(1e-9);
     let per_second = |count: u64| count as f64 / seconds;
@@ -55,7 +55,7 @@ mod tests {
             covered: BTreeMap::from([((1, 1), 10), ((2, 1), 15), ((2, 4), 5)]),
             ..CampaignCounts::default()
         };
-        let report = Report { counts, time: Duration::from_secs(3), failure: None };
+        let report = CampaignReport { counts, time: Duration::from_secs(3), failure: None };
         let text = text(&report);
         let rows: Vec<Vec<&str>> =
             text.lines().map(|row| row.split_whitespace().collect()).collect();
