@@ -18,7 +18,7 @@ use crate::objects::ObjectHistory;
 use crate::outline::Moved;
 use crate::roots::Roots;
 use crate::violation::{AbstractValue, Check, Vertex, Violation, Waste};
-use crate::window::{GraphOfNode, Role, Window};
+use crate::window::{GraphOfNode, NodeShape, Window};
 
 /// One node's commands.
 #[derive(Clone, Debug)]
@@ -337,18 +337,18 @@ impl Commands {
     }
 }
 
-fn describe(kind: &CommandKind) -> (Role, CommandSketch) {
+fn describe(kind: &CommandKind) -> (NodeShape, CommandSketch) {
     match kind {
-        CommandKind::Execute { chunk } => (Role::Work, CommandSketch::Execute(*chunk)),
-        CommandKind::Push { transfer, .. } => (Role::Work, CommandSketch::Push(*transfer)),
+        CommandKind::Execute { chunk } => (NodeShape::Work, CommandSketch::Execute(*chunk)),
+        CommandKind::Push { transfer, .. } => (NodeShape::Work, CommandSketch::Push(*transfer)),
         CommandKind::AwaitPush { transfer, .. } => {
-            (Role::Work, CommandSketch::AwaitPush(*transfer))
+            (NodeShape::Work, CommandSketch::AwaitPush(*transfer))
         }
         CommandKind::Collective { transfer, .. } => {
-            (Role::Work, CommandSketch::Collective(*transfer))
+            (NodeShape::Work, CommandSketch::Collective(*transfer))
         }
-        CommandKind::Horizon => (Role::Horizon, CommandSketch::Horizon),
-        CommandKind::Epoch(_) => (Role::Epoch, CommandSketch::Epoch),
+        CommandKind::Horizon => (NodeShape::Horizon, CommandSketch::Horizon),
+        CommandKind::Epoch(_) => (NodeShape::Epoch, CommandSketch::Epoch),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::groups::Groups;
 use crate::label::InstructionSketch;
 use crate::objects::ObjectHistory;
 use crate::violation::{Check, Waste};
-use crate::window::{Role, Window};
+use crate::window::{NodeShape, Window};
 
 /// One node's instructions and memories.
 #[derive(Clone, Debug)]
@@ -45,9 +45,9 @@ impl Instructions {
     /// Appends an instruction to the window.
     pub(crate) fn enter(&mut self, instruction: &Instruction) -> Check {
         let role = match instruction.kind {
-            InstructionKind::Horizon { .. } => Role::Horizon,
-            InstructionKind::Epoch { .. } => Role::Epoch,
-            _ => Role::Work,
+            InstructionKind::Horizon { .. } => NodeShape::Horizon,
+            InstructionKind::Epoch { .. } => NodeShape::Epoch,
+            _ => NodeShape::Work,
         };
         let edges: SmallVec<[u64; 4]> =
             instruction.dependencies.iter().map(|dep| dep.index()).collect();

@@ -13,7 +13,7 @@ use crate::image::{image, unclamped};
 use crate::ledger::Clash;
 use crate::objects::ObjectHistory;
 use crate::violation::{AbstractValue, Check, Violation};
-use crate::window::{GraphOfNode, Role, Window};
+use crate::window::{GraphOfNode, NodeShape, Window};
 
 /// The tasks that are remembered.
 #[derive(Clone, Debug)]
@@ -27,16 +27,16 @@ pub(crate) struct Tasks {
 pub(crate) type Writes = SmallVec<[(BufferId, Boxes); 2]>;
 
 /// What a kind of work is to the shape of a graph.
-fn role(work: &Work) -> Role {
+fn role(work: &Work) -> NodeShape {
     match work {
-        Work::Horizon => Role::Horizon,
-        Work::Epoch(_) => Role::Epoch,
+        Work::Horizon => NodeShape::Horizon,
+        Work::Epoch(_) => NodeShape::Epoch,
         Work::Device(_)
         | Work::HostOnce { .. }
         | Work::HostSplit { .. }
         | Work::Fence
         | Work::Combine { .. }
-        | Work::Forward => Role::Work,
+        | Work::Forward => NodeShape::Work,
     }
 }
 

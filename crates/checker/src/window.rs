@@ -35,7 +35,7 @@ impl GraphOfNode {
 
 /// What a node is to the shape of its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum NodeShape {
     Work,
     Horizon,
     Epoch,
@@ -110,7 +110,7 @@ impl<L> Window<L> {
         &mut self,
         index: u64,
         edges: SmallVec<[u64; 4]>,
-        role: Role,
+        role: NodeShape,
         label: L,
     ) -> Check {
         self.check_shape(index, &edges, role)?;
@@ -125,12 +125,12 @@ impl<L> Window<L> {
         self.records.push_back(WindowNode { label, edges, has_successor: false });
         self.leaves += 1;
         match role {
-            Role::Work => Ok(()),
-            Role::Horizon | Role::Epoch => self.synchronize(index, role),
+            NodeShape::Work => Ok(()),
+            NodeShape::Horizon | NodeShape::Epoch => self.synchronize(index, role),
         }
     }
 
-    fn check_shape(&self, index: u64, edges: &[u64], role: Role) -> Check {
+    fn check_shape(&self, index: u64, edges: &[u64], role: NodeShape) -> Check {
         let vertex = self.vertex(index);
         if index != self.next() {
             return Err(Violation::WrongId { vertex, expected: self.vertex(self.next()) }.into());
@@ -149,7 +149,7 @@ impl<L> Window<L> {
             }
         }
         // Whoever has an edge waits for the point's epoch, by induction.
-        match edges.is_empty() && (index > 0 || role != Role::Epoch) {
+        match edges.is_empty() && (index > 0 || role != NodeShape::Epoch) {
             true => {
                 Err(Violation::NotSynchronized { later: vertex, earlier: self.vertex(self.first) }
                     .into())
@@ -160,18 +160,18 @@ impl<L> Window<L> {
 
     /// In a graph without cycles every node leads to a leaf, so the only leaf
     /// waits for all others.
-    fn synchronize(&mut self, index: u64, role: Role) -> Check {
+    fn synchronize(&mut self, index: u64, role: NodeShape) -> Check {
         if self.leaves != 1 {
             let missed = self.records.iter().position(|record| !record.has_successor);
             let earlier = self.vertex(self.first + missed.unwrap_or(0) as u64);
             return Err(Violation::NotSynchronized { later: self.vertex(index), earlier }.into());
         }
         match role {
-            Role::Epoch => {
+            NodeShape::Epoch => {
                 self.pending = None;
                 self.forget_before(index);
             }
-            Role::Horizon | Role::Work => {
+            NodeShape::Horizon | NodeShape::Work => {
                 if let Some(reached) = self.pending.replace(index) {
                     self.forget_before(reached);
                 }
@@ -195,32 +195,32 @@ mod tests {
 
     fn window() -> Window<()> {
         let mut window = Window::new(GraphOfNode::Tasks, true);
-        window.push(0, SmallVec::new(), Role::Epoch, ()).expect("the init epoch");
+        window.push(0, SmallVec::new(), NodeShape::Epoch, ()).expect("the init epoch");
         window
     }
 
-    fn push(window: &mut Window<()>, role: Role, edges: &[u64]) -> Check {
+    fn push(window: &mut Window<()>, role: NodeShape, edges: &[u64]) -> Check {
         window.push(window.next(), SmallVec::from_slice(edges), role, ())
     }
 
     #[test]
     fn a_horizon_becomes_the_point_when_the_next_one_comes() {
         let mut window = window();
-        push(&mut window, Role::Work, &[0]).unwrap();
-        push(&mut window, Role::Horizon, &[1]).unwrap();
-        push(&mut window, Role::Work, &[1]).unwrap();
-        push(&mut window, Role::Horizon, &[2, 3]).unwrap();
+        push(&mut window, NodeShape::Work, &[0]).unwrap();
+        push(&mut window, NodeShape::Horizon, &[1]).unwrap();
+        push(&mut window, NodeShape::Work, &[1]).unwrap();
+        push(&mut window, NodeShape::Horizon, &[2, 3]).unwrap();
         assert_eq!((window.point(), window.len()), (2, 3));
-        let violation = *push(&mut window, Role::Work, &[1]).unwrap_err();
+        let violation = *push(&mut window, NodeShape::Work, &[1]).unwrap_err();
         assert!(matches!(violation, Violation::EdgeBeyondPoint { .. }), "{violation}");
     }
 
     #[test]
     fn a_horizon_that_misses_a_leaf_is_noticed() {
         let mut window = window();
-        push(&mut window, Role::Work, &[0]).unwrap();
-        push(&mut window, Role::Work, &[0]).unwrap();
-        let violation = *push(&mut window, Role::Horizon, &[2]).unwrap_err();
+        push(&mut window, NodeShape::Work, &[0]).unwrap();
+        push(&mut window, NodeShape::Work, &[0]).unwrap();
+        let violation = *push(&mut window, NodeShape::Horizon, &[2]).unwrap_err();
         assert_eq!(
             violation.to_string(),
             "T3 does not wait for T1, though one of them synchronises"
@@ -230,13 +230,13 @@ mod tests {
     #[test]
     fn wrong_ids_and_edges_are_noticed() {
         let mut gap = window();
-        let violation = *gap.push(2, SmallVec::from_slice(&[0]), Role::Work, ()).unwrap_err();
+        let violation = *gap.push(2, SmallVec::from_slice(&[0]), NodeShape::Work, ()).unwrap_err();
         assert!(matches!(violation, Violation::WrongId { .. }));
-        let violation = *push(&mut window(), Role::Work, &[1]).unwrap_err();
+        let violation = *push(&mut window(), NodeShape::Work, &[1]).unwrap_err();
         assert!(matches!(violation, Violation::ForwardEdge { .. }));
-        let violation = *push(&mut window(), Role::Work, &[0, 0]).unwrap_err();
+        let violation = *push(&mut window(), NodeShape::Work, &[0, 0]).unwrap_err();
         assert!(matches!(violation, Violation::DoubledEdge { .. }));
-        let violation = *push(&mut window(), Role::Work, &[]).unwrap_err();
+        let violation = *push(&mut window(), NodeShape::Work, &[]).unwrap_err();
         assert!(matches!(violation, Violation::NotSynchronized { .. }));
     }
 }
