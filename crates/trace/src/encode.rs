@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::record::{Counter, Message, Slice, TraceRecord, TrackId, Value};
+use crate::record::{Counter, Message, TimeSlice, TraceRecord, TrackId, Value};
 
 /// How every line with a time begins.
 pub(crate) const TIME_KEY: &str = r#"{"ts":"#;
@@ -103,7 +103,7 @@ impl Encoder {
         }
     }
 
-    fn slice(&mut self, process: u32, slice: &Slice, line: &mut impl FnMut(String)) {
+    fn slice(&mut self, process: u32, slice: &TimeSlice, line: &mut impl FnMut(String)) {
         // Arrows bind to slices of some length only.
         let end = slice.end.max(slice.start + Duration::from_nanos(1));
         line(slice_line(process, slice, end));
@@ -164,8 +164,8 @@ fn metadata(process: u32, track: u32, what: &str, key: &str, value: impl Display
     )
 }
 
-fn slice_line(process: u32, slice: &Slice, end: Duration) -> String {
-    let Slice { track, start, name, category, details, .. } = slice;
+fn slice_line(process: u32, slice: &TimeSlice, end: Duration) -> String {
+    let TimeSlice { track, start, name, category, details, .. } = slice;
     format!(
         r#"{TIME_KEY}{},"ph":"X","dur":{},"pid":{process},"tid":{},"name":{},"cat":"{category}","args":{}}}"#,
         Micros(start.as_nanos()),
@@ -233,11 +233,11 @@ mod tests {
         lines
     }
 
-    fn slice(id: u64, track: u32, nanos: [u64; 2], after: &[u64]) -> Slice {
+    fn slice(id: u64, track: u32, nanos: [u64; 2], after: &[u64]) -> TimeSlice {
         let [start, end] = nanos.map(Duration::from_nanos);
         let (track, name) = (TrackId::from_index(track), "step".into());
         let (category, details, after) = ("kernel", Vec::new(), after.to_vec());
-        Slice { track, start, end, name, category, details, id: Some(id), after, message: None }
+        TimeSlice { track, start, end, name, category, details, id: Some(id), after, message: None }
     }
 
     #[test]

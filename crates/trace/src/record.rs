@@ -83,7 +83,7 @@ pub enum Value {
 ///
 /// Slices of one track must not overlap, unless one lies within the other.
 #[derive(Debug)]
-pub struct Slice {
+pub struct TimeSlice {
     /// Where it is shown.
     pub track: TrackId,
     /// When it began.
@@ -136,7 +136,7 @@ pub(crate) enum TraceRecord {
         track: TrackId,
         name: Text,
     },
-    Slice(Slice),
+    Slice(TimeSlice),
     Counter(Counter),
     /// No later slice names one with a smaller id.
     Forget {

@@ -4,7 +4,7 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
-use crate::record::{Counter, Slice, Text, TraceRecord, TrackId};
+use crate::record::{Counter, Text, TimeSlice, TraceRecord, TrackId};
 
 /// Records that travel together: handing over costs a message, so it is done for
 /// many at once.
@@ -47,7 +47,7 @@ impl Recorder {
     }
 
     /// Adds something that took time, once it is over.
-    pub fn slice(&self, slice: Slice) {
+    pub fn slice(&self, slice: TimeSlice) {
         self.add(TraceRecord::Slice(slice));
     }
 

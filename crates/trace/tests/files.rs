@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use celerity_trace::{
-    Counter, Slice, Target, TraceError, TraceFile, TrackId, Value, is_complete, merge, part_of,
+    Counter, Target, TimeSlice, TraceError, TraceFile, TrackId, Value, is_complete, merge, part_of,
 };
 
 /// A folder of the test's own, gone at its end.
@@ -24,9 +24,9 @@ impl Drop for Folder {
     }
 }
 
-fn kernel(nanos: [u64; 2], id: u64) -> Slice {
+fn kernel(nanos: [u64; 2], id: u64) -> TimeSlice {
     let [start, end] = nanos.map(Duration::from_nanos);
-    Slice {
+    TimeSlice {
         track: TrackId::from_index(1),
         start,
         end,

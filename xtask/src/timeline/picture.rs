@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::trace::{Slice, Trace, Track};
+use super::trace::{TimeSlice, Trace, Track};
 
 /// A kind of slice: what it is called, its colour, and the categories of traces.
 struct Kind {
@@ -119,7 +119,7 @@ fn row(track: &Track, with_process: bool, top: f64, scale: &Scale<'_>) -> String
     svg
 }
 
-fn bar(svg: &mut String, slice: &Slice, color: &str, top: f64, x: Range<f64>) {
+fn bar(svg: &mut String, slice: &TimeSlice, color: &str, top: f64, x: Range<f64>) {
     let width = (x.end - x.start).max(0.5);
     let title = format!("{}, {}", slice.name, duration(slice.length));
     line(
@@ -165,7 +165,7 @@ fn legend(trace: &Trace, base: f64) -> String {
     svg
 }
 
-fn kind_of(slice: &Slice) -> &'static Kind {
+fn kind_of(slice: &TimeSlice) -> &'static Kind {
     let known = KINDS.iter().find(|kind| kind.categories.contains(&&*slice.category));
     known.unwrap_or(&OTHER)
 }

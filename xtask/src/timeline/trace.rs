@@ -20,12 +20,12 @@ pub(super) struct Track {
     pub(super) process: String,
     pub(super) name: String,
     /// By their beginnings.
-    pub(super) slices: Vec<Slice>,
+    pub(super) slices: Vec<TimeSlice>,
 }
 
 /// Something that took time.
 #[derive(Clone, Debug)]
-pub(super) struct Slice {
+pub(super) struct TimeSlice {
     pub(super) name: String,
     /// What kind of thing it is.
     pub(super) category: String,
@@ -85,10 +85,10 @@ impl Trace {
 
     /// What happens in a window, cut off at its ends; tracks without anything are left out.
     pub(super) fn within(&self, window: &Range<f64>) -> Self {
-        let cut = |slice: &Slice| {
+        let cut = |slice: &TimeSlice| {
             let Range { start, end } = slice.time;
             let time = start.max(window.start)..end.min(window.end);
-            (time.start < time.end).then(|| Slice { time, ..slice.clone() })
+            (time.start < time.end).then(|| TimeSlice { time, ..slice.clone() })
         };
         let part = |track: &Track| {
             let slices: Vec<_> = track.slices.iter().filter_map(cut).collect();
@@ -104,8 +104,8 @@ fn named(event: &Value) -> String {
     event["args"]["name"].as_str().unwrap_or_default().to_owned()
 }
 
-fn slice(event: &Value, name: &str) -> Option<Slice> {
+fn slice(event: &Value, name: &str) -> Option<TimeSlice> {
     let (start, length) = (event["ts"].as_f64()?, event["dur"].as_f64()?);
     let category = event["cat"].as_str().unwrap_or_default().to_owned();
-    Some(Slice { name: name.to_owned(), category, time: start..start + length, length })
+    Some(TimeSlice { name: name.to_owned(), category, time: start..start + length, length })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_idag::{Effects, ExchangePart, InstructionId, MemoryId, MessageId, Synchronization};
-use celerity_trace::{Counter, Message, Recorder, Slice, Text, TrackId, Value};
+use celerity_trace::{Counter, Message, Recorder, Text, TimeSlice, TrackId, Value};
 
 use super::label::Label;
 use super::tracks::{self, BARRIERS, COLLECTIVES, NODE, PAYLOADS, RECEIVES, SENDS, Slots};
@@ -176,7 +176,7 @@ impl NodeProfile {
             let nanos = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
             details.push(("queued_ns", Value::Number(nanos)));
         }
-        self.recorder.slice(Slice {
+        self.recorder.slice(TimeSlice {
             track,
             start: point(span.start),
             end: point(span.end),
@@ -206,7 +206,7 @@ impl NodeProfile {
         };
         self.payloads.give_back(track);
         let Label { name, category, details, .. } = label;
-        self.recorder.slice(Slice {
+        self.recorder.slice(TimeSlice {
             track,
             start: point(since),
             end: point((self.clock)()),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use celerity_trace::{Recorder, Slice, Text, TrackId, Value};
+use celerity_trace::{Recorder, Text, TimeSlice, TrackId, Value};
 
 use super::tracks::{LAST_PROGRAM, PROGRAM, SCHEDULER};
 use crate::sync::lock;
@@ -51,7 +51,7 @@ impl StageProfile {
 
     /// The calling thread has done something since `start`.
     pub(crate) fn ended(&self, start: Time, name: Text, details: Vec<(&'static str, Value)>) {
-        self.recorder.slice(Slice {
+        self.recorder.slice(TimeSlice {
             track: self.track(),
             start: start.since(Time::START),
             end: self.now().since(Time::START),
