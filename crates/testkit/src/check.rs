@@ -13,7 +13,7 @@ use crate::model::{self, Truth};
 use crate::program::Program;
 use crate::run::{run, run_on};
 use crate::trace::{CommandTrace, GeneratorInput, InstructionTrace, TaskTrace};
-use crate::twin::{Observation, Snapshot, interpret};
+use crate::twin::{Observation, ObservedElements, interpret};
 use crate::violation::Violation;
 
 /// Configurations of up to 4 nodes and 3 devices, with horizons of all sizes,
@@ -235,7 +235,7 @@ pub(crate) fn compare(
     }
     for (found, expected) in found.iter().zip(expected) {
         let longest = found.words.len().max(expected.words.len());
-        let word = |of: &Snapshot, word: usize| of.words.get(word).copied();
+        let word = |of: &ObservedElements, word: usize| of.words.get(word).copied();
         let differs = (0..longest).find(|&at| word(found, at) != word(expected, at));
         if let Some(at) = differs {
             return Err(Violation::Diverged {

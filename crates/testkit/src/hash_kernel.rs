@@ -13,7 +13,7 @@ use celerity_tdag::{AccessMode, BufferId, Mapper, MapperInput};
 use crate::element;
 use crate::hash::{Mixer, mixes};
 use crate::program::{BufferSpec, MapperTable, TaskOp, buffer_slot};
-use crate::twin::Snapshot;
+use crate::twin::ObservedElements;
 use crate::visits::Visit;
 
 /// A task's computation.
@@ -70,7 +70,7 @@ impl HashKernel {
     #[must_use]
     pub fn into_snapshot_function(
         self,
-        publish: impl FnOnce(Vec<Snapshot>) + Send + 'static,
+        publish: impl FnOnce(Vec<ObservedElements>) + Send + 'static,
     ) -> HostFunction {
         HostFunction::new(move |memory| {
             let accesses = self.accesses.iter().zip(memory);
@@ -78,7 +78,7 @@ impl HashKernel {
                 let words = Words::new(bound, access.words);
                 let touched = access.touched([0; 3], &self.space);
                 let words = touched.values().flat_map(|&at| words.read(at)).collect();
-                Snapshot { op: self.op, buffer: access.buffer, words }
+                ObservedElements { op: self.op, buffer: access.buffer, words }
             });
             during(self.visit.clone(), Box3::UNIT, || publish(snapshots.collect()));
             Ok(())

@@ -15,7 +15,7 @@ use crate::element;
 use crate::hash::initial_contents;
 use crate::hash_kernel::HashKernel;
 use crate::program::{BufferSpec, MapperTable, Op, Program, TaskKind, TaskOp};
-use crate::twin::{Observation, Snapshot};
+use crate::twin::{Observation, ObservedElements};
 use crate::violation::Violation;
 use crate::visits::Visits;
 
@@ -83,7 +83,7 @@ pub struct KernelTask<'a> {
 
 /// The snapshots of one node, in order of their arrival.
 #[derive(Clone, Debug, Default)]
-struct NodeSnapshots(Arc<Mutex<Vec<Snapshot>>>);
+struct NodeSnapshots(Arc<Mutex<Vec<ObservedElements>>>);
 
 impl NodeSnapshots {
     fn observation(&self) -> Observation {
@@ -94,7 +94,7 @@ impl NodeSnapshots {
         Observation { snapshots }
     }
 
-    fn publisher(&self) -> impl FnOnce(Vec<Snapshot>) + Send + 'static {
+    fn publisher(&self) -> impl FnOnce(Vec<ObservedElements>) + Send + 'static {
         let record = self.0.clone();
         move |snapshots| {
             record.lock().expect("nobody panics while recording").extend(snapshots);

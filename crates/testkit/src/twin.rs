@@ -12,12 +12,12 @@ use crate::program::{BufferSpec, Op, Program, TaskKind, TaskOp, buffer_slot};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// In order of the program.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<ObservedElements>,
 }
 
 /// What one access of a fence has seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct ObservedElements {
     /// The fence's position in the program.
     pub op: usize,
     /// The buffer.
@@ -107,12 +107,17 @@ impl Memory {
         }
     }
 
-    fn snapshots(&self, op: usize, task: &TaskOp, footprint: &ElementFootprint) -> Vec<Snapshot> {
+    fn snapshots(
+        &self,
+        op: usize,
+        task: &TaskOp,
+        footprint: &ElementFootprint,
+    ) -> Vec<ObservedElements> {
         let accesses = task.accesses.iter().enumerate();
         let snapshots = accesses.map(|(nth, access)| {
             let slots = footprint.item(nth, 0).iter();
             let words = slots.flat_map(|&slot| self.element(access.buffer, slot)).copied();
-            Snapshot { op, buffer: access.buffer, words: words.collect() }
+            ObservedElements { op, buffer: access.buffer, words: words.collect() }
         });
         snapshots.collect()
     }

@@ -16,7 +16,7 @@ use crate::forwards::Finder;
 use crate::hash::initial_contents;
 use crate::hash_kernel::HashKernel;
 use crate::program::{BufferSpec, MapperTable, Op, Program, TaskKind, TaskOp};
-use crate::twin::{Observation, Snapshot};
+use crate::twin::{Observation, ObservedElements};
 use crate::violation::Violation;
 
 /// One node's program.
@@ -45,7 +45,7 @@ pub(super) struct User<'a> {
 /// What fences have seen.
 #[derive(Debug, Default)]
 struct Snapshots {
-    all: Vec<Snapshot>,
+    all: Vec<ObservedElements>,
     /// The statements whose fences have been reached.
     fences: Vec<usize>,
 }

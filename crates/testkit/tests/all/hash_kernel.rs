@@ -15,13 +15,13 @@ use celerity_testkit::program::{
     MapperSpec, MapperTable, Op, Program, ProgramBuilder, Sizes, TaskKind, TaskOp, any_program,
     buffer_slot,
 };
-use celerity_testkit::twin::{Observation, Snapshot, interpret};
+use celerity_testkit::twin::{Observation, ObservedElements, interpret};
 use proptest::prelude::*;
 
 /// All buffers, each in one array.
 struct Arrays {
     contents: Vec<Vec<u64>>,
-    lowering: MapperTable,
+    lowering: Lowering,
     snapshots: Arc<Mutex<Vec<ObservedElements>>>,
 }
 
