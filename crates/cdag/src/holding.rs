@@ -13,7 +13,7 @@ use celerity_tdag::Readers;
 
 use crate::command::CommandId;
 use crate::node_set::NodeSet;
-use crate::spread::{Spread, Spreads};
+use crate::spread::{SpreadId, Spreads};
 
 /// The state of a part of a buffer on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub(crate) enum State {
     /// Current, and this node is the one that passes it on.
     Owned,
     /// The same, and a collective has brought every node its own part, beside the replicas.
-    Spread(Spread),
+    Spread(SpreadId),
 }
 
 impl State {
-    fn spread(self) -> Option<Spread> {
+    fn spread(self) -> Option<SpreadId> {
         match self {
             Self::Spread(spread) => Some(spread),
             Self::Stale | Self::Replica | Self::Owned => None,

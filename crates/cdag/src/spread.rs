@@ -10,12 +10,12 @@ use smallvec::{SmallVec, smallvec};
 
 /// Names what has been spread how, in [`Spreads`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Spread(u32);
+pub(crate) struct SpreadId(u32);
 
 /// All that the holdings of one buffer name. Few: a program spreads its data in few ways.
 #[derive(Debug, Default)]
 pub(crate) struct Spreads {
-    known: Vec<(Spread, Lists)>,
+    known: Vec<(SpreadId, Lists)>,
     made: u32,
 }
 
@@ -27,7 +27,7 @@ const FORGET_ABOVE: usize = 8;
 
 impl Spreads {
     /// The name of data that has been spread as `before` says, and now by `parts`.
-    pub(crate) fn add(&mut self, before: Option<Spread>, parts: &Arc<[Region]>) -> Spread {
+    pub(crate) fn add(&mut self, before: Option<SpreadId>, parts: &Arc<[Region]>) -> SpreadId {
         let mut lists: Lists = match before {
             Some(before) => self.lists(before).clone(),
             None => smallvec![],
@@ -38,28 +38,31 @@ impl Spreads {
         if let Some((name, _)) = self.known.iter().find(|(_, known)| are_same(known, &lists)) {
             return *name;
         }
-        let name = Spread(self.made);
+        let name = SpreadId(self.made);
         self.made += 1;
         self.known.push((name, lists));
         name
     }
 
     /// What a node has not got of a part that has been spread.
-    pub(crate) fn lacking(&self, spread: Spread, node: NodeId, part: Box3) -> Region {
+    pub(crate) fn lacking(&self, spread: SpreadId, node: NodeId, part: Box3) -> Region {
         self.lists(spread).iter().fold(part.into(), |lacking: Region, list| {
             list.get(node.slot()).map_or(lacking.clone(), |has| lacking.difference(has))
         })
     }
 
     /// Keeps what holdings name, if there is much else.
-    pub(crate) fn forget_unused<I: Iterator<Item = Spread>>(&mut self, named: impl FnOnce() -> I) {
+    pub(crate) fn forget_unused<I: Iterator<Item = SpreadId>>(
+        &mut self,
+        named: impl FnOnce() -> I,
+    ) {
         if self.known.len() > FORGET_ABOVE {
-            let named: Vec<Spread> = named().collect();
+            let named: Vec<SpreadId> = named().collect();
             self.known.retain(|(name, _)| named.contains(name));
         }
     }
 
-    fn lists(&self, name: Spread) -> &Lists {
+    fn lists(&self, name: SpreadId) -> &Lists {
         let known = self.known.iter().find(|(known, _)| *known == name);
         &known.expect("what holdings name is known").1
     }
@@ -107,9 +110,9 @@ mod tests {
     #[test]
     fn what_nobody_names_is_forgotten_once_it_is_much() {
         let mut spreads = Spreads::default();
-        let names: Vec<Spread> = (0..20)
+        let names: Vec<SpreadId> = (0..20)
             .map(|_| {
-                let last = spreads.made.checked_sub(1).map(Spread);
+                let last = spreads.made.checked_sub(1).map(SpreadId);
                 spreads.forget_unused(|| last.into_iter());
                 spreads.add(None, &halves())
             })
