@@ -26,14 +26,14 @@ impl Schedule {
 
 /// The generator's counters and frontier; outlives every call.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct InstructionStream {
     pub(crate) frontier: Frontier<InstructionId>,
     allocations: u64,
     messages: u64,
     collectives: u64,
 }
 
-impl Stream {
+impl InstructionStream {
     pub(crate) fn new_allocation(&mut self) -> AllocationId {
         self.allocations += 1;
         AllocationId::from_index(self.allocations - 1)

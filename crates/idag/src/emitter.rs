@@ -10,7 +10,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{EpochAction, TaskId};
 
 use crate::backing::{Backing, Identity};
-use crate::emit::{Schedule, Stream, Waits};
+use crate::emit::{InstructionStream, Schedule, Waits};
 use crate::instruction::{
     HostPart, Inbound, InstructionId, InstructionKind, MemoryId, Participation, Pilot, Placement,
 };
@@ -21,7 +21,7 @@ use crate::mistakes;
 /// Appends instructions to a schedule.
 #[derive(Debug)]
 pub(crate) struct Emitter<'a> {
-    stream: &'a mut Stream,
+    stream: &'a mut InstructionStream,
     out: &'a mut Schedule,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Parcel {
 
 impl<'a> Emitter<'a> {
     #[inline]
-    pub(crate) fn new(stream: &'a mut Stream, out: &'a mut Schedule) -> Self {
+    pub(crate) fn new(stream: &'a mut InstructionStream, out: &'a mut Schedule) -> Self {
         Self { stream, out }
     }
 

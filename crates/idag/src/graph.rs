@@ -14,7 +14,7 @@ use crate::buffer::{BufferState, Buffers};
 use crate::coherence::make_coherent;
 use crate::collective::participate;
 use crate::diagnostic::Diagnostic;
-use crate::emit::{Schedule, Stream};
+use crate::emit::{InstructionStream, Schedule};
 use crate::emitter::Emitter;
 use crate::forecast::Forecast;
 use crate::growth::Reservations;
@@ -47,7 +47,7 @@ pub struct InstructionGraphConfig {
 pub struct InstructionGraph {
     devices: usize,
     local: NodeId,
-    stream: Stream,
+    stream: InstructionStream,
     planner: Planner,
     buffers: Buffers,
     objects: ObjectOrder,
@@ -71,7 +71,7 @@ impl InstructionGraph {
         Self {
             devices: config.devices,
             local: NodeId::from_index(0),
-            stream: Stream::default(),
+            stream: InstructionStream::default(),
             planner: Planner::new(config.devices),
             buffers: Buffers::default(),
             objects: ObjectOrder::default(),

@@ -142,7 +142,7 @@ mod tests {
     use celerity_tdag::{Access, TaskGraph, TaskGraphConfig, TaskSpec, Work};
 
     use super::*;
-    use crate::emit::Stream;
+    use crate::emit::InstructionStream;
 
     /// Host tasks with these effects on one object each, and the commands that execute them.
     fn commands(orders: &[SideEffectOrder]) -> (Vec<Arc<Task>>, Vec<Command>) {
@@ -176,7 +176,7 @@ mod tests {
         for (task, command) in tasks.iter().zip(&commands) {
             let mut order = objects.order_of(command, task);
             for _ in 0..3 {
-                let mut waits = Stream::default().waits();
+                let mut waits = InstructionStream::default().waits();
                 order.wait(&mut waits);
                 let on = (1..next).filter(|&on| waits.contains(id(on))).collect();
                 let with = order.conflicts(&waits);
