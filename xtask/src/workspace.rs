@@ -31,12 +31,12 @@ pub(crate) struct Package {
     /// Whether it is meant to be published: its manifest does not say `publish = false`.
     pub(crate) is_published: bool,
     /// Its libraries, programs, tests, examples and benchmarks.
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<BuildTarget>,
 }
 
 /// One thing that Cargo builds from a package.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct BuildTarget {
     /// Its name.
     pub(crate) name: String,
     /// Cargo's word for its kind: `lib`, `bin`, `test`, `example`, `bench`, …
@@ -103,9 +103,9 @@ fn package(json: &Value) -> Result<Package, Error> {
     Ok(Package { name: text(json, "name")?, dependencies, is_published, targets })
 }
 
-fn target(json: &Value) -> Result<Target, Error> {
+fn target(json: &Value) -> Result<BuildTarget, Error> {
     let kind = list(json, "kind")?.first().and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Target {
+    Ok(BuildTarget {
         name: text(json, "name")?,
         kind,
         source: text(json, "src_path")?.into(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use celerity_cdag::NodeId;
-use celerity_trace::{Recorder, TraceError, TraceFile, TraceTarget, is_complete, merge, part_of};
+use celerity_trace::{Recorder, TraceTarget, TraceError, TraceFile, is_complete, merge, part_of};
 
 use crate::error::RunError;
 use crate::lanes::LaneLayout;
@@ -42,8 +42,8 @@ impl Profile {
         local: u64,
         processes: Vec<u64>,
     ) -> Result<Self, RunError> {
-        let (path, own, processes) = match Target::of(path) {
-            Target::File(file) if processes.len() > 1 => {
+        let (path, own, processes) = match TraceTarget::of(path) {
+            TraceTarget::File(file) if processes.len() > 1 => {
                 let part = part_of(&file, local);
                 (file, part, processes)
             }

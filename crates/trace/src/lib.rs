@@ -10,6 +10,6 @@ mod recorder;
 
 pub use error::TraceError;
 pub use file::TraceFile;
-pub use merge::{Target, is_complete, merge, part_of};
+pub use merge::{TraceTarget, is_complete, merge, part_of};
 pub use record::{Counter, Message, Text, TimeSlice, TrackId, Value};
 pub use recorder::Recorder;

@@ -32,7 +32,7 @@ pub fn is_complete(part: &Path) -> bool {
 
 /// Where a trace that several processes write goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum TraceTarget {
     /// To this file, symbolic links followed: parts lie [beside](part_of) it, and are joined.
     File(PathBuf),
     /// To what is there and no file, such as a device or a pipe: it cannot be replaced, and
@@ -40,7 +40,7 @@ pub enum Target {
     Other,
 }
 
-impl Target {
+impl TraceTarget {
     /// What is at `path`.
     #[must_use]
     pub fn of(path: &Path) -> Self {
@@ -79,10 +79,10 @@ fn followed(path: &Path) -> PathBuf {
 pub fn merge(path: &Path, parts: &[PathBuf]) -> Result<Vec<PathBuf>, TraceError> {
     let (there, missing): (Vec<_>, Vec<_>) = parts.iter().partition(|part| part.exists());
     let starts = there.iter().map(|part| start_of(part)).collect::<Result<Vec<_>, _>>()?;
-    let target = Target::of(path);
+    let target = TraceTarget::of(path);
     let whole = match &target {
-        Target::File(file) => whole_path(file),
-        Target::Other => path.to_owned(),
+        TraceTarget::File(file) => whole_path(file),
+        TraceTarget::Other => path.to_owned(),
     };
     let file = File::create(&whole);
     let file = file.map_err(|source| TraceError::Create { path: whole.clone(), source })?;
@@ -94,7 +94,7 @@ pub fn merge(path: &Path, parts: &[PathBuf]) -> Result<Vec<PathBuf>, TraceError>
         out.append(part, start - earliest, keeps_clock)?;
     }
     out.end()?;
-    if let Target::File(file) = target {
+    if let TraceTarget::File(file) = target {
         let moved = fs::rename(&whole, &file);
         moved.map_err(|source| TraceError::Write { path: file, source })?;
     }

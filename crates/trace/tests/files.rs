@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use celerity_trace::{
-    Counter, Target, TimeSlice, TraceError, TraceFile, TrackId, Value, is_complete, merge, part_of,
+    Counter, TimeSlice, TraceError, TraceFile, TraceTarget, TrackId, Value, is_complete, merge,
+    part_of,
 };
 
 /// A folder of the test's own, gone at its end.
@@ -172,7 +173,7 @@ fn what_comes_after_the_end_is_dropped() {
 
 /// The parts of two processes, which have written ten slices each.
 fn two_parts(path: &Path) -> [PathBuf; 2] {
-    let Target::File(file) = Target::of(path) else { panic!("{path:?} is a file") };
+    let TraceTarget::File(file) = TraceTarget::of(path) else { panic!("{path:?} is a file") };
     let parts = [0, 1].map(|node| part_of(&file, node));
     for (process, part) in (0..).zip(&parts) {
         write(part, process, SystemTime::now(), 10);
@@ -212,7 +213,7 @@ fn what_is_no_file_is_written_and_not_replaced() {
     let (pipe, parts) = (folder.0.join("pipe"), two_parts(&folder.0.join("trace.json")));
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|made| made.success()), "there is no `mkfifo`");
-    assert_eq!(Target::of(&pipe), Target::Other);
+    assert_eq!(TraceTarget::of(&pipe), TraceTarget::Other);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
         assert_eq!(merge(&pipe, &parts).unwrap(), Vec::<PathBuf>::new());
@@ -221,6 +222,6 @@ fn what_is_no_file_is_written_and_not_replaced() {
         assert_eq!(text.matches(r#""ph":"X""#).count(), 20);
     });
     assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
-    assert_eq!(Target::of(Path::new("/dev/null")), Target::Other);
-    assert_eq!(Target::of(&folder.0), Target::Other, "it cannot be written, either");
+    assert_eq!(TraceTarget::of(Path::new("/dev/null")), TraceTarget::Other);
+    assert_eq!(TraceTarget::of(&folder.0), TraceTarget::Other, "it cannot be written, either");
 }

@@ -90,7 +90,7 @@ mod tests {
     };
     use crate::tidy::assert_kept;
     use crate::tidy::sources::{SourceFile, load};
-    use crate::workspace::{Package, Target, Workspace};
+    use crate::workspace::{BuildTarget, Package, Workspace};
 
     fn file(path: &str, text: &str) -> SourceFile {
         SourceFile { path: path.into(), text: text.into() }
@@ -171,7 +171,7 @@ mod tests {
                 name: "a".into(),
                 dependencies: Vec::new(),
                 is_published: false,
-                targets: vec![Target {
+                targets: vec![BuildTarget {
                     name: "e".into(),
                     kind: kind.into(),
                     source: source.into(),
