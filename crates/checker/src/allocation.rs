@@ -9,7 +9,7 @@ use celerity_tdag::BufferId;
 
 use crate::geometry::bounds;
 use crate::ledger::Ledger;
-use crate::tiles::Tiles;
+use crate::tiles::BoxMap;
 
 /// An allocation that lives.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Allocation {
     pub(crate) made_by: Option<u64>,
     pub(crate) bytes: u64,
     /// Where there is memory, if there were only addresses at first.
-    pub(crate) provided: Option<Tiles<bool>>,
+    pub(crate) provided: Option<BoxMap<bool>>,
     /// What it holds: known from the first placement in it.
     pub(crate) contents: Option<Contents>,
 }

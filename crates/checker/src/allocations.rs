@@ -14,7 +14,7 @@ use crate::buffers::{Buffers, TrackedBuffer};
 use crate::geometry::{bytes as size_of, contiguous_bytes, holds};
 use crate::instructions::Instructions;
 use crate::ledger::{AbstractValues, Clash, Ledger};
-use crate::tiles::Tiles;
+use crate::tiles::BoxMap;
 use crate::violation::{AbstractValue, Check, Hazard, Vertex, Violation};
 
 /// What an instruction asks for.
@@ -81,7 +81,7 @@ impl Instructions {
             buffer,
             made_by: Some(me),
             bytes,
-            provided: grows.then(|| Tiles::new(extent, false)),
+            provided: grows.then(|| BoxMap::new(extent, false)),
             contents: grows.then(contents),
         };
         self.owned.insert((allocation.buffer, id));

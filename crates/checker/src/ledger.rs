@@ -10,7 +10,7 @@ use celerity_regions::Box3;
 use smallvec::SmallVec;
 
 use crate::ancestors::Ancestors;
-use crate::tiles::Tiles;
+use crate::tiles::BoxMap;
 use crate::violation::{AbstractValue, Hazard};
 
 /// What is known of an element.
@@ -37,7 +37,7 @@ pub(crate) struct Clash {
 /// The cells of one place.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    cells: Tiles<Cell>,
+    cells: BoxMap<Cell>,
     /// Number of tiles after the last compaction.
     compacted: usize,
 }
@@ -49,7 +49,7 @@ impl Ledger {
     /// A ledger in which `writer` has left `version` everywhere.
     pub(crate) fn new(extent: Box3, version: AbstractValue, writer: Option<u64>) -> Self {
         let cell = Cell { version, writer, readers: SmallVec::new() };
-        Self { cells: Tiles::new(extent, cell), compacted: 0 }
+        Self { cells: BoxMap::new(extent, cell), compacted: 0 }
     }
 
     /// Number of cells that are told apart.

@@ -21,7 +21,7 @@ const JOIN_WITHIN: usize = 16;
 /// that begin between `longest` before it and its end: all of them in a short
 /// list, few in a long one. Changes cost that many moves besides.
 #[derive(Clone, Debug)]
-pub(crate) struct Tiles<V> {
+pub(crate) struct BoxMap<V> {
     tiles: Vec<Tile<V>>,
     axis: usize,
     longest: u64,
@@ -35,7 +35,7 @@ struct Tile<V> {
     value: V,
 }
 
-impl<V: Clone + PartialEq> Tiles<V> {
+impl<V: Clone + PartialEq> BoxMap<V> {
     /// One value for all of `extent`.
     pub(crate) fn new(extent: Box3, value: V) -> Self {
         let side = |dim: usize| extent.max()[dim] - extent.min()[dim];
@@ -242,7 +242,7 @@ mod tests {
             .map(|at| ((at[0] * SIDE + at[1]) * SIDE + at[2]) as usize)
     }
 
-    fn values(tiles: &Tiles<u32>, query: &Box3) -> Vec<Option<u32>> {
+    fn values(tiles: &BoxMap<u32>, query: &Box3) -> Vec<Option<u32>> {
         let mut found = vec![None; SIDE.pow(3) as usize];
         let collected: Result<(), Infallible> = tiles.visit(query, |part, &value| {
             for slot in slots(&part) {
@@ -280,7 +280,7 @@ mod tests {
         #[test]
         fn tiles_equal_a_bitmap(steps in prop::collection::vec(step(), 1..60), query in part()) {
             let extent = Box3::new([0; 3], [SIDE; 3]);
-            let mut tiles = Tiles::new(extent, 0);
+            let mut tiles = BoxMap::new(extent, 0);
             let mut bitmap = vec![0; SIDE.pow(3) as usize];
             for step in steps {
                 match step {
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn rows_of_equal_value_become_one_tile() {
-        let mut tiles = Tiles::new(Box3::new([0; 3], [1000, 8, 1]), 0);
+        let mut tiles = BoxMap::new(Box3::new([0; 3], [1000, 8, 1]), 0);
         for row in 0..1000 {
             tiles.set(&Box3::new([row, 0, 0], [row + 1, 8, 1]), 1);
             assert!(tiles.len() <= 2, "{} tiles after row {row}", tiles.len());
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn compaction_joins_what_has_become_equal() {
-        let mut tiles = Tiles::new(Box3::new([0; 3], [64, 64, 1]), 0);
+        let mut tiles = BoxMap::new(Box3::new([0; 3], [64, 64, 1]), 0);
         for tile in 0..64u64 {
             let min = [tile / 8 * 8, tile % 8 * 8, 0];
             tiles.set(&Box3::new(min, [min[0] + 8, min[1] + 8, 1]), tile as u32 + 1);
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn an_empty_extent_has_no_tiles() {
-        let mut tiles = Tiles::new(Box3::EMPTY, 0);
+        let mut tiles = BoxMap::new(Box3::EMPTY, 0);
         tiles.set(&Box3::EMPTY, 1);
         assert_eq!(tiles.len(), 0);
     }
