@@ -18,14 +18,14 @@ use crate::objects::ObjectHistory;
 use crate::outline::Moved;
 use crate::roots::Roots;
 use crate::violation::{AbstractValue, Check, Vertex, Violation, Waste};
-use crate::window::{GraphOfNode, NodeShape, Window};
+use crate::window::{GraphOfNode, NodeShape, RecentNodes};
 
 /// One node's commands.
 #[derive(Clone, Debug)]
 pub(crate) struct Commands {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
-    pub(crate) window: Window<CommandSketch>,
+    pub(crate) window: RecentNodes<CommandSketch>,
     groups: Groups,
     pub(crate) objects: ObjectHistory,
     pub(crate) roots: Roots,
@@ -58,7 +58,7 @@ impl fmt::Display for CommandSketch {
 
 impl Commands {
     pub(crate) fn new(node: NodeId, nodes: usize, tracks_order: bool) -> Self {
-        let window = Window::new(GraphOfNode::Commands(node), tracks_order);
+        let window = RecentNodes::new(GraphOfNode::Commands(node), tracks_order);
         let (groups, objects, roots) =
             (Groups::default(), ObjectHistory::default(), Roots::default());
         Self { node, nodes, window, groups, objects, roots, waste: Waste::new() }

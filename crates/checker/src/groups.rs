@@ -4,7 +4,7 @@
 use celerity_tdag::CollectiveGroup;
 
 use crate::violation::{Check, Violation};
-use crate::window::Window;
+use crate::window::RecentNodes;
 
 /// The newest member of each group, by number, in one graph.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ impl Groups {
     /// Checks the node `me`, which has just entered `window`, if it is in a group.
     pub(crate) fn check<L>(
         &mut self,
-        window: &Window<L>,
+        window: &RecentNodes<L>,
         group: Option<CollectiveGroup>,
         me: u64,
     ) -> Check {

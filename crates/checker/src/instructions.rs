@@ -13,7 +13,7 @@ use crate::groups::Groups;
 use crate::label::InstructionSketch;
 use crate::objects::ObjectHistory;
 use crate::violation::{Check, Waste};
-use crate::window::{NodeShape, Window};
+use crate::window::{NodeShape, RecentNodes};
 
 /// One node's instructions and memories.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Instructions {
     pub(crate) device_wires: bool,
     /// Whether allocations may be made before they are needed.
     pub(crate) eager: bool,
-    pub(crate) window: Window<InstructionSketch>,
+    pub(crate) window: RecentNodes<InstructionSketch>,
     pub(crate) groups: Groups,
     pub(crate) objects: ObjectHistory,
     /// Those that live.

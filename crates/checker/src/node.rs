@@ -20,7 +20,7 @@ use crate::outline::{Outline, TaskOutline};
 use crate::picture::{Seen, draw};
 use crate::tasks::Tasks;
 use crate::violation::{Check, Vertex, Violation, Waste};
-use crate::window::{GraphOfNode, Window};
+use crate::window::{GraphOfNode, RecentNodes};
 
 /// How much is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl NodeChecker {
             device_memory,
             device_wires,
             eager: eager_allocation,
-            window: Window::new(GraphOfNode::Instructions(local), tracks),
+            window: RecentNodes::new(GraphOfNode::Instructions(local), tracks),
             groups: Groups::default(),
             objects: ObjectHistory::default(),
             allocations: Default::default(),
@@ -303,7 +303,7 @@ impl NodeChecker {
     }
 }
 
-fn seen<L: fmt::Display>(window: &Window<L>, index: u64) -> Option<Seen> {
+fn seen<L: fmt::Display>(window: &RecentNodes<L>, index: u64) -> Option<Seen> {
     let record = window.get(index)?;
     let edges = record.edges.iter().map(|&edge| window.vertex(edge)).collect();
     Some(Seen { label: record.label.to_string(), edges })

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use celerity_tdag::{ObjectId, SideEffectOrder, Task};
 
 use crate::violation::{Check, Violation};
-use crate::window::Window;
+use crate::window::RecentNodes;
 
 /// The recent nodes of one graph with side effects, by object.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ impl ObjectHistory {
     /// there. Without an order that is tracked, only the last of these is checked.
     pub(crate) fn check<L>(
         &mut self,
-        window: &Window<L>,
+        window: &RecentNodes<L>,
         me: u64,
         task: &Task,
         conflicts: &[u64],

@@ -13,12 +13,12 @@ use crate::image::{image, unclamped};
 use crate::ledger::Clash;
 use crate::objects::ObjectHistory;
 use crate::violation::{AbstractValue, Check, Violation};
-use crate::window::{GraphOfNode, NodeShape, Window};
+use crate::window::{GraphOfNode, NodeShape, RecentNodes};
 
 /// The tasks that are remembered.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks {
-    pub(crate) window: Window<Arc<Task>>,
+    pub(crate) window: RecentNodes<Arc<Task>>,
     groups: Groups,
     pub(crate) objects: ObjectHistory,
 }
@@ -43,7 +43,7 @@ fn role(work: &Work) -> NodeShape {
 impl Tasks {
     pub(crate) fn new(tracks_order: bool) -> Self {
         let (groups, objects) = (Groups::default(), ObjectHistory::default());
-        Self { window: Window::new(GraphOfNode::Tasks, tracks_order), groups, objects }
+        Self { window: RecentNodes::new(GraphOfNode::Tasks, tracks_order), groups, objects }
     }
 
     /// Checks a task's edges and accesses. The truth stays as it was before the

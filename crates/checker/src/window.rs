@@ -51,7 +51,7 @@ pub(crate) struct WindowNode<L> {
 
 /// The nodes since the synchronisation point.
 #[derive(Clone, Debug)]
-pub(crate) struct Window<L> {
+pub(crate) struct RecentNodes<L> {
     layer: GraphOfNode,
     first: u64,
     records: VecDeque<WindowNode<L>>,
@@ -63,7 +63,7 @@ pub(crate) struct Window<L> {
     ancestors: Option<Ancestors>,
 }
 
-impl<L> Window<L> {
+impl<L> RecentNodes<L> {
     pub(crate) fn new(layer: GraphOfNode, tracks_order: bool) -> Self {
         Self {
             layer,
@@ -193,13 +193,13 @@ impl<L> Window<L> {
 mod tests {
     use super::*;
 
-    fn window() -> Window<()> {
-        let mut window = Window::new(GraphOfNode::Tasks, true);
+    fn window() -> RecentNodes<()> {
+        let mut window = RecentNodes::new(GraphOfNode::Tasks, true);
         window.push(0, SmallVec::new(), NodeShape::Epoch, ()).expect("the init epoch");
         window
     }
 
-    fn push(window: &mut Window<()>, role: NodeShape, edges: &[u64]) -> Check {
+    fn push(window: &mut RecentNodes<()>, role: NodeShape, edges: &[u64]) -> Check {
         window.push(window.next(), SmallVec::from_slice(edges), role, ())
     }
 

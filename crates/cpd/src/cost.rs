@@ -8,7 +8,7 @@ mod text;
 
 use crate::pattern::Pattern;
 
-pub use fit::{Sample, Unfit};
+pub use fit::{Sample, TooFewMeasures};
 pub use text::NotCosts;
 
 /// The constants of a machine. What something takes is a [`CostLine`]: a part that is always there, one

@@ -16,7 +16,7 @@ mod spread;
 pub use assign::Chunks;
 pub use classify::classify;
 pub use collective::{Collective, Ends};
-pub use cost::{CostLine, Costs, Estimate, Movement, NotCosts, Sample, Unfit};
+pub use cost::{CostLine, Costs, Estimate, Movement, NotCosts, Sample, TooFewMeasures};
 pub use discovery::{Discovery, Weighed};
 pub use mode::{Collectives, NotCollectives};
 pub use node::NodeId;

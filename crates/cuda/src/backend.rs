@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use crate::address::pointer;
 use crate::driver::{AddressSpace, DriverError, Event, Gpu};
 use crate::gpus::{Gpus, PeerAccess};
-use crate::memory::{DeviceMemory, PinnedPool};
+use crate::memory::{GpuMemory, PinnedPool};
 use crate::transfer::{self, Array};
 use crate::windows::{CudaWindows, WindowConfig};
 
@@ -203,7 +203,7 @@ impl CudaBackend {
         target: ElementArray,
         elements: &Box3,
         elem_size: u64,
-    ) -> transfer::Transfers {
+    ) -> transfer::TransferList {
         let max_pitch = self.gpus.info(self.devices[device]).max_pitch;
         let [source, target] = [source, target].map(|array| self.locate(array));
         transfer::plan(&source, &target, elements, elem_size, max_pitch)

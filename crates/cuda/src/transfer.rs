@@ -15,7 +15,7 @@ pub(crate) struct Array {
 }
 
 /// One transfer almost always.
-pub(crate) type Transfers = SmallVec<[Transfer; 1]>;
+pub(crate) type TransferList = SmallVec<[Transfer; 1]>;
 
 /// What copies `elements`, which are in both extents, of `elem_size` bytes each.
 ///
@@ -28,11 +28,11 @@ pub(crate) fn plan(
     elements: &Box3,
     elem_size: u64,
     max_pitch: u64,
-) -> Transfers {
+) -> TransferList {
     debug_assert!(source.extent.contains(elements), "{elements} is not in {}", source.extent);
     debug_assert!(target.extent.contains(elements), "{elements} is not in {}", target.extent);
     if elements.is_empty() {
-        return Transfers::new();
+        return TransferList::new();
     }
     let whole = strided(source, target, elements, elem_size);
     let pitch = whole.source.pitch.max(whole.target.pitch);

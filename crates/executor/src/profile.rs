@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use celerity_cdag::NodeId;
-use celerity_trace::{Recorder, TraceTarget, TraceError, TraceFile, is_complete, merge, part_of};
+use celerity_trace::{Recorder, TraceError, TraceFile, TraceTarget, is_complete, merge, part_of};
 
 use crate::error::RunError;
 use crate::lanes::LaneLayout;

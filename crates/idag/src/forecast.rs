@@ -14,7 +14,7 @@ use crate::links::Links;
 use crate::pieces::{compact_boxes, contiguous_boxes, departure_boxes};
 use crate::plan::Launches;
 use crate::staging::staged;
-use crate::wires::Wires;
+use crate::wires::DeviceWires;
 
 /// What will be written where by commands that are held back, oldest first.
 /// Empty if all devices are linked: then nobody asks.
@@ -34,7 +34,7 @@ impl Forecast {
     pub(crate) fn anticipate(
         &mut self,
         buffers: &mut Buffers,
-        (links, wires, local): (&Links, Option<&Wires>, NodeId),
+        (links, wires, local): (&Links, Option<&DeviceWires>, NodeId),
         command: &Command,
         launches: &Launches,
     ) -> bool {

@@ -28,7 +28,7 @@ use crate::receive::receive;
 use crate::send::push;
 use crate::staging::staged;
 use crate::version::MemorySet;
-use crate::wires::Wires;
+use crate::wires::DeviceWires;
 
 /// Parameters of an [`InstructionGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct InstructionGraph {
     buffers: Buffers,
     objects: ObjectOrder,
     links: Links,
-    wires: Option<Box<Wires>>,
+    wires: Option<Box<DeviceWires>>,
     forecast: Forecast,
     reservations: Reservations,
     groups: GroupOrder<InstructionId>,
@@ -121,7 +121,7 @@ impl InstructionGraph {
         nodes: usize,
         least: u64,
     ) -> Self {
-        self.wires = Wires::new(reached, nodes, least).map(Box::new);
+        self.wires = DeviceWires::new(reached, nodes, least).map(Box::new);
         self
     }
 
@@ -389,7 +389,7 @@ impl InstructionGraph {
 /// The boxes that what is awaited needs in one piece each on the host, where devices' memories are
 /// written, too.
 fn arriving_on_host(
-    wires: &Wires,
+    wires: &DeviceWires,
     buffer: &BufferState,
     links: &Links,
     launches: &Launches,

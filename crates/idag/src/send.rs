@@ -19,12 +19,12 @@ use crate::instruction::{InstructionId, MemoryId};
 use crate::links::Links;
 use crate::pieces::{Boxes, Parts, departure_boxes, join};
 use crate::version::Version;
-use crate::wires::Wires;
+use crate::wires::DeviceWires;
 
 pub(crate) fn push(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
-    (links, wires): (&Links, Option<&Wires>),
+    (links, wires): (&Links, Option<&DeviceWires>),
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) {
     match wires {
@@ -42,7 +42,7 @@ pub(crate) fn push(
 fn push_from_devices(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
-    (links, wires): (&Links, &Wires),
+    (links, wires): (&Links, &DeviceWires),
     (transfer, targets): (TransferId, &[(NodeId, Region)]),
 ) -> Vec<(NodeId, Region)> {
     let elem_size = buffer.elem_size;

@@ -17,7 +17,7 @@ const LARGEST_ELEMENT: u64 = 64 << 10;
 
 /// What a network does for the memory of devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wires {
+pub(crate) struct DeviceWires {
     /// The nodes with which elements are exchanged between devices, ascending.
     reached: Vec<NodeId>,
     /// Whether these are all others.
@@ -26,7 +26,7 @@ pub(crate) struct Wires {
     least: u64,
 }
 
-impl Wires {
+impl DeviceWires {
     /// To `reached`, of `nodes` nodes with this one; `None` if that is nobody.
     pub(crate) fn new(
         reached: impl IntoIterator<Item = NodeId>,
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn a_network_reaches_whom_it_names() {
         let node = NodeId::from_index;
-        assert_eq!(Wires::new([], 2, 0), None);
-        let wires = Wires::new([node(2), node(1), node(2)], 4, 0).unwrap();
+        assert_eq!(DeviceWires::new([], 2, 0), None);
+        let wires = DeviceWires::new([node(2), node(1), node(2)], 4, 0).unwrap();
         assert!(wires.reach(node(1)) && wires.reach(node(2)) && !wires.reach(node(3)));
         assert!(!wires.are_all, "N3 is out of reach");
-        assert!(Wires::new([node(0)], 2, 0).unwrap().are_all);
+        assert!(DeviceWires::new([node(0)], 2, 0).unwrap().are_all);
     }
 }

@@ -15,7 +15,7 @@ use crate::program::{Program, Sizes, seeded};
 use crate::quality::PROGRAMS;
 use crate::queries::{BufferNames, Dag};
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
-use crate::traffic::Traffic;
+use crate::traffic::BytesMoved;
 use crate::violation::Violation;
 
 /// The columns of a [`Census`], in order.
@@ -61,7 +61,7 @@ impl Census {
             let dag = Dag::of_instructions("", &node.instructions, &unnamed);
             let chain = census.add_graph(6, &dag);
             census.0[9] += chain;
-            let traffic = node.instructions.iter().map(|one| Traffic::of(&one.effects()));
+            let traffic = node.instructions.iter().map(|one| BytesMoved::of(&one.effects()));
             traffic.for_each(|traffic| census.add_traffic(traffic));
         }
         Ok(census)
@@ -80,8 +80,8 @@ impl Census {
         dag.critical_path().len() as u64
     }
 
-    fn add_traffic(&mut self, traffic: Traffic) {
-        let Traffic { allocated, copied, sent } = traffic;
+    fn add_traffic(&mut self, traffic: BytesMoved) {
+        let BytesMoved { allocated, copied, sent } = traffic;
         for (column, bytes) in [(10, allocated), (12, copied), (14, sent)] {
             if let Some(bytes) = bytes {
                 self.0[column] += 1;

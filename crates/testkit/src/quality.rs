@@ -11,7 +11,7 @@ use crate::check::Configuration;
 use crate::corpus;
 use crate::program::{Op, Program, TaskKind};
 use crate::trace::InstructionTrace;
-use crate::traffic::Traffic;
+use crate::traffic::BytesMoved;
 use crate::violation::Violation;
 
 /// A program by its number of steps.
@@ -50,7 +50,7 @@ impl Cost {
     fn of(instructions: &[Instruction]) -> Self {
         let (mut cost, mut alive) = (Self::default(), BTreeMap::new());
         for effects in instructions.iter().map(Instruction::effects) {
-            let traffic = Traffic::of(&effects);
+            let traffic = BytesMoved::of(&effects);
             cost.add(traffic);
             let Some(Lifetime { allocation, memory, change }) = effects.lifetime else { continue };
             if change == LifetimeChange::Ended {
@@ -68,7 +68,7 @@ impl Cost {
         cost
     }
 
-    fn add(&mut self, traffic: Traffic) {
+    fn add(&mut self, traffic: BytesMoved) {
         self.instructions += 1;
         self.allocated += traffic.allocated.unwrap_or_default();
         self.copied += traffic.copied.unwrap_or_default();

@@ -5,7 +5,7 @@ use celerity_idag::{Effects, ExchangePart, LifetimeChange};
 
 /// Bytes that an instruction moves, or puts behind addresses. `None` where it does no such thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
+pub(crate) struct BytesMoved {
     /// Bytes of memory that there is from now on. Addresses that are only reserved are none.
     pub(crate) allocated: Option<u64>,
     /// Bytes copied within a node.
@@ -14,7 +14,7 @@ pub(crate) struct Traffic {
     pub(crate) sent: Option<u64>,
 }
 
-impl Traffic {
+impl BytesMoved {
     /// The traffic of one instruction.
     pub(crate) fn of(effects: &Effects<'_>) -> Self {
         let elem_size = effects.elem_size.unwrap_or_default();
@@ -46,8 +46,8 @@ mod tests {
 
     use super::*;
 
-    fn traffic(kind: &InstructionKind) -> Traffic {
-        Traffic::of(&kind.effects())
+    fn traffic(kind: &InstructionKind) -> BytesMoved {
+        BytesMoved::of(&kind.effects())
     }
 
     #[test]
@@ -55,14 +55,14 @@ mod tests {
         let (allocation, memory) = (AllocationId::from_index(3), MemoryId::HOST);
         let (buffer, bytes, alignment) = (BufferId::from_index(0), 64, 8);
         let reserve = InstructionKind::Reserve { allocation, memory, buffer, bytes, alignment };
-        assert_eq!(traffic(&reserve), Traffic::default());
+        assert_eq!(traffic(&reserve), BytesMoved::default());
         let elements = Box3::from_range([2]);
         let grow = InstructionKind::Grow { allocation, memory, buffer, elements, bytes: 8..24 };
-        assert_eq!(traffic(&grow), Traffic { allocated: Some(16), ..Traffic::default() });
+        assert_eq!(traffic(&grow), BytesMoved { allocated: Some(16), ..BytesMoved::default() });
         let alloc = InstructionKind::Alloc { allocation, memory, buffer, bytes, alignment };
-        assert_eq!(traffic(&alloc), Traffic { allocated: Some(64), ..Traffic::default() });
+        assert_eq!(traffic(&alloc), BytesMoved { allocated: Some(64), ..BytesMoved::default() });
         let free = InstructionKind::Free { allocation, memory };
-        assert_eq!(traffic(&free), Traffic::default());
+        assert_eq!(traffic(&free), BytesMoved::default());
     }
 
     #[test]
@@ -75,6 +75,6 @@ mod tests {
         };
         let (buffer, source, target) = (BufferId::from_index(0), at(0), at(1));
         let copy = InstructionKind::Copy { buffer, source, target, elements, elem_size: 8 };
-        assert_eq!(traffic(&copy), Traffic { copied: Some(48), ..Traffic::default() });
+        assert_eq!(traffic(&copy), BytesMoved { copied: Some(48), ..BytesMoved::default() });
     }
 }

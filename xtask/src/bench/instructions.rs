@@ -20,8 +20,8 @@ use std::thread;
 use crate::error::Error;
 use crate::runner;
 use crate::workspace::{Workspace, cargo};
-use table::{Table, Verdict};
-use toolchain::Toolchain;
+use table::{CountsComparison, Table};
+use toolchain::CountedWith;
 
 const PACKAGE: &str = "celerity-instructions";
 const FILE: &str = "benches/instructions/counts.txt";
@@ -43,7 +43,7 @@ pub(crate) enum CountsAction<'a> {
 /// A program that cannot be started, or a file that cannot be read or written.
 pub(crate) fn run(workspace: &Workspace, purpose: CountsAction<'_>) -> Result<bool, Error> {
     let path = workspace.root.join(FILE);
-    let toolchain = match Toolchain::here()? {
+    let toolchain = match CountedWith::here()? {
         Ok(toolchain) => toolchain,
         Err(missing) => {
             println!("SKIPPED instructions: {missing}");
@@ -80,7 +80,7 @@ fn bless(path: &Path, table: Table) -> Result<bool, Error> {
             let what = format!("has this reason already: {}", table.reason);
             return Err(Error::Malformed { path: path.to_owned(), what });
         }
-        let verdict: Verdict = before.compare(&table.counts);
+        let verdict: CountsComparison = before.compare(&table.counts);
         print!("{}", verdict.all(&before.toolchain, &table.toolchain));
     }
     fs::write(path, table.to_string())

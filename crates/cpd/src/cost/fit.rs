@@ -18,7 +18,7 @@ pub struct Sample {
 
 /// There are too few measures to find constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct TooFewMeasures {
     /// Of what: `message`, or an operation.
     pub name: &'static str,
 }
@@ -39,17 +39,18 @@ impl Costs {
     ///
     /// # Errors
     /// If there are too few measures of something.
-    pub fn fitted_to(samples: &[Sample]) -> Result<Self, Unfit> {
+    pub fn fitted_to(samples: &[Sample]) -> Result<Self, TooFewMeasures> {
         let points = |wanted: &dyn Fn(&Sample) -> bool| -> Vec<Point> {
             samples.iter().filter(|sample| wanted(sample)).map(Sample::point).collect()
         };
         let messages = points(&|sample| !sample.is_collective);
-        let messages = line(&messages, [STEP_BYTE, ONCE_BYTE]).ok_or(Unfit { name: "message" })?;
+        let messages =
+            line(&messages, [STEP_BYTE, ONCE_BYTE]).ok_or(TooFewMeasures { name: "message" })?;
         let mut collectives = [CostLine::default(); 5];
         for (pattern, found) in Pattern::ALL.into_iter().zip(&mut collectives) {
             let of = |sample: &Sample| sample.is_collective && sample.movement.pattern == pattern;
             let fitted = line(&points(&of), [ONCE_BYTE, STEP_BYTE]);
-            *found = fitted.ok_or(Unfit { name: pattern.name() })?;
+            *found = fitted.ok_or(TooFewMeasures { name: pattern.name() })?;
         }
         Ok(Self { messages, collectives })
     }
@@ -139,14 +140,14 @@ fn eliminate(mut rows: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     Some([0, 1, 2].map(|at| rows[at][3] / rows[at][at]))
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for TooFewMeasures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name } = self;
         write!(f, "there are too few measures of `{name}`: at least two sizes are needed")
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for TooFewMeasures {}
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use super::lane::Lanes;
 use super::reports::Reports;
 use crate::driver::{Event, Gpu};
 use crate::gpus::Gpus;
-use crate::transfer::Transfers;
+use crate::transfer::TransferList;
 
 /// What a GPU's thread is told.
 pub(super) enum Message {
@@ -38,7 +38,7 @@ pub(super) struct Order {
 
 pub(super) enum Work {
     Kernel { kernel: Arc<dyn DeviceKernel>, chunk: Box3, arguments: Arguments },
-    Copy(Transfers),
+    Copy(TransferList),
 }
 
 /// What the threads of a node's GPUs share.

@@ -21,7 +21,7 @@ use proptest::prelude::*;
 /// All buffers, each in one array.
 struct Arrays {
     contents: Vec<Vec<u64>>,
-    lowering: Lowering,
+    lowering: MapperTable,
     snapshots: Arc<Mutex<Vec<ObservedElements>>>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use std::fs;
 use std::path::Path;
 
-use super::toolchain::Toolchain;
+use super::toolchain::CountedWith;
 use crate::error::Error;
 
 /// Of a hundred instructions, so many more or less are no finding: neither what a change
@@ -15,7 +15,7 @@ const TOLERATED: u64 = 3;
 /// The counts of all cases, with what they were counted with and why they were renewed last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
-    pub(crate) toolchain: Toolchain,
+    pub(crate) toolchain: CountedWith,
     /// Why they are not what they were before.
     pub(crate) reason: String,
     /// In the order of the cases.
@@ -36,7 +36,7 @@ struct Row {
 /// How counts compare with those that are committed.
 #[derive(Clone, Debug)]
 #[must_use]
-pub(crate) struct Verdict(Vec<Row>);
+pub(crate) struct CountsComparison(Vec<Row>);
 
 impl Table {
     /// Reads the file.
@@ -61,14 +61,14 @@ impl Table {
             Some((case.to_owned(), count.parse().ok()?))
         });
         Ok(Self {
-            toolchain: Toolchain { rustc: rustc?, libc: libc?, valgrind: valgrind? },
+            toolchain: CountedWith { rustc: rustc?, libc: libc?, valgrind: valgrind? },
             reason: field("reason")?,
             counts: counts.collect::<Option<_>>().ok_or("a line is not `COUNT  CASE`")?,
         })
     }
 
     /// Every case that either side has, in order.
-    pub(crate) fn compare(&self, counted: &[(String, u64)]) -> Verdict {
+    pub(crate) fn compare(&self, counted: &[(String, u64)]) -> CountsComparison {
         let of = |counts: &[(String, u64)], case: &str| {
             counts.iter().find(|(name, _)| name == case).map(|(_, count)| *count)
         };
@@ -78,13 +78,13 @@ impl Table {
             committed: of(&self.counts, case),
             counted: of(counted, case),
         });
-        Verdict(cases.collect())
+        CountsComparison(cases.collect())
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { toolchain: Toolchain { rustc, libc, valgrind }, reason, counts } = self;
+        let Self { toolchain: CountedWith { rustc, libc, valgrind }, reason, counts } = self;
         writeln!(f, "{TITLE}")?;
         writeln!(f, "rustc: {rustc}\nlibc: {libc}\nvalgrind: {valgrind}\nreason: {reason}\n")?;
         counts.iter().try_for_each(|(case, count)| writeln!(f, "{count:>12}  {case}"))
@@ -129,7 +129,7 @@ impl Row {
     }
 }
 
-impl Verdict {
+impl CountsComparison {
     /// Whether nothing has to be explained.
     pub(crate) fn is_good(&self) -> bool {
         self.0.iter().all(|row| row.finding().is_none())
@@ -149,7 +149,7 @@ impl Verdict {
     }
 
     /// A line for every case.
-    pub(crate) fn all(&self, committed: &Toolchain, here: &Toolchain) -> String {
+    pub(crate) fn all(&self, committed: &CountedWith, here: &CountedWith) -> String {
         let mut text = String::new();
         if committed != here {
             let _ = writeln!(text, "committed: {committed}\nhere:      {here}");
@@ -167,10 +167,10 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::{Table, Toolchain};
+    use super::{CountedWith, Table};
 
     fn table(counts: &[(&str, u64)]) -> Table {
-        let toolchain = Toolchain {
+        let toolchain = CountedWith {
             rustc: "rustc 1".into(),
             libc: "glibc 2".into(),
             valgrind: "valgrind-3".into(),

@@ -9,7 +9,7 @@ use crate::runner;
 
 /// The versions of what instructions are made and counted with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Toolchain {
+pub(crate) struct CountedWith {
     /// The compiler, and what it compiles for.
     pub(crate) rustc: String,
     /// The C library.
@@ -18,7 +18,7 @@ pub(crate) struct Toolchain {
     pub(crate) valgrind: String,
 }
 
-impl Toolchain {
+impl CountedWith {
     /// That of this machine, or what it lacks.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ fn compiler(text: &str) -> String {
     format!("{version} for {}", host.unwrap_or_default())
 }
 
-impl fmt::Display for Toolchain {
+impl fmt::Display for CountedWith {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rustc, libc, valgrind } = self;
         write!(f, "{rustc}, {libc}, {valgrind}")
