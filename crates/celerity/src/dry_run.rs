@@ -13,7 +13,7 @@ use crate::log::LogLevel;
 
 /// Counts what node 0 would do. Logged when dropped, if there has been anything: also if the program
 /// fails or panics.
-pub(crate) struct Tally {
+pub(crate) struct DryRunTally {
     nodes: usize,
     since: Instant,
     level: LogLevel,
@@ -32,7 +32,7 @@ struct Counts {
     pilots: u64,
 }
 
-impl Tally {
+impl DryRunTally {
     /// Of a run of so many nodes.
     pub(crate) fn new(nodes: usize, level: LogLevel) -> Self {
         Self { nodes, since: Instant::now(), level, counts: Arc::default() }
@@ -44,7 +44,7 @@ impl Tally {
     }
 }
 
-impl Drop for Tally {
+impl Drop for DryRunTally {
     fn drop(&mut self) {
         let elapsed = self.since.elapsed().as_secs_f64();
         let counts = *lock(&self.counts);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use celerity_executor::{KernelTimes, Observer};
 
 use crate::config::Config;
-use crate::dry_run::Tally;
+use crate::dry_run::DryRunTally;
 use crate::error::{ConfigError, Result};
 use crate::explain::Explanations;
 use crate::graphs::Graphs;
@@ -57,7 +57,7 @@ impl Config {
         let body = |frontend: &_| program(&Queue::new(frontend, self));
         let level = self.log_level;
         let cluster = self.cluster();
-        let tally = self.dry_run.map(|nodes| Tally::new(nodes, level));
+        let tally = self.dry_run.map(|nodes| DryRunTally::new(nodes, level));
         let mut run = place(self, &cluster)?.interruptible(self.interruptible);
         self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
         let kernels = self.profile_kernels.then(|| LoggedKernels::new(run.nodes_here(), level));
