@@ -27,7 +27,7 @@ pub use geometry::{Geometry, GroupError, check_groups};
 pub use local::{LocalParameter, local_offset};
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
 pub use place::{Inside, Place, Runs, Seat, Thread, seat, visit};
-pub use pointer::{DevicePointer, Exclusive, Shared};
+pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries};
 pub use record::{DevicePanic, PanicRecord};
 pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};

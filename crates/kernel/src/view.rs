@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use crate::abi::{
-    AccessBlock, DevicePointer, Exclusive, Inside, Place, Shared, ViewKind, ViewParameter,
+    AccessBlock, DevicePointer, ExclusivePointer, Inside, Place, SharedPointer, ViewKind,
+    ViewParameter,
 };
 use crate::atomic::{Atomic, AtomicView};
 use crate::bounds::{Bounds, Layout};
@@ -100,11 +101,15 @@ unsafe fn own_run<P: DevicePointer, const K: usize>(
 
 impl<T: DeviceElement, const K: usize> View<K> for &T {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, false, K);
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = *const T;
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<K>) -> *const T {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        place: &Place<K>,
+    ) -> *const T {
         // SAFETY: passed on.
         unsafe { own(pointer, block, place) }
     }
@@ -118,11 +123,15 @@ impl<T: DeviceElement, const K: usize> View<K> for &T {
 
 impl<T: DeviceElement, const K: usize> View<K> for &mut T {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, true, K);
-    type Pointer = Exclusive<T>;
+    type Pointer = ExclusivePointer<T>;
     type State = *mut T;
 
     #[inline]
-    unsafe fn state(pointer: &mut Exclusive<T>, block: &AccessBlock, place: &Place<K>) -> *mut T {
+    unsafe fn state(
+        pointer: &mut ExclusivePointer<T>,
+        block: &AccessBlock,
+        place: &Place<K>,
+    ) -> *mut T {
         // SAFETY: passed on.
         unsafe { own(pointer, block, place) }
     }
@@ -136,12 +145,12 @@ impl<T: DeviceElement, const K: usize> View<K> for &mut T {
 
 impl<T: DeviceElement, const K: usize> View<K> for &[T] {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, false, K);
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = (*const T, usize);
 
     #[inline]
     unsafe fn state(
-        pointer: &mut Shared<T>,
+        pointer: &mut SharedPointer<T>,
         block: &AccessBlock,
         place: &Place<K>,
     ) -> (*const T, usize) {
@@ -158,12 +167,12 @@ impl<T: DeviceElement, const K: usize> View<K> for &[T] {
 
 impl<T: DeviceElement, const K: usize> View<K> for &mut [T] {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, true, K);
-    type Pointer = Exclusive<T>;
+    type Pointer = ExclusivePointer<T>;
     type State = (*mut T, usize);
 
     #[inline]
     unsafe fn state(
-        pointer: &mut Exclusive<T>,
+        pointer: &mut ExclusivePointer<T>,
         block: &AccessBlock,
         place: &Place<K>,
     ) -> (*mut T, usize) {
@@ -180,11 +189,15 @@ impl<T: DeviceElement, const K: usize> View<K> for &mut [T] {
 
 impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Neighborhood, false, D);
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = NeighborhoodRow<'static, T, D>;
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        place: &Place<D>,
+    ) -> Self::State {
         let border = crate::abi::first(block.border);
         let reach = match block.axes_only {
             0 => Reach::boxed(border),
@@ -214,11 +227,15 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
 
 impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D> {
     const PARAMETER: ViewParameter = <NeighborhoodRow<'a, T, D> as View<D>>::PARAMETER;
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = (NeighborhoodRow<'static, T, D>, usize);
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        place: &Place<D>,
+    ) -> Self::State {
         // SAFETY: passed on.
         let row = unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) };
         (row, place.within)
@@ -234,11 +251,15 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D
 
 impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicRow<'a, T, D> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Periodic, false, D);
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = PeriodicRow<'static, T, D>;
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        place: &Place<D>,
+    ) -> Self::State {
         let along = core::array::from_fn(|dim| block.slice_dim >> dim & 1 == 1);
         // SAFETY: passed on; the allocation holds what the border reaches from every item, at both
         // edges if it reaches over one.
@@ -256,11 +277,15 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicRow<'a, T, D> {
 
 impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
     const PARAMETER: ViewParameter = <PeriodicRow<'a, T, D> as View<D>>::PARAMETER;
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = (PeriodicRow<'static, T, D>, usize);
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, place: &Place<D>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        place: &Place<D>,
+    ) -> Self::State {
         // SAFETY: passed on.
         let row = unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) };
         (row, place.within)
@@ -276,11 +301,15 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
 
 impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for WholeView<'a, T, D> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Whole, false, D);
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = WholeView<'static, T, D>;
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        _: &Place<K>,
+    ) -> Self::State {
         let range: [usize; D] = crate::abi::first(block.buffer);
         let len = range.iter().product();
         // SAFETY: the allocation is the whole buffer, and is only read.
@@ -295,11 +324,15 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for WholeView
 
 impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<'a, T, D> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Part, false, D);
-    type Pointer = Shared<T>;
+    type Pointer = SharedPointer<T>;
     type State = PartView<'static, T, D>;
 
     #[inline]
-    unsafe fn state(pointer: &mut Shared<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut SharedPointer<T>,
+        block: &AccessBlock,
+        _: &Place<K>,
+    ) -> Self::State {
         // SAFETY: the allocation holds the declared box, which is only read.
         unsafe { PartView::new(pointer.address(), block.layout(), declared(block)) }
     }
@@ -312,12 +345,12 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<
 
 impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::OwnPart, true, K);
-    type Pointer = Exclusive<T>;
+    type Pointer = ExclusivePointer<T>;
     type State = (*mut T, Layout<K>, Bounds<K>);
 
     #[inline]
     unsafe fn state(
-        pointer: &mut Exclusive<T>,
+        pointer: &mut ExclusivePointer<T>,
         block: &AccessBlock,
         place: &Place<K>,
     ) -> Self::State {
@@ -348,11 +381,15 @@ impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
 
 impl<'a, T: Atomic, const K: usize, const D: usize> View<K> for AtomicView<'a, T, D> {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Shared, true, D);
-    type Pointer = Exclusive<T>;
+    type Pointer = ExclusivePointer<T>;
     type State = AtomicView<'static, T, D>;
 
     #[inline]
-    unsafe fn state(pointer: &mut Exclusive<T>, block: &AccessBlock, _: &Place<K>) -> Self::State {
+    unsafe fn state(
+        pointer: &mut ExclusivePointer<T>,
+        block: &AccessBlock,
+        _: &Place<K>,
+    ) -> Self::State {
         // SAFETY: the allocation holds the declared box, to which the launch has no
         // other way.
         unsafe { AtomicView::new(pointer.address(), block.layout(), declared(block)) }

@@ -11,23 +11,23 @@ struct Allocation<T>([T; 0]);
 
 /// The base of an allocation that a launch only reads.
 #[repr(transparent)]
-pub struct Shared<T: 'static>(&'static Allocation<T>);
+pub struct SharedPointer<T: 'static>(&'static Allocation<T>);
 
 /// The base of an allocation that a launch alone uses through this access.
 #[repr(transparent)]
-pub struct Exclusive<T: 'static>(&'static mut Allocation<T>);
+pub struct ExclusivePointer<T: 'static>(&'static mut Allocation<T>);
 
 /// A base address with the type of its elements; sealed.
 pub trait DevicePointer: sealed::Sealed {
     /// The elements' type.
     type Element;
 
-    /// The first element, if there is one. Only an [`Exclusive`] pointer may be
+    /// The first element, if there is one. Only an [`ExclusivePointer`] may be
     /// written through.
     fn address(&mut self) -> *mut Self::Element;
 }
 
-impl<T> DevicePointer for Shared<T> {
+impl<T> DevicePointer for SharedPointer<T> {
     type Element = T;
 
     #[inline]
@@ -36,7 +36,7 @@ impl<T> DevicePointer for Shared<T> {
     }
 }
 
-impl<T> DevicePointer for Exclusive<T> {
+impl<T> DevicePointer for ExclusivePointer<T> {
     type Element = T;
 
     #[inline]
@@ -45,15 +45,15 @@ impl<T> DevicePointer for Exclusive<T> {
     }
 }
 
-impl<T> fmt::Debug for Shared<T> {
+impl<T> fmt::Debug for SharedPointer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Shared({:p})", self.0)
+        write!(f, "SharedPointer({:p})", self.0)
     }
 }
 
-impl<T> fmt::Debug for Exclusive<T> {
+impl<T> fmt::Debug for ExclusivePointer<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Exclusive({:p})", self.0)
+        write!(f, "ExclusivePointer({:p})", self.0)
     }
 }
 
@@ -71,14 +71,14 @@ pub(super) mod host {
         unsafe fn from_address(address: u64) -> Self;
     }
 
-    impl<T> FromAddress for Shared<T> {
+    impl<T> FromAddress for SharedPointer<T> {
         unsafe fn from_address(address: u64) -> Self {
             // SAFETY: not null, aligned for its type, and of size 0.
             Self(unsafe { &*core::ptr::with_exposed_provenance(address as usize) })
         }
     }
 
-    impl<T> FromAddress for Exclusive<T> {
+    impl<T> FromAddress for ExclusivePointer<T> {
         unsafe fn from_address(address: u64) -> Self {
             // SAFETY: as above.
             Self(unsafe { &mut *core::ptr::with_exposed_provenance_mut(address as usize) })
@@ -88,6 +88,6 @@ pub(super) mod host {
 
 mod sealed {
     pub trait Sealed {}
-    impl<T> Sealed for super::Shared<T> {}
-    impl<T> Sealed for super::Exclusive<T> {}
+    impl<T> Sealed for super::SharedPointer<T> {}
+    impl<T> Sealed for super::ExclusivePointer<T> {}
 }

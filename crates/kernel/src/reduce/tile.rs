@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::{ArrayReducer, Operator, Reducer};
 use crate::abi::{
-    AccessBlock, DevicePointer, Exclusive, LANES_PER_THREAD, ViewKind, ViewParameter,
+    AccessBlock, DevicePointer, ExclusivePointer, LANES_PER_THREAD, ViewKind, ViewParameter,
 };
 use crate::view::DeviceElement;
 
@@ -164,7 +164,7 @@ impl<T: DeviceElement, O: Operator<T> + Default> Reduction for Reducer<'_, T, O>
         size: size_of::<T>(),
         align: align_of::<T>(),
     };
-    type Pointer = Exclusive<T>;
+    type Pointer = ExclusivePointer<T>;
 }
 
 impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
@@ -172,7 +172,7 @@ impl<T: DeviceElement, O: Operator<T> + Default> InTile for Reducer<'_, T, O> {
 
     #[inline(always)]
     unsafe fn begin(
-        pointer: &mut Exclusive<T>,
+        pointer: &mut ExclusivePointer<T>,
         block: &AccessBlock,
         number: u64,
         _team: &impl Team,
@@ -318,7 +318,7 @@ impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> Reduction
         size: size_of::<T>(),
         align: align_of::<T>(),
     };
-    type Pointer = Exclusive<T>;
+    type Pointer = ExclusivePointer<T>;
 }
 
 #[cfg(target_arch = "nvptx64")]
@@ -329,7 +329,7 @@ impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> InTile
 
     #[inline(always)]
     unsafe fn begin(
-        pointer: &mut Exclusive<T>,
+        pointer: &mut ExclusivePointer<T>,
         block: &AccessBlock,
         number: u64,
         team: &impl Team,
