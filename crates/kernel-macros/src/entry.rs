@@ -96,8 +96,8 @@ fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenS
             quote!(#run(stringify!(#name), &launch, const { #runs }, BORDERED, |place| #body);)
         }
         Form::Row => {
-            let runs = quote!(::celerity_kernel::abi::Runs::Whole);
-            quote!(#run(stringify!(#name), &launch, #runs, BORDERED, |place| #body);)
+            let runs = quote!(::celerity_kernel::abi::runs_of_rows(&[#(#traits::PARAMETER),*]));
+            quote!(#run(stringify!(#name), &launch, const { #runs }, BORDERED, |place| #body);)
         }
         Form::Group => {
             let run = quote!(::celerity_kernel::device::run_groups::<DIMS>);

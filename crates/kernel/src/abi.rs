@@ -21,7 +21,7 @@ pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, Form, Parameter, Scalar, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
-    runs_of_items,
+    runs_of_items, runs_of_rows,
 };
 pub use geometry::{Geometry, GroupError, check_groups};
 pub use local::{LocalParameter, local_offset};

@@ -131,6 +131,26 @@ impl Parameter {
 /// each item, and needs all threads that there are. O(views).
 #[must_use]
 pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
+    match elements_of_stencil(views) {
+        1..=4 => Runs::ByItem,
+        5..=8 => Runs::ByPair,
+        _ => Runs::Never,
+    }
+}
+
+/// How threads take the rows of a kernel by row: in runs, which of a stencil over elements of 5 to 8 bytes
+/// are half as long. Of four `f64` a lane would load 16 bytes twice, and lanes beside each other not side
+/// by side. O(views).
+#[must_use]
+pub const fn runs_of_rows(views: &[ViewParameter]) -> Runs {
+    match elements_of_stencil(views) {
+        5..=8 => Runs::WholePair,
+        _ => Runs::Whole,
+    }
+}
+
+/// Bytes of the largest element that a stencil sees; 0 if it is none. O(views).
+const fn elements_of_stencil(views: &[ViewParameter]) -> usize {
     let (mut bordered, mut largest, mut view) = (false, 0, 0);
     while view < views.len() {
         if views[view].size > largest {
@@ -139,15 +159,11 @@ pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
         match views[view].kind {
             ViewKind::Own => {}
             ViewKind::Neighborhood | ViewKind::Periodic => bordered = true,
-            _ => return Runs::Never,
+            _ => return 0,
         }
         view += 1;
     }
-    match (bordered, largest) {
-        (true, ..=4) => Runs::ByItem,
-        (true, ..=8) => Runs::ByPair,
-        _ => Runs::Never,
-    }
+    if bordered { largest } else { 0 }
 }
 
 impl Description {
@@ -183,12 +199,12 @@ impl Description {
         self.local_bytes() + self.scratch_bytes() + MODULE_SHARED_BYTES
     }
 
-    /// How threads take its items where rows are aligned for runs: of a kernel by item, as
-    /// [`runs_of_items`] says. O(views).
+    /// How threads take its items where rows are aligned for runs: as [`runs_of_items`] or
+    /// [`runs_of_rows`] says. O(views).
     #[must_use]
     pub const fn runs(&self) -> Runs {
         match self.form {
-            Form::Row => Runs::Whole,
+            Form::Row => runs_of_rows(self.views),
             Form::Item => runs_of_items(self.views),
             Form::Group => Runs::Never,
         }

@@ -5,7 +5,7 @@
 //!
 //! The fastest dimension lies along x, the next along y and z. Where rows are aligned for it, a
 //! thread takes a *run* of [`RUN`] items along x, which begins at a multiple of [`RUN`]; of a
-//! kernel by item over elements of 8 bytes, of two; otherwise one item. Runs are whole, and none looks over the edge along x, so that all lanes of a warp do
+//! stencil over elements of 8 bytes, of two; otherwise one item. Runs are whole, and none looks over the edge along x, so that all lanes of a warp do
 //! the same. What is left of rows, the *edges*, are the items at both ends that are in no such run.
 //! They come one by one, in blocks of their own behind those of runs along x: these blocks number
 //! the edges of the rows that the blocks beside them begin with, row by row, and each thread takes
@@ -38,6 +38,8 @@ pub enum Runs {
     Never,
     /// A run in one call.
     Whole,
+    /// A run of two items in one call: 16 bytes of `f64`.
+    WholePair,
     /// A run in a call for each of its items.
     ByItem,
     /// A run of two items in two calls: 16 bytes of `f64`.
@@ -52,7 +54,7 @@ impl Runs {
         match self {
             Self::Never => 1,
             Self::Whole | Self::ByItem => RUN,
-            Self::ByPair => 2,
+            Self::WholePair | Self::ByPair => 2,
         }
     }
 }
@@ -258,6 +260,7 @@ impl<'a> Chosen<'a> {
         };
         match runs {
             Runs::Whole | Runs::Never => call(place(0, RUN)),
+            Runs::WholePair => call(place(0, 2)),
             Runs::ByItem => {
                 const { assert!(RUN == 4) };
                 // Not a loop: the compiler is to see constants, and to load items side by side.
@@ -344,11 +347,12 @@ mod tests {
             let [place] = places[..] else { panic!("{item:?} was visited at {places:?}") };
             let x = (item[K - 1] - block.offset[K - 1] as usize) as u64;
             let in_run = block.run > 1 && runs != Runs::Never && between.contains(&x);
-            let len = if in_run && runs == Runs::Whole { RUN } else { 1 };
+            let is_whole = matches!(runs, Runs::Whole | Runs::WholePair);
+            let len = if in_run && is_whole { runs.items() } else { 1 };
             let run = if in_run { runs.items() } else { 1 };
             assert_eq!((place.run, place.len), (run, len), "{item:?}");
             let inside = if in_run { Inside::Row } else { Inside::Unknown };
-            let by_item = in_run && runs != Runs::Whole;
+            let by_item = in_run && !is_whole;
             let within = if by_item { x as usize % run } else { 0 };
             assert_eq!((place.inside, place.within), (inside, within), "{item:?}");
         }
@@ -376,7 +380,7 @@ mod tests {
             let shape = Geometry { grid, block, shared_bytes: 0 };
             (shape, LaunchBlock { steps, ..launch(range) })
         };
-        for runs in [Runs::Never, Runs::Whole, Runs::ByItem, Runs::ByPair] {
+        for runs in [Runs::Never, Runs::Whole, Runs::WholePair, Runs::ByItem, Runs::ByPair] {
             IN_SPACE.iter().map(made).for_each(|(shape, launch)| check::<3>(shape, &launch, runs));
             IN_A_PLANE
                 .iter()
@@ -405,7 +409,7 @@ mod tests {
         let ([planes, rows], sizes, blocks) = WITH_RUNS;
         for &(size, left, behind) in sizes {
             for &(mut block, steps) in blocks {
-                for runs in [Runs::Whole, Runs::ByItem, Runs::ByPair] {
+                for runs in [Runs::Whole, Runs::WholePair, Runs::ByItem, Runs::ByPair] {
                     for dims in (1..=3).rev() {
                         block[dims..].fill(1);
                         let mut range = [1; 3];
