@@ -20,6 +20,7 @@ pub(crate) mod global;
 pub(crate) mod shared;
 mod tiles;
 pub(crate) mod warp;
+pub(crate) mod wide;
 
 /// Stands for a message that would have to be formatted.
 const NUMBERS: &str = "a check failed; its message holds numbers, see the line in the source";

@@ -44,6 +44,7 @@ mod plain;
 mod reduce;
 #[cfg(not(target_arch = "nvptx64"))]
 mod region;
+mod vector;
 mod view;
 mod warp;
 mod whole;

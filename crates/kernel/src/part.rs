@@ -9,6 +9,7 @@ use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_ro
 use crate::index::ViewIndex;
 use crate::line::Line;
 use crate::outside::{RowOf, Scope};
+use crate::vector;
 
 /// Read access to the part of a buffer that a chunk declared, by index into the buffer. Anything
 /// else in the buffer is out of bounds.
@@ -202,6 +203,48 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         // SAFETY: all of them are in the part, side by side along the fastest dimension; of none the
         // address does not matter, but that it is aligned.
         unsafe { core::slice::from_raw_parts(self.address(start), len) }
+    }
+
+    /// The `L` elements from `start` on along the fastest dimension, by value. Devices load them by 16
+    /// bytes where they begin at a multiple of 16 bytes in memory and their size is a multiple of it (by
+    /// 8 bytes likewise), and one by one elsewhere: the result is the same.
+    ///
+    /// They do begin so if `start` does along its row, counted from where the memory's first row
+    /// begins, and if rows are as long as a multiple of `L`. Rows of whole buffers on one device are.
+    ///
+    /// ```
+    /// use celerity_kernel::{Item, PartView, kernel};
+    /// # use celerity_kernel::{Code, Module};
+    ///
+    /// /// Launched over an item for each row of a matrix, whose rows are as long as a multiple of 4.
+    /// #[kernel]
+    /// fn sum_of_row(item: Item<1>, (sum, matrix): (&mut f32, PartView<'_, f32, 2>)) {
+    ///     let row = matrix.row([item[0]]);
+    ///     let mut sums = [0.0; 4];
+    ///     for x in row.indices().step_by(4) {
+    ///         let values = row.vector::<4>([x]);
+    ///         for lane in 0..4 {
+    ///             sums[lane] += values[lane];
+    ///         }
+    ///     }
+    ///     *sum = sums[0] + sums[1] + sums[2] + sums[3];
+    /// }
+    /// # static MODULE: Module = Module { name: "doc", code: Code::Missing("") };
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Panics
+    /// If not all of them were declared.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn vector<const L: usize>(&self, start: [usize; D]) -> [T; L]
+    where
+        T: Copy,
+    {
+        vector::check::<L, D>("what was declared", start, &self.part);
+        // SAFETY: all of them are in the part, side by side along the fastest dimension.
+        unsafe { vector::load(self.address(start)) }
     }
 
     /// The declared elements along dimension `dim` through `index`, by index along that dimension:

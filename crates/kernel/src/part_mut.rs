@@ -8,6 +8,10 @@ use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_ro
 use crate::index::ViewIndex;
 use crate::outside::{RowOf, Scope};
 use crate::part::PartView;
+use crate::vector;
+
+/// How messages call the box.
+const OWN: &str = "what this item may write";
 
 /// Exclusive access to the box of a buffer that is an item's own, by index into
 /// the buffer. Anything else in the buffer is out of bounds.
@@ -177,6 +181,39 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[track_caller]
     pub fn set(&mut self, index: impl ViewIndex<D, Output<T> = T>, value: T) {
         self[index] = value;
+    }
+
+    /// The `L` elements from `start` on along the fastest dimension, as
+    /// [`PartView::vector`] gets them.
+    ///
+    /// # Panics
+    /// If not all of them are in the box.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn vector<const L: usize>(&self, start: [usize; D]) -> [T; L]
+    where
+        T: Copy,
+    {
+        vector::check::<L, D>(OWN, start, &self.part);
+        // SAFETY: all of them are in the box, side by side along the fastest dimension.
+        unsafe { vector::load(self.start.offset(self.distance(start))) }
+    }
+
+    /// Overwrites the `L` elements from `start` on along the fastest dimension, by as wide steps as
+    /// [`PartView::vector`] gets them.
+    ///
+    /// # Panics
+    /// If not all of them are in the box.
+    #[inline]
+    #[track_caller]
+    pub fn set_vector<const L: usize>(&mut self, start: [usize; D], values: [T; L])
+    where
+        T: Copy,
+    {
+        vector::check::<L, D>(OWN, start, &self.part);
+        // SAFETY: as in `vector`, and the view is borrowed exclusively.
+        unsafe { vector::store(self.start.offset(self.distance(start)), values) };
     }
 
     /// Overwrites all elements.

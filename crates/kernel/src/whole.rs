@@ -6,6 +6,7 @@ use core::ops::{Deref, DerefMut, Index, IndexMut};
 use crate::bounds::{Bounds, OuterIndex};
 use crate::index::ViewIndex;
 use crate::outside::{RowOf, Scope};
+use crate::vector;
 
 /// Read access to all elements of a buffer, row-major.
 ///
@@ -78,6 +79,24 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
         // index into the slice: another check, which is a call, and costs kernels on devices
         // speed, called or not.
         unsafe { index.shared(|| self.elements.as_ptr().add(position())) }
+    }
+
+    /// The `L` elements from `start` on along the fastest dimension, by value, as
+    /// [`PartView::vector`](crate::PartView::vector) gets them.
+    ///
+    /// # Panics
+    /// If not all of them are in the buffer's row.
+    #[must_use]
+    #[inline]
+    #[track_caller]
+    pub fn vector<const L: usize>(&self, start: [usize; D]) -> [T; L]
+    where
+        T: Copy,
+    {
+        vector::check::<L, D>("the buffer", start, &all(self.range));
+        // SAFETY: all of them are in the row, side by side, and there are as many elements as the range
+        // says.
+        unsafe { vector::load(self.elements.as_ptr().add(position(start, self.range))) }
     }
 
     /// The elements of one row, all along the fastest dimension.
@@ -308,6 +327,28 @@ mod tests {
         let index = [usize::MAX, 3];
         assert_eq!(position(index, [2, 3]), 0);
         WholeViewMut::new(&mut [0; 6], [2, 3])[index] = 1;
+    }
+
+    #[test]
+    fn vectors_of_all_dimensionalities() {
+        let elements = [0, 1, 2, 3, 4, 5, 6, 7];
+        assert_eq!(WholeView::new(&elements, [8]).vector([3]), [3, 4, 5, 6]);
+        assert_eq!(WholeView::new(&elements, [2, 2, 2]).vector([1, 0, 0]), [4, 5]);
+        assert_eq!(WholeView::new(&elements[..1], []).vector([]), [0]);
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "2 elements from [0, 3] on are not all in the buffer: [0, 0] to [2, 4]"
+    )]
+    fn a_vector_stays_in_its_row() {
+        let _ = WholeView::new(&[0; 8], [2, 4]).vector::<2>([0, 3]);
+    }
+
+    #[test]
+    #[should_panic(expected = "are not all in the buffer")]
+    fn an_empty_buffer_has_no_vectors() {
+        let _ = WholeView::<u8, 2>::new(&[], [3, 0]).vector::<1>([0, 0]);
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub const DEPTH: usize = 8;
 /// Elements that are moved at once.
 const RUN: usize = 4;
 
-/// From one column of a tile of `a` to the next: not an [`EDGE`], so that they are in other banks.
+/// From one column of a tile of `a`, or row of a tile of `b`, to the next: not an [`EDGE`], so that columns are
+/// in other banks, and so that the compiler adds offsets instead of merging bits.
 const PITCH: usize = EDGE + RUN;
 
 /// What an item sums.
@@ -35,21 +36,21 @@ pub fn matmul_blocks(
     item: NdItem<'_, 2>,
     (mut c, a, b): (PartViewMut<'_, f32, 2>, PartView<'_, f32, 2>, PartView<'_, f32, 2>),
     tile_a: Local<'_, f32, { 2 * DEPTH * PITCH }>,
-    tile_b: Local<'_, f32, { 2 * DEPTH * EDGE }>,
+    tile_b: Local<'_, f32, { 2 * DEPTH * PITCH }>,
     shared: usize,
 ) {
     let [y, x] = item.local_id().map(|at| at % SIDE);
     let [row, column] = item.id().map(|at| at * BLOCK);
     let (first_row, first_column) = (row - y * BLOCK, column - x * BLOCK);
     let at = y * SIDE + x;
-    // What an item brings: a run of a row of `a`, and one of `b`.
+    // What an item brings: four elements of a row of `a`, and of one of `b`, in one step each where rows are
+    // aligned.
     let (row_of_a, column_of_a) = (at / (DEPTH / RUN), at % (DEPTH / RUN) * RUN);
     let (row_of_b, run_of_b) = (at / (EDGE / RUN), at % (EDGE / RUN));
-    let a = a.row([first_row + row_of_a]);
     let bring = |first: usize| {
-        let a = a.run([first + column_of_a], RUN);
-        let b = b.run([first + row_of_b, first_column + RUN * run_of_b], RUN);
-        ([a[0], a[1], a[2], a[3]], [b[0], b[1], b[2], b[3]])
+        let a: [f32; RUN] = a.vector([first_row + row_of_a, first + column_of_a]);
+        let b: [f32; RUN] = b.vector([first + row_of_b, first_column + RUN * run_of_b]);
+        (a, b)
     };
     let keep = |tile: usize, (a, b): ([f32; RUN], [f32; RUN])| {
         // By columns, of which items need a run each.
@@ -58,45 +59,57 @@ pub fn matmul_blocks(
         }
         // Even runs first: neighbours then read what lies side by side.
         let place = run_of_b / 2 + run_of_b % 2 * SIDE;
-        tile_b.set_run((tile * DEPTH + row_of_b) * EDGE + place * RUN, b);
+        tile_b.set_run((tile * DEPTH + row_of_b) * PITCH + place * RUN, b);
     };
     let mut sums: Sums = [[0.0; BLOCK]; BLOCK];
     keep(0, bring(0));
     item.group().barrier();
-    for step in 1..shared / DEPTH {
-        // What comes next is on its way while this is used.
-        let next = bring(step * DEPTH);
-        add_products(&mut sums, (step - 1) % 2, [y, x], (tile_a, tile_b));
-        keep(step % 2, next);
+    let steps = (shared / DEPTH) as u32;
+    for step in 0..steps {
+        // What comes next is on its way while this is used. Behind the last comes the last again.
+        let next = bring((step + 1).min(steps - 1) as usize * DEPTH);
+        add_products(&mut sums, step as usize % 2, [y, x], [tile_a, tile_b]);
+        keep((step as usize + 1) % 2, next);
         item.group().barrier();
     }
-    add_products(&mut sums, (shared / DEPTH - 1) % 2, [y, x], (tile_a, tile_b));
-    for (i, sums) in sums.iter().enumerate() {
-        for (j, sum) in sums.iter().enumerate() {
-            c[[row + i, column + j]] = *sum;
-        }
-    }
+    let mut put = |i: usize, [s, t, u, v, w, x, y, z]: [f32; BLOCK]| {
+        c.set_vector([row + i, column], [s, t, u, v]);
+        c.set_vector([row + i, column + RUN], [w, x, y, z]);
+    };
+    // One by one: sums that a loop goes through lie in memory if the compiler keeps the loop.
+    put(0, sums[0]);
+    put(1, sums[1]);
+    put(2, sums[2]);
+    put(3, sums[3]);
+    put(4, sums[4]);
+    put(5, sums[5]);
+    put(6, sums[6]);
+    put(7, sums[7]);
 }
 
 /// Two tiles, by columns of `a` and by rows of `b`.
-type Tiles<'g> = (Local<'g, f32, { 2 * DEPTH * PITCH }>, Local<'g, f32, { 2 * DEPTH * EDGE }>);
+type Tiles<'g> = [Local<'g, f32, { 2 * DEPTH * PITCH }>; 2];
 
 /// Adds what a tile of both factors gives to the block at `y` and `x` of a group.
 #[inline(always)]
 fn add_products(sums: &mut Sums, tile: usize, at: [usize; 2], tiles: Tiles<'_>) {
-    // Two at a time, since what counts takes instructions, too; of more, compilers load all first, and
-    // run out of registers.
-    for pair in 0..DEPTH / 2 {
-        let k = tile % 2 * DEPTH + 2 * pair;
-        add_products_of(sums, k, at, tiles);
-        add_products_of(sums, k + 1, at, tiles);
-    }
+    // One by one instead of a loop: what counts takes instructions, too, and places in a tile are then
+    // constants behind its first.
+    let k = tile % 2 * DEPTH;
+    add_products_of(sums, k, at, tiles);
+    add_products_of(sums, k + 1, at, tiles);
+    add_products_of(sums, k + 2, at, tiles);
+    add_products_of(sums, k + 3, at, tiles);
+    add_products_of(sums, k + 4, at, tiles);
+    add_products_of(sums, k + 5, at, tiles);
+    add_products_of(sums, k + 6, at, tiles);
+    add_products_of(sums, k + 7, at, tiles);
 }
 
 /// Adds the products of column `k` of `a` and row `k` of `b`.
 #[inline(always)]
-fn add_products_of(sums: &mut Sums, k: usize, [y, x]: [usize; 2], (a, b): Tiles<'_>) {
-    let (of_a, of_b) = (k * PITCH + y * BLOCK, k * EDGE + x * RUN);
+fn add_products_of(sums: &mut Sums, k: usize, [y, x]: [usize; 2], [a, b]: Tiles<'_>) {
+    let (of_a, of_b) = (k * PITCH + y * BLOCK, k * PITCH + x * RUN);
     let a: [[f32; RUN]; 2] = [a.run(of_a), a.run(of_a + RUN)];
     let b: [[f32; RUN]; 2] = [b.run(of_b), b.run(of_b + SIDE * RUN)];
     for (sums, a) in sums.iter_mut().zip(a.as_flattened()) {

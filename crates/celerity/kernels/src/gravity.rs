@@ -85,19 +85,29 @@ pub fn kick_fast<T: Float>(
     let at = item.local_id()[0] % CREW;
     let first_own = item.id()[0] - at;
     let (part, lane) = (at / WIDTH, at % WIDTH);
+    // What is not there has no mass. An index that panics, if only it could, would cost registers: the
+    // driver's compiler then lets roots wait for each other.
+    let place = |body: usize| all.get([body]).copied().unwrap_or_default();
     let own: [Position<T>; PARTS] =
-        core::array::from_fn(|which| all[[first_own + which * WIDTH + lane]]);
+        core::array::from_fn(|which| place(first_own + which * WIDTH + lane));
     let (mut pull, softening2) = ([[T::default(); PARTS]; 3], softening * softening);
     for first in (0..all.range()[0]).step_by(CREW) {
-        near.set(at, all[[first + at]]);
+        near.set(at, place(first + at));
         item.group().barrier();
-        // Some at a time: what counts takes instructions, too.
-        for i in (0..WIDTH).step_by(4) {
-            let near = |other: usize| near.get(part * WIDTH + i + other);
+        // Some at a time, since what counts takes instructions, too: as many as registers allow. The
+        // remainder says that they are there, before the compiler moves anything behind a check.
+        for i in (0..WIDTH).step_by(32 / size_of::<T>()) {
+            let near = |other: usize| near.get((part * WIDTH + i + other) % CREW);
             add_softened_pull(&mut pull, &own, near(0), softening2);
             add_softened_pull(&mut pull, &own, near(1), softening2);
             add_softened_pull(&mut pull, &own, near(2), softening2);
             add_softened_pull(&mut pull, &own, near(3), softening2);
+            if size_of::<T>() == 4 {
+                add_softened_pull(&mut pull, &own, near(4), softening2);
+                add_softened_pull(&mut pull, &own, near(5), softening2);
+                add_softened_pull(&mut pull, &own, near(6), softening2);
+                add_softened_pull(&mut pull, &own, near(7), softening2);
+            }
         }
         item.group().barrier();
     }
@@ -208,6 +218,8 @@ fn add_pull<T: Float, const N: usize>(
 
 /// As [`add_pull`], by the inverse square root. What a body would pull itself is 0, as the distance is, if the
 /// square of the softening is above 0.
+///
+/// Step by step for all bodies, since a root takes long: those of others are under way meanwhile.
 #[inline]
 fn add_softened_pull<T: Float, const N: usize>(
     pull: &mut [[T; N]; 3],
@@ -215,13 +227,13 @@ fn add_softened_pull<T: Float, const N: usize>(
     other: Position<T>,
     softening2: T,
 ) {
+    let ways: [[T; 3]; N] = own.map(|own| core::array::from_fn(|axis| other[axis] - own[axis]));
+    let inverses = ways.map(|[dx, dy, dz]| math::rsqrt(softening2 + dx * dx + dy * dy + dz * dz));
+    let strengths = inverses.map(|inverse| other[3] * inverse * (inverse * inverse));
     for lane in 0..N {
-        let [dx, dy, dz]: [T; 3] = core::array::from_fn(|axis| other[axis] - own[lane][axis]);
-        let inverse = math::rsqrt(softening2 + dx * dx + dy * dy + dz * dz);
-        let strength = other[3] * inverse * (inverse * inverse);
-        pull[0][lane] += strength * dx;
-        pull[1][lane] += strength * dy;
-        pull[2][lane] += strength * dz;
+        for axis in 0..3 {
+            pull[axis][lane] += strengths[lane] * ways[lane][axis];
+        }
     }
 }
 

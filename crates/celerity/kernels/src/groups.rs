@@ -25,10 +25,12 @@ pub fn matmul(
     // The remainders say that all of this is inside of the tiles, so that nothing is
     // checked in the inner loop.
     let ([row, column], [y, x]) = (item.id(), item.local_id().map(|at| at % TILE));
+    // A row and a column, of which one index is left to check in the loop.
+    let (a, b) = (a.row([row]), b.along(0, [0, column]));
     let mut sum = 0.0;
     for first in (0..shared).step_by(TILE) {
-        tile_a.set(y * TILE + x, a.get([row, first + x]).copied().unwrap_or(0.0));
-        tile_b.set(y * TILE + x, b.get([first + y, column]).copied().unwrap_or(0.0));
+        tile_a.set(y * TILE + x, a.get(first + x).copied().unwrap_or(0.0));
+        tile_b.set(y * TILE + x, b.get(first + y).copied().unwrap_or(0.0));
         item.group().barrier();
         for k in 0..TILE {
             sum += tile_a.get(y * TILE + k) * tile_b.get(k * TILE + x);

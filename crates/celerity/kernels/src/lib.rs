@@ -24,6 +24,7 @@ pub mod programs;
 pub mod radiosity;
 pub mod reductions;
 pub mod values;
+pub mod vectors;
 pub mod wave;
 
 celerity_kernel::module!();

@@ -188,3 +188,37 @@ fn a_range_in_a_row_names_the_row() {
 fn a_range_that_ends_before_it_begins_is_nowhere() {
     let _ = &line(&[1, 2, 3], 5, Bounds::new([5], [8]))[Range { start: 7, end: 5 }];
 }
+
+#[test]
+fn vectors_are_the_elements_that_they_consist_of() {
+    let elements = elements();
+    for part in PARTS {
+        let view = view(&elements, part);
+        for (y, x) in (0..6).flat_map(|y| (0..6).map(move |x| (y, x))) {
+            let is_inside = part.contains([y, x]) && part.contains([y, x + 1]);
+            if is_inside {
+                let first = (y * 5 + x) as i32;
+                assert_eq!(view.vector([y, x]), [first, first + 1], "{y}, {x} of {part:?}");
+                assert_eq!(view.row([y]).vector([x]), [first, first + 1]);
+            } else {
+                let outside = std::panic::catch_unwind(|| view.vector::<2>([y, x]));
+                assert!(outside.is_err(), "{y}, {x} of {part:?}");
+            }
+        }
+    }
+    assert_eq!(line(&elements, 7, Bounds::new([9], [12])).vector([9]), [2, 3, 4]);
+}
+
+#[test]
+#[should_panic(
+    expected = "3 elements from [1, 2] on are not all in what was declared: [1, 2] to [2, 4]"
+)]
+fn a_vector_outside_names_itself_and_the_part() {
+    let _ = view(&elements(), PARTS[1]).vector::<3>([1, 2]);
+}
+
+#[test]
+#[should_panic(expected = "are not all in what was declared")]
+fn a_vector_whose_end_wraps_around_is_refused() {
+    let _ = line(&elements(), 0, Bounds::new([0], [20])).vector::<4>([usize::MAX - 1]);
+}

@@ -111,3 +111,19 @@ fn a_volume_beyond_64_bits_is_not_nothing() {
 fn narrowing_cannot_widen() {
     let _ = view(&mut [0; 20]).narrowed(Bounds::new([1, 2], [2, 5]));
 }
+
+#[test]
+fn vectors_are_written_inside_of_the_box() {
+    let mut elements = [0; 20];
+    let mut view = view(&mut elements);
+    view.set_vector([1, 2], [1, 2]);
+    view.row_mut([2]).set_vector([3], [3]);
+    assert_eq!((view.vector([1, 2]), view.vector([2, 2])), ([1, 2], [0, 3]));
+    assert_eq!(elements[5..15], [0, 0, 1, 2, 0, 0, 0, 0, 3, 0]);
+}
+
+#[test]
+#[should_panic(expected = "2 elements from [1, 3] on are not all in what this item may write")]
+fn vectors_stay_inside_of_the_box() {
+    view(&mut [0; 20]).set_vector([1, 3], [1, 2]);
+}

@@ -7,7 +7,7 @@
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity,
     gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum, prk, programs,
-    radiosity, reductions, values, wave,
+    radiosity, reductions, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -152,6 +152,10 @@ fn kernels() -> Vec<Description> {
         of::<values::saxpy_half>(),
         of::<values::turn_all>(),
         of::<values::count_up>(),
+        of::<vectors::mirror_vectors<f32>>(),
+        of::<vectors::mirror_vectors<f64>>(),
+        of::<vectors::sum_vectors<f32>>(),
+        of::<vectors::sum_vectors<f64>>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
     ]
@@ -270,6 +274,7 @@ fn fast_arithmetic_is_contracted_and_approximate() {
     }
     // Sums of blocks stay in registers, and what groups share is loaded in wide steps.
     let blocks = body("matmul_blocks");
+    assert!(blocks.contains("ld.global.v4.") && blocks.contains("st.global.v4."), "{blocks}");
     assert!(blocks.contains("ld.shared.v4.") && !blocks.contains(".local"), "{blocks}");
     assert!(blocks.contains(")\n.maxnreg 128\n{"), "{blocks}");
 }
