@@ -13,7 +13,7 @@ use crate::instruction::{InstructionId, MemoryId, Placement};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::stages::Stages;
-use crate::version::Version;
+use crate::version::{MemorySet, Version};
 
 /// Data that an await-push command has announced and no command has used yet.
 #[derive(Debug)]
@@ -176,13 +176,13 @@ impl BufferState {
         self.awaited.push(AnnouncedData { transfer, region: region.clone() });
     }
 
-    /// Notes that `memory` has received copies of what it lacked of `region`.
-    pub(crate) fn note_current(&mut self, region: &Region, memory: MemoryId) {
+    /// Notes that `memories` have received copies of what they lacked of `region`.
+    pub(crate) fn note_current(&mut self, region: &Region, memories: MemorySet) {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::CopyRepeated.is_active() {
             return;
         }
-        self.versions.modify(region, |version| version.also_in(memory));
+        self.versions.modify(region, |version| version.also_in(memories));
     }
 
     /// Notes that `producer` has written a new version of `region` to `memory`.

@@ -12,7 +12,7 @@ use crate::links::Links;
 #[cfg(feature = "mutants")]
 use crate::mistakes;
 use crate::pieces::{Parts, join};
-use crate::version::Version;
+use crate::version::{MemorySet, Version};
 
 /// Makes `region` current in `memory`, where it has been allocated.
 pub(crate) fn make_coherent(
@@ -30,7 +30,7 @@ pub(crate) fn make_coherent(
     for (part, (source, _)) in &missing {
         copy_between(emitter, buffer, links, (*source, memory), *part);
     }
-    buffer.note_current(region, memory);
+    buffer.note_current(region, MemorySet::only(memory));
 }
 
 /// Whether `memory` has all of `region` as it is now.
@@ -56,7 +56,7 @@ fn missing(
         #[cfg(feature = "mutants")]
         let version = &mistakes::misplaced(has_initial_data, version);
         if !version.holders.contains(memory) {
-            missing.push((part, (links.source(version, memory), version.producer)));
+            missing.push((part, (links.source(version.origin, memory), version.producer)));
         }
     });
     join(&mut missing);
@@ -64,7 +64,7 @@ fn missing(
 }
 
 /// Copies `part` from one memory to another, allocation by allocation.
-fn copy_between(
+pub(crate) fn copy_between(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,

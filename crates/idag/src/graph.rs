@@ -1,15 +1,18 @@
 //! The instruction generator: per command, a pipeline of passes
-//! `plan → allocate → receive → stage → coherence → launch`, `send` for pushes, or `collective`.
+//! `plan → allocate → receive → stage → broadcast → coherence → launch`, `send` for pushes, or
+//! `collective`.
 
 use std::ops::Range;
 
 use celerity_cdag::{Command, CommandKind, NodeId};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
-    AccessMode, BufferId, BufferInfo, EpochAction, GroupOrder, MapperInput, Sweep, Task,
+    AccessMode, BufferId, BufferInfo, EpochAction, GroupOrder, Mapper, MapperInput, Sweep, Task,
 };
+use smallvec::SmallVec;
 
 use crate::allocate::{Needs, allocate};
+use crate::broadcast::{Reader, broadcast};
 use crate::buffer::{BufferState, Buffers};
 use crate::coherence::make_coherent;
 use crate::collective::participate;
@@ -132,6 +135,17 @@ impl InstructionGraph {
     #[must_use]
     pub fn with_linearized_copies(mut self, bytes: u64) -> Self {
         self.links.linearize(bytes);
+        self
+    }
+
+    /// Says from how many bytes for each of them on linked devices share what all of them read and
+    /// none of them has, such as what other nodes have sent: each gets a part from where it is, and
+    /// the rest from the others. That is worth it where devices are closer to each other than to the
+    /// host. Without this call, or with 0, each gets all of it from where it is. What devices have
+    /// written themselves they pass on to each other in either case.
+    #[must_use]
+    pub fn with_shared_arrivals(mut self, bytes: u64) -> Self {
+        self.links.share_from(bytes);
         self
     }
 
@@ -269,6 +283,9 @@ impl InstructionGraph {
         self.allocate(&buffers, launches, out);
         self.receive(&buffers, launches, out);
         self.stage(&buffers, launches, out);
+        if launches.are_spread() {
+            self.broadcast(task, launches, out);
+        }
         let emitter = &mut Emitter::new(&mut self.stream, out);
         for (memory, accesses) in launches.by_memory() {
             for access in accesses.iter().filter(|access| access.mode.reads()) {
@@ -353,6 +370,19 @@ impl InstructionGraph {
         }
     }
 
+    fn broadcast(&mut self, task: &Task, launches: &Launches, out: &mut Schedule) {
+        let emitter = &mut Emitter::new(&mut self.stream, out);
+        for (slot, access) in task.buffer_accesses().enumerate() {
+            if !access.mode.reads() || !may_be_read_alike(&access.mapper) {
+                continue;
+            }
+            let readers = launches.in_each_memory(slot);
+            let readers: SmallVec<[Reader<'_>; 8]> =
+                readers.map(|(memory, access)| (memory, &access.region)).collect();
+            broadcast(emitter, self.buffers.get_mut(access.buffer), &self.links, &readers);
+        }
+    }
+
     fn horizon(&mut self, task: &Task, out: &mut Schedule) {
         self.retire_stages(out);
         let id = Emitter::new(&mut self.stream, out).horizon(task.id);
@@ -383,6 +413,15 @@ impl InstructionGraph {
             // Stages are given back when they have been idle for long.
             if buffer.stages.is_empty() { Sweep::Settled } else { Sweep::Again }
         });
+    }
+}
+
+/// Whether several chunks may read the same elements through a mapper, and nothing else.
+fn may_be_read_alike(mapper: &Mapper) -> bool {
+    use Mapper::{All, Fixed, Neighborhood, OneToOne, PerDimension, Periodic, Slice, Tiles, User};
+    match mapper {
+        All | Fixed(_) | Slice { .. } | PerDimension(_) | User(_) => true,
+        OneToOne | Neighborhood { .. } | Periodic { .. } | Tiles(_) => false,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod allocate;
 mod backing;
+mod broadcast;
 mod buffer;
 mod coherence;
 mod collective;

@@ -5,7 +5,7 @@ use celerity_regions::Box3;
 
 use crate::instruction::{DeviceId, MemoryId};
 use crate::linearize::{CopyEnd, Stops, stops};
-use crate::version::Version;
+use crate::version::MemorySet;
 
 /// How copies get from one memory to another: between which devices they go
 /// directly, and where they stop to be linearised. Host and user memory reach
@@ -17,6 +17,8 @@ pub(crate) struct Links {
     missing: Box<[u64]>,
     /// Rows of less bytes than this are slow between devices and the host.
     rows_below: u64,
+    /// Bytes from which on linked devices share what they get from elsewhere; 0: never.
+    share_from: u64,
 }
 
 impl Links {
@@ -61,9 +63,47 @@ impl Links {
         }
     }
 
-    /// The memory to copy a version from that `to` lacks.
-    pub(crate) fn source(&self, version: &Version, to: MemoryId) -> MemoryId {
-        if self.reach(version.origin, to) { version.origin } else { MemoryId::HOST }
+    /// The memory to copy a version from that `to` lacks, and that was written to `origin`.
+    pub(crate) fn source(&self, origin: MemoryId, to: MemoryId) -> MemoryId {
+        if self.reach(origin, to) { origin } else { MemoryId::HOST }
+    }
+
+    /// The memories of the devices that are linked with a device and with each other, its own among
+    /// them; `None` if one of them is linked with others, or nobody's memory is asked for.
+    pub(crate) fn island(&self, memory: MemoryId) -> Option<MemorySet> {
+        let device = memory.device()?;
+        if self.missing.is_empty() {
+            return Some(MemorySet::ALL);
+        }
+        let linked = |device: usize| !self.missing[device];
+        let island = linked(usize::try_from(device.index()).expect("device counts fit in memory"));
+        let mut devices = 0..self.missing.len();
+        let stays_apart = |device: usize| match island >> device & 1 {
+            1 => linked(device) == island,
+            _ => linked(device) & island & self.known() == 0,
+        };
+        devices.all(stays_apart).then(|| {
+            let members = (0..self.missing.len()).filter(|device| island >> device & 1 == 1);
+            let memory = |device| MemoryId::of_device(DeviceId::from_index(device as u64));
+            members.fold(MemorySet::NONE, |all, device| all.with(memory(device)))
+        })
+    }
+
+    /// A bit for each device.
+    fn known(&self) -> u64 {
+        (1 << self.missing.len()) - 1
+    }
+
+    /// Lets linked devices share what they get from elsewhere, from so many bytes each.
+    pub(crate) fn share_from(&mut self, bytes: u64) {
+        self.share_from = bytes;
+    }
+
+    /// Bytes that each of so many linked devices gets, if all of them read `bytes` that none has;
+    /// `None` if each gets all of it.
+    pub(crate) fn share(&self, bytes: u64, devices: usize) -> Option<u64> {
+        let share = bytes.div_ceil(devices as u64);
+        (self.share_from > 0 && share >= self.share_from).then_some(share)
     }
 
     /// Where a copy of `elements` stops on its way.

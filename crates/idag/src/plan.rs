@@ -85,6 +85,19 @@ impl Launches {
         all.filter(|(_, access)| access.mode.reads())
     }
 
+    /// The first access through `slot` in each memory: what is read there, and where.
+    pub(crate) fn in_each_memory(
+        &self,
+        slot: usize,
+    ) -> impl Iterator<Item = (MemoryId, &PlannedAccess)> {
+        self.by_memory().map(move |(memory, accesses)| (memory, &accesses[slot]))
+    }
+
+    /// Whether launches work in different memories.
+    pub(crate) fn are_spread(&self) -> bool {
+        self.sites.first().map(|site| site.memory) != self.sites.last().map(|site| site.memory)
+    }
+
     /// Takes `region` away from what all launches touch through an access.
     pub(crate) fn deny(&mut self, slot: usize, region: &Region) {
         let columns = self.columns();

@@ -10,8 +10,8 @@ pub(crate) struct MemorySet(u64);
 impl MemorySet {
     /// One bit less than there are, so that no set of real memories is [`ALL`](Self::ALL).
     pub(crate) const CAPACITY: usize = 63;
-    const ALL: Self = Self(u64::MAX);
-    const NONE: Self = Self(0);
+    pub(crate) const ALL: Self = Self(u64::MAX);
+    pub(crate) const NONE: Self = Self(0);
 
     pub(crate) fn only(memory: MemoryId) -> Self {
         Self(1 << memory.slot())
@@ -23,6 +23,10 @@ impl MemorySet {
 
     pub(crate) fn with(self, memory: MemoryId) -> Self {
         Self(self.0 | Self::only(memory).0)
+    }
+
+    fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
     }
 }
 
@@ -62,7 +66,7 @@ impl Version {
         Self { holders: MemorySet::NONE, ..self }
     }
 
-    pub(crate) fn also_in(self, memory: MemoryId) -> Self {
-        if self.is_void() { self } else { Self { holders: self.holders.with(memory), ..self } }
+    pub(crate) fn also_in(self, memories: MemorySet) -> Self {
+        if self.is_void() { self } else { Self { holders: self.holders.and(memories), ..self } }
     }
 }

@@ -211,6 +211,10 @@ catalogue! {
         CopyIsNoReader,
         /// Coherence: what has been copied is not noted, and copied again.
         CopyRepeated,
+        /// Broadcast: a device passes on what it is still to get.
+        PassedOnTooEarly,
+        /// Broadcast: the last share that a device has got is passed on to nobody.
+        LastShareForgotten,
         /// Ordering: what overwrites does not wait for the readers in its memory.
         WriteSkipsReaders,
         /// Versions: older copies count as current after a new version has been produced.

@@ -93,6 +93,7 @@ impl Campaign {
             wires_from: draws.wires_from(),
             wired: draws.links(),
             forwards: draws.forwards(),
+            share_from: draws.share_from(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -287,6 +288,11 @@ impl Draws {
     /// Nothing, or rows of up to a dozen elements.
     fn linearize_below(&mut self) -> u64 {
         if self.below(2) > 0 { 0 } else { 8 + self.below(92) }
+    }
+
+    /// Nothing, or shares of some elements.
+    fn share_from(&mut self) -> u64 {
+        if self.below(2) > 0 { 0 } else { 1 + self.below(50) }
     }
 
     /// None, or all from a size that separates small buffers from smaller ones.

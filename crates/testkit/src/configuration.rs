@@ -37,6 +37,9 @@ pub struct Configuration {
     /// Rows of less bytes are not copied one by one between devices and the host;
     /// 0: all are. See [`InstructionGraph::with_linearized_copies`].
     pub linearize_below: u64,
+    /// Bytes from which on linked devices share what they get from elsewhere; 0: never. See
+    /// [`InstructionGraph::with_shared_arrivals`].
+    pub share_from: u64,
     /// Bytes of the smallest buffers whose allocations on devices grow where they
     /// are; 0: none do. See [`InstructionGraph::with_reservations`].
     pub grow_from: u64,
@@ -68,6 +71,7 @@ impl Configuration {
             device_memory: DeviceMemory::Own,
             links: u64::MAX,
             linearize_below: 0,
+            share_from: 0,
             grow_from: 0,
             wires_from: 0,
             wired: u64::MAX,
@@ -91,6 +95,7 @@ impl Configuration {
             .with_device_memory(self.device_memory)
             .with_direct_copies(|from, to| self.are_linked(from, to))
             .with_linearized_copies(self.linearize_below)
+            .with_shared_arrivals(self.share_from)
             .with_reservations(self.growing());
         let graph = self.wire(graph, node);
         LookaheadQueue::new(graph, self.lookahead)

@@ -5,6 +5,7 @@ pub mod census;
 pub mod check;
 mod configuration;
 pub mod conformance;
+pub mod copies;
 pub mod corpus;
 pub mod element;
 pub mod footprint;

@@ -1,6 +1,7 @@
 //! The instruction graph: a module per topic, all in one program, since each program would be linked on its own.
 
 mod allocations;
+mod broadcast;
 mod collectives;
 mod departures;
 mod device_wires;

@@ -1,11 +1,11 @@
 //! `cargo xtask quality`: prints what the corpus's schedules cost per step, or with
-//! `--census` what schedules of whole programs consist of, as a table in Markdown. Owns
-//! the command line and the exit status.
+//! `--census` what schedules of whole programs consist of, or with `--copies` how data gets to
+//! devices, as a table in Markdown. Owns the command line and the exit status.
 
 use std::process::ExitCode;
 
 use celerity_testkit::violation::Violation;
-use celerity_testkit::{census, quality};
+use celerity_testkit::{census, copies, quality};
 use clap::Parser;
 
 /// Prints what schedules cost, as a table in Markdown.
@@ -21,6 +21,9 @@ struct Arguments {
     /// Also print a row for every single case, for a comparison of two states
     #[arg(long, requires = "census")]
     cases: bool,
+    /// Count the copies by which data gets to the devices of a node
+    #[arg(long, conflicts_with = "census")]
+    copies: bool,
 }
 
 fn main() -> ExitCode {
@@ -37,6 +40,9 @@ fn main() -> ExitCode {
 }
 
 fn table(arguments: &Arguments) -> Result<String, Violation> {
+    if arguments.copies {
+        return copies::table();
+    }
     let Some(programs) = arguments.census else { return quality::table() };
     census::table(programs, arguments.seed, |case, census| {
         if arguments.cases {
