@@ -40,7 +40,9 @@ pub(crate) fn broadcast(
         });
         let members: Members = alike.map(|(other, _)| *other).collect();
         seen = members.iter().fold(seen, |seen, member| seen.with(*member));
-        if members.len() > 1 && !region.is_empty() {
+        // Two devices have nobody to pass anything on to.
+        let are_enough = members.len() > 2 || members.len() == 2 && links.share_some();
+        if are_enough && !region.is_empty() {
             Broadcast { emitter, buffer, links, members, parts: SmallVec::new() }.run(region);
         }
     }
@@ -52,11 +54,15 @@ type Members = SmallVec<[MemoryId; 8]>;
 /// Members by their positions, a bit each.
 type Positions = u64;
 
+/// Who of the members has something, which instruction has brought it to this node, and to which
+/// memory.
+type Origin = (Positions, InstructionId, MemoryId);
+
 /// What may travel in one copy: parts that are there at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lot {
-    /// What the so manieth instruction has written, of those that wrote to the same memory: each
-    /// chunk of a device that has several is on its way while the next one is computed.
+    /// What one instruction has written, by its place among those whose results lie in the same
+    /// memories: a chunk of a device that has several is on its way while the next one is computed.
     Written(u64),
     /// What one instruction has brought to this node.
     Shared(InstructionId),
@@ -87,6 +93,9 @@ impl Broadcast<'_, '_> {
         }
         let (from_outside, held): (Parts<_>, Parts<_>) =
             lacking.into_iter().partition(|(_, (has, ..))| *has == 0);
+        if self.members.len() == 2 && self.share_of(&from_outside).is_none() {
+            return;
+        }
         self.hold(&held);
         self.fetch_from_outside(&from_outside);
         self.spread(0, self.members.len());
@@ -96,7 +105,7 @@ impl Broadcast<'_, '_> {
     }
 
     /// What of `region` some members lack: who has it, who has written it, and where to.
-    fn lacking(&self, region: &Region) -> Parts<(Positions, InstructionId, MemoryId)> {
+    fn lacking(&self, region: &Region) -> Parts<Origin> {
         let everybody = (1 << self.members.len()) - 1;
         let mut lacking = Parts::new();
         self.buffer.versions.for_each_in_region(region, |part, version: &Version| {
@@ -112,7 +121,7 @@ impl Broadcast<'_, '_> {
     }
 
     /// Notes what members have from the beginning: sorted by who, and then by producer.
-    fn hold(&mut self, held: &[(Box3, (Positions, InstructionId, MemoryId))]) {
+    fn hold(&mut self, held: &[(Box3, Origin)]) {
         for same in held.chunk_by(|(_, a), (_, b)| a.0 == b.0) {
             for (nth, of_one) in (0..).zip(same.chunk_by(|(_, a), (_, b)| a.1 == b.1)) {
                 let lot = Lot::Written(nth);
@@ -122,18 +131,24 @@ impl Broadcast<'_, '_> {
         }
     }
 
+    /// Bytes of a member's share of what no member has; `None` if each gets all of it.
+    fn share_of(&self, parts: &[(Box3, Origin)]) -> Option<u64> {
+        let elements =
+            parts.iter().fold(0, |sum: u64, (part, _)| sum.saturating_add(part.volume()));
+        let bytes = elements.saturating_mul(self.buffer.elem_size);
+        self.links.share(bytes, self.members.len())
+    }
+
     /// Brings what no member has to all of them, or a share of it to each.
-    fn fetch_from_outside(&mut self, parts: &[(Box3, (Positions, InstructionId, MemoryId))]) {
-        let elem_size = self.buffer.elem_size;
-        let bytes = parts.iter().map(|(part, _)| part.volume().saturating_mul(elem_size)).sum();
-        match self.links.share(bytes, self.members.len()) {
+    fn fetch_from_outside(&mut self, parts: &[(Box3, Origin)]) {
+        match self.share_of(parts) {
             Some(share) => self.fetch_shares(parts, share),
             None => self.fetch_everywhere(parts),
         }
     }
 
     /// Brings all parts to each member, in as few copies as possible.
-    fn fetch_everywhere(&mut self, parts: &[(Box3, (Positions, InstructionId, MemoryId))]) {
+    fn fetch_everywhere(&mut self, parts: &[(Box3, Origin)]) {
         for &member in &self.members {
             let source = |origin| self.links.source(origin, member);
             let parts = parts.iter().map(|&(part, (.., origin))| (part, source(origin)));
@@ -146,7 +161,7 @@ impl Broadcast<'_, '_> {
     }
 
     /// Brings each member about `share` bytes of the parts: to whom has least, piece by piece.
-    fn fetch_shares(&mut self, parts: &[(Box3, (Positions, InstructionId, MemoryId))], share: u64) {
+    fn fetch_shares(&mut self, parts: &[(Box3, Origin)], share: u64) {
         let elem_size = self.buffer.elem_size;
         let mut loads: SmallVec<[u64; 8]> = self.members.iter().map(|_| 0).collect();
         for &(part, (_, producer, origin)) in parts {

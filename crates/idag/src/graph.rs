@@ -149,6 +149,17 @@ impl InstructionGraph {
         self
     }
 
+    /// Says into pieces of how many bytes what goes to other nodes through host memory is cut: each
+    /// is copied to the host, sent, received and copied to devices by itself, so that these steps
+    /// overlap. Both ends cut alike, if they are told the same, but need not. What has no more bytes
+    /// goes as a whole, as does what has rows that are [slow](Self::with_linearized_copies). Without
+    /// this call, or with 0, everything does.
+    #[must_use]
+    pub fn with_transfers_in_pieces(mut self, bytes: u64) -> Self {
+        self.links.cut_into(bytes);
+        self
+    }
+
     /// Says which buffers' allocations on devices grow where they are, as far as
     /// what is accessed lies in one piece in them, by size in bytes: smaller ones
     /// are moved faster than memory is provided, larger ones have no room among
@@ -350,7 +361,8 @@ impl InstructionGraph {
                 None => MemoryId::HOST,
                 Some(wires) => wires.arrival(buffer, &self.links, launches.reading(), piece),
             };
-            receive(emitter, buffer, consumers, arrival);
+            let onwards = launches.are_on_devices().then_some(&self.links);
+            receive(emitter, buffer, consumers, arrival, onwards);
         }
     }
 

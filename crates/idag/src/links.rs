@@ -4,7 +4,9 @@
 use celerity_regions::Box3;
 
 use crate::instruction::{DeviceId, MemoryId};
+use crate::layout::elements_per_row;
 use crate::linearize::{CopyEnd, Stops, stops};
+use crate::pieces::{Boxes, slabs};
 use crate::version::MemorySet;
 
 /// How copies get from one memory to another: between which devices they go
@@ -17,6 +19,8 @@ pub(crate) struct Links {
     missing: Box<[u64]>,
     /// Rows of less bytes than this are slow between devices and the host.
     rows_below: u64,
+    /// Bytes of the pieces in which transfers go through the host; 0: they go as a whole.
+    piece: u64,
     /// Bytes from which on linked devices share what they get from elsewhere; 0: never.
     share_from: u64,
 }
@@ -94,9 +98,26 @@ impl Links {
         (1 << self.missing.len()) - 1
     }
 
+    /// Cuts what goes to other nodes through the host into pieces of so many bytes; 0: nothing.
+    pub(crate) fn cut_into(&mut self, bytes: u64) {
+        self.piece = bytes;
+    }
+
+    /// The pieces in which `part` of a buffer of `extent` goes through the host on its way to another
+    /// node. What has slow rows is not cut, since it stops in dense stages.
+    pub(crate) fn pieces(&self, part: &Box3, extent: &Box3, elem_size: u64) -> Boxes {
+        let row = elements_per_row(part, extent).saturating_mul(elem_size);
+        slabs(part, elem_size, if self.are_slow(row) { 0 } else { self.piece })
+    }
+
     /// Lets linked devices share what they get from elsewhere, from so many bytes each.
     pub(crate) fn share_from(&mut self, bytes: u64) {
         self.share_from = bytes;
+    }
+
+    /// Whether linked devices share some of what they get from elsewhere.
+    pub(crate) fn share_some(&self) -> bool {
+        self.share_from > 0
     }
 
     /// Bytes that each of so many linked devices gets, if all of them read `bytes` that none has;

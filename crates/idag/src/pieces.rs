@@ -141,6 +141,40 @@ pub(crate) fn join<K: Copy + Ord>(parts: &mut Parts<K>) {
     *parts = joined;
 }
 
+/// More pieces than this of one transfer cost more than they gain: pieces become larger.
+const MOST_PIECES: u64 = 64;
+
+/// Cuts what has more than `bytes` bytes into pieces that follow each other on their way, most of
+/// them of half as many to as many: along the slowest dimension, at multiples of a power of two
+/// elements. So both ends of a transfer cut at the same places, though each may know another box.
+/// What would be less than half a piece stays with its neighbour. With 0 bytes, nothing is cut.
+pub(crate) fn slabs(part: &Box3, elem_size: u64, bytes: u64) -> Boxes {
+    let all = part.volume().saturating_mul(elem_size);
+    let slowest = part.range().iter().position(|&elements| elements > 1);
+    let Some(dim) = slowest.filter(|_| bytes > 0 && all > bytes) else {
+        return Boxes::from_iter([*part]);
+    };
+    let (min, max) = part.corners();
+    let length = max[dim] - min[dim];
+    let most = (bytes / (all / length).max(1)).max(1);
+    let mut rows = 1 << most.ilog2();
+    while length / rows > MOST_PIECES {
+        rows *= 2;
+    }
+    let least = u64::div_ceil(rows, 2);
+    let cuts = (min[dim] / rows + 1..).map(|nth| nth * rows);
+    let cuts = cuts.skip_while(|cut| *cut < min[dim] + least);
+    let mut from = min;
+    let mut piece = |end| {
+        let mut to = max;
+        to[dim] = end;
+        let piece = Box3::new(from, to);
+        from[dim] = end;
+        piece
+    };
+    cuts.take_while(|cut| cut + least <= max[dim]).chain([max[dim]]).map(&mut piece).collect()
+}
+
 /// More parts than this cost more than they gain: consumers then wait for all.
 const MAX_PARTS: usize = 64;
 
@@ -223,6 +257,21 @@ mod tests {
         let mut parts: Parts<_> = cut.into_iter().collect();
         join(&mut parts);
         assert_eq!(parts.as_slice(), whole);
+    }
+
+    #[test]
+    fn pieces_are_cut_at_the_same_places_from_wherever_one_looks() {
+        let row = |min, len| Box3::from_offset_range([min, 0], [len, 8]);
+        // Rows of 32 bytes, four to a piece.
+        assert_eq!(slabs(&row(3, 12), 4, 159).as_slice(), [row(3, 5), row(8, 4), row(12, 3)]);
+        assert_eq!(slabs(&row(0, 32), 4, 128)[2..4], slabs(&row(8, 8), 4, 128)[..]);
+        assert_eq!(slabs(&row(3, 4), 4, 128).as_slice(), [row(3, 4)], "not more than a piece");
+        assert_eq!(slabs(&row(3, 9), 4, 0).as_slice(), [row(3, 9)], "nothing is cut");
+        let rows = slabs(&row(1, 3), 4, 1);
+        assert_eq!(rows.as_slice(), [row(1, 1), row(2, 1), row(3, 1)], "no row is cut");
+        let one = Box3::from_range([1]);
+        assert_eq!(slabs(&one, 4, 1).as_slice(), [one]);
+        assert_eq!(slabs(&row(0, 1000), 4, 32).len(), 63, "of 16 rows each, the last of 8 more");
     }
 
     #[test]

@@ -93,6 +93,11 @@ impl Launches {
         self.by_memory().map(move |(memory, accesses)| (memory, &accesses[slot]))
     }
 
+    /// Whether launches work in memories of devices' own.
+    pub(crate) fn are_on_devices(&self) -> bool {
+        self.sites.first().is_some_and(|site| site.memory.device().is_some())
+    }
+
     /// Whether launches work in different memories.
     pub(crate) fn are_spread(&self) -> bool {
         self.sites.first().map(|site| site.memory) != self.sites.last().map(|site| site.memory)

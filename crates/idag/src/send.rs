@@ -1,6 +1,7 @@
 //! Pass: a push command becomes sends, one per target, box and original producer, each announced by
 //! a pilot (instruction-graph preprint, §3.4). What the network [takes](crate::wires) from a
-//! device's memory leaves from where it was written. The rest leaves from host memory. Data that
+//! device's memory leaves from where it was written. The rest leaves from host memory, piece by
+//! piece, so that copies and messages overlap. Data that
 //! goes to several nodes is copied to the host once: to the buffer's allocation there, or to a
 //! stage where that would be mostly empty, or would cut the data into rows too short for a device
 //! to copy.
@@ -73,12 +74,25 @@ fn push_from_host(
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
         for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
-            let backing = provide(emitter, buffer, links, (elements, origin));
-            for &(to, _) in same {
-                emitter.send(backing, Parcel { to, transfer, elements, elem_size });
+            for elements in pieces(buffer, links, &elements) {
+                let backing = provide(emitter, buffer, links, (elements, origin));
+                for &(to, _) in same {
+                    emitter.send(backing, Parcel { to, transfer, elements, elem_size });
+                }
             }
         }
     }
+}
+
+/// The pieces in which `part` leaves: while one is sent, the next one is copied to the host.
+fn pieces(buffer: &BufferState, links: &Links, part: &Box3) -> Boxes {
+    let pieces = links.pieces(part, &buffer.extent, buffer.elem_size);
+    #[cfg(feature = "mutants")]
+    let pieces = celerity_mutants::Mutant::LastPieceUnsent.alter(pieces, |mut pieces| {
+        pieces.truncate((pieces.len() - 1).max(1));
+        pieces
+    });
+    pieces
 }
 
 /// The boxes to allocate on the host: those that messages can be sent from, and for what else

@@ -233,6 +233,8 @@ catalogue! {
         ArrivesWhileRead,
         /// Send: does not wait for the producer of what it sends.
         SendNotAfterProducer,
+        /// Send: of what is sent in pieces, the last one is forgotten.
+        LastPieceUnsent,
         /// Device wires: a send from a device's memory does not wait for the kernel that writes it.
         DeviceSendNotAfterKernel,
         /// Device wires: what arrives in a device's memory does not wait for those who read what was there.

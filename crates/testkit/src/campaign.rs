@@ -94,6 +94,7 @@ impl Campaign {
             wired: draws.links(),
             forwards: draws.forwards(),
             share_from: draws.share_from(),
+            piece: draws.piece(),
             seed,
             ..Configuration::new(nodes, devices)
         };
@@ -293,6 +294,11 @@ impl Draws {
     /// Nothing, or shares of some elements.
     fn share_from(&mut self) -> u64 {
         if self.below(2) > 0 { 0 } else { 1 + self.below(50) }
+    }
+
+    /// Transfers as a whole, or in pieces of some elements.
+    fn piece(&mut self) -> u64 {
+        if self.below(2) > 0 { 0 } else { 1 + self.below(200) }
     }
 
     /// None, or all from a size that separates small buffers from smaller ones.

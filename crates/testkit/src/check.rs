@@ -35,12 +35,13 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let wires_from = prop_oneof![2 => Just(0), 1 => Just(1), 1 => 1..500u64];
     let wires = (wires_from, prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()]);
     let share_from = prop_oneof![1 => Just(0), 1 => 1..50u64];
-    let memory = (links, linearize_below, share_from, grow_from, wires);
+    let piece = prop_oneof![1 => Just(0), 1 => 1..200u64];
+    let memory = (links, linearize_below, (share_from, piece), grow_from, wires);
     let forwards = (0..Forwards::ALL.len()).prop_map(|nth| Forwards::ALL[nth]);
     let graphs = (1..6u64, 2..10u64, lookahead, forwards);
     (cluster, graphs, memory, 0..1000u64).prop_map(|(cluster, graphs, memory, seed)| {
         let (horizon_step, horizon_max_parallelism, lookahead, forwards) = graphs;
-        let (links, linearize_below, share_from, grow_from, (wires_from, wired)) = memory;
+        let (links, linearize_below, (share_from, piece), grow_from, (wires_from, wired)) = memory;
         Configuration {
             horizon_step,
             horizon_max_parallelism,
@@ -48,6 +49,7 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
             links,
             linearize_below,
             share_from,
+            piece,
             grow_from,
             wires_from,
             wired,

@@ -40,6 +40,9 @@ pub struct Configuration {
     /// Bytes from which on linked devices share what they get from elsewhere; 0: never. See
     /// [`InstructionGraph::with_shared_arrivals`].
     pub share_from: u64,
+    /// Bytes of the pieces in which data goes to other nodes through host memory; 0: it goes as a
+    /// whole. See [`InstructionGraph::with_transfers_in_pieces`].
+    pub piece: u64,
     /// Bytes of the smallest buffers whose allocations on devices grow where they
     /// are; 0: none do. See [`InstructionGraph::with_reservations`].
     pub grow_from: u64,
@@ -72,6 +75,7 @@ impl Configuration {
             links: u64::MAX,
             linearize_below: 0,
             share_from: 0,
+            piece: 0,
             grow_from: 0,
             wires_from: 0,
             wired: u64::MAX,
@@ -96,6 +100,7 @@ impl Configuration {
             .with_direct_copies(|from, to| self.are_linked(from, to))
             .with_linearized_copies(self.linearize_below)
             .with_shared_arrivals(self.share_from)
+            .with_transfers_in_pieces(self.piece)
             .with_reservations(self.growing());
         let graph = self.wire(graph, node);
         LookaheadQueue::new(graph, self.lookahead)

@@ -135,8 +135,9 @@ pub fn table() -> Result<String, Violation> {
     );
     for (name, program) in PROGRAMS {
         for (nodes, devices) in CLUSTERS {
+            let cluster = Configuration::new(nodes, devices);
             let configuration =
-                Configuration { lookahead: Lookahead::Auto, ..Configuration::new(nodes, devices) };
+                Configuration { lookahead: Lookahead::Auto, share_from: SHARED_FROM, ..cluster };
             let [to_host, from_host, between] = per_step(program, &configuration)?;
             table += &format!(
                 "| {name} | {nodes} × {devices} | {to_host} | {from_host} | {between} |\n"

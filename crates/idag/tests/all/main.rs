@@ -16,5 +16,6 @@ mod pushes;
 mod random_programs;
 mod recordings;
 mod staging;
+mod transfers_in_pieces;
 mod verify;
 mod wire;

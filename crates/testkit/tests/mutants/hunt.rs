@@ -94,6 +94,7 @@ fn case(seed: u64) -> Case {
         wires_from: if draw(12, 4) > 0 || seed == RARE { 0 } else { 1 + draw(13, 64) as u64 },
         wired: if draw(14, 4) > 0 { u64::MAX } else { draw(15, usize::MAX) as u64 },
         forwards: Forwards::ALL[draw(16, Forwards::ALL.len())],
+        piece: if draw(19, 2) > 0 { 0 } else { 1 + draw(20, 128) as u64 },
         share_from: if draw(17, 2) > 0 { 0 } else { 1 + draw(18, 32) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
