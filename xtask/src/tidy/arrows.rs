@@ -38,12 +38,13 @@ const KERNEL_USERS: [&str; 3] = ["celerity-executor", "celerity-cuda", "celerity
 
 /// Never part of a user's program. Each may depend on everything above and on those before it
 /// here; nothing else may depend on them.
-const DEVELOPMENT: [&str; 6] = [
+const DEVELOPMENT: [&str; 7] = [
     "celerity-testkit",
     "celerity-book",
     "celerity-benches",
     "celerity-instructions",
     "celerity-baselines",
+    "celerity-task-bench",
     "xtask",
 ];
 
