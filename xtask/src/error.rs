@@ -60,6 +60,20 @@ pub(crate) enum Error {
         /// All benchmarks of the workspace.
         known: Vec<String>,
     },
+    /// A figure that does not exist was asked for.
+    #[error("there is no figure `{name}`; choose from: {}", known.join(", "))]
+    UnknownFigure {
+        /// The name as given.
+        name: String,
+        /// All figures.
+        known: Vec<&'static str>,
+    },
+    /// A figure needs processes.
+    #[error("neither Open MPI nor MPICH is installed, and `{program}` needs processes")]
+    NoMpi {
+        /// What was to be launched.
+        program: &'static str,
+    },
     /// The package of benchmarks has none.
     #[error("package `{package}` has no benchmark; add one under benches/benches")]
     NoBench {

@@ -9,6 +9,7 @@ mod book;
 mod bundle;
 mod calibrate;
 mod error;
+mod figures;
 mod kernels;
 mod messages;
 mod miri;
@@ -16,6 +17,7 @@ mod mpi;
 mod package;
 mod runner;
 mod tally;
+mod task_bench;
 mod test;
 mod testkit;
 mod tidy;
@@ -117,6 +119,15 @@ enum Command {
     Timeline(timeline::Options),
     /// Print what the schedules of well-known programs cost per step: a table for docs.
     Quality,
+    /// Make the figures of the papers anew: data, pictures, and tables for docs/figures.md.
+    ///
+    /// Measures for minutes, best on an idle machine. `--check` compares this machine with the committed data.
+    Figures(figures::Options),
+    /// Measure how small the tasks of Task Bench may be, pattern by pattern: a table for docs.
+    ///
+    /// Needs the suite's core as a shared library, built elsewhere. Nodes in one process, and, where MPI is
+    /// installed, two processes.
+    TaskBench(task_bench::Options),
 }
 
 /// Options of a program of another package; `--help` lists them.
@@ -157,6 +168,8 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::GpuFigure(given) => testkit::run(&workspace, Program::GpuFigure, &given.options),
         Command::Timeline(options) => timeline::run(&options),
         Command::Quality => testkit::run(&workspace, Program::Quality, &[]),
+        Command::Figures(options) => figures::run(&workspace, &options),
+        Command::TaskBench(options) => task_bench::run(&workspace, &options),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Draws a table of times per number of nodes as an SVG picture: a column is a curve. Of
+//! Draws a table of times per number of nodes, or of something else, as an SVG picture: a column is a curve. Of
 //! two columns named `x` and `x and y` the former has rings, the latter discs.
 //!
 //! ```sh
@@ -23,6 +23,9 @@ struct Options {
     /// What the times are
     #[arg(long)]
     title: String,
+    /// What the first column counts
+    #[arg(long, default_value = "nodes")]
+    counted: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Error> {
-    let Options { table, figure, title } = options;
+    let Options { table, figure, title, counted } = options;
     let at = |path: &Path| {
         let path = path.to_owned();
         |source| Error::File { path, source }
@@ -62,7 +65,7 @@ fn run(options: &Options) -> Result<(), Error> {
     let most = points().map(|point| point.1).fold(0.0, f64::max);
     // Room for the legend above the curves.
     let values = least / 2.0..most * (most / least).powf(0.1 * curves.len() as f64).max(4.0);
-    let (counted, most, unit) = ("nodes", nodes as u32, Unit::Micros);
+    let (most, unit) = (nodes as u32, Unit::Micros);
     let axes = Axes { counted, most, values, title, unit };
     fs::write(figure, draw(&axes, &curves)?).map_err(at(figure))
 }

@@ -78,3 +78,8 @@ pub(crate) trait Graph: Send + Sync + 'static {
         scratch: &mut [Line],
     );
 }
+
+/// The points of all steps.
+pub(crate) fn points(graph: &impl Graph) -> usize {
+    (0..graph.steps()).map(|step| graph.active(step).len()).sum()
+}

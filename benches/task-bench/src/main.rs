@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use celerity::Queue;
 use clap::Parser;
 
 use crate::steps::Program;
@@ -38,10 +39,13 @@ struct Options {
     /// How often each measure is made, after one that does not count; the least counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     turns: u32,
-    /// Print a line of comma-separated values (iterations per point, seconds) for each of these numbers
+    /// Print a line of comma-separated values (iterations per point, points, seconds) for each of these numbers
     /// of iterations, in the place of the suite's report
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(i64).range(0..))]
     iterations: Vec<i64>,
+    /// With `--iterations`: as many steps as have about so many iterations at each place, 16 to 512
+    #[arg(long, value_name = "ITERATIONS", value_parser = clap::value_parser!(i64).range(1..), requires = "iterations")]
+    work: Option<i64>,
     /// The suite's own arguments: `-type`, `-width`, `-steps`, `-kernel`, `-iter`, `-output`, …
     #[arg(last = true, value_name = "ARGUMENT")]
     suite: Vec<String>,
@@ -69,23 +73,32 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
-    let arguments = arguments::check(&options.suite)?;
-    let app = suite::load(&options.library)?.app(arguments);
-    let graphs: Vec<Arc<SuiteGraph>> = app.graphs().into_iter().map(Arc::new).collect();
-    celerity::run(|queue| {
-        let programs: Vec<_> = graphs.iter().map(|graph| Program::new(queue, graph)).collect();
-        if options.iterations.is_empty() {
-            let iterations: Vec<_> = graphs.iter().map(|graph| graph.iterations()).collect();
-            let least = steps::least(queue, &programs, &iterations, options.turns)?;
-            if queue.is_root() {
-                report(&app, least);
-            }
+    let suite = suite::load(&options.library)?;
+    let app = |words: &[String]| Ok::<_, Failure>(suite.app(arguments::check(words)?));
+    let turns = options.turns;
+    if options.iterations.is_empty() {
+        let app = app(&options.suite)?;
+        let (graphs, iterations) = graphs(&app);
+        let measured = celerity::run(|queue| measure(queue, &graphs, &iterations, turns))?;
+        if let Some(least) = measured {
+            app.display();
+            app.report(least);
         }
-        for &iterations in &options.iterations {
-            let all = vec![iterations; programs.len()];
-            let least = steps::least(queue, &programs, &all, options.turns)?;
-            if queue.is_root() {
-                println!("{iterations},{:.9}", least.as_secs_f64());
+        return Ok(());
+    }
+    let all = options.iterations.iter().map(|&iterations| {
+        let steps = options.work.map(|work| steps_of(work, iterations).to_string());
+        let more = steps.into_iter().flat_map(|steps| ["-steps".to_owned(), steps]);
+        let words: Vec<_> = options.suite.iter().cloned().chain(more).collect();
+        Ok((iterations, graphs(&app(&words)?).0))
+    });
+    let all = all.collect::<Result<Vec<_>, Failure>>()?;
+    celerity::run(|queue| {
+        for (iterations, graphs) in &all {
+            let each = vec![*iterations; graphs.len()];
+            if let Some(least) = measure(queue, graphs, &each, turns)? {
+                let points: usize = graphs.iter().map(|graph| graph::points(&**graph)).sum();
+                println!("{iterations},{points},{:.9}", least.as_secs_f64());
             }
         }
         Ok(())
@@ -93,8 +106,46 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The suite's own words.
-fn report(app: &App, elapsed: Duration) {
-    app.display();
-    app.report(elapsed);
+/// The suite's graphs, and iterations of their kernels.
+fn graphs(app: &App) -> (Vec<Arc<SuiteGraph>>, Vec<i64>) {
+    let graphs: Vec<_> = app.graphs().into_iter().map(Arc::new).collect();
+    let iterations = graphs.iter().map(|graph| graph.iterations()).collect();
+    (graphs, iterations)
+}
+
+/// The least time of some turns, for the one node that is to print it.
+fn measure(
+    queue: &Queue,
+    graphs: &[Arc<SuiteGraph>],
+    iterations: &[i64],
+    turns: u32,
+) -> celerity::Result<Option<Duration>> {
+    let programs: Vec<_> = graphs.iter().map(|graph| Program::new(queue, graph)).collect();
+    let least = steps::least(queue, &programs, iterations, turns)?;
+    Ok(queue.is_root().then_some(least))
+}
+
+/// Steps that have so many iterations in all: few of long ones, as a short measure meets fewer others on its
+/// cores.
+fn steps_of(work: i64, iterations: i64) -> i64 {
+    (work / iterations.max(1)).clamp(16, 512)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_points_have_few_steps() {
+        assert_eq!(
+            [0, 1, 1 << 12, 1 << 20].map(|each| steps_of(1 << 20, each)),
+            [512, 512, 256, 16]
+        );
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Options::command().debug_assert();
+    }
 }

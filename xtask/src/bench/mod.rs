@@ -108,6 +108,23 @@ fn time(workspace: &Workspace, groups: &[String], quick: bool) -> Result<bool, E
     if groups.iter().any(|group| group == DRAWN) { draw(workspace, &path) } else { Ok(true) }
 }
 
+/// Runs a benchmark, and returns what it has written of it: `None` if it has failed.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn results(
+    workspace: &Workspace,
+    bench: &str,
+) -> Result<Option<serde_json::Value>, Error> {
+    let start = SystemTime::now();
+    if !run_criterion(workspace, &select(known_benches(workspace), &[bench.to_owned()])?, true)? {
+        return Ok(None);
+    }
+    let cases = estimates::collect(&workspace.target_dir.join("criterion"), start)?;
+    let case = |case: &estimates::Estimate| serde_json::json!({"group": case.group, "function": case.function, "median_ns": case.median_ns});
+    Ok(Some(serde_json::json!({"cases": cases.iter().map(case).collect::<Vec<_>>()})))
+}
+
 /// How collectives are scheduled, and what is sent with them and without.
 ///
 /// # Errors

@@ -1,0 +1,163 @@
+//! `cargo xtask figures`: the figures of the papers, with what is measured here.
+//!
+//! Owns the command: which figures there are is in [`catalogue`], where their numbers come from in [`sources`], what a
+//! table of numbers is in [`table`]. Programs that draw and measure exist elsewhere, and are only called.
+
+mod bars;
+mod catalogue;
+mod effort;
+mod sources;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::workspace::Workspace;
+use catalogue::{ALL, Drawn, Figure};
+use table::Table;
+
+const FOLDER: &str = "docs/figures";
+
+/// What to make.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Figures, by their names (default: all of them)
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// List the figures, and make none
+    #[arg(long, conflicts_with_all = ["names", "check"])]
+    list: bool,
+    /// Write nothing: measure, and say what is worse than the committed data by more than `--tolerance`
+    #[arg(long)]
+    check: bool,
+    /// With `--check`: how many times as much time is still the same
+    #[arg(long, default_value_t = 1.5, requires = "check", value_parser = factor)]
+    tolerance: f64,
+}
+
+/// Makes figures, or compares what they show now with what is committed. `false` means that a program has failed, or
+/// that something got worse.
+///
+/// # Errors
+/// An unknown figure, programs that cannot be started, files that cannot be read or written.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
+    if options.list {
+        ALL.iter()
+            .for_each(|figure| println!("{:<18}{}: {}", figure.name, figure.paper, figure.shows));
+        return Ok(true);
+    }
+    let mut all_well = true;
+    for figure in select(&options.names)? {
+        println!("=== {}: {}, {}", figure.name, figure.paper, figure.shows);
+        all_well &= match options.check {
+            true => check(workspace, figure, options.tolerance)?,
+            false => make(workspace, figure)?,
+        };
+    }
+    Ok(all_well)
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if (1.0..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("a factor from 1 to 1000 is expected".into()),
+    }
+}
+
+fn select(names: &[String]) -> Result<Vec<&'static Figure>, Error> {
+    let find = |name: &String| {
+        ALL.iter().find(|figure| figure.name == name).ok_or_else(|| Error::UnknownFigure {
+            name: name.clone(),
+            known: ALL.iter().map(|figure| figure.name).collect(),
+        })
+    };
+    if names.is_empty() { Ok(ALL.iter().collect()) } else { names.iter().map(find).collect() }
+}
+
+/// The committed numbers of a figure.
+fn data(workspace: &Workspace, figure: &Figure) -> PathBuf {
+    workspace.root.join(FOLDER).join(figure.file).with_extension("csv")
+}
+
+fn make(workspace: &Workspace, figure: &Figure) -> Result<bool, Error> {
+    let path = data(workspace, figure);
+    if let Some(source) = &figure.source {
+        let Some(table) = sources::measure(workspace, source)? else { return Ok(false) };
+        write(&path, &table.to_string())?;
+        print!("{}", table.to_markdown());
+    }
+    let picture = path.with_extension("svg");
+    let drawn = match &figure.drawn {
+        Drawn::Curves { title, counted } => {
+            sources::curves(workspace, &path, &picture, title, counted)?
+        }
+        Drawn::Bars { title } => {
+            let table = read(&path)?;
+            write(&picture, &bars::draw(&table, title))?;
+            true
+        }
+        Drawn::Gpus { data } => sources::gpus(workspace, &workspace.root.join(data), &picture)?,
+    };
+    println!("{}", workspace.relative(&picture));
+    Ok(drawn)
+}
+
+fn check(workspace: &Workspace, figure: &Figure, tolerance: f64) -> Result<bool, Error> {
+    let Some(source) = &figure.source else {
+        println!("measured on other machines: nothing to compare here");
+        return Ok(true);
+    };
+    let before = read(&data(workspace, figure))?;
+    let Some(now) = sources::measure(workspace, source)? else { return Ok(false) };
+    let worse = table::worse(&before, &now, tolerance);
+    worse.iter().for_each(|line| println!("worse: {line}"));
+    println!("{} of {} values got worse", worse.len(), before.len());
+    Ok(worse.is_empty())
+}
+
+fn read(path: &Path) -> Result<Table, Error> {
+    let text =
+        fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+    Table::parse(&text).map_err(|what| Error::Malformed { path: path.into(), what })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|source| Error::Write { path: path.into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_all_or_those_named() {
+        assert_eq!(select(&[]).unwrap().len(), ALL.len());
+        assert_eq!(select(&["ijpp-2022-7".to_owned()]).unwrap()[0].file, "epochs");
+        let error = select(&["ijpp-2022-9".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("ijpp-2022-9") && error.contains("ccgrid-2023-1"), "{error}");
+    }
+
+    /// What `--check` compares with is there, and every picture, too.
+    #[test]
+    fn committed_data_can_be_read() {
+        let workspace = Workspace::load().unwrap();
+        for figure in &ALL {
+            let path = data(&workspace, figure);
+            assert!(path.with_extension("svg").is_file(), "{}", figure.name);
+            if figure.source.is_some() {
+                assert!(read(&path).unwrap().len() > 0, "{}", figure.name);
+            }
+        }
+    }
+
+    #[test]
+    fn tolerances_are_factors() {
+        assert_eq!(factor("1.25"), Ok(1.25));
+        for wrong in ["0.5", "x", "nan", "1e9"] {
+            assert!(factor(wrong).is_err(), "{wrong}");
+        }
+    }
+}

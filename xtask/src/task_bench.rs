@@ -1,0 +1,262 @@
+//! `cargo xtask task-bench`: how small the tasks of Task Bench may be, pattern by pattern, until half of the
+//! time is overhead (METG, the minimum effective task granularity).
+//!
+//! Owns which programs run, on what, and with which arguments. What follows from the times is [`metg`]'s; what a
+//! pattern means is the suite's business.
+
+mod metg;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::messages;
+use crate::mpi::{Mpi, installed};
+use crate::runner::describe;
+use crate::workspace::{Workspace, cargo};
+use metg::Sample;
+
+const PACKAGE: &str = "celerity-task-bench";
+const PROGRAM: &str = "task-bench";
+
+/// Iterations of a place in one measure: some milliseconds.
+const WORK: u64 = 1 << 20;
+
+/// What is measured.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The suite's core as a shared library: `libcore.so`, which `make -C core` builds in a copy of the suite
+    #[arg(long, value_name = "FILE")]
+    library: PathBuf,
+    /// The suite's `mpi/nonblock`, to be measured beside ours
+    #[arg(long, value_name = "PROGRAM")]
+    nonblock: Option<PathBuf>,
+    /// Patterns, as the suite names them
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "trivial,no_comm,stencil_1d,stencil_1d_periodic,dom,tree,fft,all_to_all,nearest,spread,random_nearest"
+    )]
+    patterns: Vec<String>,
+    /// Places of a step
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "2,8")]
+    widths: Vec<u32>,
+    /// Bytes that a point hands on
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "16")]
+    output: Vec<u64>,
+    /// What points compute: `compute_bound`, `memory_bound`, or `empty`, of which the time of a task is printed
+    #[arg(long, value_parser = ["compute_bound", "memory_bound", "empty"], default_value = "compute_bound")]
+    kernel: String,
+    /// Measures of each kind in one process, of which the least counts
+    #[arg(long, default_value_t = 20)]
+    turns: u32,
+    /// How often each program is started; the suite's measures once each time
+    #[arg(long, default_value_t = 3)]
+    starts: u32,
+}
+
+/// A program on some processes.
+struct Way {
+    name: &'static str,
+    /// Nodes in each process.
+    nodes: usize,
+    /// Processes, if a launcher starts them.
+    processes: Option<usize>,
+    /// Whether it is the suite's own.
+    is_theirs: bool,
+}
+
+const WAYS: [Way; 4] = [
+    Way { name: "1 node", nodes: 1, processes: None, is_theirs: false },
+    Way { name: "2 nodes, one process", nodes: 2, processes: None, is_theirs: false },
+    Way { name: "2 processes", nodes: 1, processes: Some(2), is_theirs: false },
+    Way { name: "mpi/nonblock", nodes: 1, processes: Some(2), is_theirs: true },
+];
+
+/// A graph.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    pattern: &'a str,
+    width: u32,
+    output: u64,
+    kernel: &'a str,
+}
+
+/// Measures, and prints a table. `false` means that a program has failed, and has said why.
+///
+/// # Errors
+/// If a program cannot be started.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
+    let mpi = installed().into_iter().next();
+    if mpi.is_none() {
+        println!("neither Open MPI nor MPICH is installed: nothing is measured on 2 processes");
+    }
+    let Some(ours) = build(workspace, mpi.as_ref())? else { return Ok(false) };
+    let is_possible = |way: &&Way| {
+        (way.processes.is_none() || mpi.is_some()) && (!way.is_theirs || options.nonblock.is_some())
+    };
+    let ways: Vec<&Way> = WAYS.iter().filter(is_possible).collect();
+    let is_empty = options.kernel == "empty";
+    let what = if is_empty { "time of a task" } else { "METG(50 %)" };
+    println!("{what} in µs, {} kernel, load {}\n", options.kernel, load());
+    let names: Vec<_> = ways.iter().map(|way| way.name).collect();
+    println!("| pattern | width | bytes | {} |", names.join(" | "));
+    println!("| --- | --- | --- |{}", " --- |".repeat(names.len()));
+    let runner = Runner { options, ours: &ours, mpi: mpi.as_ref() };
+    let mut all_ran = true;
+    for case in cases(options) {
+        let mut samples = Vec::new();
+        for way in &ways {
+            let found = runner.samples(way, case)?;
+            all_ran &= found.is_some();
+            samples.push(found.unwrap_or_default());
+        }
+        let peak = metg::peak(samples.iter().flatten());
+        let cells = samples.iter().map(|samples| {
+            let found = if is_empty { metg::of_empty(samples) } else { metg::metg(samples, peak) };
+            found.map_or_else(|| "–".to_owned(), |seconds| format!("{:.2}", seconds * 1e6))
+        });
+        let cells: Vec<_> = cells.collect();
+        println!("| {} | {} | {} | {} |", case.pattern, case.width, case.output, cells.join(" | "));
+    }
+    println!("\nload {} at the end", load());
+    Ok(all_ran)
+}
+
+fn cases(options: &Options) -> impl Iterator<Item = Case<'_>> {
+    let sizes = options
+        .output
+        .iter()
+        .flat_map(|&output| options.widths.iter().map(move |&width| (output, width)));
+    sizes.flat_map(move |(output, width)| {
+        let patterns = options.patterns.iter().map(String::as_str);
+        let case = move |pattern| Case { pattern, width, output, kernel: &options.kernel };
+        // On fewer places this one is another one, and the suite refuses it.
+        patterns.filter(move |&pattern| pattern != "stencil_1d_periodic" || width > 2).map(case)
+    })
+}
+
+impl Case<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let Self { pattern, width, output, kernel } = self;
+        let line = format!("-type {pattern} -width {width} -kernel {kernel} -output {output}");
+        let mut words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        let mut add = |text: &str| words.extend(text.split(' ').map(str::to_owned));
+        if *pattern == "spread" && *width < 7 {
+            // The suite's defaults, three neighbours in three turns, need seven places.
+            add("-radix 2 -period 1");
+        }
+        if *kernel == "memory_bound" {
+            add("-scratch 65536");
+        }
+        words
+    }
+
+    /// Iterations of a point, from where overhead is nearly all to where it is nearly nothing.
+    fn iterations(&self) -> Vec<u64> {
+        match self.kernel {
+            "empty" => vec![0],
+            _ => (5..=16).map(|doublings| 1 << doublings).collect(),
+        }
+    }
+}
+
+/// The programs, and what starts them.
+struct Runner<'a> {
+    options: &'a Options,
+    ours: &'a Path,
+    mpi: Option<&'a Mpi>,
+}
+
+impl Runner<'_> {
+    /// Times for all numbers of iterations; `None` if the program fails.
+    fn samples(&self, way: &Way, case: Case<'_>) -> Result<Option<Vec<Sample>>, Error> {
+        let mut samples = Vec::new();
+        for _ in 0..self.options.starts {
+            let found = match (way.is_theirs, &self.options.nonblock) {
+                (true, Some(program)) => self.theirs(way, program, case)?,
+                _ => self.ours(way, case)?,
+            };
+            let Some(found) = found else { return Ok(None) };
+            samples.extend(found);
+        }
+        Ok(Some(metg::least(&samples)))
+    }
+
+    fn ours(&self, way: &Way, case: Case<'_>) -> Result<Option<Vec<Sample>>, Error> {
+        let mut command = self.start(way, self.ours);
+        let iterations = case.iterations().iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        command.arg("--library").arg(&self.options.library);
+        command.args(["--iterations", &iterations, "--work", &WORK.to_string()]);
+        command.args(["--turns", &self.options.turns.to_string(), "--"]).args(case.arguments());
+        command.env("CELERITY_NODES", way.nodes.to_string());
+        let Some(text) = output(&mut command)? else { return Ok(None) };
+        Ok(Some(text.lines().filter_map(|line| metg::of_line(line, 2)).collect()))
+    }
+
+    fn theirs(
+        &self,
+        way: &Way,
+        program: &Path,
+        case: Case<'_>,
+    ) -> Result<Option<Vec<Sample>>, Error> {
+        let mut samples = Vec::new();
+        for iterations in case.iterations() {
+            let mut command = self.start(way, program);
+            let steps = (WORK / iterations.max(1)).clamp(16, 512);
+            command.args(case.arguments());
+            command.args(["-iter", &iterations.to_string(), "-steps", &steps.to_string()]);
+            let Some(text) = output(&mut command)? else { return Ok(None) };
+            samples.extend(metg::of_report(&text, iterations, 2));
+        }
+        Ok(Some(samples))
+    }
+
+    /// Processes have a thread each: together they have two cores, as one process has.
+    fn start(&self, way: &Way, program: &Path) -> Command {
+        match (way.processes, self.mpi) {
+            (Some(processes), Some(mpi)) => {
+                let mut command = mpi.launch(&["-n", &processes.to_string()]);
+                command.arg(program).env("RAYON_NUM_THREADS", "1");
+                command
+            }
+            _ => {
+                let mut command = Command::new(program);
+                command.env("RAYON_NUM_THREADS", "2");
+                command
+            }
+        }
+    }
+}
+
+/// Our driver; `None` if it does not build.
+fn build(workspace: &Workspace, mpi: Option<&Mpi>) -> Result<Option<PathBuf>, Error> {
+    let mut build = cargo();
+    build.current_dir(&workspace.root).args(["build", "--release", "--package", PACKAGE]);
+    if let Some(mpi) = mpi {
+        build.args(["--features", "mpi"]).env("MPICC", mpi.compiler);
+    }
+    let Some(text) = messages::of_build(&mut build)? else { return Ok(None) };
+    let mut programs = messages::programs(&text).into_iter();
+    Ok(programs.find(|program| program.name == PROGRAM).map(|program| program.path))
+}
+
+/// What a command prints; `None` if it fails. What it has to say goes to standard error.
+fn output(command: &mut Command) -> Result<Option<String>, Error> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|source| Error::Start { program: describe(command), source })?;
+    if !output.status.success() {
+        eprintln!("`{}` has failed: {}", describe(command), output.status);
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// How many programs have wanted a core in the last minute, where the system tells.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown").to_owned()
+}
