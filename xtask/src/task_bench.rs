@@ -22,7 +22,7 @@ const PACKAGE: &str = "celerity-task-bench";
 const PROGRAM: &str = "task-bench";
 
 /// Iterations of a place in one measure: some milliseconds.
-const WORK: u64 = 1 << 20;
+const WORK: u64 = 1 << 19;
 
 /// What is measured.
 #[derive(Args)]
@@ -51,10 +51,10 @@ pub(crate) struct Options {
     #[arg(long, value_parser = ["compute_bound", "memory_bound", "empty"], default_value = "compute_bound")]
     kernel: String,
     /// Measures of each kind in one process, of which the least counts
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 10)]
     turns: u32,
     /// How often each program is started; the suite's measures once each time
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 2)]
     starts: u32,
 }
 
@@ -63,17 +63,21 @@ struct Way {
     name: &'static str,
     /// Nodes in each process.
     nodes: usize,
+    /// Cores of all of them.
+    cores: u64,
     /// Processes, if a launcher starts them.
     processes: Option<usize>,
     /// Whether it is the suite's own.
     is_theirs: bool,
 }
 
-const WAYS: [Way; 4] = [
-    Way { name: "1 node", nodes: 1, processes: None, is_theirs: false },
-    Way { name: "2 nodes, one process", nodes: 2, processes: None, is_theirs: false },
-    Way { name: "2 processes", nodes: 1, processes: Some(2), is_theirs: false },
-    Way { name: "mpi/nonblock", nodes: 1, processes: Some(2), is_theirs: true },
+/// A process under a launcher has a core.
+const WAYS: [Way; 5] = [
+    Way { name: "1 process", nodes: 1, cores: 1, processes: Some(1), is_theirs: false },
+    Way { name: "2 nodes in process", nodes: 2, cores: 2, processes: None, is_theirs: false },
+    Way { name: "2 processes", nodes: 1, cores: 2, processes: Some(2), is_theirs: false },
+    Way { name: "nonblock, 1", nodes: 1, cores: 1, processes: Some(1), is_theirs: true },
+    Way { name: "nonblock, 2", nodes: 1, cores: 2, processes: Some(2), is_theirs: true },
 ];
 
 /// A graph.
@@ -92,7 +96,9 @@ struct Case<'a> {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
     let mpi = installed().into_iter().next();
     if mpi.is_none() {
-        println!("neither Open MPI nor MPICH is installed: nothing is measured on 2 processes");
+        println!(
+            "neither Open MPI nor MPICH is installed: nothing but nodes of one process is measured"
+        );
     }
     let Some(ours) = build(workspace, mpi.as_ref())? else { return Ok(false) };
     let is_possible = |way: &&Way| {
@@ -117,7 +123,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
         let peak = metg::peak(samples.iter().flatten());
         let cells = samples.iter().map(|samples| {
             let found = if is_empty { metg::of_empty(samples) } else { metg::metg(samples, peak) };
-            found.map_or_else(|| "–".to_owned(), |seconds| format!("{:.2}", seconds * 1e6))
+            found.map_or_else(|| "–".to_owned(), |found| found.to_string())
         });
         let cells: Vec<_> = cells.collect();
         println!("| {} | {} | {} | {} |", case.pattern, case.width, case.output, cells.join(" | "));
@@ -159,7 +165,7 @@ impl Case<'_> {
     fn iterations(&self) -> Vec<u64> {
         match self.kernel {
             "empty" => vec![0],
-            _ => (5..=16).map(|doublings| 1 << doublings).collect(),
+            _ => (1..=8).map(|power| 4_u64.pow(power)).collect(),
         }
     }
 }
@@ -193,8 +199,10 @@ impl Runner<'_> {
         command.args(["--iterations", &iterations, "--work", &WORK.to_string()]);
         command.args(["--turns", &self.options.turns.to_string(), "--"]).args(case.arguments());
         command.env("CELERITY_NODES", way.nodes.to_string());
+        // That devices stand idle is what is measured.
+        command.env("CELERITY_LOG_LEVEL", "error");
         let Some(text) = output(&mut command)? else { return Ok(None) };
-        Ok(Some(text.lines().filter_map(|line| metg::of_line(line, 2)).collect()))
+        Ok(Some(text.lines().filter_map(|line| metg::of_line(line, way.cores)).collect()))
     }
 
     fn theirs(
@@ -210,7 +218,7 @@ impl Runner<'_> {
             command.args(case.arguments());
             command.args(["-iter", &iterations.to_string(), "-steps", &steps.to_string()]);
             let Some(text) = output(&mut command)? else { return Ok(None) };
-            samples.extend(metg::of_report(&text, iterations, 2));
+            samples.extend(metg::of_report(&text, iterations, way.cores));
         }
         Ok(Some(samples))
     }

@@ -1,6 +1,8 @@
 //! The minimum effective task granularity (Slaughter et al., Task Bench, SC 2020, §4): from times of the same
 //! graph with shorter and shorter tasks to the length of those that are half overhead.
 
+use std::fmt;
+
 /// A measure of a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
@@ -41,21 +43,44 @@ pub(super) fn least(samples: &[Sample]) -> Vec<Sample> {
     sorted
 }
 
-/// The granularity, in seconds, at which tasks come to half of `peak`, between the two samples around it; `None`
-/// if all are above, or all below. `samples` ascend by iterations.
-pub(super) fn metg(samples: &[Sample], peak: f64) -> Option<f64> {
+/// The granularity, in seconds, at which half of a core's time is overhead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Metg {
+    At(f64),
+    /// Even the shortest tasks, which are so long, are above half.
+    Below(f64),
+}
+
+impl fmt::Display for Metg {
+    /// In microseconds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(seconds) => write!(f, "{:.2}", seconds * 1e6),
+            Self::Below(seconds) => write!(f, "< {:.2}", seconds * 1e6),
+        }
+    }
+}
+
+/// Where tasks come to half of `peak`, between the two samples around it; `None` if all are below, or there are
+/// none. `samples` ascend by iterations.
+///
+/// Between two samples the granularity grows as what is computed does: exact, if overhead does not depend on that.
+pub(super) fn metg(samples: &[Sample], peak: f64) -> Option<Metg> {
     let efficiency = |sample: &Sample| sample.rate() / peak;
     // From long tasks down: noise among short ones does not count.
-    let last_below = samples.iter().rposition(|sample| efficiency(sample) < 0.5)?;
+    let Some(last_below) = samples.iter().rposition(|sample| efficiency(sample) < 0.5) else {
+        return samples.first().map(|shortest| Metg::Below(shortest.granularity()));
+    };
     let [below, above] = [samples.get(last_below)?, samples.get(last_below + 1)?];
-    let part = (0.5 - efficiency(below)) / (efficiency(above) - efficiency(below));
-    let [low, high] = [below, above].map(|sample| sample.granularity().ln());
-    Some((low + part * (high - low)).exp())
+    let point = |sample: &Sample| [sample.iterations as f64 / peak, sample.granularity()];
+    let ([x0, y0], [x1, y1]) = (point(below), point(above));
+    let slope = (y1 - y0) / (x1 - x0);
+    Some(Metg::At(2.0 * (y0 - slope * x0) / (2.0 - slope)))
 }
 
 /// The time of a task that does nothing, in seconds of a core.
-pub(super) fn of_empty(samples: &[Sample]) -> Option<f64> {
-    samples.iter().map(Sample::granularity).min_by(f64::total_cmp)
+pub(super) fn of_empty(samples: &[Sample]) -> Option<Metg> {
+    samples.iter().map(Sample::granularity).min_by(f64::total_cmp).map(Metg::At)
 }
 
 /// A line of our driver: iterations, tasks, seconds.
@@ -96,9 +121,11 @@ mod tests {
         let (fast, slow) = (samples(0.0), samples(1000.0));
         let peak = peak(fast.iter().chain(&slow));
         assert!((peak - 5e8).abs() < 1.0);
-        let found = metg(&slow, peak).expect("between the samples");
-        assert!((found / 2e-6 - 1.0).abs() < 0.05, "{found}");
-        assert_eq!(metg(&fast, peak), None);
+        let Some(Metg::At(found)) = metg(&slow, peak) else { panic!("between the samples") };
+        assert!((found / 2e-6 - 1.0).abs() < 1e-6, "{found}");
+        let Some(Metg::Below(shortest)) = metg(&fast, peak) else { panic!("all are above") };
+        assert!((shortest / 64e-9 - 1.0).abs() < 1e-6, "{shortest}");
+        assert_eq!([Metg::At(2e-6), Metg::Below(6e-8)].map(|m| m.to_string()), ["2.00", "< 0.06"]);
         assert_eq!(metg(&slow[..3], peak), None);
         assert_eq!(metg(&[], peak), None);
     }
@@ -121,6 +148,6 @@ mod tests {
         }
         assert_eq!(of_report("Total Tasks 1000", 64, 2), None);
         let empty = Sample { iterations: 0, ..expected };
-        assert_eq!(of_empty(&[empty]), Some(5e-6));
+        assert_eq!(of_empty(&[empty]), Some(Metg::At(5e-6)));
     }
 }
