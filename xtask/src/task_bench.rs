@@ -21,8 +21,9 @@ use metg::Sample;
 const PACKAGE: &str = "celerity-task-bench";
 const PROGRAM: &str = "task-bench";
 
-/// Iterations of a place in one measure: some milliseconds.
-const WORK: u64 = 1 << 19;
+/// Iterations of a place in one measure: less than a millisecond, so that on a busy machine some measures have
+/// their cores for themselves.
+const WORK: u64 = 1 << 17;
 
 /// What is measured.
 #[derive(Args)]
@@ -51,7 +52,7 @@ pub(crate) struct Options {
     #[arg(long, value_parser = ["compute_bound", "memory_bound", "empty"], default_value = "compute_bound")]
     kernel: String,
     /// Measures of each kind in one process, of which the least counts
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 50)]
     turns: u32,
     /// How often each program is started; the suite's measures once each time
     #[arg(long, default_value_t = 2)]
@@ -120,9 +121,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
             all_ran &= found.is_some();
             samples.push(found.unwrap_or_default());
         }
-        let peak = metg::peak(samples.iter().flatten());
         let cells = samples.iter().map(|samples| {
-            let found = if is_empty { metg::of_empty(samples) } else { metg::metg(samples, peak) };
+            let found = if is_empty { metg::of_empty(samples) } else { metg::metg(samples) };
             found.map_or_else(|| "–".to_owned(), |found| found.to_string())
         });
         let cells: Vec<_> = cells.collect();
@@ -214,7 +214,7 @@ impl Runner<'_> {
         let mut samples = Vec::new();
         for iterations in case.iterations() {
             let mut command = self.start(way, program);
-            let steps = (WORK / iterations.max(1)).clamp(16, 512);
+            let steps = (WORK / iterations.max(1)).clamp(8, 256);
             command.args(case.arguments());
             command.args(["-iter", &iterations.to_string(), "-steps", &steps.to_string()]);
             let Some(text) = output(&mut command)? else { return Ok(None) };

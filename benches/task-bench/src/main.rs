@@ -43,7 +43,7 @@ struct Options {
     /// of iterations, in the place of the suite's report
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = clap::value_parser!(i64).range(0..))]
     iterations: Vec<i64>,
-    /// With `--iterations`: as many steps as have about so many iterations at each place, 16 to 512
+    /// With `--iterations`: as many steps as have about so many iterations at each place, 8 to 256
     #[arg(long, value_name = "ITERATIONS", value_parser = clap::value_parser!(i64).range(1..), requires = "iterations")]
     work: Option<i64>,
     /// The suite's own arguments: `-type`, `-width`, `-steps`, `-kernel`, `-iter`, `-output`, …
@@ -128,7 +128,7 @@ fn measure(
 /// Steps that have so many iterations in all: few of long ones, as a short measure meets fewer others on its
 /// cores.
 fn steps_of(work: i64, iterations: i64) -> i64 {
-    (work / iterations.max(1)).clamp(16, 512)
+    (work / iterations.max(1)).clamp(8, 256)
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     fn long_points_have_few_steps() {
         assert_eq!(
             [0, 1, 1 << 12, 1 << 20].map(|each| steps_of(1 << 20, each)),
-            [512, 512, 256, 16]
+            [256, 256, 256, 8]
         );
     }
 

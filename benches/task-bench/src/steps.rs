@@ -92,16 +92,14 @@ impl<'q, G: Graph> Program<'q, G> {
         macro_rules! reading {
             ($mapper:expr) => {{
                 let accesses = (own, from.read($mapper));
-                task.parallel_for(width, accesses, move |item, (mut row, rows)| {
-                    let point = Point { step: number, place: item[0] };
-                    work.run(&step, point, iterations, &mut row, &rows);
+                task.parallel_for_rows(width, accesses, move |places, (mut own, rows)| {
+                    work.run(&step, number, places, iterations, &mut own, &rows);
                 })?
             }};
         }
         match work.reads.formula(&*work.graph, &step) {
-            Formula::Nothing => task.parallel_for(width, own, move |item, mut row| {
-                let point = Point { step: number, place: item[0] };
-                work.run(&step, point, iterations, &mut row, &NoRows);
+            Formula::Nothing => task.parallel_for_rows(width, own, move |places, mut own| {
+                work.run(&step, number, places, iterations, &mut own, &NoRows);
             })?,
             Formula::Around(by) => reading!(per_dimension([along.border(by * words)])),
             // A row more to the left alone. Only borders are clamped at the edge: so one word of it is one.
@@ -116,50 +114,62 @@ impl<'q, G: Graph> Program<'q, G> {
     }
 }
 
-/// What a chunk's places read, as the graph's tables say.
+/// What a chunk's places read, as the graph's tables say: runs of places, ascending and apart, as regions that have
+/// to merge and sort boxes take several times as long.
 fn table<G: Graph>(work: &Arc<Work<G>>, step: &Arc<Step>) -> RegionMapper<1, 1> {
     let (work, step) = (work.clone(), step.clone());
     region_mapper("dependencies", move |chunk: Chunk<1>, _| {
-        let places = chunk.offset[0]..chunk.offset[0] + chunk.range[0];
-        let parts = places.flat_map(|place| work.reads.of(&step, place));
-        let words = work.words;
-        parts
-            .map(|part| Subrange::new([part.start * words], [part.len() * words]))
-            .collect::<Vec<_>>()
+        let mut is_read = vec![false; work.graph.width()];
+        for place in chunk.offset[0]..chunk.offset[0] + chunk.range[0] {
+            work.reads.of(&step, place).for_each(|part| is_read[part].fill(true));
+        }
+        let mut runs = Vec::new();
+        let mut first = 0;
+        for run in is_read.chunk_by(|a, b| a == b) {
+            if run[0] {
+                runs.push(Subrange::new([first * work.words], [run.len() * work.words]));
+            }
+            first += run.len();
+        }
+        runs
     })
 }
 
 impl<G: Graph> Work<G> {
-    /// Runs a point, if there is one.
+    /// Runs the points of some places, side by side.
     fn run(
         &self,
         step: &Step,
-        point: Point,
+        number: usize,
+        places: Row<1>,
         iterations: i64,
-        row: &mut PartViewMut<'_, u64, 1>,
+        own: &mut PartViewMut<'_, u64, 1>,
         rows: &impl Rows,
     ) {
-        if !step.active.contains(&point.place) {
-            return;
+        let places = places.start()[0]..places.start()[0] + places.len();
+        let output = own.as_relative_mut_slice().chunks_exact_mut(self.words);
+        for (place, output) in places.zip(output) {
+            if step.active.contains(&place) {
+                let parts = self.reads.of(step, place).flatten();
+                let words = parts.map(|place| place * self.words..(place + 1) * self.words);
+                let inputs: SmallVec<[&[u64]; 16]> = words.map(|words| rows.words(words)).collect();
+                self.run_point(Point { step: number, place }, iterations, output, &inputs);
+            }
         }
-        let words = |place: usize| place * self.words..(place + 1) * self.words;
-        let inputs: SmallVec<[&[u64]; 16]> = self
-            .reads
-            .of(step, point.place)
-            .flatten()
-            .map(|place| rows.words(words(place)))
-            .collect();
-        let output = row.as_relative_mut_slice();
-        if self.graph.scratch_lines() == 0 {
-            return self.graph.execute(point, iterations, output, &inputs, &mut []);
+    }
+
+    fn run_point(&self, point: Point, iterations: i64, output: &mut [u64], inputs: &[&[u64]]) {
+        let lines = self.graph.scratch_lines();
+        if lines == 0 {
+            return self.graph.execute(point, iterations, output, inputs, &mut []);
         }
         // Nobody else runs this place meanwhile; a poisoned lock is one whose run has failed anyway.
         let mut scratch = self.scratch[point.place].lock().unwrap_or_else(PoisonError::into_inner);
         if scratch.is_empty() {
-            scratch.resize(self.graph.scratch_lines(), Line::default());
+            scratch.resize(lines, Line::default());
             self.graph.prepare(&mut scratch);
         }
-        self.graph.execute(point, iterations, output, &inputs, &mut scratch);
+        self.graph.execute(point, iterations, output, inputs, &mut scratch);
     }
 }
 

@@ -28,11 +28,6 @@ impl Sample {
     }
 }
 
-/// The highest rate of all, which is taken for efficiency 1.
-pub(super) fn peak<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> f64 {
-    samples.into_iter().map(Sample::rate).fold(0.0, f64::max)
-}
-
 /// For each number of iterations the fastest sample, in ascending order of iterations.
 pub(super) fn least(samples: &[Sample]) -> Vec<Sample> {
     let mut sorted = samples.to_vec();
@@ -61,11 +56,13 @@ impl fmt::Display for Metg {
     }
 }
 
-/// Where tasks come to half of `peak`, between the two samples around it; `None` if all are below, or there are
+/// Where tasks come to half of the rate of the longest ones, between the two samples around it; `None` if all are below, or there are
 /// none. `samples` ascend by iterations.
 ///
-/// Between two samples the granularity grows as what is computed does: exact, if overhead does not depend on that.
-pub(super) fn metg(samples: &[Sample], peak: f64) -> Option<Metg> {
+/// The rate is that of the same program on the same cores: what a core does depends on what its neighbours do. Between
+/// two samples the granularity grows as what is computed does: exact, if overhead does not depend on that.
+pub(super) fn metg(samples: &[Sample]) -> Option<Metg> {
+    let peak = samples.last()?.rate();
     let efficiency = |sample: &Sample| sample.rate() / peak;
     // From long tasks down: noise among short ones does not count.
     let Some(last_below) = samples.iter().rposition(|sample| efficiency(sample) < 0.5) else {
@@ -119,15 +116,13 @@ mod tests {
     #[test]
     fn half_of_the_time_is_overhead() {
         let (fast, slow) = (samples(0.0), samples(1000.0));
-        let peak = peak(fast.iter().chain(&slow));
-        assert!((peak - 5e8).abs() < 1.0);
-        let Some(Metg::At(found)) = metg(&slow, peak) else { panic!("between the samples") };
-        assert!((found / 2e-6 - 1.0).abs() < 1e-6, "{found}");
-        let Some(Metg::Below(shortest)) = metg(&fast, peak) else { panic!("all are above") };
+        let Some(Metg::At(found)) = metg(&slow) else { panic!("between the samples") };
+        // The longest task, of 131 µs, is overhead for 1 µs, too.
+        assert!((found / 2e-6 - 1.0).abs() < 0.02, "{found}");
+        let Some(Metg::Below(shortest)) = metg(&fast) else { panic!("all are above") };
         assert!((shortest / 64e-9 - 1.0).abs() < 1e-6, "{shortest}");
+        assert_eq!(metg(&[]), None);
         assert_eq!([Metg::At(2e-6), Metg::Below(6e-8)].map(|m| m.to_string()), ["2.00", "< 0.06"]);
-        assert_eq!(metg(&slow[..3], peak), None);
-        assert_eq!(metg(&[], peak), None);
     }
 
     #[test]
