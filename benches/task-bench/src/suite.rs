@@ -18,13 +18,18 @@ use crate::graph::{Formula, Graph, Line, Point};
 pub(crate) enum LoadError {
     /// There is no such file, or it is no library for this machine.
     #[error(
-        "cannot load {}: {source}; `make -C core` in a copy of the suite builds its libcore.so",
-        path.display()
+        "cannot load {}: {}; `make -C core` in a copy of the suite builds its libcore.so",
+        path.display(), reason(source)
     )]
     Open { path: PathBuf, source: libloading::Error },
     /// It is a library, but not this one.
     #[error("{} lacks `{symbol}`: it is not the core of Task Bench, or not one of 2020 or later", path.display())]
     Symbol { path: PathBuf, symbol: &'static str },
+}
+
+/// What the system's loader says, which the library's error keeps behind itself.
+fn reason(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 #[repr(C)]

@@ -108,10 +108,11 @@ impl Graph for Twin {
     fn dependencies(&self, set: usize, place: usize) -> Vec<Range<usize>> {
         let end = self.width;
         let one = |place: usize| place..place + 1;
+        let only = |part: Range<usize>| std::iter::once(part).collect();
         match self.shape {
             Shape::Alone => vec![],
-            Shape::Stencil => vec![place.saturating_sub(1)..(place + 2).min(end)],
-            Shape::Moving => vec![place.saturating_sub(1)..place + 1],
+            Shape::Stencil => only(place.saturating_sub(1)..(place + 2).min(end)),
+            Shape::Moving => only(place.saturating_sub(1)..place + 1),
             Shape::Growing => vec![one(place / 2)],
             Shape::Butterfly => {
                 let left = place.checked_sub(1 << set);
@@ -119,7 +120,7 @@ impl Graph for Twin {
                 left.into_iter().chain([place]).chain(right).map(one).collect()
             }
             Shape::Ring => vec![one((place + end - 1) % end)],
-            Shape::Everybody => std::iter::once(0..end).collect(),
+            Shape::Everybody => only(0..end),
         }
     }
 
