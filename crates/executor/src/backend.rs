@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use celerity_idag::{BoundAccess, InstructionId, MemoryId};
 use celerity_regions::Box3;
-use celerity_tdag::Count;
 use smallvec::SmallVec;
 
 use crate::bound::BoundMemory;
 use crate::contain::caught;
 use crate::copy::ElementArray;
 use crate::engine::{LaneGroup, LaneId, LaneJob};
-use crate::error::TaskError;
+use crate::error::{TaskError, bytes_are};
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
 use crate::time::{Clock, Span, Time};
@@ -319,7 +318,7 @@ impl JobFailure {
 
 /// A memory without room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room: {} in use", Count(*resident, "byte"))]
+#[error("no room: {} resident", bytes_are(*.resident))]
 pub struct AllocError {
     /// Bytes allocated in that memory.
     pub resident: u64,

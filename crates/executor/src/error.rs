@@ -16,6 +16,8 @@ mod no_room;
 mod schedule;
 mod task_error;
 
+pub(crate) use no_room::bytes_are;
+
 pub use causes::write_with_causes;
 pub use communication::CommunicationError;
 pub use no_room::{NoRoom, Resident};

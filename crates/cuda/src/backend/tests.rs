@@ -472,6 +472,8 @@ fn memory_has_a_limit_and_comes_back() {
     let first = node.backend.alloc(device_memory(0), 1 << 19, 8).unwrap();
     let error = node.backend.alloc(device_memory(0), 3 << 18, 8).unwrap_err();
     assert_eq!(error, AllocError { resident: 1 << 19, free: Some(1 << 19) });
+    // In the words of the run's error, which names who has the memory, and of `gpu_suite`.
+    assert_eq!(error.to_string(), "no room: 524288 bytes are resident");
     // SAFETY: it was allocated there, and nobody uses it.
     unsafe { node.backend.free(device_memory(0), first) };
     node.backend.alloc(device_memory(0), 3 << 18, 8).expect("what was freed is there again");

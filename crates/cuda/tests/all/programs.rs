@@ -222,6 +222,11 @@ fn a_gpu_without_room_names_task_box_and_residents() {
     let one = 12 * 7 * 8;
     let error = run(ONE, one + 100, |program| stencil(&program)).unwrap_err();
     let SubmitError::Run(RunError::OutOfMemory { error, .. }) = error else { panic!("{error}") };
+    let said = error.to_string();
+    assert!(
+        said.contains(&format!("where {one} bytes are resident and 100 bytes are free")),
+        "{said}"
+    );
     let NoRoom { memory, task, buffer, extent, bytes, residents, .. } = &*error;
     assert_eq!((memory.as_str(), *bytes), ("M2, the memory of D0", one));
     assert_eq!((buffer.as_str(), *extent), ("\"B1\"", Some(Box3::from_range([12, 7]))));

@@ -58,7 +58,8 @@ fn free_bytes(free: Option<u64>) -> String {
     free.map_or_else(String::new, |free| format!(" and {} free", bytes_are(free)))
 }
 
-fn bytes_are(bytes: u64) -> String {
+/// So many bytes and their verb, as in "3 bytes are" resident.
+pub(crate) fn bytes_are(bytes: u64) -> String {
     format!("{} {}", Count(bytes, "byte"), if bytes == 1 { "is" } else { "are" })
 }
 
