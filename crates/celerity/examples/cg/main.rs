@@ -27,6 +27,9 @@ use std::time::Duration;
 
 use celerity::Sum;
 use celerity::prelude::*;
+use celerity_example_kernels::conjugate::{
+    conjugate_advance, conjugate_begin, conjugate_multiply, conjugate_turn, ratio,
+};
 use clap::Parser;
 use image::ImageFormat;
 
@@ -136,11 +139,6 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `a / b`, and nothing once there is nothing left to do.
-fn ratio(a: f64, b: f64) -> f64 {
-    if b > 0.0 { a / b } else { 0.0 }
-}
-
 /// The program that every node runs.
 fn solve(queue: &Queue, options: &Options, matrix: &Matrix) -> celerity::Result<Outcome> {
     if options.verify {
@@ -206,11 +204,7 @@ impl Solver {
             ["pq", "rr", "earlier rr"].map(|name| queue.buffer::<f64, 0>([]).named(name));
         let written = (x.write(one_to_one()), r.write(one_to_one()), p.write(one_to_one()));
         let accesses = (written.0, written.1, written.2, rr.reduce(Sum));
-        queue.task("begin").parallel_for(rows, accesses, |item, (x, r, p, rr)| {
-            let force = twin::force(item[0]);
-            (*x, *r, *p) = (0.0, force, force);
-            rr.combine(force * force);
-        })?;
+        queue.task("begin").launch(rows, accesses, conjugate_begin {})?;
         let matrix = Sparse::new(queue, matrix)?;
         Ok(Self { matrix, rows, x, r, p, q, pq, rr: [rr, earlier] })
     }
@@ -237,18 +231,7 @@ impl Solver {
             self.p.read(self.matrix.columns_of_rows()),
             self.pq.reduce(Sum),
         );
-        queue.task("multiply").parallel_for(
-            self.rows,
-            accesses,
-            |item, (q, ends, columns, values, p, pq)| {
-                let mut sum = 0.0;
-                for at in ends[item[0]]..ends[item[0] + 1] {
-                    sum += values[at] * p[columns[at] as usize];
-                }
-                *q = sum;
-                pq.combine(p[item[0]] * sum);
-            },
-        )?;
+        queue.task("multiply").launch(self.rows, accesses, conjugate_multiply {})?;
         Ok(())
     }
 
@@ -264,16 +247,7 @@ impl Solver {
             self.pq.read(all()),
             rr.reduce(Sum),
         );
-        queue.task("advance").parallel_for(
-            self.rows,
-            accesses,
-            |_, (x, r, p, q, earlier, pq, rr)| {
-                let alpha = ratio(earlier[[]], pq[[]]);
-                *x += alpha * p;
-                *r -= alpha * q;
-                rr.combine(*r * *r);
-            },
-        )?;
+        queue.task("advance").launch(self.rows, accesses, conjugate_advance {})?;
         Ok(())
     }
 
@@ -286,9 +260,7 @@ impl Solver {
             rr.read(all()),
             earlier.read(all()),
         );
-        queue.task("turn").parallel_for(self.rows, accesses, |_, (p, r, rr, earlier)| {
-            *p = r + ratio(rr[[]], earlier[[]]) * *p;
-        })?;
+        queue.task("turn").launch(self.rows, accesses, conjugate_turn {})?;
         Ok(())
     }
 }

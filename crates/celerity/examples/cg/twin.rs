@@ -4,8 +4,9 @@
 //! bits. The twin therefore compares each with the one of the run, and goes on with that: then every
 //! element must be the same, bit for bit.
 
+use celerity_example_kernels::conjugate::{force, ratio};
+
 use crate::matrix::Matrix;
-use crate::ratio;
 
 /// What a run's dot products were: at the beginning nothing and `r · r`, then `p · q` and `r · r` of
 /// each step.
@@ -22,11 +23,6 @@ pub(crate) struct Mismatch {
     what: String,
     actual: f64,
     expected: f64,
-}
-
-/// The force at an unknown, an element of the right-hand side.
-pub(crate) fn force(row: usize) -> f64 {
-    1.0 + (row % 7) as f64 * 0.125
 }
 
 /// Compares with the same by plain loops. O(entries · steps).

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use celerity::prelude::*;
+use celerity_example_kernels::hash::{fill_placed, placed};
 use clap::Parser;
 
 use stopwatch::cluster;
@@ -109,9 +110,7 @@ fn write_and_read(queue: &Queue, options: &Options) -> celerity::Result<Outcome>
     let range = [options.rows as usize, options.columns as usize];
     let path: Arc<Path> = options.out.as_path().into();
     let written = queue.buffer::<u64, 2>(range).named("written");
-    queue.task("fill").parallel_for(range, written.write(one_to_one()), move |item, element| {
-        *element = value(item[0] as u64, item[1] as u64);
-    })?;
+    queue.task("fill").launch(range, written.write(one_to_one()), fill_placed {})?;
 
     // One node makes the file, and all others wait for that; then all write at the same time.
     let (file, done) = (path.clone(), queue.buffer::<u8, 1>(queue.nodes()).named("done"));
@@ -170,16 +169,11 @@ fn rows_of_node() -> celerity::CustomMapper<1, 2> {
     })
 }
 
-/// An element: different ones differ, in most of their bytes.
-fn value(row: u64, column: u64) -> u64 {
-    (row << 32 | column).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ row
-}
-
 /// Compares with what a sequential program writes.
 fn verify(options: &Options, outcome: &Outcome) -> Result<(), Failure> {
     let (rows, columns) = (u64::from(options.rows), u64::from(options.columns));
     let expected: Vec<u64> =
-        (0..rows).flat_map(|row| (0..columns).map(move |column| value(row, column))).collect();
+        (0..rows).flat_map(|row| (0..columns).map(move |column| placed([row, column]))).collect();
     let bytes: Vec<u8> = expected.iter().flat_map(|element| element.to_le_bytes()).collect();
     let actual = std::fs::read(&options.out)
         .map_err(|source| Failure::Input { path: options.out.clone(), source })?;

@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use celerity::Sum;
 use celerity::prelude::*;
-use celerity::{ArrayReducer, NeighborhoodItem, Sum};
+use celerity_example_kernels::bytes::count_byte;
 use clap::Parser;
 use image::{GrayImage, ImageFormat, Luma};
 
@@ -140,7 +141,7 @@ fn count(queue: &Queue, options: &Options, text: &[u8]) -> celerity::Result<Outc
     for step in 0..options.steps {
         stopwatch.before_step(queue, u64::from(step))?;
         let accesses = (text.read(neighborhood([1])), bytes.reduce(Sum), pairs.reduce(Sum));
-        queue.task("count").parallel_for(len, accesses, count_byte)?;
+        queue.task("count").launch(len, accesses, count_byte {})?;
         bar.inc(1);
     }
     let (bytes, pairs) = (queue.fence(&bytes)?, queue.fence(&pairs)?);
@@ -149,22 +150,6 @@ fn count(queue: &Queue, options: &Options, text: &[u8]) -> celerity::Result<Outc
     bar.finish_and_clear();
     let (nodes, devices) = (queue.nodes(), queue.devices());
     Ok(Outcome { is_root: queue.is_root(), nodes, devices, bytes, pairs, elapsed })
-}
-
-/// Counts one byte, and the pair that it makes with the one behind it.
-fn count_byte(
-    _: Item<1>,
-    (around, bytes, pairs): (
-        NeighborhoodItem<'_, u8, 1>,
-        ArrayReducer<'_, u64, Sum, 1>,
-        ArrayReducer<'_, u64, Sum, 2>,
-    ),
-) {
-    let here = usize::from(around.clamped([0]));
-    bytes.combine_at(here, 1);
-    if let Some(next) = around.get([1]) {
-        pairs.combine_at([here, usize::from(next)], 1);
-    }
 }
 
 fn compare(text: &[u8], outcome: &Outcome) -> Result<(), Failure> {

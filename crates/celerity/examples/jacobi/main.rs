@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use celerity::Max;
 use celerity::prelude::*;
-use celerity::{Max, NeighborhoodItem, Reducer};
+use celerity_example_kernels::plate::{beginning, is_edge, mean, plate_heat, plate_relax};
 use clap::Parser;
 use image::{ImageFormat, Rgb, RgbImage};
 
@@ -107,21 +108,6 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How hot a cell is at the beginning: 1 along the upper edge.
-fn beginning([y, _]: [usize; 2]) -> f32 {
-    if y == 0 { 1.0 } else { 0.0 }
-}
-
-/// Whether a cell keeps its temperature.
-fn is_edge([y, x]: [usize; 2], size: usize) -> bool {
-    y == 0 || x == 0 || y + 1 == size || x + 1 == size
-}
-
-/// The mean of four neighbours.
-fn mean(up: f32, down: f32, left: f32, right: f32) -> f32 {
-    0.25 * ((up + down) + (left + right))
-}
-
 /// The program that every node runs.
 fn relax(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
     if options.verify {
@@ -132,15 +118,14 @@ fn relax(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
     let mut plate = queue.buffer::<f32, 2>([size; 2]).named("plate");
     let mut next = queue.buffer::<f32, 2>([size; 2]).named("next");
     let change = queue.buffer::<f32, 0>([]).named("change");
-    let heat = |item: Item<2>, cell: &mut f32| *cell = beginning(item.id());
-    queue.task("heat").parallel_for([size; 2], plate.write(one_to_one()), heat)?;
+    queue.task("heat").launch([size; 2], plate.write(one_to_one()), plate_heat {})?;
     let bar = progress_bar(u64::from(options.steps), queue.is_root());
     let (mut behind, mut changes) = (LookBehind::new(options.ahead as usize), Vec::new());
     for step in 0..options.steps {
         stopwatch.before_step(queue, u64::from(step))?;
         let around = plate.read(neighborhood_along_axes([1, 1]));
         let accesses = (around, next.write(one_to_one()), change.reduce(Max));
-        queue.task("relax").parallel_for([size; 2], accesses, relax_cell)?;
+        queue.task("relax").launch([size; 2], accesses, plate_relax {})?;
         std::mem::swap(&mut plate, &mut next);
         bar.inc(1);
         // The change of an earlier step, while this one and others are under way.
@@ -162,24 +147,6 @@ fn relax(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
     Ok(Outcome { nodes, devices, changes, elapsed, plate })
 }
 
-/// A step for one cell.
-fn relax_cell(
-    item: Item<2>,
-    (around, next, change): (NeighborhoodItem<'_, f32, 2>, &mut f32, Reducer<'_, f32, Max>),
-) {
-    let here = around.clamped([0, 0]);
-    *next = match is_edge(item.id(), item.range()[0]) {
-        true => here,
-        false => mean(
-            around.clamped([-1, 0]),
-            around.clamped([1, 0]),
-            around.clamped([0, -1]),
-            around.clamped([0, 1]),
-        ),
-    };
-    change.combine((*next - here).abs());
-}
-
 /// Compares with the same by plain loops. O(size² · steps).
 fn compare(size: usize, plate: &[f32], changes: &[f32]) -> Result<(), Failure> {
     let cells = || (0..size).flat_map(|y| (0..size).map(move |x| [y, x]));
@@ -189,7 +156,7 @@ fn compare(size: usize, plate: &[f32], changes: &[f32]) -> Result<(), Failure> {
             true => expected[y * size + x],
             false => {
                 let at = |y: usize, x: usize| expected[y * size + x];
-                mean(at(y - 1, x), at(y + 1, x), at(y, x - 1), at(y, x + 1))
+                mean([at(y - 1, x), at(y + 1, x), at(y, x - 1), at(y, x + 1)])
             }
         };
         let next: Vec<f32> = cells().map(relaxed).collect();

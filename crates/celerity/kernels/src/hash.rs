@@ -32,3 +32,16 @@ pub fn stir_row(row: Row<3>, cells: &mut [u64], salt: u64) {
         *cell = mix(*cell ^ mix(row.item(i).linear_id() as u64 ^ salt));
     }
 }
+
+/// An element that its place determines: different ones differ, in most of their bytes.
+#[inline]
+#[must_use]
+pub const fn placed([row, column]: [u64; 2]) -> u64 {
+    (row << 32 | column).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ row
+}
+
+/// The matrix of [`placed`] elements.
+#[kernel]
+pub fn fill_placed(item: Item<2>, element: &mut u64) {
+    *element = placed(item.id().map(|index| index as u64));
+}

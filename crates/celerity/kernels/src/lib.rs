@@ -3,8 +3,10 @@
 
 pub mod accuracy;
 pub mod blocks;
+pub mod bytes;
 pub mod cahn_hilliard;
 pub mod calls;
+pub mod conjugate;
 pub mod costs;
 pub mod counting;
 pub mod faults;
@@ -19,6 +21,7 @@ pub mod linear;
 pub mod mesh;
 pub mod patterns;
 pub mod pendulum;
+pub mod plate;
 pub mod prk;
 pub mod programs;
 pub mod radiosity;

@@ -5,9 +5,9 @@
 //! message says what to install.
 
 use celerity_example_kernels::{
-    MODULE, accuracy, blocks, cahn_hilliard, calls, costs, counting, faults, finance, gravity,
-    gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum, prk, programs,
-    radiosity, reductions, values, vectors, wave,
+    MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
+    finance, gravity, gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum,
+    plate, prk, programs, radiosity, reductions, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -37,10 +37,15 @@ fn kernels() -> Vec<Description> {
         of::<cahn_hilliard::alloy_potential_row>(),
         of::<cahn_hilliard::alloy_energy>(),
         of::<cahn_hilliard::alloy_energy_row>(),
+        of::<bytes::count_byte>(),
         of::<cahn_hilliard::alloy_evolve>(),
         of::<cahn_hilliard::alloy_evolve_row>(),
         of::<cahn_hilliard::alloy_total>(),
         of::<calls::add_one>(),
+        of::<conjugate::conjugate_begin>(),
+        of::<conjugate::conjugate_multiply>(),
+        of::<conjugate::conjugate_advance>(),
+        of::<conjugate::conjugate_turn>(),
         of::<costs::copy_row>(),
         of::<costs::step_around>(),
         of::<costs::step_around_row>(),
@@ -101,6 +106,8 @@ fn kernels() -> Vec<Description> {
         of::<mesh::mesh_pack>(),
         of::<mesh::mesh_step>(),
         of::<pendulum::pendulum>(),
+        of::<plate::plate_heat>(),
+        of::<plate::plate_relax>(),
         of::<prk::nstream::triad>(),
         of::<prk::stencil::stencil_fill>(),
         of::<prk::stencil::stencil_star>(),
@@ -158,6 +165,7 @@ fn kernels() -> Vec<Description> {
         of::<vectors::sum_vectors<f64>>(),
         of::<hash::stir>(),
         of::<hash::stir_row>(),
+        of::<hash::fill_placed>(),
     ]
 }
 
