@@ -3,10 +3,10 @@
 //! (`CELERITY_PLATFORM=cuda` makes sure of it).
 
 use celerity::prelude::*;
-use celerity::{Element, Error, Result, RunError, Subrange};
+use celerity::{Element, Error, Result, RunError, Subrange, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{CROWD, SUMMANDS, exchange, group_sum, mirror};
-use celerity_example_kernels::{faults, linear};
+use celerity_example_kernels::{faults, linear, names};
 
 /// One node, and two that share a GPU if need be.
 fn clusters() -> impl Iterator<Item = Config> {
@@ -76,6 +76,36 @@ fn a_group_may_share_more_than_48_kib() {
             Ok(queue.fence(&rows)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
+    }
+}
+
+/// By kernels that are called, and call parameters, what generated code could call something.
+fn by_any_names(queue: &Queue) -> Result<[(Vec<u32>, u32); 3]> {
+    let (x, sum) = (queue.buffer_from(64, vec![1_u32; 64])?, queue.buffer_from([], vec![0_u32])?);
+    let found =
+        || Ok::<_, Error>((queue.fence(&x)?.wait()?.into_vec(), queue.fence(&sum)?.wait()?[[]]));
+    queue.task("place").launch(64, x.read_write(one_to_one()), names::place)?;
+    queue.task("tile").launch_groups(64, 32, x.read_write(one_to_one()), names::tile)?;
+    let first = found()?;
+    let accesses = || (x.write(one_to_one()), sum.reduce(Sum));
+    queue.task("view").launch(64, accesses(), names::view::new(1, 2, 3, 4, 5, 6, 7, 8))?;
+    let second = found()?;
+    queue.task("views").launch_groups(64, 32, accesses(), names::views::new(1, 2, 3))?;
+    let third = found()?;
+    queue.task("entry").launch_rows(64, x.write(one_to_one()), names::entry)?;
+    assert_eq!(found()?.0, [8; 64]);
+    Ok([first, second, third])
+}
+
+#[test]
+fn kernels_and_their_parameters_may_have_any_names() {
+    for cluster in clusters() {
+        let [first, second, third] = cluster.run(by_any_names).unwrap();
+        assert_eq!(first.0, [16; 64], "{cluster:?}");
+        assert_eq!(second.0, (36..100).collect::<Vec<_>>(), "{cluster:?}");
+        assert_eq!(third.0, (0..64).map(|at| at % 32 + 6).collect::<Vec<_>>(), "{cluster:?}");
+        let sum = |elements: &[u32]| elements.iter().sum::<u32>();
+        assert_eq!([second.1, third.1], [sum(&second.0), sum(&third.0)], "{cluster:?}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! The function that a device starts with.
+//! The function that a device starts with. What it names itself begins with `__`: a kernel, its
+//! parameters, and what stands beside it may have any other name.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
@@ -36,7 +37,7 @@ pub(crate) fn entry(
     let bordered = bordered.map(|(_, view)| view);
     let (tiles, run) = match reduces(kernel) {
         true => {
-            let tiles = quote!(tiles: ::celerity_kernel::abi::TileBlock,);
+            let tiles = quote!(__tiles: ::celerity_kernel::abi::TileBlock,);
             (Some(tiles), in_tile(kernel, &traits, &all))
         }
         false => (None, run(kernel, &traits, &all)),
@@ -52,8 +53,8 @@ pub(crate) fn entry(
             unsafe_code, improper_ctypes_definitions, unused_mut, unused_unsafe, unused_variables,
             dead_code
         )]
-        pub unsafe extern "ptx-kernel" fn entry(
-            launch: ::celerity_kernel::abi::LaunchBlock,
+        pub unsafe extern "ptx-kernel" fn __entry(
+            __launch: ::celerity_kernel::abi::LaunchBlock,
             #tiles
             #(
                 mut #pointers: #traits::Pointer,
@@ -61,9 +62,9 @@ pub(crate) fn entry(
             )*
             #(#scalars: #types),*
         ) {
-            const DIMS: usize = { #dims };
-            const BORDERED: bool = false #(|| #bordered::PARAMETER.kind.is_bordered())*;
-            const LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
+            const __DIMS: usize = { #dims };
+            const __BORDERED: bool = false #(|| #bordered::PARAMETER.kind.is_bordered())*;
+            const __LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
             #run
         }
         }
@@ -76,10 +77,10 @@ fn reduces(kernel: &ParsedKernel) -> bool {
 
 fn names(kernel: &ParsedKernel) -> Vec<Names> {
     let names = |index: usize| Names {
-        pointer: format_ident!("pointer{index}"),
-        block: format_ident!("block{index}"),
-        state: format_ident!("state{index}"),
-        tile: format_ident!("tile{index}"),
+        pointer: format_ident!("__pointer{index}"),
+        block: format_ident!("__block{index}"),
+        state: format_ident!("__state{index}"),
+        tile: format_ident!("__tile{index}"),
     };
     (0..kernel.views.list.len()).map(names).collect()
 }
@@ -87,21 +88,21 @@ fn names(kernel: &ParsedKernel) -> Vec<Names> {
 /// How a device runs the kernel wherever it stands.
 fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
     let name = &kernel.name;
-    let run = quote!(::celerity_kernel::device::run::<DIMS>);
+    let run = quote!(::celerity_kernel::device::run::<__DIMS>);
     let at = at(kernel.form);
     let body = body(kernel, traits, names, &at);
     match kernel.form {
         Form::Item => {
             let runs = quote!(::celerity_kernel::abi::runs_of_items(&[#(#traits::PARAMETER),*]));
-            quote!(#run(stringify!(#name), &launch, const { #runs }, BORDERED, |place| #body);)
+            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, |__place| #body);)
         }
         Form::Row => {
             let runs = quote!(::celerity_kernel::abi::runs_of_rows(&[#(#traits::PARAMETER),*]));
-            quote!(#run(stringify!(#name), &launch, const { #runs }, BORDERED, |place| #body);)
+            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, |__place| #body);)
         }
         Form::Group => {
-            let run = quote!(::celerity_kernel::device::run_groups::<DIMS>);
-            quote!(#run(stringify!(#name), &launch, |place, item| #body);)
+            let run = quote!(::celerity_kernel::device::run_groups::<__DIMS>);
+            quote!(#run(stringify!(#name), &__launch, |__place, __item| #body);)
         }
     }
 }
@@ -119,7 +120,7 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
             // SAFETY: hosts start this by its calling convention, one block for each tile.
             let #tile = unsafe {
                 <#ty as ::celerity_kernel::InTile>::begin(
-                    &mut #pointer, &#block, tile.number, &team,
+                    &mut #pointer, &#block, __tile.number, &__team,
                 )
             };
         )
@@ -127,29 +128,29 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
     let end = reductions().map(|(view, Names { tile, .. })| {
         let ty = view.with_lifetime(&static_lifetime);
         // SAFETY: as above; the threads have met.
-        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, lanes, &team) };)
+        quote!(unsafe { <#ty as ::celerity_kernel::InTile>::end(&#tile, __lanes, &__team) };)
     });
     let turn = reductions().map(|(view, Names { tile, .. })| {
         let ty = view.with_lifetime(&static_lifetime);
         quote!(<#ty as ::celerity_kernel::InTile>::turn(&#tile);)
     });
     let run = match kernel.form {
-        Form::Group => quote!(::celerity_kernel::device::run_tile_groups::<DIMS>(
-            &launch, &tile, |place, item| #body
+        Form::Group => quote!(::celerity_kernel::device::run_tile_groups::<__DIMS>(
+            &__launch, &__tile, |__place, __item| #body
         )),
-        Form::Item | Form::Row => quote!(::celerity_kernel::device::run_tile::<DIMS>(
-            &launch, &tile, BORDERED, |place| { #body #(#turn)* }
+        Form::Item | Form::Row => quote!(::celerity_kernel::device::run_tile::<__DIMS>(
+            &__launch, &__tile, __BORDERED, |__place| { #body #(#turn)* }
         )),
     };
     quote! {
-        let tile = ::celerity_kernel::device::tile::<DIMS>(stringify!(#name), &launch, &tiles);
-        let team = ::celerity_kernel::device::Block::at(
-            const { ::celerity_kernel::abi::local_offset(LOCAL, LOCAL.len()) }
+        let __tile = ::celerity_kernel::device::tile::<__DIMS>(stringify!(#name), &__launch, &__tiles);
+        let __team = ::celerity_kernel::device::Block::at(
+            const { ::celerity_kernel::abi::local_offset(__LOCAL, __LOCAL.len()) }
         );
         #(#begin)*
-        ::celerity_kernel::Team::meet(&team);
-        let lanes = #run;
-        ::celerity_kernel::Team::meet(&team);
+        ::celerity_kernel::Team::meet(&__team);
+        let __lanes = #run;
+        ::celerity_kernel::Team::meet(&__team);
         #(#end)*
     }
 }
@@ -157,9 +158,11 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
 /// What the kernel is called with where it stands.
 fn at(form: Form) -> TokenStream {
     match form {
-        Form::Item => quote!(::celerity_kernel::Item::new(place.start, place.global)),
-        Form::Row => quote!(::celerity_kernel::Row::new(place.start, place.len, place.global)),
-        Form::Group => quote!(item),
+        Form::Item => quote!(::celerity_kernel::Item::new(__place.start, __place.global)),
+        Form::Row => {
+            quote!(::celerity_kernel::Row::new(__place.start, __place.len, __place.global))
+        }
+        Form::Group => quote!(__item),
     }
 }
 
@@ -178,7 +181,7 @@ fn body(
         |((_, view), Names { pointer, block, state, .. })| {
             quote!(
                 // SAFETY: hosts start this by its calling convention.
-                let mut #state = unsafe { #view::state(&mut #pointer, &#block, &place) };
+                let mut #state = unsafe { #view::state(&mut #pointer, &#block, &__place) };
             )
         },
     );
@@ -201,15 +204,15 @@ fn body(
         |scalar| quote!(#scalar),
         |index| {
             quote!(::celerity_kernel::Local::at(
-                const { ::celerity_kernel::abi::local_offset(LOCAL, #index) }
+                const { ::celerity_kernel::abi::local_offset(__LOCAL, #index) }
             ))
         },
     );
     quote!({
         #(#states)*
         // SAFETY: one view of each state, and none outlives the call.
-        let views = unsafe { #made };
+        let __views = unsafe { #made };
         // SAFETY: launches have the local memory that the description says.
-        unsafe { #name #turbofish::call(#at, views, #(#rest),*) };
+        unsafe { #name #turbofish::call(#at, __views, #(#rest),*) };
     })
 }

@@ -125,7 +125,7 @@ fn mentions(ty: &Type, names: &[&Ident]) -> bool {
 /// How hosts run it, for all instances at once.
 fn host(kernel: &ParsedKernel) -> TokenStream {
     let ParsedKernel { name, generics, dims, .. } = kernel;
-    let lifetime = Lifetime::new("'views", Span::call_site());
+    let lifetime = Lifetime::new("'__views", Span::call_site());
     let views = views_with(kernel, &lifetime);
     let (_, type_generics, _) = generics.split_for_impl();
     let mut extended = generics.clone();
@@ -139,7 +139,7 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         Form::Item => (quote!(ItemKernel), quote!(item), quote!(Item<{ #dims }>), None),
         Form::Row => (quote!(RowKernel), quote!(row), quote!(Row<{ #dims }>), None),
         Form::Group => {
-            let local = quote!(local: ::celerity_kernel::LocalMemory<'_>);
+            let local = quote!(__local: ::celerity_kernel::LocalMemory<'_>);
             (quote!(GroupKernel), quote!(item), quote!(NdItem<'_, { #dims }>), Some(local))
         }
     };
@@ -147,7 +147,7 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
     let rest = arguments(
         kernel,
         |scalar| quote!(self.#scalar),
-        |index| quote!(local.array(::celerity_kernel::abi::local_offset(#described, #index))),
+        |index| quote!(__local.array(::celerity_kernel::abi::local_offset(#described, #index))),
     );
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -156,8 +156,8 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         {
             #[inline]
             #[allow(unused_variables)]
-            fn #method(&self, at: ::celerity_kernel::#at, views: #views, #local) {
-                Self::call(at, views, #(#rest),*);
+            fn #method(&self, __at: ::celerity_kernel::#at, __views: #views, #local) {
+                Self::call(__at, __views, #(#rest),*);
             }
         }
     }
@@ -209,9 +209,9 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
                 &crate::MODULE
             }
 
-            fn put_scalars(&self, sink: &mut dyn FnMut(&[u8], usize)) {
-                let _ = &sink;
-                #(::celerity_kernel::abi::Scalar::put(&self.#names, sink);)*
+            fn put_scalars(&self, __sink: &mut dyn FnMut(&[u8], usize)) {
+                let _ = &__sink;
+                #(::celerity_kernel::abi::Scalar::put(&self.#names, __sink);)*
             }
         }
     }

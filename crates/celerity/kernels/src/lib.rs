@@ -19,6 +19,7 @@ pub mod heat;
 pub mod life;
 pub mod linear;
 pub mod mesh;
+pub mod names;
 pub mod patterns;
 pub mod pendulum;
 pub mod plate;

@@ -6,8 +6,8 @@
 
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
-    finance, gravity, gray_scott, groups, hash, heat, life, linear, mesh, patterns, pendulum,
-    plate, prk, programs, radiosity, reductions, values, vectors, wave,
+    finance, gravity, gray_scott, groups, hash, heat, life, linear, mesh, names, patterns,
+    pendulum, plate, prk, programs, radiosity, reductions, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -87,6 +87,11 @@ fn kernels() -> Vec<Description> {
         of::<heat::heat_step<f64>>(),
         of::<heat::heat_step_row<f32>>(),
         of::<heat::heat_step_row<f64>>(),
+        of::<names::place>(),
+        of::<names::tile>(),
+        of::<names::entry>(),
+        of::<names::view>(),
+        of::<names::views>(),
         of::<patterns::mix_all>(),
         of::<patterns::mix_alone>(),
         of::<patterns::mix_own>(),
