@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use celerity::by_hand::{item_kernel, row_kernel};
 use celerity::prelude::*;
 use celerity_example_kernels::wave::{Star, next, wave_step, wave_step_row};
 use celerity_executor::{BoundMemory, DeviceKernel};
@@ -85,10 +86,10 @@ fn kernels() -> [Direct; 2] {
         // SAFETY: they are run by `Direct::step` alone, with two fields of this size.
         let (item, row) = unsafe {
             (
-                item.item_kernel([N, N], accesses(), |item, views| {
+                item_kernel(item, [N, N], accesses(), |item, views| {
                     wave_step { c: C }.item(item, views);
                 })?,
-                row.row_kernel([N, N], accesses(), |row, views| {
+                row_kernel(row, [N, N], accesses(), |row, views| {
                     wave_step_row { c: C }.row(row, views);
                 })?,
             )
@@ -112,7 +113,7 @@ fn timed_run(form: &str) -> Duration {
             }
             let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
             match form {
-                "row" => queue.task("row").launch_rows([N, N], accesses, wave_step_row { c: C })?,
+                "row" => queue.task("row").launch([N, N], accesses, wave_step_row { c: C })?,
                 _ => queue.task("item").launch([N, N], accesses, wave_step { c: C })?,
             };
             std::mem::swap(&mut up, &mut u);

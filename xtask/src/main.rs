@@ -4,6 +4,7 @@
 //! the repository rules that no compiler checks. Refuses to know what any other crate of the
 //! workspace does: it depends on none of them, so that it builds first and builds fast.
 
+mod api;
 mod bench;
 mod book;
 mod bundle;
@@ -14,6 +15,7 @@ mod kernels;
 mod messages;
 mod miri;
 mod mpi;
+mod msrv;
 mod package;
 mod runner;
 mod tally;
@@ -22,6 +24,7 @@ mod test;
 mod testkit;
 mod tidy;
 mod timeline;
+mod toolchain;
 mod workspace;
 
 use std::process::ExitCode;
@@ -62,6 +65,14 @@ enum Command {
     ///
     /// Installs mdBook into the target directory if it is not there, which takes minutes.
     Book(book::Options),
+    /// Check that users of the facade can name every type in its public signatures.
+    ///
+    /// Reads rustdoc's JSON, which needs a nightly toolchain.
+    Api(api::Options),
+    /// Compile what is published with the oldest Rust that manifests promise.
+    ///
+    /// Installs that Rust by rustup if it is not there.
+    Msrv(msrv::Options),
     /// Check the repository rules: dependency arrows, module docs, manifests, forbidden text.
     ///
     /// The same rules run as tests under `cargo xtask test`.
@@ -110,7 +121,8 @@ enum Command {
     Calibrate(calibrate::Options),
     /// Package every crate that is meant to be published, and build each from its package.
     ///
-    /// From a clean clone of the last commit, in order, against each other's packages. Uploads nothing.
+    /// From a clean clone of the last commit, in order, against each other's packages; then uses them by
+    /// versions, from a registry in a folder. Uploads nothing.
     Package,
     /// Draw what the bundle's `compare.sh` has measured as a picture (SVG): how programs scale with GPUs.
     #[command(disable_help_flag = true)]
@@ -155,6 +167,8 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Test(options) => test::run(&workspace, &options),
         Command::Bench(options) => bench::run(&workspace, &options),
         Command::Book(options) => book::run(&workspace, &options),
+        Command::Api(options) => api::run(&workspace, &options),
+        Command::Msrv(options) => msrv::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
         Command::Miri(options) => miri::run(&workspace, &options),
         Command::Mpi { only } => mpi::run(&workspace, &only),

@@ -4,8 +4,6 @@
 //! Owns which crates those are, and how Miri is to judge each. Tests that would take long
 //! under Miri take fewer steps under `cfg(miri)`, which is their own business.
 
-mod toolchain;
-
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::thread;
@@ -14,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 use crate::runner::stream;
 use crate::tally::Tally;
+use crate::toolchain;
 use crate::workspace::Workspace;
-use toolchain::miri;
 
 /// What is interpreted.
 #[derive(clap::Args)]
@@ -96,7 +94,7 @@ const CASES: &str = "3";
 /// # Errors
 /// If a program cannot be run. Failing tests are no error, nor is a Miri that cannot be installed.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
-    if let Err(reason) = toolchain::provide() {
+    if let Err(reason) = toolchain::provide_miri() {
         println!("{}", without(&reason, options.or_skip));
         return Ok(options.or_skip);
     }
@@ -132,7 +130,7 @@ fn chosen(options: &Options) -> Vec<(Group, Vec<&'static str>)> {
 
 /// The tests of some packages of a group. What dies without counting counts as one failure.
 fn test(workspace: &Workspace, group: &Group, packages: &[&str]) -> Result<Tally, Error> {
-    let mut tests = miri(workspace);
+    let mut tests = toolchain::miri(workspace);
     tests.args(["test", "--no-fail-fast"]).args(group.targets);
     tests.args(packages.iter().flat_map(|package| ["--package", package]));
     tests.arg("--").args(group.names);

@@ -3,7 +3,12 @@
 //! Owns what is packaged from where, and what must be in each package. The order, and that crates are built
 //! against each other's packages instead of this workspace, are Cargo's business.
 
+mod by_versions;
+mod home;
+mod licences;
+
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -16,23 +21,28 @@ use crate::workspace::{Package, Workspace, cargo};
 const FRONT_MATTER: [&str; 2] = ["LICENSE", "README.md"];
 
 /// Features that packages are built with: what adds crates and needs nothing that is not Rust.
-const FEATURES: &str =
+pub(crate) const FEATURES: &str =
     "celerity/cuda,celerity/half,celerity/ndarray,celerity/npy,celerity/num-complex";
 
 /// Packages all crates that are meant to be published, in the order in which they can be, as they are
 /// in a clean clone of the last commit. Builds each from its package, with the packages of the others,
-/// and prints them. Returns whether all is well.
+/// and prints them; then uses them as programs of others would. Returns whether all is well.
 ///
 /// # Errors
 /// If Cargo or Git cannot be run, or a package cannot be read.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
     let folder = workspace.target_dir.join("publish");
     let Some(clone) = clone(workspace, &folder)? else { return Ok(false) };
+    let home = home::provide(&folder)?;
+    // Cargo takes what it has built of a version for good, and ours do not change with each commit.
     let built = folder.join("build");
-    let Some(order) = package(workspace, &clone, &built)? else { return Ok(false) };
+    remove(&built)?;
+    let Some(order) = package(workspace, &clone, &built, &home)? else { return Ok(false) };
     let licence = clone.join("LICENSE");
     let licence = fs::read(&licence).map_err(|source| Error::Read { path: licence, source })?;
-    let mut well = !order.is_empty();
+    let licences = licences::faults(&clone, &home)?;
+    licences.iter().for_each(|fault| println!("{fault}"));
+    let mut well = !order.is_empty() && licences.is_empty();
     println!("\n{:<40}{:>6}{:>8}", "package", "files", "KiB");
     for name in &order {
         let path = built.join("package").join(format!("{name}.crate"));
@@ -43,7 +53,17 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
             well = false;
         }
     }
-    Ok(well)
+    Ok(well && by_versions::check(&folder, &clone, &built, &home, &order)?)
+}
+
+/// Removes a folder, if it is there.
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Error::Write { path: folder.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A clone of the last commit: what only lies about in this folder cannot help.
@@ -56,10 +76,7 @@ fn clone(workspace: &Workspace, folder: &Path) -> Result<Option<PathBuf>, Error>
         println!("what is not committed is left out");
     }
     let clone = folder.join("clone");
-    if clone.exists() {
-        fs::remove_dir_all(&clone)
-            .map_err(|source| Error::Write { path: clone.clone(), source })?;
-    }
+    remove(&clone)?;
     fs::create_dir_all(folder)
         .map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     let mut command = git(&workspace.root);
@@ -78,11 +95,12 @@ fn package(
     workspace: &Workspace,
     clone: &Path,
     built: &Path,
+    home: &Path,
 ) -> Result<Option<Vec<String>>, Error> {
     let mut command = cargo();
     // No metadata: where a repository can be found is not known yet.
     command.current_dir(clone).args(["package", "--no-metadata", "--features", FEATURES]);
-    command.arg("--target-dir").arg(built).env("CARGO_TERM_COLOR", "never");
+    command.arg("--target-dir").arg(built).env("CARGO_TERM_COLOR", "never").env("CARGO_HOME", home);
     for package in published(workspace) {
         command.args(["--package", &package.name]);
     }
@@ -95,7 +113,7 @@ fn package(
     Ok(status.success().then_some(order))
 }
 
-fn published(workspace: &Workspace) -> impl Iterator<Item = &Package> {
+pub(crate) fn published(workspace: &Workspace) -> impl Iterator<Item = &Package> {
     workspace.packages.iter().filter(|package| package.is_published)
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Package {
     /// Names of what it is built from: its normal and build dependencies. Development
     /// dependencies are left out, because tests may look anywhere.
     pub(crate) dependencies: Vec<String>,
+    /// The oldest Rust that its manifest promises to be enough: `1.88`, say.
+    pub(crate) rust_version: Option<String>,
     /// Whether it is meant to be published: its manifest does not say `publish = false`.
     pub(crate) is_published: bool,
     /// Its libraries, programs, tests, examples and benchmarks.
@@ -100,7 +102,8 @@ fn package(json: &Value) -> Result<Package, Error> {
     let targets = list(json, "targets")?.iter().map(target).collect::<Result<_, _>>()?;
     // Cargo's words: a list of registries, which `publish = false` leaves empty, or null for any.
     let is_published = json["publish"].as_array().is_none_or(|registries| !registries.is_empty());
-    Ok(Package { name: text(json, "name")?, dependencies, is_published, targets })
+    let rust_version = json["rust_version"].as_str().map(str::to_owned);
+    Ok(Package { name: text(json, "name")?, dependencies, rust_version, is_published, targets })
 }
 
 fn target(json: &Value) -> Result<BuildTarget, Error> {

@@ -155,7 +155,7 @@ fn ours(size: usize) -> celerity::Result<(Duration, Vec<f32>)> {
         let time = shortest(PROGRAM_WINDOWS, || {
             for _ in 0..STEPS {
                 let accesses = (before.read_write(one_to_one()), now.read(star()));
-                queue.task("step").launch_rows(range, accesses, wave_step_row { c: C })?;
+                queue.task("step").launch(range, accesses, wave_step_row { c: C })?;
                 std::mem::swap(&mut now, &mut before);
             }
             queue.barrier()

@@ -58,7 +58,8 @@ pub use celerity_executor::{
 /// What `#[kernel]` functions are made into; for those who load or inspect them.
 pub mod kernels {
     pub use celerity_kernel::{
-        Code, GroupKernel, ItemKernel, Kernel, Module, NoCode, Ptx, RowKernel, abi,
+        Code, GroupKernel, ItemKernel, Kernel, KernelForm, Module, NoCode, PerGroup, PerItem,
+        PerRow, Ptx, RowKernel, abi,
     };
 }
 
@@ -106,7 +107,13 @@ pub use program::run;
 #[cfg(feature = "npy")]
 pub use queue::NpyElement;
 pub use queue::{
-    BufferCapture, Captures, DistributedHostTask, Hint, HostTaskBuilder, ObjectCapture, OnNode,
-    PlacedHostTask, Queue, TaskBuilder,
+    BufferCapture, Captures, DistributedHostTask, Hint, HostTaskBuilder, LaunchForm, LaunchSpace,
+    ObjectCapture, OnNode, PlacedHostTask, Queue, TaskBuilder,
 };
-pub use range::IntoRange;
+pub use range::{IntoRange, NdRange, nd_range};
+
+/// For our benchmarks, which run kernels without a runtime around them.
+#[doc(hidden)]
+pub mod by_hand {
+    pub use crate::queue::by_hand::{item_kernel, row_kernel};
+}

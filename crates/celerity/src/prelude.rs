@@ -4,6 +4,6 @@
 pub use crate::misuse::Unsurrounded as _;
 pub use crate::{
     Buffer, Chunk, Config, Fence, Hint, HostObject, Item, LookBehind, Queue, Row, Side, Snapshot,
-    Subrange, all, blocks, disjoint_mapper, even_split, fixed, mapper, neighborhood,
+    Subrange, all, blocks, disjoint_mapper, even_split, fixed, mapper, nd_range, neighborhood,
     neighborhood_along_axes, one_to_one, per_dimension, region_mapper, select, slice, transposed,
 };

@@ -31,7 +31,8 @@ pub use capture::{BufferCapture, Captures, ObjectCapture, OnNode};
 pub use host_task::{DistributedHostTask, HostTaskBuilder, PlacedHostTask};
 #[cfg(feature = "npy")]
 pub use npy::NpyElement;
-pub use task::{Hint, TaskBuilder};
+pub(crate) use task::by_hand;
+pub use task::{Hint, LaunchForm, LaunchSpace, TaskBuilder};
 
 /// One node's way to submit work; [`run`](crate::run) hands it to the program.
 ///

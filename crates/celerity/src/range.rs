@@ -30,6 +30,46 @@ impl IntoRange<1> for usize {
     }
 }
 
+/// An index space of `K` dimensions whose items are in groups: what a kernel over an
+/// [`NdItem`](crate::NdItem) is launched over. [`nd_range`] makes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NdRange<const K: usize> {
+    range: [usize; K],
+    group: [usize; K],
+}
+
+impl<const K: usize> NdRange<K> {
+    pub(crate) fn new(range: [usize; K], group: [usize; K]) -> Self {
+        Self { range, group }
+    }
+
+    /// The items of the whole index space in each dimension.
+    #[must_use]
+    pub fn range(&self) -> [usize; K] {
+        self.range
+    }
+
+    /// The items of a group in each dimension.
+    #[must_use]
+    pub fn group(&self) -> [usize; K] {
+        self.group
+    }
+}
+
+/// `range` items in groups of `group` items each, which divide `range` in each dimension; a group
+/// has up to 1,024 items. [`TaskBuilder::launch`](crate::TaskBuilder::launch) checks both.
+///
+/// ```
+/// use celerity::nd_range;
+///
+/// let space = nd_range([64, 64], [8, 8]);
+/// assert_eq!((space.range(), space.group()), ([64, 64], [8, 8]));
+/// assert_eq!(nd_range(64, 8).group(), [8]);
+/// ```
+pub fn nd_range<const K: usize>(range: impl IntoRange<K>, group: impl IntoRange<K>) -> NdRange<K> {
+    NdRange::new(range.into_range(), group.into_range())
+}
+
 /// Does not compile for more dimensions than there are. Called, in a `const` block, by the
 /// functions that programs call, since the compiler names the line that they are called from.
 pub(crate) const fn check_dimensions(dimensions: usize) {

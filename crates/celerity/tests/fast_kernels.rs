@@ -51,9 +51,8 @@ fn a_product_by_blocks_is_the_product() {
         let of_b = per_dimension([Side::all(), Side::along(1).stride(BLOCK)]);
         let accesses = (c.write(blocks([BLOCK; 2])), a.read(of_a), b.read(of_b));
         let items = [rows / BLOCK, columns / BLOCK];
-        queue.task("product").launch_groups(
-            items,
-            [SIDE; 2],
+        queue.task("product").launch(
+            nd_range(items, [SIDE; 2]),
             accesses,
             matmul_blocks { shared },
         )?;
@@ -82,9 +81,9 @@ fn bodies_are_pulled_as_in_the_strict_form() {
             let accesses = (velocities.read_write(one_to_one()), places.read(all()));
             let task = queue.task("kick");
             match is_fast {
-                true => task.launch_groups(bodies, CREW, accesses, kick_fast::new(0.1, 0.5))?,
+                true => task.launch(nd_range(bodies, CREW), accesses, kick_fast::new(0.1, 0.5))?,
                 false => {
-                    task.launch_groups(bodies, CREW, accesses, kick_in_groups::new(0.1, 0.5))?
+                    task.launch(nd_range(bodies, CREW), accesses, kick_in_groups::new(0.1, 0.5))?
                 }
             };
             Ok::<_, celerity::Error>(queue.fence(&velocities)?.wait()?.into_vec())

@@ -312,7 +312,7 @@ fn groups_reduce_and_meet() {
             let values = queue.buffer_from(range, values.clone())?;
             let (sum, least) = (queue.buffer::<f32, 0>([]), queue.buffer::<f32, 0>([]));
             let accesses = (values.read(one_to_one()), sum.reduce(Sum), least.reduce(Min));
-            queue.task("turned").launch_groups(range, group, accesses, turned)?;
+            queue.task("turned").launch(nd_range(range, group), accesses, turned)?;
             Ok((scalar(queue, &sum)?.to_bits(), scalar(queue, &least)?))
         };
         // On one CPU: closures have no groups.
@@ -364,7 +364,7 @@ fn rows_reduce_to_the_bits_of_items() {
                 let accesses = (u.read(neighborhood([1, 1, 1])), sum.reduce(Sum));
                 let task = queue.task("roughness").hint(hint);
                 match by_row {
-                    true => task.launch_rows(range, accesses, roughness_by_row)?,
+                    true => task.launch(range, accesses, roughness_by_row)?,
                     false => task.parallel_for(range, accesses, |_, (u, sum)| {
                         let center = u.clamped([0, 0, 0]);
                         for step in [[1, 0, 0], [0, 1, 0], [0, 0, 1]] {
@@ -405,7 +405,7 @@ fn rows_write_and_reduce_in_several_ways_at_once() {
                     }
                     let task = queue.task("advance");
                     match by_row {
-                        true => task.launch_rows(range, accesses, advance_by_row { time })?,
+                        true => task.launch(range, accesses, advance_by_row { time })?,
                         false => task.parallel_for(
                             range,
                             accesses,

@@ -31,7 +31,7 @@ fn numbers(queue: &Queue, fragile: usize) -> Result<Vec<u32>> {
     queue.task("count").launch(5000, cells.write(one_to_one()), faults::number::new(fragile))?;
     // Goes on until the news arrives; waiting for it must not hang.
     let again = cells.read_write(one_to_one());
-    queue.task("fill").launch_rows(5000, again, linear::fill::<u32>::new(2))?;
+    queue.task("fill").launch(5000, again, linear::fill::<u32>::new(2))?;
     Ok(queue.fence(&cells)?.wait()?.as_slice().to_vec())
 }
 
@@ -56,7 +56,7 @@ fn groups_share_memory_and_meet() {
             let values = queue.buffer_from(values.len(), values.clone())?;
             let sums = queue.buffer::<f64, 1>(values.range());
             let accesses = (sums.write(one_to_one()), values.read(one_to_one()));
-            queue.task("sum").launch_groups(values.range(), SUMMANDS, accesses, group_sum)?;
+            queue.task("sum").launch(nd_range(values.range(), SUMMANDS), accesses, group_sum)?;
             Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
@@ -72,7 +72,7 @@ fn a_group_may_share_more_than_48_kib() {
         let found = cluster.run(|queue| {
             let rows = queue.buffer_from(rows.len(), rows.clone())?;
             let accesses = rows.read_write(one_to_one());
-            queue.task("mirror").launch_groups(rows.range(), CROWD, accesses, mirror)?;
+            queue.task("mirror").launch(nd_range(rows.range(), CROWD), accesses, mirror)?;
             Ok(queue.fence(&rows)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
@@ -153,7 +153,7 @@ fn exchanges(
         odd.write(one_to_one()),
         values.read(one_to_one()),
     );
-    queue.task("exchange").launch_groups(range, group, accesses, exchange)?;
+    queue.task("exchange").launch(nd_range(range, group), accesses, exchange)?;
     let sums = queue.fence(&sums)?.wait()?.as_slice().to_vec();
     let next = queue.fence(&next)?.wait()?.as_slice().to_vec();
     Ok((sums, next, queue.fence(&odd)?.wait()?.as_slice().to_vec()))
@@ -284,7 +284,7 @@ fn a_panic_beside_a_barrier_ends_the_task_and_devices_stay_usable() {
     let turned = |queue: &Queue, fragile: usize| {
         let cells = queue.buffer_from(3200, (0..3200).collect::<Vec<u32>>())?;
         let (accesses, turn) = (cells.read_write(one_to_one()), faults::turn { fragile });
-        queue.task("turn").launch_groups(3200, 32, accesses, turn)?;
+        queue.task("turn").launch(nd_range(3200, 32), accesses, turn)?;
         Ok(queue.fence(&cells)?.wait()?.as_slice().to_vec())
     };
     for text in failures(|queue| turned(queue, 1234).map(drop)) {

@@ -82,7 +82,7 @@ where
         for (step, (from, to)) in [(&u, &v), (&v, &u), (&u, &v)].into_iter().enumerate() {
             let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
             match step {
-                1 => queue.task("row").launch_rows(range, accesses, heat_step_row::new(rate))?,
+                1 => queue.task("row").launch(range, accesses, heat_step_row::new(rate))?,
                 _ => queue.task("item").launch(range, accesses, heat_step::new(rate))?,
             };
         }
@@ -123,7 +123,7 @@ fn two_fields_that_react_by_item_and_by_row() {
             queue.task("item").launch(range, accesses, react::new(rates))?;
             let to = (u.write(one_to_one()), v.write(one_to_one()));
             let accesses = (to.0, to.1, next_u.read(around()), next_v.read(around()));
-            queue.task("row").launch_rows(range, accesses, react_row::new(rates))?;
+            queue.task("row").launch(range, accesses, react_row::new(rates))?;
             Ok([contents(queue, &u)?, contents(queue, &v)?])
         };
         everywhere(program, |[u, v]| {
@@ -161,7 +161,7 @@ fn steps_over_a_part_of_a_field_by_item_and_by_row() {
                 let u = queue.buffer_from(range, u.clone())?;
                 let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
                 match by_row {
-                    true => queue.task("row").offset(from).launch_rows(
+                    true => queue.task("row").offset(from).launch(
                         size,
                         accesses,
                         wave_step_row::new(c),

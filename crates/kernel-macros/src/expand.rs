@@ -149,7 +149,14 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         |scalar| quote!(self.#scalar),
         |index| quote!(__local.array(::celerity_kernel::abi::local_offset(#described, #index))),
     );
+    let form = form_type(kernel.form);
+    let (of_all, _, where_all) = generics.split_for_impl();
     quote! {
+        #[cfg(not(target_arch = "nvptx64"))]
+        impl #of_all ::celerity_kernel::KernelForm for #name #type_generics #where_all {
+            type Form = #form;
+        }
+
         #[cfg(not(target_arch = "nvptx64"))]
         impl #impl_generics ::celerity_kernel::#kernel_trait<{ #dims }, #views>
             for #name #type_generics #where_clause
@@ -214,6 +221,15 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
                 #(::celerity_kernel::abi::Scalar::put(&self.#names, __sink);)*
             }
         }
+    }
+}
+
+/// The type that stands for a form.
+fn form_type(form: Form) -> TokenStream {
+    match form {
+        Form::Item => quote!(::celerity_kernel::PerItem),
+        Form::Row => quote!(::celerity_kernel::PerRow),
+        Form::Group => quote!(::celerity_kernel::PerGroup),
     }
 }
 

@@ -41,6 +41,24 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     }
 }
 
+/// What a kernel is called with; implemented by `#[kernel]`, for all instances at once.
+pub trait KernelForm {
+    /// [`PerItem`], [`PerRow`] or [`PerGroup`], as the first parameter says.
+    type Form;
+}
+
+/// The form of a kernel whose first parameter is an [`Item`]: it implements [`ItemKernel`].
+#[derive(Debug)]
+pub enum PerItem {}
+
+/// The form of a kernel whose first parameter is a [`Row`]: it implements [`RowKernel`].
+#[derive(Debug)]
+pub enum PerRow {}
+
+/// The form of a kernel whose first parameter is an [`NdItem`]: it implements [`GroupKernel`].
+#[derive(Debug)]
+pub enum PerGroup {}
+
 /// A kernel over `K` dimensions that is called with items. `Views` are its views,
 /// in the order of the accesses: one bare view, or a tuple.
 ///
@@ -113,11 +131,9 @@ pub trait Kernel: Copy + Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
-            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`",
-    note = "a kernel over an `Item` is launched by `launch`, over a `Row` by `launch_rows`, over an \
-            `NdItem` by `launch_groups`"
+            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
 )]
-pub trait ItemKernel<const K: usize, Views>: Kernel {
+pub trait ItemKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerItem> {
     /// Runs one item on the host.
     fn item(&self, item: Item<K>, views: Views);
 }
@@ -128,11 +144,9 @@ pub trait ItemKernel<const K: usize, Views>: Kernel {
     message = "the kernel `{Self}` does not take these views per row: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&[T]` and \
             `&mut [T]` for `one_to_one`, `NeighborhoodRow` for the neighbourhoods, `WholeView` \
-            for `all`",
-    note = "a kernel over an `Item` is launched by `launch`, over a `Row` by `launch_rows`, over an \
-            `NdItem` by `launch_groups`"
+            for `all`"
 )]
-pub trait RowKernel<const K: usize, Views>: Kernel {
+pub trait RowKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerRow> {
     /// Runs one row on the host.
     fn row(&self, row: Row<K>, views: Views);
 }
@@ -142,11 +156,9 @@ pub trait RowKernel<const K: usize, Views>: Kernel {
 #[diagnostic::on_unimplemented(
     message = "the kernel `{Self}` does not take these views per item of a group: `{Views}`",
     note = "views must match the accesses in number, order and element type: `&T` and `&mut T` \
-            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`",
-    note = "a kernel over an `Item` is launched by `launch`, over a `Row` by `launch_rows`, over an \
-            `NdItem` by `launch_groups`"
+            for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
 )]
-pub trait GroupKernel<const K: usize, Views>: Kernel {
+pub trait GroupKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerGroup> {
     /// Runs one item on the host. `local` is the memory of its group, with
     /// [`Description::local_bytes`] bytes.
     fn item(&self, item: NdItem<'_, K>, views: Views, local: LocalMemory<'_>);

@@ -66,7 +66,9 @@ pub use group::GroupBarrier;
 pub use group::{Group, NdItem};
 pub use index::ViewIndex;
 pub use item::{Item, Row};
-pub use kernel::{GroupKernel, ItemKernel, Kernel, RowKernel};
+pub use kernel::{
+    GroupKernel, ItemKernel, Kernel, KernelForm, PerGroup, PerItem, PerRow, RowKernel,
+};
 pub use line::Line;
 pub use local::{Integer, Local, LocalArray, LocalMemory};
 pub use module::{Code, Module, NoCode, Ptx};

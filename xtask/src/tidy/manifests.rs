@@ -122,6 +122,7 @@ mod tests {
         let package = |name: &str, is_published, dependencies: &[&str]| Package {
             name: name.into(),
             dependencies: dependencies.iter().map(|&name| name.into()).collect(),
+            rust_version: None,
             is_published,
             targets: Vec::new(),
         };
@@ -170,6 +171,7 @@ mod tests {
             packages: vec![Package {
                 name: "a".into(),
                 dependencies: Vec::new(),
+                rust_version: None,
                 is_published: false,
                 targets: vec![BuildTarget {
                     name: "e".into(),

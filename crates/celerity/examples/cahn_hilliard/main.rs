@@ -247,13 +247,13 @@ impl<'q> Alloy<'q> {
             (self.task("potential"), (self.mu.write(one_to_one()), self.c.read(around)));
         match self.options.kernel {
             Kernel::Item => task.launch(self.range, accesses, alloy_potential { gamma })?,
-            Kernel::Row => task.launch_rows(self.range, accesses, alloy_potential_row { gamma })?,
+            Kernel::Row => task.launch(self.range, accesses, alloy_potential_row { gamma })?,
         };
         let (task, rate) = (self.task("evolve"), self.options.rate);
         let accesses = (self.c.read_write(one_to_one()), self.mu.read(around));
         match self.options.kernel {
             Kernel::Item => task.launch(self.range, accesses, alloy_evolve { rate })?,
-            Kernel::Row => task.launch_rows(self.range, accesses, alloy_evolve_row { rate })?,
+            Kernel::Row => task.launch(self.range, accesses, alloy_evolve_row { rate })?,
         };
         self.energies()
     }
@@ -264,7 +264,7 @@ impl<'q> Alloy<'q> {
             (self.task("energy"), (self.energy.write(one_to_one()), self.c.read(around)));
         match self.options.kernel {
             Kernel::Item => task.launch(self.range, accesses, alloy_energy { gamma })?,
-            Kernel::Row => task.launch_rows(self.range, accesses, alloy_energy_row { gamma })?,
+            Kernel::Row => task.launch(self.range, accesses, alloy_energy_row { gamma })?,
         };
         Ok(())
     }

@@ -195,7 +195,7 @@ fn step(
     };
     match options.kernel {
         Kernel::Item => task.launch(range, accesses, life_step)?,
-        Kernel::Row => task.launch_rows(range, accesses, life_step_row)?,
+        Kernel::Row => task.launch(range, accesses, life_step_row)?,
     };
     Ok(())
 }

@@ -91,7 +91,7 @@ const COPY: Form = Form {
     bytes: 8.0,
     step: |queue, range, to, from| {
         let accesses = (to.write(one_to_one()), from.read(one_to_one()));
-        queue.task("copy").launch_rows(range, accesses, copy_row).map(drop)
+        queue.task("copy").launch(range, accesses, copy_row).map(drop)
     },
 };
 
@@ -101,7 +101,7 @@ const FORMS: [Form; 7] = [
         bytes: 12.0,
         step: |queue, range, up, u| {
             let accesses = (up.read_write(one_to_one()), u.read(neighborhood([1, 1])));
-            queue.task("row").launch_rows(range, accesses, wave_step_row { c: C }).map(drop)
+            queue.task("row").launch(range, accesses, wave_step_row { c: C }).map(drop)
         },
     },
     Form {
@@ -127,7 +127,7 @@ const AROUND: [Form; 3] = [
         step: |queue, range, up, u| {
             let around = neighborhood([1, 1]).periodic();
             let accesses = (up.read_write(one_to_one()), u.read(around));
-            queue.task("row").launch_rows(range, accesses, step_around_row { c: C }).map(drop)
+            queue.task("row").launch(range, accesses, step_around_row { c: C }).map(drop)
         },
     },
     Form {

@@ -46,7 +46,7 @@ where
     let accesses = || (after.write(one_to_one()), u.read(neighborhood([1, 1, 1])));
     let bytes = (2 * size_of::<T>() * space.iter().product::<usize>()) as f64;
     let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("row").launch_rows(space, accesses(), heat_step_row::new(rate)).map(drop)
+        queue.task("row").launch(space, accesses(), heat_step_row::new(rate)).map(drop)
     })?;
     tell(by_row, seconds, bytes);
     let seconds = fastest(queue, sizes.rounds, || {
@@ -67,7 +67,7 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Resu
     };
     let bytes = (16 * plane.iter().product::<usize>()) as f64;
     let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("row").launch_rows(plane, accesses(), react_row::new(rates)).map(drop)
+        queue.task("row").launch(plane, accesses(), react_row::new(rates)).map(drop)
     })?;
     tell("reaction, by row", seconds, bytes);
     let seconds = fastest(queue, sizes.rounds, || {

@@ -196,7 +196,7 @@ fn product(
     match kernel {
         Kernel::Item => task.launch(range, accesses, multiply)?,
         Kernel::Group => {
-            task.launch_groups(range, [TILE, TILE], accesses, matmul { shared: range[0] })?
+            task.launch(nd_range(range, [TILE, TILE]), accesses, matmul { shared: range[0] })?
         }
         Kernel::Block => return product_by_blocks(queue, next, a, x),
     };
@@ -220,7 +220,7 @@ fn product_by_blocks(
     let columns = per_dimension([Side::all(), Side::along(1).stride(BLOCK)]);
     let accesses = (next.write(blocks([BLOCK; 2])), a.read(rows), x.read(columns));
     let kernel = matmul_blocks { shared: size };
-    queue.task("product").launch_groups([size / BLOCK; 2], [SIDE; 2], accesses, kernel)?;
+    queue.task("product").launch(nd_range([size / BLOCK; 2], [SIDE; 2]), accesses, kernel)?;
     Ok(())
 }
 

@@ -77,15 +77,15 @@ where
         let velocities = self.velocities.read_write(one_to_one());
         match self.kernel {
             Kernel::Row => {
-                task.launch_rows(self.count, (velocities, own, all), kick::new(softening, dt))?
+                task.launch(self.count, (velocities, own, all), kick::new(softening, dt))?
             }
             Kernel::Group => {
                 let kick = kick_in_groups::new(softening, dt);
-                task.launch_groups(self.count, CREW, (velocities, all), kick)?
+                task.launch(nd_range(self.count, CREW), (velocities, all), kick)?
             }
             Kernel::Fast => {
                 let kick = kick_fast::new(softening, dt);
-                task.launch_groups(self.count, CREW, (velocities, all), kick)?
+                task.launch(nd_range(self.count, CREW), (velocities, all), kick)?
             }
         };
         Ok(())
@@ -94,7 +94,7 @@ where
     /// Changes the places in a time.
     pub(crate) fn drift(&self, queue: &Queue, dt: T) -> celerity::Result<()> {
         let accesses = (self.places.read_write(one_to_one()), self.velocities.read(one_to_one()));
-        queue.task("drift").launch_rows([self.count], accesses, drift::new(dt))?;
+        queue.task("drift").launch([self.count], accesses, drift::new(dt))?;
         Ok(())
     }
 
@@ -112,7 +112,7 @@ where
             self.places.read(all()),
         );
         let energies = energies::new(self.softening);
-        queue.task("energies").launch_rows([self.count], accesses, energies)?;
+        queue.task("energies").launch([self.count], accesses, energies)?;
         let observer = Arc::clone(observer);
         queue.host_task("sum_energies").once(contributions.read(all()), move |energies| {
             let energy = energies.iter().map(|&energy| energy.into()).sum();

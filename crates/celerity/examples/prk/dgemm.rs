@@ -73,12 +73,12 @@ impl Benchmark for Options {
         let task = |name| queue.task(name).hint(cut(bands[0], bench.ranks));
         let accesses = (a.write(one_to_one()), b.write(one_to_one()));
         queue.task("fill").launch(range, accesses, dgemm_fill)?;
-        task("clear").launch_rows(bands, c.write(one_to_one()), fill_cube { value: 0.0 })?;
+        task("clear").launch(bands, c.write(one_to_one()), fill_cube { value: 0.0 })?;
         let rows = per_dimension([Side::along(1), Side::all()]);
         let columns = per_dimension([Side::all(), Side::along(0).stride(width)]);
         let seconds = bench.time(self.iterations, |_| {
             let accesses = (c.read_write(one_to_one()), a.read(rows), b.read(columns));
-            task("multiply").launch_rows(bands, accesses, dgemm_multiply)?;
+            task("multiply").launch(bands, accesses, dgemm_multiply)?;
             Ok(())
         })?;
         let sum = queue.buffer::<f64, 0>([]).named("sum");

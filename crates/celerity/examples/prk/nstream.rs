@@ -45,11 +45,11 @@ impl Benchmark for Options {
         let (queue, length) = (bench.queue, self.length);
         let [a, b, c] = ["a", "b", "c"].map(|name| queue.buffer::<f64, 1>(length).named(name));
         for (vector, value) in [(&a, 0.0), (&b, 2.0), (&c, 2.0)] {
-            queue.task("fill").launch_rows(length, vector.write(one_to_one()), fill { value })?;
+            queue.task("fill").launch(length, vector.write(one_to_one()), fill { value })?;
         }
         let seconds = bench.time(self.iterations, |_| {
             let accesses = (a.read_write(one_to_one()), b.read(one_to_one()), c.read(one_to_one()));
-            queue.task("triad").launch_rows(length, accesses, triad { scalar: SCALAR })?;
+            queue.task("triad").launch(length, accesses, triad { scalar: SCALAR })?;
             Ok(())
         })?;
         let sum = queue.buffer::<f64, 0>([]).named("sum");

@@ -98,7 +98,7 @@ impl<'q> Wavefront<'q> {
             .map(|name| queue.buffer::<f64, 2>([ranks, group + 1]).named(name));
         for edges in &edges {
             let fill = fill_rows { value: 0.0 };
-            queue.task("fill").launch_rows(edges.range(), edges.write(one_to_one()), fill)?;
+            queue.task("fill").launch(edges.range(), edges.write(one_to_one()), fill)?;
         }
         Ok(Self { queue, ranks, size, group, width, bands, edges })
     }

@@ -40,12 +40,12 @@ impl Benchmark for Options {
         let sum = queue.buffer::<f64, 1>(length).named("sum");
         for buffer in [&vectors, &ones] {
             let fill = fill_rows { value: 1.0 };
-            queue.task("fill").launch_rows(range, buffer.write(one_to_one()), fill)?;
+            queue.task("fill").launch(range, buffer.write(one_to_one()), fill)?;
         }
         let columns = per_dimension([Side::all(), Side::along(0)]);
         let seconds = bench.time(self.iterations, |_| {
             let accesses = (vectors.read_write(one_to_one()), ones.read(one_to_one()));
-            queue.task("add").launch_rows(range, accesses, add_ones)?;
+            queue.task("add").launch(range, accesses, add_ones)?;
             if ranks > 1 {
                 let accesses = (sum.write(one_to_one()), vectors.read(columns));
                 queue.task("sum").launch(length, accesses, sum_vectors { ranks })?;

@@ -69,7 +69,7 @@ impl Benchmark for Options {
         queue.task("matrix").launch([rows, 1], accesses, fill_matrix)?;
         for vector in [&vector, &result] {
             let zero = fill { value: 0.0 };
-            queue.task("fill").launch_rows(rows, vector.write(one_to_one()), zero)?;
+            queue.task("fill").launch(rows, vector.write(one_to_one()), zero)?;
         }
         let entries = per_dimension([Side::along(0), Side::all()]);
         let seconds = bench.time(self.iterations, |_| {

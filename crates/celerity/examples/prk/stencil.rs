@@ -82,21 +82,21 @@ impl Benchmark for Options {
         let [u, out] = ["in", "out"].map(|name| queue.buffer::<f64, 2>(range).named(name));
         queue.task("fill").launch(range, u.write(one_to_one()), stencil_fill)?;
         let zero = fill_rows { value: 0.0 };
-        queue.task("clear").launch_rows(range, out.write(one_to_one()), zero)?;
+        queue.task("clear").launch(range, out.write(one_to_one()), zero)?;
         let seconds = bench.time(self.iterations, |_| {
             let (task, out) =
                 (queue.task("stencil").offset([radius; 2]), out.read_write(one_to_one()));
             match self.shape {
                 Shape::Star => {
                     let accesses = (out, u.read(neighborhood_along_axes([radius; 2])));
-                    task.launch_rows(inner, accesses, stencil_star { radius })?
+                    task.launch(inner, accesses, stencil_star { radius })?
                 }
                 Shape::Grid => {
                     let accesses = (out, u.read(neighborhood([radius; 2])));
-                    task.launch_rows(inner, accesses, stencil_square { radius })?
+                    task.launch(inner, accesses, stencil_square { radius })?
                 }
             };
-            queue.task("increment").launch_rows(range, u.read_write(one_to_one()), increment)?;
+            queue.task("increment").launch(range, u.read_write(one_to_one()), increment)?;
             Ok(())
         })?;
         let sum = queue.buffer::<f64, 0>([]).named("norm");

@@ -64,12 +64,12 @@ impl Benchmark for Options {
         let b = queue.buffer::<f64, 3>(bands).named("b");
         let task = |name| queue.task(name).hint(cut(bands[0], bench.ranks));
         queue.task("fill").launch(range, a.write(one_to_one()), transpose_fill)?;
-        task("clear").launch_rows(bands, b.write(one_to_one()), fill_cube { value: 0.0 })?;
+        task("clear").launch(bands, b.write(one_to_one()), fill_cube { value: 0.0 })?;
         let turned = per_dimension([Side::along(0).stride(width), Side::along(1)]);
         let seconds = bench.time(self.iterations, |_| {
             let accesses = (b.read_write(one_to_one()), a.read(turned));
-            task("transpose").launch_rows(bands, accesses, transpose_add)?;
-            queue.task("increment").launch_rows(range, a.read_write(one_to_one()), increment)?;
+            task("transpose").launch(bands, accesses, transpose_add)?;
+            queue.task("increment").launch(range, a.read_write(one_to_one()), increment)?;
             Ok(())
         })?;
         let sum = queue.buffer::<f64, 0>([]).named("error");

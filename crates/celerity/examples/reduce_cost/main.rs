@@ -67,7 +67,7 @@ const FORMS: [(&str, Step); 7] = [
         let accesses = (sum.update(all()), values.read(one_to_one()));
         // One chunk, since it updates one element.
         let task = queue.task("any").granularity(values.range());
-        task.launch_groups(values.range(), 256, accesses, unordered).map(drop)
+        task.launch(nd_range(values.range(), 256), accesses, unordered).map(drop)
     }),
     ("by kind, in one order, looked at", |queue, data| {
         sums_of(queue, data, true)?;

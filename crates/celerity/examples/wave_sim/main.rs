@@ -202,7 +202,7 @@ fn step(
     let task = queue.task("step").hint(Hint::Oversubscribe(options.oversubscribe as usize));
     match options.kernel {
         Kernel::Item => task.launch(range, accesses, wave_step { c })?,
-        Kernel::Row => task.launch_rows(range, accesses, wave_step_row { c })?,
+        Kernel::Row => task.launch(range, accesses, wave_step_row { c })?,
     };
     Ok(())
 }

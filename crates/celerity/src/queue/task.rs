@@ -1,24 +1,22 @@
 //! A kernel task as a program spells it: hints, the index space, and the way in which its kernel is
 //! called. Owns nothing but what was said.
 
-use std::sync::Arc;
-
-use celerity_executor::{DeviceKernel, Payload};
+use celerity_executor::Payload;
 use celerity_kernel::{Item, Row};
 use celerity_tdag::{Split, TaskId};
 
 use crate::access::KernelAccesses;
 use crate::error::Result;
-use crate::launch::{ItemKernel, RowKernel};
 use crate::origin::Origin;
 use crate::range::{IntoRange, check_dimensions};
 
-use lower::{by_item, by_row};
-
 mod bulk;
+pub(crate) mod by_hand;
 mod call;
-mod groups;
+mod compiled;
 mod lower;
+
+pub use compiled::{LaunchForm, LaunchSpace};
 
 /// How to cut an index space over nodes and devices (CCGrid 2023, §III-E).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +37,17 @@ pub enum Hint {
 }
 
 /// A kernel task before its kernel is known.
+///
+/// One method submits each form of kernel:
+///
+/// | kernel | called per | runs on | submitted by |
+/// | --- | --- | --- | --- |
+/// | `#[kernel]` function | item, row or item of a group, as its first parameter says | CPUs, GPUs | [`launch`](Self::launch) |
+/// | closure | item | CPUs | [`parallel_for`](Self::parallel_for) |
+/// | closure | row: a run of items | CPUs | [`parallel_for_rows`](Self::parallel_for_rows) |
+/// | call of a library | chunk | CPUs, GPUs | [`device_call`](Self::device_call) |
 #[derive(Debug)]
-#[must_use = "a task is submitted by `launch`, `parallel_for` or one of their siblings"]
+#[must_use = "a task is submitted by `launch`, `parallel_for`, `parallel_for_rows` or `device_call`"]
 pub struct TaskBuilder<'q> {
     pub(super) origin: Origin<'q>,
     split: Split,
@@ -150,113 +157,5 @@ impl<'q> TaskBuilder<'q> {
         const { check_dimensions(K) };
         let (task, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
         task.submit(Payload::Kernel(kernel))
-    }
-
-    /// Submits a kernel that `#[kernel]` has made of a function over items: as
-    /// [`parallel_for`](Self::parallel_for), but for all kinds of devices.
-    ///
-    /// # Errors
-    /// As [`parallel_for`](Self::parallel_for), and [`Error::Kernel`](crate::Error::Kernel) if the
-    /// devices cannot run the kernel.
-    pub fn launch<A, W, const K: usize>(
-        self,
-        range: impl IntoRange<K>,
-        accesses: A,
-        kernel: W,
-    ) -> Result<TaskId>
-    where
-        A: KernelAccesses<K> + 'static,
-        W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
-    {
-        const { check_dimensions(K) };
-        self.submit_compiled(range.into_range(), accesses, kernel, |launch| ItemKernel {
-            launch,
-            kernel: by_item::<A, W, K>(kernel),
-        })
-    }
-
-    /// Submits a kernel that `#[kernel]` has made of a function over rows: as
-    /// [`parallel_for_rows`](Self::parallel_for_rows), but for all kinds of devices. A kernel that
-    /// reduces gets rows of one item, so that its results have the bits of a kernel over items.
-    ///
-    /// ```
-    /// use celerity::prelude::*;
-    /// use celerity_example_kernels::linear::saxpy; // from a crate of kernels
-    ///
-    /// let sums = celerity::run(|queue| {
-    ///     let x = queue.buffer_from(4, vec![1.0_f32, 2.0, 3.0, 4.0])?;
-    ///     let y = queue.buffer_from(4, vec![1.0_f32; 4])?;
-    ///     let accesses = (y.read_write(one_to_one()), x.read(one_to_one()));
-    ///     queue.task("saxpy").launch_rows(4, accesses, saxpy::<f32>::new(2.0))?;
-    ///     Ok(queue.fence(&y)?.wait()?.as_slice().to_vec())
-    /// })?;
-    /// assert_eq!(sums, [3.0, 5.0, 7.0, 9.0]);
-    /// # Ok::<(), celerity::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`launch`](Self::launch).
-    pub fn launch_rows<A, W, const K: usize>(
-        self,
-        range: impl IntoRange<K>,
-        accesses: A,
-        kernel: W,
-    ) -> Result<TaskId>
-    where
-        A: KernelAccesses<K> + 'static,
-        W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
-    {
-        const { check_dimensions(K) };
-        self.submit_compiled(range.into_range(), accesses, kernel, |launch| RowKernel::<
-            _,
-            _,
-            true,
-            K,
-        > {
-            launch,
-            kernel: by_row::<A, W, K>(kernel),
-        })
-    }
-
-    /// What [`parallel_for`](Self::parallel_for) would submit, for a benchmark to
-    /// run by hand.
-    ///
-    /// # Safety
-    /// It is run with memory of these accesses, and submitted with no others.
-    #[doc(hidden)]
-    #[allow(unsafe_code)]
-    pub unsafe fn item_kernel<A, F, const K: usize>(
-        self,
-        range: impl IntoRange<K>,
-        accesses: A,
-        kernel: F,
-    ) -> Result<Arc<dyn DeviceKernel>>
-    where
-        A: KernelAccesses<K> + 'static,
-        F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
-    {
-        let (_, kernel) = self.lower_items(range.into_range(), accesses, kernel)?;
-        Ok(kernel)
-    }
-
-    /// What [`parallel_for_rows`](Self::parallel_for_rows) would submit, for a
-    /// benchmark to run by hand.
-    ///
-    /// # Safety
-    /// It is run with memory of these accesses, and submitted with no others.
-    #[doc(hidden)]
-    #[allow(unsafe_code)]
-    pub unsafe fn row_kernel<A, F, const K: usize>(
-        self,
-        range: impl IntoRange<K>,
-        accesses: A,
-        kernel: F,
-    ) -> Result<Arc<dyn DeviceKernel>>
-    where
-        A: KernelAccesses<K> + 'static,
-        F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
-    {
-        let (_, kernel) = self.lower_rows(range.into_range(), accesses, kernel)?;
-        Ok(kernel)
     }
 }

@@ -446,7 +446,7 @@ fn a_periodic_border_wider_than_the_buffer_is_refused() {
             let u = queue.buffer_from(5, vec![1_u32; 5])?.named("u");
             let out = queue.buffer::<u32, 1>(5);
             let accesses = (out.write(one_to_one()), u.read(neighborhood([6]).periodic()));
-            queue.task("look").launch_rows(5, accesses, look_along)
+            queue.task("look").launch(5, accesses, look_along)
         }),
         &line,
     );

@@ -26,7 +26,7 @@ fn groups_sum_in_local_memory() {
             let values = queue.buffer_from(values.len(), values.clone())?;
             let sums = queue.buffer::<f64, 1>(values.range());
             let accesses = (sums.write(one_to_one()), values.read(one_to_one()));
-            queue.task("sum").launch_groups(values.range(), SUMMANDS, accesses, group_sum)?;
+            queue.task("sum").launch(nd_range(values.range(), SUMMANDS), accesses, group_sum)?;
             Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(sums.unwrap(), expected, "{cluster:?}");
@@ -51,9 +51,8 @@ fn a_tiled_product_equals_the_naive_one() {
             let b = queue.buffer_from([shared, columns], b.clone())?;
             let c = queue.buffer::<f32, 2>([rows, columns]);
             let accesses = (c.write(one_to_one()), a.read(slice(1)), b.read(slice(0)));
-            queue.task("matmul").hint(Hint::TiledSplit).launch_groups(
-                [rows, columns],
-                [TILE, TILE],
+            queue.task("matmul").hint(Hint::TiledSplit).launch(
+                nd_range([rows, columns], [TILE, TILE]),
                 accesses,
                 matmul { shared },
             )?;
@@ -75,7 +74,7 @@ fn items_of_a_group_count_together() {
             let values = queue.buffer_from(values.len(), values.clone())?;
             let counts = queue.buffer::<u32, 1>(values.range());
             let accesses = (counts.write(one_to_one()), values.read(one_to_one()));
-            queue.task("count").launch_groups(values.range(), BINS, accesses, histogram)?;
+            queue.task("count").launch(nd_range(values.range(), BINS), accesses, histogram)?;
             Ok(queue.fence(&counts)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(counts.unwrap(), expected, "{cluster:?}");
@@ -99,7 +98,7 @@ fn items_meet_the_others_of_their_group_and_nobody_else() {
     let (range, size) = ([4, 6, 8], [2, 3, 4]);
     let mirrored = on_cluster((2, 2), |queue| {
         let out = queue.buffer::<u64, 3>(range);
-        queue.task("mirror").launch_groups(range, size, out.write(one_to_one()), mirror)?;
+        queue.task("mirror").launch(nd_range(range, size), out.write(one_to_one()), mirror)?;
         Ok(queue.fence(&out)?.wait()?.as_slice().to_vec())
     });
     let mirrored = mirrored.unwrap();
@@ -132,7 +131,7 @@ fn groups_see_the_surroundings_of_their_items() {
     let smoothed = on_cluster((2, 1), |queue| {
         let (u, out) = (queue.buffer_from(32, u.clone())?, queue.buffer::<f32, 1>(32));
         let accesses = (out.write(one_to_one()), u.read(neighborhood([1])));
-        queue.task("smooth").launch_groups(32, 8, accesses, smooth)?;
+        queue.task("smooth").launch(nd_range(32, 8), accesses, smooth)?;
         Ok(queue.fence(&out)?.wait()?.as_slice().to_vec())
     });
     let expected: Vec<_> =
@@ -146,7 +145,7 @@ where
 {
     let run = on_cluster((2, 1), |queue| {
         let out = queue.buffer::<u32, 1>(range);
-        queue.task("step").launch_groups(range, group, out.write(one_to_one()), kernel)?;
+        queue.task("step").launch(nd_range(range, group), out.write(one_to_one()), kernel)?;
         queue.barrier()
     });
     run.expect_err("the task is wrong")
@@ -184,7 +183,7 @@ fn groups_begin_where_the_index_space_does() {
         on_cluster((2, 1), |queue| {
             let marks = queue.buffer_from(48, vec![0; 48])?;
             let task = queue.task("mark").offset(offset);
-            task.launch_groups(32, 8, marks.write(one_to_one()), mark)?;
+            task.launch(nd_range(32, 8), marks.write(one_to_one()), mark)?;
             Ok(queue.fence(&marks)?.wait()?.as_slice().to_vec())
         })
     };
@@ -199,7 +198,7 @@ fn chunks_end_where_groups_do() {
         let marks = on_cluster((3, 1), |queue| {
             let marks = queue.buffer::<u32, 1>(80);
             let task = queue.task("mark").granularity(granularity);
-            task.launch_groups(80, 16, marks.write(one_to_one()), mark)?;
+            task.launch(nd_range(80, 16), marks.write(one_to_one()), mark)?;
             Ok(queue.fence(&marks)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(marks.unwrap(), [1; 80]);

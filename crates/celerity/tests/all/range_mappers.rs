@@ -166,7 +166,7 @@ fn compiled_kernels_look_around_by_items_and_rows() {
             for _ in 0..5 {
                 let accesses = (new.write(one_to_one()), old.read(neighborhood([1, 1]).periodic()));
                 match by_rows {
-                    true => queue.task("rows").launch_rows(range, accesses, life_step_row)?,
+                    true => queue.task("rows").launch(range, accesses, life_step_row)?,
                     false => queue.task("items").launch(range, accesses, life_step)?,
                 };
                 std::mem::swap(&mut old, &mut new);

@@ -251,7 +251,7 @@ fn groups_reduce_in_any_order() {
             sum.reduce(Sum).unordered(),
             least.reduce(celerity::Min).unordered(),
         );
-        queue.task("turn").launch_groups(range, [8, 20], accesses, turned)?;
+        queue.task("turn").launch(nd_range(range, [8, 20]), accesses, turned)?;
         Ok((scalar(queue, &sum)?, scalar(queue, &least)?.to_bits()))
     });
     let (first, least) = sums[0];

@@ -166,7 +166,7 @@ fn kernels_over_complex_numbers_and_arrays() {
     let matrices = everywhere(all_devices(), |queue| {
         let matrices = queue.buffer_from(70, vec![[[1_u16, 2, 3], [4, 5, 6]]; 70])?;
         let by = [10, 20, u16::MAX];
-        queue.task("count").launch_rows(70, matrices.read_write(one_to_one()), count_up { by })?;
+        queue.task("count").launch(70, matrices.read_write(one_to_one()), count_up { by })?;
         contents(queue, &matrices)
     });
     assert_eq!(matrices, [[[1, 2, 3], [14, 25, 5]]; 70]);

@@ -30,8 +30,8 @@ fn shallow(item: NdItem<'_, 2>, out: &mut u32) {
 fn launch(case: (usize, usize)) {
     let outcome = cluster(case).run(|queue| {
         let out = queue.buffer::<u32, 2>([16, 8]);
-        queue.task("fine").launch_groups([16, 8], [4, 4], out.write(one_to_one()), shallow)?;
-        queue.task("step").launch_groups([16, 8], [4, 4], out.write(one_to_one()), deep)?;
+        queue.task("fine").launch(nd_range([16, 8], [4, 4]), out.write(one_to_one()), shallow)?;
+        queue.task("step").launch(nd_range([16, 8], [4, 4]), out.write(one_to_one()), deep)?;
         queue.barrier()
     });
     panic!("{outcome:?}");
@@ -59,7 +59,11 @@ fn other_overflows_are_told_as_before() {
     let program = |()| {
         let outcome = Config::default().run(|queue| {
             let out = queue.buffer::<u32, 2>([16, 8]);
-            queue.task("fine").launch_groups([16, 8], [4, 4], out.write(one_to_one()), shallow)?;
+            queue.task("fine").launch(
+                nd_range([16, 8], [4, 4]),
+                out.write(one_to_one()),
+                shallow,
+            )?;
             queue.barrier()?;
             queue.host_task("deep").once((), |()| _ = recurse(10_000_000))?;
             queue.barrier()

@@ -8,6 +8,9 @@ use std::process::{Command, Output};
 /// A project in the system's folder for temporary files: below the workspace, Cargo would find
 /// our settings on its way up. Removed when dropped.
 pub(crate) struct Project {
+    /// What is removed: the project's folder, or the one that it was made in.
+    place: PathBuf,
+    /// Where the project's manifest is.
     dir: PathBuf,
 }
 
@@ -15,15 +18,27 @@ impl Project {
     /// Writes a project with these files. In manifests, paths to our crates are replaced by
     /// absolute ones.
     pub(crate) fn new<'a>(name: &str, files: impl IntoIterator<Item = (&'a str, String)>) -> Self {
-        let dir = std::env::temp_dir().join(format!("celerity-{name}-{}", std::process::id()));
+        let dir = place(name);
         for (file, text) in files {
             let path = dir.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, where_celerity_is(&text)).unwrap();
         }
+        Self::at(dir.clone(), dir)
+    }
+
+    /// A project that `make` makes in a folder and returns the folder of.
+    pub(crate) fn made(name: &str, make: impl FnOnce(&Path) -> PathBuf) -> Self {
+        let place = place(name);
+        fs::create_dir_all(&place).unwrap();
+        let dir = make(&place);
+        Self::at(place, dir)
+    }
+
+    fn at(place: PathBuf, dir: PathBuf) -> Self {
         // The same versions as in the workspace: they are known to work, and already downloaded.
         fs::copy(root().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
-        Self { dir }
+        Self { place, dir }
     }
 
     /// Lets Cargo do something to the project, without the network where everything is already
@@ -54,8 +69,12 @@ impl Project {
 
 impl Drop for Project {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.place);
     }
+}
+
+fn place(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("celerity-{name}-{}", std::process::id()))
 }
 
 /// The workspace.

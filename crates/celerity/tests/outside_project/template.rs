@@ -1,23 +1,22 @@
-//! The project to begin with, in a place of its own: it builds with kernels for devices, runs and
+//! The project to begin with, as `celerity new` makes it, in a place of its own: it builds with kernels for devices, runs and
 //! computes.
 //!
 //! Guards what no test inside the workspace can see: that the prelude alone is enough to write a
 //! program, that nothing is borrowed from the workspace (features, profiles, Cargo settings), and
 //! that feature `cuda` needs neither a toolkit nor a driver.
 
-use std::fs;
 use std::process::Output;
+
+use celerity_new::{Celerity, Name, make};
 
 use crate::project::{Project, root};
 
-const FILES: [&str; 5] =
-    ["Cargo.toml", "src/main.rs", "kernels/Cargo.toml", "kernels/build.rs", "kernels/src/lib.rs"];
-
 #[test]
 fn the_project_to_begin_with_builds_and_runs_anywhere() {
-    let template = root().join("template");
-    let text = |file: &'static str| (file, fs::read_to_string(template.join(file)).unwrap());
-    let project = Project::new("template", FILES.map(text));
+    let name = Name::new("to-begin-with").unwrap();
+    let project = Project::made("template", |parent| {
+        make(&name, parent, &Celerity::Repository(root())).unwrap()
+    });
     let run = |variables: &[_]| printed(&project.cargo(&["run", "--features", "cuda"], variables));
 
     let on_what_there_is = run(&[]);

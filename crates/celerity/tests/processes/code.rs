@@ -110,7 +110,7 @@ pub(crate) fn overflowing() -> ExitCode {
     let (node, error, _) = fail_with(&config(), |queue| {
         let items = 8 * queue.nodes();
         let out = queue.buffer::<u32, 1>(items);
-        queue.task("step").launch_groups(items, 8, out.write(one_to_one()), deep)?;
+        queue.task("step").launch(nd_range(items, 8), out.write(one_to_one()), deep)?;
         queue.barrier()
     });
     told(node, &error)

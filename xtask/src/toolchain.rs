@@ -1,4 +1,4 @@
-//! The toolchain that has Miri: its commands, and how it gets here.
+//! Toolchains beside the one that runs us, such as the one that has Miri: their commands, and how they get here.
 //!
 //! Owns what is run by rustup. Nothing here waits for ever, nor fails the caller: a machine without rustup, or
 //! without a way to its servers, is told of in a line.
@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::runner::describe;
 use crate::workspace::Workspace;
 
-/// As rustup calls it.
-const TOOLCHAIN: &str = "nightly";
+/// As rustup calls the one that has Miri.
+const NIGHTLY: &str = "nightly";
 
 /// How long a step of the installation may take: far longer than any does that gets somewhere.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(300);
 ///
 /// # Errors
 /// Why Miri cannot be had, in a line.
-pub(super) fn provide() -> Result<(), String> {
+pub(crate) fn provide_miri() -> Result<(), String> {
     if set_up().is_ok() {
         return Ok(());
     }
     let mut install = Command::new("rustup");
-    install.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]);
+    install.args(["toolchain", "install", NIGHTLY, "--profile", "minimal"]);
     install.args(["--component", "miri", "--component", "rust-src"]);
     println!("=== {}", describe(&install));
     complete(&mut install, PATIENCE)?;
@@ -35,7 +35,7 @@ pub(super) fn provide() -> Result<(), String> {
 }
 
 /// Cargo under Miri.
-pub(super) fn miri(workspace: &Workspace) -> Command {
+pub(crate) fn miri(workspace: &Workspace) -> Command {
     let mut command = nightly("cargo");
     command.arg("miri").current_dir(&workspace.root);
     // Colours would hide the summary lines from the tally.
@@ -49,14 +49,33 @@ fn set_up() -> Result<(), String> {
     complete(setup.args(["miri", "setup"]), PATIENCE)
 }
 
-/// A program of the toolchain that has Miri, whichever runs us.
-fn nightly(program: &str) -> Command {
+/// A program of the nightly toolchain, whichever runs us.
+pub(crate) fn nightly(program: &str) -> Command {
+    of(NIGHTLY, program)
+}
+
+/// A program of a toolchain, whichever runs us.
+pub(crate) fn of(toolchain: &str, program: &str) -> Command {
     let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, program]);
+    command.args(["run", toolchain, program]);
     for of_ours in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS"] {
         command.env_remove(of_ours);
     }
     command
+}
+
+/// Installs the compiler and Cargo of a version, if they are not here.
+///
+/// # Errors
+/// Why they cannot be had, in a line.
+pub(crate) fn provide(version: &str) -> Result<(), String> {
+    if complete(of(version, "cargo").arg("--version"), PATIENCE).is_ok() {
+        return Ok(());
+    }
+    let mut install = Command::new("rustup");
+    install.args(["toolchain", "install", version, "--profile", "minimal"]);
+    println!("=== {}", describe(&install));
+    complete(&mut install, PATIENCE)
 }
 
 /// Runs a command to its end, or ends it when it takes longer than `patience`. The error is a line: the

@@ -1,0 +1,1 @@
+../../../template/kernels/build.rs

@@ -1,0 +1,1 @@
+../../../template/src/main.rs

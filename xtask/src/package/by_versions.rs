@@ -1,0 +1,217 @@
+//! Packages as others use them: by name and version, from a registry.
+//!
+//! The registry is a folder: our packages, unpacked, beside those of everybody else that the workspace
+//! needs (`cargo vendor`). Of it, the command `celerity` is installed, makes a project, and that
+//! project runs; and the examples are compiled, as programs that depend on versions instead of folders.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command};
+
+use super::{remove, tar};
+use crate::error::Error;
+use crate::runner::{self, describe};
+use crate::workspace::cargo;
+
+/// What the project prints begins so.
+const PRINTS: &str = "in the middle: ";
+
+/// Folders and programs of one check.
+struct Check<'a> {
+    clone: &'a Path,
+    home: &'a Path,
+    registry: PathBuf,
+    /// What is compiled here; no build of an earlier run is there.
+    target: PathBuf,
+}
+
+/// Uses the packages `order`, which lie in `built`, as programs of others would. Returns whether all is
+/// well. The clone's manifest is another one afterwards.
+///
+/// # Errors
+/// If a program cannot be run, or a file not written.
+pub(super) fn check(
+    folder: &Path,
+    clone: &Path,
+    built: &Path,
+    home: &Path,
+    order: &[String],
+) -> Result<bool, Error> {
+    let (registry, target) = (folder.join("registry"), folder.join("by-versions"));
+    remove(&registry)?;
+    remove(&target)?;
+    let check = Check { clone, home, registry, target };
+    let mut vendor = check.cargo("vendor", clone);
+    vendor.args(["--locked", "--versioned-dirs"]).arg(&check.registry);
+    // It prints what to write into settings, which is nobody's business here.
+    let vendored = vendor.output();
+    let vendored =
+        vendored.map_err(|source| Error::Start { program: describe(&vendor), source })?;
+    if !vendored.status.success() {
+        eprint!("{}", String::from_utf8_lossy(&vendored.stderr));
+        return Ok(false);
+    }
+    for name in order {
+        check.unpack(&built.join("package").join(format!("{name}.crate")), name)?;
+    }
+    Ok(check.project()? && check.examples()?)
+}
+
+impl Check<'_> {
+    /// Cargo in `folder`, without what our own settings say.
+    fn cargo(&self, command: &str, folder: &Path) -> Command {
+        let mut cargo = cargo();
+        cargo.arg(command).current_dir(folder).env("CARGO_HOME", self.home);
+        cargo.env("CARGO_TERM_COLOR", "never").env_remove("RUSTFLAGS");
+        cargo
+    }
+
+    /// The same, with this registry in the place of all others.
+    fn by_versions(&self, command: &str, folder: &Path) -> Command {
+        let mut cargo = self.cargo(command, folder);
+        cargo.args([
+            "--offline",
+            "--quiet",
+            "--config",
+            "source.crates-io.replace-with='packages'",
+        ]);
+        let directory =
+            format!("source.packages.directory={:?}", self.registry.display().to_string());
+        cargo.args(["--config", &directory]).env("CARGO_TARGET_DIR", &self.target);
+        cargo
+    }
+
+    /// A package of ours as one of the registry's. It has no list of checksums: it was made just now.
+    fn unpack(&self, archive: &Path, name: &str) -> Result<(), Error> {
+        let into = self.registry.display().to_string();
+        tar(&["--extract", "--gzip", "--directory", &into, "--file"], archive, &[])?;
+        let list = self.registry.join(name).join(".cargo-checksum.json");
+        fs::write(&list, r#"{"files":{}}"#).map_err(|source| Error::Write { path: list, source })
+    }
+
+    /// Installs `celerity-new`, lets it make a project outside of the workspace, and runs that.
+    fn project(&self) -> Result<bool, Error> {
+        let place = env::temp_dir().join(format!("celerity-by-versions-{}", process::id()));
+        remove(&place)?;
+        fs::create_dir_all(&place)
+            .map_err(|source| Error::Write { path: place.clone(), source })?;
+        let outcome = self.project_in(&place);
+        remove(&place)?;
+        outcome
+    }
+
+    fn project_in(&self, place: &Path) -> Result<bool, Error> {
+        println!("=== a project by versions");
+        let mut install = self.by_versions("install", place);
+        install.args(["celerity-new", "--debug", "--root"]).arg(place);
+        if !runner::stream(&mut install, |_| ())?.success() {
+            return Ok(false);
+        }
+        let mut new = Command::new(place.join("bin").join("celerity"));
+        new.current_dir(place).args(["new", "waves"]);
+        if !runner::stream(&mut new, |_| ())?.success() {
+            return Ok(false);
+        }
+        let mut run = self.by_versions("run", &place.join("waves"));
+        run.env("CELERITY_PLATFORM", "cpu").env("CELERITY_NODES", "2");
+        let output = run.output();
+        let output = output.map_err(|source| Error::Start { program: describe(&run), source })?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        print!("{printed}{}", String::from_utf8_lossy(&output.stderr));
+        Ok(output.status.success() && printed.starts_with(PRINTS))
+    }
+
+    /// Compiles the examples in the clone, with dependencies of ours by version.
+    fn examples(&self) -> Result<bool, Error> {
+        println!("=== examples by versions");
+        let read = |path: PathBuf| {
+            fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+        };
+        let write = |path: PathBuf, text: String| {
+            fs::write(&path, text).map_err(|source| Error::Write { path, source })
+        };
+        let workspace = self.clone.join("Cargo.toml");
+        write(workspace.clone(), workspace_by_versions(&read(workspace)?))?;
+        let facade = self.clone.join("crates/celerity");
+        let manifest = examples_manifest(&read(facade.join("Cargo.toml"))?);
+        write(facade.join("Cargo.toml"), manifest)?;
+        // No library beside them, which they could be compiled with.
+        remove(&facade.join("src"))?;
+        let lock = self.clone.join("Cargo.lock");
+        fs::remove_file(&lock).map_err(|source| Error::Write { path: lock, source })?;
+        let mut compile = self.by_versions("check", &facade);
+        compile.arg("--examples");
+        Ok(runner::stream(&mut compile, |_| ())?.success())
+    }
+}
+
+/// The manifest of the workspace, with the examples as its only member, and with versions alone where
+/// there are a path and a version.
+fn workspace_by_versions(manifest: &str) -> String {
+    let mut text = String::new();
+    let mut in_members = false;
+    for line in manifest.lines() {
+        in_members |= line.starts_with("members = [");
+        let is_member = in_members;
+        in_members &= line != "]";
+        match (is_member, line.split_once(" = { path = \"")) {
+            (true, _) if !in_members => text += "members = [\"crates/celerity\"]\n",
+            (true, _) => {}
+            (false, Some((name, rest))) => match rest.split_once("version = \"") {
+                Some((_, version)) => {
+                    text += &format!("{name} = \"{}\n", version.trim_end_matches(" }"));
+                }
+                None => text += &format!("{line}\n"),
+            },
+            (false, None) => text += &format!("{line}\n"),
+        }
+    }
+    text
+}
+
+/// The facade's manifest as one of a package that has its examples and nothing else.
+fn examples_manifest(manifest: &str) -> String {
+    let mut text = String::from(
+        "[package]\nname = \"examples\"\nversion = \"0.0.0\"\nedition.workspace = true\n\
+         autotests = false\n\n[features]\ncuda = []\ncublas = []\nmpi = []\n\n",
+    );
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        if section == "[dev-dependencies]" {
+            text += &line.replace("celerity = { path = \".\",", "celerity = { workspace = true,");
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{examples_manifest, workspace_by_versions};
+
+    #[test]
+    fn what_has_a_version_loses_its_path() {
+        let manifest = "[workspace]\nmembers = [\n    \"crates/a\",\n    \"xtask\",\n]\n\
+                        [workspace.dependencies]\na = { path = \"crates/a\", version = \"0.1.0\" }\n\
+                        b = { path = \"b\" }\nclap = { version = \"4\" }\n";
+        let expected = "[workspace]\nmembers = [\"crates/celerity\"]\n[workspace.dependencies]\n\
+                        a = \"0.1.0\"\nb = { path = \"b\" }\nclap = { version = \"4\" }\n";
+        assert_eq!(workspace_by_versions(manifest), expected);
+    }
+
+    #[test]
+    fn examples_depend_on_the_facade_like_anybody() {
+        let manifest = "[package]\nname = \"celerity\"\n[dependencies]\nrayon = \"1\"\n\
+                        [dev-dependencies]\ncelerity = { path = \".\", features = [\"npy\"] }\n\
+                        clap = { workspace = true }\n[lints]\nworkspace = true\n";
+        let text = examples_manifest(manifest);
+        let dependencies = "[dev-dependencies]\n\
+                            celerity = { workspace = true, features = [\"npy\"] }\n\
+                            clap = { workspace = true }\n";
+        assert!(text.ends_with(dependencies) && text.contains("name = \"examples\""), "{text}");
+    }
+}
