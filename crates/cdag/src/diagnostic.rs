@@ -20,9 +20,9 @@ pub enum Diagnostic {
     OverlappingWrites {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// What both write.
+        /// The elements that both chunks write.
         region: Region,
         /// One of the nodes.
         first: NodeId,
@@ -40,9 +40,9 @@ pub enum Diagnostic {
     SharedElements {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// What both touch.
+        /// The elements that both chunks touch.
         region: Region,
         /// What they do: `reads through shifted`.
         accesses: [String; 2],
@@ -58,7 +58,7 @@ pub enum Diagnostic {
     UnwrittenElements {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
         /// What no chunk writes.
         region: Region,

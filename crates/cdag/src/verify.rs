@@ -27,9 +27,9 @@ pub enum Broken {
     /// A conflict that the command cannot have.
     #[error("{later} conflicts with {with}, {why}")]
     Conflict {
-        /// The later command.
+        /// The id of the younger of the two commands.
         later: CommandId,
-        /// The earlier one.
+        /// The id of the older one.
         with: CommandId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
@@ -37,7 +37,7 @@ pub enum Broken {
     /// A command that its task has no use for.
     #[error("{command} serves {task}, {why}")]
     Service {
-        /// The command.
+        /// The id of the command.
         command: CommandId,
         /// The task that it serves.
         task: TaskId,
@@ -73,13 +73,13 @@ pub enum Broken {
         task: TaskId,
         /// A node that differs from the first one that has it.
         node: NodeId,
-        /// What is wrong.
+        /// The rule that is broken, in words.
         why: &'static str,
     },
     /// The chunks of a task are not its index space.
     #[error("{task}: {why}")]
     Assignment {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,

@@ -49,11 +49,11 @@ pub enum Error {
         Count(*expected, "element")
     )]
     HostDataLength {
-        /// The buffer's size.
+        /// Elements of the buffer in each dimension.
         range: Vec<usize>,
         /// Elements of the buffer.
         expected: usize,
-        /// Elements provided.
+        /// How many elements the initial data has.
         actual: usize,
     },
     /// A buffer that another run, or another node's queue, created.
@@ -64,7 +64,7 @@ pub enum Error {
     ForeignBuffer {
         /// The task: name and source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
     },
     /// A task on a buffer whose run has ended.
@@ -73,7 +73,7 @@ pub enum Error {
          that made them"
     )]
     RunOver {
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
     },
     /// A copy between whole buffers of different sizes.
@@ -107,7 +107,7 @@ pub enum Error {
     SharedReduction {
         /// The task: name and source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
     },
     /// A host object that another run, or another node's queue, created.
@@ -118,7 +118,7 @@ pub enum Error {
     ForeignObject {
         /// The task: name and source line.
         task: String,
-        /// The object's name.
+        /// The host object's name: the one that the program gave it, or its id, `H0`.
         object: String,
         /// The order of the side effect: `sequential`, `exclusive` or `relaxed`.
         order: String,
@@ -126,7 +126,7 @@ pub enum Error {
     /// A host object whose run ended before its value was given back, or copied at a fence.
     #[error("the run ended before the value of host object \"{object}\" was there")]
     ObjectAbandoned {
-        /// The object's name.
+        /// The host object's name: the one that the program gave it, or its id, `H0`.
         object: String,
     },
     /// `slice` along a dimension that the buffer does not have.
@@ -138,7 +138,7 @@ pub enum Error {
     SliceDimension {
         /// The task: name and source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
         /// The dimension asked for.
         dim: usize,
@@ -154,7 +154,7 @@ pub enum Error {
     PeriodicDimension {
         /// The task: name and source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
         /// The dimension asked for.
         dim: usize,
@@ -170,7 +170,7 @@ pub enum Error {
     Gaps {
         /// The task: name and source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
         /// Elements between the beginnings of neighbours.
         stride: usize,
@@ -212,11 +212,11 @@ pub enum Error {
     Groups {
         /// The task: name and source line.
         task: String,
-        /// The kernel's name.
+        /// The name of the kernel's function.
         kernel: &'static str,
         /// The index space's size.
         range: Vec<usize>,
-        /// The group's size.
+        /// Items of a group in each dimension, as they were asked for.
         group: Vec<usize>,
         /// What is wrong with it.
         error: GroupError,
@@ -239,7 +239,7 @@ pub enum Error {
     TooManyGroups {
         /// The task: name and source line.
         task: String,
-        /// The group's name.
+        /// The name of the collective group, as the program gave it.
         group: String,
         /// Groups that a run may have.
         most: usize,
@@ -287,7 +287,7 @@ pub enum Error {
          need, or run fewer nodes on each host"
     )]
     FenceMemory {
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
         /// The part of the buffer that was asked for.
         part: String,
@@ -297,7 +297,7 @@ pub enum Error {
     /// A fence whose run ended before it was reached.
     #[error("the run ended before the fence on buffer \"{buffer}\" was reached")]
     FenceAbandoned {
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: String,
     },
     /// Something that needs results, in a run that has none.
@@ -360,7 +360,8 @@ impl From<SubmitError> for Error {
         match error {
             SubmitError::Declare(error) => error.into(),
             SubmitError::Run(error) => error.into(),
-            error @ SubmitError::Kernel { .. } => Self::Kernel(error.to_string()),
+            // Of the task's kernel, which is all else that there is.
+            error => Self::Kernel(error.to_string()),
         }
     }
 }

@@ -55,8 +55,25 @@ pub use celerity_executor::{
     DeviceMemory, DeviceStream, GroupCommunicator, Lookahead, NotCosts, RunError, ScheduleError,
     TaskError, Wires,
 };
-/// What `#[kernel]` functions are made into; for those who load or inspect them.
+/// What errors say of a schedule: ids, which print as `B3`, `N1` and `D2`, boxes and regions of any
+/// number of dimensions, and what is wrong with what.
+pub mod schedule {
+    pub use celerity_cdag::{Diagnostic as CommandDiagnostic, NodeId, TransferId};
+    pub use celerity_executor::{ArbiterError, NoRoom, Resident};
+    pub use celerity_idag::{
+        DeviceId, Diagnostic as InstructionDiagnostic, InstructionId, MemoryId, MessageId,
+    };
+    pub use celerity_regions::{Box3, BoxError, Coord3, Region};
+    pub use celerity_tdag::{BufferId, CollectiveGroup, Share, Windows};
+}
+
+/// What `#[kernel]` functions are made into, and what their views are made of; for those who load,
+/// inspect or run them by hand.
 pub mod kernels {
+    pub use celerity_kernel::Layout;
+    pub use celerity_kernel::{
+        AtomicInteger, Integer, LocalMemory, Meeting, OuterIndex, Reach, Word,
+    };
     pub use celerity_kernel::{
         Code, GroupKernel, ItemKernel, Kernel, KernelForm, Module, NoCode, PerGroup, PerItem,
         PerRow, Ptx, RowKernel, abi,

@@ -44,7 +44,7 @@ pub struct Moved {
     pub vertex: Vertex,
     /// What for.
     pub transfer: TransferId,
-    /// The receiver.
+    /// The node that receives.
     pub to: NodeId,
     /// The elements, as disjoint boxes.
     pub boxes: Vec<Box3>,
@@ -53,7 +53,7 @@ pub struct Moved {
 /// One node's side of a collective.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeOutline {
-    /// The command.
+    /// The command that it is about.
     pub vertex: Vertex,
     /// Its name.
     pub transfer: TransferId,

@@ -65,11 +65,11 @@ impl fmt::Display for AbstractValue {
 /// Elements of a buffer, and in which allocation, if in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferPart {
-    /// The buffer.
+    /// The id of the buffer.
     pub buffer: BufferId,
     /// What the user calls it.
     pub name: Arc<str>,
-    /// The elements.
+    /// The elements that it is about.
     pub part: Box3,
     /// The memory and the allocation.
     pub allocation: Option<(MemoryId, AllocationId)>,
@@ -182,7 +182,7 @@ pub enum Violation {
         earlier: Vertex,
         /// What goes wrong if it does not wait.
         hazard: Hazard,
-        /// What both touch.
+        /// The elements that both touch.
         place: BufferPart,
     },
     /// Two tasks of a collective group may run in any order.
@@ -219,17 +219,17 @@ pub enum Violation {
     /// An access names a buffer that is not there.
     #[error("{vertex} names {buffer}, which does not exist")]
     UnknownBuffer {
-        /// Who names it.
+        /// The command or instruction that names the buffer.
         vertex: Vertex,
-        /// The buffer.
+        /// The id of the buffer.
         buffer: BufferId,
     },
     /// An access leaves its buffer.
     #[error("{vertex} touches {place}, but the buffer is {extent}")]
     OutOfBounds {
-        /// Who touches it.
+        /// The command or instruction that touches the elements.
         vertex: Vertex,
-        /// What is touched.
+        /// The elements that are touched.
         place: BufferPart,
         /// The buffer's extent.
         extent: Box3,
@@ -239,7 +239,7 @@ pub enum Violation {
     ConflictingAccesses {
         /// The task.
         task: Vertex,
-        /// What both touch.
+        /// The elements that both touch.
         place: BufferPart,
     },
     /// Something is done for another task than the one in hand.
@@ -265,17 +265,17 @@ pub enum Violation {
     Missing {
         /// The node.
         node: NodeId,
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// What is missing.
+        /// What is missing, in words.
         what: &'static str,
     },
     /// A border of a chunk is no multiple of the granularity.
     #[error("{vertex} runs {chunk} of {space}, against the granularity {granularity:?}")]
     AgainstGranularity {
-        /// Who runs it.
+        /// The command or instruction that runs the chunk.
         vertex: Vertex,
-        /// The chunk.
+        /// The items of the chunk.
         chunk: Box3,
         /// The whole index space.
         space: Box3,
@@ -285,11 +285,11 @@ pub enum Violation {
     /// Items that are run twice, or that are none of the index space's.
     #[error("{vertex} runs {part} of {task}, which is not there or already taken")]
     ItemsTwice {
-        /// Who runs them.
+        /// The command or instruction that runs the items.
         vertex: Vertex,
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// The items.
+        /// The items of the index space that it is about.
         part: Box3,
     },
     /// Items that nobody runs.
@@ -297,17 +297,17 @@ pub enum Violation {
     ItemsNever {
         /// Where they should be run: `N1`, or all nodes.
         among: String,
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// The items.
+        /// The items of the index space that it is about.
         part: Box3,
     },
     /// Somebody reads or passes on what sequential execution would not see.
     #[error("{reader} finds {found} instead of {expected} in {place}")]
     Stale {
-        /// Who reads.
+        /// The command or instruction that reads.
         reader: Vertex,
-        /// What it reads.
+        /// The elements that it reads.
         place: BufferPart,
         /// What sequential execution sees.
         expected: AbstractValue,
@@ -319,7 +319,7 @@ pub enum Violation {
     /// A push that has no targets, an empty, doubled or impossible one.
     #[error("{push} pushes {transfer} to {to:?}: {why}")]
     BadTarget {
-        /// The push.
+        /// The command that pushes.
         push: Vertex,
         /// What it pushes.
         transfer: TransferId,
@@ -331,7 +331,7 @@ pub enum Violation {
     /// One push carries data of several local writers.
     #[error("{push} mixes what {first} and {second} wrote: {place}")]
     MixedWriters {
-        /// The push.
+        /// The command that pushes.
         push: Vertex,
         /// One writer.
         first: Vertex,
@@ -343,7 +343,7 @@ pub enum Violation {
     /// A transfer of a buffer that the task does not read.
     #[error("{vertex} moves {transfer}, but {task} does not read that buffer")]
     UnreadTransfer {
-        /// The command.
+        /// The command that it is about.
         vertex: Vertex,
         /// The transfer.
         transfer: TransferId,
@@ -368,7 +368,7 @@ pub enum Violation {
         vertex: Vertex,
         /// The rest.
         place: BufferPart,
-        /// What is missing.
+        /// What is missing, in words.
         why: &'static str,
     },
     /// An await receive of what no split receive has begun.
@@ -383,69 +383,69 @@ pub enum Violation {
     /// other.
     #[error("{send} comes after {receive}, so that nodes may wait for each other")]
     MayDeadlock {
-        /// The send.
+        /// The instruction that sends.
         send: Vertex,
-        /// The receive.
+        /// The instruction that receives.
         receive: Vertex,
     },
     /// A send without a pilot that says the same.
     #[error("{send} sends {message}, {elements} of {transfer} to {to}, which no pilot announces")]
     Unannounced {
-        /// The send.
+        /// The instruction that sends.
         send: Vertex,
-        /// The message.
+        /// The sender's number of the message.
         message: MessageId,
         /// What it is for.
         transfer: TransferId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
-        /// The elements.
+        /// The elements that it is about.
         elements: Box3,
     },
     /// A pilot without a send.
     #[error("{node} announces {message}, {elements} of {transfer} to {to}, and does not send it")]
     NeverSent {
-        /// The sender.
+        /// The node that sends.
         node: NodeId,
-        /// The message.
+        /// The sender's number of the message.
         message: MessageId,
         /// What it is for.
         transfer: TransferId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
-        /// The elements.
+        /// The elements that it is about.
         elements: Box3,
     },
     /// A message whose name has been used before.
     #[error("{send} sends {message}, which is not newer than earlier ones")]
     OldMessage {
-        /// The send.
+        /// The instruction that sends.
         send: Vertex,
-        /// The message.
+        /// The sender's number of the message.
         message: MessageId,
     },
     /// An allocation id that has been used before.
     #[error("{vertex} makes {allocation}, which is not newer than earlier ones")]
     AllocatedTwice {
-        /// The alloc.
+        /// The instruction that allocates.
         vertex: Vertex,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
     },
     /// Use of an allocation that nobody has made.
     #[error("{vertex} uses {allocation}, which nobody has made")]
     UnknownAllocation {
-        /// The user.
+        /// The instruction that uses the allocation.
         vertex: Vertex,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
     },
     /// Use of an allocation after its end.
     #[error("{vertex} uses {allocation}, which has been freed")]
     UseAfterFree {
-        /// The user.
+        /// The instruction that uses the allocation.
         vertex: Vertex,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
     },
     /// A second free.
@@ -453,7 +453,7 @@ pub enum Violation {
     DoubleFree {
         /// The second free.
         vertex: Vertex,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
     },
     /// An allocation of a dropped buffer that nobody frees.
@@ -461,11 +461,11 @@ pub enum Violation {
     Leak {
         /// The alloc; none for users' data.
         made_by: Option<Vertex>,
-        /// The memory.
+        /// The id of the memory.
         memory: MemoryId,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
-        /// The dropped buffer.
+        /// The id of the buffer that was dropped.
         buffer: BufferId,
         /// What the user called it.
         name: Arc<str>,
@@ -485,7 +485,7 @@ pub enum Violation {
     CopyOntoItself {
         /// The copy.
         vertex: Vertex,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
     },
     /// A kernel or host task is not bound to what its mappers say.
@@ -507,7 +507,7 @@ pub enum Violation {
         level: Level,
         /// The transfer.
         transfer: TransferId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
         /// The difference.
         part: Box3,
@@ -519,23 +519,23 @@ pub enum Violation {
     /// A message that no single receive takes.
     #[error("{send} sends {elements} of {transfer} to {to}, where no single receive takes all")]
     MessageSplit {
-        /// The send.
+        /// The instruction that sends.
         send: Vertex,
         /// What it is for.
         transfer: TransferId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
-        /// The elements.
+        /// The elements that it is about.
         elements: Box3,
     },
     /// A collective that is none.
     #[error("{vertex} exchanges {transfer}, and {why}")]
     BadCollective {
-        /// The command.
+        /// The command that it is about.
         vertex: Vertex,
         /// What it exchanges.
         transfer: TransferId,
-        /// What is wrong.
+        /// The rule that is broken, in words.
         why: &'static str,
     },
     /// Elements of a collective that are not provided by one node alone.
@@ -543,7 +543,7 @@ pub enum Violation {
     CollectiveParts {
         /// What they exchange.
         transfer: TransferId,
-        /// The elements.
+        /// The elements that it is about.
         part: Box3,
         /// Who provides them: nobody, or a second node, which is named.
         by: String,
@@ -554,13 +554,13 @@ pub enum Violation {
     /// each other's data wrong.
     #[error("{first} and {second} do not exchange the same for {task}: {why}")]
     CollectiveDiffers {
-        /// One node.
+        /// One of the two nodes.
         first: NodeId,
-        /// Another.
+        /// The other one of the two nodes.
         second: NodeId,
         /// The forward that the collective is made of.
         task: TaskId,
-        /// How they differ.
+        /// In what the two nodes differ, in words.
         why: &'static str,
     },
     /// Nodes run different programs, or the same in different order.
@@ -569,7 +569,7 @@ pub enum Violation {
          submit the same tasks in the same order"
     )]
     Disagreement {
-        /// One node.
+        /// One of the two nodes.
         first: NodeId,
         /// The node that disagrees with it.
         second: NodeId,
@@ -579,7 +579,7 @@ pub enum Violation {
     /// Waste: data is brought to where it already is.
     #[error("{mover} brings {version} to {place}, where it already is")]
     Redundant {
-        /// The copy.
+        /// The instruction that copies.
         mover: Vertex,
         /// Where to.
         place: BufferPart,
@@ -589,7 +589,7 @@ pub enum Violation {
     /// Waste: a copy of elements that nothing has written.
     #[error("{copy} copies undefined contents: {place}")]
     CopyOfUndefined {
-        /// The copy.
+        /// The instruction that copies.
         copy: Vertex,
         /// The elements, in the allocation that they are copied from.
         place: BufferPart,
@@ -597,7 +597,7 @@ pub enum Violation {
     /// Waste: a copy that the command it was made for overwrites.
     #[error("{overwriter} overwrites unread what {copy} has brought to {place}")]
     Unread {
-        /// The copy.
+        /// The instruction that copies.
         copy: Vertex,
         /// Who overwrites it.
         overwriter: Vertex,
@@ -607,7 +607,7 @@ pub enum Violation {
     /// Waste: an allocation is larger than what is accessed in its memory.
     #[error("{vertex} allocates {place}, but only {accessed} was accessed there")]
     Oversized {
-        /// The alloc.
+        /// The instruction that allocates.
         vertex: Vertex,
         /// All that it holds.
         place: BufferPart,
@@ -617,9 +617,9 @@ pub enum Violation {
     /// Waste: an allocation in which nothing is ever placed.
     #[error("{vertex} makes {allocation}, and nobody uses it")]
     Unused {
-        /// The alloc.
+        /// The instruction that allocates.
         vertex: Vertex,
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
     },
 }

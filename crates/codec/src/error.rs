@@ -45,9 +45,9 @@ pub enum DecodeError {
          {supported}; read it with the version that made it, or a later one"
     )]
     NewerFormat {
-        /// The recording's format.
+        /// The number of the format that the recording is in.
         found: u32,
-        /// Ours.
+        /// The newest format that this program reads.
         supported: u32,
     },
     /// An earlier version of Celerity made the recording.
@@ -56,9 +56,9 @@ pub enum DecodeError {
          {supported}; read it with the version that made it, or record it again"
     )]
     OlderFormat {
-        /// The recording's format.
+        /// The number of the format that the recording is in.
         found: u32,
-        /// Ours.
+        /// The newest format that this program reads.
         supported: u32,
     },
     /// It holds something else.
@@ -66,7 +66,7 @@ pub enum DecodeError {
     OtherKind {
         /// What was asked for.
         expected: RecordingKind,
-        /// What it holds.
+        /// What the recording says that it holds.
         found: RecordingKind,
     },
     /// Nobody knows what it holds.
@@ -124,7 +124,7 @@ pub enum SaveError {
     /// The value cannot be recorded. No file was touched.
     #[error("cannot save {}: {source}", path.display())]
     Encode {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
         /// What keeps the value from being recorded.
         source: EncodeError,
@@ -132,7 +132,7 @@ pub enum SaveError {
     /// The file could not be written. If it existed, it is as it was.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
@@ -146,7 +146,7 @@ pub enum LoadError {
     /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
@@ -154,7 +154,7 @@ pub enum LoadError {
     /// The file is not the recording that was asked for.
     #[error("cannot load {}: {source}", path.display())]
     Decode {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
         /// What is wrong with the file's contents.
         source: DecodeError,

@@ -16,11 +16,12 @@ use crate::panics::GpuPanics;
 
 /// Why a kernel's code cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CodeError {
     /// It is CUDA C++, and there is nothing to compile it with.
     #[error("module `{module}` is CUDA C++, but there is no compiler for it: {reason}")]
     NoCompiler {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
         /// Why not, and what to do.
         reason: String,
@@ -28,7 +29,7 @@ pub enum CodeError {
     /// It does not compile.
     #[error("module `{module}` does not compile:\n{log}")]
     Compile {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
         /// What the compiler says.
         log: String,
@@ -36,7 +37,7 @@ pub enum CodeError {
     /// The driver does not take it.
     #[error("module `{module}` cannot be loaded on {gpu}: {error}")]
     Load {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
         /// The GPU that it was for.
         gpu: Gpu,
@@ -49,7 +50,7 @@ pub enum CodeError {
          was compiled for newer ones; ask for this one in the build script of its kernels"
     )]
     TooNew {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
         /// The GPU that it was for.
         gpu: Gpu,
@@ -61,7 +62,7 @@ pub enum CodeError {
         "module `{module}` has no kernel `{entry}`; in CUDA C++ it must be `extern \"C\" __global__`"
     )]
     MissingEntry {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
         /// The name that it lacks.
         entry: String,
@@ -73,9 +74,9 @@ pub enum CodeError {
         Count(*needed, "byte")
     )]
     SharedMemory {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
-        /// The entry point.
+        /// The name of the entry point in the module.
         entry: String,
         /// The GPU that it was for.
         gpu: Gpu,
@@ -91,9 +92,9 @@ pub enum CodeError {
         Count(*expected, "byte")
     )]
     Parameters {
-        /// The module's name.
+        /// The name of the module of kernels: that of its crate.
         module: String,
-        /// The entry point.
+        /// The name of the entry point in the module.
         entry: String,
         /// What it takes.
         expected: u64,
@@ -119,6 +120,7 @@ pub trait Compiler: Send + Sync + 'static {
 
 /// Why there is no binary.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// There is no compiler.
     #[error("{0}")]

@@ -32,6 +32,7 @@ const PIECE: u64 = 8 << 20;
 
 /// Why GPUs cannot be dealt to nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum DealError {
     /// There are too few.
     #[error(

@@ -49,7 +49,7 @@ pub struct GpuInfo {
     pub name: String,
     /// Compute capability: major and minor.
     pub capability: (u32, u32),
-    /// Bytes of memory.
+    /// Bytes of memory that the GPU has.
     pub memory: u64,
     /// Bytes of shared memory that a block can have, if each kernel asks for what exceeds 48 KiB.
     pub shared_memory: u64,
@@ -129,11 +129,11 @@ pub struct Transfer {
     pub source: TransferEnd,
     /// The array that is written.
     pub target: TransferEnd,
-    /// Bytes per row.
+    /// Bytes of one row that are copied.
     pub row: u64,
-    /// Rows per plane.
+    /// Rows of one plane that are copied.
     pub rows: u64,
-    /// Planes.
+    /// Planes that are copied.
     pub planes: u64,
 }
 

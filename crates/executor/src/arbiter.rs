@@ -45,7 +45,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the arbiter will not ask for it again"]
 pub struct PostReceive {
-    /// The sender.
+    /// The node that sends.
     pub from: NodeId,
     /// The sender's name for the payload.
     pub message: MessageId,
@@ -55,7 +55,7 @@ pub struct PostReceive {
     pub elements: Box3,
     /// The allocation that the elements are written to.
     pub target: Placement,
-    /// Bytes per element.
+    /// Bytes of one element.
     pub elem_size: u64,
 }
 
@@ -67,21 +67,21 @@ pub enum ArbiterError {
     /// A pilot for another node.
     #[error("a pilot from {from} for {transfer} is addressed to {to}")]
     Misdirected {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// What it is for.
         transfer: TransferId,
-        /// Whom it names.
+        /// The node that the pilot names as the receiver.
         to: NodeId,
     },
     /// A pilot whose elements are not inside one expected region, or empty.
     #[error("{from} announces {elements} for {transfer}, but {expected} is expected")]
     OutsideRegion {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// What it is for.
         transfer: TransferId,
-        /// The elements announced.
+        /// The elements that the pilot announces.
         elements: Box3,
         /// The region of the receive that they touch.
         expected: Box<Region>,
@@ -90,11 +90,11 @@ pub enum ArbiterError {
     /// message id.
     #[error("{from} announces {elements} for {transfer} again, as {message}")]
     Duplicate {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// What it is for.
         transfer: TransferId,
-        /// The elements announced.
+        /// The elements that the pilot announces.
         elements: Box3,
         /// The sender's name for the payload.
         message: MessageId,
@@ -102,17 +102,17 @@ pub enum ArbiterError {
     /// A pilot that no receive of this node asks for.
     #[error("{from} announces {elements} for {transfer}, which nobody here waits for")]
     Unexpected {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// What it is for.
         transfer: TransferId,
-        /// The elements announced.
+        /// The elements that the pilot announces.
         elements: Box3,
     },
     /// A payload that was not asked for.
     #[error("{message} arrived from {from}, but was not asked for")]
     UnknownPayload {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// The sender's name for the payload.
         message: MessageId,

@@ -198,7 +198,7 @@ pub enum Job {
     Kernel {
         /// What to run.
         kernel: Arc<dyn DeviceKernel>,
-        /// The items.
+        /// The items of the index space that it runs.
         chunk: Box3,
         /// Memory, in the order of the task's accesses.
         arguments: Arguments,
@@ -218,7 +218,7 @@ pub enum Job {
         target: ElementArray,
         /// Which elements.
         elements: Box3,
-        /// Bytes per element.
+        /// Bytes of one element.
         elem_size: u64,
     },
 }

@@ -62,7 +62,7 @@ impl CodeModule {
         Arc::new(Self { name: name.into(), source })
     }
 
-    /// The name given.
+    /// The name that it was made with.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -111,7 +111,7 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory per block.
     pub shared_bytes: u32,
-    /// The parameters.
+    /// The parameters of the entry point, one behind the other.
     pub parameters: Parameters,
 }
 

@@ -48,19 +48,19 @@ pub enum CollectiveOperation {
     Broadcast {
         /// The number of that node.
         root: usize,
-        /// Bytes per value.
+        /// Bytes of what each node tells.
         size: usize,
     },
     /// All tell one something.
     Gather {
         /// The number of that node.
         root: usize,
-        /// Bytes per value.
+        /// Bytes of what each node tells.
         size: usize,
     },
     /// All tell all others something.
     AllGather {
-        /// Bytes per value.
+        /// Bytes of what each node tells.
         size: usize,
     },
 }
@@ -80,7 +80,7 @@ pub enum CollectiveError {
     Mismatch {
         /// What this node does.
         here: CollectiveOperation,
-        /// Another node.
+        /// The node that does something else.
         node: NodeId,
         /// What that one does.
         there: CollectiveOperation,
@@ -122,7 +122,7 @@ pub enum CollectiveError {
         Count(*expected, "byte")
     )]
     Length {
-        /// The root.
+        /// The node that broadcasts.
         root: NodeId,
         /// Bytes that it tells.
         sent: usize,
@@ -132,7 +132,7 @@ pub enum CollectiveError {
     /// Values that take more than 1 GiB.
     #[error("{bytes} bytes are too many for one operation; put large data into a buffer")]
     TooLong {
-        /// What they take.
+        /// Bytes of the values of one operation.
         bytes: usize,
     },
 }
@@ -147,7 +147,7 @@ impl GroupCommunicator {
         Self { exchange, node, nodes, group, task, step: Cell::new(0) }
     }
 
-    /// This node.
+    /// The number of this node, counted from 0.
     #[must_use]
     pub fn node(&self) -> usize {
         self.node.slot()

@@ -52,7 +52,7 @@ pub use local::{LocalCommunicator, local_cluster};
 /// [is quiet](Self::is_quiet) after an abort; of what was received, all elements are there, and
 /// no others were written. The same holds for what a collective operation reads and writes.
 pub unsafe trait Communicator: Send {
-    /// This end's node.
+    /// The node that this end of the network belongs to.
     fn node(&self) -> NodeId;
 
     /// Nodes in the cluster.
@@ -169,7 +169,7 @@ pub struct WirePayload {
 pub enum CommEvent {
     /// A pilot has arrived.
     Pilot {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// What it announces.
         pilot: Pilot,
@@ -178,7 +178,7 @@ pub enum CommEvent {
     },
     /// A note has arrived.
     Note {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// What it says.
         note: Vec<u8>,
@@ -190,7 +190,7 @@ pub enum CommEvent {
     },
     /// A payload is complete in this node's memory.
     Received {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
         /// The sender's name for it.
         message: MessageId,

@@ -38,7 +38,7 @@ pub enum RunError {
     TaskPanicked {
         /// Id, name and source line.
         task: String,
-        /// Where it ran.
+        /// The node that the task ran on.
         node: NodeId,
         /// Where it ran, if it was a kernel.
         device: Option<DeviceId>,
@@ -50,7 +50,7 @@ pub enum RunError {
     TaskFailed {
         /// Id, name and source line.
         task: String,
-        /// Where it ran.
+        /// The node that the task ran on.
         node: NodeId,
         /// Where it ran, if it was a call on a device.
         device: Option<DeviceId>,
@@ -69,7 +69,7 @@ pub enum RunError {
     /// A mistake in the program that only shows when work is assigned.
     #[error("cannot schedule the program on {node}: {error}")]
     Schedule {
-        /// Who noticed.
+        /// The node that found it out first.
         node: NodeId,
         /// What is wrong: names task, buffer and box.
         error: Box<ScheduleError>,
@@ -81,11 +81,11 @@ pub enum RunError {
         Count(*expected, "byte")
     )]
     HostDataLength {
-        /// The buffer's name.
+        /// The buffer's name, as messages print it.
         buffer: String,
         /// Bytes of the whole buffer.
         expected: u64,
-        /// Bytes provided.
+        /// Bytes of the initial data.
         actual: u64,
     },
     /// User code outside of tasks returned an error or panicked.
@@ -101,7 +101,7 @@ pub enum RunError {
         "{node} got a message that it cannot place: {error}; do all nodes run the same program?"
     )]
     Arbitration {
-        /// Who got it.
+        /// The node that received the message.
         node: NodeId,
         /// What is wrong with it.
         error: Box<ArbiterError>,
@@ -117,7 +117,7 @@ pub enum RunError {
         node: NodeId,
         /// Its first task that differs: id, name and source line.
         task: String,
-        /// Another one.
+        /// A node that differs from it.
         other: NodeId,
         /// What that one has submitted in the same place.
         other_task: String,
@@ -143,7 +143,7 @@ pub enum RunError {
          without a seed, or of a file that nodes have of their own"
     )]
     ContentsDiffer {
-        /// The buffer's name.
+        /// The buffer's name, as messages print it.
         buffer: String,
         /// One of the nodes.
         node: NodeId,
@@ -153,7 +153,7 @@ pub enum RunError {
     /// The communicator cannot do its work any more.
     #[error("communication failed on {node}: {error}")]
     Communication {
-        /// Who noticed.
+        /// The node that found it out first.
         node: NodeId,
         /// What the communicator says.
         error: Box<CommunicationError>,
@@ -190,13 +190,13 @@ pub enum RunError {
          program finishes the run"
     )]
     Ended {
-        /// Whose frontend.
+        /// The node that the frontend submits to.
         node: NodeId,
     },
     /// The runtime itself failed.
     #[error("the runtime failed, which is a defect of the runtime: {message}")]
     Internal {
-        /// What is known.
+        /// What the runtime knows of its defect, for a report.
         message: String,
     },
 }
@@ -234,6 +234,7 @@ fn difference(node: NodeId, task: &str, other: NodeId, other_task: &str) -> Stri
 
 /// Why a task was not accepted.
 #[derive(Clone, PartialEq, Error)]
+#[non_exhaustive]
 pub enum SubmitError {
     /// The task itself is wrong; the run goes on.
     #[error(transparent)]
@@ -241,7 +242,7 @@ pub enum SubmitError {
     /// The devices cannot run the kernel; the run goes on.
     #[error("task \"{name}\"{}: {reason}", at_location(location.as_ref()))]
     Kernel {
-        /// The task's name.
+        /// The task's name, as the program gave it.
         name: String,
         /// Where it was submitted.
         location: Option<SourceLocation>,

@@ -158,7 +158,7 @@ impl NodeFrontend {
         }
     }
 
-    /// This node.
+    /// The id of this node.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node

@@ -45,7 +45,7 @@ impl BasePtr {
         Self(NonNull::from(bytes).cast())
     }
 
-    /// The raw address.
+    /// The address, for calls that take a raw pointer.
     #[must_use]
     pub fn as_ptr(self) -> *mut u8 {
         self.0.as_ptr()

@@ -215,7 +215,7 @@ impl<'r> Run<'r> {
         self
     }
 
-    /// All nodes.
+    /// The number of nodes of the whole cluster.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.network.nodes()

@@ -77,7 +77,7 @@ pub struct Running {
 /// A node that makes no progress, and all that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// The node's id.
+    /// The node that is told of.
     pub node: NodeId,
     /// How long nothing has happened on it.
     pub lasting: Duration,

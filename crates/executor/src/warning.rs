@@ -26,7 +26,7 @@ pub enum Warning {
     /// A node has found something at a look of its own that nobody had woken it for:
     /// a defect of a backend or communicator, unless the process was stopped.
     Overslept {
-        /// The node's id.
+        /// The node that is told of.
         node: NodeId,
         /// How long it had been waiting.
         lasting: Duration,
@@ -34,7 +34,7 @@ pub enum Warning {
     /// At the end of a run: a node's devices have stood idle for a good part of it,
     /// because the work for them was not scheduled in time.
     Starved {
-        /// The node's id.
+        /// The node that is told of.
         node: NodeId,
         /// For how long.
         starvation: Starvation,
@@ -62,7 +62,7 @@ pub enum Warning {
 /// A node on which a run that has failed does not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lingering {
-    /// The node's id.
+    /// The node that is told of.
     pub node: NodeId,
     /// Why the run is to end.
     pub error: Box<RunError>,

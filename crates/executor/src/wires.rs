@@ -91,7 +91,7 @@ pub struct WireCopy {
     pub id: CopyId,
     /// Which elements.
     pub elements: Box3,
-    /// Bytes per element.
+    /// Bytes of one element.
     pub elem_size: u64,
 }
 

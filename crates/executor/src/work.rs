@@ -173,7 +173,7 @@ impl fmt::Debug for HostFunction {
 /// What the function of a split host task is called for.
 #[derive(Debug)]
 pub struct HostCall {
-    /// The items.
+    /// The items of the index space that it runs.
     pub chunk: Box3,
     /// The node that it runs on.
     pub node: NodeId,

@@ -18,9 +18,9 @@ pub enum Diagnostic {
     OverlappingWrites {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// What both write.
+        /// The elements that both chunks write.
         region: Region,
     },
     /// An access touches what another access writes, for the same launch or for another one of
@@ -34,9 +34,9 @@ pub enum Diagnostic {
     SharedElements {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// What both touch.
+        /// The elements that both chunks touch.
         region: Region,
         /// What they do: `reads through shifted`.
         accesses: [String; 2],
@@ -51,7 +51,7 @@ pub enum Diagnostic {
     UnwrittenElements {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
         /// What no device writes.
         region: Region,

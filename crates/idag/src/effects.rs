@@ -69,7 +69,7 @@ pub enum LaneKind {
     Copy {
         /// Where the elements come from.
         source: MemoryId,
-        /// Where they go.
+        /// The memory that the elements are copied to.
         target: MemoryId,
     },
     /// A thread of the host that may block; what it touches is in `M1`.
@@ -79,7 +79,7 @@ pub enum LaneKind {
 /// What becomes of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime<'a> {
-    /// The allocation.
+    /// The id of the allocation.
     pub allocation: AllocationId,
     /// The memory that it is in.
     pub memory: MemoryId,
@@ -117,7 +117,7 @@ pub enum LifetimeChange<'a> {
 /// Elements of one allocation that an instruction uses, and which therefore has to live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch<'a> {
-    /// The buffer.
+    /// The id of the buffer.
     pub buffer: BufferId,
     /// Where its elements lie.
     pub placement: &'a Placement,
@@ -130,7 +130,7 @@ pub struct Touch<'a> {
 /// The function of a task that an instruction runs, or the snapshot that it takes for a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskPart<'a> {
-    /// Whose function.
+    /// The id of the task whose function runs.
     pub task: TaskId,
     /// The items, if there are any: those of a kernel.
     pub chunk: Option<Box3>,
@@ -221,7 +221,7 @@ pub struct Exchange<'a> {
 pub enum ExchangePart {
     /// Sends; a [`Pilot`](crate::Pilot) announces the message.
     Send {
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
         /// Names the payload.
         message: MessageId,
@@ -245,12 +245,12 @@ pub enum ExchangePart {
 pub enum Synchronization {
     /// All earlier ones have completed, and later ones name none from before the last horizon.
     Horizon {
-        /// The horizon task.
+        /// The id of the task that is the horizon.
         task: TaskId,
     },
     /// All earlier ones have completed, and later ones name none of them.
     Epoch {
-        /// The epoch task.
+        /// The id of the task that is the epoch.
         task: TaskId,
         /// What it is for.
         action: EpochAction,

@@ -128,7 +128,7 @@ pub struct Instruction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Placement {
-    /// The allocation.
+    /// The id of the allocation.
     pub allocation: AllocationId,
     /// The memory that it lies in.
     pub memory: MemoryId,
@@ -140,7 +140,7 @@ pub struct Placement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct BoundAccess {
-    /// The buffer.
+    /// The id of the buffer.
     pub buffer: BufferId,
     /// The allocation that backs the access; `None` if nothing is touched.
     pub placement: Option<Placement>,
@@ -154,7 +154,7 @@ pub struct BoundAccess {
 pub enum InstructionKind {
     /// Allocates zeroed memory.
     Alloc {
-        /// The new allocation.
+        /// The id of the allocation that it makes.
         allocation: AllocationId,
         /// The memory that it is in.
         memory: MemoryId,
@@ -162,13 +162,13 @@ pub enum InstructionKind {
         buffer: BufferId,
         /// Size in bytes, not 0.
         bytes: u64,
-        /// Alignment in bytes.
+        /// The alignment of its address in bytes, a power of two.
         alignment: u64,
     },
     /// Reserves addresses for an allocation that grows where it is. There is no
     /// memory behind them until a *grow* says so.
     Reserve {
-        /// The new allocation.
+        /// The id of the allocation that it makes.
         allocation: AllocationId,
         /// The memory that it is in.
         memory: MemoryId,
@@ -176,13 +176,13 @@ pub enum InstructionKind {
         buffer: BufferId,
         /// Size in bytes, not 0.
         bytes: u64,
-        /// Alignment in bytes.
+        /// The alignment of its address in bytes, a power of two.
         alignment: u64,
     },
     /// Provides memory for a part of a reserved allocation: zeroed, where there
     /// was none. What is there already stays as it is, and may be in use.
     Grow {
-        /// The allocation.
+        /// The id of the allocation.
         allocation: AllocationId,
         /// The memory that it is in.
         memory: MemoryId,
@@ -197,12 +197,12 @@ pub enum InstructionKind {
     Free {
         /// The allocation; nobody uses it any more.
         allocation: AllocationId,
-        /// Where it was.
+        /// The memory that it was in.
         memory: MemoryId,
     },
     /// Copies a box of elements between two allocations of one buffer.
     Copy {
-        /// The buffer.
+        /// The id of the buffer.
         buffer: BufferId,
         /// The allocation that the elements are read from.
         source: Placement,
@@ -210,12 +210,12 @@ pub enum InstructionKind {
         target: Placement,
         /// The elements: inside both extents.
         elements: Box3,
-        /// Bytes per element.
+        /// Bytes of one element.
         elem_size: u64,
     },
     /// Sends a box of elements to another node.
     Send {
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
         /// Names the payload; announced by a [`Pilot`].
         message: MessageId,
@@ -225,7 +225,7 @@ pub enum InstructionKind {
         source: Placement,
         /// The elements: inside the source's extent.
         elements: Box3,
-        /// Bytes per element.
+        /// Bytes of one element.
         elem_size: u64,
     },
     /// Receives all of a region, from whoever sends it.
@@ -243,18 +243,18 @@ pub enum InstructionKind {
     Collective(Participation),
     /// Runs a chunk of a kernel on a device.
     Kernel {
-        /// The device.
+        /// The device that runs it, counted from 0 on each node.
         device: DeviceId,
-        /// Whose kernel.
+        /// The id of the task whose kernel runs.
         task: TaskId,
-        /// The items.
+        /// The items of the index space that it runs.
         chunk: Box3,
         /// Memory, in the order of the task's accesses.
         accesses: Box<[BoundAccess]>,
     },
     /// Runs a host task or takes a fence's snapshot, in a host thread.
     HostTask {
-        /// Whose function.
+        /// The id of the task whose function runs.
         task: TaskId,
         /// The items; one, unless the task is split.
         chunk: Box3,
@@ -266,12 +266,12 @@ pub enum InstructionKind {
     },
     /// A horizon has been reached: older bookkeeping may go.
     Horizon {
-        /// The horizon task.
+        /// The id of the task that is the horizon.
         task: TaskId,
     },
     /// An epoch has been reached.
     Epoch {
-        /// The epoch task.
+        /// The id of the task that is the epoch.
         task: TaskId,
         /// What it is for.
         action: EpochAction,
@@ -290,7 +290,7 @@ pub struct Inbound {
     /// All that will arrive: inside the target's extent, possibly less than
     /// the transfer's whole region.
     pub region: Region,
-    /// Bytes per element.
+    /// Bytes of one element.
     pub elem_size: u64,
 }
 
@@ -310,7 +310,7 @@ pub struct Participation {
     pub sources: Box<[HostPart]>,
     /// Where all that arrives here goes: disjoint parts, in host memory.
     pub targets: Box<[HostPart]>,
-    /// Bytes per element.
+    /// Bytes of one element.
     pub elem_size: u64,
 }
 
@@ -328,9 +328,9 @@ pub struct HostPart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Pilot {
-    /// The receiver.
+    /// The node that receives.
     pub to: NodeId,
-    /// The message.
+    /// The sender's number of the message.
     pub message: MessageId,
     /// What the data is for.
     pub transfer: TransferId,

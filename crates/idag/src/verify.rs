@@ -26,9 +26,9 @@ pub enum Broken {
     /// A conflict that the instruction cannot have.
     #[error("{later} conflicts with {with}, {why}")]
     Conflict {
-        /// The later instruction.
+        /// The id of the younger of the two instructions.
         later: InstructionId,
-        /// The earlier one.
+        /// The id of the older one.
         with: InstructionId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
@@ -36,7 +36,7 @@ pub enum Broken {
     /// An allocation is not what an instruction takes it for.
     #[error("{instruction}: {memory}.{allocation} {why}")]
     Memory {
-        /// The instruction.
+        /// The id of the instruction.
         instruction: InstructionId,
         /// The memory that it names.
         memory: MemoryId,
@@ -50,7 +50,7 @@ pub enum Broken {
     Message {
         /// The send, or the last instruction if there is none.
         instruction: InstructionId,
-        /// The message.
+        /// The sender's number of the message.
         message: MessageId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,

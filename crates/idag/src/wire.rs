@@ -82,7 +82,7 @@ pub enum PilotError {
     Sender {
         /// Who claims to have sent it.
         from: NodeId,
-        /// This node.
+        /// The node that has received the pilot.
         local: NodeId,
         /// Nodes in the cluster.
         nodes: usize,
@@ -90,19 +90,19 @@ pub enum PilotError {
     /// The pilot is for another node.
     #[error("a pilot from {from} for {to} came to {local}")]
     Receiver {
-        /// Who sent it.
+        /// The node that has sent the pilot.
         from: NodeId,
         /// Whom it is for.
         to: NodeId,
-        /// This node.
+        /// The node that has received the pilot.
         local: NodeId,
     },
     /// The elements are no box, or none at all.
     #[error("{message} from {from} announces elements from {min:?} to {max:?}, which is no box")]
     Elements {
-        /// Who sent it.
+        /// The node that has sent the pilot.
         from: NodeId,
-        /// The message.
+        /// The sender's number of the message.
         message: MessageId,
         /// The claimed minimum.
         min: Coord3,

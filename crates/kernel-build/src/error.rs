@@ -18,7 +18,7 @@ pub enum Error {
     /// A compiler that was asked for by name cannot be used.
     #[error("CELERITY_DEVICE_RUSTC is {}, which cannot be used: {what}", rustc.display())]
     Unusable {
-        /// The compiler.
+        /// The path of the compiler.
         rustc: PathBuf,
         /// What is wrong with it.
         what: String,
@@ -30,13 +30,13 @@ pub enum Error {
         rustc.display(), source_folder.display()
     )]
     Versions {
-        /// The compiler.
+        /// The path of the compiler.
         rustc: PathBuf,
-        /// Its version.
+        /// The version that the compiler says it has.
         version: String,
         /// The folder of the source.
         source_folder: PathBuf,
-        /// The source's version.
+        /// The version that the source of `core` says it has.
         found: String,
     },
     /// `core` did not compile.
@@ -45,7 +45,7 @@ pub enum Error {
         rustc.display(), source_folder.display()
     )]
     Core {
-        /// The compiler.
+        /// The path of the compiler.
         rustc: PathBuf,
         /// The folder of the source.
         source_folder: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
     Kernels {
         /// The crate of kernels.
         package: String,
-        /// The architecture.
+        /// The architecture, as in `sm_80`: 80.
         architecture: u32,
     },
     /// A kernel needs something that devices do not have.
@@ -100,7 +100,7 @@ pub enum Error {
     /// A program could not be started.
     #[error("cannot start {}: {source}", program.display())]
     Start {
-        /// The program.
+        /// The path of the program that was called.
         program: PathBuf,
         /// What the operating system said.
         source: io::Error,

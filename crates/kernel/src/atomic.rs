@@ -150,7 +150,7 @@ impl<'a, T: Atomic, const D: usize> AtomicView<'a, T, D> {
 }
 
 impl<T: Atomic> AtomicRef<'_, T> {
-    /// The value.
+    /// Reads the value, in one step.
     #[must_use]
     #[inline]
     pub fn load(self) -> T {
@@ -158,7 +158,7 @@ impl<T: Atomic> AtomicRef<'_, T> {
         unsafe { T::load(self.element) }
     }
 
-    /// Replaces the value.
+    /// Replaces the value, in one step.
     #[inline]
     pub fn store(self, value: T) {
         // SAFETY: as above.

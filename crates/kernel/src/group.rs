@@ -105,7 +105,7 @@ impl<'g, const K: usize> NdItem<'g, K> {
         return Warp::new(position, items);
     }
 
-    /// The item's group.
+    /// The group that the item belongs to.
     #[must_use]
     #[inline]
     pub const fn group(&self) -> Group<'g, K> {

@@ -45,7 +45,7 @@ pub trait ViewIndex<const D: usize>: Clone + sealed::Sealed {
     /// What there is at the index: an element, or a slice of them.
     type Output<T>: ?Sized;
 
-    /// The first element.
+    /// The index of the first element in each dimension.
     #[doc(hidden)]
     fn first(&self) -> [usize; D];
 

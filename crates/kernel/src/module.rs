@@ -6,9 +6,9 @@ use core::fmt;
 /// The kernels of one crate, compiled for devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// The crate's name.
+    /// The name of the crate of kernels.
     pub name: &'static str,
-    /// Their code.
+    /// What was compiled for devices, or why nothing was.
     pub code: Code,
 }
 
@@ -27,7 +27,7 @@ pub enum Code {
 pub struct Ptx {
     /// The compute capability, as in `sm_80`: 80.
     pub architecture: u32,
-    /// The text.
+    /// The module as PTX, NVIDIA's portable assembly.
     pub text: &'static str,
 }
 

@@ -97,7 +97,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         Self { start, strides, part, row, elements: PhantomData }
     }
 
-    /// The declared part.
+    /// The box of elements that the access declares of the buffer.
     #[must_use]
     #[inline]
     pub const fn bounds(&self) -> Bounds<D> {

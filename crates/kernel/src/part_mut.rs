@@ -216,7 +216,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
         unsafe { vector::store(self.start.offset(self.distance(start)), values) };
     }
 
-    /// Overwrites all elements.
+    /// Sets all elements of the part to `value`.
     #[inline]
     pub fn fill(&mut self, value: T)
     where

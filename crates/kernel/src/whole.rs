@@ -45,7 +45,7 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
         Self { elements, range }
     }
 
-    /// The buffer's size.
+    /// Elements of the buffer in each dimension.
     #[must_use]
     #[inline]
     pub const fn range(&self) -> [usize; D] {
@@ -170,7 +170,7 @@ impl<'a, T, const D: usize> WholeViewMut<'a, T, D> {
         Self { elements, range }
     }
 
-    /// The buffer's size.
+    /// Elements of the buffer in each dimension.
     #[must_use]
     #[inline]
     pub const fn range(&self) -> [usize; D] {

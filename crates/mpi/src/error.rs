@@ -17,9 +17,9 @@ pub enum StartError {
         threads_advice(*.by_user)
     )]
     Threads {
-        /// What is needed.
+        /// The level of thread support that is needed.
         required: ThreadLevel,
-        /// What there is.
+        /// The level of thread support that MPI grants.
         granted: ThreadLevel,
         /// Whether the program had initialised MPI itself.
         by_user: bool,
@@ -72,9 +72,9 @@ impl From<StartError> for RunError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {message}")]
 pub struct MpiError {
-    /// The function.
+    /// The name of the function of MPI that failed.
     pub call: &'static str,
-    /// What MPI says.
+    /// The text that MPI has for the error.
     pub message: String,
 }
 

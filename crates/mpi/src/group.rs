@@ -46,7 +46,7 @@ pub enum MpiGroupError {
          of the process, or call MPI_Init_thread with that level before"
     )]
     Threads {
-        /// What there is.
+        /// The level of thread support that MPI grants.
         granted: ThreadLevel,
     },
     /// The run has lost a node.

@@ -29,7 +29,7 @@ pub struct MpiOptions {
     /// How long a process waits for others to come to a run, or to end, before it warns of
     /// that, and then at doubling intervals: 30 s; 0: for ever.
     pub watchdog: Duration,
-    /// Who is warned.
+    /// Who is told of what does not end the run.
     pub warnings: WarningSink,
 }
 

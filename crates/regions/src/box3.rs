@@ -15,6 +15,7 @@ pub type Coord3 = [u64; 3];
 
 /// A box that cannot be represented. `Debug` writes the text, as `main` prints it.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BoxError {
     /// `offset + range` exceeds 64 bits.
     #[error(

@@ -10,7 +10,7 @@ use crate::box3::{Box3, BoxError, MAX_DIMS};
 /// A part of a `D`-dimensional space: `[offset, offset + range)`, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subrange<const D: usize> {
-    /// The first element.
+    /// The index of the first element in each dimension.
     pub offset: [usize; D],
     /// The extents; zero in any dimension makes the subrange empty.
     pub range: [usize; D],

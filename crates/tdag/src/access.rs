@@ -85,7 +85,7 @@ pub enum Access {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BufferAccess {
-    /// The buffer.
+    /// The id of the buffer.
     pub buffer: BufferId,
     /// What is done with it.
     pub mode: AccessMode,

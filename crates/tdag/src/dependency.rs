@@ -80,7 +80,7 @@ impl<I: Copy + PartialEq> Dependencies<I> {
         self.0.iter().copied()
     }
 
-    /// Number of edges.
+    /// How many edges there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -22,7 +22,7 @@ pub enum DeclareError {
     UninitializedRead {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
         /// What has not been written.
         region: Box<Region>,
@@ -35,9 +35,9 @@ pub enum DeclareError {
     OutOfBounds {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What the whole index space maps to.
         image: Box<Region>,
@@ -55,7 +55,7 @@ pub enum DeclareError {
     ConflictingAccesses {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
         /// What both touch, over the whole index space.
         region: Box<Region>,
@@ -71,9 +71,9 @@ pub enum DeclareError {
     OverlappingWrites {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
     },
     /// A split task updates elements through a mapper that gives several chunks the same ones.
@@ -85,9 +85,9 @@ pub enum DeclareError {
     UpdatesMeet {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
     },
     /// A built-in mapper between spaces of different dimensionality.
@@ -99,9 +99,9 @@ pub enum DeclareError {
     DimensionMismatch {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// Dimensions of the index space.
         task_dims: u8,
@@ -113,9 +113,9 @@ pub enum DeclareError {
     Mapper {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What is wrong with it.
         flaw: MapperFlaw,
@@ -125,7 +125,7 @@ pub enum DeclareError {
     UnlawfulMapper {
         /// The task, with its source line.
         task: String,
-        /// The buffer's name.
+        /// The buffer's name: the one that the program gave it, or its id, `B0`.
         buffer: Arc<str>,
         /// Which law, and where.
         violation: Box<MapperViolation>,
@@ -135,7 +135,7 @@ pub enum DeclareError {
     UnknownBuffer {
         /// The task, with its source line.
         task: String,
-        /// The buffer's id.
+        /// The id of the buffer, `B3`: of one that is not there, no name is known.
         buffer: crate::BufferId,
     },
     /// The host object belongs to another run, or has ended.
@@ -161,7 +161,7 @@ pub enum DeclareError {
     RepeatedObject {
         /// The task, with its source line.
         task: String,
-        /// The object's name.
+        /// The host object's name: the one that the program gave it, or its id, `H0`.
         object: Arc<str>,
         /// The two accesses: `a relaxed side effect`.
         accesses: [String; 2],
@@ -174,7 +174,7 @@ pub enum DeclareError {
     ObjectOnDevice {
         /// The task, with its source line.
         task: String,
-        /// The object's name.
+        /// The host object's name: the one that the program gave it, or its id, `H0`.
         object: Arc<str>,
         /// The access: `a sequential side effect`.
         access: String,

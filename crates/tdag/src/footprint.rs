@@ -14,7 +14,7 @@ pub(crate) type Footprint = SmallVec<[Touched; 4]>;
 /// in one entry alone: no other access of the task touches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touched {
-    /// The buffer.
+    /// The id of the buffer.
     pub buffer: BufferId,
     /// What is done with it.
     pub mode: AccessMode,

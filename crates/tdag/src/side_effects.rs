@@ -77,7 +77,7 @@ impl fmt::Display for SideEffectOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ObjectAccess {
-    /// The object.
+    /// The id of the host object.
     pub object: ObjectId,
     /// How it is ordered against other side effects on that object.
     pub order: SideEffectOrder,

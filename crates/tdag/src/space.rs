@@ -26,7 +26,7 @@ pub struct IndexSpace {
     pub extent: Box3,
     /// Chunk sizes are multiples of this, but for the last one; never 0.
     pub granularity: Coord3,
-    /// The user's hint.
+    /// How the index space is cut, as the task asks for it.
     pub split: Split,
     /// Chunks per device, at least 1: with more than one, a device computes on
     /// some while others wait for data (CCGrid 2023, §IV-D).

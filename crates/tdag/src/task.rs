@@ -143,7 +143,7 @@ impl Work {
 pub struct SourceLocation {
     /// The file, as the compiler names it.
     pub file: Cow<'static, str>,
-    /// One-based.
+    /// The line in the file, counted from 1.
     pub line: u32,
 }
 
@@ -166,7 +166,7 @@ pub struct TaskSpec {
     pub name: Arc<str>,
     /// What kind of work it is, over which index space.
     pub work: Work,
-    /// What it touches.
+    /// All accesses to buffers, in the order in which the task declared them.
     pub accesses: Vec<Access>,
     /// Where it was submitted.
     pub location: Option<SourceLocation>,
@@ -223,7 +223,7 @@ pub struct ForwardEnd {
 /// [`TaskGraph::forward`](crate::TaskGraph::forward).
 #[derive(Clone, Debug)]
 pub struct NewForward {
-    /// The buffer.
+    /// The id of the buffer.
     pub buffer: BufferId,
     /// The elements; not empty.
     pub region: Region,

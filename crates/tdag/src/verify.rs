@@ -35,9 +35,9 @@ pub enum Broken {
     /// A buffer that a task must not access in this way.
     #[error("{task} accesses {buffer}, {why}")]
     Access {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// The buffer.
+        /// The id of the buffer.
         buffer: BufferId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
@@ -45,9 +45,9 @@ pub enum Broken {
     /// A conflict that the task cannot have.
     #[error("{later} conflicts with {with}, {why}")]
     Conflict {
-        /// The later task.
+        /// The id of the younger of the two tasks.
         later: TaskId,
-        /// The earlier one.
+        /// The id of the older one.
         with: TaskId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,
@@ -55,15 +55,15 @@ pub enum Broken {
     /// A forward that is none, or that is not followed by its consumer.
     #[error("{task} is a forward or has one, and {why}")]
     Forward {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
-        /// What is wrong.
+        /// The rule that is broken, in words.
         why: &'static str,
     },
     /// A horizon or epoch where there must be none, or none where one is due.
     #[error("{task} {why}")]
     Synchronization {
-        /// The task.
+        /// The id of the task.
         task: TaskId,
         /// What is wrong with it: the rest of the message's sentence.
         why: &'static str,

@@ -10,7 +10,7 @@ pub enum TraceError {
     /// The file cannot be made.
     #[error("cannot create the trace {}: {source}", path.display())]
     Create {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -18,7 +18,7 @@ pub enum TraceError {
     /// The file is not complete.
     #[error("cannot write the trace {}: {source}", path.display())]
     Write {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -34,7 +34,7 @@ pub enum TraceError {
     /// A file that is to be merged is no part of a trace.
     #[error("{} is no part of a trace: it does not say when it begins", path.display())]
     NoPart {
-        /// The file.
+        /// The path of the file, as it was given.
         path: PathBuf,
     },
 }

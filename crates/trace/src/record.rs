@@ -17,7 +17,7 @@ impl TrackId {
         Self(index)
     }
 
-    /// The track's number.
+    /// The number of the track in its process.
     #[must_use]
     pub const fn index(self) -> u32 {
         self.0
@@ -75,7 +75,7 @@ impl From<Arc<str>> for Text {
 pub enum Value {
     /// A count, or a number of bytes.
     Number(u64),
-    /// Anything else.
+    /// A value as text, which the viewer shows as it is.
     Text(Text),
 }
 
@@ -86,7 +86,7 @@ pub enum Value {
 pub struct TimeSlice {
     /// Where it is shown.
     pub track: TrackId,
-    /// When it began.
+    /// When it began, since the trace did.
     pub start: Duration,
     /// When it was over; not before `start`.
     pub end: Duration,
@@ -118,7 +118,7 @@ pub enum Message {
 /// Numbers that change together.
 #[derive(Debug)]
 pub struct Counter {
-    /// When they changed.
+    /// When they changed, since the trace began.
     pub at: Duration,
     /// What the numbers are, all together.
     pub name: Text,

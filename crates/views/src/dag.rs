@@ -147,7 +147,7 @@ impl Dag {
         &self.conflicts
     }
 
-    /// Number of nodes.
+    /// How many nodes the graph has.
     #[must_use]
     pub fn len(&self) -> usize {
         self.graph.node_count()

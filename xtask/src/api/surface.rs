@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// Modules of this name hold what seals a trait: not to be named on purpose.
-const SEALED: &str = "::sealed::";
+/// Modules of these names hold what seals traits, which nobody is to name: private ones of `sealed` traits, and
+/// of the steps that atomic numbers are made of.
+const SEALED: [&str; 2] = ["::sealed::", "::steps::"];
 
 /// Crates of one workspace, by name, as rustdoc describes them.
 pub(super) struct Surface {
@@ -46,7 +47,8 @@ impl Surface {
             let at = self.definition(&place.of, place.id).unwrap_or_else(|| place.of.clone());
             for path in mentioned {
                 let ours = path.split("::").next().is_some_and(|of| self.crates.contains_key(of));
-                if ours && !named.contains(&path) && !path.contains(SEALED) {
+                if ours && !named.contains(&path) && !SEALED.iter().any(|seal| path.contains(seal))
+                {
                     unnameable.entry(path).or_default().push(at.clone());
                 }
             }

@@ -67,18 +67,24 @@ impl Check<'_> {
         cargo
     }
 
-    /// The same, with this registry in the place of all others.
+    /// Lets Cargo take packages from this registry alone, below `folder`: also where a build script calls
+    /// it, as those of kernels do.
+    fn settle(&self, folder: &Path) -> Result<(), Error> {
+        let registry = self.registry.display().to_string();
+        let settings = format!(
+            "[net]\noffline = true\n\n[source.crates-io]\nreplace-with = \"packages\"\n\n\
+             [source.packages]\ndirectory = {registry:?}\n"
+        );
+        let path = folder.join(".cargo").join("config.toml");
+        fs::create_dir_all(folder.join(".cargo"))
+            .and_then(|()| fs::write(&path, settings))
+            .map_err(|source| Error::Write { path, source })
+    }
+
+    /// Cargo below a folder that is settled, building where all is new.
     fn by_versions(&self, command: &str, folder: &Path) -> Command {
         let mut cargo = self.cargo(command, folder);
-        cargo.args([
-            "--offline",
-            "--quiet",
-            "--config",
-            "source.crates-io.replace-with='packages'",
-        ]);
-        let directory =
-            format!("source.packages.directory={:?}", self.registry.display().to_string());
-        cargo.args(["--config", &directory]).env("CARGO_TARGET_DIR", &self.target);
+        cargo.arg("--quiet").arg("--target-dir").arg(&self.target);
         cargo
     }
 
@@ -94,8 +100,7 @@ impl Check<'_> {
     fn project(&self) -> Result<bool, Error> {
         let place = env::temp_dir().join(format!("celerity-by-versions-{}", process::id()));
         remove(&place)?;
-        fs::create_dir_all(&place)
-            .map_err(|source| Error::Write { path: place.clone(), source })?;
+        self.settle(&place)?;
         let outcome = self.project_in(&place);
         remove(&place)?;
         outcome
@@ -138,6 +143,7 @@ impl Check<'_> {
         write(facade.join("Cargo.toml"), manifest)?;
         // No library beside them, which they could be compiled with.
         remove(&facade.join("src"))?;
+        self.settle(self.clone)?;
         let lock = self.clone.join("Cargo.lock");
         fs::remove_file(&lock).map_err(|source| Error::Write { path: lock, source })?;
         let mut compile = self.by_versions("check", &facade);
@@ -170,7 +176,8 @@ fn workspace_by_versions(manifest: &str) -> String {
     text
 }
 
-/// The facade's manifest as one of a package that has its examples and nothing else.
+/// The facade's manifest as one of a package that has its examples and nothing else. Examples see what the
+/// facade depends on, as well as what is for them.
 fn examples_manifest(manifest: &str) -> String {
     let mut text = String::from(
         "[package]\nname = \"examples\"\nversion = \"0.0.0\"\nedition.workspace = true\n\
@@ -181,7 +188,11 @@ fn examples_manifest(manifest: &str) -> String {
         if line.starts_with('[') {
             section = line;
         }
-        if section == "[dev-dependencies]" {
+        let is_used = match section {
+            "[dependencies]" => !line.contains("optional = true"),
+            other => other == "[dev-dependencies]",
+        };
+        if is_used {
             text += &line.replace("celerity = { path = \".\",", "celerity = { workspace = true,");
             text.push('\n');
         }
@@ -206,10 +217,10 @@ mod tests {
     #[test]
     fn examples_depend_on_the_facade_like_anybody() {
         let manifest = "[package]\nname = \"celerity\"\n[dependencies]\nrayon = \"1\"\n\
-                        [dev-dependencies]\ncelerity = { path = \".\", features = [\"npy\"] }\n\
+                        mpi = { version = \"1\", optional = true }\n[dev-dependencies]\ncelerity = { path = \".\", features = [\"npy\"] }\n\
                         clap = { workspace = true }\n[lints]\nworkspace = true\n";
         let text = examples_manifest(manifest);
-        let dependencies = "[dev-dependencies]\n\
+        let dependencies = "[dependencies]\nrayon = \"1\"\n[dev-dependencies]\n\
                             celerity = { workspace = true, features = [\"npy\"] }\n\
                             clap = { workspace = true }\n";
         assert!(text.ends_with(dependencies) && text.contains("name = \"examples\""), "{text}");

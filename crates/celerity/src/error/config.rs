@@ -44,7 +44,7 @@ pub enum ConfigError {
          {error}; `cargo xtask calibrate` writes such files"
     )]
     BadCalibration {
-        /// Where it is.
+        /// The path of the file, as it was configured.
         path: String,
         /// What is wrong, and in which line.
         error: NotCosts,

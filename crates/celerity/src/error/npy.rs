@@ -88,6 +88,7 @@ pub enum NpyError {
 
 /// What a task does with a `.npy` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NpyAction {
     /// It reads its part.
     Read,

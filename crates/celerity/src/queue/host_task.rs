@@ -291,12 +291,12 @@ impl<const K: usize> DistributedHostTask<'_, K> {
     }
 
     /// Cuts the index space only at multiples of this size in each dimension.
-    pub fn granularity(self, granularity: [usize; K]) -> Self {
+    pub fn granularity(self, granularity: impl IntoRange<K>) -> Self {
         Self { task: self.task.granularity(granularity), ..self }
     }
 
     /// Lets the index space begin at this index instead of the origin.
-    pub fn offset(self, offset: [usize; K]) -> Self {
+    pub fn offset(self, offset: impl IntoRange<K>) -> Self {
         Self { task: self.task.offset(offset), ..self }
     }
 

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a call of the driver failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum DriverError {
     /// There is no driver on this machine, or none that works.
     #[error("no CUDA driver found: {reason}")]
@@ -34,11 +35,11 @@ pub enum DriverError {
     /// Anything else.
     #[error("{call} failed: {code}, {meaning}")]
     Failed {
-        /// The call.
+        /// The function of the driver that failed.
         call: &'static str,
         /// The driver's name for the error.
         code: String,
-        /// The driver's explanation.
+        /// What the driver says that the number means.
         meaning: String,
         /// What callers can tell apart.
         failure: Failure,

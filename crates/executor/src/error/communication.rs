@@ -18,17 +18,17 @@ pub enum CommunicationError {
          {received} of {received_size} bytes each are expected"
     )]
     Mismatch {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
-        /// Who expects it.
+        /// The node that receives, and expects something else.
         to: NodeId,
         /// The sender's name for it.
         message: MessageId,
-        /// The sender's elements.
+        /// The elements that the sender sends.
         sent: Box3,
         /// The sender's bytes per element.
         sent_size: u64,
-        /// The receiver's elements.
+        /// The elements that the receiver expects.
         received: Box3,
         /// The receiver's bytes per element.
         received_size: u64,
@@ -36,9 +36,9 @@ pub enum CommunicationError {
     /// A message id was used for two payloads, on the side named.
     #[error("{message} from {from} to {to} is used for two payloads")]
     Reused {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
         /// The sender's name for it.
         message: MessageId,
@@ -51,9 +51,9 @@ pub enum CommunicationError {
     Diverged {
         /// One of the nodes.
         node: NodeId,
-        /// Where it waits.
+        /// The epoch that this node waits in.
         epoch: TaskId,
-        /// Another one.
+        /// A node that differs from it.
         other: NodeId,
         /// Where that one waits.
         other_epoch: TaskId,
@@ -64,9 +64,9 @@ pub enum CommunicationError {
     Apart {
         /// One of the nodes.
         node: NodeId,
-        /// Where it waits.
+        /// The task that this node waits in.
         task: TaskId,
-        /// Another one.
+        /// A node that differs from it.
         other: NodeId,
         /// Where that one waits.
         other_task: TaskId,
@@ -74,7 +74,7 @@ pub enum CommunicationError {
     /// A node that is not in the cluster.
     #[error("{node} is not in the cluster, which has {}", Count(*nodes, "node"))]
     NoSuchNode {
-        /// The node named.
+        /// The node that was named, which is not in the cluster.
         node: NodeId,
         /// Nodes in the cluster.
         nodes: usize,
@@ -86,13 +86,13 @@ pub enum CommunicationError {
         or_more(*.received)
     )]
     Length {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
         /// The sender's name for it.
         message: MessageId,
-        /// Bytes expected.
+        /// Bytes that the receiver expects.
         expected: u64,
         /// Bytes that came; `None` if more did than there was room for.
         received: Option<u64>,
@@ -100,9 +100,9 @@ pub enum CommunicationError {
     /// A payload was offered without a pilot.
     #[error("{message} from {from} to {to} is sent without having been announced")]
     Unannounced {
-        /// The sender.
+        /// The node that sends.
         from: NodeId,
-        /// The receiver.
+        /// The node that receives.
         to: NodeId,
         /// The sender's name for it.
         message: MessageId,
@@ -118,7 +118,7 @@ pub enum CommunicationError {
     /// A node is gone.
     #[error("{node} has died: {sign}")]
     Died {
-        /// The node.
+        /// The node that others count as gone.
         node: NodeId,
         /// How that was noticed.
         sign: String,
@@ -129,7 +129,7 @@ pub enum CommunicationError {
          a sign of life"
     )]
     GivenUp {
-        /// The node.
+        /// The node that others count as gone.
         node: NodeId,
         /// Who does not count on it any more.
         by: NodeId,

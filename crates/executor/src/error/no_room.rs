@@ -21,11 +21,11 @@ pub struct NoRoom {
     /// Id, name and source line of the task that would have used the allocation first, if
     /// that is known.
     pub task: Option<String>,
-    /// The buffer's name.
+    /// The buffer's name, as messages print it.
     pub buffer: String,
     /// The elements that the allocation was to hold, if they are known.
     pub extent: Option<Box3>,
-    /// Bytes asked for.
+    /// Bytes of the allocation that there is no room for.
     pub bytes: u64,
     /// Bytes that all buffers together hold in that memory.
     pub resident: u64,
@@ -39,7 +39,7 @@ pub struct NoRoom {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Resident {
-    /// The buffer's name.
+    /// The buffer's name, as messages print it.
     pub buffer: String,
     /// Bytes of all its allocations in one memory.
     pub bytes: u64,

@@ -11,7 +11,7 @@ use crate::bounds::Layout;
 pub struct LaunchBlock {
     /// The chunk's first item.
     pub offset: [u64; 3],
-    /// The chunk's size.
+    /// Items of the chunk in each dimension.
     pub range: [u64; 3],
     /// The size of the whole index space.
     pub global: [u64; 3],
@@ -48,7 +48,7 @@ pub struct AccessBlock {
     pub part_min: [u64; 3],
     /// ... up to here.
     pub part_max: [u64; 3],
-    /// The buffer's size.
+    /// Elements of the buffer in each dimension.
     pub buffer: [u64; 3],
     /// How far a neighbourhood reaches; or the size of an item's block.
     pub border: [u64; 3],

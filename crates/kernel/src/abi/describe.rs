@@ -37,7 +37,7 @@ pub struct Description {
 /// How a kernel is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// For each item.
+    /// Once for each item of the index space.
     Item,
     /// For runs of items along the fastest dimension.
     Row,
@@ -48,7 +48,7 @@ pub enum Form {
 /// The view that a kernel gets for an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewParameter {
-    /// What it shows.
+    /// Which elements it shows, and in which form.
     pub kind: ViewKind,
     /// Whether it can be written through.
     pub writes: bool,
@@ -96,9 +96,9 @@ pub enum ViewKind {
 pub struct ScalarParameter {
     /// Its name in the user's source.
     pub name: &'static str,
-    /// Size in bytes.
+    /// Its size in bytes.
     pub size: usize,
-    /// Alignment in bytes.
+    /// Its alignment in bytes, a power of two.
     pub align: usize,
 }
 
@@ -113,9 +113,9 @@ impl ScalarParameter {
 /// One parameter of an entry point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Size in bytes.
+    /// Its size in bytes.
     pub size: usize,
-    /// Alignment in bytes.
+    /// Its alignment in bytes, a power of two.
     pub align: usize,
 }
 
@@ -291,12 +291,12 @@ impl ViewKind {
 pub enum Unsuitable {
     /// It reduces with an operator that takes values in the order of items.
     InOrder {
-        /// The access's position.
+        /// The position of the access in the tuple, counted from 0.
         access: usize,
     },
     /// It reduces into an array, and the order of items would show in the result.
     Inexact {
-        /// The access's position.
+        /// The position of the access in the tuple, counted from 0.
         access: usize,
     },
     /// Its parameters do not fit a launch.
@@ -306,7 +306,7 @@ pub enum Unsuitable {
     },
     /// It reduces into an array whose elements are not updated in one step.
     Size {
-        /// The access's position.
+        /// The position of the access in the tuple, counted from 0.
         access: usize,
         /// Bytes of an element.
         bytes: usize,

@@ -46,17 +46,18 @@ pub struct Geometry {
 
 /// Why there are no groups of the size asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GroupError {
     /// A size is 0, or there are more items than a device runs side by side.
     Size,
     /// The items that are to run are not a whole number of groups.
     Remainder {
-        /// The dimension.
+        /// The dimension, counted from 0, the slowest.
         dim: usize,
     },
     /// They do not begin with a group.
     Beginning {
-        /// The dimension.
+        /// The dimension, counted from 0, the slowest.
         dim: usize,
     },
 }

@@ -8,7 +8,7 @@ pub(crate) const ALIGNMENT: usize = 16;
 pub struct LocalParameter {
     /// Its name in the user's source.
     pub name: &'static str,
-    /// Size in bytes.
+    /// Its size in bytes.
     pub bytes: usize,
 }
 

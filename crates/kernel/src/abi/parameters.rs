@@ -59,11 +59,11 @@ pub enum Mapping {
         /// The dimensions along which edges meet.
         along: [bool; 3],
     },
-    /// The whole buffer.
+    /// Each item maps to the whole buffer.
     All,
     /// Everything along one dimension.
     Slice {
-        /// The dimension.
+        /// The dimension, counted from 0, the slowest.
         dim: usize,
     },
     /// A box of elements for each item, as many along each dimension as the index space has items,
@@ -87,31 +87,31 @@ pub enum LaunchError {
     AccessCount {
         /// Views of the kernel.
         views: usize,
-        /// Memories given.
+        /// How many memories the launch names.
         given: usize,
     },
     /// A view cannot show what the access maps to, on a device.
     Mapping {
-        /// The access's position.
+        /// The position of the access in the tuple, counted from 0.
         access: usize,
-        /// The view.
+        /// The view that the kernel declares.
         view: ViewKind,
-        /// The mapping.
+        /// The mapping that the access has.
         mapping: Mapping,
     },
     /// The allocation does not hold what the chunk touches.
     Incomplete {
-        /// The access's position.
+        /// The position of the access in the tuple, counted from 0.
         access: usize,
     },
     /// The allocation is not aligned to [`ALIGNMENT`].
     Misaligned {
-        /// The access's position.
+        /// The position of the access in the tuple, counted from 0.
         access: usize,
     },
     /// The chunk cannot run in groups of the size asked for.
     Groups {
-        /// The group's size.
+        /// Items of a group in each dimension; 1 in those that there are not.
         group: [usize; 3],
         /// What is wrong with the size.
         error: GroupError,
@@ -119,12 +119,12 @@ pub enum LaunchError {
     /// The kernel reduces, but the chunk does not consist of whole tiles, of fewer than 2³⁰ items
     /// each.
     Tiles {
-        /// The chunk.
+        /// The items of the chunk.
         items: Bounds<3>,
     },
     /// No grid is large enough.
     TooLarge {
-        /// The chunk's size.
+        /// Items of the chunk in each dimension.
         range: [usize; 3],
     },
 }

@@ -62,7 +62,7 @@ impl Runs {
 /// A run of items that a thread handles at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<const K: usize> {
-    /// The first item.
+    /// The index of the first item in each dimension.
     pub start: [usize; K],
     /// The same, counted from the chunk's first item.
     pub at: [usize; K],
@@ -82,24 +82,24 @@ pub struct Place<const K: usize> {
 /// inlined, for which the compiler drops what is about edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
-    /// None.
+    /// It is known of no dimension.
     Unknown,
-    /// The fastest.
+    /// It is known of the fastest dimension.
     Row,
-    /// All.
+    /// It is known of all dimensions.
     All,
 }
 
 /// The one item that a thread takes of a launch whose blocks are groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat<const K: usize> {
-    /// The item.
+    /// The item, as a run of one.
     pub place: Place<K>,
     /// Its index in its group.
     pub local: [usize; K],
     /// The group's index in the whole index space.
     pub group: [usize; K],
-    /// The group's size.
+    /// Items of the group in each dimension.
     pub size: [usize; K],
 }
 

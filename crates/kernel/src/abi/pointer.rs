@@ -19,7 +19,7 @@ pub struct ExclusivePointer<T: 'static>(&'static mut Allocation<T>);
 
 /// A base address with the type of its elements; sealed.
 pub trait DevicePointer: sealed::Sealed {
-    /// The elements' type.
+    /// The type of the elements that it points to.
     type Element;
 
     /// The first element, if there is one. Only an [`ExclusivePointer`] may be

@@ -8,26 +8,27 @@ use super::describe::{Description, Parameter};
 /// An entry point of a compiled module, as its text has it.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPoint<'a> {
-    /// The symbol's name.
+    /// The name by which a driver finds the entry point.
     pub name: &'a str,
     parameters: &'a str,
 }
 
 /// A compiled module and a kernel's description do not agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SignatureError {
     /// The module has no entry point of this name.
     NoEntry {
-        /// The kernel.
+        /// The name of the kernel's function.
         kernel: &'static str,
         /// The entry point that it should have.
         entry: &'static str,
     },
     /// A parameter is not what the host would write.
     Parameter {
-        /// The kernel.
+        /// The name of the kernel's function.
         kernel: &'static str,
-        /// The parameter's position.
+        /// The position of the parameter, counted from 0.
         position: usize,
         /// What the host would write; nothing if it has no more parameters.
         host: Option<Parameter>,

@@ -66,7 +66,7 @@ pub struct DevicePanic<'a> {
     /// Whether it may be another one as well: of the tile that begins with `item`, of the run that
     /// does, or some rows or planes further on.
     pub is_first: bool,
-    /// The source file.
+    /// The path of the source file that the kernel stands in.
     pub file: &'a str,
     /// The line in it.
     pub line: u32,

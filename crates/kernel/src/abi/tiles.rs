@@ -56,11 +56,11 @@ const _: () = assert!(size_of::<TileBlock>() == 88 && align_of::<TileBlock>() ==
 pub struct TileSeat<const K: usize> {
     /// Its number among all tiles.
     pub number: u64,
-    /// Its first item.
+    /// The index of its first item in each dimension.
     pub min: [usize; K],
     /// The same, counted from the chunk's first item.
     pub from: [usize; K],
-    /// Its size.
+    /// Its items in each dimension.
     pub range: [u32; K],
     /// Accumulators of a tile.
     pub lanes: u32,

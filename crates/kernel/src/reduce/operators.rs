@@ -52,7 +52,7 @@ pub struct ArgMax;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Located<T> {
-    /// The number.
+    /// The number that is compared.
     pub value: T,
     place: [u32; 2],
 }

@@ -20,7 +20,7 @@ pub enum MapperFlaw {
         Count(*dims, "dimension")
     )]
     NoSuchDimension {
-        /// The dimension.
+        /// The dimension, counted from 0, the slowest.
         dim: u8,
         /// How many the index space has.
         dims: u8,
@@ -43,7 +43,7 @@ pub enum MapperFlaw {
         Count(*size, "element")
     )]
     BorderTooWide {
-        /// The dimension.
+        /// The dimension, counted from 0, the slowest.
         dim: u8,
         /// Elements to either side.
         border: u64,

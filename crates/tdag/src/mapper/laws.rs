@@ -15,15 +15,15 @@ pub enum MapperViolation {
     /// It does not fit the index space or the buffer.
     #[error("the mapper {mapper}, {flaw}")]
     Unfit {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What is wrong with it.
         flaw: MapperFlaw,
     },
-    /// It panics.
+    /// The function of the mapper panics.
     #[error("the mapper {mapper} panics when it is asked for chunk {chunk} of {global}{said}")]
     Panics {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What it is asked for.
         chunk: Box3,
@@ -38,13 +38,13 @@ pub enum MapperViolation {
          and then to {second}; let it depend on nothing but its arguments"
     )]
     ChangesItsMind {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What it is asked for.
         chunk: Box3,
-        /// The first answer.
+        /// The elements that it answered first.
         first: Region,
-        /// The second one.
+        /// The elements that it answered when asked again.
         second: Region,
     },
     /// It leaves the buffer.
@@ -53,13 +53,13 @@ pub enum MapperViolation {
          {buffer}; clamp it"
     )]
     OutOfBounds {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What it is asked for.
         chunk: Box3,
-        /// The answer.
+        /// The elements that the chunk maps to.
         image: Region,
-        /// All there is.
+        /// All elements of the buffer.
         buffer: Box3,
     },
     /// A chunk does not touch what its parts touch.
@@ -70,7 +70,7 @@ pub enum MapperViolation {
         parts[1]
     )]
     NotAdditive {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What it is asked for.
         chunk: Box3,
@@ -89,11 +89,11 @@ pub enum MapperViolation {
         parts[1]
     )]
     NotDisjoint {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// Two chunks without a common item.
         parts: [Box3; 2],
-        /// What both touch.
+        /// The elements that both chunks map to.
         shared: Region,
     },
     /// It says that all chunks touch the same, and they do not.
@@ -102,11 +102,11 @@ pub enum MapperViolation {
          chunk {chunk} to {image}"
     )]
     NotConstant {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// What it is asked for.
         chunk: Box3,
-        /// The answer.
+        /// The elements that the chunk maps to.
         image: Region,
         /// The answer for the whole index space.
         of_all: Region,
@@ -117,13 +117,13 @@ pub enum MapperViolation {
          {item} maps to {image}"
     )]
     OutsideRelation {
-        /// The mapper.
+        /// The range mapper as text: `slice(1)`, say.
         mapper: String,
         /// The dimension of the buffer.
         dim: usize,
-        /// What it says.
+        /// What the mapper says of that dimension, in words.
         relation: String,
-        /// An item.
+        /// An item of the index space for which that is not so.
         item: Box3,
         /// Where it maps to.
         image: Region,

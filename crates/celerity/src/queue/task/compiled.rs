@@ -49,6 +49,20 @@ impl TaskBuilder<'_> {
     /// # Ok::<(), celerity::Error>(())
     /// ```
     ///
+    /// A kernel over items in groups is not launched without the size of a group:
+    ///
+    /// ```compile_fail,E0277
+    /// # use celerity::prelude::*;
+    /// # use celerity_example_kernels::groups::group_sum;
+    /// # celerity::run(|queue| {
+    /// let values = queue.buffer_from(512, vec![1.0; 512])?;
+    /// let sums = queue.buffer::<f64, 1>(512);
+    /// let accesses = (sums.write(one_to_one()), values.read(one_to_one()));
+    /// queue.task("sum").launch(512, accesses, group_sum)?;
+    /// # Ok(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// As [`parallel_for`](Self::parallel_for); [`Error::Kernel`] if the devices cannot run the
     /// kernel; [`Error::Groups`] if there are no such groups. A kernel whose items do not all come
