@@ -57,7 +57,7 @@ pub enum Broken {
     /// What is pushed to a node for a transfer is not what it awaits.
     #[error("{transfer}: {pushed} is pushed to {receiver}, which awaits {awaited}")]
     Meeting {
-        /// The transfer.
+        /// The id of the transfer that both sides name.
         transfer: TransferId,
         /// The node that receives.
         receiver: NodeId,

@@ -121,7 +121,7 @@ pub enum ArbiterError {
     /// for what no split receive brings.
     #[error("{instruction} asks for {region} of {transfer}, which does not fit its other receives")]
     InconsistentReceives {
-        /// The later instruction.
+        /// The id of the instruction that came later and does not fit.
         instruction: InstructionId,
         /// What they are for.
         transfer: TransferId,

@@ -196,7 +196,7 @@ pub unsafe trait Backend: Send {
 pub enum Job {
     /// A chunk of a kernel.
     Kernel {
-        /// What to run.
+        /// The kernel or function to run.
         kernel: Arc<dyn DeviceKernel>,
         /// The items of the index space that it runs.
         chunk: Box3,
@@ -205,7 +205,7 @@ pub enum Job {
     },
     /// A host task, or a fence's copy.
     Host {
-        /// What to run.
+        /// The kernel or function to run.
         function: HostFunction,
         /// Memory, in the order of the task's accesses.
         arguments: Arguments,

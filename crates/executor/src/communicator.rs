@@ -180,7 +180,7 @@ pub enum CommEvent {
     Note {
         /// The node that sends.
         from: NodeId,
-        /// What it says.
+        /// What the sender says, as bytes that this node makes sense of.
         note: Vec<u8>,
     },
     /// A payload of this node has left its memory.

@@ -108,7 +108,7 @@ pub enum Target {
 /// One of the instructions that a lane has been assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneJob {
-    /// The lane.
+    /// The lane that the job is assigned to.
     pub lane: LaneId,
     /// How many it was assigned before.
     pub number: u64,

@@ -15,7 +15,7 @@ use crate::time::Time;
 /// An instruction that has not completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its id.
+    /// The id by which logs and graphs name it.
     pub instruction: InstructionId,
     /// What it does, as in `kernel of T3 "step" at src/main.rs:40 on D1`: ids, and
     /// names as far as they are known.
@@ -57,7 +57,7 @@ pub enum WaitsFor {
 /// An instruction's lane, and what that does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnLane {
-    /// Its id.
+    /// The id by which logs and graphs name it.
     pub lane: LaneId,
     /// What it is for, as in `D1 kernels 2`.
     pub name: String,

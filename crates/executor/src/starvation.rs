@@ -29,7 +29,7 @@ pub struct Starvation {
 }
 
 impl Starvation {
-    /// All of it.
+    /// How long devices starved, for both reasons together.
     #[must_use]
     pub fn total(&self) -> Duration {
         self.unscheduled + self.held_back

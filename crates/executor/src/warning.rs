@@ -36,7 +36,7 @@ pub enum Warning {
     Starved {
         /// The node that is told of.
         node: NodeId,
-        /// For how long.
+        /// How long that was.
         starvation: Starvation,
         /// How long the run took.
         run: Duration,
@@ -79,7 +79,7 @@ pub struct Blocked {
     pub node: NodeId,
     /// The code that it is in, as in `a range mapper of T3 "step" at src/main.rs:40`.
     pub inside: String,
-    /// For how long.
+    /// How long that was.
     pub lasting: Duration,
     /// What does not happen meanwhile, from a semicolon on; empty if everything else does.
     pub consequence: String,
@@ -176,7 +176,7 @@ pub struct WarningSink(Option<Arc<Listener>>);
 type Listener = dyn Fn(&Warning) + Send + Sync;
 
 impl WarningSink {
-    /// Tells `listener`.
+    /// A sink that calls `listener` with each warning.
     #[must_use]
     pub fn new(listener: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))

@@ -80,7 +80,7 @@ pub struct CopyId(pub u64);
 pub struct MemoryArray {
     /// Which memory of the node.
     pub at: MemoryId,
-    /// Where in it.
+    /// The array of elements in that memory.
     pub array: ElementArray,
 }
 

@@ -236,11 +236,11 @@ impl fmt::Debug for HostKernel {
 
 /// What a task carries besides its record in the graphs.
 pub enum Payload {
-    /// For `Work::Device`.
+    /// The kernel of a task of `Work::Device`.
     Kernel(Arc<dyn DeviceKernel>),
     /// For `Work::HostOnce`, `Work::Fence` and `Work::Combine`; of the last two it must not block.
     Host(HostFunction),
-    /// For `Work::HostSplit`.
+    /// The function of a task of `Work::HostSplit`.
     HostSplit(HostKernel),
 }
 

@@ -94,7 +94,7 @@ pub enum LifetimeChange<'a> {
     Made {
         /// Whose elements it will hold.
         buffer: BufferId,
-        /// Its size.
+        /// The allocation's size in bytes.
         bytes: u64,
         /// Its alignment in bytes.
         alignment: u64,
@@ -141,9 +141,9 @@ pub struct TaskPart<'a> {
 /// How an instruction uses elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TouchMode {
-    /// It reads them.
+    /// The instruction reads the elements.
     Read,
-    /// It overwrites them.
+    /// The instruction overwrites the elements.
     Write,
     /// It does what the access of its task does that stands in this position.
     Declared(usize),

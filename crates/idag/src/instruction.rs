@@ -318,7 +318,7 @@ pub struct Participation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct HostPart {
-    /// Where they lie.
+    /// The allocation that the elements lie in.
     pub placement: Placement,
     /// Which elements: inside the extent of the placement, at least one.
     pub region: Region,

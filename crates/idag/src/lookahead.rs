@@ -158,7 +158,7 @@ impl LookaheadQueue {
         }
     }
 
-    /// The policy.
+    /// How long commands that allocate are held back.
     #[must_use]
     pub fn lookahead(&self) -> Lookahead {
         self.lookahead

@@ -59,13 +59,13 @@ pub enum PilotError {
     /// Not as many bytes as a pilot has.
     #[error("a pilot has {PILOT_LEN} bytes, but {found} came; the message was cut or mixed up")]
     Length {
-        /// How many came.
+        /// How many bytes came.
         found: usize,
     },
     /// Not a pilot at all.
     #[error("a pilot begins with {MAGIC:016x}, but {found:016x} came; who sends on this channel?")]
     Magic {
-        /// The first word.
+        /// The first eight bytes that came.
         found: u64,
     },
     /// A pilot of another version of Celerity.
@@ -104,9 +104,9 @@ pub enum PilotError {
         from: NodeId,
         /// The sender's number of the message.
         message: MessageId,
-        /// The claimed minimum.
+        /// The least indices that the pilot claims.
         min: Coord3,
-        /// The claimed maximum.
+        /// The indices behind the greatest ones that the pilot claims.
         max: Coord3,
     },
 }

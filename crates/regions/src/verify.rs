@@ -43,7 +43,7 @@ pub enum Broken {
     /// An entry that reaches outside the extent of its map.
     #[error("{entry} is not within {extent}")]
     Outside {
-        /// The entry's box.
+        /// The box of the entry.
         entry: Box3,
         /// That of the map.
         extent: Box3,

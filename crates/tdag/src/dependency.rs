@@ -75,7 +75,7 @@ impl<I: Copy + PartialEq> Dependencies<I> {
         self.0.iter().find(|dep| dep.on == on).map(|dep| dep.kind)
     }
 
-    /// All edges.
+    /// The edges, each once, with the reason for each.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Dependency<I>> + '_ {
         self.0.iter().copied()
     }

@@ -56,7 +56,7 @@ impl StreamHash {
         self.words(&[9, object.index()]);
     }
 
-    /// Adds a task.
+    /// Takes a task into the hash, behind those that were added before.
     pub fn task(&mut self, task: &Task) {
         self.word(task.id.index());
         self.work(&task.work);

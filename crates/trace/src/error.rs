@@ -26,7 +26,7 @@ pub enum TraceError {
     /// A part of a merged trace cannot be read.
     #[error("cannot read the part {} of a trace: {source}", path.display())]
     Read {
-        /// The part.
+        /// The path of the part that cannot be read.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -48,7 +48,7 @@ pub struct DagNode {
 /// What a node of a graph is, for colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
-    /// Computes on devices.
+    /// It computes on devices.
     #[default]
     Kernel,
     /// Runs on the host, or takes a snapshot.
@@ -64,7 +64,7 @@ pub enum Role {
 }
 
 impl Dag {
-    /// The task graph.
+    /// The task graph of these tasks, with an edge for each dependency.
     #[must_use]
     pub fn of_tasks(tasks: &[Arc<Task>], names: &BufferNames) -> Self {
         let mut dag = Self::default();

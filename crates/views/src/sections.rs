@@ -13,7 +13,7 @@ use crate::render::{color, escape};
 pub struct Section {
     /// What stands above it.
     pub title: String,
-    /// The graph.
+    /// The graph that is drawn.
     pub dag: Dag,
     /// How many of its nodes are left out, since there would be too many: the last ones.
     pub omitted: usize,

@@ -30,7 +30,7 @@ pub struct CollectiveExchange {
 /// Elements in one node's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryPart {
-    /// Where they lie.
+    /// The memory that the elements lie in.
     pub memory: ElementArray,
     /// Which elements: inside the extent of the memory.
     pub region: Region,

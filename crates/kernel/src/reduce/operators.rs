@@ -113,7 +113,7 @@ pub trait Number: Copy + PartialOrd {
     #[must_use]
     fn plus(self, other: Self) -> Self;
 
-    /// The product, likewise.
+    /// The product; of integers modulo their range, so that the order never matters.
     #[must_use]
     fn times(self, other: Self) -> Self;
 
