@@ -2,7 +2,9 @@
 
 use celerity::Sum;
 use celerity::prelude::*;
-use celerity_example_kernels::prk::dgemm::{dgemm_fill, dgemm_multiply, sum_of_elements};
+use celerity_example_kernels::prk::dgemm::{
+    dgemm_fill, dgemm_fill_bands, dgemm_multiply, sum_of_elements,
+};
 use celerity_example_kernels::prk::reduce::fill_cube;
 
 use crate::bench::{Bench, Benchmark, Verdict, cut, rate};
@@ -67,17 +69,17 @@ impl Benchmark for Options {
 
     fn run(&self, bench: &Bench<'_>) -> celerity::Result<Verdict> {
         let (queue, order, width) = (bench.queue, self.order as usize, self.width());
-        let (range, bands) = ([order; 2], [order / width, order, width]);
-        let [a, b] = ["a", "b"].map(|name| queue.buffer::<f64, 2>(range).named(name));
-        let c = queue.buffer::<f64, 3>(bands).named("c");
+        let bands = [order / width, order, width];
+        let a = queue.buffer::<f64, 2>([order; 2]).named("a");
+        let [b, c] = ["b", "c"].map(|name| queue.buffer::<f64, 3>(bands).named(name));
         let task = |name| queue.task(name).hint(cut(bands[0], bench.ranks));
-        let accesses = (a.write(one_to_one()), b.write(one_to_one()));
-        queue.task("fill").launch(range, accesses, dgemm_fill)?;
+        queue.task("fill").launch([order; 2], a.write(one_to_one()), dgemm_fill)?;
+        task("fill").launch(bands, b.write(one_to_one()), dgemm_fill_bands)?;
         task("clear").launch(bands, c.write(one_to_one()), fill_cube { value: 0.0 })?;
         let rows = per_dimension([Side::along(1), Side::all()]);
-        let columns = per_dimension([Side::all(), Side::along(0).stride(width)]);
+        let own_bands = per_dimension([Side::along(0), Side::all(), Side::all()]);
         let seconds = bench.time(self.iterations, |_| {
-            let accesses = (c.read_write(one_to_one()), a.read(rows), b.read(columns));
+            let accesses = (c.read_write(one_to_one()), a.read(rows), b.read(own_bands));
             task("multiply").launch(bands, accesses, dgemm_multiply)?;
             Ok(())
         })?;

@@ -1,6 +1,6 @@
 //! The sum of vectors, of which each device has one, for the first of them.
 
-use celerity_kernel::{Item, PartView, Row, kernel};
+use celerity_kernel::{PartView, Row, kernel};
 
 /// Sets every element of a run of rows.
 #[kernel]
@@ -16,19 +16,22 @@ pub fn add_ones(_row: Row<2>, (vectors, ones): (&mut [f64], &[f64])) {
     }
 }
 
-/// The sum of all vectors' elements at an item's index, in order.
-#[kernel]
-pub fn sum_vectors(item: Item<1>, (sum, vectors): (&mut f64, PartView<'_, f64, 2>), ranks: usize) {
-    *sum = 0.0;
-    for rank in 0..ranks {
-        *sum += vectors[[rank, item[0]]];
-    }
-}
+/// Elements that are taken from all vectors before the next ones: few enough to stay in a cache.
+const AT_ONCE: usize = 1024;
 
-/// The first vector becomes the sum.
+/// Adds all other vectors to the first, in order.
 #[kernel]
-pub fn take_sum(item: Item<2>, (vector, sum): (&mut f64, PartView<'_, f64, 1>)) {
-    *vector = sum[item[1]];
+pub fn sum_vectors(row: Row<2>, (first, others): (&mut [f64], PartView<'_, f64, 2>), ranks: usize) {
+    let [_, mut start] = row.start();
+    for first in first.chunks_mut(AT_ONCE) {
+        for rank in 1..ranks {
+            let others = others.run([rank, start], first.len());
+            for (sum, element) in first.iter_mut().zip(others) {
+                *sum += *element;
+            }
+        }
+        start += first.len();
+    }
 }
 
 /// Sets every element of a run in three dimensions.

@@ -63,8 +63,8 @@ pub fn sparse_multiply(
 ) {
     let (columns, values) = (columns.row([item[0]]), values.row([item[0]]));
     let mut sum = 0.0;
-    for at in columns.indices() {
-        sum += values[at] * vector[columns[at] as usize];
+    for (column, value) in columns.iter().zip(values.iter()) {
+        sum += *value * vector[*column as usize];
     }
     *result += sum;
 }
