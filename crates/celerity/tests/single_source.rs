@@ -85,14 +85,14 @@ fn by_any_names(queue: &Queue) -> Result<[(Vec<u32>, u32); 3]> {
     let found =
         || Ok::<_, Error>((queue.fence(&x)?.wait()?.into_vec(), queue.fence(&sum)?.wait()?[[]]));
     queue.task("place").launch(64, x.read_write(one_to_one()), names::place)?;
-    queue.task("tile").launch_groups(64, 32, x.read_write(one_to_one()), names::tile)?;
+    queue.task("tile").launch(nd_range(64, 32), x.read_write(one_to_one()), names::tile)?;
     let first = found()?;
     let accesses = || (x.write(one_to_one()), sum.reduce(Sum));
     queue.task("view").launch(64, accesses(), names::view::new(1, 2, 3, 4, 5, 6, 7, 8))?;
     let second = found()?;
-    queue.task("views").launch_groups(64, 32, accesses(), names::views::new(1, 2, 3))?;
+    queue.task("views").launch(nd_range(64, 32), accesses(), names::views::new(1, 2, 3))?;
     let third = found()?;
-    queue.task("entry").launch_rows(64, x.write(one_to_one()), names::entry)?;
+    queue.task("entry").launch(64, x.write(one_to_one()), names::entry)?;
     assert_eq!(found()?.0, [8; 64]);
     Ok([first, second, third])
 }

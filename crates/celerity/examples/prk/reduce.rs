@@ -48,7 +48,7 @@ impl Benchmark for Options {
             if ranks > 1 {
                 let accesses = (vectors.read_write(one_to_one()), vectors.read(others));
                 let task = queue.task("sum").hint(Hint::SplitAlong(1));
-                task.launch_rows([1, length], accesses, sum_vectors { ranks })?;
+                task.launch([1, length], accesses, sum_vectors { ranks })?;
             }
             Ok(())
         })?;
