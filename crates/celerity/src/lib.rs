@@ -72,7 +72,7 @@ pub mod schedule {
 pub mod kernels {
     pub use celerity_kernel::Layout;
     pub use celerity_kernel::{
-        AtomicInteger, Integer, LocalMemory, Meeting, OuterIndex, Reach, Word,
+        AtomicInteger, GroupBarrier, Integer, LocalMemory, OuterIndex, Reach, Word,
     };
     pub use celerity_kernel::{
         Code, GroupKernel, ItemKernel, Kernel, KernelForm, Module, NoCode, PerGroup, PerItem,

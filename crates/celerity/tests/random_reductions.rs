@@ -80,7 +80,14 @@ struct Space {
 #[derive(Clone, Copy, Debug)]
 enum Statement {
     /// Into both numbers and the array, or into the one that is named alone.
-    Reduce { space: Space, into: Option<usize>, by: By, including: bool, unordered: bool, rows: bool },
+    Reduce {
+        space: Space,
+        into: Option<usize>,
+        by: By,
+        including: bool,
+        unordered: bool,
+        rows: bool,
+    },
     /// Each element of the field takes in a number, or the array.
     Spread { from: usize },
     /// Of the array, from an element on.

@@ -10,7 +10,7 @@ use crate::corpus;
 use crate::program::{Op, Program, TaskKind};
 use crate::quality::Stepped;
 use crate::trace::InstructionTrace;
-use crate::traffic::Traffic;
+use crate::traffic::BytesMoved;
 use crate::violation::Violation;
 
 /// The programs whose copies are counted. Elements have 8 bytes.
@@ -71,7 +71,7 @@ impl Copies {
                     (true, true) | (false, false) => continue,
                 };
             moved.count += 1;
-            moved.bytes += Traffic::of(&effects).copied.unwrap_or_default();
+            moved.bytes += BytesMoved::of(&effects).copied.unwrap_or_default();
         }
         copies
     }

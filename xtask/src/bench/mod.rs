@@ -121,7 +121,7 @@ pub(crate) fn results(
         return Ok(None);
     }
     let cases = estimates::collect(&workspace.target_dir.join("criterion"), start)?;
-    let case = |case: &estimates::Estimate| serde_json::json!({"group": case.group, "function": case.function, "median_ns": case.median_ns});
+    let case = |case: &estimates::CriterionEstimate| serde_json::json!({"group": case.group, "function": case.function, "median_ns": case.median_ns});
     Ok(Some(serde_json::json!({"cases": cases.iter().map(case).collect::<Vec<_>>()})))
 }
 
