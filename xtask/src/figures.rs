@@ -154,6 +154,20 @@ mod tests {
     }
 
     #[test]
+    fn all_that_is_counted_is_there() {
+        let root = Workspace::load().unwrap().root;
+        let mut counted = 0;
+        for figure in &ALL {
+            if let Some(catalogue::Source::Effort(efforts)) = &figure.source {
+                let table = effort::table(&root, efforts).unwrap();
+                assert!(table.rows.iter().all(|(_, values)| values.iter().all(|v| *v > 0.0)));
+                counted += table.len();
+            }
+        }
+        assert!(counted > 0);
+    }
+
+    #[test]
     fn tolerances_are_factors() {
         assert_eq!(factor("1.25"), Ok(1.25));
         for wrong in ["0.5", "x", "nan", "1e9"] {

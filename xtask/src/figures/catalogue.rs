@@ -1,6 +1,6 @@
 //! Which figures there are, and how each is made: a table.
 
-use super::effort::Item;
+use super::effort::{Effort, Item};
 
 /// A figure of a paper, made anew.
 #[derive(Debug)]
@@ -46,14 +46,6 @@ pub(super) struct Curve {
     pub(super) label: &'static str,
     pub(super) group: &'static str,
     pub(super) function: &'static str,
-}
-
-/// A program by hand, and ours.
-#[derive(Debug)]
-pub(super) struct Effort {
-    pub(super) program: &'static str,
-    pub(super) ours: &'static [Item],
-    pub(super) by_hand: &'static [Item],
 }
 
 /// What draws it.
