@@ -9,6 +9,7 @@ mod circles;
 pub(crate) mod links;
 mod manifests;
 mod modules;
+mod names;
 mod sources;
 mod test_modules;
 mod tokens;
@@ -32,6 +33,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
         manifests::readmes_present(&files),
         manifests::tests_of_programs_run(workspace, &files),
         manifests::published_with_dependencies(&workspace.packages),
+        names::mean_one_thing(&files),
         sources::modules_documented(&files),
         sources::no_private_names(&files),
         sources::short_enough(&files),
