@@ -6,7 +6,7 @@
 use celerity::prelude::*;
 use celerity::{ArrayReducer, CheckLevel, Max, Min, Operator, Result, Sum, Xor};
 
-const PROGRAMS: u64 = 60;
+const PROGRAMS: u64 = 40;
 const STATEMENTS: usize = 24;
 /// Elements of the array that is reduced into.
 const KINDS: usize = 9;

@@ -41,11 +41,13 @@ const EXAMPLES: [(&str, &[&str]); 11] = [
 ];
 
 /// Kernels of the example `prk` with arguments that take no long.
-const PRK: [&str; 6] = [
+const PRK: [&str; 8] = [
+    "nstream 3 1001 0",
     "stencil 3 61",
     "transpose 3 96",
     "reduce 3 101",
     "sparse 3 5 2",
+    "dgemm 2 36 12 1",
     "p2p 3 61 23",
     "pic 5 24 500 1 2 GEOMETRIC 0.9",
 ];
