@@ -51,16 +51,16 @@ pub struct Neighborhood<const D: usize> {
 }
 
 /// The range mapper that [`mapper`](mapper()) and [`mapper_of`] make: a function from a chunk of `K` dimensions to
-/// one part of a buffer of `D` dimensions.
+/// one part of a buffer of `D` dimensions. Two are equal if they are copies of one, or made of equal values of one type.
 #[derive(Clone)]
 pub struct CustomMapper<const K: usize, const D: usize> {
     pub(crate) function: Arc<Function<K, D>>,
     erased: UserMapper,
 }
 
-/// The range mapper that [`disjoint_mapper`] makes: a function of the program's, with its promise that different
-/// items get different elements, so that items may write through it.
-#[derive(Clone, Debug)]
+/// The range mapper that [`disjoint_mapper`] and [`disjoint_mapper_of`] make: a function of the program's, with its
+/// promise that different items get different elements, so that items may write through it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DisjointMapper<const K: usize, const D: usize>(CustomMapper<K, D>);
 
 /// A user's range mapper: from a chunk and the buffer's size to a part of it.
@@ -134,7 +134,7 @@ pub fn mapper<const K: usize, const D: usize>(
     CustomMapper { function, erased: UserMapper::new(named) }
 }
 
-pub use disjoint::disjoint_mapper;
+pub use disjoint::{disjoint_mapper, disjoint_mapper_of};
 
 /// The one promise that the compiler cannot check.
 #[allow(unsafe_code)]
@@ -167,6 +167,37 @@ mod disjoint {
         let function: Arc<Function<K, D>> = Arc::new(map);
         let named = Named { name: name.into(), function: function.clone() };
         DisjointMapper(CustomMapper { function, erased: UserMapper::disjoint(named) })
+    }
+
+    /// A range mapper of your own type, for writes: each item gets a view of the part that
+    /// [`map`](MapChunk::map) returns for the chunk of just that item. Two of equal values are one mapper.
+    ///
+    /// # Safety
+    /// As for [`disjoint_mapper`]: disjoint chunks must have disjoint images, down to single items.
+    ///
+    /// ```
+    /// # #![allow(unsafe_code)]
+    /// use celerity::prelude::*;
+    /// use celerity::{MapChunk, disjoint_mapper_of, verify_mapper};
+    ///
+    /// /// Item `i` has so many elements, from `i` times as many on.
+    /// #[derive(Clone, PartialEq)]
+    /// struct Runs(usize);
+    ///
+    /// impl MapChunk<1, 1> for Runs {
+    ///     fn map(&self, chunk: Chunk<1>, _buffer: [usize; 1]) -> Subrange<1> {
+    ///         Subrange::new([chunk.offset[0] * self.0], [chunk.range[0] * self.0])
+    ///     }
+    /// }
+    ///
+    /// // SAFETY: runs of different items begin at least as far apart as they are long.
+    /// let runs = unsafe { disjoint_mapper_of(Runs(3)) };
+    /// verify_mapper(&runs, 10, 30).unwrap();
+    /// ```
+    pub unsafe fn disjoint_mapper_of<M: MapChunk<K, D>, const K: usize, const D: usize>(
+        mapper: M,
+    ) -> DisjointMapper<K, D> {
+        DisjointMapper(typed::erased(mapper, UserMapper::disjoint))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Range mappers of users' own types, and how any range mapper is put to the test.
 
 use std::any::Any;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use celerity_regions::{Box3, Chunk, Region, Subrange};
@@ -12,7 +13,7 @@ use super::{CustomMapper, Function, MapperFor, subrange};
 use crate::range::{IntoRange, bounds, to_box};
 
 /// A range mapper as a type, which compares by value and says what it knows of itself.
-/// [`mapper_of`] makes one that accesses take.
+/// [`mapper_of`] makes one that reads take, [`disjoint_mapper_of`](super::disjoint_mapper_of) one that writes take, too.
 pub trait MapChunk<const K: usize, const D: usize>: PartialEq + Send + Sync + 'static {
     /// The part of a buffer of size `buffer` that a chunk reads, under the laws that
     /// [`mapper`](super::mapper()) names.
@@ -65,14 +66,36 @@ pub trait MapChunk<const K: usize, const D: usize>: PartialEq + Send + Sync + 's
 pub fn mapper_of<M: MapChunk<K, D>, const K: usize, const D: usize>(
     mapper: M,
 ) -> CustomMapper<K, D> {
+    erased(mapper, UserMapper::new)
+}
+
+/// A range mapper of a user's type, which `erase` wraps with what the user promises of it.
+pub(super) fn erased<M: MapChunk<K, D>, const K: usize, const D: usize>(
+    mapper: M,
+    erase: fn(Typed<M, K, D>) -> UserMapper,
+) -> CustomMapper<K, D> {
     let mapper = Arc::new(mapper);
     let asked = Arc::clone(&mapper);
     let function: Arc<Function<K, D>> = Arc::new(move |chunk, buffer| asked.map(chunk, buffer));
-    CustomMapper { function, erased: UserMapper::new(Typed { mapper }) }
+    CustomMapper { function, erased: erase(Typed { mapper }) }
+}
+
+impl<const K: usize, const D: usize> PartialEq for CustomMapper<K, D> {
+    fn eq(&self, other: &Self) -> bool {
+        self.erased == other.erased
+    }
+}
+
+impl<const K: usize, const D: usize> Eq for CustomMapper<K, D> {}
+
+impl<const K: usize, const D: usize> Hash for CustomMapper<K, D> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.erased.hash(state);
+    }
 }
 
 /// A type of the user's under the task graph's interface.
-struct Typed<M, const K: usize, const D: usize> {
+pub(super) struct Typed<M, const K: usize, const D: usize> {
     mapper: Arc<M>,
 }
 
