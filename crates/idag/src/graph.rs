@@ -361,7 +361,8 @@ impl InstructionGraph {
                 None => MemoryId::HOST,
                 Some(wires) => wires.arrival(buffer, &self.links, launches.reading(), piece),
             };
-            let onwards = launches.are_on_devices().then_some(&self.links);
+            let in_pieces = self.links.cut_some() && launches.are_on_devices();
+            let onwards = in_pieces.then_some(&self.links);
             receive(emitter, buffer, consumers, arrival, onwards);
         }
     }

@@ -103,11 +103,19 @@ impl Links {
         self.piece = bytes;
     }
 
+    /// Whether something goes in pieces.
+    pub(crate) fn cut_some(&self) -> bool {
+        self.piece > 0
+    }
+
     /// The pieces in which `part` of a buffer of `extent` goes through the host on its way to another
     /// node. What has slow rows is not cut, since it stops in dense stages.
     pub(crate) fn pieces(&self, part: &Box3, extent: &Box3, elem_size: u64) -> Boxes {
-        let row = elements_per_row(part, extent).saturating_mul(elem_size);
-        slabs(part, elem_size, if self.are_slow(row) { 0 } else { self.piece })
+        let row = || elements_per_row(part, extent).saturating_mul(elem_size);
+        if self.piece == 0 || self.are_slow(row()) {
+            return Boxes::from_iter([*part]);
+        }
+        slabs(part, elem_size, self.piece)
     }
 
     /// Lets linked devices share what they get from elsewhere, from so many bytes each.

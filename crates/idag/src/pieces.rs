@@ -147,11 +147,11 @@ const MOST_PIECES: u64 = 64;
 /// Cuts what has more than `bytes` bytes into pieces that follow each other on their way, most of
 /// them of half as many to as many: along the slowest dimension, at multiples of a power of two
 /// elements. So both ends of a transfer cut at the same places, though each may know another box.
-/// What would be less than half a piece stays with its neighbour. With 0 bytes, nothing is cut.
+/// What would be less than half a piece stays with its neighbour.
 pub(crate) fn slabs(part: &Box3, elem_size: u64, bytes: u64) -> Boxes {
     let all = part.volume().saturating_mul(elem_size);
     let slowest = part.range().iter().position(|&elements| elements > 1);
-    let Some(dim) = slowest.filter(|_| bytes > 0 && all > bytes) else {
+    let Some(dim) = slowest.filter(|_| all > bytes) else {
         return Boxes::from_iter([*part]);
     };
     let (min, max) = part.corners();
@@ -266,7 +266,6 @@ mod tests {
         assert_eq!(slabs(&row(3, 12), 4, 159).as_slice(), [row(3, 5), row(8, 4), row(12, 3)]);
         assert_eq!(slabs(&row(0, 32), 4, 128)[2..4], slabs(&row(8, 8), 4, 128)[..]);
         assert_eq!(slabs(&row(3, 4), 4, 128).as_slice(), [row(3, 4)], "not more than a piece");
-        assert_eq!(slabs(&row(3, 9), 4, 0).as_slice(), [row(3, 9)], "nothing is cut");
         let rows = slabs(&row(1, 3), 4, 1);
         assert_eq!(rows.as_slice(), [row(1, 1), row(2, 1), row(3, 1)], "no row is cut");
         let one = Box3::from_range([1]);

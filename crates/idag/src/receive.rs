@@ -13,7 +13,7 @@ use crate::pieces::{Pieces, consumer_split, contiguous_pieces};
 
 /// Receives all that is awaited; `consumers` are the regions that launches read, `arrival` is the
 /// memory that a piece goes to, in which its bounds have been allocated, and `onwards` is the way
-/// from the host to the devices that read, if they do.
+/// from the host to the devices that read, if what arrives goes there in pieces.
 pub(crate) fn receive<'a>(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
