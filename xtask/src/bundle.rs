@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::error::Error;
 use crate::messages::{self, LinkedProgram};
@@ -21,78 +21,127 @@ const RUN: &str = include_str!("bundle/run.sh");
 /// What is run there to measure the examples beside the baselines.
 const COMPARE: &str = include_str!("bundle/compare.sh");
 
+/// What both do first.
+const UNPACK: &str = include_str!("bundle/unpack.sh");
+
 /// The baselines, in the workspace, and where they go; they are compiled on the other machine.
 const BASELINES: &str = "benches/baselines/cuda";
 
-/// What is built, each optimised, and the folder that its programs go to.
+/// The programs, packed. Each is some 9 MB of which all share most, the runtime and the kernels: the
+/// dictionary holds several of them.
+const PROGRAMS: &str = "programs.tar.xz";
+
+/// How they are packed: the window counts, not the effort.
+const FILTER: &str = "--lzma2=preset=1,dict=64MiB";
+
+/// What is built by one run of Cargo, optimised.
+#[derive(Debug, PartialEq)]
 struct Build {
+    package: &'static str,
     arguments: &'static [&'static str],
     features: &'static str,
     /// Whether it can have nodes as processes: the backend alone has no part of MPI.
     knows_mpi: bool,
-    folder: &'static str,
+    /// `--example` or `--test`.
+    kind: &'static str,
+    programs: Vec<String>,
 }
 
-const BUILDS: [Build; 4] = [
-    Build {
-        arguments: &["build", "--package", "celerity", "--examples"],
-        features: "cublas",
-        knows_mpi: true,
-        folder: "bin",
-    },
-    Build {
-        arguments: &["build", "--package", "celerity-cuda", "--example", "gpu_suite"],
-        features: "cuda",
-        knows_mpi: false,
-        folder: "bin",
-    },
-    Build {
-        arguments: &["build", "--package", "celerity-cuda", "--example", "random_programs"],
-        features: "cuda",
-        knows_mpi: false,
-        folder: "bin",
-    },
-    Build {
-        arguments: &[
-            "test",
-            "--no-run",
-            "--package",
-            "celerity",
-            "--test",
-            "single_source",
-            "--test",
-            "kernel_reductions",
-            "--test",
-            "device_calls",
-        ],
-        features: "cublas",
-        knows_mpi: true,
-        folder: "bin",
-    },
-];
+/// Everything that there is to build.
+fn builds(workspace: &Workspace) -> [Build; 3] {
+    let package = workspace.packages.iter().find(|package| package.name == "celerity");
+    let targets = package.into_iter().flat_map(|package| &package.targets);
+    let examples = targets.filter(|target| target.kind == "example");
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    [
+        Build {
+            package: "celerity",
+            arguments: &["build"],
+            features: "cublas",
+            knows_mpi: true,
+            kind: "--example",
+            programs: examples.map(|target| target.name.clone()).collect(),
+        },
+        Build {
+            package: "celerity-cuda",
+            arguments: &["build"],
+            features: "cuda",
+            knows_mpi: false,
+            kind: "--example",
+            programs: names(&["gpu_suite", "random_programs"]),
+        },
+        Build {
+            package: "celerity",
+            arguments: &["test", "--no-run"],
+            features: "cublas",
+            knows_mpi: true,
+            kind: "--test",
+            programs: names(&["single_source", "kernel_reductions", "device_calls"]),
+        },
+    ]
+}
 
-/// Builds everything, and puts it into the folder `bundle` of the target directory, with scripts
-/// that run it. Returns whether all was built and is small enough.
+/// What is to be built of that: all, if no names are given.
+fn select(mut builds: [Build; 3], names: &[String]) -> Result<[Build; 3], Error> {
+    let known: Vec<_> = builds.iter().flat_map(|build| build.programs.clone()).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name)) {
+        return Err(Error::UnknownProgram { name: name.clone(), known });
+    }
+    if !names.is_empty() {
+        builds.iter_mut().for_each(|build| build.programs.retain(|it| names.contains(it)));
+    }
+    Ok(builds)
+}
+
+/// Builds programs, those of these names or all, and puts them into the folder `bundle` of the target
+/// directory, with scripts that run them. Returns whether all was built and is small enough.
 ///
 /// # Errors
-/// If a tool cannot be started, or a file cannot be written.
-pub(crate) fn run(workspace: &Workspace, mpi: bool) -> Result<bool, Error> {
+/// If there is no program of a name, a tool cannot be started, or a file cannot be written.
+pub(crate) fn run(workspace: &Workspace, mpi: bool, names: &[String]) -> Result<bool, Error> {
+    let builds = select(builds(workspace), names)?;
     let folder = workspace.target_dir.join("bundle");
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|source| write_error(&folder, source))?;
     }
-    for build in &BUILDS {
-        let to = folder.join(build.folder);
-        create(&to)?;
+    let bin = folder.join("bin");
+    create(&bin)?;
+    for build in builds.iter().filter(|build| !build.programs.is_empty()) {
         let Some(programs) = programs(build, mpi)? else { return Ok(false) };
         for LinkedProgram { name, path, .. } in programs {
-            strip(&path, &to.join(name))?;
+            strip(&path, &bin.join(name))?;
         }
     }
+    list(&bin)?;
+    if !pack(&folder)? {
+        return Ok(false);
+    }
+    fs::remove_dir_all(&bin).map_err(|source| write_error(&bin, source))?;
     copy_files(&workspace.root.join(BASELINES), &folder.join("baselines"))?;
-    write_script(&folder.join("run.sh"), RUN)?;
-    write_script(&folder.join("compare.sh"), COMPARE)?;
+    for (name, text) in [("run.sh", RUN), ("compare.sh", COMPARE), ("unpack.sh", UNPACK)] {
+        write_script(&folder.join(name), text)?;
+    }
     report(&folder)
+}
+
+/// Packs the programs of a bundle. Returns whether that went well; the tools have said why not.
+fn pack(folder: &Path) -> Result<bool, Error> {
+    let mut tar = Command::new("tar");
+    tar.arg("--create").arg("--directory").arg(folder).arg("bin").stdout(Stdio::piped());
+    let start = |command: &Command, source| Error::Start { program: describe(command), source };
+    let mut packing = tar.spawn().map_err(|source| start(&tar, source))?;
+    let archive = folder.join(PROGRAMS);
+    let file = fs::File::create(&archive).map_err(|source| write_error(&archive, source))?;
+    let mut xz = Command::new("xz");
+    xz.args(["--stdout", FILTER]).stdout(file);
+    if let Some(output) = packing.stdout.take() {
+        xz.stdin(output);
+    }
+    let packed = xz.status().map_err(|source| start(&xz, source));
+    // With the command goes its end of the pipe: without a reader `tar` ends, too.
+    drop(xz);
+    let listed = packing.wait().map_err(|source| start(&tar, source))?;
+    Ok(packed?.success() && listed.success())
 }
 
 fn create(folder: &Path) -> Result<(), Error> {
@@ -102,7 +151,9 @@ fn create(folder: &Path) -> Result<(), Error> {
 /// What a build makes; `None` if it fails.
 fn programs(build: &Build, mpi: bool) -> Result<Option<Vec<LinkedProgram>>, Error> {
     let mut command = cargo();
-    command.args(build.arguments).args(["--release", "--features", build.features]);
+    command.args(build.arguments).args(["--package", build.package, "--release"]);
+    command.args(["--features", build.features]);
+    command.args(build.programs.iter().flat_map(|program| [build.kind, program]));
     if mpi && build.knows_mpi {
         command.args(["--features", "mpi"]);
     }
@@ -148,26 +199,40 @@ fn write_script(path: &Path, text: &str) -> Result<(), Error> {
     written.map_err(|source| write_error(path, source))
 }
 
-/// Prints what there is; returns whether it is small enough.
+/// Prints what programs there are before they are packed.
+fn list(bin: &Path) -> Result<(), Error> {
+    for entry in entries(bin)? {
+        println!("{:>12} bytes  {}", len(&entry)?, entry.file_name().to_string_lossy());
+    }
+    Ok(())
+}
+
+/// Prints what the folder takes and what to do with it; returns whether it is small enough.
 fn report(folder: &Path) -> Result<bool, Error> {
+    let packed = fs::metadata(folder.join(PROGRAMS));
+    let packed =
+        packed.map_err(|source| Error::Read { path: folder.join(PROGRAMS), source })?.len();
     let mut total = 0;
-    for name in ["bin", "baselines"] {
-        for entry in entries(&folder.join(name))? {
-            let unreadable = |source| Error::Read { path: entry.path(), source };
-            let bytes = entry.metadata().map_err(unreadable)?.len();
-            total += bytes;
-            println!("{bytes:>12} bytes  {name}/{}", entry.file_name().to_string_lossy());
+    for folder in [folder, &folder.join("baselines")] {
+        for entry in entries(folder)?.iter().filter(|entry| entry.path().is_file()) {
+            total += len(entry)?;
         }
     }
+    println!("{packed:>12} bytes  all programs, in {PROGRAMS}");
     println!("{total:>12} bytes  in {}", folder.display());
     println!("copy the folder to a machine with GPUs, and there: ./run.sh, ./run.sh timings, or");
     println!(
         "./compare.sh, which needs an nvcc there or programs compiled by baselines/compile.sh"
     );
     if total > MOST_BYTES {
-        println!("FAILED: more than {MOST_BYTES} bytes; leave something out");
+        println!("FAILED: more than {MOST_BYTES} bytes; name the programs that you need");
     }
     Ok(total <= MOST_BYTES)
+}
+
+fn len(entry: &fs::DirEntry) -> Result<u64, Error> {
+    let unreadable = |source| Error::Read { path: entry.path(), source };
+    Ok(entry.metadata().map_err(unreadable)?.len())
 }
 
 fn write_error(path: &Path, source: std::io::Error) -> Error {
@@ -218,11 +283,49 @@ mod tests {
         let run = RUN.lines().filter_map(|line| line.split("\"$bin/").nth(1));
         let names: Vec<_> = run.filter_map(|rest| rest.split('"').next()).collect();
         assert!(names.len() > 4, "{names:?}");
-        let workspace = Workspace::load().unwrap();
-        let known = |name: &str| {
-            let targets = workspace.packages.iter().flat_map(|package| &package.targets);
-            targets.filter(|target| target.kind != "lib").any(|target| target.name == name)
-        };
+        let builds = builds(&Workspace::load().unwrap());
+        let known =
+            |name: &str| builds.iter().any(|build| build.programs.iter().any(|it| it == name));
         assert!(names.iter().all(|name| known(name)), "{names:?}");
+    }
+
+    #[test]
+    fn every_program_is_run() {
+        let runs = |name: &String| RUN.contains(&format!("\"$bin/{name}\""));
+        for build in builds(&Workspace::load().unwrap()) {
+            let left_out: Vec<_> = build.programs.iter().filter(|name| !runs(name)).collect();
+            assert!(left_out.is_empty(), "run.sh leaves {left_out:?} out");
+        }
+    }
+
+    #[test]
+    fn names_select_programs_and_unknown_ones_are_named() {
+        let workspace = Workspace::load().unwrap();
+        assert_eq!(select(builds(&workspace), &[]).unwrap(), builds(&workspace));
+        let names = ["wave_sim", "device_calls"].map(str::to_owned);
+        let selected = select(builds(&workspace), &names).unwrap();
+        let programs: Vec<_> = selected.iter().flat_map(|build| &build.programs).collect();
+        assert_eq!(programs, [&names[0], &names[1]]);
+        let error = select(builds(&workspace), &["wave".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("no program `wave`") && error.contains("wave_sim"), "{error}");
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_by_the_script() {
+        let folder = std::env::temp_dir().join(format!("packed-{}", std::process::id()));
+        create(&folder.join("bin")).unwrap();
+        fs::write(folder.join("bin/one"), "a program").unwrap();
+        assert!(pack(&folder).unwrap());
+        fs::remove_dir_all(folder.join("bin")).unwrap();
+        write_script(&folder.join("unpack.sh"), UNPACK).unwrap();
+        let unpack = || Command::new(folder.join("unpack.sh")).status().unwrap().success();
+        assert!(unpack());
+        assert_eq!(fs::read_to_string(folder.join("bin/one")).unwrap(), "a program");
+        // Again, though there is nothing to do; and where the archive is broken.
+        assert!(unpack());
+        fs::remove_dir_all(folder.join("bin")).unwrap();
+        fs::write(folder.join(PROGRAMS), "no archive").unwrap();
+        assert!(!unpack());
+        fs::remove_dir_all(folder).unwrap();
     }
 }

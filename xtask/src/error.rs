@@ -52,6 +52,14 @@ pub(crate) enum Error {
         /// Which part, and what was expected.
         what: String,
     },
+    /// A program that is not part of the bundle was asked for.
+    #[error("there is no program `{name}` to bundle; choose from: {}", known.join(", "))]
+    UnknownProgram {
+        /// The name as given.
+        name: String,
+        /// All programs that can be bundled.
+        known: Vec<String>,
+    },
     /// A benchmark that does not exist was asked for.
     #[error("there is no benchmark `{name}`; choose from: {}", known.join(", "))]
     UnknownBench {

@@ -106,12 +106,16 @@ enum Command {
     Miri(miri::Options),
     /// Build examples and tests into one folder for a machine that has GPUs and no Rust.
     ///
-    /// The folder is `bundle` in the target directory, of at most 60 MiB; its `run.sh` runs all of it
+    /// The folder is `bundle` in the target directory, of at most 60 MiB, with the programs in one
+    /// compressed archive (by `tar` and `xz`), which the scripts unpack; its `run.sh` runs all of it
     /// there and counts what passed, its `compare.sh` measures the examples beside programs in CUDA C++.
     Bundle {
         /// With nodes as MPI processes, of the MPI that is installed here
         #[arg(long)]
         mpi: bool,
+        /// Only these programs; all, if none is named
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
     },
     /// Measure what exchanges between nodes take on this machine, and write the constants by which
     /// programs decide what is worth a collective operation (`CELERITY_CALIBRATION`).
@@ -172,7 +176,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Tidy => tidy::run(&workspace),
         Command::Miri(options) => miri::run(&workspace, &options),
         Command::Mpi { only } => mpi::run(&workspace, &only),
-        Command::Bundle { mpi } => bundle::run(&workspace, mpi),
+        Command::Bundle { mpi, names } => bundle::run(&workspace, mpi, &names),
         Command::Calibrate(options) => calibrate::run(&workspace, &options),
         Command::Kernels => kernels::run(&workspace),
         Command::Package => package::run(&workspace),

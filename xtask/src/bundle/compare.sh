@@ -4,17 +4,19 @@
 #
 #   ./compare.sh            on 1, 2 and 4 GPUs, as far as there are so many
 #   ./compare.sh 1 8        on these counts of GPUs
+#   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU
 #
 # Variants: strict and default are the baselines without and with fused multiply-add, cuda_math
 # one with CUDA's own logarithm and exponential, fast_math one with its approximate ones, cublas by
-# cuBLAS; ours is strict, and fast where programs have fast forms. Behind the table, what kernel_cost says
-# of heat and gray_scott, and what these do by hand. All is measured once, and again as long as BUDGET seconds (150) are not over and there
-# were fewer than REPEATS (3) times; compare.csv has all runs, of which the fastest counts. The
-# baselines are compiled first, unless they have been: see baselines/compile.sh.
+# cuBLAS; ours is strict, and fast where programs have fast forms. Behind the table, the stencils of
+# kernel_cost beside heat and gray_scott by hand, of the same size. All is measured once, and again as
+# long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
+# has all runs, of which the fastest counts. The baselines are compiled first, unless they have been: see baselines/compile.sh.
 set -uo pipefail
 
 root="$(cd "$(dirname "$0")" && pwd)"
 csv="$PWD/compare.csv"
+"$root/unpack.sh" || exit 1
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -167,22 +169,66 @@ table() {
         }' "$csv"
 }
 
-# Heat in a box and a reaction on a plane, on one GPU: ours is the kernels, in the forms that kernel_cost has.
+# Heat in a box and a reaction on a plane, on one GPU: ours is the kernels, in the forms that kernel_cost
+# has. Prints ratios of rates: ours over each form by hand, of the same size.
 stencils() {
     hide 1
-    if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "$root/bin/kernel_cost" --stencils; then
+    local ours="$scratch/ours" theirs="$scratch/theirs" form precision command
+    command=("$root/bin/kernel_cost" --stencils --size 16384 --space 1024 1024 1024)
+    if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "${command[@]}"; then
         cat "$scratch/log"
     fi
-    local form command
-    for form in plain row march; do
-        command=("$root/baselines/bin/heat-strict" --planes 1024 --rows 1024 --columns 1024 --form "$form")
-        if attempt "${only[@]}" "${command[@]}"; then echo "by hand, $form: $(grep '^RESULT' "$scratch/log")"; fi
+    cp "$scratch/log" "$ours"
+    : >"$theirs"
+    for precision in single double; do
+        for form in plain row march; do
+            command=("$root/baselines/bin/heat-strict" --planes 1024 --rows 1024 --columns 1024 --form "$form" --precision "$precision")
+            by_hand "heat $([[ $precision == single ]] && echo f32 || echo f64)" "$form" >>"$theirs"
+        done
     done
     for form in plain row; do
         command=("$root/baselines/bin/gray_scott-strict" --size 16384 --form "$form")
-        if attempt "${only[@]}" "${command[@]}"; then echo "by hand, $form: $(grep '^RESULT' "$scratch/log")"; fi
+        by_hand reaction "$form" >>"$theirs"
     done
+    ratios "$theirs" "$ours"
 }
+
+# Runs the array `command`; prints stencil, form, and cells per second.
+by_hand() {
+    if attempt "${only[@]}" "${command[@]}" >&2; then echo "$1,$2,$(field rate)"; fi
+}
+
+# Rates of kernel_cost's stencils, which it gives in bytes, over those by hand, in cells.
+ratios() {
+    awk '
+        BEGIN { bytes["heat f32"] = 8; bytes["heat f64"] = bytes["reaction"] = 16 }
+        NR == FNR { split($0, it, ","); hand[it[1], it[2]] = it[3] * bytes[it[1]] / 1e9; next }
+        /, by (row|item) / {
+            name = $0; sub(/, by .*/, "", name)
+            form = $0; sub(/.*, by /, "", form); sub(/ .*/, "", form)
+            for (i = 1; i <= NF; ++i) if ($i == "GB/s") rate[name, form] = $(i - 1)
+            if (!(name in bytes)) next
+            if (!(name in seen)) { seen[name]; names[++n] = name }
+        }
+        function over(name, form, by) {
+            if (!((name, by) in hand) || !((name, form) in rate)) return "-"
+            return sprintf("%.3f", rate[name, form] / hand[name, by])
+        }
+        END {
+            print ""
+            print "| stencil | ours | over plain by hand | rows | marching |"
+            print "| --- | --- | --- | --- | --- |"
+            for (i = 1; i <= n; ++i) for (j = split("row item", forms, " "); j > 0; --j)
+                printf "| %s | by %s | %s | %s | %s |\n", names[i], forms[j], over(names[i], forms[j], "plain"),
+                    over(names[i], forms[j], "row"), over(names[i], forms[j], "march")
+        }' "$1" "$2"
+}
+
+if [[ ! -x $root/baselines/bin/bandwidth ]]; then "$root/baselines/compile.sh" "$root/baselines/bin" || failed=1; fi
+if [[ ${1-} == stencils ]]; then
+    stencils
+    exit $((failed > 0))
+fi
 
 there=$(nvidia-smi --list-gpus | wc -l)
 counts=()
@@ -191,7 +237,6 @@ for gpus in "${@:-1 2 4}"; do
         if ((count <= there)); then counts+=("$count"); else echo "SKIPPED $count GPUs: there are $there"; fi
     done
 done
-if [[ ! -x $root/baselines/bin/bandwidth ]]; then "$root/baselines/compile.sh" "$root/baselines/bin" || failed=1; fi
 
 # Those that have a fast form.
 fast=(nbody matmul black_scholes)
