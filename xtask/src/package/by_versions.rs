@@ -110,6 +110,8 @@ impl Check<'_> {
         println!("=== a project by versions");
         let mut install = self.by_versions("install", place);
         install.args(["celerity-new", "--debug", "--root"]).arg(place);
+        // It looks at no settings of the folder that it is started in.
+        install.arg("--config").arg(place.join(".cargo").join("config.toml"));
         if !runner::stream(&mut install, |_| ())?.success() {
             return Ok(false);
         }
