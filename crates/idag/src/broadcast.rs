@@ -21,14 +21,14 @@ use crate::pieces::{Parts, join};
 use crate::version::{MemorySet, Version};
 
 /// A memory, and what is read there through an access.
-pub(crate) type Reader<'a> = (MemoryId, &'a Region);
+pub(crate) type DeviceReader<'a> = (MemoryId, &'a Region);
 
 /// Brings what linked devices read alike to all of them, where it is not there yet.
 pub(crate) fn broadcast(
     emitter: &mut Emitter<'_>,
     buffer: &mut BufferState,
     links: &Links,
-    readers: &[Reader<'_>],
+    readers: &[DeviceReader<'_>],
 ) {
     let mut seen = MemorySet::NONE;
     for (nth, &(memory, region)) in readers.iter().enumerate() {

@@ -12,7 +12,7 @@ use celerity_tdag::{
 use smallvec::SmallVec;
 
 use crate::allocate::{Needs, allocate};
-use crate::broadcast::{Reader, broadcast};
+use crate::broadcast::{DeviceReader, broadcast};
 use crate::buffer::{BufferState, Buffers};
 use crate::coherence::make_coherent;
 use crate::collective::participate;
@@ -390,7 +390,7 @@ impl InstructionGraph {
                 continue;
             }
             let readers = launches.in_each_memory(slot);
-            let readers: SmallVec<[Reader<'_>; 8]> =
+            let readers: SmallVec<[DeviceReader<'_>; 8]> =
                 readers.map(|(memory, access)| (memory, &access.region)).collect();
             broadcast(emitter, self.buffers.get_mut(access.buffer), &self.links, &readers);
         }

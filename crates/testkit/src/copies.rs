@@ -37,16 +37,16 @@ const STEPS: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copies {
     /// From devices to the host.
-    pub to_host: Moved,
+    pub to_host: CopyTotals,
     /// From the host to devices.
-    pub from_host: Moved,
+    pub from_host: CopyTotals,
     /// From device to device.
-    pub between_devices: Moved,
+    pub between_devices: CopyTotals,
 }
 
 /// How many copies, and how much they move together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct CopyTotals {
     /// Copies.
     pub count: u64,
     /// Bytes.
@@ -77,12 +77,12 @@ impl Copies {
     }
 
     /// All three kinds.
-    fn kinds(self) -> [Moved; 3] {
+    fn kinds(self) -> [CopyTotals; 3] {
         [self.to_host, self.from_host, self.between_devices]
     }
 }
 
-impl fmt::Display for Moved {
+impl fmt::Display for CopyTotals {
     /// `12 of 128 KiB`: the number of copies, and what each moves on average.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bytes.checked_div(self.count) {
@@ -98,13 +98,13 @@ fn of_steps(
     program: Stepped,
     steps: usize,
     configuration: &Configuration,
-) -> Result<[Moved; 3], Violation> {
+) -> Result<[CopyTotals; 3], Violation> {
     let mut program: Program = program(steps);
     program.ops.retain(|op| !matches!(op, Op::Task(task) if task.kind == TaskKind::Fence));
-    let mut sum = [Moved::default(); 3];
+    let mut sum = [CopyTotals::default(); 3];
     for node in InstructionTrace::of_program(&program, configuration)? {
         for (sum, more) in sum.iter_mut().zip(Copies::among(&node.instructions).kinds()) {
-            *sum = Moved { count: sum.count + more.count, bytes: sum.bytes + more.bytes };
+            *sum = CopyTotals { count: sum.count + more.count, bytes: sum.bytes + more.bytes };
         }
     }
     Ok(sum)
@@ -114,11 +114,14 @@ fn of_steps(
 ///
 /// # Errors
 /// If a generator refuses the program.
-pub fn per_step(program: Stepped, configuration: &Configuration) -> Result<[Moved; 3], Violation> {
+pub fn per_step(
+    program: Stepped,
+    configuration: &Configuration,
+) -> Result<[CopyTotals; 3], Violation> {
     let shorter = of_steps(program, WARM_UP, configuration)?;
     let longer = of_steps(program, WARM_UP + STEPS, configuration)?;
     let average = |long: u64, short: u64| (long - short) / STEPS as u64;
-    Ok([0, 1, 2].map(|kind| Moved {
+    Ok([0, 1, 2].map(|kind| CopyTotals {
         count: average(longer[kind].count, shorter[kind].count),
         bytes: average(longer[kind].bytes, shorter[kind].bytes),
     }))

@@ -116,7 +116,7 @@ impl TaskBuilder<'_> {
 
 /// How a kernel `W` of one form is launched with the accesses `A`; sealed. Its form is
 /// [`KernelForm::Form`].
-pub trait LaunchForm<A, W, const K: usize>: sealed::Form {
+pub trait LaunchForm<A, W, const K: usize>: sealed::SealedForm {
     #[doc(hidden)]
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId>;
 }
@@ -178,7 +178,7 @@ where
             `[256, 256]`; one over an `NdItem` over `nd_range([256, 256], [16, 16])`, which also says the \
             size of a group"
 )]
-pub trait LaunchSpace<F, const K: usize>: sealed::Space<F, K> {
+pub trait LaunchSpace<F, const K: usize>: sealed::SealedSpace<F, K> {
     #[doc(hidden)]
     fn into_nd_range(self) -> NdRange<K>;
 }
@@ -206,15 +206,15 @@ mod sealed {
 
     use crate::range::{IntoRange, NdRange};
 
-    pub trait Form {}
-    impl Form for PerItem {}
-    impl Form for PerRow {}
-    impl Form for PerGroup {}
+    pub trait SealedForm {}
+    impl SealedForm for PerItem {}
+    impl SealedForm for PerRow {}
+    impl SealedForm for PerGroup {}
 
-    pub trait Space<F, const K: usize> {}
-    impl<R: IntoRange<K>, const K: usize> Space<PerItem, K> for R {}
-    impl<R: IntoRange<K>, const K: usize> Space<PerRow, K> for R {}
-    impl<const K: usize> Space<PerGroup, K> for NdRange<K> {}
+    pub trait SealedSpace<F, const K: usize> {}
+    impl<R: IntoRange<K>, const K: usize> SealedSpace<PerItem, K> for R {}
+    impl<R: IntoRange<K>, const K: usize> SealedSpace<PerRow, K> for R {}
+    impl<const K: usize> SealedSpace<PerGroup, K> for NdRange<K> {}
 }
 
 fn gcd(a: usize, b: usize) -> usize {
