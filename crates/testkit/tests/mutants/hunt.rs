@@ -16,7 +16,7 @@ use celerity_testkit::check::{self, Configuration, Verdict};
 use celerity_testkit::forwards::Forwards;
 use celerity_testkit::hash::Mixer;
 use celerity_testkit::program::{Program, Sizes, seeded};
-use celerity_testkit::reduction::Reduction;
+use celerity_testkit::reduction::ReductionCase;
 use celerity_testkit::sim;
 use celerity_testkit::trace::{CommandTrace, TaskTrace};
 
@@ -52,7 +52,7 @@ impl fmt::Display for Case {
 
 impl Case {
     /// The reduction that comes with some of the programs: over a line or a plane.
-    fn reduction(&self) -> Option<Reduction> {
+    fn reduction(&self) -> Option<ReductionCase> {
         let draw = |what: u64, bound| Mixer::for_item(4, [self.seed, what, 0]).below(bound);
         let Configuration { nodes, devices, .. } = self.configuration;
         let space = match draw(0, 2) {
@@ -62,7 +62,7 @@ impl Case {
                 IndexSpace { split: Split::Tiled, ..IndexSpace::new(2, extent) }
             }
         };
-        let reduction = Reduction { space, nodes, devices };
+        let reduction = ReductionCase { space, nodes, devices };
         self.seed.is_multiple_of(WITH_OBJECTS).then_some(reduction)
     }
 }
