@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::error::Error;
 use crate::package::FEATURES;
 use crate::runner;
+use crate::skip;
 use crate::toolchain::nightly;
 use crate::workspace::Workspace;
 use surface::Surface;
@@ -32,10 +33,8 @@ pub(crate) struct Options {
 /// If Cargo cannot be run, or describes crates in a format that is not known here.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
     if !has_nightly() {
-        let prefix = if options.or_skip { "SKIPPED api: " } else { "" };
-        println!(
-            "{prefix}only nightly Rust describes crates as JSON: rustup toolchain install nightly"
-        );
+        let reason = "only nightly Rust describes crates as JSON: rustup toolchain install nightly";
+        println!("{}", skip::line("api", options.or_skip, reason));
         return Ok(options.or_skip);
     }
     let target = workspace.target_dir.join("api");

@@ -14,6 +14,7 @@ use std::process::Command;
 
 use crate::error::Error;
 use crate::runner::{self, describe};
+use crate::skip;
 use crate::workspace::{Workspace, cargo};
 
 /// The version of mdBook, and its features beside none: what serves and watches is left out.
@@ -38,13 +39,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     let staged = staging::stage(&workspace.root, &folder)?;
     let mdbook = match provide(workspace)? {
         Ok(mdbook) => mdbook,
-        Err(reason) if options.or_skip => {
-            println!("SKIPPED book: {reason}");
-            return Ok(true);
-        }
         Err(reason) => {
-            println!("{reason}");
-            return Ok(false);
+            println!("{}", skip::line("book", options.or_skip, &reason));
+            return Ok(options.or_skip);
         }
     };
     let mut build = Command::new(mdbook);

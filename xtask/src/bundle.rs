@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::files::remove;
 use crate::messages::{self, LinkedProgram};
 use crate::runner::describe;
 use crate::workspace::{Workspace, cargo};
@@ -101,9 +102,7 @@ fn select(mut builds: [Build; 3], names: &[String]) -> Result<[Build; 3], Error>
 pub(crate) fn run(workspace: &Workspace, mpi: bool, names: &[String]) -> Result<bool, Error> {
     let builds = select(builds(workspace), names)?;
     let folder = workspace.target_dir.join("bundle");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(|source| write_error(&folder, source))?;
-    }
+    remove(&folder)?;
     let bin = folder.join("bin");
     create(&bin)?;
     for build in builds.iter().filter(|build| !build.programs.is_empty()) {
@@ -116,7 +115,7 @@ pub(crate) fn run(workspace: &Workspace, mpi: bool, names: &[String]) -> Result<
     if !pack(&folder)? {
         return Ok(false);
     }
-    fs::remove_dir_all(&bin).map_err(|source| write_error(&bin, source))?;
+    remove(&bin)?;
     copy_files(&workspace.root.join(BASELINES), &folder.join("baselines"))?;
     for (name, text) in [("run.sh", RUN), ("compare.sh", COMPARE), ("unpack.sh", UNPACK)] {
         write_script(&folder.join(name), text)?;

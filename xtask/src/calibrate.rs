@@ -3,18 +3,17 @@
 //! Owns how often and where the measuring program runs, and where its figures go. What it measures, and
 //! how constants follow from that, is the program's business (`benches/baselines/src/bin/calibrate.rs`).
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::available_parallelism;
 
 use clap::Args;
 
 use crate::error::Error;
-use crate::messages;
-use crate::mpi::{Mpi, installed};
-use crate::runner::describe;
-use crate::workspace::{Workspace, cargo};
+use crate::files::write;
+use crate::mpi::{Mpi, installed, program};
+use crate::runner::{describe, output};
+use crate::workspace::Workspace;
 
 const PACKAGE: &str = "celerity-baselines";
 const PROGRAM: &str = "calibrate";
@@ -43,7 +42,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     if mpi.is_none() && !options.in_process {
         println!("neither Open MPI nor MPICH is installed: nodes of one process are measured");
     }
-    let Some(program) = build(workspace, mpi.as_ref())? else { return Ok(false) };
+    let Some(program) = program(workspace, mpi.as_ref(), PACKAGE, PROGRAM)? else {
+        return Ok(false);
+    };
     let mut samples = String::new();
     for nodes in numbers(&options.processes) {
         let mut command = measure(&program, mpi.as_ref(), nodes);
@@ -90,37 +91,6 @@ fn measure(program: &Path, mpi: Option<&Mpi>, nodes: usize) -> Command {
             command
         }
     }
-}
-
-/// The program; `None` if it does not build.
-fn build(workspace: &Workspace, mpi: Option<&Mpi>) -> Result<Option<PathBuf>, Error> {
-    let mut build = cargo();
-    build.current_dir(&workspace.root).args(["build", "--release", "--package", PACKAGE]);
-    build.args(["--bin", PROGRAM]);
-    if let Some(mpi) = mpi {
-        // Bindings are made from the headers of one MPI, and nothing tells Cargo when that changes.
-        let mut clean = cargo();
-        clean.current_dir(&workspace.root).args(["clean", "--release", "--package", "mpi-sys"]);
-        if output(&mut clean)?.is_none() {
-            return Ok(None);
-        }
-        build.args(["--features", "mpi"]).env("MPICC", mpi.compiler);
-    }
-    let Some(text) = messages::of_build(&mut build)? else { return Ok(None) };
-    let mut programs = messages::programs(&text).into_iter();
-    Ok(programs.find(|program| program.name == PROGRAM).map(|program| program.path))
-}
-
-/// What a command prints; `None` if it fails. What it has to say goes to standard error.
-fn output(command: &mut Command) -> Result<Option<String>, Error> {
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program: describe(command), source })?;
-    let text = || String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(output.status.success().then(text))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|source| Error::Write { path: path.into(), source })
 }
 
 #[cfg(test)]

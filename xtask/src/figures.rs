@@ -9,12 +9,12 @@ mod effort;
 mod sources;
 mod table;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::error::Error;
+use crate::files::{self, write};
 use crate::workspace::Workspace;
 use catalogue::{ALL, Drawn, Figure};
 use table::Table;
@@ -119,13 +119,7 @@ fn check(workspace: &Workspace, figure: &Figure, tolerance: f64) -> Result<bool,
 }
 
 fn read(path: &Path) -> Result<Table, Error> {
-    let text =
-        fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
-    Table::parse(&text).map_err(|what| Error::Malformed { path: path.into(), what })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|source| Error::Write { path: path.into(), source })
+    Table::parse(&files::read(path)?).map_err(|what| Error::Malformed { path: path.into(), what })
 }
 
 #[cfg(test)]

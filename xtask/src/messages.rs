@@ -4,12 +4,12 @@
 //! up to the callers.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::runner::describe;
+use crate::runner::output;
 
 /// A program that Cargo has linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +26,7 @@ pub(crate) struct LinkedProgram {
 /// # Errors
 /// If Cargo cannot be run.
 pub(crate) fn of_build(build: &mut Command) -> Result<Option<String>, Error> {
-    build.args(["--message-format", "json-render-diagnostics"]);
-    let output = build.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program: describe(build), source })?;
-    let text = || String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(output.status.success().then(text))
+    output(build.args(["--message-format", "json-render-diagnostics"]))
 }
 
 /// The messages in a text, line by line; what is none is left out.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::runner::stream;
+use crate::skip;
 use crate::tally::Tally;
 use crate::toolchain;
 use crate::workspace::Workspace;
@@ -150,8 +151,8 @@ fn test(workspace: &Workspace, group: &Group, packages: &[&str]) -> Result<Tally
 
 /// What is said where Miri cannot be had.
 fn without(reason: &str, may_skip: bool) -> String {
-    let prefix = if may_skip { "SKIPPED miri: " } else { "" };
-    format!("{prefix}nightly Rust with Miri cannot be installed: {reason}")
+    let reason = format!("nightly Rust with Miri cannot be installed: {reason}");
+    skip::line("miri", may_skip, &reason)
 }
 
 /// A table of groups, and the closing line.

@@ -20,6 +20,7 @@ use crate::runner;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
+pub(crate) use build::program;
 pub(crate) use installed::{Mpi, installed};
 use judge::Expected;
 use namespaces::Namespaces;

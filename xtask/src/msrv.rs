@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::package::{FEATURES, published};
 use crate::runner;
+use crate::skip;
 use crate::toolchain;
 use crate::workspace::Workspace;
 
@@ -22,8 +23,8 @@ pub(crate) struct Options {
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
     let version = promised(workspace)?;
     if let Err(reason) = toolchain::provide(version) {
-        let prefix = if options.or_skip { "SKIPPED msrv: " } else { "" };
-        println!("{prefix}Rust {version} cannot be installed: {reason}");
+        let reason = format!("Rust {version} cannot be installed: {reason}");
+        println!("{}", skip::line("msrv", options.or_skip, &reason));
         return Ok(options.or_skip);
     }
     let mut check = toolchain::of(version, "cargo");

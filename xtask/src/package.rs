@@ -8,12 +8,12 @@ mod home;
 mod licences;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
 use crate::error::Error;
+use crate::files::remove;
 use crate::runner::{self, describe};
 use crate::workspace::{Package, Workspace, cargo};
 
@@ -54,16 +54,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
         }
     }
     Ok(well && by_versions::check(&folder, &clone, &built, &home, &order)?)
-}
-
-/// Removes a folder, if it is there.
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(Error::Write { path: folder.to_owned(), source: error })
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A clone of the last commit: what only lies about in this folder cannot help.

@@ -34,6 +34,21 @@ pub(crate) fn stream(
     pumped.and_then(|()| child.wait()).map_err(|source| Error::Output { program, source })
 }
 
+/// Runs `command` to its end, and returns what it prints; `None` if it fails. What it has to say goes to standard
+/// error, and that it has failed.
+///
+/// # Errors
+/// [`Error::Start`] if the program cannot be started.
+pub(crate) fn output(command: &mut Command) -> Result<Option<String>, Error> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|source| Error::Start { program: describe(command), source })?;
+    if !output.status.success() {
+        eprintln!("`{}` has failed: {}", describe(command), output.status);
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
 /// The command line of `command`, for messages.
 pub(crate) fn describe(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());

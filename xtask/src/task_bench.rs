@@ -7,15 +7,14 @@
 mod metg;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use clap::Args;
 
 use crate::error::Error;
-use crate::messages;
-use crate::mpi::{Mpi, installed};
-use crate::runner::describe;
-use crate::workspace::{Workspace, cargo};
+use crate::mpi::{Mpi, installed, program};
+use crate::runner::output;
+use crate::workspace::Workspace;
 use metg::Sample;
 
 const PACKAGE: &str = "celerity-task-bench";
@@ -104,7 +103,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
             "neither Open MPI nor MPICH is installed: nothing but nodes of one process is measured"
         );
     }
-    let Some(ours) = build(workspace, mpi.as_ref())? else { return Ok(false) };
+    let Some(ours) = program(workspace, mpi.as_ref(), PACKAGE, PROGRAM)? else { return Ok(false) };
     let is_possible = |way: &&Way| {
         (way.processes.is_none() || mpi.is_some()) && (!way.is_theirs || options.nonblock.is_some())
     };
@@ -239,29 +238,6 @@ impl Runner<'_> {
             }
         }
     }
-}
-
-/// Our driver; `None` if it does not build.
-fn build(workspace: &Workspace, mpi: Option<&Mpi>) -> Result<Option<PathBuf>, Error> {
-    let mut build = cargo();
-    build.current_dir(&workspace.root).args(["build", "--release", "--package", PACKAGE]);
-    if let Some(mpi) = mpi {
-        build.args(["--features", "mpi"]).env("MPICC", mpi.compiler);
-    }
-    let Some(text) = messages::of_build(&mut build)? else { return Ok(None) };
-    let mut programs = messages::programs(&text).into_iter();
-    Ok(programs.find(|program| program.name == PROGRAM).map(|program| program.path))
-}
-
-/// What a command prints; `None` if it fails. What it has to say goes to standard error.
-fn output(command: &mut Command) -> Result<Option<String>, Error> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program: describe(command), source })?;
-    if !output.status.success() {
-        eprintln!("`{}` has failed: {}", describe(command), output.status);
-        return Ok(None);
-    }
-    Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// How many programs have wanted a core in the last minute, where the system tells.

@@ -2,15 +2,16 @@
 //!
 //! Owns the command; how traces are read is in `trace`, how they are drawn in `picture`.
 
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::files::{read, write};
 
 mod picture;
 mod trace;
 
+pub(crate) use picture::escaped;
 use trace::Trace;
 
 /// What to draw.
@@ -35,10 +36,8 @@ pub(crate) struct Options {
 /// If a file cannot be read or written, is no trace, or nothing happened then.
 pub(crate) fn run(options: &Options) -> Result<bool, Error> {
     let Options { trace: path, from, to, output } = options;
-    let text =
-        fs::read_to_string(path).map_err(|source| Error::Read { path: path.clone(), source })?;
-    let picture = draw(path, &text, *from, *to)?;
-    fs::write(output, picture).map_err(|source| Error::Write { path: output.clone(), source })?;
+    let picture = draw(path, &read(path)?, *from, *to)?;
+    write(output, &picture)?;
     println!("{}", output.display());
     Ok(true)
 }

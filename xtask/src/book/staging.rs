@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::Error;
+use crate::files::{read, remove};
 use crate::tidy::links;
 
 /// The table of contents. Its links are from its own folder, as everywhere.
@@ -21,10 +22,7 @@ const SETTINGS: &str = "docs/book.toml";
 /// If a file cannot be read or written, or a page links to a page that is not in the book.
 pub(super) fn stage(root: &Path, folder: &Path) -> Result<usize, Error> {
     let source = folder.join("src");
-    if source.exists() {
-        fs::remove_dir_all(&source)
-            .map_err(|error| Error::Write { path: source.clone(), source: error })?;
-    }
+    remove(&source)?;
     write(&folder.join("book.toml"), read(&root.join(SETTINGS))?.as_bytes())?;
     let summary = read(&root.join(SUMMARY))?;
     let pages: BTreeSet<String> = listed(&summary).collect();
@@ -137,10 +135,6 @@ fn code(text: &str) -> Vec<bool> {
         }
     }
     code
-}
-
-fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {

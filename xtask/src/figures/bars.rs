@@ -1,6 +1,7 @@
 //! A table as bars, lying: a group for each row, a bar for each column. As text of an SVG picture.
 
 use super::table::Table;
+use crate::timeline::escaped;
 
 const COLORS: [&str; 4] = ["#2166ac", "#b2182b", "#92c5de", "#f4a582"];
 const WIDTH: f64 = 800.0;
@@ -45,7 +46,7 @@ fn rect([x, y]: [f64; 2], [width, height]: [f64; 2], color: &str) -> String {
 }
 
 fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let text = escaped(text);
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>\n")
 }
 

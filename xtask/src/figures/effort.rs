@@ -4,11 +4,11 @@
 //! each `if`, loop, `&&`, `||`, `?:`, `case`, and arm of a `match` but its last; `for_each` counts as a loop. What hides
 //! a test for errors does not count: `?` in Rust, a checking macro in C++.
 
-use std::fs;
 use std::path::Path;
 
 use super::table::Table;
 use crate::error::Error;
+use crate::files::read;
 
 /// A program by hand, and ours.
 #[derive(Debug)]
@@ -52,9 +52,7 @@ fn total(root: &Path, items: &[Item]) -> Result<Size, Error> {
     let mut total = Size::default();
     for Item { file, names } in items {
         let path = root.join(file);
-        let text = fs::read_to_string(&path)
-            .map_err(|source| Error::Read { path: path.clone(), source })?;
-        let code = without_comments(&text);
+        let code = without_comments(&read(&path)?);
         for name in *names {
             let size = size_of(&code, name, file.ends_with(".rs")).ok_or_else(|| {
                 let what = format!("it has no `{name}` with a body");

@@ -2,7 +2,7 @@
 //! programs draw.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -11,9 +11,8 @@ use super::effort;
 use super::table::{Table, of_markdown};
 use crate::bench;
 use crate::error::Error;
-use crate::messages;
-use crate::mpi::{Mpi, installed};
-use crate::runner::describe;
+use crate::mpi::{self, Mpi, installed};
+use crate::runner::output;
 use crate::testkit::{self, Program};
 use crate::workspace::{Workspace, cargo};
 
@@ -97,14 +96,6 @@ fn print(workspace: &Workspace, name: &str, arguments: &[&str]) -> Result<Option
     output(program(workspace, name).args(arguments))
 }
 
-/// What a command prints; `None` if it fails. What it has to say goes to standard error.
-fn output(command: &mut Command) -> Result<Option<String>, Error> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|source| Error::Start { program: describe(command), source })?;
-    let text = || String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(output.status.success().then(text))
-}
-
 /// `network` of the baselines, with the bindings of an MPI.
 struct Network {
     mpi: Mpi,
@@ -114,14 +105,8 @@ struct Network {
 impl Network {
     fn build(workspace: &Workspace) -> Result<Option<Self>, Error> {
         let mpi = installed().into_iter().next().ok_or(Error::NoMpi { program: NETWORK })?;
-        let mut build = cargo();
-        build.current_dir(&workspace.root).env("MPICC", mpi.compiler);
-        build.args(["build", "--release", "--package", BASELINES, "--features", "mpi"]);
-        build.args(["--bin", NETWORK]);
-        let Some(text) = messages::of_build(&mut build)? else { return Ok(None) };
-        let mut programs = messages::programs(&text).into_iter();
-        let found = programs.find(|program| program.name == NETWORK);
-        Ok(found.map(|program| Self { mpi, path: program.path }))
+        let path = mpi::program(workspace, Some(&mpi), BASELINES, NETWORK)?;
+        Ok(path.map(|path| Self { mpi, path }))
     }
 
     fn print(&self, processes: usize, arguments: &[&str]) -> Result<Option<String>, Error> {

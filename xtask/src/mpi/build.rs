@@ -6,6 +6,7 @@ use std::process::Command;
 use super::{Expected, Log, Mpi};
 use crate::error::Error;
 use crate::messages;
+use crate::runner::output;
 use crate::workspace::{Workspace, cargo};
 
 /// A program that Cargo has built.
@@ -15,6 +16,34 @@ pub(super) struct Program {
     /// Whether it is an example of the facade.
     pub(super) is_example: bool,
     pub(super) path: PathBuf,
+}
+
+/// Builds one program of a package for what is measured, with the bindings of an MPI if there is one, and
+/// returns where it lies; `None` if it does not build.
+///
+/// # Errors
+/// If Cargo cannot be run.
+pub(crate) fn program(
+    workspace: &Workspace,
+    mpi: Option<&Mpi>,
+    package: &str,
+    name: &str,
+) -> Result<Option<PathBuf>, Error> {
+    let mut build = cargo();
+    build.current_dir(&workspace.root).args(["build", "--release", "--package", package]);
+    build.args(["--bin", name]);
+    if let Some(mpi) = mpi {
+        // As in `programs`.
+        let mut clean = cargo();
+        clean.current_dir(&workspace.root).args(["clean", "--release", "--package", "mpi-sys"]);
+        if output(&mut clean)?.is_none() {
+            return Ok(None);
+        }
+        build.args(["--features", "mpi"]).env("MPICC", mpi.compiler);
+    }
+    let Some(text) = messages::of_build(&mut build)? else { return Ok(None) };
+    let mut programs = messages::programs(&text).into_iter();
+    Ok(programs.find(|program| program.name == name).map(|program| program.path))
 }
 
 /// Always the same packages and features, so that nothing is built twice.

@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 
-use super::{remove, tar};
+use super::tar;
 use crate::error::Error;
+use crate::files::{read, remove, write};
 use crate::runner::{self, describe};
 use crate::workspace::cargo;
 
@@ -93,7 +94,7 @@ impl Check<'_> {
         let into = self.registry.display().to_string();
         tar(&["--extract", "--gzip", "--directory", &into, "--file"], archive, &[])?;
         let list = self.registry.join(name).join(".cargo-checksum.json");
-        fs::write(&list, r#"{"files":{}}"#).map_err(|source| Error::Write { path: list, source })
+        write(&list, r#"{"files":{}}"#)
     }
 
     /// Installs `celerity-new`, lets it make a project outside of the workspace, and runs that.
@@ -132,17 +133,11 @@ impl Check<'_> {
     /// Compiles the examples in the clone, with dependencies of ours by version.
     fn examples(&self) -> Result<bool, Error> {
         println!("=== examples by versions");
-        let read = |path: PathBuf| {
-            fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
-        };
-        let write = |path: PathBuf, text: String| {
-            fs::write(&path, text).map_err(|source| Error::Write { path, source })
-        };
         let workspace = self.clone.join("Cargo.toml");
-        write(workspace.clone(), workspace_by_versions(&read(workspace)?))?;
+        write(&workspace, &workspace_by_versions(&read(&workspace)?))?;
         let facade = self.clone.join("crates/celerity");
-        let manifest = examples_manifest(&read(facade.join("Cargo.toml"))?);
-        write(facade.join("Cargo.toml"), manifest)?;
+        let manifest = facade.join("Cargo.toml");
+        write(&manifest, &examples_manifest(&read(&manifest)?))?;
         // No library beside them, which they could be compiled with.
         remove(&facade.join("src"))?;
         self.settle(self.clone)?;

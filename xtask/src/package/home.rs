@@ -8,8 +8,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::remove;
 use crate::error::Error;
+use crate::files::remove;
 
 /// Parts of a home that are downloaded, and can be shared: indices and packages.
 const SHARED: [&str; 2] = ["index", "cache"];
@@ -76,7 +76,7 @@ mod tests {
     use std::path::Path;
 
     use super::beside;
-    use crate::package::remove;
+    use crate::files::remove;
 
     fn write(path: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -3,12 +3,12 @@
 //! Owns the little of SPDX expressions that packages use: names joined by `OR`, `AND`, `WITH` and `/`, in
 //! parentheses. Advisories and banned crates are the business of `cargo deny`, which reads the same file.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::files::read;
 use crate::runner::describe;
 use crate::workspace::cargo;
 
@@ -18,8 +18,7 @@ use crate::workspace::cargo;
 /// If Cargo cannot be run, or `deny.toml` not be read.
 pub(super) fn faults(clone: &Path, home: &Path) -> Result<Vec<String>, Error> {
     let path = clone.join("deny.toml");
-    let text =
-        fs::read_to_string(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    let text = read(&path)?;
     let allowed = allowed(&text).ok_or_else(|| Error::Malformed {
         path,
         what: "there is no list `allow = [ .. ]`".to_owned(),

@@ -211,7 +211,8 @@ fn text(svg: &mut String, x: f64, y: f64, anchor: &str, text: &str) {
     line(svg, format_args!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>"));
 }
 
-fn escaped(text: &str) -> String {
+/// A text as it stands in a picture.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
