@@ -15,12 +15,13 @@ mod ptx;
 pub(crate) mod record;
 mod tiles;
 
+pub use crate::plain::Scalar;
 pub(crate) use blocks::first;
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
-    Description, Form, Parameter, Scalar, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
+    Description, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
     runs_of_items, runs_of_rows,
 };
 pub use geometry::{Geometry, GroupError, check_groups};

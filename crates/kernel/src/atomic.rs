@@ -5,17 +5,19 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::abi::Scalar;
 use crate::bounds::{Bounds, Layout, distance};
 use crate::index::ViewIndex;
-use crate::local::Integer;
 use crate::outside::{RowOf, Scope};
+use crate::plain::Scalar;
 
+#[cfg(target_arch = "nvptx64")]
+mod device;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host;
+mod integer;
 pub(crate) mod steps;
 
-pub(crate) use steps::IntegerSteps;
+pub use integer::Integer;
 
 /// Numbers that are updated in one step, of 32 and 64 bits; sealed.
 #[diagnostic::on_unimplemented(

@@ -1,14 +1,14 @@
 //! Items in groups: where an item stands in its group, and the barrier at which
 //! all items of a group meet. Knows no memory.
 
-#[cfg(not(target_arch = "nvptx64"))]
-use core::cell::Cell;
 use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use core::marker::PhantomData;
 #[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::barrier::GroupBarrier;
 use crate::item::Item;
 use crate::warp::Warp;
 
@@ -30,17 +30,6 @@ pub struct Group<'g, const K: usize> {
     meeting: &'g dyn GroupBarrier,
     #[cfg(target_arch = "nvptx64")]
     meeting: PhantomData<&'g ()>,
-}
-
-/// How a host lets the items of a group wait for each other.
-#[cfg(not(target_arch = "nvptx64"))]
-pub trait GroupBarrier {
-    /// Returns when every item of the group has called it. `at` is the barrier's
-    /// place in the kernel.
-    fn wait(&self, at: &'static Location<'static>);
-
-    /// A place for each item of the group, in which the others see what it passes.
-    fn board(&self) -> &[Cell<u64>];
 }
 
 impl<'g, const K: usize> NdItem<'g, K> {
@@ -148,7 +137,7 @@ impl<const K: usize> Group<'_, K> {
         #[cfg(not(target_arch = "nvptx64"))]
         self.meeting.wait(Location::caller());
         #[cfg(target_arch = "nvptx64")]
-        crate::device::barrier();
+        crate::machine::barrier();
     }
 }
 

@@ -11,12 +11,12 @@
 extern crate std;
 
 /// On devices, ends the thread with a plain message, where it stands: a call that
-/// never comes back would cost every kernel speed (see `device::stop`). What
+/// never comes back would cost every kernel speed (see `machine::failure::stop`). What
 /// follows is for hosts, which can afford to put numbers into words.
 macro_rules! stop_on_device {
     ($message:literal) => {
         #[cfg(target_arch = "nvptx64")]
-        crate::device::stop($message);
+        crate::machine::failure::stop($message);
     };
 }
 
@@ -24,6 +24,8 @@ pub mod abi;
 #[cfg(all(feature = "ndarray", not(target_arch = "nvptx64")))]
 mod arrays;
 mod atomic;
+#[cfg(not(target_arch = "nvptx64"))]
+mod barrier;
 mod bounds;
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
@@ -33,6 +35,8 @@ mod item;
 mod kernel;
 mod line;
 mod local;
+#[cfg(target_arch = "nvptx64")]
+mod machine;
 pub mod math;
 mod module;
 mod neighborhood;
@@ -59,10 +63,10 @@ pub use ndarray;
 #[cfg(feature = "num-complex")]
 pub use num_complex;
 
-pub use atomic::{Atomic, AtomicInteger, AtomicRef, AtomicView};
-pub use bounds::{Bounds, Layout, OuterIndex};
+pub use atomic::{Atomic, AtomicInteger, AtomicRef, AtomicView, Integer};
 #[cfg(not(target_arch = "nvptx64"))]
-pub use group::GroupBarrier;
+pub use barrier::GroupBarrier;
+pub use bounds::{Bounds, Layout, OuterIndex};
 pub use group::{Group, NdItem};
 pub use index::ViewIndex;
 pub use item::{Item, Row};
@@ -70,7 +74,7 @@ pub use kernel::{
     GroupKernel, ItemKernel, Kernel, KernelForm, PerGroup, PerItem, PerRow, RowKernel,
 };
 pub use line::Line;
-pub use local::{Integer, Local, LocalArray, LocalMemory};
+pub use local::{Local, LocalArray, LocalMemory};
 pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::PartView;

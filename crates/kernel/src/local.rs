@@ -6,10 +6,10 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::abi::Scalar;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::abi::local::ALIGNMENT;
-use crate::atomic::{Atomic, IntegerSteps};
+use crate::atomic::Integer;
+use crate::plain::Scalar;
 
 /// `N` values that the items of a group share: a parameter of the kernel.
 ///
@@ -94,15 +94,6 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     }
 }
 
-/// Integers that items may count with: of 32 and 64 bits; sealed.
-#[diagnostic::on_unimplemented(
-    message = "items cannot count with a `{Self}`",
-    label = "no integer of 32 or 64 bits",
-    note = "in local memory, a sum of floats would depend on who comes first: let each item write \
-            a value of its own, wait at a barrier, and add them in order"
-)]
-pub trait Integer: Atomic + IntegerSteps + sealed::Wrapping {}
-
 #[inline]
 #[track_caller]
 fn check<const N: usize>(index: usize) {
@@ -170,35 +161,35 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     /// The launch has that much, nothing else uses it, and `offset` is a multiple of 16.
     #[inline(always)]
     pub unsafe fn at(offset: usize) -> Self {
-        Self { address: crate::device::shared::base() + offset as u32, memory: PhantomData }
+        Self { address: crate::machine::shared::base() + offset as u32, memory: PhantomData }
     }
 
     #[inline(always)]
     fn load_run<const L: usize>(&self, start: usize) -> [T; L] {
         // SAFETY: `check_run` has found all of it inside, at a multiple of its size, and any bits are
         // numbers.
-        unsafe { crate::device::shared::load(self.address + (start * size_of::<T>()) as u32) }
+        unsafe { crate::machine::shared::load(self.address + (start * size_of::<T>()) as u32) }
     }
 
     #[inline(always)]
     fn store_run<const L: usize>(&self, start: usize, values: [T; L]) {
         // SAFETY: as in `load_run`.
         unsafe {
-            crate::device::shared::store(self.address + (start * size_of::<T>()) as u32, values);
+            crate::machine::shared::store(self.address + (start * size_of::<T>()) as u32, values);
         }
     }
 
     #[inline(always)]
     fn load(&self, index: usize) -> T {
         // SAFETY: `check` has found the index inside, and any bits are a number.
-        unsafe { crate::device::shared::load(self.address + (index * size_of::<T>()) as u32) }
+        unsafe { crate::machine::shared::load(self.address + (index * size_of::<T>()) as u32) }
     }
 
     #[inline(always)]
     fn store(&self, index: usize, value: T) {
         // SAFETY: `check` has found the index inside.
         unsafe {
-            crate::device::shared::store(self.address + (index * size_of::<T>()) as u32, value);
+            crate::machine::shared::store(self.address + (index * size_of::<T>()) as u32, value);
         }
     }
 
@@ -208,7 +199,9 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
         T: Integer,
     {
         // SAFETY: `check` has found the index inside, and `T` is an integer.
-        unsafe { crate::device::shared::add(self.address + (index * size_of::<T>()) as u32, value) }
+        unsafe {
+            crate::machine::shared::add(self.address + (index * size_of::<T>()) as u32, value)
+        }
     }
 }
 
@@ -234,25 +227,6 @@ impl<T: Scalar, const N: usize> LocalArray for Local<'_, T, N> {
 mod sealed {
     pub trait Sealed {}
     impl<T, const N: usize> Sealed for super::Local<'_, T, N> {}
-
-    pub trait Wrapping {
-        #[must_use]
-        fn plus(self, other: Self) -> Self;
-    }
-
-    macro_rules! wrapping {
-        ($($integer:ty)*) => {$(
-            impl super::Integer for $integer {}
-            impl Wrapping for $integer {
-                #[inline]
-                fn plus(self, other: Self) -> Self {
-                    self.wrapping_add(other)
-                }
-            }
-        )*};
-    }
-
-    wrapping!(u32 i32 u64 i64 usize isize);
 }
 
 /// The memory of one group on a host, from which a kernel takes its arrays.

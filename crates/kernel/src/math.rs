@@ -43,7 +43,7 @@
 
 use core::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
-use crate::abi::Scalar;
+use crate::plain::Scalar;
 
 #[cfg(all(target_arch = "nvptx64", celerity_fast))]
 mod fast;
@@ -222,7 +222,7 @@ functions! {
 #[inline]
 pub fn to_u32(x: f32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    return crate::device::convert::to_u32(x);
+    return crate::machine::convert::to_u32(x);
     #[cfg(not(target_arch = "nvptx64"))]
     return x as u32;
 }

@@ -128,7 +128,7 @@ impl<const D: usize> Limits<D> {
             // What goes one element along a row does not leave it.
             limits.next = [[-1; D], [1; D]];
             for dim in 0..D.saturating_sub(1) {
-                let next = crate::device::unless_zero;
+                let next = crate::machine::unless_zero;
                 let stride = strides[dim] as isize;
                 (limits.next[0][dim], limits.next[1][dim]) =
                     (next(below[dim], -stride), next(above[dim], stride));

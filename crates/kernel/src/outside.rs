@@ -101,7 +101,7 @@ pub(crate) fn check_element<const D: usize>(
 ) {
     #[cfg(target_arch = "nvptx64")]
     if !part.contains(index) {
-        crate::device::stop(scope.0.message());
+        crate::machine::failure::stop(scope.0.message());
     }
     #[cfg(not(target_arch = "nvptx64"))]
     for dim in 0..D {
@@ -141,7 +141,7 @@ pub(crate) fn no_range(
     part: &Bounds<1>,
 ) -> ! {
     #[cfg(target_arch = "nvptx64")]
-    crate::device::stop(scope.message());
+    crate::machine::failure::stop(scope.message());
     #[cfg(not(target_arch = "nvptx64"))]
     {
         let ([z, y, _], dims) = row.widen([0], 0);

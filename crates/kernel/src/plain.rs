@@ -2,8 +2,6 @@
 
 use core::marker::PhantomData;
 
-use crate::abi::Scalar;
-
 /// Plain old data: any bit pattern is a value, and no byte is padding. Numbers, arrays of them,
 /// `f16`, `bf16` and complex numbers (features `half` and `num-complex`), and structs that
 /// [derive](derive@crate::PlainData) it. What buffers are made of, and what kernels take by value.
@@ -29,6 +27,36 @@ pub trait PlainData: Copy + Send + Sync + 'static {}
 #[cfg(target_arch = "nvptx64")]
 #[diagnostic::do_not_recommend]
 impl<T: Copy + Send + Sync + 'static> PlainData for T {}
+
+/// What a kernel can take by value: [plain old data](PlainData) of at least one byte, aligned to 16
+/// bytes at most.
+///
+/// The bytes that a host writes are those that the device reads: both are
+/// little-endian machines with 64-bit addresses, and have the same layout for what is `repr(C)`.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot take a `{Self}` by value",
+    label = "not plain old data",
+    note = "pass numbers (`f32`, `u32`, `usize`, ...), arrays of them, or a struct with \
+            `#[derive(Clone, Copy, Debug, PlainData)]` and `#[repr(C)]`; a `bool` as `u32`"
+)]
+pub trait Scalar: PlainData {
+    /// Hands the value's bytes on, with its alignment.
+    fn put(&self, sink: &mut dyn FnMut(&[u8], usize));
+}
+
+impl<T: PlainData> Scalar for T {
+    #[cfg(not(target_arch = "nvptx64"))]
+    fn put(&self, sink: &mut dyn FnMut(&[u8], usize)) {
+        const {
+            assert!(size_of::<T>() > 0, "what a kernel takes by value has at least one byte");
+            assert!(align_of::<T>() <= 16, "a kernel takes values that are aligned to 16 bytes");
+        }
+        sink(bytemuck::bytes_of(self), align_of::<T>());
+    }
+
+    #[cfg(target_arch = "nvptx64")]
+    fn put(&self, _sink: &mut dyn FnMut(&[u8], usize)) {}
+}
 
 /// What a kernel can take by value, under a name that has the right words where a type is not.
 #[diagnostic::on_unimplemented(

@@ -1,6 +1,8 @@
 //! Reductions: what kernels combine values into, and how. Knows neither tiles nor who adds up what
 //! kernels leave.
 
+#[cfg(target_arch = "nvptx64")]
+mod elements;
 #[cfg(any(feature = "half", feature = "num-complex"))]
 mod foreign;
 mod operators;
@@ -100,7 +102,7 @@ pub struct ArrayReducer<'a, T, O, const D: usize> {
     #[cfg(not(target_arch = "nvptx64"))]
     accumulators: &'a [Cell<T>],
     #[cfg(target_arch = "nvptx64")]
-    accumulators: crate::device::elements::TileAccumulators<'a, T>,
+    accumulators: elements::TileAccumulators<'a, T>,
     range: [usize; D],
     operator: O,
 }

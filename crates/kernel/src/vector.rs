@@ -14,12 +14,12 @@ use crate::bounds::Bounds;
 pub(crate) unsafe fn load<T: Copy, const L: usize>(at: *const T) -> [T; L] {
     #[cfg(target_arch = "nvptx64")]
     {
-        let piece = const { crate::device::wide::piece(size_of::<[T; L]>()) };
+        let piece = const { crate::machine::wide::piece(size_of::<[T; L]>()) };
         if piece > align_of::<T>() && at.addr().is_multiple_of(piece) {
             // SAFETY: this function's contract, and the alignment that has just been found.
-            return unsafe { crate::device::wide::load(at.cast()) };
+            return unsafe { crate::machine::wide::load(at.cast()) };
         }
-        crate::device::wide::stay_apart();
+        crate::machine::wide::stay_apart();
     }
     // SAFETY: this function's contract.
     unsafe { *at.cast() }
@@ -34,12 +34,12 @@ pub(crate) unsafe fn load<T: Copy, const L: usize>(at: *const T) -> [T; L] {
 pub(crate) unsafe fn store<T: Copy, const L: usize>(at: *mut T, values: [T; L]) {
     #[cfg(target_arch = "nvptx64")]
     {
-        let piece = const { crate::device::wide::piece(size_of::<[T; L]>()) };
+        let piece = const { crate::machine::wide::piece(size_of::<[T; L]>()) };
         if piece > align_of::<T>() && at.addr().is_multiple_of(piece) {
             // SAFETY: this function's contract, and the alignment that has just been found.
-            return unsafe { crate::device::wide::store(at.cast(), values) };
+            return unsafe { crate::machine::wide::store(at.cast(), values) };
         }
-        crate::device::wide::stay_apart();
+        crate::machine::wide::stay_apart();
     }
     // One by one, and by index: copied together, or by an iterator, an array would live in memory.
     #[expect(

@@ -8,9 +8,9 @@ use core::ops::Add;
 #[cfg(not(target_arch = "nvptx64"))]
 use core::panic::Location;
 
-use crate::abi::Scalar;
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::group::GroupBarrier;
+use crate::barrier::GroupBarrier;
+use crate::plain::Scalar;
 
 /// Up to 32 items of a group that follow each other in it, row-major: the last warp of a
 /// group may have fewer.
@@ -174,9 +174,9 @@ impl Warp<'_> {
     #[inline(always)]
     fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
         let (bits, lane, mask) = (value.to_bits(), lane as u32, self.mask());
-        let low = crate::device::warp::shuffle(bits as u32, lane, mask);
+        let low = crate::machine::warp::shuffle(bits as u32, lane, mask);
         let high = match size_of::<T>() {
-            8 => crate::device::warp::shuffle((bits >> 32) as u32, lane, mask),
+            8 => crate::machine::warp::shuffle((bits >> 32) as u32, lane, mask),
             _ => 0,
         };
         T::from_bits(u64::from(low) | u64::from(high) << 32)
@@ -184,7 +184,7 @@ impl Warp<'_> {
 
     #[inline(always)]
     fn votes(&self, vote: bool) -> u32 {
-        crate::device::warp::ballot(vote, self.mask())
+        crate::machine::warp::ballot(vote, self.mask())
     }
 }
 

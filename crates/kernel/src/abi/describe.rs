@@ -7,7 +7,7 @@ use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{ALIGNMENT, LocalParameter, local_offset};
 use super::place::Runs;
 use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
-use crate::plain::PlainData;
+use crate::plain::Scalar;
 
 /// Bytes of each block's shared memory that a module keeps for itself.
 const MODULE_SHARED_BYTES: usize = 80;
@@ -344,36 +344,6 @@ impl fmt::Display for Unsuitable {
 }
 
 impl core::error::Error for Unsuitable {}
-
-/// What a kernel can take by value: [plain old data](PlainData) of at least one byte, aligned to 16
-/// bytes at most.
-///
-/// The bytes that a host writes are those that the device reads: both are
-/// little-endian machines with 64-bit addresses, and have the same layout for what is `repr(C)`.
-#[diagnostic::on_unimplemented(
-    message = "a kernel cannot take a `{Self}` by value",
-    label = "not plain old data",
-    note = "pass numbers (`f32`, `u32`, `usize`, ...), arrays of them, or a struct with \
-            `#[derive(Clone, Copy, Debug, PlainData)]` and `#[repr(C)]`; a `bool` as `u32`"
-)]
-pub trait Scalar: PlainData {
-    /// Hands the value's bytes on, with its alignment.
-    fn put(&self, sink: &mut dyn FnMut(&[u8], usize));
-}
-
-impl<T: PlainData> Scalar for T {
-    #[cfg(not(target_arch = "nvptx64"))]
-    fn put(&self, sink: &mut dyn FnMut(&[u8], usize)) {
-        const {
-            assert!(size_of::<T>() > 0, "what a kernel takes by value has at least one byte");
-            assert!(align_of::<T>() <= 16, "a kernel takes values that are aligned to 16 bytes");
-        }
-        sink(bytemuck::bytes_of(self), align_of::<T>());
-    }
-
-    #[cfg(target_arch = "nvptx64")]
-    fn put(&self, _sink: &mut dyn FnMut(&[u8], usize)) {}
-}
 
 const _: () = assert!(size_of::<usize>() == 8, "hosts and devices have 64-bit addresses");
 

@@ -1,5 +1,5 @@
 //! What can be done to a number in one step. How, is a matter of the target: `host` for
-//! processors, `device::global` for GPUs.
+//! processors, `device` for GPUs.
 #![allow(unsafe_code)]
 
 /// What every number can do. For all functions, `at` leads to a value that is valid to

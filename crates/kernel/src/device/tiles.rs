@@ -1,11 +1,13 @@
 //! Launches with reductions: the tile of a block, and its threads as a team.
+#![allow(unsafe_code)]
 
 use core::arch::{asm, nvptx};
 
-use super::{barrier, leave_launch, shared, thread};
 use crate::abi::{LaunchBlock, Place, Seat, TileBlock, TileSeat, visit_groups, visit_tile};
 use crate::group::NdItem;
 use crate::item::Item;
+use crate::machine::failure::leave_launch;
+use crate::machine::{barrier, shared, thread};
 use crate::reduce::{Lanes, Team, WARP};
 
 /// The tile that this block computes.

@@ -1,10 +1,10 @@
-//! Updates in one step of elements of buffers. By inline assembly, so that the
+//! Updates in one step of elements of buffers, as GPUs make them. By inline assembly, so that the
 //! instructions are those of global memory and of one device: chunks of a task have
 //! no elements in common.
 
 use core::arch::asm;
 
-use crate::atomic::steps::{IntegerSteps, Steps};
+use super::steps::{IntegerSteps, Steps};
 
 /// One instruction that returns what was there: its name, the register that holds a
 /// value, the value's bits, and what it takes.

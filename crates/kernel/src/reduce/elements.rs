@@ -1,15 +1,15 @@
 //! The accumulators of a tile that is reduced into an array: in the block's shared memory, or in
 //! global memory where there are too many. Threads combine into them in single steps.
+#![allow(unsafe_code)]
 
 use core::arch::asm;
 use core::marker::PhantomData;
 use core::mem::transmute_copy;
 
-use super::shared;
+use super::Operator;
 use crate::abi::AccessBlock;
-use crate::atomic::IntegerSteps;
-use crate::atomic::steps::Steps;
-use crate::reduce::Operator;
+use crate::atomic::steps::{IntegerSteps, Steps};
+use crate::machine::shared;
 
 /// Row-major.
 pub(crate) struct TileAccumulators<'a, T> {
