@@ -16,12 +16,13 @@ use celerity_idag::{DeviceMemory, Lookahead};
 
 use crate::check::{Configuration, FailedCheck, check_run, check_schedule};
 use crate::forwards::Forwards;
-use crate::model::{self, Truth};
+use crate::model;
 use crate::program::{Program, Sizes, seeded};
 use crate::random::Random;
 use crate::shrink::shrink;
 use crate::supervise::Notes;
 use crate::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use crate::truth::Truth;
 use crate::violation::Violation;
 
 /// A seed to begin with where none is asked for: short enough to be typed, and a new one

@@ -9,10 +9,11 @@ use proptest::prelude::*;
 
 pub use crate::configuration::Configuration;
 use crate::forwards::Forwards;
-use crate::model::{self, Truth};
+use crate::model;
 use crate::program::Program;
 use crate::run::{run, run_on};
 use crate::trace::{CommandTrace, GeneratorInput, InstructionTrace, TaskTrace};
+use crate::truth::Truth;
 use crate::twin::{Observation, ObservedElements, interpret};
 use crate::violation::Violation;
 

@@ -4,13 +4,12 @@
 use std::ops::Range;
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Collectives;
 use celerity_idag::{
     DeviceId, DeviceMemory, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
 };
 use celerity_tdag::TaskGraphConfig;
 use serde::{Deserialize, Serialize};
-
-use crate::forwards::Forwards;
 
 /// Bytes of the largest buffer that addresses are reserved for: programs also have
 /// buffers that no memory could hold.
@@ -57,6 +56,38 @@ pub struct Configuration {
     pub forwards: Forwards,
     /// Chooses the order in which the models execute what may run in any order.
     pub seed: u64,
+}
+
+/// Which forward tasks come before the tasks of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Forwards {
+    /// None.
+    #[default]
+    None,
+    /// Any, drawn by the seed of the configuration.
+    Random,
+    /// Those of IJPP 2024, Algorithm 1.
+    Paper,
+    /// All that is found past the paper, whatever operations cost.
+    Always,
+    /// Of these, the ones that programs get if they ask for nothing else: those that are worth it.
+    Auto,
+}
+
+impl Forwards {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::None, Self::Random, Self::Paper, Self::Always, Self::Auto];
+
+    /// What a real run looks for, which finds its own: as much as may be instead of random ones.
+    #[must_use]
+    pub fn in_runs(self) -> Collectives {
+        match self {
+            Self::None => Collectives::Off,
+            Self::Paper => Collectives::Paper,
+            Self::Random | Self::Always => Collectives::Always,
+            Self::Auto => Collectives::Auto,
+        }
+    }
 }
 
 impl Configuration {

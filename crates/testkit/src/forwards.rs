@@ -11,47 +11,15 @@ use celerity_tdag::{
     Access, AccessMode, BufferAccess, BufferId, BufferInfo, Forward, ForwardEnd, NewForward, Task,
     TaskId, TaskSpec, Touched,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::configuration::Configuration;
+pub use crate::configuration::Forwards;
 use crate::element;
 use crate::footprint::ElementFootprint;
 use crate::hash::Mixer;
-use crate::model::Truth;
 use crate::program::{Program, TaskOp};
+use crate::truth::Truth;
 use crate::violation::Provenance;
-
-/// Which forward tasks come before the tasks of a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Forwards {
-    /// None.
-    #[default]
-    None,
-    /// Any, drawn by the seed of the configuration.
-    Random,
-    /// Those of IJPP 2024, Algorithm 1.
-    Paper,
-    /// All that is found past the paper, whatever operations cost.
-    Always,
-    /// Of these, the ones that programs get if they ask for nothing else: those that are worth it.
-    Auto,
-}
-
-impl Forwards {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::None, Self::Random, Self::Paper, Self::Always, Self::Auto];
-
-    /// What a real run looks for, which finds its own: as much as may be instead of random ones.
-    #[must_use]
-    pub fn in_runs(self) -> Collectives {
-        match self {
-            Self::None => Collectives::Off,
-            Self::Paper => Collectives::Paper,
-            Self::Random | Self::Always => Collectives::Always,
-            Self::Auto => Collectives::Auto,
-        }
-    }
-}
 
 /// Finds the forwards of one program.
 #[derive(Debug)]

@@ -28,6 +28,7 @@ pub mod sim;
 pub mod supervise;
 pub mod trace;
 mod traffic;
+pub mod truth;
 pub mod twin;
 pub mod violation;
 pub mod visits;

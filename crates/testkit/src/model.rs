@@ -14,9 +14,6 @@ mod ledger;
 mod machine;
 mod objects;
 mod parcels;
-mod truth;
-
-pub use truth::Truth;
 
 use std::collections::BTreeSet;
 

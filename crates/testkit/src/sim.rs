@@ -30,20 +30,12 @@
 //! assert_eq!(once.hash, again.hash);
 //! ```
 
-mod agenda;
 mod backend;
 mod breach;
 mod cluster;
 mod communicator;
 mod conditions;
-mod devices;
-mod exchanges;
-mod execution;
-mod ledger;
 mod log;
-mod memory;
-mod network;
-mod objects;
 mod scenario;
 mod threads;
 mod user;

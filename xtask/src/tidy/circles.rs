@@ -11,11 +11,6 @@ use super::modules::{Modules, Path};
 use super::sources::SourceFile;
 use crate::workspace::Workspace;
 
-/// Crates that have circles still, and why. This list only gets shorter: a crate on it that has no
-/// circle any more breaks the rule as well.
-const EXCEPTIONS: [(&str, &str); 1] =
-    [("celerity-testkit", "the simulated world owns the network and the devices that act in it")];
-
 /// Finds circles in the crates of the workspace, tests, examples and benchmarks aside.
 pub(super) fn check(workspace: &Workspace, files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -23,19 +18,10 @@ pub(super) fn check(workspace: &Workspace, files: &[SourceFile]) -> Vec<Violatio
         let roots = package.targets.iter().filter(|target| is_production(&target.kind));
         let found: Vec<_> =
             roots.flat_map(|root| circles(&workspace.relative(&root.source), files)).collect();
-        let is_excepted = EXCEPTIONS.iter().any(|(name, _)| *name == package.name);
-        match (is_excepted, found.is_empty()) {
-            (true, true) => {
-                let advice = "has no circle of modules any more; take it off the list in \
-                              xtask/src/tidy/circles.rs";
-                violations.push(Violation::new(&package.name, advice));
-            }
-            (false, false) => violations.extend(found.iter().map(|circle| {
-                let advice = format!("modules form a circle: {circle}; put what they share below");
-                Violation::new(&package.name, advice)
-            })),
-            _ => {}
-        }
+        violations.extend(found.iter().map(|circle| {
+            let advice = format!("modules form a circle: {circle}; put what they share below");
+            Violation::new(&package.name, advice)
+        }));
     }
     violations
 }
@@ -122,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_this_workspace_form_no_new_circle() {
+    fn modules_of_this_workspace_form_no_circle() {
         let workspace = Workspace::load().unwrap();
         assert_kept(&check(&workspace, &load(&workspace.root).unwrap()));
     }

@@ -11,10 +11,11 @@ use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, IndexSpac
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
 use celerity_testkit::forwards::Forwards;
-use celerity_testkit::model::{Truth, cdag};
+use celerity_testkit::model::cdag;
 use celerity_testkit::program::{MapperSpec, Program, ProgramBuilder};
 use celerity_testkit::queries::{BufferNames, Dag};
 use celerity_testkit::trace::{CommandTrace, TaskTrace};
+use celerity_testkit::truth::Truth;
 use celerity_testkit::violation::Violation;
 
 /// A program with the command graphs of three nodes.

@@ -5,10 +5,11 @@ use celerity_idag::{Instruction, InstructionId, InstructionKind};
 use celerity_regions::Box3;
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
-use celerity_testkit::model::{Truth, idag};
+use celerity_testkit::model::idag;
 use celerity_testkit::program::Program;
 use celerity_testkit::queries::{BufferNames, Dag};
 use celerity_testkit::trace::{CommandTrace, InstructionTrace, TaskTrace};
+use celerity_testkit::truth::Truth;
 use celerity_testkit::violation::Violation;
 
 const NODES: usize = 2;

@@ -8,10 +8,11 @@ use celerity_tdag::AccessMode::{Read, Write};
 use celerity_tdag::{Dependencies, DependencyKind, IndexSpace, Task, TaskId};
 use celerity_testkit::check::Configuration;
 use celerity_testkit::corpus;
-use celerity_testkit::model::{Truth, tdag};
+use celerity_testkit::model::tdag;
 use celerity_testkit::program::{MapperSpec, Program, ProgramBuilder};
 use celerity_testkit::queries::{BufferNames, Dag};
 use celerity_testkit::trace::TaskTrace;
+use celerity_testkit::truth::Truth;
 use celerity_testkit::violation::Violation;
 
 fn traced(program: &Program) -> TaskTrace {

@@ -18,11 +18,12 @@ use super::ledger::{Groups, Ledger, Needs};
 use super::machine::{Machine, execute_all};
 use super::objects::{self, Affecting};
 use super::parcels::Parcels;
-use super::{Truth, check_shape, check_synchronization};
+use super::{check_shape, check_synchronization};
 use crate::element;
 use crate::program::{TaskOp, buffer_slot};
 use crate::queries::{BufferNames, Dag, Reachability};
 use crate::trace::{CommandTrace, TaskTrace};
+use crate::truth::Truth;
 use crate::violation::{Provenance, Violation};
 
 /// Checks the commands of all nodes against the program, executing them in an

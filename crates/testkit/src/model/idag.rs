@@ -23,11 +23,12 @@ use celerity_idag::{DeviceMemory, InstructionKind};
 
 use super::machine::execute_all;
 use super::objects::{self, Affecting};
-use super::{Truth, check_shape, check_synchronization};
+use super::{check_shape, check_synchronization};
 use crate::configuration::Configuration;
 use crate::program::TaskOp;
 use crate::queries::{BufferNames, Dag};
 use crate::trace::{InstructionTrace, TaskTrace};
+use crate::truth::Truth;
 use crate::violation::Violation;
 
 use touches::NodeTouches;

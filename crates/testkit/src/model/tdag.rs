@@ -8,12 +8,13 @@ use celerity_tdag::{Access, AccessMode, BufferAccess, BufferId, MapperInput, Tas
 
 use super::ledger::{Groups, Ledger, Needs};
 use super::objects::{self, Affecting};
-use super::{Truth, check_shape, check_synchronization};
+use super::{check_shape, check_synchronization};
 use crate::element;
 use crate::footprint::ElementFootprint;
 use crate::program::{TaskOp, buffer_slot};
 use crate::queries::{BufferNames, Dag};
 use crate::trace::TaskTrace;
+use crate::truth::Truth;
 use crate::violation::Violation;
 
 /// Checks a program's task graph against the program.

@@ -7,8 +7,7 @@ use celerity_executor::{
 };
 use celerity_idag::{InstructionId, MemoryId};
 
-use super::devices::Queued;
-use super::world::Shared;
+use super::world::{Queued, Shared};
 
 /// One node's simulated devices.
 pub struct SimBackend {

@@ -6,8 +6,7 @@ use celerity_executor::{CollectiveExchange, CommEvent, Communicator, RunError, W
 use celerity_idag::Pilot;
 use celerity_tdag::TaskId;
 
-use super::network::PostedBy;
-use super::world::{Shared, node_id};
+use super::world::{PostedBy, Shared, node_id};
 
 /// One node's end of a simulated network.
 pub struct SimCommunicator {

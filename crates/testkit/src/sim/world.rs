@@ -1,22 +1,39 @@
 //! What all nodes of a simulated cluster share: time, chance, memory, network,
 //! devices. Says what happens next; knows neither nodes' machines nor programs.
 
+mod agenda;
+mod delivery;
+mod devices;
+mod exchanges;
+mod execution;
+mod ledger;
+mod memory;
+mod network;
+mod objects;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{LaneId, Time};
 
-use super::agenda::Agenda;
 use super::breach::Breach;
 use super::conditions::Conditions;
-use super::devices::Devices;
-use super::ledger::Ledger;
 use super::log::{Log, LogEntry, What};
-use super::memory::Memory;
-use super::network::{Delivery, SimNetwork};
-use super::objects::Objects;
 use crate::random::Random;
+
+use agenda::Agenda;
+use delivery::Delivery;
+use devices::Devices;
+use ledger::Ledger;
+use memory::Memory;
+use network::SimNetwork;
+use objects::Objects;
+
+pub(super) use devices::Queued;
+pub(super) use execution::FAULT;
+pub(super) use network::PostedBy;
+pub(super) use objects::Watch;
 
 /// The world, as all ends of networks and all backends hold it. The lock is for
 /// the types' sake: a simulation has one thread.

@@ -9,9 +9,10 @@ use celerity_idag::{
 };
 use celerity_tdag::{Dependencies, GraphId, Task};
 use celerity_testkit::check::{Configuration, events};
-use celerity_testkit::model::{Truth, cdag, idag, tdag};
+use celerity_testkit::model::{cdag, idag, tdag};
 use celerity_testkit::program::Program;
 use celerity_testkit::trace::{CommandTrace, GeneratorInput, InstructionTrace, TaskTrace};
+use celerity_testkit::truth::Truth;
 use celerity_testkit::violation::Violation;
 
 /// A program with the graphs of all nodes.

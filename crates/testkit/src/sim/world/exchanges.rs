@@ -11,13 +11,13 @@ use celerity_executor::{CollectiveExchange, CommEvent, CommunicationError, Eleme
 use celerity_regions::Box3;
 use celerity_tdag::TaskId;
 
-use super::log::What;
+use super::delivery::Delivery;
 use super::memory::Staged;
-use super::network::Delivery;
-use super::world::{Event, World, node_id};
+use super::{Event, World, node_id};
+use crate::sim::log::What;
 
 /// Operations that are not over.
-pub(super) struct OpenCollectives {
+pub(in crate::sim) struct OpenCollectives {
     /// By node: how many operations it has come to.
     come: Vec<u64>,
     /// By number.
@@ -46,35 +46,35 @@ struct Hop {
 }
 
 impl OpenCollectives {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(in crate::sim) fn new(nodes: usize) -> Self {
         Self { come: vec![0; nodes], open: BTreeMap::new() }
     }
 
     /// Whether no memory of a node is in use.
-    pub(super) fn is_quiet(&self, node: usize) -> bool {
+    pub(in crate::sim) fn is_quiet(&self, node: usize) -> bool {
         self.open.values().all(|exchange| !exchange.moves || exchange.left[node] == 0)
     }
 
     /// Whether a node has come to something that is not over for it.
-    pub(super) fn has_begun(&self, node: usize) -> bool {
+    pub(in crate::sim) fn has_begun(&self, node: usize) -> bool {
         let waits =
             |one: &OpenCollective| one.parts[node].is_some() && (!one.moves || one.left[node] > 0);
         self.open.values().any(waits)
     }
 
     /// Forgets what has not begun to move.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::sim) fn clear(&mut self) {
         self.open.retain(|_, exchange| exchange.moves);
     }
 
     /// Forgets a node's part in what has not begun to move.
-    pub(super) fn withdraw(&mut self, node: usize) {
+    pub(in crate::sim) fn withdraw(&mut self, node: usize) {
         let waiting = self.open.values_mut().filter(|exchange| !exchange.moves);
         waiting.for_each(|exchange| exchange.parts[node] = None);
     }
 
     /// Who waits for a node to come, and where, though that is in a barrier.
-    pub(super) fn wait_for(&self, node: usize) -> Option<(NodeId, TaskId)> {
+    pub(in crate::sim) fn wait_for(&self, node: usize) -> Option<(NodeId, TaskId)> {
         self.open.get(&self.come[node]).and_then(OpenCollective::someone)
     }
 }
@@ -115,7 +115,7 @@ impl OpenCollective {
 
 impl World {
     /// A node comes to its next operation.
-    pub(super) fn exchange(&mut self, node: usize, exchange: CollectiveExchange) {
+    pub(in crate::sim) fn exchange(&mut self, node: usize, exchange: CollectiveExchange) {
         let (transfer, nodes) = (exchange.transfer, self.network.nodes());
         self.note(node, What::Exchanges { transfer });
         if self.network.aborted().is_some() {
@@ -159,7 +159,7 @@ impl World {
         self.end_if_over(number);
     }
 
-    pub(super) fn read_hop(&mut self, number: u64, hop: usize) {
+    pub(in crate::sim) fn read_hop(&mut self, number: u64, hop: usize) {
         let Hop { from, source, elements, elem_size, .. } = self.hop(number, hop);
         self.check_alive(from, source);
         // SAFETY: as for targets; the elements are inside of the source's extent.
@@ -169,7 +169,7 @@ impl World {
         self.used(number, from);
     }
 
-    pub(super) fn write_hop(&mut self, number: u64, hop: usize, staged: Staged) {
+    pub(in crate::sim) fn write_hop(&mut self, number: u64, hop: usize, staged: Staged) {
         let Hop { to, target, .. } = self.hop(number, hop);
         self.check_alive(to, target);
         // SAFETY: as above, for the target.

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use celerity_executor::{AllocError, BasePtr, Completion, Job, LaneId, LaneJob};
 use celerity_idag::{InstructionId, MemoryId};
 
-use super::conditions::Fault;
 use super::execution::{Execution, Style};
-use super::log::What;
-use super::world::{Event, World};
+use super::{Event, World};
+use crate::sim::conditions::Fault;
+use crate::sim::log::What;
 
 /// One node's lanes, and what they have completed.
-pub(super) struct Devices {
+pub(in crate::sim) struct Devices {
     lanes: Vec<Lane>,
     reports: Vec<(LaneId, Completion)>,
     /// Whether whoever polls the node computes, too.
@@ -36,11 +36,11 @@ struct Lane {
 }
 
 /// A job that has not started.
-pub(super) struct Queued {
-    pub(super) instruction: InstructionId,
-    pub(super) job: Job,
+pub(in crate::sim) struct Queued {
+    pub(in crate::sim) instruction: InstructionId,
+    pub(in crate::sim) job: Job,
     /// Jobs of other lanes that have to end before.
-    pub(super) after: Vec<LaneJob>,
+    pub(in crate::sim) after: Vec<LaneJob>,
 }
 
 /// What a lane's next event is.
@@ -66,7 +66,7 @@ struct Running {
 }
 
 impl Devices {
-    pub(super) fn new(lanes: usize) -> Self {
+    pub(in crate::sim) fn new(lanes: usize) -> Self {
         Self {
             lanes: std::iter::repeat_with(Lane::default).take(lanes).collect(),
             reports: Vec::new(),
@@ -79,7 +79,7 @@ impl Devices {
 
     /// Nothing starts any more. Returns what has not, to be dropped without the
     /// world's lock.
-    pub(super) fn halt(&mut self) -> Vec<VecDeque<Queued>> {
+    pub(in crate::sim) fn halt(&mut self) -> Vec<VecDeque<Queued>> {
         for lane in self.kept.drain(..) {
             self.lanes[lane.slot()].turn = Turn::Idle;
         }
@@ -99,7 +99,7 @@ impl Devices {
     }
 
     /// The job that a lane runs.
-    pub(super) fn running(&self, lane: LaneId) -> Option<InstructionId> {
+    pub(in crate::sim) fn running(&self, lane: LaneId) -> Option<InstructionId> {
         match &self.lanes[lane.slot()].turn {
             Turn::Running(running) => Some(running.instruction),
             Turn::Idle | Turn::Starting | Turn::Kept => None,
@@ -107,17 +107,17 @@ impl Devices {
     }
 
     /// From now on kernels may be left to whoever polls the node.
-    pub(super) fn share_core(&mut self) {
+    pub(in crate::sim) fn share_core(&mut self) {
         self.shares_core = true;
     }
 
     /// Whether jobs are left to whoever polls the node.
-    pub(super) fn waits_to_compute(&self) -> bool {
+    pub(in crate::sim) fn waits_to_compute(&self) -> bool {
         !self.kept.is_empty()
     }
 
     /// The first of these jobs.
-    pub(super) fn next_to_compute(&self) -> Option<InstructionId> {
+    pub(in crate::sim) fn next_to_compute(&self) -> Option<InstructionId> {
         let lane = self.kept.front()?;
         self.lanes[lane.slot()].queue.front().map(|next| next.instruction)
     }
@@ -127,13 +127,13 @@ impl Devices {
     }
 
     /// Whether no job is running.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::sim) fn is_quiet(&self) -> bool {
         self.lanes.iter().all(|lane| !matches!(lane.turn, Turn::Running(_)))
     }
 }
 
 impl World {
-    pub(super) fn allocate(
+    pub(in crate::sim) fn allocate(
         &mut self,
         node: usize,
         memory: MemoryId,
@@ -151,14 +151,14 @@ impl World {
         Ok(self.memory.allocate(bytes, alignment))
     }
 
-    pub(super) fn free(&mut self, node: usize, memory: MemoryId, base: BasePtr) {
+    pub(in crate::sim) fn free(&mut self, node: usize, memory: MemoryId, base: BasePtr) {
         self.note(node, What::Frees { memory });
         if !self.memory.give_back(base) {
             self.object(node, format!("memory of {memory} is freed that is not there"));
         }
     }
 
-    pub(super) fn enqueue(&mut self, node: usize, lane: LaneId, job: Queued) {
+    pub(in crate::sim) fn enqueue(&mut self, node: usize, lane: LaneId, job: Queued) {
         self.note(node, What::Enqueued { instruction: job.instruction, lane });
         self.devices[node].lanes[lane.slot()].queue.push_back(job);
         if self.runs_at_once(node, lane) {
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// Lets the node's thread run a job that was left to it; the node is not polled meanwhile.
-    pub(super) fn compute(&mut self, node: usize) -> bool {
+    pub(in crate::sim) fn compute(&mut self, node: usize) -> bool {
         let Some(lane) = self.devices[node].kept.pop_front() else { return false };
         self.devices[node].lanes[lane.slot()].turn = Turn::Idle;
         if let Some(instruction) = self.devices[node].next_job(lane).map(|job| job.instruction) {
@@ -195,7 +195,7 @@ impl World {
 
     /// Hands out what has completed, that of each lane in order; by chance not all
     /// of it, and wakes the node again.
-    pub(super) fn report(&mut self, node: usize, out: &mut Vec<Completion>) {
+    pub(in crate::sim) fn report(&mut self, node: usize, out: &mut Vec<Completion>) {
         let there = self.devices[node].reports.len();
         if there == 0 {
             return;
@@ -211,7 +211,7 @@ impl World {
     }
 
     /// A lane's next event.
-    pub(super) fn lane_event(&mut self, node: usize, lane: LaneId) {
+    pub(in crate::sim) fn lane_event(&mut self, node: usize, lane: LaneId) {
         match self.devices[node].lanes[lane.slot()].turn {
             Turn::Idle | Turn::Kept => unreachable!("idle lanes have no events"),
             Turn::Starting => {

@@ -13,7 +13,7 @@ const POISON: u8 = 0xa5;
 
 /// All memory that has been handed out, by address. Blocks are whole words.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(in crate::sim) struct Memory {
     blocks: BTreeMap<BasePtr, Block>,
 }
 
@@ -29,21 +29,21 @@ impl Memory {
     ///
     /// # Panics
     /// If more than a word's alignment is asked for: no program here does.
-    pub(super) fn allocate(&mut self, bytes: u64, alignment: u64) -> BasePtr {
+    pub(in crate::sim) fn allocate(&mut self, bytes: u64, alignment: u64) -> BasePtr {
         assert!(alignment <= 8, "simulated memory is aligned to words, not to {alignment} bytes");
         let words = usize::try_from(bytes.div_ceil(8)).expect("programs here are small");
         self.adopt(vec![0; words.max(1)])
     }
 
     /// Takes over memory with contents.
-    pub(super) fn adopt(&mut self, mut words: Vec<u64>) -> BasePtr {
+    pub(in crate::sim) fn adopt(&mut self, mut words: Vec<u64>) -> BasePtr {
         let base = BasePtr::of_mut_slice(bytemuck::cast_slice_mut(&mut words));
         self.blocks.insert(base, Block { words, live: true });
         base
     }
 
     /// Poisons a block; it stays where it is. `false` if it is not live.
-    pub(super) fn give_back(&mut self, base: BasePtr) -> bool {
+    pub(in crate::sim) fn give_back(&mut self, base: BasePtr) -> bool {
         let Some(block) = self.blocks.get_mut(&base).filter(|block| block.live) else {
             return false;
         };
@@ -56,12 +56,12 @@ impl Memory {
 
     /// Whether the block at `base` has been given back. Memory that was never
     /// handed out here has not.
-    pub(super) fn is_gone(&self, base: BasePtr) -> bool {
+    pub(in crate::sim) fn is_gone(&self, base: BasePtr) -> bool {
         self.blocks.get(&base).is_some_and(|block| !block.live)
     }
 
     /// A copy of the block at `base`.
-    pub(super) fn snapshot(&self, base: BasePtr) -> Option<Vec<u64>> {
+    pub(in crate::sim) fn snapshot(&self, base: BasePtr) -> Option<Vec<u64>> {
         let length = self.blocks.get(&base)?.words.len();
         let first = base.as_ptr().cast::<u64>();
         // SAFETY: the block has so many words, all initialised, and nothing
@@ -71,7 +71,7 @@ impl Memory {
 
     /// Writes to the block at `base` those words in which `after` differs from
     /// `before`.
-    pub(super) fn write_changes(&mut self, base: BasePtr, before: &[u64], after: &[u64]) {
+    pub(in crate::sim) fn write_changes(&mut self, base: BasePtr, before: &[u64], after: &[u64]) {
         let length = self.blocks.get(&base).map_or(0, |block| block.words.len());
         assert_eq!((before.len(), after.len()), (length, length), "snapshots are whole blocks");
         for (index, (before, after)) in before.iter().zip(after).enumerate() {
@@ -86,7 +86,7 @@ impl Memory {
 
 /// Elements on their way from one memory to another.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(in crate::sim) struct Staged {
     bytes: Vec<u8>,
     elements: Box3,
     elem_size: u64,
@@ -94,7 +94,7 @@ pub(super) struct Staged {
 
 impl Staged {
     /// Poison, to be written where data is going to arrive.
-    pub(super) fn poison(elements: Box3, elem_size: u64) -> Self {
+    pub(in crate::sim) fn poison(elements: Box3, elem_size: u64) -> Self {
         let bytes = usize::try_from(elements.volume() * elem_size).expect("payloads are small");
         Self { bytes: vec![POISON; bytes], elements, elem_size }
     }
@@ -103,7 +103,11 @@ impl Staged {
     ///
     /// # Safety
     /// As for [`copy_elements`].
-    pub(super) unsafe fn read(source: ElementArray, elements: Box3, elem_size: u64) -> Self {
+    pub(in crate::sim) unsafe fn read(
+        source: ElementArray,
+        elements: Box3,
+        elem_size: u64,
+    ) -> Self {
         let mut staged = Self::poison(elements, elem_size);
         let array = staged.array();
         // SAFETY: passed on; the staging array is ours and has room.
@@ -115,7 +119,7 @@ impl Staged {
     ///
     /// # Safety
     /// As for [`copy_elements`].
-    pub(super) unsafe fn write(mut self, target: ElementArray) {
+    pub(in crate::sim) unsafe fn write(mut self, target: ElementArray) {
         let (array, elements, elem_size) = (self.array(), self.elements, self.elem_size);
         // SAFETY: passed on; the staging array is ours and has been filled.
         unsafe { copy_elements(array, target, &elements, elem_size) };

@@ -10,7 +10,7 @@ use super::memory::{Memory, Staged};
 
 /// When a job reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(in crate::sim) enum Style {
     /// All of it when it starts: whoever must come before has to be done.
     Early,
     /// All of it when it ends: whoever comes after must not have begun.
@@ -23,10 +23,10 @@ pub(super) enum Style {
 }
 
 /// How a job failed, if it did.
-pub(super) type Outcome = Option<JobFailure>;
+pub(in crate::sim) type Outcome = Option<JobFailure>;
 
 /// A job between its start and its end.
-pub(super) enum Execution {
+pub(in crate::sim) enum Execution {
     /// It has run.
     Done(Outcome),
     /// It has not.
@@ -38,19 +38,19 @@ pub(super) enum Execution {
 }
 
 /// A copy of an allocation that stands in for it.
-pub(super) struct Shadow {
+pub(in crate::sim) struct Shadow {
     base: BasePtr,
     before: Vec<u64>,
     words: Vec<u64>,
 }
 
 /// What faults of the simulation say.
-pub(super) const FAULT: &str = "a simulated fault";
+pub(in crate::sim) const FAULT: &str = "a simulated fault";
 
 impl Execution {
     /// Starts a job. The error names memory that does not exist any more; a job
     /// that uses such is not run.
-    pub(super) fn start(job: Job, style: Style, memory: &Memory) -> Result<Self, String> {
+    pub(in crate::sim) fn start(job: Job, style: Style, memory: &Memory) -> Result<Self, String> {
         check(&job, memory)?;
         Ok(match style {
             Style::Early => Self::Done(run(job)),
@@ -64,7 +64,7 @@ impl Execution {
     }
 
     /// Ends a job. The error is as for [`start`](Self::start).
-    pub(super) fn end(self, memory: &mut Memory) -> Result<Outcome, String> {
+    pub(in crate::sim) fn end(self, memory: &mut Memory) -> Result<Outcome, String> {
         match self {
             Self::Done(outcome) => Ok(outcome),
             Self::Pending(job) => {

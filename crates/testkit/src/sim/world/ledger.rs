@@ -7,7 +7,7 @@ use celerity_tdag::TaskId;
 
 /// The books of a whole cluster.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(in crate::sim) struct Ledger {
     /// The horizons that any node has submitted, in order; they are the same on all.
     horizons: Vec<TaskId>,
     /// By node: horizons reached, and the most that its lookahead has ever held back when
@@ -19,7 +19,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(in crate::sim) fn new(nodes: usize) -> Self {
         Self {
             horizons: Vec::new(),
             reached: vec![0; nodes],
@@ -29,19 +29,19 @@ impl Ledger {
     }
 
     /// A node has submitted a horizon.
-    pub(super) fn submitted(&mut self, horizon: TaskId) {
+    pub(in crate::sim) fn submitted(&mut self, horizon: TaskId) {
         if self.horizons.last() < Some(&horizon) {
             self.horizons.push(horizon);
         }
     }
 
     /// A node's program goes on while so many horizons are held back.
-    pub(super) fn goes_on(&mut self, node: usize, held: u64) {
+    pub(in crate::sim) fn goes_on(&mut self, node: usize, held: u64) {
         self.most_held[node] = self.most_held[node].max(held);
     }
 
     /// A node has reached so many horizons.
-    pub(super) fn reached(&mut self, node: usize, horizons: u64) {
+    pub(in crate::sim) fn reached(&mut self, node: usize, horizons: u64) {
         self.reached[node] = horizons;
         if let Some(last) = horizons.checked_sub(1).map(|last| self.horizons[slot(last)]) {
             for tasks in self.announced.iter_mut().map(|from| &mut from[node]) {
@@ -53,7 +53,7 @@ impl Ledger {
     /// A node announces something for a task to another one. Returns how many horizons lie
     /// between that task and the first for which the receiver has not consumed what it was
     /// sent, if that is more than is allowed.
-    pub(super) fn announce(
+    pub(in crate::sim) fn announce(
         &mut self,
         (from, to): (usize, usize),
         consumer: TaskId,

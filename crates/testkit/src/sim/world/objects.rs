@@ -9,11 +9,11 @@ use celerity_executor::Observer;
 use celerity_idag::{AllocationId, Instruction, InstructionId, Pilot};
 use celerity_tdag::{BufferId, BufferInfo, ObjectAccess, SideEffectOrder, Task, TaskId};
 
-use super::world::Shared;
+use super::Shared;
 
 /// The host tasks with side effects of all nodes.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(in crate::sim) struct Objects {
     /// By node.
     stays: Vec<BTreeMap<InstructionId, Stay>>,
 }
@@ -34,12 +34,16 @@ enum Stage {
 }
 
 impl Objects {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(in crate::sim) fn new(nodes: usize) -> Self {
         Self { stays: std::iter::repeat_with(BTreeMap::new).take(nodes).collect() }
     }
 
     /// A job starts. Says what is wrong with that.
-    pub(super) fn start(&mut self, node: usize, instruction: InstructionId) -> Option<String> {
+    pub(in crate::sim) fn start(
+        &mut self,
+        node: usize,
+        instruction: InstructionId,
+    ) -> Option<String> {
         let stays = &self.stays[node];
         let me = stays.get(&instruction)?;
         let wrong =
@@ -52,7 +56,7 @@ impl Objects {
     }
 
     /// A job ends.
-    pub(super) fn end(&mut self, node: usize, instruction: InstructionId) {
+    pub(in crate::sim) fn end(&mut self, node: usize, instruction: InstructionId) {
         self.set(node, instruction, Stage::Over);
     }
 
@@ -92,9 +96,9 @@ impl Stay {
 }
 
 /// Tells the world of one node's host tasks.
-pub(super) struct Watch {
-    pub(super) node: usize,
-    pub(super) world: Shared,
+pub(in crate::sim) struct Watch {
+    pub(in crate::sim) node: usize,
+    pub(in crate::sim) world: Shared,
 }
 
 impl Observer for Watch {

@@ -9,7 +9,7 @@ use celerity_executor::Time;
 /// Events to come. Those of the same time happen in the order in which they were
 /// added, so that a run depends on nothing but its seed.
 #[derive(Debug)]
-pub(super) struct Agenda<E> {
+pub(in crate::sim) struct Agenda<E> {
     heap: BinaryHeap<Appointment<E>>,
     added: u64,
 }
@@ -29,13 +29,13 @@ impl<E> Default for Agenda<E> {
 
 impl<E> Agenda<E> {
     /// Adds an event. O(log n).
-    pub(super) fn add(&mut self, at: Time, event: E) {
+    pub(in crate::sim) fn add(&mut self, at: Time, event: E) {
         self.heap.push(Appointment { at, number: self.added, event });
         self.added += 1;
     }
 
     /// Takes the earliest event. O(log n).
-    pub(super) fn next(&mut self) -> Option<(Time, E)> {
+    pub(in crate::sim) fn next(&mut self) -> Option<(Time, E)> {
         self.heap.pop().map(|Appointment { at, event, .. }| (at, event))
     }
 }

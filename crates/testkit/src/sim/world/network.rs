@@ -13,13 +13,14 @@ use celerity_idag::{MessageId, Pilot};
 use celerity_regions::{Box3, split_along};
 use celerity_tdag::TaskId;
 
+use super::delivery::Delivery;
 use super::exchanges::OpenCollectives;
-use super::log::What;
 use super::memory::Staged;
-use super::world::{Event, World, node_id};
+use super::{Event, World, node_id};
+use crate::sim::log::What;
 
 /// The state of the network between all nodes.
-pub(super) struct SimNetwork {
+pub(in crate::sim) struct SimNetwork {
     /// By node: what it can poll.
     mailboxes: Vec<VecDeque<CommEvent>>,
     /// By node: whether it has polled something since it last found nothing.
@@ -37,27 +38,13 @@ pub(super) struct SimNetwork {
     waiting: Vec<usize>,
     most_waiting: usize,
     in_barrier: Vec<(NodeId, TaskId)>,
-    pub(super) exchanges: OpenCollectives,
+    pub(in crate::sim) exchanges: OpenCollectives,
     /// When the run was aborted first.
     aborted: Option<Time>,
 }
 
-/// What is on its way in the network.
-pub(super) enum Delivery {
-    /// Something that an end is going to be told.
-    Notice(NodeId, CommEvent),
-    /// A part of a payload leaves the sender's memory.
-    Read(u64, usize),
-    /// A part of a payload gets to the receiver's memory.
-    Write(u64, usize, Staged),
-    /// A box of a collective operation leaves the memory of its provider.
-    ReadHop(u64, usize),
-    /// A box of a collective operation gets to a node that takes it.
-    WriteHop(u64, usize, Staged),
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PostedBy {
+pub(in crate::sim) enum PostedBy {
     Sender,
     Receiver,
 }
@@ -84,7 +71,7 @@ struct Journey {
 }
 
 impl SimNetwork {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(in crate::sim) fn new(nodes: usize) -> Self {
         Self {
             mailboxes: std::iter::repeat_with(VecDeque::new).take(nodes).collect(),
             has_heard: vec![false; nodes],
@@ -101,33 +88,33 @@ impl SimNetwork {
     }
 
     /// When the run was aborted first, if it was.
-    pub(super) fn aborted(&self) -> Option<Time> {
+    pub(in crate::sim) fn aborted(&self) -> Option<Time> {
         self.aborted
     }
 
     /// How many nodes there are.
-    pub(super) fn nodes(&self) -> usize {
+    pub(in crate::sim) fn nodes(&self) -> usize {
         self.told.len()
     }
 
     /// A node that is in a barrier, and in which, though it is among the `absent` that others wait
     /// for elsewhere.
-    pub(super) fn stays_away(&self, absent: &[bool]) -> Option<(NodeId, TaskId)> {
+    pub(in crate::sim) fn stays_away(&self, absent: &[bool]) -> Option<(NodeId, TaskId)> {
         self.in_barrier.iter().find(|(node, _)| absent[node.slot()]).copied()
     }
 
     /// The most payloads that have ever waited at one node, sent ahead and not asked for.
-    pub(super) fn most_waiting(&self) -> usize {
+    pub(in crate::sim) fn most_waiting(&self) -> usize {
         self.most_waiting
     }
 
     /// A payload that only one side has posted, if there is one.
-    pub(super) fn half_open(&self) -> Option<(NodeId, MessageId)> {
+    pub(in crate::sim) fn half_open(&self) -> Option<(NodeId, MessageId)> {
         self.half_open.keys().next().copied()
     }
 
     /// Whether no memory of an end is in use.
-    pub(super) fn is_quiet(&self, node: usize) -> bool {
+    pub(in crate::sim) fn is_quiet(&self, node: usize) -> bool {
         let id = node_id(node);
         self.journeys.values().all(|journey| journey.from != id && journey.to != id)
             && self.exchanges.is_quiet(node)
@@ -135,7 +122,7 @@ impl SimNetwork {
 
     /// Whether something that an end has begun has not ended: a payload, a barrier, or an abort
     /// that it has not been told of.
-    pub(super) fn has_begun(&self, node: usize) -> bool {
+    pub(in crate::sim) fn has_begun(&self, node: usize) -> bool {
         let id = node_id(node);
         let posts = |(&(from, _), posted): (&(NodeId, MessageId), &Posted)| match posted.side {
             PostedBy::Sender => from == id,
@@ -149,7 +136,7 @@ impl SimNetwork {
     }
 
     /// Forgets what only one end has posted.
-    pub(super) fn withdraw(&mut self, node: usize) {
+    pub(in crate::sim) fn withdraw(&mut self, node: usize) {
         self.exchanges.withdraw(node);
         let node = node_id(node);
         self.half_open.retain(|(from, _), posted| match posted.side {
@@ -160,7 +147,7 @@ impl SimNetwork {
 }
 
 impl World {
-    pub(super) fn send_pilot(&mut self, from: usize, pilot: &Pilot, reached: u64) {
+    pub(in crate::sim) fn send_pilot(&mut self, from: usize, pilot: &Pilot, reached: u64) {
         let Pilot { to, message, transfer, .. } = *pilot;
         self.note(from, What::Announces { to, message, transfer });
         if self.check_peer(from, to) {
@@ -171,7 +158,7 @@ impl World {
         }
     }
 
-    pub(super) fn send_note(&mut self, from: usize, to: NodeId, note: &[u8]) {
+    pub(in crate::sim) fn send_note(&mut self, from: usize, to: NodeId, note: &[u8]) {
         self.note(from, What::Notes { to });
         if self.check_peer(from, to) {
             let delay = self.random.delay(self.conditions.pilot);
@@ -181,7 +168,7 @@ impl World {
     }
 
     /// One side of a payload: `poster` offers it to, or accepts it from, `peer`.
-    pub(super) fn post(
+    pub(in crate::sim) fn post(
         &mut self,
         side: PostedBy,
         poster: usize,
@@ -242,7 +229,7 @@ impl World {
         Some(WirePayload { memory, ..*payload })
     }
 
-    pub(super) fn enter_barrier(&mut self, node: usize, epoch: TaskId) {
+    pub(in crate::sim) fn enter_barrier(&mut self, node: usize, epoch: TaskId) {
         self.note(node, What::EntersBarrier { epoch });
         let waits = self.network.exchanges.wait_for(node);
         if let Some((other, other_task)) = waits.filter(|_| self.network.aborted.is_none()) {
@@ -260,7 +247,7 @@ impl World {
         self.tell_all(&notice);
     }
 
-    pub(super) fn abort(&mut self, node: usize, error: &RunError) {
+    pub(in crate::sim) fn abort(&mut self, node: usize, error: &RunError) {
         self.note(node, What::Aborts);
         if self.network.aborted.is_none() {
             self.network.aborted = Some(self.now);
@@ -272,7 +259,7 @@ impl World {
 
     /// What a node's end reports next. By chance it keeps quiet about what is
     /// there; it never does so twice in a row, and wakes the node again.
-    pub(super) fn hear(&mut self, node: usize) -> Option<CommEvent> {
+    pub(in crate::sim) fn hear(&mut self, node: usize) -> Option<CommEvent> {
         let heard = std::mem::take(&mut self.network.has_heard[node]);
         if self.network.mailboxes[node].is_empty() {
             return None;
@@ -285,7 +272,7 @@ impl World {
         self.network.mailboxes[node].pop_front()
     }
 
-    pub(super) fn deliver(&mut self, delivery: Delivery) {
+    pub(in crate::sim) fn deliver(&mut self, delivery: Delivery) {
         match delivery {
             Delivery::Notice(to, notice) => self.arrive(to.slot(), notice),
             Delivery::Read(journey, part) => self.read_part(journey, part),
@@ -414,7 +401,7 @@ impl World {
         self.tell(node_id(node), CommEvent::Failed(error));
     }
 
-    pub(super) fn tell(&mut self, node: NodeId, notice: CommEvent) {
+    pub(in crate::sim) fn tell(&mut self, node: NodeId, notice: CommEvent) {
         let completes = matches!(
             notice,
             CommEvent::Sent { .. } | CommEvent::Received { .. } | CommEvent::Exchanged { .. }
@@ -426,7 +413,7 @@ impl World {
         self.after(delay, Event::Network(Delivery::Notice(node, notice)));
     }
 
-    pub(super) fn tell_all(&mut self, notice: &CommEvent) {
+    pub(in crate::sim) fn tell_all(&mut self, notice: &CommEvent) {
         for node in 0..self.network.told.len() {
             self.tell(node_id(node), notice.clone());
         }
