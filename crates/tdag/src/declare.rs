@@ -8,7 +8,7 @@ use crate::access::{AccessMode, BufferAccess};
 use crate::error::DeclareError;
 use crate::footprint::{Footprint, Touched};
 use crate::id::{BufferId, TaskId};
-use crate::mapper::{Mapper, MapperInput};
+use crate::mapper::{Mapper, MapperInput, ask};
 use crate::space::IndexSpace;
 use crate::task::{BufferInfo, TaskSpec};
 
@@ -77,7 +77,10 @@ pub(crate) fn trace<'a>(
         let subject = Subject { spec, space, next, access, buffer };
         subject.check_dimensions(&all)?;
         // Once: a user's mapper may be slow, or answer differently next time.
-        let image = access.mapper.map_unclamped(&input);
+        let image = match &access.mapper {
+            Mapper::User(_) => subject.ask_user(&input)?,
+            known => known.map_unclamped(&input),
+        };
         subject.check_bounds(&image)?;
         subject.check_disjoint()?;
         subject.check_apart(position, footprint, &image)?;
@@ -152,6 +155,16 @@ impl Subject<'_> {
             earlier.filter(|other| other.buffer == self.access.buffer && other.mode == mode);
         let touches = |other: &&BufferAccess| other.mapper.map(&input).intersects(region);
         alike.clone().find(touches).or_else(|| alike.next()).unwrap_or(self.access)
+    }
+
+    /// What a user's mapper says, which may panic.
+    #[inline(never)]
+    fn ask_user(&self, input: &MapperInput) -> Result<Region, DeclareError> {
+        ask(&self.access.mapper, input).map_err(|violation| DeclareError::UnlawfulMapper {
+            task: describe(self.spec, self.next),
+            buffer: self.buffer.name.clone(),
+            violation,
+        })
     }
 
     fn check_dimensions(&self, all: &Box3) -> Result<(), DeclareError> {

@@ -120,7 +120,7 @@ pub enum DeclareError {
         /// What is wrong with it.
         flaw: MapperFlaw,
     },
-    /// A user's mapper breaks a law.
+    /// A user's mapper breaks a law, or panics.
     #[error("{task} accesses buffer \"{buffer}\" through a range mapper of yours: {violation}")]
     UnlawfulMapper {
         /// The task, with its source line.

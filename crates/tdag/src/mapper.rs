@@ -26,6 +26,7 @@ use std::sync::Arc;
 use celerity_regions::{Box3, Coord3, Region};
 
 pub use flaw::MapperFlaw;
+pub(crate) use laws::ask;
 pub use laws::{MapperViolation, verify_mapper};
 pub use per_dimension::{PerDimension, Side};
 pub use relation::{DimRelation, Share, Windows};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use celerity::prelude::*;
-use celerity::{Buffer, CustomMapper, Error, Result, RunError};
+use celerity::{Buffer, CustomMapper, DeclareError, Error, Result, RunError};
 
 use crate::{assert_next_run_works, assert_says, cluster, clusters, errors_of, run_error};
 
@@ -115,13 +115,15 @@ fn a_mapper_cannot_start_a_run() {
 }
 
 #[test]
-fn a_mapper_that_panics_while_it_is_submitted_leaves_the_queue_usable() {
+fn a_mapper_that_panics_while_it_is_submitted_is_named_and_leaves_the_queue_usable() {
     for cluster in clusters() {
         let sum = cluster.run(|queue| {
             let busy = doing(|nth| assert!(nth > 0, "not yet"));
-            let asked = std::panic::AssertUnwindSafe(|| read_through(queue, busy.clone()));
-            let panic = std::panic::catch_unwind(asked).expect_err("it panics");
-            assert_eq!(panic.downcast_ref(), Some(&"not yet"));
+            let error = read_through(queue, busy.clone()).expect_err("it panics");
+            let Error::Declare(refused) = &error else { panic!("{error:?}") };
+            assert!(matches!(**refused, DeclareError::UnlawfulMapper { .. }), "{error:?}");
+            let parts = ["\"read\" at ", "mappers.rs:", "mapper busy panics", "[0..64]: not yet"];
+            assert_says(&error.to_string(), &parts);
             queue.barrier()?;
             read_through(queue, busy)
         });

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use celerity_regions::{Box3, Region};
 
 use super::relation::interval;
+use super::user::discard;
 use super::{Mapper, MapperFlaw, MapperInput, MapperPanic};
 
 /// How a mapper breaks a law. The chunks that it names are as small as could be found.
@@ -259,19 +260,7 @@ impl Trial<'_> {
     }
 
     fn ask(&self, chunk: Box3) -> Result<Region, Box<MapperViolation>> {
-        let input = MapperInput { chunk, global: self.global, buffer: self.buffer };
-        let asked = catch_unwind(AssertUnwindSafe(|| self.mapper.map_unclamped(&input)));
-        asked.map_err(|caught| {
-            let payload = MapperPanic::unwrapped(caught);
-            let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-            Box::new(MapperViolation::Panics {
-                mapper: name_of(self.mapper),
-                chunk,
-                global: self.global,
-                said: text.map_or_else(String::new, |text| format!(": {text}")),
-            })
-        })
+        ask(self.mapper, &MapperInput { chunk, global: self.global, buffer: self.buffer })
     }
 
     /// Whether the relation of each dimension leads from what the chunk's first item touches back
@@ -385,6 +374,23 @@ impl Cut {
         };
         Self { chunk: Box3::new(min, max), dim: self.dim, at }
     }
+}
+
+/// What a mapper says of a chunk, unclamped, if it does not panic.
+pub(crate) fn ask(mapper: &Mapper, input: &MapperInput) -> Result<Region, Box<MapperViolation>> {
+    let asked = catch_unwind(AssertUnwindSafe(|| mapper.map_unclamped(input)));
+    asked.map_err(|caught| {
+        let payload = MapperPanic::unwrapped(caught);
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        discard(payload);
+        Box::new(MapperViolation::Panics {
+            mapper: name_of(mapper),
+            chunk: input.chunk,
+            global: input.global,
+            said: text.map_or_else(String::new, |text| format!(": {text}")),
+        })
+    })
 }
 
 fn name_of(mapper: &Mapper) -> String {

@@ -230,17 +230,23 @@ impl<M: RangeMapper> RangeMapper for Contained<M> {
 
 impl<M: RangeMapper> Drop for Contained<M> {
     fn drop(&mut self) {
-        let mut panic = catch_unwind(AssertUnwindSafe(|| drop(self.0.take()))).err();
-        // What it panics with may do the same; each is dropped, but not without end.
-        for _ in 0..MOST_PANICS {
-            let Some(payload) = panic.take() else { return };
-            panic = catch_unwind(AssertUnwindSafe(|| drop(payload))).err();
-        }
-        std::mem::forget(panic);
+        let panic = catch_unwind(AssertUnwindSafe(|| drop(self.0.take()))).err();
+        panic.into_iter().for_each(discard);
     }
 }
 
 const MOST_PANICS: usize = 16;
+
+/// Drops what something has panicked with, which may panic with something else; each is dropped,
+/// but not without end.
+pub(super) fn discard(payload: Box<dyn Any + Send>) {
+    let mut panic = Some(payload);
+    for _ in 0..MOST_PANICS {
+        let Some(payload) = panic.take() else { return };
+        panic = catch_unwind(AssertUnwindSafe(|| drop(payload))).err();
+    }
+    std::mem::forget(panic);
+}
 
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
