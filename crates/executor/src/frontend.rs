@@ -319,6 +319,19 @@ impl NodeFrontend {
         Ok(task)
     }
 
+    /// Checks that all of a buffer has been written, for a task that reads it when somebody needs what
+    /// it makes: `task` says for which.
+    ///
+    /// # Errors
+    /// [`SubmitError::Declare`], if a task that reads it now would be refused.
+    pub fn check_written(
+        &self,
+        buffer: BufferId,
+        task: impl FnOnce() -> String,
+    ) -> Result<(), SubmitError> {
+        Ok(lock(&self.program).graph.check_written(buffer, task)?)
+    }
+
     /// Asks a user's mappers what a task touches, without the lock: they may take their time,
     /// and what they drop may be a buffer's last handle.
     #[inline(never)]
@@ -344,7 +357,7 @@ impl NodeFrontend {
         };
         let traced = catch_unwind(AssertUnwindSafe(|| while_mapping(trace)));
         lock(&self.mapping).retain(|other| !Arc::ptr_eq(other, &mapping));
-        // To the program its mapper is a function that it has called.
+        // What else of a mapper panics, its name perhaps, is a function that the program has called.
         let panicked = |panic| resume_unwind(MapperPanic::unwrapped(panic));
         Ok(Some(traced.unwrap_or_else(panicked)?))
     }

@@ -403,6 +403,25 @@ impl TaskGraph {
         }
     }
 
+    /// Checks that all of a buffer has been written, for a task that is going to read it and is not
+    /// submitted yet: `task` says which.
+    ///
+    /// # Errors
+    /// [`DeclareError::UninitializedRead`], unless that is tolerated.
+    pub fn check_written(
+        &self,
+        buffer: BufferId,
+        task: impl FnOnce() -> String,
+    ) -> Result<(), DeclareError> {
+        let Some(state) = self.buffers.get(buffer) else { return Ok(()) };
+        let region = state.unwritten(&state.info.extent.into());
+        if region.is_empty() || self.config.uninitialized_read == UninitializedRead::Warn {
+            return Ok(());
+        }
+        let (task, buffer, region) = (task(), state.info.name.clone(), Box::new(region));
+        Err(DeclareError::UninitializedRead { task, buffer, region })
+    }
+
     fn uninitialized_reads(&self, spec: &TaskSpec, footprint: &Footprint) -> Vec<DeclareError> {
         let mut found = Vec::new();
         for touched in footprint.iter().filter(|touched| touched.mode.reads()) {

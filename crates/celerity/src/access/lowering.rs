@@ -139,7 +139,8 @@ impl<'q> Lowering<'q> {
     /// ones.
     ///
     /// # Errors
-    /// If a buffer that is reduced into is touched otherwise.
+    /// If a buffer that is reduced into is touched otherwise, or is to be included without having been
+    /// written.
     pub(crate) fn finish_kernel(
         self,
         space: IndexSpace,
@@ -156,6 +157,10 @@ impl<'q> Lowering<'q> {
             if is_shared {
                 let (task, buffer) = (origin.describe(), one.name.clone());
                 return Err(Error::SharedReduction { task, buffer });
+            }
+            // What a pending reduction makes is all of it.
+            if one.includes_current && !one.result.is_pending() {
+                origin.frontend.check_written(buffer, || origin.describe())?;
             }
         }
         let bytes = reductions.iter().map(|one| one.bytes.0).max().unwrap_or(0);

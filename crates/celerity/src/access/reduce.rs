@@ -115,7 +115,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
 
 impl<T, const D: usize, O> ReduceAccess<T, D, O> {
     /// Lets what the buffer holds before the task be combined with what the task contributes, as
-    /// the earlier of the two.
+    /// the earlier of the two. A buffer that has elements which nothing has written is refused when
+    /// the task is submitted, as any read of them is.
     ///
     /// ```
     /// use celerity::prelude::*;

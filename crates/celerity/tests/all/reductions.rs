@@ -3,7 +3,8 @@
 
 use celerity::prelude::*;
 use celerity::{
-    And, ArgMax, ArgMin, Error, Located, Max, Min, Operator, Or, Product, Result, Sum, Xor,
+    And, ArgMax, ArgMin, DeclareError, Error, Located, Max, Min, Operator, Or, Product, Result,
+    Sum, Xor,
 };
 
 use crate::common::{clusters, everywhere, floats, scalar};
@@ -359,11 +360,37 @@ fn what_nobody_has_written_is_not_included() {
         let sum = queue.buffer::<i32, 0>([]).named("sum");
         let access = sum.reduce(Sum).including_current();
         queue.task("add").parallel_for(8, access, |_, sum| sum.combine(1))?;
-        let _ = queue.fence(&sum)?.wait()?;
-        Ok(())
+        panic!("it is refused when it is submitted")
     });
+    assert!(matches!(&error, Error::Declare(error)
+        if matches!(**error, DeclareError::UninitializedRead { .. })));
     let message = error.to_string();
-    assert!(message.contains("\"sum of add\" at") && message.contains("sum"), "{message}");
+    assert!(message.contains("\"add\" at") && message.contains("buffer \"sum\""), "{message}");
+}
+
+#[test]
+fn what_is_included_has_been_written_as_a_whole_or_reduced_into() {
+    let found = everywhere(clusters(CLUSTERS), |queue| {
+        let sums = queue.buffer::<u64, 2>([2, 3]).named("sums");
+        let add = |including: bool| {
+            let access = sums.reduce(Sum);
+            let access = if including { access.including_current() } else { access };
+            queue.task("add").parallel_for(60, access, |item, sums| {
+                sums.combine_at([item[0] % 2, item[0] % 3], item[0] as u64);
+            })
+        };
+        // Two of six elements.
+        sums.fill_part(Subrange { offset: [1, 0], range: [1, 2] }, 7)?;
+        let message = add(true).unwrap_err().to_string();
+        assert!(message.contains("{[0..1, 0..3], [1..2, 2..3]}"), "{message}");
+        // What is pending is all of it.
+        add(false)?;
+        add(true)?;
+        queue.fence(&sums)?.wait().map(|sums| sums.into_vec())
+    });
+    let mut expected = vec![0; 6];
+    (0..60).for_each(|item| expected[item % 2 * 3 + item % 3] += 2 * item as u64);
+    assert_eq!(found, expected);
 }
 
 /// Panics when it meets 77.
