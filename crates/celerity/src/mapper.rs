@@ -21,7 +21,7 @@ pub use per_dimension::{
 };
 pub use periodic::Periodic;
 pub use regions::{Gapped, RegionMapper, region_mapper};
-pub use typed::{MapChunk, mapper_of, verify_mapper};
+pub use typed::{MapChunk, MapRegion, mapper_of, region_mapper_of, verify_mapper};
 
 /// The range mapper that [`one_to_one`] makes: an item touches the element of its own index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -363,15 +363,18 @@ struct Named<const K: usize, const D: usize> {
 
 impl<const K: usize, const D: usize> RangeMapper for Named<K, D> {
     fn map(&self, input: &MapperInput) -> Region {
-        let part = |part: &Box3| subrange(&bounds(part));
-        let chunk = Chunk::new(part(&input.chunk), part(&input.global));
-        let buffer = bounds(&input.buffer).range();
-        to_box((self.function)(chunk, buffer)).into()
+        to_box((self.function)(chunk_of(input), bounds(&input.buffer).range())).into()
     }
 
     fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// The chunk that a user's mapper is asked for.
+fn chunk_of<const K: usize>(input: &MapperInput) -> Chunk<K> {
+    let part = |part: &Box3| subrange(&bounds(part));
+    Chunk::new(part(&input.chunk), part(&input.global))
 }
 
 mod sealed {

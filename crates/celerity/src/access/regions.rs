@@ -9,7 +9,7 @@ use super::kernel::copied_view;
 use super::{AccessedElements, KernelAccess, Lowering, ReadAccess};
 use crate::buffer::Element;
 use crate::error::Result;
-use crate::mapper::{Gapped, RegionMapper};
+use crate::mapper::{Gapped, Periodic, RegionMapper};
 
 /// The memory of a read, and the boxes in it that were declared.
 #[doc(hidden)]
@@ -63,9 +63,14 @@ macro_rules! read_region {
             copied_view!($k);
         }
 
-        impl<T: Element, const $k: usize, const $d: usize> HostAccess<$k>
-            for ReadAccess<T, $d, $mapper>
-        {
+        host_region!([const $k: usize, const $d: usize] $mapper, $k, $d);
+    };
+}
+
+/// What host tasks get of several boxes.
+macro_rules! host_region {
+    ([$($generics:tt)*] $mapper:ty, $k:ident, $d:ident) => {
+        impl<T: Element, $($generics)*> HostAccess<$k> for ReadAccess<T, $d, $mapper> {
             type View<'a> = RegionView<'a, T, $d>;
             type Plan = ();
             type Bound<'m> = BoundRegion<'m, T, $d>;
@@ -88,3 +93,5 @@ macro_rules! read_region {
 
 read_region!(RegionMapper<K, D>, K, D);
 read_region!(Gapped<D>, K, D);
+// Items of a kernel look around themselves, parts of a host task have no centre.
+host_region!([const N: usize] Periodic<N>, N, N);

@@ -2,16 +2,17 @@
 //! asked for: functions of the user's, and windows with gaps.
 
 use celerity_kernel::Bounds;
-use celerity_regions::{Box3, Chunk, Region, Subrange};
+use celerity_regions::{Chunk, Region, Subrange};
 use celerity_tdag::{Mapper, MapperInput, RangeMapper, UserMapper};
 
-use super::{ItemMapper, MapperFor, PerDimension, Unfit, subrange};
+use super::{ItemMapper, MapperFor, PerDimension, Unfit, chunk_of};
 use crate::range::{bounds, to_box};
 
-/// The range mapper that [`region_mapper`] makes: a function from a chunk of `K` dimensions to any number of parts of
-/// a buffer of `D` dimensions.
-#[derive(Clone, Debug)]
-pub struct RegionMapper<const K: usize, const D: usize>(UserMapper);
+/// The range mapper that [`region_mapper`] and [`region_mapper_of`](super::region_mapper_of) make: a function from a
+/// chunk of `K` dimensions to any number of parts of a buffer of `D` dimensions. Two are equal if they are copies of
+/// one, or made of equal values of one type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RegionMapper<const K: usize, const D: usize>(pub(super) UserMapper);
 
 /// The range mapper that [`PerDimension::with_gaps`] makes: windows of the buffer, between which elements belong to
 /// nobody.
@@ -57,10 +58,13 @@ where
     R: IntoIterator<Item = Subrange<D>>,
 {
     const { crate::range::check_dimensions(D) };
-    let map = move |chunk: Chunk<K>, buffer: [usize; D]| {
-        Region::from_boxes(map(chunk, buffer).into_iter().map(to_box))
-    };
+    let map = move |chunk: Chunk<K>, buffer: [usize; D]| region(map(chunk, buffer));
     RegionMapper(UserMapper::new(Parts { name: name.into(), map }))
+}
+
+/// All elements of some parts.
+pub(super) fn region<const D: usize>(parts: impl IntoIterator<Item = Subrange<D>>) -> Region {
+    Region::from_boxes(parts.into_iter().map(to_box))
 }
 
 /// A user's function under the task graph's interface.
@@ -74,9 +78,7 @@ where
     F: Fn(Chunk<K>, [usize; D]) -> Region + Send + Sync + 'static,
 {
     fn map(&self, input: &MapperInput) -> Region {
-        let part = |part: &Box3| subrange(&bounds(part));
-        let chunk = Chunk::new(part(&input.chunk), part(&input.global));
-        (self.map)(chunk, bounds(&input.buffer).range())
+        (self.map)(chunk_of(input), bounds(&input.buffer).range())
     }
 
     fn name(&self) -> &str {

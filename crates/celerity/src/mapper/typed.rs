@@ -4,12 +4,13 @@ use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use celerity_regions::{Box3, Chunk, Region, Subrange};
+use celerity_regions::{Chunk, Region, Subrange};
 use celerity_tdag::{
     DimRelation, MapperInput, MapperViolation, RangeMapper, UserMapper, verify_mapper as verify,
 };
 
-use super::{CustomMapper, Function, MapperFor, subrange};
+use super::regions::region;
+use super::{CustomMapper, Function, MapperFor, RegionMapper, chunk_of};
 use crate::range::{IntoRange, bounds, to_box};
 
 /// A range mapper as a type, which compares by value and says what it knows of itself.
@@ -101,9 +102,104 @@ pub(super) struct Typed<M, const K: usize, const D: usize> {
 
 impl<M: MapChunk<K, D>, const K: usize, const D: usize> RangeMapper for Typed<M, K, D> {
     fn map(&self, input: &MapperInput) -> Region {
-        let part = |part: &Box3| subrange(&bounds(part));
-        let chunk = Chunk::new(part(&input.chunk), part(&input.global));
-        to_box(self.mapper.map(chunk, bounds(&input.buffer).range())).into()
+        to_box(self.mapper.map(chunk_of(input), bounds(&input.buffer).range())).into()
+    }
+
+    fn name(&self) -> &str {
+        self.mapper.name()
+    }
+
+    fn relation(&self, dim: usize) -> DimRelation {
+        self.mapper.relation(dim)
+    }
+
+    fn is_constant(&self) -> bool {
+        self.mapper.is_constant()
+    }
+
+    fn is_same(&self, other: &dyn RangeMapper) -> bool {
+        let other: &dyn Any = other;
+        other.downcast_ref::<Self>().is_some_and(|other| self.mapper == other.mapper)
+    }
+}
+
+/// A range mapper as a type whose image of a chunk is several boxes: as [`MapChunk`], but
+/// [`map`](Self::map) returns any number of parts. [`region_mapper_of`] makes one that reads take.
+pub trait MapRegion<const K: usize, const D: usize>: PartialEq + Send + Sync + 'static {
+    /// The parts of a buffer of size `buffer` that a chunk reads, in any order, under the laws that
+    /// [`mapper`](super::mapper()) names. They may overlap.
+    fn map(&self, chunk: Chunk<K>, buffer: [usize; D]) -> impl IntoIterator<Item = Subrange<D>>;
+
+    /// A name for messages and graphs.
+    fn name(&self) -> &str {
+        "user mapper"
+    }
+
+    /// Whether the parts are the same for all chunks that are not empty.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
+    /// How the parts depend on the chunk along dimension `dim` of the buffer:
+    /// [`DimRelation::Periodic`], where they go on at the opposite edge.
+    fn relation(&self, dim: usize) -> DimRelation {
+        let _ = dim;
+        DimRelation::Opaque
+    }
+}
+
+/// A range mapper of your own type whose image of a chunk is several boxes, for reads: as
+/// [`region_mapper`](super::region_mapper). Two of equal values are one mapper.
+///
+/// ```
+/// use celerity::prelude::*;
+/// use celerity::{DimRelation, MapRegion, region_mapper_of, verify_mapper};
+///
+/// /// Items of a ring read the element so far ahead of their own.
+/// #[derive(Clone, PartialEq)]
+/// struct Ahead(usize);
+///
+/// impl MapRegion<1, 1> for Ahead {
+///     fn map(&self, chunk: Chunk<1>, [size]: [usize; 1]) -> impl IntoIterator<Item = Subrange<1>> {
+///         let (first, end) = (chunk.offset[0] + self.0, chunk.offset[0] + chunk.range[0] + self.0);
+///         let (inside, around) = (first.min(size)..end.min(size), first.max(size)..end.max(size));
+///         [Subrange::new([inside.start], [inside.len()]), Subrange::new([around.start - size], [around.len()])]
+///     }
+///
+///     fn relation(&self, dim: usize) -> DimRelation {
+///         if dim == 0 { DimRelation::Periodic(self.0 as u64) } else { DimRelation::Identity }
+///     }
+/// }
+///
+/// let ahead = region_mapper_of(Ahead(2));
+/// verify_mapper(&ahead, 5, 5).unwrap();
+/// let turned = celerity::run(|queue| {
+///     let ring = queue.buffer_from(5, vec![1, 2, 3, 4, 5])?;
+///     let turned = queue.buffer::<i32, 1>(5);
+///     let accesses = (turned.write(one_to_one()), ring.read(ahead.clone()));
+///     queue.task("turn").parallel_for(5, accesses, |item, (out, ring)| {
+///         *out = ring[(item[0] + 2) % 5];
+///     })?;
+///     Ok(queue.fence(&turned)?.wait()?.into_vec())
+/// })?;
+/// assert_eq!(turned, [3, 4, 5, 1, 2]);
+/// # Ok::<(), celerity::Error>(())
+/// ```
+pub fn region_mapper_of<M: MapRegion<K, D>, const K: usize, const D: usize>(
+    mapper: M,
+) -> RegionMapper<K, D> {
+    const { crate::range::check_dimensions(D) };
+    RegionMapper(UserMapper::new(TypedRegion { mapper }))
+}
+
+/// A type of the user's under the task graph's interface.
+struct TypedRegion<M, const K: usize, const D: usize> {
+    mapper: M,
+}
+
+impl<M: MapRegion<K, D>, const K: usize, const D: usize> RangeMapper for TypedRegion<M, K, D> {
+    fn map(&self, input: &MapperInput) -> Region {
+        region(self.mapper.map(chunk_of(input), bounds(&input.buffer).range()))
     }
 
     fn name(&self) -> &str {
