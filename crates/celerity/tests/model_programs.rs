@@ -160,6 +160,48 @@ fn results_are_overwritten_in_a_loop_before_anybody_looks() {
     assert_eq!(found, (sums, total));
 }
 
+/// A result is made for whoever needs it first: a call on a device, an update, a capture on one node, a
+/// task of no dimensions that reduces again.
+#[test]
+fn results_are_made_for_whatever_needs_them_first() {
+    let found = everywhere(|queue| {
+        let sums = queue.buffer::<u32, 1>(4).named("sums");
+        let copy = queue.buffer::<u32, 1>(4);
+        let add = || {
+            queue.task("add").parallel_for([3, 4], sums.reduce(Sum), |item, sums| {
+                sums.combine_at(item[1], 1 + item[0] as u32);
+            })
+        };
+        add()?;
+        let accesses = (copy.write(one_to_one()), sums.read(all()));
+        queue.task("call").device_call(4, accesses, |_, (mut copy, sums)| {
+            let (part, sums) = (copy.subrange(), sums.on_host()?);
+            let mut copy = copy.on_host_mut()?;
+            (part.offset[0]..part.offset[0] + part.range[0]).for_each(|at| copy[at] = sums[at]);
+            Ok(())
+        })?;
+        add()?;
+        let hits = queue.buffer::<u32, 0>([]);
+        let accesses = (sums.update(one_to_one()), hits.reduce(Sum));
+        queue.task("update").parallel_for(4, accesses, |item, (sums, hits)| {
+            sums.at(item[0]).fetch_add(10);
+            hits.combine(1);
+        })?;
+        queue.task("again").parallel_for([], hits.reduce(Sum).including_current(), |_, hits| {
+            hits.combine(100);
+        })?;
+        let last = queue.nodes() - 1;
+        let (on_last, none) = queue.barrier_with((
+            hits.capture().on_node(last),
+            sums.capture_part(Subrange::new([2], [0])),
+        ))?;
+        assert_eq!(on_last.is_some(), queue.node() == last);
+        assert!(on_last.is_none_or(|hits| hits[[]] == 104) && none.as_slice().is_empty());
+        Ok((contents(queue, &copy)?, contents(queue, &sums)?, queue.fence(&hits)?.wait()?[[]]))
+    });
+    assert_eq!(found, (vec![6; 4], vec![16; 4], 104));
+}
+
 /// A task without items writes nothing, so what is pending is not forgotten.
 #[test]
 fn tasks_without_items_overwrite_nothing() {

@@ -172,8 +172,10 @@ impl Tiling {
     fn items_at(&self, at: Coord3) -> Box3 {
         let origin = self.space.min();
         let min: Coord3 = std::array::from_fn(|dim| origin[dim] + at[dim] * self.tile[dim]);
-        let max = std::array::from_fn(|dim| min[dim].saturating_add(self.tile[dim]));
-        Box3::new(min, max).intersection(&self.space)
+        let end = self.space.max();
+        // A tile begins in the space: only its end may be outside.
+        let max = std::array::from_fn(|dim| min[dim].saturating_add(self.tile[dim]).min(end[dim]));
+        Box3::new(min, max)
     }
 
     fn with_items(space: &IndexSpace, items: u64) -> Self {

@@ -74,12 +74,15 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
             let mut position = 0;
             rows_of(tile, |start, len| {
                 let row = Row::new(start, len, self.global);
+                if run == TileTraversal::Rows {
+                    A::begin_row(bound, 0);
+                    return call(bound, row, interior);
+                }
                 let mut begin = 0;
                 while begin < len {
-                    let fitting = lanes - position % lanes;
-                    let part =
-                        if run == TileTraversal::Items { fitting.min(len - begin) } else { len };
-                    A::begin_row(bound, if run == TileTraversal::Items { position } else { 0 });
+                    // Of a power of two: a division would take longer than a few items.
+                    let part = (lanes - (position & (lanes - 1))).min(len - begin);
+                    A::begin_row(bound, position);
                     call(bound, row.segment(begin, part), interior);
                     (begin, position) = (begin + part, position + part);
                 }

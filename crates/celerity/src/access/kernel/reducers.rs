@@ -19,7 +19,7 @@ pub struct BoundReducer<'m, T, O> {
     /// Value `p` of a tile goes to accumulator `p` modulo their number, so that neighbours do not
     /// wait for each other.
     lanes: Vec<Cell<T>>,
-    /// Those that the current tile uses.
+    /// Those that the current tile uses: a power of two.
     used: Cell<usize>,
     /// The first that the next row uses.
     next: Cell<usize>,
@@ -35,6 +35,7 @@ unsafe impl<T: Element, O: Operator<T>> Sync for BoundReducer<'_, T, O> {}
 impl<T: Element, O: Operator<T>> BoundReducer<'_, T, O> {
     fn begin(&self, tile: u64, lanes: usize) {
         let used = if O::IS_COMMUTATIVE { lanes } else { 1 };
+        debug_assert!(used.is_power_of_two(), "a tile has {used} accumulators");
         self.used.set(used);
         let identity = self.operator.identity();
         self.lanes[..used].iter().for_each(|lane| lane.set(identity));
@@ -94,7 +95,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     }
 
     fn begin_row(bound: &Self::Bound<'_>, position: usize) {
-        bound.next.set(position % bound.used.get());
+        bound.next.set(position & (bound.used.get() - 1));
     }
 
     fn end_tile(bound: &Self::Bound<'_>) {
