@@ -57,7 +57,10 @@ impl Declared {
 /// evaluates its mappers on the whole index space. Adds to `footprint`, which is
 /// empty, what it touches.
 /// Returns whether the task has other accesses than those to buffers.
-pub(crate) fn trace<'a>(
+///
+/// A user's mapper that panics is an error if `USERS` are asked, and unwinds otherwise: images of
+/// tasks without any are not moved through a `Result`, which takes 4 % of a small task.
+pub(crate) fn trace<'a, const USERS: bool>(
     spec: &TaskSpec,
     next: TaskId,
     buffer_of: impl Fn(BufferId) -> Option<&'a BufferInfo>,
@@ -78,8 +81,8 @@ pub(crate) fn trace<'a>(
         subject.check_dimensions(&all)?;
         // Once: a user's mapper may be slow, or answer differently next time.
         let image = match &access.mapper {
-            Mapper::User(_) => subject.ask_user(&input)?,
-            known => known.map_unclamped(&input),
+            Mapper::User(_) if USERS => subject.ask_user(&input)?,
+            mapper => mapper.map_unclamped(&input),
         };
         subject.check_bounds(&image)?;
         subject.check_disjoint()?;

@@ -323,7 +323,7 @@ impl TaskGraph {
         footprint: &mut Footprint,
     ) -> Result<Vec<DeclareError>, DeclareError> {
         let buffer_of = |id| self.buffer(id).map(|info| &**info);
-        let has_effects = trace(spec, self.frontier.next_id(), buffer_of, footprint)?;
+        let has_effects = trace::<false>(spec, self.frontier.next_id(), buffer_of, footprint)?;
         if has_effects {
             self.objects.check(spec, self.frontier.next_id())?;
         }

@@ -35,11 +35,11 @@ impl Sketch {
     ///
     /// # Errors
     /// As [`TaskGraph::declare`](crate::TaskGraph::declare), but for reads of what nothing has
-    /// written.
+    /// written; and [`DeclareError::UnlawfulMapper`], if a user's mapper panics.
     pub fn trace(&self, spec: &TaskSpec) -> Result<Traced, DeclareError> {
         let mut footprint = Footprint::new();
         let buffer_of = |id| self.buffers.iter().find(|info| info.id == id).map(|info| &**info);
-        let _ = trace(spec, self.next, buffer_of, &mut footprint)?;
+        let _ = trace::<true>(spec, self.next, buffer_of, &mut footprint)?;
         Ok(Traced(Box::new(footprint)))
     }
 
