@@ -95,6 +95,7 @@ pub enum DeviceCallError {
 /// call ran. What the function has returned is the [source](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[error("chunk {chunk}: {error}")]
+#[non_exhaustive]
 pub struct DeviceCallFailed {
     /// The chunk: a box of the index space.
     pub chunk: Box3,

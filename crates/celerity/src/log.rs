@@ -7,6 +7,7 @@ use celerity_executor::WarningSink;
 
 /// How much to print to standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum LogLevel {
     /// No line is printed.
     Off,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// Which collective operations are looked for. The same on all nodes of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Collectives {
     /// None: all data moves between pairs of nodes.
     Off,

@@ -184,7 +184,8 @@ fn follows(relation: DimRelation, dim: usize) -> Follows {
             Follows::Apart(windows.from.into())
         }
         DimRelation::Windows(windows) => Follows::Overlapping(windows.from.into()),
-        DimRelation::Opaque => Follows::Unknown,
+        // `Opaque`, and what is not known here: to know nothing is right of every relation.
+        _ => Follows::Unknown,
     }
 }
 

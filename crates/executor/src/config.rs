@@ -172,6 +172,7 @@ impl ClusterConfig {
 
 /// How much of every schedule is checked before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CheckLevel {
     /// No schedule is checked.
     Off,

@@ -37,6 +37,7 @@ pub use handshake::{Handshake, Wired};
 
 /// Which way payloads between devices of different processes take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wires {
     /// From device to device between the processes of a host where that works, and through host memory
     /// elsewhere.

@@ -65,6 +65,7 @@ impl MemoryId {
 /// Which memory a node's devices work in: what is native to their kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum DeviceMemory {
     /// Each in a memory of its own, as GPUs do.
     #[default]

@@ -17,6 +17,7 @@ use crate::plan::Launches;
 /// How long commands that will allocate are held back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum Lookahead {
     /// Not at all: allocations that grow are resized.
     None,

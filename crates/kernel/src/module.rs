@@ -14,6 +14,7 @@ pub struct Module {
 
 /// What a build found.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Code {
     /// Text in NVIDIA's portable assembly, one for each architecture asked for,
     /// in increasing order.
@@ -33,6 +34,7 @@ pub struct Ptx {
 
 /// Why a module has no code for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoCode {
     /// The program was built without a compiler for devices.
     Missing {
@@ -53,17 +55,24 @@ pub enum NoCode {
 }
 
 impl Module {
+    /// The code for each architecture, in increasing order.
+    ///
+    /// # Errors
+    /// [`NoCode::Missing`] if there was no compiler for devices.
+    pub fn compiled(&self) -> Result<&'static [Ptx], NoCode> {
+        match self.code {
+            Code::Ptx(texts) => Ok(texts),
+            Code::Missing(remedy) => Err(NoCode::Missing { module: self.name, remedy }),
+        }
+    }
+
     /// The newest code that a device of the given compute capability (8.0 is 80)
     /// can run. O(architectures).
     ///
     /// # Errors
     /// See [`NoCode`].
     pub fn ptx(&self, device: u32) -> Result<&'static str, NoCode> {
-        let module = self.name;
-        let texts = match self.code {
-            Code::Ptx(texts) => texts,
-            Code::Missing(remedy) => return Err(NoCode::Missing { module, remedy }),
-        };
+        let (module, texts) = (self.name, self.compiled()?);
         match texts.iter().rev().find(|ptx| ptx.architecture <= device) {
             Some(ptx) => Ok(ptx.text),
             None => {

@@ -14,6 +14,7 @@ use crate::task::{BufferInfo, TaskSpec};
 
 /// What happens when a task reads elements that nothing has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UninitializedRead {
     /// The task is refused.
     #[default]

@@ -12,7 +12,7 @@ use celerity_executor::{
 use celerity_kernel::abi::{
     AccessMemory, Chunk, Description, Geometry, Mapping, Tiles, check_signature,
 };
-use celerity_kernel::{Code, Kernel, Module};
+use celerity_kernel::{Kernel, Module};
 use celerity_regions::Box3;
 use celerity_tdag::{Mapper, NeighborhoodShape, PerDimension, Side, Tiling, Windows};
 
@@ -163,13 +163,8 @@ fn module_of(
     kernel: &Description,
 ) -> Result<Arc<CodeModule>, NoDeviceCode> {
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
-    let texts = match module.code {
-        Code::Ptx(texts) => texts,
-        Code::Missing(remedy) => {
-            let reason = format!("`{}` was built without a compiler for it: {remedy}", module.name);
-            return Err(NoDeviceCode { reason: reason.into() });
-        }
-    };
+    let unavailable = |error: &dyn Error| NoDeviceCode { reason: error.to_string().into() };
+    let texts = module.compiled().map_err(|error| unavailable(&error))?;
     // Whoever panicked in here has left the list as it was.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let index = known.iter().position(|other| std::ptr::eq(other.module, module));
@@ -182,8 +177,7 @@ fn module_of(
     let known = &mut known[index];
     if !known.sound.contains(&kernel.entry) {
         for ptx in texts {
-            check_signature(ptx.text, kernel)
-                .map_err(|error| NoDeviceCode { reason: error.to_string().into() })?;
+            check_signature(ptx.text, kernel).map_err(|error| unavailable(&error))?;
         }
         known.sound.push(kernel.entry);
     }
@@ -192,8 +186,8 @@ fn module_of(
 
 #[cfg(test)]
 mod tests {
-    use celerity_kernel::Ptx;
     use celerity_kernel::abi::Form;
+    use celerity_kernel::{Code, Ptx};
 
     use super::*;
 

@@ -8,6 +8,7 @@ use crate::pattern::Pattern;
 
 /// What is wrong with a text that should hold [`Costs`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NotCosts {
     /// Counted from 1; none if something is missing.
     pub line: Option<usize>,

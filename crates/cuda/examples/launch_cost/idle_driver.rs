@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use celerity_cuda::{
     Driver, DriverError, Event, FakeDriver, Function, Gpu, GpuInfo, Image, LaunchSize,
-    MemoryHandle, Module, Pages, Stream, Transfer,
+    MemoryHandle, ModuleHandle, Pages, Stream, Transfer,
 };
 use celerity_executor::DeviceStream;
 
@@ -176,15 +176,19 @@ impl Driver for IdleDriver {
         unsafe { self.fake.copy(stream, transfer) }
     }
 
-    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<Module, DriverError> {
+    fn load(&self, gpu: Gpu, image: Image<'_>) -> Result<ModuleHandle, DriverError> {
         self.fake.load(gpu, image)
     }
 
-    fn function(&self, module: Module, name: &str) -> Result<Function, DriverError> {
+    fn function(&self, module: ModuleHandle, name: &str) -> Result<Function, DriverError> {
         self.fake.function(module, name)
     }
 
-    fn variable(&self, module: Module, name: &str) -> Result<Option<(u64, u64)>, DriverError> {
+    fn variable(
+        &self,
+        module: ModuleHandle,
+        name: &str,
+    ) -> Result<Option<(u64, u64)>, DriverError> {
         self.fake.variable(module, name)
     }
 

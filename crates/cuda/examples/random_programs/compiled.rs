@@ -14,7 +14,7 @@ use celerity_executor::{
     BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
 };
 use celerity_kernel::abi::{ALIGNMENT, AccessMemory, Chunk, Mapping};
-use celerity_kernel::{AtomicView, Bounds, Code, Item, ItemKernel, Kernel, Layout, PartView};
+use celerity_kernel::{AtomicView, Bounds, Item, ItemKernel, Kernel, Layout, PartView};
 use celerity_regions::Box3;
 use celerity_tdag::{AccessMode, NeighborhoodShape};
 use celerity_testkit::element;
@@ -173,10 +173,9 @@ impl DeviceKernel for Statement {
     }
 
     fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        match run_statement::module().code {
-            Code::Ptx(_) => Ok(self),
-            Code::Missing(remedy) => Err(NoDeviceCode { reason: remedy.into() }),
-        }
+        let compiled = run_statement::module().compiled();
+        compiled.map_err(|error| NoDeviceCode { reason: error.to_string().into() })?;
+        Ok(self)
     }
 }
 
@@ -188,7 +187,7 @@ unsafe impl DeviceCode for Statement {
         static MODULE: OnceLock<Arc<CodeModule>> = OnceLock::new();
         MODULE.get_or_init(|| {
             let module = run_statement::module();
-            let Code::Ptx(texts) = module.code else { unreachable!("`device_code` has looked") };
+            let texts = module.compiled().expect("`device_code` has looked");
             let texts = texts.iter().map(|ptx| (ptx.architecture, Cow::Borrowed(ptx.text)));
             CodeModule::new(module.name, CodeSource::PtxFor(texts.collect()))
         })

@@ -15,6 +15,7 @@ use thiserror::Error;
     free_bytes(*.free),
     listed(.residents)
 )]
+#[non_exhaustive]
 pub struct NoRoom {
     /// Which memory, as in `M2, the memory of D0`.
     pub memory: String,
@@ -38,6 +39,7 @@ pub struct NoRoom {
 /// A buffer that holds memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Resident {
     /// The buffer's name, as messages print it.
     pub buffer: String,

@@ -12,6 +12,7 @@ pub(super) type Intervals = SmallVec<[Range<u64>; 2]>;
 
 /// How a mapper's image depends on the chunk, along one dimension of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DimRelation {
     /// The image is the chunk's own interval.
     Identity,
