@@ -1,14 +1,17 @@
-//! `cargo xtask api`: users of the facade can name every type that its public signatures mention.
+//! `cargo xtask api`: users of the facade can name every type that its public signatures mention, and what may
+//! grow says so.
 //!
-//! Owns which crates rustdoc describes, and how; `surface` owns what the descriptions say.
+//! Owns which crates rustdoc describes, and how; `surface` owns what the descriptions say, `complete` which types
+//! never grow.
 
+mod complete;
 mod surface;
 
 use std::fs;
 use std::path::Path;
 
 use crate::error::Error;
-use crate::package::FEATURES;
+use crate::package::{FEATURES, libraries};
 use crate::runner;
 use crate::skip;
 use crate::toolchain::nightly;
@@ -27,7 +30,8 @@ pub(crate) struct Options {
 }
 
 /// Lets rustdoc describe all published crates, and prints the types of ours in public signatures of the
-/// facade that it does not export. Returns whether there are none.
+/// facade that it does not export, and those that it exports, that may grow and do not say so. Returns whether
+/// there are none.
 ///
 /// # Errors
 /// If Cargo cannot be run, or describes crates in a format that is not known here.
@@ -51,7 +55,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     }
     let names = surface.exported(FACADE)?.len();
     println!("{names} public names, {} types in their signatures that are none", unnameable.len());
-    Ok(unnameable.is_empty())
+    let closed = complete::faults(&surface.exhaustive(FACADE)?);
+    closed.iter().for_each(|fault| println!("{fault}"));
+    Ok(unnameable.is_empty() && closed.is_empty())
 }
 
 fn has_nightly() -> bool {
@@ -81,13 +87,4 @@ fn read(workspace: &Workspace, folder: &Path) -> Result<Surface, Error> {
         Ok((name, json))
     });
     Ok(Surface::new(crates.collect::<Result<_, _>>()?))
-}
-
-/// Published packages that are libraries.
-fn libraries(workspace: &Workspace) -> impl Iterator<Item = &str> {
-    let library = |kind: &str| kind == "lib";
-    let packages = workspace.packages.iter().filter(move |package| {
-        package.is_published && package.targets.iter().any(|target| library(&target.kind))
-    });
-    packages.map(|package| package.name.as_str())
 }

@@ -60,6 +60,14 @@ pub(crate) enum Error {
         /// All programs that can be bundled.
         known: Vec<String>,
     },
+    /// A library that is not published was asked for.
+    #[error("there is no published library `{name}`; choose from: {}", known.join(", "))]
+    UnknownLibrary {
+        /// The name as given.
+        name: String,
+        /// All published libraries.
+        known: Vec<String>,
+    },
     /// A benchmark that does not exist was asked for.
     #[error("there is no benchmark `{name}`; choose from: {}", known.join(", "))]
     UnknownBench {

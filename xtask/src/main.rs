@@ -19,6 +19,7 @@ mod mpi;
 mod msrv;
 mod package;
 mod runner;
+mod semver;
 mod skip;
 mod tally;
 mod task_bench;
@@ -67,7 +68,8 @@ enum Command {
     ///
     /// Installs mdBook into the target directory if it is not there, which takes minutes.
     Book(book::Options),
-    /// Check that users of the facade can name every type in its public signatures.
+    /// Check that users of the facade can name every type in its public signatures, and that those which may grow
+    /// are `#[non_exhaustive]`.
     ///
     /// Reads rustdoc's JSON, which needs a nightly toolchain.
     Api(api::Options),
@@ -75,6 +77,10 @@ enum Command {
     ///
     /// Installs that Rust by rustup if it is not there.
     Msrv(msrv::Options),
+    /// Compare the public API of published crates with an earlier one: what breaks programs needs a new version.
+    ///
+    /// Needs cargo-semver-checks, and says how to install it.
+    Semver(semver::Options),
     /// Check the repository rules: dependency arrows, module docs, manifests, forbidden text.
     ///
     /// The same rules run as tests under `cargo xtask test`.
@@ -175,6 +181,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Book(options) => book::run(&workspace, &options),
         Command::Api(options) => api::run(&workspace, &options),
         Command::Msrv(options) => msrv::run(&workspace, &options),
+        Command::Semver(options) => semver::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
         Command::Miri(options) => miri::run(&workspace, &options),
         Command::Mpi { only } => mpi::run(&workspace, &only),

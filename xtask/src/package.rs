@@ -4,6 +4,7 @@
 //! against each other's packages instead of this workspace, are Cargo's business.
 
 mod by_versions;
+mod dependencies;
 mod home;
 mod licences;
 
@@ -40,9 +41,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool, Error> {
     let Some(order) = package(workspace, &clone, &built, &home)? else { return Ok(false) };
     let licence = clone.join("LICENSE");
     let licence = fs::read(&licence).map_err(|source| Error::Read { path: licence, source })?;
-    let licences = licences::faults(&clone, &home)?;
-    licences.iter().for_each(|fault| println!("{fault}"));
-    let mut well = !order.is_empty() && licences.is_empty();
+    let mut well = !order.is_empty() && dependencies::check(&clone, &home)?;
     println!("\n{:<40}{:>6}{:>8}", "package", "files", "KiB");
     for name in &order {
         let path = built.join("package").join(format!("{name}.crate"));
@@ -105,6 +104,15 @@ fn package(
 
 pub(crate) fn published(workspace: &Workspace) -> impl Iterator<Item = &Package> {
     workspace.packages.iter().filter(|package| package.is_published)
+}
+
+/// Published packages that are libraries.
+pub(crate) fn libraries(workspace: &Workspace) -> impl Iterator<Item = &str> {
+    let library = |kind: &str| kind == "lib";
+    let packages = workspace.packages.iter().filter(move |package| {
+        package.is_published && package.targets.iter().any(|target| library(&target.kind))
+    });
+    packages.map(|package| package.name.as_str())
 }
 
 /// The package that Cargo says it makes: `Packaging name v0.1.0 (/folder)`.

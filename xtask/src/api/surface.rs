@@ -91,6 +91,21 @@ impl Surface {
         Ok(exported)
     }
 
+    /// Where those types are defined that users can name by a path of `facade`, and could match on completely or
+    /// write down field by field: enums with variants, and structs whose fields are all public, that are not
+    /// `#[non_exhaustive]`.
+    ///
+    /// # Errors
+    /// As [`unnameable`](Self::unnameable).
+    pub(super) fn exhaustive(&self, facade: &str) -> Result<BTreeSet<String>, Error> {
+        let exported = self.exported(facade)?;
+        let of_item = |place: &Place| {
+            let item = self.item(&place.of, place.id)?;
+            is_exhaustive(item).then(|| self.definition(&place.of, place.id)).flatten()
+        };
+        Ok(exported.iter().filter_map(of_item).collect())
+    }
+
     /// The same item in the crate that defines it, if that is one of ours.
     fn at_home(&self, place: Place) -> Option<Place> {
         if self.item(&place.of, place.id).is_some() {
@@ -153,6 +168,18 @@ impl Surface {
     }
 }
 
+/// Whether programs may name all variants of an enum, or all fields of a struct, as being all that there are.
+fn is_exhaustive(item: &Value) -> bool {
+    let inner = &item["inner"];
+    let (ty, kind) = (&inner["struct"], &inner["struct"]["kind"]);
+    let hidden = kind["plain"]["has_stripped_fields"] == true
+        || kind["tuple"].as_array().is_some_and(|fields| fields.iter().any(Value::is_null));
+    let has_fields = !ty.is_null() && !hidden && fields(kind).next().is_some();
+    let has_variants = ids(&inner["enum"]["variants"]).next().is_some();
+    let mut attributes = item["attrs"].as_array().into_iter().flatten();
+    (has_fields || has_variants) && !attributes.any(|attribute| attribute == "non_exhaustive")
+}
+
 fn ids(list: &Value) -> impl Iterator<Item = u64> {
     list.as_array().into_iter().flatten().filter_map(Value::as_u64)
 }
@@ -185,7 +212,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::Surface;
+    use super::{Surface, is_exhaustive};
 
     /// A facade that re-exports `core_crate::Task`, of which a function takes a `core_crate::spec::Spec`.
     fn facade(also_exported: bool) -> Surface {
@@ -237,6 +264,28 @@ mod tests {
         let facade = facade(true);
         assert_eq!(facade.unnameable("facade").unwrap(), BTreeMap::new());
         assert_eq!(facade.exported("facade").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_could_be_taken_apart_completely_is_noticed() {
+        let open = json!({"kind": {"plain": {"fields": [1], "has_stripped_fields": false}}});
+        let closed = json!({"kind": {"plain": {"fields": [1], "has_stripped_fields": true}}});
+        let pair = |second: Value| json!({"kind": {"tuple": [1, second]}});
+        let cases = [
+            (json!({"struct": open}), true),
+            (json!({"struct": closed}), false),
+            (json!({"struct": pair(json!(2))}), true),
+            (json!({"struct": pair(json!(null))}), false),
+            (json!({"struct": {"kind": "unit"}}), false),
+            (json!({"enum": {"variants": [1]}}), true),
+            (json!({"enum": {"variants": []}}), false),
+            (json!({"function": {}}), false),
+        ];
+        for (inner, expected) in cases {
+            let item = |attributes| json!({"attrs": attributes, "inner": inner});
+            assert_eq!(is_exhaustive(&item(json!([]))), expected, "{inner}");
+            assert!(!is_exhaustive(&item(json!(["must_use", "non_exhaustive"]))), "{inner}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The terms under which dependencies may be used, held against the list in `deny.toml`.
 //!
 //! Owns the little of SPDX expressions that packages use: names joined by `OR`, `AND`, `WITH` and `/`, in
-//! parentheses. Advisories and banned crates are the business of `cargo deny`, which reads the same file.
+//! parentheses. All else that the file says is the business of `cargo deny`.
 
 use std::path::Path;
 
