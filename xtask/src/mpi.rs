@@ -8,6 +8,7 @@ mod cable;
 mod installed;
 mod judge;
 mod namespaces;
+mod slurm;
 mod stages;
 
 use std::path::Path;
@@ -24,6 +25,7 @@ pub(crate) use build::program;
 pub(crate) use installed::{Mpi, installed};
 use judge::Expected;
 use namespaces::Namespaces;
+use slurm::Slurm;
 use stages::Stage;
 
 /// Builds and runs all of it, and prints what ran. Returns whether everything passed; without any
@@ -47,7 +49,7 @@ pub(crate) fn test(workspace: &Workspace, only: &str) -> Result<Tally, Error> {
     std::fs::create_dir_all(&scratch)
         .map_err(|source| Error::Write { path: scratch.clone(), source })?;
     let mut log = Log::default();
-    let installed = installed();
+    let (installed, mut slurm) = (installed(), None);
     for (nth, mpi) in installed.iter().enumerate() {
         let built = build::programs(mpi, workspace, nth == 0 && only.is_empty(), &mut log)?;
         let stages = built.iter().flat_map(|programs| stages::all(mpi, programs, &scratch));
@@ -57,6 +59,9 @@ pub(crate) fn test(workspace: &Workspace, only: &str) -> Result<Tally, Error> {
         }
         let remote = built.iter().flat_map(|programs| stages::between_hosts(mpi, programs));
         log.run_between_hosts(mpi, remote.filter(|stage| stage.name.contains(only)), &scratch)?;
+        let queued = built.iter().flat_map(|programs| stages::slurm::all(mpi, programs));
+        let queued = queued.filter(|stage| stage.name.contains(only));
+        log.run_under_slurm(mpi, queued, &mut slurm, &scratch)?;
     }
     print!("\n{}", log.table);
     if installed.is_empty() {
@@ -97,6 +102,25 @@ impl Log {
             let command = stage.command(hosts.launch(mpi, &stage.launch), scratch);
             self.run(mpi, &stage.name, command, &stage.expected).map(drop)
         })
+    }
+
+    /// Runs stages under Slurm, if it can be started here: it is when the first stage comes.
+    fn run_under_slurm<'a>(
+        &mut self,
+        mpi: &Mpi,
+        stages: impl Iterator<Item = Stage<'a>>,
+        slurm: &mut Option<Result<Slurm, String>>,
+        scratch: &Path,
+    ) -> Result<(), Error> {
+        for stage in stages {
+            let slurm = slurm.get_or_insert_with(|| {
+                Slurm::start().inspect_err(|why| println!("SKIPPED mpi-slurm: {why}"))
+            });
+            let Ok(slurm) = slurm else { return Ok(()) };
+            let command = stage.command(slurm.launch(&stage.launch), scratch);
+            self.run(mpi, &stage.name, command, &stage.expected)?;
+        }
+        Ok(())
     }
 
     /// What runs between two hosts shows little if they are as close as two processes.

@@ -3,6 +3,7 @@
 
 mod code;
 mod disturbed;
+pub(super) mod slurm;
 
 use std::fs;
 use std::path::Path;
