@@ -2,7 +2,7 @@
 
 use std::thread::JoinHandle;
 
-use crossbeam::channel::{Sender, unbounded};
+use crossbeam_channel::{Sender, unbounded};
 
 use super::order::{Message, Setup};
 use super::submitter::Submitter;

@@ -25,7 +25,7 @@ use celerity_executor::{
 };
 use celerity_idag::InstructionId;
 use celerity_regions::Box3;
-use crossbeam::channel::Receiver;
+use crossbeam_channel::Receiver;
 
 use super::entries::Entries;
 use super::lane::{Behind, Ended, Job, JobTiming, Jobs, Lane, Lanes};

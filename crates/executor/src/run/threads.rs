@@ -7,7 +7,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 use celerity_cdag::NodeId;
-use crossbeam::channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::contain::{caught, end};
 use crate::error::RunError;
