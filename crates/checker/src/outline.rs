@@ -17,7 +17,7 @@ pub struct Outline {
 /// One node's side of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskOutline {
-    /// The task.
+    /// The task that the entry is about.
     pub task: TaskId,
     /// Hash of this task and of all before it: ids, work and accesses.
     pub hash: u64,
@@ -27,13 +27,13 @@ pub struct TaskOutline {
     pub chunk: Option<Box3>,
     /// What is pushed, per target.
     pub pushes: Vec<Moved>,
-    /// What is awaited.
+    /// Elements that the node awaits for the task, per await-push command.
     pub awaits: Vec<Moved>,
     /// The collective that the node takes part in.
     pub exchange: Option<ExchangeOutline>,
     /// What is sent; one box each.
     pub sends: Vec<Moved>,
-    /// What is received.
+    /// Elements that the node receives for the task, per receive instruction.
     pub receives: Vec<Moved>,
 }
 
@@ -42,7 +42,7 @@ pub struct TaskOutline {
 pub struct Moved {
     /// Who moves or expects them.
     pub vertex: Vertex,
-    /// What for.
+    /// The transfer that they belong to: the task that reads them, and the buffer.
     pub transfer: TransferId,
     /// The node that receives.
     pub to: NodeId,
@@ -55,7 +55,7 @@ pub struct Moved {
 pub struct ExchangeOutline {
     /// The command that it is about.
     pub vertex: Vertex,
-    /// Its name.
+    /// The transfer that the collective serves, the same on all nodes that take part.
     pub transfer: TransferId,
     /// Hash of the whole operation: what moves, and which nodes have what before and afterwards.
     pub hash: u64,

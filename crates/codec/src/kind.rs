@@ -19,7 +19,7 @@ pub enum RecordingKind {
 }
 
 impl RecordingKind {
-    /// All kinds.
+    /// All kinds of recordings there are.
     pub const ALL: [Self; 5] =
         [Self::Program, Self::TaskGraph, Self::CommandGraph, Self::InstructionGraph, Self::Failure];
 

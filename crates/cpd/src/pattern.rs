@@ -19,7 +19,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All of them.
+    /// All patterns, in the order in which files of constants list them.
     pub const ALL: [Self; 5] =
         [Self::Gather, Self::AllGather, Self::Broadcast, Self::Scatter, Self::AllToAll];
 

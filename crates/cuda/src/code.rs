@@ -103,7 +103,7 @@ pub enum CodeError {
     },
 }
 
-/// Compiles CUDA C++.
+/// A compiler of CUDA C++, which a run asks for binaries.
 pub trait Compiler: Send + Sync + 'static {
     /// A binary for GPUs of the given compute capability. `name` is what the
     /// source is called in messages.

@@ -61,7 +61,7 @@ pub struct GpuInfo {
 /// it is destroyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle<Kind> {
-    /// Where it lives.
+    /// The GPU that the driver made it on.
     pub gpu: Gpu,
     raw: usize,
     kind: std::marker::PhantomData<fn() -> Kind>,
@@ -95,7 +95,7 @@ pub type Stream = Handle<StreamKind>;
 pub type Event = Handle<EventKind>;
 /// Memory that has no address until it is put behind some.
 pub type Pages = Handle<PagesKind>;
-/// Loaded code.
+/// A module of code that the driver has loaded on a GPU.
 pub type ModuleHandle = Handle<ModuleKind>;
 /// An entry point of a module, which lives as long as that.
 pub type Function = Handle<FunctionKind>;
@@ -112,7 +112,7 @@ pub enum AddressSpace {
 /// One side of a [`Transfer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferEnd {
-    /// Whose memory.
+    /// The memory that the address is in.
     pub place: AddressSpace,
     /// The first byte to copy.
     pub address: u64,

@@ -119,9 +119,9 @@ pub struct LaneJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "the engine will not hand the instruction out again"]
 pub struct Assignment {
-    /// What to start.
+    /// The instruction to start.
     pub instruction: InstructionId,
-    /// Where; `None` for the node itself.
+    /// The lane that runs it; `None` if the node itself does.
     pub lane: Option<LaneId>,
     /// What its lane has to wait for before, at most one job of each other lane.
     pub after: SmallVec<[LaneJob; 2]>,

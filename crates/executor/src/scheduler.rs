@@ -76,7 +76,7 @@ pub enum SchedulerMessage {
 /// What one step of the generators has let go of.
 #[derive(Default)]
 pub struct Batch {
-    /// Instructions and pilots.
+    /// Instructions to run, and pilots to send to other nodes.
     pub schedule: Schedule,
     /// The tasks whose last instructions are among them, or came before.
     pub ended: Vec<TaskId>,

@@ -90,7 +90,7 @@ pub struct MemoryArray {
 pub struct WireCopy {
     /// Names the copy; new.
     pub id: CopyId,
-    /// Which elements.
+    /// The elements to copy, as a box of the buffer.
     pub elements: Box3,
     /// Bytes of one element.
     pub elem_size: u64,
@@ -102,7 +102,7 @@ pub type WindowError = String;
 /// A copy that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Which one.
+    /// The name that the copy was given when it was asked for.
     pub id: CopyId,
     /// Whether it failed. Then none that comes later succeeds, and no memory is in use by any.
     pub outcome: Result<(), WindowError>,

@@ -260,7 +260,7 @@ impl<V: Clone + PartialEq> RegionMap<V> {
         found.finish()
     }
 
-    /// All entries.
+    /// All entries: disjoint boxes, each with its value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Box3, &V)> {
         let (slices, flat, tree) = match &self.store {
             Store::Slices(slices) => (Some(slices.iter(&self.extent)), None, None),

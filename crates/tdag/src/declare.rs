@@ -41,7 +41,7 @@ impl Declared {
         &self.warnings
     }
 
-    /// The task.
+    /// The task as it was declared.
     #[must_use]
     pub fn spec(&self) -> &TaskSpec {
         &self.spec

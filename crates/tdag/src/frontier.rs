@@ -67,7 +67,7 @@ impl<I: GraphId> Default for Frontier<I> {
 }
 
 impl<I: GraphId> Frontier<I> {
-    /// An empty graph.
+    /// The frontier of a graph without nodes.
     #[must_use]
     pub fn new() -> Self {
         Self {

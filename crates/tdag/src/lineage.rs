@@ -121,7 +121,7 @@ impl<I: GraphId> Lineage<I> {
         broken
     }
 
-    /// The synchronisation point.
+    /// The synchronisation point: the node that stands in for all that are older.
     #[must_use]
     pub fn point(&self) -> I {
         self.point

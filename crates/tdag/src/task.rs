@@ -200,7 +200,7 @@ pub struct Task {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Forward {
-    /// Who wrote them.
+    /// The task that wrote the elements last, and how.
     pub producer: ForwardEnd,
     /// Who is the first to read them elsewhere.
     pub consumer: ForwardEnd,

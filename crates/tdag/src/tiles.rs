@@ -364,7 +364,7 @@ impl Subtree {
         std::iter::successors(next(tiles.start), move |root| next(root.end()))
     }
 
-    /// Its first tile.
+    /// The number of its first tile.
     #[must_use]
     pub const fn first(&self) -> u64 {
         self.first

@@ -5,10 +5,10 @@ use std::fmt;
 use super::{CostLine, Costs, Movement};
 use crate::pattern::Pattern;
 
-/// One measure.
+/// How long it took to move some data between nodes, measured once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// What was moved.
+    /// The data that was moved: between how many nodes, and how much.
     pub movement: Movement,
     /// Whether in one operation, or else between pairs of nodes.
     pub is_collective: bool,

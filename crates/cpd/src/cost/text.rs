@@ -12,7 +12,7 @@ use crate::pattern::Pattern;
 pub struct NotCosts {
     /// Counted from 1; none if something is missing.
     pub line: Option<usize>,
-    /// In words.
+    /// What is wrong there, as the end of a sentence.
     pub what: String,
 }
 

@@ -40,7 +40,7 @@ struct Peer {
 
 /// An end of a network, with the wires that there are.
 pub struct Wired {
-    /// The end.
+    /// This node's end of the network, which uses the wires.
     pub end: Box<dyn Communicator>,
     /// The nodes whose devices are reached, ascending; they reach this node's, too.
     pub reached: Vec<NodeId>,

@@ -57,7 +57,7 @@ const _: () = assert!(size_of::<PanicRecord>() == PanicRecord::SIZE);
 /// A panic on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DevicePanic<'a> {
-    /// The kernel's name.
+    /// The name of the kernel that panicked.
     pub kernel: &'a str,
     /// The item, or the first of those that the thread was to take.
     pub item: [u64; 3],

@@ -19,9 +19,9 @@ pub(super) struct Kernel {
 /// What a fake driver has been asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FakeCounts {
-    /// Kernels.
+    /// Kernels that were launched.
     pub launches: usize,
-    /// Copies.
+    /// Copies that were put on streams.
     pub transfers: usize,
     /// Events that were recorded.
     pub records: usize,
@@ -33,7 +33,7 @@ pub struct FakeCounts {
     pub pages: usize,
     /// Allocations of pinned host memory.
     pub host_allocations: usize,
-    /// Modules.
+    /// Modules that were loaded.
     pub loads: usize,
 }
 
