@@ -31,6 +31,10 @@ pub struct Config {
     pub(crate) platform: Platform,
     /// The nodes of a dry run.
     pub(crate) dry_run: Option<usize>,
+    /// Which of them the dry run is of.
+    pub(crate) dry_run_node: usize,
+    /// Where the schedule of a dry run goes.
+    pub(crate) dry_run_schedule: Option<PathBuf>,
     /// If that was said.
     devices: Option<usize>,
     share_gpus: bool,
@@ -54,6 +58,8 @@ impl Default for Config {
             cluster: ClusterConfig::default(),
             platform: Platform::default(),
             dry_run: None,
+            dry_run_node: 0,
+            dry_run_schedule: None,
             devices: None,
             share_gpus: false,
             pinning: Pinning::default(),
@@ -101,6 +107,45 @@ impl Config {
     #[must_use]
     pub fn dry_run(mut self, nodes: usize) -> Self {
         self.dry_run = Some(nodes);
+        self
+    }
+
+    /// Sets which node a [dry run](Self::dry_run) is of, counted from 0: the first, unless this says
+    /// otherwise. It counts in dry runs alone.
+    ///
+    /// ```
+    /// use celerity::Config;
+    /// let node = Config::default().dry_run(512).dry_run_node(300).run(|queue| Ok(queue.node()))?;
+    /// assert_eq!(node, 300);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dry_run_node(mut self, node: usize) -> Self {
+        self.dry_run_node = node;
+        self
+    }
+
+    /// Writes the instructions of a [dry run](Self::dry_run) to a file, as text: what each does, how
+    /// many items or bytes it is about, and what it waits for. `cargo xtask predict` reads such
+    /// files; docs/prediction.md has the format. Each dry run replaces the file; other runs write none.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("celerity-schedule-{}.txt", std::process::id()));
+    /// Config::default().dry_run(2).dry_run_node(1).dry_run_schedule(&path).run(|queue| {
+    ///     let water = queue.buffer::<f32, 1>(8);
+    ///     queue.task("fill").parallel_for(8, water.write(one_to_one()), |_, x| *x = 1.0)
+    /// })?;
+    /// let schedule = std::fs::read_to_string(&path)?;
+    /// assert!(schedule.starts_with("celerity-schedule 1\nnode 1 of 2, 1 devices\n"));
+    /// assert!(schedule.contains(" kernel task=T1 device=D0 items=4 after="));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dry_run_schedule(mut self, path: impl Into<PathBuf>) -> Self {
+        self.dry_run_schedule = Some(path.into());
         self
     }
 

@@ -11,10 +11,11 @@ use celerity_tdag::{BufferId, BufferInfo, Count, Task};
 
 use crate::log::LogLevel;
 
-/// Counts what node 0 would do. Logged when dropped, if there has been anything: also if the program
+/// Counts what the node would do. Logged when dropped, if there has been anything: also if the program
 /// fails or panics.
 pub(crate) struct DryRunTally {
     nodes: usize,
+    node: usize,
     since: Instant,
     level: LogLevel,
     counts: Arc<Mutex<Counts>>,
@@ -33,9 +34,9 @@ struct Counts {
 }
 
 impl DryRunTally {
-    /// Of a run of so many nodes.
-    pub(crate) fn new(nodes: usize, level: LogLevel) -> Self {
-        Self { nodes, since: Instant::now(), level, counts: Arc::default() }
+    /// Of a run as one of so many nodes.
+    pub(crate) fn new(nodes: usize, node: usize, level: LogLevel) -> Self {
+        Self { nodes, node, since: Instant::now(), level, counts: Arc::default() }
     }
 
     /// Who counts.
@@ -53,8 +54,9 @@ impl Drop for DryRunTally {
         }
         self.level.print(LogLevel::Info, || {
             format!(
-                "dry run as N0 of {}: {counts}, in {elapsed:.3} s; nothing was computed, and fences \
+                "dry run as N{} of {}: {counts}, in {elapsed:.3} s; nothing was computed, and fences \
                  delivered zeroes",
+                self.node,
                 Count(self.nodes, "node")
             )
         });

@@ -44,6 +44,7 @@ mod program;
 mod queue;
 mod range;
 mod reduction;
+mod schedule_file;
 
 pub use access::{
     CallAccess, CallAccesses, DeviceView, DeviceViewMut, HostAccess, HostAccesses, KernelAccess,

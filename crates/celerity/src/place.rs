@@ -38,7 +38,11 @@ pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<
 fn dry<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
     match launcher_variable() {
         Some(variable) => Err(ConfigError::DryRunUnderLauncher { variable }.into()),
-        None => Ok(weighing(config, Run::new(cluster).dry())?),
+        None if config.dry_run_node >= cluster.nodes.max(1) => {
+            let (node, nodes) = (config.dry_run_node, cluster.nodes);
+            Err(ConfigError::NoSuchDryRunNode { node, nodes }.into())
+        }
+        None => Ok(weighing(config, Run::new(cluster).dry_as(config.dry_run_node))?),
     }
 }
 

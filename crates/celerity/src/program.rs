@@ -13,6 +13,7 @@ use crate::graphs::Graphs;
 use crate::log::LogLevel;
 use crate::place::{misconfigured, place};
 use crate::queue::Queue;
+use crate::schedule_file::ScheduleFile;
 
 /// Runs a program on the cluster that the environment describes: short for
 /// [`Config::from_env`] and [`Config::run`].
@@ -57,7 +58,8 @@ impl Config {
         let body = |frontend: &_| program(&Queue::new(frontend, self));
         let level = self.log_level;
         let cluster = self.cluster();
-        let tally = self.dry_run.map(|nodes| DryRunTally::new(nodes, level));
+        let tally = self.dry_run.map(|nodes| DryRunTally::new(nodes, self.dry_run_node, level));
+        let schedule = ScheduleFile::of(self)?;
         let mut run = place(self, &cluster)?.interruptible(self.interruptible);
         self.log_level.print(LogLevel::Debug, || format!("run on {run}"));
         let kernels = self.profile_kernels.then(|| LoggedKernels::new(run.nodes_here(), level));
@@ -67,6 +69,9 @@ impl Config {
         if let Some(tally) = &tally {
             run = run.observed(|_| Some(tally.observer()));
         }
+        if let Some(schedule) = &schedule {
+            run = run.observed(|_| Some(schedule.observer()));
+        }
         if self.explain_collectives {
             // Where nodes are processes, one of them speaks for all, which decide alike.
             run = run.observed(move |node| {
@@ -74,11 +79,15 @@ impl Config {
                 explanations.map(|one| Box::new(one) as Box<dyn Observer>)
             });
         }
-        match Graphs::new(&self.graphs, &run.nodes_here(), run.nodes(), level) {
+        let outcome = match Graphs::new(&self.graphs, &run.nodes_here(), run.nodes(), level) {
             None => run.execute(body),
             Some(graphs) => {
                 run.preparing(|| graphs.open()).observed(|node| graphs.observer(node)).execute(body)
             }
+        };
+        match (outcome, schedule) {
+            (Ok(value), Some(schedule)) => schedule.finish().map(|()| value),
+            (outcome, _) => outcome,
         }
     }
 }

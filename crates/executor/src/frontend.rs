@@ -286,7 +286,10 @@ impl NodeFrontend {
         self.check_kernel(&spec, &payload)?;
         self.wait_for_run_ahead()?;
         let name = self.profile.is_some().then(|| spec.name.clone());
-        self.timed(|| Text::Shared(name.unwrap_or_default()), || self.enter(spec, payload))
+        let label = |entered: &Result<TaskId, _>| {
+            (Text::Shared(name.unwrap_or_default()), entered.as_ref().ok().copied())
+        };
+        self.timed(label, || self.enter(spec, payload))
     }
 
     /// Lets a task enter the graph.
@@ -416,7 +419,7 @@ impl NodeFrontend {
     /// Lets a thread of the program wait for something of its own. If there is a trace, it shows
     /// for how long, under `name`.
     pub fn timed_wait<T>(&self, name: impl FnOnce() -> String, wait: impl FnOnce() -> T) -> T {
-        self.timed(|| Text::shown(name()), wait)
+        self.timed(|_| (Text::shown(name()), None), wait)
     }
 
     /// Lets go of all work that is held back to see what follows (instruction-graph preprint,
@@ -494,7 +497,8 @@ impl NodeFrontend {
         let task = graph.epoch(action, batch);
         self.send_tasks(&mut program, None);
         drop(program);
-        self.timed(|| "wait for epoch".into(), || self.progress.wait_for_epoch(task))
+        let label = |_: &_| ("wait for epoch".into(), Some(task));
+        self.timed(label, || self.progress.wait_for_epoch(task))
     }
 
     /// Blocks without holding a lock: tasks that are being waited for may drop
@@ -508,13 +512,18 @@ impl NodeFrontend {
             return self.progress.check();
         }
         let awaited = submitted - self.run_ahead / 2;
-        self.timed(|| "wait for horizons".into(), || self.progress.wait_for_horizons(awaited))
+        let label = |_: &_| ("wait for horizons".into(), None);
+        self.timed(label, || self.progress.wait_for_horizons(awaited))
     }
 
     /// Does something that takes the program's time, and records it if there is a
     /// trace.
-    fn timed<T>(&self, name: impl FnOnce() -> Text, work: impl FnOnce() -> T) -> T {
-        StageProfile::timed(self.profile.as_deref(), name, work)
+    fn timed<T>(
+        &self,
+        label: impl FnOnce(&T) -> (Text, Option<TaskId>),
+        work: impl FnOnce() -> T,
+    ) -> T {
+        StageProfile::timed(self.profile.as_deref(), label, work)
     }
 
     /// Whether the devices can run the kernel.

@@ -42,7 +42,7 @@ mod watch;
 mod wires;
 
 use interrupt::Interrupts;
-use place::FirstNode;
+use place::OneNode;
 pub use place::{CpuDevices, Devices, InProcess, Network};
 use program::run_program;
 use threads::{Setting, stages, start};
@@ -136,8 +136,19 @@ impl<'r> Run<'r> {
     /// # Ok::<(), RunError>(())
     /// ```
     #[must_use]
-    pub fn dry(mut self) -> Self {
-        self.network = Box::new(FirstNode { nodes: self.config.nodes });
+    pub fn dry(self) -> Self {
+        self.dry_as(0)
+    }
+
+    /// As [`dry`](Self::dry), but as another node of the cluster, counted from 0.
+    ///
+    /// # Panics
+    /// If the configuration has nodes, and this is none of them.
+    #[must_use]
+    pub fn dry_as(mut self, node: usize) -> Self {
+        let nodes = self.config.nodes;
+        assert!(node < nodes.max(1), "there is no N{node} among {nodes} nodes");
+        self.network = Box::new(OneNode { nodes, node });
         self.is_dry = true;
         self
     }

@@ -188,8 +188,9 @@ impl Scheduler {
         }
         let (generator, profile) = (&mut self.generator, self.profile.as_ref());
         let name = || task.map_or("release".into(), |task| Text::Shared(task.name.clone()));
+        let label = |_: &_| (name(), task.map(|task| task.id));
         let step = || catch_unwind(AssertUnwindSafe(|| while_mapping(|| step(generator))));
-        let timed = || StageProfile::timed(profile, name, step);
+        let timed = || StageProfile::timed(profile, label, step);
         let outcome = match task {
             Some(task) => self.calls.during(UserCall::Mapper(task.id), timed),
             None => timed(),

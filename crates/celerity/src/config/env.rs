@@ -52,7 +52,7 @@ impl<'v> Value<'v> {
 
 const COUNT: &str = "a whole number of at least 1";
 
-const VARIABLES: [Variable; 23] = [
+const VARIABLES: [Variable; 25] = [
     Variable {
         name: "CELERITY_NODES",
         expected: COUNT,
@@ -62,6 +62,16 @@ const VARIABLES: [Variable; 23] = [
         name: "CELERITY_DRY_RUN_NODES",
         expected: COUNT,
         set: |config, value| Some(config.dry_run(value.count()?)),
+    },
+    Variable {
+        name: "CELERITY_DRY_RUN_NODE",
+        expected: "the number of a node, counted from 0",
+        set: |config, value| Some(config.dry_run_node(value.text()?.parse().ok()?)),
+    },
+    Variable {
+        name: "CELERITY_DRY_RUN_SCHEDULE",
+        expected: "the path of a file",
+        set: |config, value| Some(config.dry_run_schedule(value.path()?)),
     },
     Variable {
         name: "CELERITY_DEVICES",
@@ -361,6 +371,8 @@ mod tests {
     fn every_variable_sets_its_own() {
         let config = Config::from_variables([
             ("CELERITY_DRY_RUN_NODES", "77"),
+            ("CELERITY_DRY_RUN_NODE", "5"),
+            ("CELERITY_DRY_RUN_SCHEDULE", "out/N5.txt"),
             ("CELERITY_NODES", "2"),
             ("CELERITY_DEVICES", " 3 "),
             ("CELERITY_DEVICE_MEMORY", "host"),
@@ -385,6 +397,8 @@ mod tests {
         let expected = Config::default()
             .nodes(2)
             .dry_run(77)
+            .dry_run_node(5)
+            .dry_run_schedule("out/N5.txt")
             .devices(3)
             .device_memory(DeviceMemory::Host)
             .horizon_step(5)
@@ -412,6 +426,7 @@ mod tests {
         for (name, value) in [
             ("CELERITY_NODES", "0"),
             ("CELERITY_DRY_RUN_NODES", "none"),
+            ("CELERITY_DRY_RUN_NODE", "-1"),
             ("CELERITY_NODES", "-1"),
             ("CELERITY_DEVICES", "two"),
             ("CELERITY_DEVICES", ""),

@@ -70,6 +70,19 @@ pub enum ConfigError {
         /// By which variable the launcher is known.
         variable: &'static str,
     },
+    /// A dry run of a node that the cluster does not have.
+    #[error(
+        "a dry run was asked for of N{node} (CELERITY_DRY_RUN_NODE or `Config::dry_run_node`), but \
+         of {} (CELERITY_DRY_RUN_NODES or `Config::dry_run`) the last is N{}",
+        Count(*nodes, "node"),
+        nodes.saturating_sub(1)
+    )]
+    NoSuchDryRunNode {
+        /// The node that was asked for.
+        node: usize,
+        /// How many there are.
+        nodes: usize,
+    },
     /// A dry run was asked for, but a launcher makes processes.
     #[error(
         "a dry run was asked for (CELERITY_DRY_RUN_NODES or `Config::dry_run`), but a launcher has \

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
+use celerity_tdag::TaskId;
 use celerity_trace::{Recorder, Text, TimeSlice, TrackId, Value};
 
 use super::tracks::{LAST_PROGRAM, PROGRAM, SCHEDULER};
@@ -31,16 +32,19 @@ impl StageProfile {
         Self { clock, recorder, category, first, threads: Mutex::default() }
     }
 
-    /// Does something, and records it if there is a trace.
+    /// Does something, and records it if there is a trace: under a name, and with the task that it
+    /// was for, which may follow from the outcome.
     pub(crate) fn timed<T>(
         this: Option<&Self>,
-        name: impl FnOnce() -> Text,
+        label: impl FnOnce(&T) -> (Text, Option<TaskId>),
         work: impl FnOnce() -> T,
     ) -> T {
         let Some(profile) = this else { return work() };
         let start = profile.now();
         let outcome = work();
-        profile.ended(start, name(), Vec::new());
+        let (name, task) = label(&outcome);
+        let task = task.map(|task| ("task", Value::Text(Text::shown(task))));
+        profile.ended(start, name, task.into_iter().collect());
         outcome
     }
 

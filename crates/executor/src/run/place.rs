@@ -136,20 +136,22 @@ impl Network for InProcess {
     }
 }
 
-/// Node 0 of a cluster without the others. Nothing can be sent there.
+/// One node of a cluster without the others. Nothing can be sent there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FirstNode {
+pub(super) struct OneNode {
     /// How many there would be.
     pub(super) nodes: usize,
+    /// Which of them it is.
+    pub(super) node: usize,
 }
 
-impl Network for FirstNode {
+impl Network for OneNode {
     fn nodes(&self) -> usize {
         self.nodes
     }
 
     fn local(&self) -> Range<usize> {
-        0..1
+        self.node..self.node + 1
     }
 
     fn connect(
