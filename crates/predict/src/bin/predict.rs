@@ -1,0 +1,203 @@
+//! `predict`: how a program would run on a cluster, from its schedules and a calibration.
+//!
+//! Owns the command line and in which order things happen.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use celerity_predict::runs::ProgramRuns;
+use celerity_predict::{
+    ClusterModel, PredictError, Prediction, RecordedRun, ReportRow, WorkCosts, csv, predict, table,
+    write_timeline,
+};
+use clap::Parser;
+
+/// Predicts how a program runs on a cluster: schedules it as each node, and executes the schedules in
+/// simulated time.
+#[derive(Parser)]
+#[command(name = "predict")]
+struct Options {
+    /// The program
+    program: PathBuf,
+    /// Numbers of nodes: 4, 1,2,4 or 1..128, which doubles
+    #[arg(long, default_value = "1..8")]
+    nodes: String,
+    /// Devices of each node
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=61))]
+    devices: u32,
+    /// What the cluster costs
+    #[arg(long, value_name = "FILE.toml")]
+    cluster: PathBuf,
+    /// Take the costs of kernels from these traces (`CELERITY_TRACE`), and run the program nowhere
+    #[arg(long, value_name = "TRACE.json")]
+    kernels: Vec<PathBuf>,
+    /// Run the program so often on one node to measure its kernels: the median counts
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    repeat: u32,
+    /// Also run the program on so many nodes, as often, and compare: the median counts
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    measure: Vec<usize>,
+    /// Words that launch the nodes that are measured as processes: `mpirun -n {}`; without, they are
+    /// nodes of one process
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    launch: String,
+    /// Write what the greatest number of nodes does, as a trace of a run
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+    /// Nodes in the trace, from the first on
+    #[arg(long, default_value_t = 8)]
+    trace_nodes: usize,
+    /// Write the table as comma-separated values
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+    /// A folder for what runs write
+    #[arg(long, value_name = "FOLDER")]
+    scratch: Option<PathBuf>,
+    /// The program's arguments
+    #[arg(last = true)]
+    arguments: Vec<OsString>,
+}
+
+fn main() -> Result<(), PredictError> {
+    let options = Options::parse();
+    let model = ClusterModel::read(&options.cluster)?;
+    let mut counts = numbers(&options.nodes)?;
+    counts.extend(&options.measure);
+    counts.push(1);
+    counts.sort_unstable();
+    counts.dedup();
+    let runs = runs(&options)?;
+    let costs = costs(&options, &model, &runs)?;
+    let mut rows: Vec<ReportRow> = Vec::new();
+    for &nodes in &counts {
+        let is_last = counts.last() == Some(&nodes);
+        let trace = options.trace.as_deref().filter(|_| is_last);
+        let prediction = of_nodes(&model, &costs, &runs, nodes, trace, options.trace_nodes)?;
+        rows.push(ReportRow { prediction, measured: measured(&options, &runs, nodes)? });
+    }
+    drop(std::fs::remove_dir(&runs.scratch));
+    report(&options, &model, &rows)
+}
+
+/// Predicts a number of nodes; the prediction comes without its spans, which may be many.
+fn of_nodes(
+    model: &ClusterModel,
+    costs: &WorkCosts,
+    runs: &ProgramRuns,
+    nodes: usize,
+    trace: Option<&Path>,
+    shown: usize,
+) -> Result<Prediction, PredictError> {
+    let (schedules, paces) = runs.schedules(model, nodes)?;
+    let mut prediction = predict(model, costs, &schedules, &paces)?;
+    if let Some(path) = trace {
+        write_timeline(path, &prediction, &schedules, shown).map_err(|error| {
+            let source = std::io::Error::other(error.to_string());
+            PredictError::Write { path: path.to_owned(), source }
+        })?;
+    }
+    prediction.spans = celerity_predict::Spans::default();
+    Ok(prediction)
+}
+
+fn runs(options: &Options) -> Result<ProgramRuns, PredictError> {
+    let own = || std::env::temp_dir().join(format!("celerity-predict-{}", std::process::id()));
+    let scratch = options.scratch.clone().unwrap_or_else(own);
+    std::fs::create_dir_all(&scratch)
+        .map_err(|source| PredictError::Write { path: scratch.clone(), source })?;
+    let (program, arguments) = (options.program.clone(), options.arguments.clone());
+    let devices = usize::try_from(options.devices).expect("at most 61");
+    Ok(ProgramRuns { program, arguments, devices, scratch })
+}
+
+fn costs(
+    options: &Options,
+    model: &ClusterModel,
+    runs: &ProgramRuns,
+) -> Result<WorkCosts, PredictError> {
+    let recorded = match &options.kernels[..] {
+        [] => (0..options.repeat).map(|_| runs.reference(model)).collect::<Result<Vec<_>, _>>()?,
+        traces => traces.iter().map(|path| RecordedRun::read(path)).collect::<Result<_, _>>()?,
+    };
+    Ok(WorkCosts::of(&recorded, model.device.launch_ns))
+}
+
+/// How long the program takes on so many nodes, if that is asked for: the median of some runs.
+fn measured(
+    options: &Options,
+    runs: &ProgramRuns,
+    nodes: usize,
+) -> Result<Option<u64>, PredictError> {
+    if !options.measure.contains(&nodes) {
+        return Ok(None);
+    }
+    let launcher: Vec<_> = options.launch.split_whitespace().map(str::to_owned).collect();
+    let all = (0..options.repeat).map(|_| runs.measure(nodes, &launcher));
+    let mut all = all.collect::<Result<Vec<_>, _>>()?;
+    all.sort_unstable();
+    Ok(all.get(all.len() / 2).copied())
+}
+
+fn report(
+    options: &Options,
+    model: &ClusterModel,
+    rows: &[ReportRow],
+) -> Result<(), PredictError> {
+    let single = rows.first().map_or(0, |row| row.prediction.makespan);
+    let step = rows.iter().find_map(|row| row.prediction.repeated.as_ref());
+    println!("{} on {}", options.program.display(), model.name);
+    if let Some(step) = step {
+        println!("a step is from one \"{}\" to the next", step.name);
+    }
+    print!("{}", table(rows, single));
+    let guessed = rows.iter().map(|row| row.prediction.guessed).max().unwrap_or(0);
+    if guessed > 0 {
+        println!(
+            "{guessed} runs of host tasks were not in the measured run, and count {} ns per item each",
+            model.engine.host_item_ns
+        );
+    }
+    if let Some(path) = &options.csv {
+        std::fs::write(path, csv(rows))
+            .map_err(|source| PredictError::Write { path: path.clone(), source })?;
+    }
+    Ok(())
+}
+
+/// The numbers of nodes that a text means.
+fn numbers(given: &str) -> Result<Vec<usize>, PredictError> {
+    let bad = || PredictError::BadNodes { given: given.to_owned() };
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    if let Some((first, last)) = given.split_once("..") {
+        let (first, last) = number(first).zip(number(last)).ok_or_else(bad)?;
+        let doubled = std::iter::successors(Some(first), |nodes| nodes.checked_mul(2));
+        let mut all: Vec<_> = doubled.take_while(|nodes| *nodes < last).collect();
+        all.push(last);
+        return if first <= last { Ok(all) } else { Err(bad()) };
+    }
+    given.split(',').map(|text| number(text).ok_or_else(bad)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::{Options, numbers};
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_of_nodes_are_lists_or_double() {
+        assert_eq!(numbers("4").unwrap(), [4]);
+        assert_eq!(numbers("1, 3,8").unwrap(), [1, 3, 8]);
+        assert_eq!(numbers("1..8").unwrap(), [1, 2, 4, 8]);
+        assert_eq!(numbers("3..20").unwrap(), [3, 6, 12, 20]);
+        for wrong in ["", "0", "a", "8..1", "1..", "1,,2"] {
+            let error = numbers(wrong).unwrap_err().to_string();
+            assert!(error.contains("no list of numbers of nodes"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod cluster;
+mod costs;
+mod error;
+mod pace;
+mod prediction;
+mod recorded;
+mod report;
+pub mod runs;
+mod schedule;
+mod simulate;
+mod span;
+mod timeline;
+
+pub use cluster::{
+    ClusterModel, CopyModel, DeviceMemoryModel, DeviceModel, EngineModel, EngineThreads, Nanos,
+    NetworkModel, NodesModel, Processor, WayModel,
+};
+pub use costs::{CostedWork, WorkCosts};
+pub use error::PredictError;
+pub use pace::{Act, Pace};
+pub use prediction::{Prediction, RepeatedKernel};
+pub use recorded::{Launch, RecordedRun, Stretch};
+pub use report::{ReportRow, csv, table};
+pub use schedule::{
+    Action, NodeSchedule, ReceivePart, ScheduledTask, Step, TaskKind, Transfer,
+};
+pub use simulate::predict;
+pub use span::{Lane, Limit, Span, SpanId, Spans, Subject};
+pub use timeline::write_timeline;

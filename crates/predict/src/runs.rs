@@ -1,0 +1,160 @@
+//! Runs of a program that a prediction is made from: one that measures kernels, dry runs of every node,
+//! and real ones to compare with. Owns processes, their environment and the files between them.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cluster::{ClusterModel, DeviceMemoryModel, Nanos};
+use crate::error::PredictError;
+use crate::pace::Pace;
+use crate::recorded::RecordedRun;
+use crate::schedule::NodeSchedule;
+
+/// A program with its arguments, and a folder for what its runs write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRuns {
+    /// The program, of which every node runs a copy.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Devices of each node.
+    pub devices: usize,
+    /// A folder that is there; files in it are replaced.
+    pub scratch: PathBuf,
+}
+
+/// The variables by which launchers tell a process that it is one of several: a dry run refuses them.
+const LAUNCHERS: [&str; 4] =
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
+
+/// How much of what a failed program has said is told.
+const TOLD: usize = 2000;
+
+impl ProgramRuns {
+    /// Runs the program on one node with one device, and returns what its kernels cost.
+    ///
+    /// # Errors
+    /// If the program cannot be started, fails or leaves no trace.
+    pub fn reference(&self, model: &ClusterModel) -> Result<RecordedRun, PredictError> {
+        let trace = self.scratch.join("reference.json");
+        let mut command = self.command(&self.program, &self.arguments);
+        command.envs(&model.reference).env("CELERITY_TRACE", &trace);
+        self.finish(&mut command, "the run that measures")?;
+        let run = RecordedRun::read(&trace);
+        remove(&trace);
+        run
+    }
+
+    /// Schedules the program as each of so many nodes, one after the other.
+    ///
+    /// # Errors
+    /// If the program cannot be started or fails, or if what it writes is malformed.
+    pub fn schedules(
+        &self,
+        model: &ClusterModel,
+        nodes: usize,
+    ) -> Result<(Vec<NodeSchedule>, Vec<Pace>), PredictError> {
+        let both = (0..nodes).map(|node| self.schedule(model, node, nodes));
+        both.collect::<Result<Vec<_>, _>>().map(|both| both.into_iter().unzip())
+    }
+
+    fn schedule(
+        &self,
+        model: &ClusterModel,
+        node: usize,
+        nodes: usize,
+    ) -> Result<(NodeSchedule, Pace), PredictError> {
+        let [schedule, trace] = ["schedule.txt", "dry-run.json"].map(|name| self.scratch.join(name));
+        let memory = match model.device.memory {
+            DeviceMemoryModel::Own => "own",
+            DeviceMemoryModel::Host => "host",
+        };
+        let mut command = self.command(&self.program, &self.arguments);
+        command
+            .env("CELERITY_DRY_RUN_NODES", nodes.to_string())
+            .env("CELERITY_DRY_RUN_NODE", node.to_string())
+            .env("CELERITY_DRY_RUN_SCHEDULE", &schedule)
+            .env("CELERITY_TRACE", &trace)
+            .env("CELERITY_DEVICES", self.devices.to_string())
+            .env("CELERITY_DEVICE_MEMORY", memory)
+            .env("CELERITY_LOG_LEVEL", "warn");
+        self.finish(&mut command, &format!("N{node} of {nodes}"))?;
+        let read = NodeSchedule::read(&schedule).and_then(|schedule| {
+            let run = RecordedRun::read(&trace)?;
+            let pace = Pace::of(&schedule, &run, model.engine.scheduling_percent);
+            Ok((schedule, pace))
+        });
+        [schedule, trace].iter().for_each(|path| remove(path));
+        read
+    }
+
+    /// Runs the program on so many nodes: of one process, or, with words of a launcher in which `{}`
+    /// stands for the number of nodes, as processes. Returns how long it took.
+    ///
+    /// # Errors
+    /// If the program cannot be started, fails or leaves no trace of its end.
+    pub fn measure(&self, nodes: usize, launcher: &[String]) -> Result<Nanos, PredictError> {
+        let trace = self.scratch.join("measured.json");
+        let mut words = launcher.iter().map(|word| word.replace("{}", &nodes.to_string()));
+        let mut command = match words.next() {
+            Some(first) => {
+                let program = self.program.clone().into_os_string();
+                let rest = words.map(OsString::from).chain([program]);
+                let all: Vec<_> = rest.chain(self.arguments.iter().cloned()).collect();
+                self.command(Path::new(&first), &all)
+            }
+            None => {
+                let mut command = self.command(&self.program, &self.arguments);
+                command.env("CELERITY_NODES", nodes.to_string());
+                command
+            }
+        };
+        command
+            .env("CELERITY_TRACE", &trace)
+            .env("CELERITY_DEVICES", self.devices.to_string())
+            .env("CELERITY_LOG_LEVEL", "warn");
+        self.finish(&mut command, &format!("{nodes} nodes"))?;
+        let end = RecordedRun::read(&trace)?.end;
+        remove(&trace);
+        end.ok_or_else(|| PredictError::Malformed {
+            path: trace,
+            line: 1,
+            what: "the trace does not tell of the program's end".to_owned(),
+        })
+    }
+
+    /// A program, without what the caller's environment says of Celerity.
+    fn command(&self, program: &Path, arguments: &[OsString]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let of_celerity = |name: &OsStr| name.as_encoded_bytes().starts_with(b"CELERITY_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| of_celerity(name)) {
+            command.env_remove(name);
+        }
+        LAUNCHERS.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command
+    }
+
+    fn finish(&self, command: &mut Command, run: &str) -> Result<(), PredictError> {
+        let program = self.program.display().to_string();
+        let output = command
+            .output()
+            .map_err(|source| PredictError::Start { program: program.clone(), source })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let from = said.len().saturating_sub(TOLD);
+        let from = (from..said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
+        let (run, status) = (run.to_owned(), output.status.to_string());
+        Err(PredictError::Failed { program, run, status, said: said[from..].to_owned() })
+    }
+}
+
+/// What cannot be removed is replaced by the next run.
+fn remove(path: &Path) {
+    drop(std::fs::remove_file(path));
+}

@@ -1,0 +1,394 @@
+//! The schedule of one node, as a dry run has written it. Owns the reading of such files; what the
+//! lines mean in time is the simulation's business.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use celerity_regions::Box3;
+
+use crate::error::PredictError;
+
+/// One node's tasks and instructions, in order of generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSchedule {
+    /// Where it has been read from.
+    pub path: PathBuf,
+    /// The node, counted from 0.
+    pub node: usize,
+    /// Nodes of the cluster.
+    pub nodes: usize,
+    /// Devices of the node.
+    pub devices: usize,
+    /// Its tasks, in order.
+    pub tasks: Vec<ScheduledTask>,
+    /// Its instructions, in order.
+    pub steps: Vec<Step>,
+}
+
+/// A task, and which instructions are its.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduledTask {
+    /// Its id.
+    pub id: u64,
+    /// What the program calls it.
+    pub name: String,
+    /// What kind of work it is.
+    pub kind: TaskKind,
+    /// How many instructions there are up to its last one.
+    pub steps_until: usize,
+}
+
+/// What kind of work a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    /// A kernel.
+    Kernel,
+    /// A host task.
+    Host,
+    /// A copy for the program.
+    Fence,
+    /// The last part of a reduction.
+    Combine,
+    /// What moves data in a collective operation, inserted in front of a task.
+    Forward,
+    /// Inserted behind a task.
+    Horizon,
+    /// The start, a barrier or the end.
+    Epoch,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Its id.
+    pub id: u64,
+    /// What it does.
+    pub action: Action,
+    /// The positions of the instructions that it waits for.
+    pub after: Vec<u32>,
+    /// Its line in the file, counted from 1.
+    pub line: usize,
+}
+
+/// What an instruction does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Allocates, provides or frees memory.
+    Memory {
+        /// How many bytes there are afterwards that were not there before.
+        bytes: u64,
+    },
+    /// Copies between memories: 0 and 1 are the host's, 2 is that of the first device.
+    Copy {
+        /// From which memory.
+        from: u64,
+        /// To which memory.
+        to: u64,
+        /// How much.
+        bytes: u64,
+    },
+    /// Sends elements to another node.
+    Send {
+        /// To which node.
+        to: usize,
+        /// What the data is for.
+        transfer: Transfer,
+        /// The elements.
+        elements: Box3,
+        /// Bytes of all elements.
+        bytes: u64,
+    },
+    /// Receives elements, in one piece or in parts.
+    Receive {
+        /// What the data is for.
+        transfer: Transfer,
+        /// The elements.
+        elements: Vec<Box3>,
+        /// Which part of a receive it is.
+        part: ReceivePart,
+    },
+    /// Takes part in an operation of all nodes.
+    Collective {
+        /// Which operation it is.
+        pattern: String,
+        /// Counts the operations.
+        number: u64,
+        /// The greater of the bytes that leave this node and that come to it.
+        bytes: u64,
+    },
+    /// Runs items of a kernel or of a host task.
+    Run {
+        /// The device; `None` for the host.
+        device: Option<usize>,
+        /// The task.
+        task: u64,
+        /// How many items.
+        items: u64,
+    },
+    /// Passes a horizon.
+    Horizon,
+    /// Passes an epoch.
+    Epoch {
+        /// Whether all nodes meet in it.
+        meets: bool,
+    },
+}
+
+/// Names all data that moves to a node for one buffer of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Transfer {
+    /// The task that reads the data.
+    pub task: u64,
+    /// The buffer.
+    pub buffer: u64,
+}
+
+/// How a receive begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceivePart {
+    /// Begins, and completes when all elements are there.
+    Whole,
+    /// Begins, and completes at once.
+    Begin,
+    /// Completes when these elements of what has begun are there.
+    Await,
+}
+
+impl NodeSchedule {
+    /// Reads a file that a dry run has written.
+    ///
+    /// # Errors
+    /// [`PredictError::Read`], or as [`parse`](Self::parse).
+    pub fn read(path: &Path) -> Result<Self, PredictError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| PredictError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// The schedule of a text; `path` is for errors.
+    ///
+    /// # Errors
+    /// [`PredictError::Malformed`] with the line, also if the text ends before the schedule does.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, PredictError> {
+        Reader::new(path).read(text).map_err(|(line, what)| PredictError::Malformed {
+            path: path.to_owned(),
+            line,
+            what,
+        })
+    }
+}
+
+/// A schedule that is being read.
+struct Reader {
+    schedule: NodeSchedule,
+    /// The position of each instruction.
+    positions: HashMap<u64, u32>,
+}
+
+type Lined<T> = Result<T, (usize, String)>;
+
+impl Reader {
+    fn new(path: &Path) -> Self {
+        let path = path.to_owned();
+        let (tasks, steps) = (Vec::new(), Vec::new());
+        let schedule = NodeSchedule { path, node: 0, nodes: 0, devices: 0, tasks, steps };
+        Self { schedule, positions: HashMap::new() }
+    }
+
+    fn read(mut self, text: &str) -> Lined<NodeSchedule> {
+        let mut lines = (1..).zip(text.lines());
+        let header = lines.next().map(|(_, line)| line);
+        if header != Some("celerity-schedule 1") {
+            return Err((1, "this is no schedule of a dry run of this version".to_owned()));
+        }
+        let (line, place) = lines.next().unwrap_or((2, ""));
+        self.place(place).ok_or_else(|| {
+            (line, format!("`{place}` is not `node N of N, N devices`, with a node that there is"))
+        })?;
+        let mut last = 2;
+        for (line, text) in lines {
+            last = line;
+            let lined = |what| (line, what);
+            match text.split_once(' ') {
+                None if text == "end" => return Ok(self.schedule),
+                Some(("task", task)) => self.task(task).map_err(lined)?,
+                Some((id, rest)) => self.step(line, id, rest).map_err(lined)?,
+                None => return Err(lined(format!("`{text}` is neither a task nor an instruction"))),
+            }
+        }
+        Err((last, "the schedule is not complete: the dry run has not ended as it should".to_owned()))
+    }
+
+    fn place(&mut self, line: &str) -> Option<()> {
+        let (node, rest) = line.strip_prefix("node ")?.split_once(" of ")?;
+        let (nodes, devices) = rest.strip_suffix(" devices")?.split_once(", ")?;
+        let schedule = &mut self.schedule;
+        schedule.node = node.parse().ok()?;
+        schedule.nodes = nodes.parse().ok()?;
+        schedule.devices = devices.parse().ok()?;
+        (schedule.node < schedule.nodes && schedule.devices > 0).then_some(())
+    }
+
+    fn task(&mut self, line: &str) -> Result<(), String> {
+        let mut task = parse_task(line).ok_or_else(|| format!("`{line}` is no task"))?;
+        task.steps_until = self.schedule.steps.len();
+        if self.schedule.tasks.last().is_some_and(|last| last.id >= task.id) {
+            return Err(format!("T{} is not behind the task before it", task.id));
+        }
+        self.schedule.tasks.push(task);
+        Ok(())
+    }
+
+    fn step(&mut self, line: usize, id: &str, rest: &str) -> Result<(), String> {
+        let (verb, keys) = rest.split_once(' ').ok_or("an instruction needs a verb")?;
+        let keys = Keys(keys);
+        let id = number(id).ok_or_else(|| format!("`{id}` is no instruction's id"))?;
+        let after = keys.get("after")?;
+        let known = |before: &str| {
+            let position = number(before).and_then(|id| self.positions.get(&id).copied());
+            position.ok_or_else(|| format!("`{before}` is no earlier instruction"))
+        };
+        let after = after.split(',').filter(|before| !before.is_empty());
+        let mut after = after.map(known).collect::<Result<Vec<_>, _>>()?;
+        after.sort_unstable();
+        after.dedup();
+        let action = action(verb, keys)?;
+        let steps = &mut self.schedule.steps;
+        let position = u32::try_from(steps.len()).map_err(|_| "too many instructions")?;
+        if self.positions.insert(id, position).is_some() {
+            return Err(format!("I{id} is there already"));
+        }
+        steps.push(Step { id, action, after, line });
+        let task = self.schedule.tasks.last_mut().ok_or("an instruction needs a task before it")?;
+        task.steps_until = self.schedule.steps.len();
+        Ok(())
+    }
+}
+
+fn parse_task(line: &str) -> Option<ScheduledTask> {
+    let (id, rest) = line.split_once(' ')?;
+    let (kind, name) = rest.split_once(' ')?;
+    let kind = match kind {
+        "kernel" => TaskKind::Kernel,
+        "host" => TaskKind::Host,
+        "fence" => TaskKind::Fence,
+        "combine" => TaskKind::Combine,
+        "forward" => TaskKind::Forward,
+        "horizon" => TaskKind::Horizon,
+        "epoch" => TaskKind::Epoch,
+        _ => return None,
+    };
+    let name = unquoted(name)?;
+    Some(ScheduledTask { id: number(id)?, name, kind, steps_until: 0 })
+}
+
+/// What has been written as Rust writes a text for debugging.
+fn unquoted(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    let (mut plain, mut rest) = (String::new(), inner.chars());
+    while let Some(next) = rest.next() {
+        match next {
+            '\\' => plain.push(escaped(&mut rest)?),
+            other => plain.push(other),
+        }
+    }
+    Some(plain)
+}
+
+/// What a backslash and the next characters stand for.
+fn escaped(rest: &mut impl Iterator<Item = char>) -> Option<char> {
+    Some(match rest.next()? {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        '0' => '\0',
+        'u' => {
+            let digits = rest.skip(1).take_while(|&digit| digit != '}').collect::<String>();
+            char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?
+        }
+        other => other,
+    })
+}
+
+fn action(verb: &str, keys: Keys<'_>) -> Result<Action, String> {
+    let transfer = || -> Result<_, String> {
+        Ok(Transfer { task: keys.number("for")?, buffer: keys.number("buffer")? })
+    };
+    let receive = |part| -> Result<_, String> {
+        Ok(Action::Receive { transfer: transfer()?, elements: keys.boxes()?, part })
+    };
+    Ok(match verb {
+        "alloc" | "reserve" | "grow" | "free" => Action::Memory { bytes: keys.number("bytes")? },
+        "copy" => {
+            let (from, to) = (keys.number("from")?, keys.number("to")?);
+            Action::Copy { from, to, bytes: keys.number("bytes")? }
+        }
+        "send" => {
+            let boxes = keys.boxes()?;
+            let &[elements] = &boxes[..] else { return Err("a send has one box".to_owned()) };
+            let bytes = elements.volume().saturating_mul(keys.number("size")?);
+            let to = keys.index("to")?;
+            Action::Send { to, transfer: transfer()?, elements, bytes }
+        }
+        "receive" => receive(ReceivePart::Whole)?,
+        "split-receive" => receive(ReceivePart::Begin)?,
+        "await-receive" => receive(ReceivePart::Await)?,
+        "gather" | "all-gather" | "broadcast" | "scatter" | "all-to-all" => {
+            let bytes = keys.number("out")?.max(keys.number("in")?);
+            Action::Collective { pattern: verb.to_owned(), number: keys.number("number")?, bytes }
+        }
+        "kernel" => {
+            let device = Some(keys.index("device")?);
+            Action::Run { device, task: keys.number("task")?, items: keys.number("items")? }
+        }
+        "host-task" => {
+            let (task, items) = (keys.number("task")?, keys.number("items")?);
+            Action::Run { device: None, task, items }
+        }
+        "horizon" => Action::Horizon,
+        "epoch" => Action::Epoch { meets: keys.get("action")? != "init" },
+        other => return Err(format!("there is no instruction `{other}`")),
+    })
+}
+
+/// What stands behind a verb: `key=value key=value`.
+#[derive(Clone, Copy)]
+struct Keys<'a>(&'a str);
+
+impl<'a> Keys<'a> {
+    fn get(self, key: &str) -> Result<&'a str, String> {
+        let mut pairs = self.0.split(' ').filter_map(|pair| pair.split_once('='));
+        let found = pairs.find(|(found, _)| *found == key);
+        found.map(|(_, value)| value).ok_or_else(|| format!("`{key}=` is missing"))
+    }
+
+    /// A number, or that of an id.
+    fn number(self, key: &str) -> Result<u64, String> {
+        let value = self.get(key)?;
+        number(value).ok_or_else(|| format!("`{key}={value}` is no number and no id"))
+    }
+
+    fn index(self, key: &str) -> Result<usize, String> {
+        usize::try_from(self.number(key)?).map_err(|_| format!("`{key}=` is too large"))
+    }
+
+    fn boxes(self) -> Result<Vec<Box3>, String> {
+        let boxes = self.get("boxes")?;
+        let all = boxes.split(',').map(parse_box).collect::<Option<Vec<_>>>();
+        all.ok_or_else(|| format!("`boxes={boxes}` are no boxes like 0:0:0-4:8:1"))
+    }
+}
+
+/// The digits of `T3`, `I12` or `7`.
+fn number(text: &str) -> Option<u64> {
+    text.trim_start_matches(|letter: char| letter.is_ascii_uppercase()).parse().ok()
+}
+
+fn parse_box(text: &str) -> Option<Box3> {
+    let corner = |text: &str| -> Option<[u64; 3]> {
+        let all = text.split(':').map(|one| one.parse().ok()).collect::<Option<Vec<_>>>()?;
+        all.try_into().ok()
+    };
+    let (min, max) = text.split_once('-')?;
+    Some(Box3::new(corner(min)?, corner(max)?))
+}
