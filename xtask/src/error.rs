@@ -84,6 +84,14 @@ pub(crate) enum Error {
         /// All figures.
         known: Vec<&'static str>,
     },
+    /// An example that does not exist was asked for.
+    #[error("there is no example `{name}`; choose from: {}", known.join(", "))]
+    UnknownExample {
+        /// The name as given.
+        name: String,
+        /// All examples of the facade.
+        known: Vec<String>,
+    },
     /// A figure needs processes.
     #[error("neither Open MPI nor MPICH is installed, and `{program}` needs processes")]
     NoMpi {

@@ -18,6 +18,7 @@ mod miri;
 mod mpi;
 mod msrv;
 mod package;
+mod predict;
 mod runner;
 mod semver;
 mod skip;
@@ -131,6 +132,12 @@ enum Command {
     /// With processes of the MPI that is installed, or nodes of one process. Leave the machine idle
     /// meanwhile.
     Calibrate(calibrate::Options),
+    /// Predict how an example would run on a cluster: its schedules as every node, executed in simulated
+    /// time by what a calibration says.
+    ///
+    /// `cargo xtask predict wave_sim --nodes 1..128 --cluster FILE.toml -- --size 4096`; kernels are
+    /// measured in a run on one node first. docs/prediction.md has the options and what they are worth.
+    Predict(predict::Options),
     /// Package every crate that is meant to be published, and build each from its package.
     ///
     /// From a clean clone of the last commit, in order, against each other's packages; then uses them by
@@ -187,6 +194,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Mpi { only } => mpi::run(&workspace, &only),
         Command::Bundle { mpi, names } => bundle::run(&workspace, mpi, &names),
         Command::Calibrate(options) => calibrate::run(&workspace, &options),
+        Command::Predict(options) => predict::run(&workspace, &options),
         Command::Kernels => kernels::run(&workspace),
         Command::Package => package::run(&workspace),
         Command::Sim(given) => testkit::run(&workspace, Program::Sim, &given.options),

@@ -175,8 +175,7 @@ impl ClusterModel {
     /// [`PredictError::Malformed`] if it is no TOML, if a key is missing or unknown, or if a number
     /// cannot be meant: with the line.
     pub fn parse(text: &str, path: &Path) -> Result<Self, PredictError> {
-        let malformed =
-            |line, what| PredictError::Malformed { path: path.to_owned(), line, what };
+        let malformed = |line, what| PredictError::Malformed { path: path.to_owned(), line, what };
         let model: Self = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start.min(text.len()));
             malformed(line_of(text, start), error.message().to_owned())

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::cluster::Nanos;
-use crate::recorded::{Launch, RecordedRun};
+use crate::recorded::{MeasuredLaunch, RecordedRun};
 
 /// The costs of kernels and host tasks by name, in ns per item.
 ///
@@ -14,9 +14,9 @@ use crate::recorded::{Launch, RecordedRun};
 /// median counts.
 ///
 /// ```
-/// use celerity_predict::{CostedWork, Launch, RecordedRun, WorkCosts};
+/// use celerity_predict::{CostedWork, MeasuredLaunch, RecordedRun, WorkCosts};
 /// let launch = |task, took| {
-///     Launch { name: "step".to_owned(), task, on_device: true, items: 10, took }
+///     MeasuredLaunch { name: "step".to_owned(), task, on_device: true, items: 10, took }
 /// };
 /// let launches = vec![launch(1, 150), launch(2, 350)];
 /// let run = RecordedRun { launches, ..RecordedRun::default() };
@@ -82,11 +82,11 @@ impl WorkCosts {
 
 /// By name, what the tasks of a run cost per item, in order.
 fn of_run<'r>(
-    launches: impl Iterator<Item = &'r Launch>,
+    launches: impl Iterator<Item = &'r MeasuredLaunch>,
     launch: Nanos,
 ) -> HashMap<String, Vec<f64>> {
     let mut tasks = BTreeMap::<u64, (&str, Nanos, u64)>::new();
-    for Launch { name, task, items, took, .. } in launches {
+    for MeasuredLaunch { name, task, items, took, .. } in launches {
         let (_, sum, all) = tasks.entry(*task).or_insert((name, 0, 0));
         *sum += took.saturating_sub(launch);
         *all += items;

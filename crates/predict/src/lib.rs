@@ -22,11 +22,11 @@ pub use costs::{CostedWork, WorkCosts};
 pub use error::PredictError;
 pub use pace::{Act, Pace};
 pub use prediction::{Prediction, RepeatedKernel};
-pub use recorded::{Launch, RecordedRun, Stretch};
+pub use recorded::{MeasuredLaunch, RecordedRun, Stretch};
 pub use report::{ReportRow, csv, table};
 pub use schedule::{
-    Action, NodeSchedule, ReceivePart, ScheduledTask, Step, TaskKind, Transfer,
+    Action, NodeSchedule, ReceivePart, ScheduledKind, ScheduledStep, ScheduledTask, TransferKey,
 };
 pub use simulate::predict;
-pub use span::{Lane, Limit, Span, SpanId, Spans, Subject};
+pub use span::{Lane, Limit, SimulatedSpan, SpanId, Spans, Subject};
 pub use timeline::write_timeline;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::cluster::Nanos;
 use crate::costs::median;
 use crate::recorded::{RecordedRun, Stretch};
-use crate::schedule::{NodeSchedule, TaskKind};
+use crate::schedule::{NodeSchedule, ScheduledKind};
 
 /// What a node's program does, and what scheduling its tasks takes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,7 +91,7 @@ fn acts(
 /// Horizons are inserted behind the task that makes them due.
 fn past_horizons(schedule: &NodeSchedule, position: usize) -> usize {
     let later = schedule.tasks[position..].iter();
-    position + later.take_while(|task| task.kind == TaskKind::Horizon).count()
+    position + later.take_while(|task| task.kind == ScheduledKind::Horizon).count()
 }
 
 /// For each stretch, the names of the one before and of itself, and the time between them.

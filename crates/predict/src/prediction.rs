@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cluster::Nanos;
-use crate::schedule::{Action, NodeSchedule, TaskKind};
+use crate::schedule::{Action, NodeSchedule, ScheduledKind};
 use crate::span::{Lane, Limit, SpanId, Spans, Subject};
 
 /// How a program runs on a cluster, as predicted.
@@ -77,7 +77,7 @@ fn busy(spans: &Spans, devices: usize, makespan: Nanos) -> f64 {
 fn repeated(schedules: &[NodeSchedule], spans: &Spans) -> Option<RepeatedKernel> {
     let tasks = &schedules.first()?.tasks;
     let mut by_name = HashMap::<&str, Vec<u64>>::new();
-    for task in tasks.iter().filter(|task| task.kind == TaskKind::Kernel) {
+    for task in tasks.iter().filter(|task| task.kind == ScheduledKind::Kernel) {
         by_name.entry(&task.name).or_default().push(task.id);
     }
     let most = by_name.into_iter().max_by_key(|(name, ids)| (ids.len(), std::cmp::Reverse(*name)));

@@ -12,7 +12,7 @@ use crate::error::PredictError;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordedRun {
     /// Each launch of a kernel, and each run of a host task's function.
-    pub launches: Vec<Launch>,
+    pub launches: Vec<MeasuredLaunch>,
     /// What the program's threads did, in order of time.
     pub program: Vec<Stretch>,
     /// Each step of the schedulers.
@@ -24,7 +24,7 @@ pub struct RecordedRun {
 
 /// A kernel's items on a device, or a host task's function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct MeasuredLaunch {
     /// What the program calls the task.
     pub name: String,
     /// The task.
@@ -107,11 +107,11 @@ fn stretch(event: &Value) -> Result<Stretch, String> {
     Ok(Stretch { name: name(event)?, task, start, took })
 }
 
-fn launch(event: &Value) -> Result<Launch, String> {
+fn launch(event: &Value) -> Result<MeasuredLaunch, String> {
     let task = event["args"]["task"].as_str().ok_or("a kernel or host task has no `task`")?;
     let (name, task, took) = (name(event)?, id(task)?, nanos(event, "dur")?);
     let items = event["args"]["chunk"].as_str().map_or(Ok(1), items)?;
-    Ok(Launch { name, task, on_device: event["cat"] == "kernel", items, took })
+    Ok(MeasuredLaunch { name, task, on_device: event["cat"] == "kernel", items, took })
 }
 
 fn name(event: &Value) -> Result<String, String> {
@@ -166,7 +166,13 @@ mod tests {
 ]
 "#;
         let run = RecordedRun::parse(text, "t.json".as_ref()).unwrap();
-        let launch = Launch { name: "step".to_owned(), task: 3, on_device: true, items: 5, took: 8000 };
+        let launch = MeasuredLaunch {
+            name: "step".to_owned(),
+            task: 3,
+            on_device: true,
+            items: 5,
+            took: 8000,
+        };
         assert_eq!(run.launches, [launch]);
         let order = run.program.iter().map(|stretch| (stretch.start, stretch.task));
         assert_eq!(order.collect::<Vec<_>>(), [(1000, None), (2000, Some(3))]);

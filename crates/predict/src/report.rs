@@ -84,7 +84,8 @@ pub fn csv(rows: &[ReportRow]) -> String {
 
 /// `kernel 93, network 5, scheduling 2`: what is at least half a percent.
 fn shares(prediction: &Prediction) -> String {
-    let mut all: Vec<_> = percents(prediction).into_iter().filter(|(_, share)| *share >= 0.5).collect();
+    let mut all: Vec<_> =
+        percents(prediction).into_iter().filter(|(_, share)| *share >= 0.5).collect();
     all.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let words = all.iter().map(|(limit, share)| format!("{} {share:.0}", limit.word()));
     words.collect::<Vec<_>>().join(", ")

@@ -25,8 +25,7 @@ pub struct ProgramRuns {
 }
 
 /// The variables by which launchers tell a process that it is one of several: a dry run refuses them.
-const LAUNCHERS: [&str; 4] =
-    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
+const LAUNCHERS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
 
 /// How much of what a failed program has said is told.
 const TOLD: usize = 2000;
@@ -65,7 +64,8 @@ impl ProgramRuns {
         node: usize,
         nodes: usize,
     ) -> Result<(NodeSchedule, Pace), PredictError> {
-        let [schedule, trace] = ["schedule.txt", "dry-run.json"].map(|name| self.scratch.join(name));
+        let [schedule, trace] =
+            ["schedule.txt", "dry-run.json"].map(|name| self.scratch.join(name));
         let memory = match model.device.memory {
             DeviceMemoryModel::Own => "own",
             DeviceMemoryModel::Host => "host",

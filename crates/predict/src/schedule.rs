@@ -22,7 +22,7 @@ pub struct NodeSchedule {
     /// Its tasks, in order.
     pub tasks: Vec<ScheduledTask>,
     /// Its instructions, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScheduledStep>,
 }
 
 /// A task, and which instructions are its.
@@ -33,14 +33,14 @@ pub struct ScheduledTask {
     /// What the program calls it.
     pub name: String,
     /// What kind of work it is.
-    pub kind: TaskKind,
+    pub kind: ScheduledKind,
     /// How many instructions there are up to its last one.
     pub steps_until: usize,
 }
 
 /// What kind of work a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskKind {
+pub enum ScheduledKind {
     /// A kernel.
     Kernel,
     /// A host task.
@@ -59,7 +59,7 @@ pub enum TaskKind {
 
 /// An instruction.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ScheduledStep {
     /// Its id.
     pub id: u64,
     /// What it does.
@@ -92,7 +92,7 @@ pub enum Action {
         /// To which node.
         to: usize,
         /// What the data is for.
-        transfer: Transfer,
+        transfer: TransferKey,
         /// The elements.
         elements: Box3,
         /// Bytes of all elements.
@@ -101,7 +101,7 @@ pub enum Action {
     /// Receives elements, in one piece or in parts.
     Receive {
         /// What the data is for.
-        transfer: Transfer,
+        transfer: TransferKey,
         /// The elements.
         elements: Vec<Box3>,
         /// Which part of a receive it is.
@@ -136,7 +136,7 @@ pub enum Action {
 
 /// Names all data that moves to a node for one buffer of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Transfer {
+pub struct TransferKey {
     /// The task that reads the data.
     pub task: u64,
     /// The buffer.
@@ -213,10 +213,15 @@ impl Reader {
                 None if text == "end" => return Ok(self.schedule),
                 Some(("task", task)) => self.task(task).map_err(lined)?,
                 Some((id, rest)) => self.step(line, id, rest).map_err(lined)?,
-                None => return Err(lined(format!("`{text}` is neither a task nor an instruction"))),
+                None => {
+                    return Err(lined(format!("`{text}` is neither a task nor an instruction")));
+                }
             }
         }
-        Err((last, "the schedule is not complete: the dry run has not ended as it should".to_owned()))
+        Err((
+            last,
+            "the schedule is not complete: the dry run has not ended as it should".to_owned(),
+        ))
     }
 
     fn place(&mut self, line: &str) -> Option<()> {
@@ -258,7 +263,7 @@ impl Reader {
         if self.positions.insert(id, position).is_some() {
             return Err(format!("I{id} is there already"));
         }
-        steps.push(Step { id, action, after, line });
+        steps.push(ScheduledStep { id, action, after, line });
         let task = self.schedule.tasks.last_mut().ok_or("an instruction needs a task before it")?;
         task.steps_until = self.schedule.steps.len();
         Ok(())
@@ -269,13 +274,13 @@ fn parse_task(line: &str) -> Option<ScheduledTask> {
     let (id, rest) = line.split_once(' ')?;
     let (kind, name) = rest.split_once(' ')?;
     let kind = match kind {
-        "kernel" => TaskKind::Kernel,
-        "host" => TaskKind::Host,
-        "fence" => TaskKind::Fence,
-        "combine" => TaskKind::Combine,
-        "forward" => TaskKind::Forward,
-        "horizon" => TaskKind::Horizon,
-        "epoch" => TaskKind::Epoch,
+        "kernel" => ScheduledKind::Kernel,
+        "host" => ScheduledKind::Host,
+        "fence" => ScheduledKind::Fence,
+        "combine" => ScheduledKind::Combine,
+        "forward" => ScheduledKind::Forward,
+        "horizon" => ScheduledKind::Horizon,
+        "epoch" => ScheduledKind::Epoch,
         _ => return None,
     };
     let name = unquoted(name)?;
@@ -312,7 +317,7 @@ fn escaped(rest: &mut impl Iterator<Item = char>) -> Option<char> {
 
 fn action(verb: &str, keys: Keys<'_>) -> Result<Action, String> {
     let transfer = || -> Result<_, String> {
-        Ok(Transfer { task: keys.number("for")?, buffer: keys.number("buffer")? })
+        Ok(TransferKey { task: keys.number("for")?, buffer: keys.number("buffer")? })
     };
     let receive = |part| -> Result<_, String> {
         Ok(Action::Receive { transfer: transfer()?, elements: keys.boxes()?, part })

@@ -19,8 +19,10 @@ use crate::costs::WorkCosts;
 use crate::error::PredictError;
 use crate::pace::{Act, Pace};
 use crate::prediction::Prediction;
-use crate::schedule::{Action, NodeSchedule, ReceivePart, Step, TaskKind, Transfer};
-use crate::span::{Lane, Span, SpanId, Spans, Subject};
+use crate::schedule::{
+    Action, NodeSchedule, ReceivePart, ScheduledKind, ScheduledStep, TransferKey,
+};
+use crate::span::{Lane, SimulatedSpan, SpanId, Spans, Subject};
 use inbox::{Inbox, Parcel};
 use network::Links;
 use places::Places;
@@ -78,8 +80,9 @@ fn check(schedules: &[NodeSchedule], paces: &[Pace]) -> Result<(), PredictError>
 fn check_targets(schedule: &NodeSchedule) -> Result<(), String> {
     let tasks: HashSet<_> = schedule.tasks.iter().map(|task| task.id).collect();
     let memories = schedule.devices as u64 + 2;
-    for Step { id, action, line, .. } in &schedule.steps {
-        let absent = |what: &str| Err(format!("I{id} in line {line} names {what} that is not there"));
+    for ScheduledStep { id, action, line, .. } in &schedule.steps {
+        let absent =
+            |what: &str| Err(format!("I{id} in line {line} names {what} that is not there"));
         match action {
             Action::Run { device: Some(device), .. } if *device >= schedule.devices => {
                 return absent("a device");
@@ -140,7 +143,7 @@ struct Node<'a> {
     /// Deliveries that have completed without a gap, and the instruction up to which the program waits.
     delivered: usize,
     parked: Option<u32>,
-    inboxes: HashMap<Transfer, Inbox>,
+    inboxes: HashMap<TransferKey, Inbox>,
 }
 
 struct Simulation<'a> {
@@ -221,13 +224,13 @@ impl<'a> Simulation<'a> {
     fn begin(&mut self, server: ServerId, job: Job) {
         let Job { node, lane, subject, took, cause } = job;
         let (start, end) = (self.now, self.now.saturating_add(took));
-        let span = self.spans.push(Span { node, lane, subject, start, end, cause });
+        let span = self.spans.push(SimulatedSpan { node, lane, subject, start, end, cause });
         self.at(end, Event::Done(server, span));
     }
 
     /// A server has done something.
     fn done(&mut self, span: SpanId) {
-        let Span { node, lane, subject, .. } = *self.spans.get(span);
+        let SimulatedSpan { node, lane, subject, .. } = *self.spans.get(span);
         match subject {
             Subject::Program => {
                 self.submitted(node, span);
@@ -373,7 +376,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// A message may leave, as soon as its receiver is ready if it is large.
-    fn offer(&mut self, to: usize, transfer: Transfer, parcel: Parcel, cause: SpanId) {
+    fn offer(&mut self, to: usize, transfer: TransferKey, parcel: Parcel, cause: SpanId) {
         let inbox = self.nodes[to].inboxes.entry(transfer).or_default();
         if parcel.bytes > self.model.network.eager_bytes && !inbox.has_room(&parcel) {
             return inbox.keep(parcel, Some(cause));
@@ -386,7 +389,7 @@ impl<'a> Simulation<'a> {
         let passage = self.links.send(self.now, (from, to), bytes, cause);
         let (lane, subject) = (Lane::Payload, Subject::Message { from, step });
         let (start, end, cause) = (passage.begins, passage.arrives, passage.cause);
-        let span = self.spans.push(Span { node: to, lane, subject, start, end, cause });
+        let span = self.spans.push(SimulatedSpan { node: to, lane, subject, start, end, cause });
         self.links.taken((from, to), span);
         let is_eager = bytes <= self.model.network.eager_bytes;
         let has_left = if is_eager { passage.has_left } else { passage.arrives };
@@ -420,7 +423,7 @@ impl<'a> Simulation<'a> {
         &mut self,
         node: usize,
         step: u32,
-        transfer: Transfer,
+        transfer: TransferKey,
         elements: &[celerity_regions::Box3],
         part: ReceivePart,
         span: SpanId,
@@ -441,14 +444,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// A node has come to something that all nodes take part in.
-    fn meet(
-        &mut self,
-        who: (usize, u32),
-        what: MeetingId,
-        rounds: u64,
-        bytes: u64,
-        cause: SpanId,
-    ) {
+    fn meet(&mut self, who: (usize, u32), what: MeetingId, rounds: u64, bytes: u64, cause: SpanId) {
         let meeting = self.meetings.entry(what).or_default();
         meeting.come.push(who);
         meeting.busiest = meeting.busiest.max(bytes);
@@ -465,7 +461,7 @@ impl<'a> Simulation<'a> {
         };
         for (node, step) in come {
             let (subject, cause) = (Subject::Step(step), Some(cause));
-            let span = self.spans.push(Span { node, lane, subject, start, end, cause });
+            let span = self.spans.push(SimulatedSpan { node, lane, subject, start, end, cause });
             self.at(end, Event::Met(node, step, span));
         }
     }
@@ -480,7 +476,8 @@ impl<'a> Simulation<'a> {
 impl<'a> Node<'a> {
     fn new(schedule: &'a NodeSchedule, pace: &'a Pace, plan: Plan) -> Self {
         let steps = schedule.steps.len();
-        let waiting = |step: &Step| u32::try_from(step.after.len() + 1).expect("as positions");
+        let waiting =
+            |step: &ScheduledStep| u32::try_from(step.after.len() + 1).expect("as positions");
         Self {
             schedule,
             pace,
@@ -518,8 +515,9 @@ impl<'a> Node<'a> {
             (Action::Receive { transfer, .. }, None) => {
                 let inbox = self.inboxes.get(transfer);
                 let missing = inbox.and_then(|inbox| inbox.missing(u32::try_from(position).ok()?));
-                let Transfer { task, buffer } = transfer;
-                let missing = missing.map_or("elements".to_owned(), |some| format!("{some} elements"));
+                let TransferKey { task, buffer } = transfer;
+                let missing =
+                    missing.map_or("elements".to_owned(), |some| format!("{some} elements"));
                 format!("{missing} of B{buffer} for T{task}, which no node sends")
             }
             (Action::Send { to, transfer, .. }, None) => {
@@ -536,7 +534,7 @@ impl<'a> Node<'a> {
 fn host_lane(schedule: &NodeSchedule, task: u64) -> Lane {
     let position = schedule.tasks.binary_search_by_key(&task, |task| task.id);
     match position.map(|position| schedule.tasks[position].kind) {
-        Ok(TaskKind::Fence | TaskKind::Combine) => Lane::Fences,
+        Ok(ScheduledKind::Fence | ScheduledKind::Combine) => Lane::Fences,
         _ => Lane::HostTasks,
     }
 }

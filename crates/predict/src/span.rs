@@ -9,7 +9,7 @@ pub struct SpanId(u32);
 
 /// Something that took simulated time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct SimulatedSpan {
     /// On which node.
     pub node: usize,
     /// Who was busy with it.
@@ -131,11 +131,11 @@ impl Lane {
 
 /// All that happened, in order of beginning. A span takes about 80 bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spans(Vec<Span>);
+pub struct Spans(Vec<SimulatedSpan>);
 
 impl Spans {
     /// Adds a span.
-    pub(crate) fn push(&mut self, span: Span) -> SpanId {
+    pub(crate) fn push(&mut self, span: SimulatedSpan) -> SpanId {
         let id = SpanId(u32::try_from(self.0.len()).expect("a prediction has fewer spans"));
         self.0.push(span);
         id
@@ -143,13 +143,13 @@ impl Spans {
 
     /// All of them, in order of beginning.
     #[must_use]
-    pub fn all(&self) -> &[Span] {
+    pub fn all(&self) -> &[SimulatedSpan] {
         &self.0
     }
 
     /// The span of this number.
     #[must_use]
-    pub fn get(&self, id: SpanId) -> &Span {
+    pub fn get(&self, id: SpanId) -> &SimulatedSpan {
         &self.0[id.0 as usize]
     }
 
@@ -180,7 +180,7 @@ mod tests {
         let mut spans = Spans::default();
         let mut push = |lane, start, end, cause| {
             let (node, subject) = (0, Subject::Program);
-            spans.push(Span { node, lane, subject, start, end, cause })
+            spans.push(SimulatedSpan { node, lane, subject, start, end, cause })
         };
         let program = push(Lane::Program, 0, 5, None);
         let kernel = push(Lane::Kernels(0), 5, 30, Some(program));

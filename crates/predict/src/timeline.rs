@@ -11,7 +11,7 @@ use celerity_trace::{Message, Recorder, Text, TimeSlice, TraceError, TraceFile, 
 use crate::cluster::Nanos;
 use crate::prediction::Prediction;
 use crate::schedule::{Action, NodeSchedule};
-use crate::span::{Lane, Limit, Span, Subject};
+use crate::span::{Lane, Limit, SimulatedSpan, Subject};
 
 /// Writes what the first `shown` nodes do to a file.
 ///
@@ -74,7 +74,7 @@ impl NodeTracks {
 
     fn show(
         &mut self,
-        span: &Span,
+        span: &SimulatedSpan,
         row: Row,
         schedules: &[NodeSchedule],
         message: Option<Message>,
@@ -95,7 +95,7 @@ impl NodeTracks {
     }
 
     /// A track of the lane that is free when the span begins.
-    fn track(&mut self, row: Row, span: &Span) -> TrackId {
+    fn track(&mut self, row: Row, span: &SimulatedSpan) -> TrackId {
         let taken = self.taken.entry(row).or_default();
         let free = taken.iter().position(|until| *until <= span.start);
         let slot = free.unwrap_or(taken.len());
@@ -139,7 +139,7 @@ fn is_numbered(row: Row) -> bool {
 }
 
 /// What kind of thing a span is, in the words of real traces.
-fn category(span: &Span) -> &'static str {
+fn category(span: &SimulatedSpan) -> &'static str {
     match span.lane {
         Lane::Program => "program",
         Lane::Scheduler => "scheduler",
@@ -157,7 +157,11 @@ fn category(span: &Span) -> &'static str {
 
 type Details = Vec<(&'static str, Value)>;
 
-fn words(span: &Span, schedule: &NodeSchedule, schedules: &[NodeSchedule]) -> (String, Details) {
+fn words(
+    span: &SimulatedSpan,
+    schedule: &NodeSchedule,
+    schedules: &[NodeSchedule],
+) -> (String, Details) {
     let text = |text: String| Value::Text(Text::shown(text));
     match span.subject {
         Subject::Program => ("program".to_owned(), Vec::new()),
@@ -166,8 +170,7 @@ fn words(span: &Span, schedule: &NodeSchedule, schedules: &[NodeSchedule]) -> (S
             (task.name.clone(), vec![("task", text(format!("T{}", task.id)))])
         }
         Subject::Message { from, step } => {
-            let Action::Send { transfer, bytes, .. } =
-                schedules[from].steps[step as usize].action
+            let Action::Send { transfer, bytes, .. } = schedules[from].steps[step as usize].action
             else {
                 unreachable!("messages are sent")
             };

@@ -41,7 +41,8 @@ const COMMANDS: [&str; 1] = ["celerity-new"];
 
 /// Never part of a user's program. Each may depend on everything above and on those before it
 /// here; nothing else may depend on them.
-const DEVELOPMENT: [&str; 7] = [
+const DEVELOPMENT: [&str; 8] = [
+    "celerity-predict",
     "celerity-testkit",
     "celerity-book",
     "celerity-benches",

@@ -138,11 +138,7 @@ fn measured(
     Ok(all.get(all.len() / 2).copied())
 }
 
-fn report(
-    options: &Options,
-    model: &ClusterModel,
-    rows: &[ReportRow],
-) -> Result<(), PredictError> {
+fn report(options: &Options, model: &ClusterModel, rows: &[ReportRow]) -> Result<(), PredictError> {
     let single = rows.first().map_or(0, |row| row.prediction.makespan);
     let step = rows.iter().find_map(|row| row.prediction.repeated.as_ref());
     println!("{} on {}", options.program.display(), model.name);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::cluster::{ClusterModel, Nanos};
 use crate::costs::{CostedWork, WorkCosts};
 use crate::error::PredictError;
-use crate::schedule::{Action, NodeSchedule, ScheduledTask, TaskKind};
+use crate::schedule::{Action, NodeSchedule, ScheduledKind, ScheduledTask};
 use crate::span::Lane;
 
 /// What is known of a node's instructions beforehand, by position.
@@ -76,7 +76,7 @@ pub(super) fn plan(
             Action::Copy { from, to, bytes } => copy(model, *from, *to, *bytes),
             Action::Run { device, task, items } => {
                 let (named, nth) = &tasks[task];
-                if named.kind == TaskKind::Fence {
+                if named.kind == ScheduledKind::Fence {
                     delivering.push(position);
                 }
                 let name = named.name.as_str();
@@ -108,9 +108,9 @@ pub(super) fn plan(
 
 /// Each task by id, with its position among those of its kind and name, and how many these are.
 fn numbered(tasks: &[ScheduledTask]) -> HashMap<u64, (&ScheduledTask, (usize, usize))> {
-    let key = |task: &ScheduledTask| (task.kind == TaskKind::Kernel, task.name.clone());
+    let key = |task: &ScheduledTask| (task.kind == ScheduledKind::Kernel, task.name.clone());
     let runs = |task: &&ScheduledTask| {
-        use TaskKind::{Combine, Fence, Host, Kernel};
+        use ScheduledKind::{Combine, Fence, Host, Kernel};
         matches!(task.kind, Kernel | Host | Fence | Combine)
     };
     let mut counts = HashMap::new();

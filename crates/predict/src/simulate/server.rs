@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_runtime_goes_before_kernels_and_each_in_order() {
         let job = |lane, took| Job { node: 0, lane, subject: Subject::Program, took, cause: None };
-        let span = crate::span::Spans::default().push(crate::span::Span {
+        let span = crate::span::Spans::default().push(crate::span::SimulatedSpan {
             node: 0,
             lane: Lane::Engine,
             subject: Subject::Program,

@@ -11,7 +11,8 @@ fn folder() -> PathBuf {
 #[test]
 fn committed_files_are_complete() {
     let files = std::fs::read_dir(folder()).unwrap().map(|file| file.unwrap().path());
-    let read = files.map(|path| ClusterModel::read(&path).unwrap_or_else(|error| panic!("{error}")));
+    let read =
+        files.map(|path| ClusterModel::read(&path).unwrap_or_else(|error| panic!("{error}")));
     assert!(read.count() >= 2);
 }
 
@@ -29,15 +30,22 @@ fn gaps_and_mistakes_are_named_with_their_line() {
         1 + text.lines().position(|line| line.contains(needle)).unwrap()
     };
     let gap = error("launch-ns = 0\n", "");
-    assert!(gap.starts_with(&format!("c.toml:{}: missing field `launch-ns`", line("[device]"))), "{gap}");
+    assert!(
+        gap.starts_with(&format!("c.toml:{}: missing field `launch-ns`", line("[device]"))),
+        "{gap}"
+    );
     let unknown = error("round-ns", "rounds-ns");
-    assert!(unknown.starts_with(&format!("c.toml:{}: unknown field", line("round-ns"))), "{unknown}");
+    assert!(
+        unknown.starts_with(&format!("c.toml:{}: unknown field", line("round-ns"))),
+        "{unknown}"
+    );
     let word = error("processor = \"own\"", "processor = \"none\"");
     assert!(word.contains("unknown variant `none`"), "{word}");
     let hosts = error("per-host = 1", "per-host = 0");
     assert!(hosts.contains("`per-host` is 0, but a host has at least one node"), "{hosts}");
     let negative = error("collective-byte-ps = 0", "collective-byte-ps = -1");
-    let expected = format!("c.toml:{}: `collective-byte-ps` is negative", line("collective-byte-ps"));
+    let expected =
+        format!("c.toml:{}: `collective-byte-ps` is negative", line("collective-byte-ps"));
     assert!(negative.starts_with(&expected), "{negative}");
     let broken = error("[nodes]", "[nodes");
     assert!(broken.starts_with(&format!("c.toml:{}: ", line("[nodes]"))), "{broken}");

@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 use celerity::prelude::*;
 use celerity::{CheckLevel, LogLevel, Sum};
 use celerity_predict::{
-    Action, Lane, Launch, NodeSchedule, Pace, Prediction, RecordedRun, Subject, WorkCosts, predict,
+    Action, Lane, MeasuredLaunch, NodeSchedule, Pace, Prediction, RecordedRun, Subject, WorkCosts,
+    predict,
 };
 
 use crate::hand_made::free;
@@ -24,7 +25,9 @@ fn program(queue: &Queue) -> celerity::Result<()> {
     queue.task("fill").parallel_for(range, now.write(one_to_one()), |_, x| *x = 1.0)?;
     for step in 0..STEPS {
         let accesses = (now.read(neighborhood([1, 0])), next.write(one_to_one()));
-        queue.task("step").parallel_for(range, accesses, |_, (now, next)| *next = now.clamped([0, 0]))?;
+        queue
+            .task("step")
+            .parallel_for(range, accesses, |_, (now, next)| *next = now.clamped([0, 0]))?;
         std::mem::swap(&mut now, &mut next);
         if step % 5 == 4 {
             let accesses = (now.read(one_to_one()), sum.reduce(Sum));
@@ -68,7 +71,7 @@ fn schedules(folder: &Path, nodes: usize, devices: usize) -> (Vec<NodeSchedule>,
 
 /// "step" and "sum" take 1000 ns per item, and "fill" nothing.
 fn costs() -> WorkCosts {
-    let launch = |name: &str, took| Launch {
+    let launch = |name: &str, took| MeasuredLaunch {
         name: name.to_owned(),
         task: took,
         on_device: true,

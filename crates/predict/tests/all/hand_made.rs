@@ -1,8 +1,8 @@
 //! Schedules of a few lines, of which it is known by hand when everything happens.
 
 use celerity_predict::{
-    ClusterModel, EngineThreads, Lane, Launch, Limit, NodeSchedule, Pace, PredictError, Prediction,
-    Processor, RecordedRun, Subject, WayModel, WorkCosts, predict,
+    ClusterModel, EngineThreads, Lane, Limit, MeasuredLaunch, NodeSchedule, Pace, PredictError,
+    Prediction, Processor, RecordedRun, Subject, WayModel, WorkCosts, predict,
 };
 
 pub(crate) fn free() -> ClusterModel {
@@ -26,7 +26,7 @@ fn dear() -> ClusterModel {
 
 /// Kernels "a" and "b" of 1 and 10 ns per item.
 fn costs() -> WorkCosts {
-    let launch = |name: &str, took| Launch {
+    let launch = |name: &str, took| MeasuredLaunch {
         name: name.to_owned(),
         task: took,
         on_device: true,
@@ -70,7 +70,8 @@ fn a_message_comes_when_it_has_been_sent_and_takes_its_time() {
     // Issue and kernel; issue and message; handling; issue and kernel.
     let prediction = of(&dear(), &[SENDS, RECEIVES]).unwrap();
     assert_eq!(prediction.makespan, (2 + 40) + (2 + 5) + (100 + 32) + 5 + (2 + 30));
-    let shares = |limit| prediction.critical[Limit::ALL.iter().position(|it| *it == limit).unwrap()];
+    let shares =
+        |limit| prediction.critical[Limit::ALL.iter().position(|it| *it == limit).unwrap()];
     assert_eq!((shares(Limit::Kernel), shares(Limit::Network)), (70, 132));
     assert_eq!(shares(Limit::Runtime), 2 + 2 + 5 + 5 + 2);
     assert_eq!(prediction.critical.iter().sum::<u64>(), prediction.makespan);
@@ -243,7 +244,8 @@ fn schedules_of_another_cluster_are_refused() {
     two.swap(0, 1);
     two[1].devices = 1;
     assert!(run(&two, &paces).contains("this node has 1 devices, and N0 has 2"));
-    let lost = "task T1 kernel \"a\"\nI1 send for=T1 buffer=B0 size=4 to=N5 boxes=0:0:0-8:1:1 after=\n";
+    let lost =
+        "task T1 kernel \"a\"\nI1 send for=T1 buffer=B0 size=4 to=N5 boxes=0:0:0-8:1:1 after=\n";
     let error = of(&free(), &[lost]).unwrap_err().to_string();
     assert!(error.contains("I1 in line 4 names another node that is not there"), "{error}");
 }

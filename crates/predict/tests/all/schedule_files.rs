@@ -1,6 +1,6 @@
 //! What is wrong with a schedule is said with its line.
 
-use celerity_predict::{Action, NodeSchedule, TaskKind};
+use celerity_predict::{Action, NodeSchedule, ScheduledKind};
 
 const HEAD: &str = "celerity-schedule 1\nnode 1 of 3, 2 devices\n";
 
@@ -14,7 +14,7 @@ fn names_are_as_the_program_gives_them() {
     let text = format!("{HEAD}task T3 kernel {name:?}\nend\n");
     let schedule = NodeSchedule::parse(&text, "s.txt".as_ref()).unwrap();
     assert_eq!((schedule.node, schedule.nodes, schedule.devices), (1, 3, 2));
-    assert_eq!((&*schedule.tasks[0].name, schedule.tasks[0].kind), (name, TaskKind::Kernel));
+    assert_eq!((&*schedule.tasks[0].name, schedule.tasks[0].kind), (name, ScheduledKind::Kernel));
 }
 
 #[test]
