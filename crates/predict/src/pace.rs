@@ -36,17 +36,19 @@ pub enum Act {
 }
 
 impl Pace {
-    /// The pace that the trace of a dry run tells. Times are the medians of submissions and
-    /// scheduling steps of tasks of one name, so that what interrupted a thread does not count; times
-    /// between submissions those of the same two names. All are `percent` of what was measured.
+    /// The paces of all nodes that the traces of their dry runs tell. Times are the medians of
+    /// submissions and scheduling steps of tasks of one name on all nodes, so that what interrupted a thread
+    /// does not count; times between submissions those of the same two names. All are `percent` of what was
+    /// measured.
     #[must_use]
-    pub fn of(schedule: &NodeSchedule, run: &RecordedRun, percent: f64) -> Self {
-        let by_id: HashMap<_, _> =
-            schedule.tasks.iter().enumerate().map(|(position, task)| (task.id, position)).collect();
-        Self {
-            acts: acts(schedule, &run.program, &by_id, percent),
-            scheduling: scheduling(schedule, &run.scheduling, percent),
-        }
+    pub fn of_all(schedules: &[NodeSchedule], runs: &[RecordedRun], percent: f64) -> Vec<Self> {
+        let times = Times::of(runs, percent);
+        let both = schedules.iter().zip(runs);
+        both.map(|(schedule, run)| Self {
+            acts: times.acts(schedule, &run.program),
+            scheduling: times.scheduling(schedule),
+        })
+        .collect()
     }
 
     /// A program that submits everything at once, and a scheduler that takes no time.
@@ -58,34 +60,56 @@ impl Pace {
     }
 }
 
-fn acts(
-    schedule: &NodeSchedule,
-    stretches: &[Stretch],
-    by_id: &HashMap<u64, usize>,
-    percent: f64,
-) -> Vec<Act> {
-    let submissions = typical(stretches.iter().map(|it| (it.name.as_str(), it.took)));
-    let gaps: Vec<_> = gaps(stretches).collect();
-    let between = typical(gaps.iter().map(|(names, took)| (*names, *took)));
-    let tasks = schedule.tasks.len();
-    // The start is there before the program is.
-    let (mut acts, mut done) = (Vec::new(), 0);
-    for (stretch, (names, _)) in stretches.iter().zip(&gaps) {
-        let own = between[names];
-        let position = stretch.task.and_then(|task| by_id.get(&task).copied());
-        let waits = stretch.name.starts_with("wait for ");
-        let took = if waits { own } else { own + submissions[stretch.name.as_str()] };
-        if let Some(position) = position.filter(|position| *position >= done) {
-            done = past_horizons(schedule, position + 1);
-        }
-        acts.push(Act::Submit { took: scaled(took, percent), until: done });
-        if waits && stretch.name != "wait for horizons" {
-            acts.push(Act::Wait { until: done });
+/// What things take, in ns, by name.
+struct Times<'r> {
+    submissions: HashMap<&'r str, Nanos>,
+    /// Between two, by the names of both.
+    between: HashMap<(&'r str, &'r str), Nanos>,
+    scheduling: HashMap<&'r str, Nanos>,
+}
+
+impl<'r> Times<'r> {
+    fn of(runs: &'r [RecordedRun], percent: f64) -> Self {
+        let program = || runs.iter().flat_map(|run| &run.program);
+        let steps = runs.iter().flat_map(|run| &run.scheduling);
+        let named = steps.filter(|step| step.task.is_some());
+        let gaps = runs.iter().flat_map(|run| gaps(&run.program));
+        let took = |stretch: &'r Stretch| (stretch.name.as_str(), stretch.took);
+        Self {
+            submissions: typical(program().map(took), percent),
+            between: typical(gaps, percent),
+            scheduling: typical(named.map(took), percent),
         }
     }
-    acts.push(Act::Submit { took: 0, until: tasks });
-    acts.push(Act::Wait { until: tasks });
-    acts
+
+    fn acts(&self, schedule: &NodeSchedule, stretches: &[Stretch]) -> Vec<Act> {
+        let by_id: HashMap<_, _> =
+            schedule.tasks.iter().enumerate().map(|(position, task)| (task.id, position)).collect();
+        let (mut acts, mut done) = (Vec::new(), 0);
+        for (stretch, (names, _)) in stretches.iter().zip(gaps(stretches)) {
+            let own = self.between.get(&names).copied().unwrap_or(0);
+            let waits = stretch.name.starts_with("wait for ");
+            let submitting = self.submissions.get(stretch.name.as_str()).filter(|_| !waits);
+            let position = stretch.task.and_then(|task| by_id.get(&task).copied());
+            if let Some(position) = position.filter(|position| *position >= done) {
+                done = past_horizons(schedule, position + 1);
+            }
+            let took = own + submitting.copied().unwrap_or(0);
+            acts.push(Act::Submit { took, until: done });
+            if waits && stretch.name != "wait for horizons" {
+                acts.push(Act::Wait { until: done });
+            }
+        }
+        let tasks = schedule.tasks.len();
+        acts.push(Act::Submit { took: 0, until: tasks });
+        acts.push(Act::Wait { until: tasks });
+        acts
+    }
+
+    fn scheduling(&self, schedule: &NodeSchedule) -> Vec<Nanos> {
+        let of_task = |name: &str| self.scheduling.get(name).copied().unwrap_or(0);
+        schedule.tasks.iter().map(|task| of_task(&task.name)).collect()
+    }
 }
 
 /// Horizons are inserted behind the task that makes them due.
@@ -104,27 +128,57 @@ fn gaps(stretches: &[Stretch]) -> impl Iterator<Item = ((&str, &str), Nanos)> {
     })
 }
 
-fn scheduling(schedule: &NodeSchedule, steps: &[Stretch], percent: f64) -> Vec<Nanos> {
-    let named = steps.iter().filter(|step| step.task.is_some());
-    let times = typical(named.map(|step| (step.name.as_str(), step.took)));
-    let of_task = |name: &str| times.get(name).copied().unwrap_or(0);
-    schedule.tasks.iter().map(|task| scaled(of_task(&task.name), percent)).collect()
-}
-
-/// The median of each name's times.
+/// The median of each name's times, scaled.
 fn typical<K: Eq + std::hash::Hash + Copy>(
     all: impl Iterator<Item = (K, Nanos)>,
+    percent: f64,
 ) -> HashMap<K, Nanos> {
     let mut by_name = HashMap::<K, Vec<f64>>::new();
     all.for_each(|(name, took)| by_name.entry(name).or_default().push(took as f64));
-    by_name.into_iter().map(|(name, all)| (name, whole(median(all)))).collect()
-}
-
-fn scaled(took: Nanos, percent: f64) -> Nanos {
-    whole(took as f64 * percent / 100.0)
+    let scaled = |all| whole(median(all) * percent / 100.0);
+    by_name.into_iter().map(|(name, all)| (name, scaled(all))).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 fn whole(nanos: f64) -> Nanos {
     nanos.round() as Nanos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(name: &str, task: Option<u64>, start: Nanos, took: Nanos) -> Stretch {
+        Stretch { name: name.to_owned(), task, start, took }
+    }
+
+    #[test]
+    fn programs_submit_and_wait_as_their_traces_tell() {
+        let text = "celerity-schedule 1\nnode 0 of 1, 1 devices\ntask T0 epoch \"epoch\"\n\
+                    task T1 kernel \"a\"\ntask T2 horizon \"horizon\"\ntask T3 forward \"a\"\n\
+                    task T4 kernel \"a\"\ntask T5 epoch \"epoch\"\nend\n";
+        let schedule = NodeSchedule::parse(text, "s.txt".as_ref()).unwrap();
+        let program = vec![
+            stretch("a", Some(1), 100, 10),
+            stretch("a", Some(4), 130, 14),
+            stretch("wait for horizons", None, 150, 900),
+            stretch("wait for epoch", Some(5), 1060, 500),
+        ];
+        let scheduling = vec![stretch("a", Some(1), 0, 6), stretch("a", Some(4), 0, 8)];
+        let run = RecordedRun { program, scheduling, ..RecordedRun::default() };
+        let paces = Pace::of_all(&[schedule], &[run], 50.0);
+        let submit = |took, until| Act::Submit { took, until };
+        let expected = [
+            submit(50 + 7, 3),
+            submit(10 + 7, 5),
+            submit(3, 5),
+            submit(5, 6),
+            Act::Wait { until: 6 },
+            submit(0, 6),
+            Act::Wait { until: 6 },
+        ];
+        assert_eq!(paces[0].acts, expected);
+        // A forward bears the name of the task that it is for.
+        assert_eq!(paces[0].scheduling, [0, 4, 0, 4, 4, 0]);
+    }
 }

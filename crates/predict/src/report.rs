@@ -24,38 +24,42 @@ impl ReportRow {
     }
 }
 
-/// The table, with what each number of nodes is beside one node.
+/// The table, with what each number of nodes is beside `single`, the makespan of one node in ns.
 #[must_use]
 pub fn table(rows: &[ReportRow], single: Nanos) -> String {
-    let mut text = String::from(
-        "nodes  devices  makespan [ms]  per step [µs]  speed-up  efficiency  devices busy  limit       \
-         way back to the beginning, %",
-    );
     let is_measured = rows.iter().any(|row| row.measured.is_some());
-    if is_measured {
-        text += "  measured [ms]  difference";
-    }
-    text.push('\n');
+    let measured = if is_measured { "  measured [ms]  difference" } else { "" };
+    let mut text = format!(
+        "nodes  devices  makespan [ms]{measured}  per step [µs]  speed-up  efficiency  devices busy  \
+         limit       way back from the end [%]\n"
+    );
     for row in rows {
         let Prediction { nodes, devices, makespan, busy_percent, .. } = &row.prediction;
+        let measured = if is_measured { comparison(row) } else { String::new() };
         let speed_up = ratio(single, *makespan);
         let step = row.prediction.repeated.as_ref();
         let step = step.map_or("-".to_owned(), |step| format!("{:.2}", micros(step.period)));
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "{nodes:>5}  {devices:>7}  {:>13.3}  {step:>13}  {speed_up:>8.2}  {:>9.1}%  \
+            "{nodes:>5}  {devices:>7}  {:>13.3}{measured}  {step:>13}  {speed_up:>8.2}  {:>9.1}%  \
              {busy_percent:>11.1}%  {:<10}  {}",
             micros(*makespan) / 1000.0,
             100.0 * speed_up / *nodes as f64,
             row.prediction.limit().word(),
             shares(&row.prediction),
         );
-        if let (Some(measured), Some(error)) = (row.measured, row.error_percent()) {
-            let _ = write!(text, "  {:.3} ms measured, {error:+.1} %", micros(measured) / 1000.0);
-        }
-        text.push('\n');
     }
     text
+}
+
+/// What was measured, and how far the prediction is from it.
+fn comparison(row: &ReportRow) -> String {
+    match (row.measured, row.error_percent()) {
+        (Some(measured), Some(error)) => {
+            format!("  {:>13.3}  {error:>+9.1}%", micros(measured) / 1000.0)
+        }
+        _ => format!("  {:>13}  {:>10}", "-", "-"),
+    }
 }
 
 /// The same as comma-separated values: times in ns, shares of the way back in percent.
@@ -106,4 +110,53 @@ fn ratio(one: Nanos, other: Nanos) -> f64 {
 
 fn micros(nanos: Nanos) -> f64 {
     nanos as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prediction::RepeatedKernel;
+
+    fn row(nodes: usize, makespan: Nanos, measured: Option<Nanos>) -> ReportRow {
+        let mut critical = [0; Limit::ALL.len()];
+        (critical[0], critical[2]) = (makespan / 4 * 3, makespan / 4);
+        let repeated = Some(RepeatedKernel { name: "step".to_owned(), period: 1500 });
+        let (devices, busy_percent, guessed, spans) = (2, 75.0, 0, crate::span::Spans::default());
+        let prediction = Prediction {
+            nodes,
+            devices,
+            makespan,
+            critical,
+            busy_percent,
+            repeated,
+            guessed,
+            spans,
+        };
+        ReportRow { prediction, measured }
+    }
+
+    #[test]
+    fn rows_say_how_far_predictions_are_from_measurements() {
+        let rows = [row(1, 8_000_000, Some(10_000_000)), row(4, 4_000_000, None)];
+        let table = table(&rows, 8_000_000);
+        let mut lines = table.lines().skip(1);
+        let words = lines.next().unwrap().split_whitespace().collect::<Vec<_>>();
+        let expected = ["1", "2", "8.000", "10.000", "-20.0%", "1.50", "1.00", "100.0%", "75.0%"];
+        assert_eq!(words[..9], expected);
+        assert_eq!(words[9..], ["kernel", "kernel", "75,", "network", "25"]);
+        let words = lines.next().unwrap().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(words[3..8], ["-", "-", "1.50", "2.00", "50.0%"]);
+        let csv = csv(&rows);
+        assert_eq!(
+            csv.lines().nth(1).unwrap(),
+            "1,2,8000000,1500,75.00,75.00,0.00,25.00,0.00,0.00,0.00,0.00,10000000"
+        );
+    }
+
+    #[test]
+    fn nothing_is_compared_with_nothing() {
+        assert_eq!(row(1, 5, None).error_percent(), None);
+        assert_eq!(row(1, 5, Some(0)).error_percent(), None);
+        assert!(!table(&[row(1, 0, None)], 0).contains("measured"));
+    }
 }

@@ -55,7 +55,10 @@ impl ProgramRuns {
         nodes: usize,
     ) -> Result<(Vec<NodeSchedule>, Vec<Pace>), PredictError> {
         let both = (0..nodes).map(|node| self.schedule(model, node, nodes));
-        both.collect::<Result<Vec<_>, _>>().map(|both| both.into_iter().unzip())
+        let both = both.collect::<Result<Vec<_>, _>>()?;
+        let (schedules, runs): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+        let paces = Pace::of_all(&schedules, &runs, model.engine.scheduling_percent);
+        Ok((schedules, paces))
     }
 
     fn schedule(
@@ -63,7 +66,7 @@ impl ProgramRuns {
         model: &ClusterModel,
         node: usize,
         nodes: usize,
-    ) -> Result<(NodeSchedule, Pace), PredictError> {
+    ) -> Result<(NodeSchedule, RecordedRun), PredictError> {
         let [schedule, trace] =
             ["schedule.txt", "dry-run.json"].map(|name| self.scratch.join(name));
         let memory = match model.device.memory {
@@ -82,8 +85,7 @@ impl ProgramRuns {
         self.finish(&mut command, &format!("N{node} of {nodes}"))?;
         let read = NodeSchedule::read(&schedule).and_then(|schedule| {
             let run = RecordedRun::read(&trace)?;
-            let pace = Pace::of(&schedule, &run, model.engine.scheduling_percent);
-            Ok((schedule, pace))
+            Ok((schedule, run))
         });
         [schedule, trace].iter().for_each(|path| remove(path));
         read

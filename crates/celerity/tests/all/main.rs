@@ -6,6 +6,7 @@ mod bad_model;
 mod bulk;
 mod captures;
 mod common;
+mod dry_run_schedules;
 mod dry_runs;
 mod fences;
 mod groups;

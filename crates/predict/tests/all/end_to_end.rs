@@ -63,10 +63,11 @@ fn schedules(folder: &Path, nodes: usize, devices: usize) -> (Vec<NodeSchedule>,
         let config = config.dry_run_schedule(&schedule).trace(&trace).check(CheckLevel::Full);
         config.log_level(LogLevel::Off).run(program).unwrap();
         let schedule = NodeSchedule::read(&schedule).unwrap();
-        let pace = Pace::of(&schedule, &RecordedRun::read(&trace).unwrap(), 100.0);
-        (schedule, pace)
+        (schedule, RecordedRun::read(&trace).unwrap())
     };
-    (0..nodes).map(one).unzip()
+    let (schedules, runs): (Vec<_>, Vec<_>) = (0..nodes).map(one).unzip();
+    let paces = Pace::of_all(&schedules, &runs, 100.0);
+    (schedules, paces)
 }
 
 /// "step" and "sum" take 1000 ns per item, and "fill" nothing.
