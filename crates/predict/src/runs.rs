@@ -18,6 +18,9 @@ pub struct ProgramRuns {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// Words that launch the program as processes, in which `{}` stands for their number; without any,
+    /// nodes are parts of one process.
+    pub launcher: Vec<String>,
     /// Devices of each node.
     pub devices: usize,
     /// A folder that is there; files in it are replaced.
@@ -31,13 +34,13 @@ const LAUNCHERS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "
 const TOLD: usize = 2000;
 
 impl ProgramRuns {
-    /// Runs the program on one node with one device, and returns what its kernels cost.
+    /// Runs the program on one node, and returns what its kernels cost.
     ///
     /// # Errors
     /// If the program cannot be started, fails or leaves no trace.
     pub fn reference(&self, model: &ClusterModel) -> Result<RecordedRun, PredictError> {
         let trace = self.scratch.join("reference.json");
-        let mut command = self.command(&self.program, &self.arguments);
+        let mut command = self.launched(1);
         command.envs(&model.reference).env("CELERITY_TRACE", &trace);
         self.finish(&mut command, "the run that measures")?;
         let run = RecordedRun::read(&trace);
@@ -91,31 +94,21 @@ impl ProgramRuns {
         read
     }
 
-    /// Runs the program on so many nodes: of one process, or, with words of a launcher in which `{}`
-    /// stands for the number of nodes, as processes. Returns how long it took.
+    /// Runs the program on so many nodes, and returns how long it took.
     ///
     /// # Errors
     /// If the program cannot be started, fails or leaves no trace of its end.
-    pub fn measure(&self, nodes: usize, launcher: &[String]) -> Result<Nanos, PredictError> {
+    pub fn measure(&self, model: &ClusterModel, nodes: usize) -> Result<Nanos, PredictError> {
         let trace = self.scratch.join("measured.json");
-        let mut words = launcher.iter().map(|word| word.replace("{}", &nodes.to_string()));
-        let mut command = match words.next() {
-            Some(first) => {
-                let program = self.program.clone().into_os_string();
-                let rest = words.map(OsString::from).chain([program]);
-                let all: Vec<_> = rest.chain(self.arguments.iter().cloned()).collect();
-                self.command(Path::new(&first), &all)
-            }
-            None => {
-                let mut command = self.command(&self.program, &self.arguments);
-                command.env("CELERITY_NODES", nodes.to_string());
-                command
-            }
-        };
+        let mut command = self.launched(nodes);
         command
+            .envs(&model.reference)
             .env("CELERITY_TRACE", &trace)
             .env("CELERITY_DEVICES", self.devices.to_string())
             .env("CELERITY_LOG_LEVEL", "warn");
+        if self.launcher.is_empty() {
+            command.env("CELERITY_NODES", nodes.to_string());
+        }
         self.finish(&mut command, &format!("{nodes} nodes"))?;
         let end = RecordedRun::read(&trace)?.end;
         remove(&trace);
@@ -124,6 +117,16 @@ impl ProgramRuns {
             line: 1,
             what: "the trace does not tell of the program's end".to_owned(),
         })
+    }
+
+    /// The program, launched as so many processes if there is a launcher.
+    fn launched(&self, nodes: usize) -> Command {
+        let mut words = self.launcher.iter().map(|word| word.replace("{}", &nodes.to_string()));
+        let Some(first) = words.next() else { return self.command(&self.program, &self.arguments) };
+        let program = self.program.clone().into_os_string();
+        let rest = words.map(OsString::from).chain([program]);
+        let all: Vec<_> = rest.chain(self.arguments.iter().cloned()).collect();
+        self.command(Path::new(&first), &all)
     }
 
     /// A program, without what the caller's environment says of Celerity.

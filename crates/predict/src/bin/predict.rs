@@ -2,6 +2,7 @@
 //!
 //! Owns the command line and in which order things happen.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -35,10 +36,10 @@ struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     repeat: u32,
     /// Also run the program on so many nodes, as often, and compare: the median counts
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = count)]
     measure: Vec<usize>,
-    /// Words that launch the nodes that are measured as processes: `mpirun -n {}`; without, they are
-    /// nodes of one process
+    /// Words that launch nodes as processes when the program is run: `mpirun -n {}`; without, they are nodes
+    /// of one process
     #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
     launch: String,
     /// Write what the greatest number of nodes does, as a trace of a run
@@ -67,13 +68,13 @@ fn main() -> Result<(), PredictError> {
     counts.sort_unstable();
     counts.dedup();
     let runs = runs(&options)?;
-    let costs = costs(&options, &model, &runs)?;
+    let (costs, measured) = measure(&options, &model, &runs)?;
     let mut rows: Vec<ReportRow> = Vec::new();
     for &nodes in &counts {
         let is_last = counts.last() == Some(&nodes);
         let trace = options.trace.as_deref().filter(|_| is_last);
         let prediction = of_nodes(&model, &costs, &runs, nodes, trace, options.trace_nodes)?;
-        rows.push(ReportRow { prediction, measured: measured(&options, &runs, nodes)? });
+        rows.push(ReportRow { prediction, measured: measured.get(&nodes).copied() });
     }
     drop(std::fs::remove_dir(&runs.scratch));
     report(&options, &model, &rows)
@@ -107,35 +108,34 @@ fn runs(options: &Options) -> Result<ProgramRuns, PredictError> {
         .map_err(|source| PredictError::Write { path: scratch.clone(), source })?;
     let (program, arguments) = (options.program.clone(), options.arguments.clone());
     let devices = usize::try_from(options.devices).expect("at most 61");
-    Ok(ProgramRuns { program, arguments, devices, scratch })
+    let launcher = options.launch.split_whitespace().map(str::to_owned).collect();
+    Ok(ProgramRuns { program, arguments, launcher, devices, scratch })
 }
 
-fn costs(
+/// The costs of kernels, and how long the program takes on the numbers of nodes that are measured: the
+/// medians of runs in turns, so that a machine that is slower for a while is so for all of them.
+fn measure(
     options: &Options,
     model: &ClusterModel,
     runs: &ProgramRuns,
-) -> Result<WorkCosts, PredictError> {
-    let recorded = match &options.kernels[..] {
-        [] => (0..options.repeat).map(|_| runs.reference(model)).collect::<Result<Vec<_>, _>>()?,
-        traces => traces.iter().map(|path| RecordedRun::read(path)).collect::<Result<_, _>>()?,
-    };
-    Ok(WorkCosts::of(&recorded, model.device.launch_ns))
-}
-
-/// How long the program takes on so many nodes, if that is asked for: the median of some runs.
-fn measured(
-    options: &Options,
-    runs: &ProgramRuns,
-    nodes: usize,
-) -> Result<Option<u64>, PredictError> {
-    if !options.measure.contains(&nodes) {
-        return Ok(None);
+) -> Result<(WorkCosts, BTreeMap<usize, u64>), PredictError> {
+    let traces = options.kernels.iter().map(|path| RecordedRun::read(path));
+    let mut recorded = traces.collect::<Result<Vec<_>, _>>()?;
+    let mut measured = BTreeMap::<usize, Vec<u64>>::new();
+    for _ in 0..options.repeat {
+        if options.kernels.is_empty() {
+            recorded.push(runs.reference(model)?);
+        }
+        for &nodes in &options.measure {
+            measured.entry(nodes).or_default().push(runs.measure(model, nodes)?);
+        }
     }
-    let launcher: Vec<_> = options.launch.split_whitespace().map(str::to_owned).collect();
-    let all = (0..options.repeat).map(|_| runs.measure(nodes, &launcher));
-    let mut all = all.collect::<Result<Vec<_>, _>>()?;
-    all.sort_unstable();
-    Ok(all.get(all.len() / 2).copied())
+    let median = |mut all: Vec<u64>| {
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    let measured = measured.into_iter().map(|(nodes, all)| (nodes, median(all))).collect();
+    Ok((WorkCosts::of(&recorded, model.device.launch_ns), measured))
 }
 
 fn report(options: &Options, model: &ClusterModel, rows: &[ReportRow]) -> Result<(), PredictError> {
@@ -160,10 +160,16 @@ fn report(options: &Options, model: &ClusterModel, rows: &[ReportRow]) -> Result
     Ok(())
 }
 
+/// A number of nodes that can be run.
+fn count(text: &str) -> Result<usize, String> {
+    let number = text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| "a number of nodes is at least 1".to_owned())
+}
+
 /// The numbers of nodes that a text means.
 fn numbers(given: &str) -> Result<Vec<usize>, PredictError> {
     let bad = || PredictError::BadNodes { given: given.to_owned() };
-    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    let number = |text: &str| count(text).ok();
     if let Some((first, last)) = given.split_once("..") {
         let (first, last) = number(first).zip(number(last)).ok_or_else(bad)?;
         let doubled = std::iter::successors(Some(first), |nodes| nodes.checked_mul(2));
