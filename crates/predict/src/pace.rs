@@ -39,7 +39,7 @@ impl Pace {
     /// The paces of all nodes that the traces of their dry runs tell. Times are the medians of
     /// submissions and scheduling steps of tasks of one name on all nodes, so that what interrupted a thread
     /// does not count; times between submissions those of the same two names. All are `percent` of what was
-    /// measured.
+    /// measured. More runs than there are schedules add to what medians are made from.
     #[must_use]
     pub fn of_all(schedules: &[NodeSchedule], runs: &[RecordedRun], percent: f64) -> Vec<Self> {
         let times = Times::of(runs, percent);

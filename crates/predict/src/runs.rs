@@ -30,6 +30,9 @@ pub struct ProgramRuns {
 /// The variables by which launchers tell a process that it is one of several: a dry run refuses them.
 const LAUNCHERS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
 
+/// Dry runs of all nodes together, at least: a median of few times is no more than one of them.
+const LEAST_DRY_RUNS: usize = 5;
+
 /// How much of what a failed program has said is told.
 const TOLD: usize = 2000;
 
@@ -48,7 +51,8 @@ impl ProgramRuns {
         run
     }
 
-    /// Schedules the program as each of so many nodes, one after the other.
+    /// Schedules the program as each of so many nodes, one after the other; where these are few, several
+    /// times, as it is measured how long that takes.
     ///
     /// # Errors
     /// If the program cannot be started or fails, or if what it writes is malformed.
@@ -57,9 +61,12 @@ impl ProgramRuns {
         model: &ClusterModel,
         nodes: usize,
     ) -> Result<(Vec<NodeSchedule>, Vec<Pace>), PredictError> {
-        let both = (0..nodes).map(|node| self.schedule(model, node, nodes));
+        let dry_runs = (0..nodes.max(LEAST_DRY_RUNS)).map(|run| run % nodes);
+        let both = dry_runs.map(|node| self.schedule(model, node, nodes));
         let both = both.collect::<Result<Vec<_>, _>>()?;
-        let (schedules, runs): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+        let (mut schedules, runs): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+        // Those of a node are the same each time; what they took is not.
+        schedules.truncate(nodes);
         let paces = Pace::of_all(&schedules, &runs, model.engine.scheduling_percent);
         Ok((schedules, paces))
     }

@@ -5,26 +5,28 @@
 //! happen in the order in which they were brought about. O(e log e) time for e instructions, dependencies
 //! and messages of all nodes, and memory in proportion.
 
+mod check;
 mod inbox;
 mod network;
+mod node;
 mod places;
 mod plan;
 mod server;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 
 use crate::cluster::{ClusterModel, Nanos};
 use crate::costs::WorkCosts;
 use crate::error::PredictError;
 use crate::pace::{Act, Pace};
 use crate::prediction::Prediction;
-use crate::schedule::{
-    Action, NodeSchedule, ReceivePart, ScheduledKind, ScheduledStep, TransferKey,
-};
+use crate::schedule::{Action, NodeSchedule, ReceivePart, ScheduledKind, TransferKey};
 use crate::span::{Lane, SimulatedSpan, SpanId, Spans, Subject};
-use inbox::{Inbox, Parcel};
+use check::check;
+use inbox::Parcel;
 use network::Links;
+use node::Node;
 use places::Places;
 use plan::{Plan, plan, queues_on};
 use server::{Job, Server, ServerId};
@@ -54,52 +56,6 @@ pub fn predict(
     Ok(Prediction::new(schedules, spans, (now, last), guessed))
 }
 
-/// The schedules are those of all nodes of one cluster.
-fn check(schedules: &[NodeSchedule], paces: &[Pace]) -> Result<(), PredictError> {
-    let devices = schedules.first().map_or(0, |schedule| schedule.devices);
-    for (node, schedule) in schedules.iter().enumerate() {
-        let mismatch = |what| PredictError::Mismatch { path: schedule.path.clone(), what };
-        if (schedule.node, schedule.nodes) != (node, schedules.len()) {
-            let (found, of, all) = (schedule.node, schedule.nodes, schedules.len());
-            let what = format!("this is N{found} of {of}, where N{node} of {all} is expected");
-            return Err(mismatch(what));
-        }
-        if schedule.devices != devices {
-            let found = schedule.devices;
-            return Err(mismatch(format!("this node has {found} devices, and N0 has {devices}")));
-        }
-        if paces.get(node).is_none_or(|pace| pace.scheduling.len() != schedule.tasks.len()) {
-            return Err(mismatch("the pace that came with it is that of other tasks".to_owned()));
-        }
-        check_targets(schedule).map_err(mismatch)?;
-    }
-    Ok(())
-}
-
-/// Devices, tasks and nodes that are named exist.
-fn check_targets(schedule: &NodeSchedule) -> Result<(), String> {
-    let tasks: HashSet<_> = schedule.tasks.iter().map(|task| task.id).collect();
-    let memories = schedule.devices as u64 + 2;
-    for ScheduledStep { id, action, line, .. } in &schedule.steps {
-        let absent =
-            |what: &str| Err(format!("I{id} in line {line} names {what} that is not there"));
-        match action {
-            Action::Run { device: Some(device), .. } if *device >= schedule.devices => {
-                return absent("a device");
-            }
-            Action::Run { task, .. } if !tasks.contains(task) => return absent("a task"),
-            Action::Send { to, .. } if *to >= schedule.nodes || *to == schedule.node => {
-                return absent("another node");
-            }
-            Action::Copy { from, to, .. } if *from >= memories || *to >= memories => {
-                return absent("a memory");
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 /// Something that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -125,25 +81,6 @@ struct Meeting {
 enum MeetingId {
     Collective(u64),
     Epoch(u64),
-}
-
-/// A node's state.
-struct Node<'a> {
-    schedule: &'a NodeSchedule,
-    pace: &'a Pace,
-    plan: Plan,
-    /// By instruction: how many it waits for, and its release.
-    waiting: Vec<u32>,
-    complete: Vec<bool>,
-    left: usize,
-    /// What the program does next.
-    act: usize,
-    /// Tasks that have been submitted.
-    submitted: usize,
-    /// Deliveries that have completed without a gap, and the instruction up to which the program waits.
-    delivered: usize,
-    parked: Option<u32>,
-    inboxes: HashMap<TransferKey, Inbox>,
 }
 
 struct Simulation<'a> {
@@ -470,63 +407,6 @@ impl<'a> Simulation<'a> {
     fn deadlock(&self) -> PredictError {
         let waits = self.nodes.iter().filter_map(Node::stuck).take(TOLD).collect();
         PredictError::Deadlock { at_ns: self.now, waits }
-    }
-}
-
-impl<'a> Node<'a> {
-    fn new(schedule: &'a NodeSchedule, pace: &'a Pace, plan: Plan) -> Self {
-        let steps = schedule.steps.len();
-        let waiting =
-            |step: &ScheduledStep| u32::try_from(step.after.len() + 1).expect("as positions");
-        Self {
-            schedule,
-            pace,
-            plan,
-            waiting: schedule.steps.iter().map(waiting).collect(),
-            complete: vec![false; steps],
-            left: steps,
-            act: 0,
-            submitted: 0,
-            delivered: 0,
-            parked: None,
-            inboxes: HashMap::new(),
-        }
-    }
-
-    /// Whether all that is delivered to the program before an instruction has completed.
-    fn has_delivered(&mut self, bound: u32) -> bool {
-        let delivering = &self.plan.delivering;
-        while let Some(step) = delivering.get(self.delivered)
-            && self.complete[*step as usize]
-        {
-            self.delivered += 1;
-        }
-        delivering.get(self.delivered).is_none_or(|step| *step >= bound)
-    }
-
-    /// The first instruction that has not completed, and what it waits for.
-    fn stuck(&self) -> Option<String> {
-        let position = self.complete.iter().position(|complete| !complete)?;
-        let step = &self.schedule.steps[position];
-        let (node, id) = (self.schedule.node, step.id);
-        let before = step.after.iter().find(|before| !self.complete[**before as usize]);
-        let what = match (&step.action, before) {
-            (_, Some(before)) => format!("I{}", self.schedule.steps[*before as usize].id),
-            (Action::Receive { transfer, .. }, None) => {
-                let inbox = self.inboxes.get(transfer);
-                let missing = inbox.and_then(|inbox| inbox.missing(u32::try_from(position).ok()?));
-                let TransferKey { task, buffer } = transfer;
-                let missing =
-                    missing.map_or("elements".to_owned(), |some| format!("{some} elements"));
-                format!("{missing} of B{buffer} for T{task}, which no node sends")
-            }
-            (Action::Send { to, transfer, .. }, None) => {
-                format!("N{to} to receive B{} for T{}", transfer.buffer, transfer.task)
-            }
-            (Action::Collective { .. } | Action::Epoch { .. }, None) => "other nodes".to_owned(),
-            _ => "its task, which the program has not submitted".to_owned(),
-        };
-        Some(format!("N{node} I{id} in line {} waits for {what}", step.line))
     }
 }
 
