@@ -3,4 +3,5 @@
 mod cluster_files;
 mod end_to_end;
 mod hand_made;
+mod programs;
 mod schedule_files;
