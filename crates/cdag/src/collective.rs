@@ -1,10 +1,10 @@
-//! The pass of forward tasks (IJPP 2024, §3.2): whether nodes exchange data at once, and what that
-//! means for what one of them holds. Who provides and gets which elements is `celerity-cpd`'s to say.
+//! The pass of forward tasks (IJPP 2024, §3.2): whether nodes exchange data at once, which ones, and what
+//! that means for what one of them holds. Who provides and gets which elements is `celerity-cpd`'s to say.
 
 #[cfg(feature = "mutants")]
 use std::borrow::Cow;
 
-use celerity_cpd::{Collective, Ends, NodeId, PartsCache, classify};
+use celerity_cpd::{Collective, Ends, Members, NodeId, PartsCache, classify};
 #[cfg(feature = "mutants")]
 use celerity_mutants::Mutant;
 use celerity_regions::{Box3, Region};
@@ -16,6 +16,7 @@ use crate::holding::BufferState;
 use crate::mistakes;
 use crate::node_set::NodeSet;
 use crate::ordering::{after_writers, before_overwriting, or_synchronized};
+use crate::spread::Receivers;
 
 /// What a forward task is about.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,7 @@ impl<'a> Exchanged<'a> {
         }
     }
 
-    /// What all nodes together make of it; nothing if no collective fits.
+    /// What nodes together make of it, as all of them know; nothing if no collective fits.
     pub(crate) fn classify(
         &self,
         extent: Box3,
@@ -58,7 +59,7 @@ impl<'a> Exchanged<'a> {
     }
 }
 
-/// Adds to a hash what users' mappers have made of a collective. O(nodes).
+/// Adds to a hash what users' mappers have made of a collective. O(members).
 pub(crate) fn add_to(collective: &Collective, hash: &mut StreamHash) {
     hash.image(&collective.region);
     for ends in [&collective.from, &collective.to] {
@@ -90,7 +91,7 @@ pub(crate) fn exchange(
     let overwritten = Mutant::CollectiveSkipsReaders.alter(overwritten, |_| &nothing);
     before_overwriting(state, frontier, overwritten, &mut dependencies);
     or_synchronized(&mut dependencies, frontier);
-    note_receivers(state, local, &provided, &collective.to);
+    note_receivers(state, local, &provided, (&collective.members, &collective.to));
     #[cfg(feature = "mutants")]
     let provided = Mutant::CollectiveIsNoReader.alter(provided, |_| Cow::Owned(nothing));
     if !provided.is_empty() {
@@ -102,22 +103,29 @@ pub(crate) fn exchange(
     dependencies
 }
 
-/// Notes who has what this node has provided: what it need not push again.
-fn note_receivers(state: &mut BufferState, local: NodeId, provided: &Region, to: &Ends) {
+/// Notes who has what this node has provided: what it need not push again to these.
+fn note_receivers(
+    state: &mut BufferState,
+    local: NodeId,
+    provided: &Region,
+    (members, to): (&Members, &Ends),
+) {
     #[cfg(feature = "mutants")]
     let itself = Ends::One(local);
     #[cfg(feature = "mutants")]
-    let to = mistakes::receivers(to, &itself);
-    match to {
-        Ends::All => state.settle(provided),
-        Ends::One(root) if *root == local => {}
+    let (members, to) = mistakes::receivers(members, to, &itself);
+    let parts = match to {
+        Ends::All if members.are_all() => return state.settle(provided),
+        Ends::All => None,
+        Ends::One(root) if *root == local => return,
         Ends::One(root) => {
             let mut on = NodeSet::default();
             on.insert(*root);
-            state.replicate(provided, &on);
+            return state.replicate(provided, &on);
         }
-        Ends::Each(parts) => state.spread(provided, parts),
-    }
+        Ends::Each(parts) => Some(parts.clone()),
+    };
+    state.spread(provided, &Receivers { members: members.clone(), parts });
 }
 
 /// What the next task will find where it reads it, so that nobody need ask all nodes whether they
@@ -151,7 +159,7 @@ impl Served {
     ) {
         let owned = state.owned;
         state.owned = Region::from(owned).difference(&collective.region).bounding_box();
-        if state.owned != owned && !matches!(collective.to, Ends::All) {
+        if state.owned != owned && !collective.settles() {
             self.hidden.push(Hidden { consumer, buffer, owned });
         }
     }

@@ -76,8 +76,8 @@ pub enum CommandKind {
         /// All that will arrive.
         region: Region,
     },
-    /// Exchanges parts of a buffer with all nodes at once (IJPP 2024, §3.2). All nodes have the same
-    /// collectives, in the same order.
+    /// Exchanges parts of a buffer with other nodes at once (IJPP 2024, §3.2). All nodes that take part
+    /// have the same collective, and two nodes have those that both take part in in the same order.
     Collective {
         /// Names the operation: the forward task that it comes from, and the buffer.
         transfer: TransferId,

@@ -139,7 +139,8 @@ impl CommandGraph {
         }
     }
 
-    /// Makes a forward one command, if it is a collective: on all nodes, or on none.
+    /// Makes a forward one command, if it is a collective in which this node takes part. Others need not
+    /// know of it: nothing that they hold or own changes.
     fn forward(&mut self, task: &Task, out: &mut Vec<Command>) {
         let Some(exchanged) = Exchanged::by(task).filter(|_| self.config.nodes > 1) else { return };
         let CommandGraphConfig { nodes, local } = self.config;
@@ -153,6 +154,9 @@ impl CommandGraph {
             add_to(&collective, &mut self.said);
         }
         self.served.hide(exchanged.consumer(), exchanged.buffer, state, &collective);
+        if !collective.members.contains(local) {
+            return;
+        }
         let id = self.frontier.next_id();
         let dependencies = exchange(state, &self.frontier, local, &collective, id);
         let transfer = TransferId { consumer: task.id, buffer: exchanged.buffer };

@@ -5,15 +5,13 @@
 #[cfg(feature = "mutants")]
 mod mistakes;
 
-use std::sync::Arc;
-
 use celerity_cpd::NodeId;
 use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::Readers;
 
 use crate::command::CommandId;
 use crate::node_set::NodeSet;
-use crate::spread::{SpreadId, Spreads};
+use crate::spread::{Receivers, SpreadId, Spreads};
 
 /// The state of a part of a buffer on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +31,7 @@ pub(crate) enum State {
     Replica,
     /// Current, and this node is the one that passes it on.
     Owned,
-    /// The same, and a collective has brought every node its own part, beside the replicas.
+    /// The same, and collectives have brought their members it or parts of it, beside the replicas.
     Spread(SpreadId),
 }
 
@@ -112,8 +110,8 @@ impl BufferState {
         });
     }
 
-    /// Notes that of owned data, every node now has its own one of `parts`.
-    pub(crate) fn spread(&mut self, here: &Region, parts: &Arc<[Region]>) {
+    /// Notes that of owned data, `receivers` now have what they have received.
+    pub(crate) fn spread(&mut self, here: &Region, receivers: &Receivers) {
         if here.is_empty() {
             return;
         }
@@ -121,8 +119,8 @@ impl BufferState {
         spreads.forget_unused(|| holdings.iter().filter_map(|(_, holding)| holding.state.spread()));
         holdings.modify(here, |holding| Holding {
             state: match holding.state {
-                State::Owned => State::Spread(spreads.add(None, parts)),
-                State::Spread(before) => State::Spread(spreads.add(Some(before), parts)),
+                State::Owned => State::Spread(spreads.add(None, receivers)),
+                State::Spread(before) => State::Spread(spreads.add(Some(before), receivers)),
                 state @ (State::Stale | State::Replica) => state,
             },
             ..holding.clone()

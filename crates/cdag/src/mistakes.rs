@@ -1,6 +1,6 @@
 //! What deliberate bugs make of the values that they spoil. Compiled only to test the tests.
 
-use celerity_cpd::{Chunks, Collective, Ends, NodeId};
+use celerity_cpd::{Chunks, Collective, Ends, Members, NodeId};
 use celerity_mutants::Mutant;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::Task;
@@ -43,6 +43,18 @@ pub(crate) fn collective(
     if Mutant::CollectiveLeftOut.is_active() && local.slot() + 1 == nodes {
         return None;
     }
+    if Mutant::MemberLeftOut.is_active() && !collective.members.are_all() {
+        let last = collective.members.iter(nodes).last();
+        if last == Some(local) {
+            return None;
+        }
+    }
+    if Mutant::MembersInReverse.is_active()
+        && !collective.members.are_all()
+        && let Ends::Each(parts) = &collective.from
+    {
+        collective.from = Ends::Each(parts.iter().rev().cloned().collect());
+    }
     if Mutant::PartsShifted.is_active() {
         collective.from = match collective.from {
             Ends::All => Ends::All,
@@ -58,10 +70,16 @@ pub(crate) fn collective(
 }
 
 /// Who gets all of what is provided, as each node understands it.
-pub(crate) fn receivers<'a>(to: &'a Ends, nobody: &'a Ends) -> &'a Ends {
+pub(crate) fn receivers<'a>(
+    members: &'a Members,
+    to: &'a Ends,
+    nobody: &'a Ends,
+) -> (&'a Members, &'a Ends) {
+    const EVERYBODY: &Members = &Members::all();
     match to {
-        Ends::One(_) if Mutant::GatheredForgotten.is_active() => nobody,
-        Ends::Each(_) if Mutant::SpreadIsEverywhere.is_active() => &Ends::All,
-        to => to,
+        Ends::One(_) if Mutant::GatheredForgotten.is_active() => (members, nobody),
+        Ends::Each(_) if Mutant::SpreadIsEverywhere.is_active() => (EVERYBODY, &Ends::All),
+        Ends::All if Mutant::MembersAreEverybody.is_active() => (EVERYBODY, to),
+        to => (members, to),
     }
 }

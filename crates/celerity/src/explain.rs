@@ -39,14 +39,17 @@ impl Explanations {
     /// What a forward has become, by its commands.
     fn decide(&mut self, forward: &Task, commands: &[Command]) {
         let found = commands.iter().find_map(|command| match &command.kind {
-            CommandKind::Collective { collective, .. } => Some(collective.pattern()),
+            CommandKind::Collective { collective, .. } => Some(collective),
             _ => None,
         });
         for access in forward.buffer_accesses() {
             let weighed = self.weighed_for(forward, access.buffer);
             let how = match (found, weighed) {
                 (Some(_), Some(weighed)) => weighed.to_string(),
-                (Some(found), None) => format!("in one {found}"),
+                (Some(found), None) => match found.members.are_all() {
+                    true => format!("in one {}", found.pattern()),
+                    false => format!("in one {} among {}", found.pattern(), found.members),
+                },
                 (None, _) => "between pairs of nodes".to_owned(),
             };
             self.decided.push(format!("{} moves {how}", self.name(access.buffer)));
@@ -92,7 +95,7 @@ impl Observer for Explanations {
     }
 
     fn weighed(&mut self, weighed: &Weighed) {
-        self.weighed.entry(weighed.consumer).or_default().push(*weighed);
+        self.weighed.entry(weighed.consumer).or_default().push(weighed.clone());
     }
 
     fn task(
@@ -120,7 +123,7 @@ mod tests {
     use std::sync::mpsc;
 
     use celerity_cdag::{CommandId, NodeId, TransferId};
-    use celerity_cpd::{Collective, Ends, Estimate, Movement, Pattern};
+    use celerity_cpd::{Collective, Ends, Estimate, Members, Movement, Pattern};
     use celerity_regions::Box3;
     use celerity_tdag::{
         Access, AccessMode, Conflicts, Dependencies, Forward, ForwardEnd, IndexSpace, Mapper,
@@ -154,7 +157,8 @@ mod tests {
         let (consumer, buffer) = (task.id, BufferId::from_index(2));
         let from = Ends::One(NodeId::from_index(0));
         let region = Box3::from_range([8]).into();
-        let collective = Arc::new(Collective { region, from, to: Ends::All });
+        let collective =
+            Arc::new(Collective { members: Members::all(), region, from, to: Ends::All });
         let transfer = TransferId { consumer, buffer };
         Command {
             id: CommandId::from_index(1),
@@ -170,7 +174,8 @@ mod tests {
         let Forward { producer, consumer } = forward.forward.as_deref().expect("it has ends");
         let (pattern, buffer) = (Pattern::Broadcast, BufferId::from_index(2));
         let movement = Movement { pattern, nodes: 2, from: 1, to: 2, bytes: 32 };
-        Weighed { producer: producer.task, consumer: consumer.task, buffer, movement, estimate }
+        let (producer, consumer, members) = (producer.task, consumer.task, Members::all());
+        Weighed { producer, consumer, buffer, movement, members, estimate }
     }
 
     fn forward(id: u64) -> Arc<Task> {
@@ -250,5 +255,22 @@ mod tests {
                 "for \"attract\" at main.rs:12, B2 \"positions\" moves in one broadcast",
             ]
         );
+    }
+
+    #[test]
+    fn who_takes_part_is_told_where_not_all_do() {
+        let (lines, told) = mpsc::channel();
+        let mut explanations =
+            Explanations::to(move |line| lines.send(line.to_owned()).expect("the test listens"));
+        let forward = task(1, Work::Forward);
+        let mut command = broadcast(&forward);
+        if let CommandKind::Collective { collective, .. } = &mut command.kind {
+            Arc::make_mut(collective).members = Members::range(0, 3, 5);
+        }
+        explanations.task(&forward, &[command], &[], &[]).expect("it only watches");
+        explanations.task(&task(2, Work::Fence), &[], &[], &[]).expect("it only watches");
+        drop(explanations);
+        let expected = "for \"attract\" at main.rs:12, B2 moves in one broadcast among N0 to N2";
+        assert_eq!(told.into_iter().collect::<Vec<_>>(), [expected]);
     }
 }

@@ -136,30 +136,29 @@ fn check_partition(nodes: &[TaskOutline], space: Box3) -> Check {
     }
 }
 
-/// All nodes take part in the same collective, or none does. Of what moves, each element is provided
-/// by one of them.
+/// All members of a collective take part in it, in the same one, and no other nodes do. Of what moves,
+/// each element is provided by one of them.
 fn check_exchange(nodes: &[TaskOutline]) -> Check {
-    let Some(first) = nodes.iter().position(|node| node.exchange.is_some()) else { return Ok(()) };
+    let mut exchanges = nodes.iter().enumerate();
+    let taking_part = exchanges.find_map(|(at, node)| Some((at, node.exchange.as_ref()?)));
+    let Some((first, one)) = taking_part else { return Ok(()) };
     let task = nodes[first].task;
-    let mut exchanges = Vec::new();
-    for (other, outline) in nodes.iter().enumerate() {
-        let Some(exchange) = &outline.exchange else {
-            let why = "the second one takes no part";
-            let (first, second) = (node(first), node(other));
-            return Err(Violation::CollectiveDiffers { first, second, task, why }.into());
-        };
-        exchanges.push(exchange);
-    }
-    let [one, others @ ..] = &exchanges[..] else { return Ok(()) };
     let is_same =
-        |other: &&ExchangeOutline| (other.transfer, other.hash) == (one.transfer, one.hash);
-    if let Some(other) = others.iter().position(|other| !is_same(other)) {
-        let why = "they take other parts to move, or other nodes to have them";
-        let (first, second) = (node(0), node(other + 1));
+        |other: &ExchangeOutline| (other.transfer, other.hash) == (one.transfer, one.hash);
+    for (other, outline) in nodes.iter().enumerate() {
+        let why = match (&outline.exchange, one.members.binary_search(&node(other)).is_ok()) {
+            (None, false) => continue,
+            (Some(exchange), true) if is_same(exchange) => continue,
+            (None, true) => "the second one takes no part",
+            (Some(_), true) => "they take other parts to move, or other nodes to have them",
+            (Some(_), false) => "the second one takes part, and is no member for the first one",
+        };
+        let (first, second) = (node(first), node(other));
         return Err(Violation::CollectiveDiffers { first, second, task, why }.into());
     }
     let mut rest = Boxes::from_slice(&one.region);
-    for (slot, exchange) in exchanges.iter().enumerate() {
+    let parts = (0..).zip(nodes).filter_map(|(at, node)| Some((at, node.exchange.as_ref()?)));
+    for (slot, exchange) in parts {
         for &part in &exchange.provided {
             if !subtract(&mut rest, &part) {
                 let (by, vertex) = (format!("{} and others", node(slot)), Some(exchange.vertex));
@@ -280,9 +279,16 @@ mod tests {
         let mut nodes = halves();
         for (slot, outline) in nodes.iter_mut().enumerate() {
             let Moved { vertex, transfer, .. } = moved(slot, &[]);
+            let members = || vec![node(0), node(1)];
             let (region, provided) = (vec![rows(0, 8)], vec![rows(4 * slot, 4)]);
-            outline.exchange =
-                Some(ExchangeOutline { vertex, transfer, hash: 1, region, provided });
+            outline.exchange = Some(ExchangeOutline {
+                vertex,
+                transfer,
+                hash: 1,
+                members: members(),
+                region,
+                provided,
+            });
         }
         nodes
     }
@@ -301,15 +307,26 @@ mod tests {
     }
 
     #[test]
+    fn who_is_no_member_takes_no_part() {
+        let mut nodes = exchanging().to_vec();
+        nodes.push(outline(None));
+        assert_eq!(check_task(&nodes), Ok(()), "N2 stays out");
+        nodes[2].exchange = nodes[1].exchange.clone();
+        let said = check_task(&nodes).unwrap_err().to_string();
+        let why = "the second one takes part, and is no member for the first one";
+        assert_eq!(said, format!("N0 and N2 do not exchange the same for T0: {why}"));
+    }
+
+    #[test]
     fn each_element_of_a_collective_has_one_provider() {
         let provides = |part| {
             let mut nodes = exchanging();
             nodes[1].exchange.as_mut().unwrap().provided = vec![part];
             check_task(&nodes).unwrap_err().to_string()
         };
-        let twice = "all nodes exchange T0.B0, and [3..8] of it is provided by N1 and others";
+        let twice = "nodes exchange T0.B0, and [3..8] of it is provided by N1 and others";
         assert_eq!(provides(rows(3, 5)), twice);
-        let never = "all nodes exchange T0.B0, and [4..5] of it is provided by nobody";
+        let never = "nodes exchange T0.B0, and [4..5] of it is provided by nobody";
         assert_eq!(provides(rows(5, 3)), never);
     }
 

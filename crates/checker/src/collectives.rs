@@ -1,8 +1,8 @@
 //! The rules of one node's part in a collective: that it is one, that the node holds what it
-//! provides, and what it holds afterwards. Whether all nodes have the same is the cluster's to say.
+//! provides, and what it holds afterwards. Whether all members have the same is the cluster's to say.
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{StreamHash, Work};
 
@@ -35,8 +35,11 @@ impl Commands {
         check_region(batch, buffer, vertex, &collective.region)?;
         let bad = |why| Violation::BadCollective { vertex, transfer, why };
         check_members(collective, self.nodes).map_err(bad)?;
-        let [provided, taken] = [&collective.from, &collective.to]
-            .map(|ends| part_of(ends, &collective.region, self.node));
+        if !members(&collective.members, self.nodes).any(|member| member == self.node) {
+            return Err(bad("the node takes no part in it").into());
+        }
+        let [provided, taken] =
+            [&collective.from, &collective.to].map(|ends| part_of(ends, collective, self.node));
         for part in [provided, taken] {
             check_inside(buffer, vertex, part)?;
         }
@@ -50,7 +53,8 @@ impl Commands {
         batch.outline.exchange = Some(ExchangeOutline {
             vertex,
             transfer,
-            hash: hash(collective),
+            hash: hash(collective, self.nodes),
+            members: members(&collective.members, self.nodes).collect(),
             region: collective.region.boxes().to_vec(),
             provided: provided.to_vec(),
         });
@@ -80,16 +84,22 @@ fn check_region(
 }
 
 fn check_members(collective: &Collective, nodes: usize) -> Result<(), &'static str> {
-    let Collective { region, from, to } = collective;
+    let Collective { region, from, to, members: among } = collective;
     if region.boxes().is_empty() || matches!(from, Ends::All) {
         return Err("nothing has to move");
     }
+    let members: Vec<_> = members(among, nodes).collect();
+    if members.len() < 2 || !members.is_sorted_by(|one, other| one < other) {
+        return Err("it is not between several nodes, each once");
+    }
+    let there = members.iter().all(|member| member.index() < nodes as u64);
     for ends in [from, to] {
-        let are_there = match ends {
-            Ends::All => true,
-            Ends::One(node) => node.index() < nodes as u64,
-            Ends::Each(parts) => parts.len() == nodes,
-        };
+        let are_there = there
+            && match ends {
+                Ends::All => true,
+                Ends::One(node) => members.contains(node),
+                Ends::Each(parts) => parts.len() == members.len(),
+            };
         if !are_there {
             return Err("it is between other nodes than there are");
         }
@@ -103,18 +113,30 @@ fn check_members(collective: &Collective, nodes: usize) -> Result<(), &'static s
 }
 
 /// What a node has before or afterwards.
-fn part_of<'a>(ends: &'a Ends, region: &'a Region, node: NodeId) -> &'a [Box3] {
+fn part_of<'a>(ends: &'a Ends, collective: &'a Collective, node: NodeId) -> &'a [Box3] {
+    let all = collective.region.boxes();
     match ends {
-        Ends::All => region.boxes(),
-        Ends::One(one) if *one == node => region.boxes(),
+        Ends::All => all,
+        Ends::One(one) if *one == node => all,
         Ends::One(_) => &[],
-        Ends::Each(parts) => parts.get(node.slot()).map_or(&[], Region::boxes),
+        Ends::Each(parts) => {
+            // Looked for one by one: a rule of its own for which part is whose.
+            let mut members = members(&collective.members, parts.len());
+            let place = members.position(|member| member == node);
+            place.and_then(|place| parts.get(place)).map_or(&[], Region::boxes)
+        }
     }
 }
 
+/// Who takes part, of so many nodes if all do.
+fn members(members: &Members, nodes: usize) -> impl Iterator<Item = NodeId> + '_ {
+    members.iter(nodes)
+}
+
 /// The same for collectives between the same nodes of the same parts.
-fn hash(collective: &Collective) -> u64 {
+fn hash(collective: &Collective, nodes: usize) -> u64 {
     let mut hash = StreamHash::default();
+    members(&collective.members, nodes).for_each(|one| hash.bytes(&one.index().to_le_bytes()));
     hash.image(&collective.region);
     for ends in [&collective.from, &collective.to] {
         match ends {

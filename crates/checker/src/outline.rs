@@ -57,8 +57,11 @@ pub struct ExchangeOutline {
     pub vertex: Vertex,
     /// The transfer that the collective serves, the same on all nodes that take part.
     pub transfer: TransferId,
-    /// Hash of the whole operation: what moves, and which nodes have what before and afterwards.
+    /// Hash of the whole operation: who takes part, what moves, and which nodes have what before and
+    /// afterwards.
     pub hash: u64,
+    /// Who takes part, ascending.
+    pub members: Vec<NodeId>,
     /// All that moves, as disjoint boxes.
     pub region: Vec<Box3>,
     /// What this node provides, as disjoint boxes.

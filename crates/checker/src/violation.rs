@@ -539,7 +539,7 @@ pub enum Violation {
         why: &'static str,
     },
     /// Elements of a collective that are not provided by one node alone.
-    #[error("all nodes exchange {transfer}, and {part} of it is provided by {by}")]
+    #[error("nodes exchange {transfer}, and {part} of it is provided by {by}")]
     CollectiveParts {
         /// What they exchange.
         transfer: TransferId,

@@ -6,6 +6,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::Forward;
 
 use crate::collective::{Collective, Ends};
+use crate::members::Members;
 use crate::node::NodeId;
 use crate::parts::{End, PartsCache, RegionPartition};
 use crate::spread::{Spread, read, same_geometry, same_mappers, written};
@@ -17,14 +18,14 @@ use crate::spread::{Spread, read, same_geometry, same_mappers, written};
 /// | producing nodes | consuming nodes | mappers of the consumer | operation |
 /// | --- | --- | --- | --- |
 /// | several | one | any | gather |
-/// | several | all | constant | all-gather |
-/// | one | all | constant | broadcast |
+/// | several | all, or the first ones, among them those that produce | constant | all-gather |
+/// | one | all, or the first ones | constant | broadcast |
 /// | one | several | keep nodes apart | scatter |
 /// | several | several | a non-trivial transposition of the producer's | all-to-all |
 ///
-/// Fences and [combinations](celerity_tdag::Work::Combine) are on all nodes, which read the same. A consumer with
-/// several accesses is constant if those of them that are read all of `region`. Nodes that have
-/// produced nothing provide empty parts.
+/// The nodes that have something before or afterwards take part, and no others: that goes beyond the
+/// paper, where all nodes do. Fences and [combinations](celerity_tdag::Work::Combine) are on all nodes, which read the same. A consumer with
+/// several accesses is constant if those of them that are read all of `region`.
 ///
 /// O(1) for parts that are cached. Parts are made of O(nodes) evaluations of mappers, and only
 /// where the numbers of nodes and what is known of the mappers may fit an operation. Users'
@@ -51,24 +52,31 @@ pub fn classify(
     }
     let (after, before) = (after(&consumer)?, before(&producer)?);
     let before = Held::of(before, &producer, parts)?;
-    match (before, Held::of(after, &consumer, parts)?) {
-        (Held::One(_), Held::One(_)) => None,
-        (Held::Parts(before), Held::Parts(after))
-            if !is_transposed((&producer, &before), (&consumer, &after)) =>
-        {
-            None
+    let after = Held::of(after, &consumer, parts)?;
+    let fits = match (&before, &after) {
+        (Held::One(_), Held::One(_)) => false,
+        (Held::Parts(before), Held::First(_)) => {
+            let readers = after.nodes(nodes);
+            before.filled.iter(nodes).all(|node| readers.contains(node))
         }
-        (before, after) => {
-            let (from, to) = (before.into_ends(), after.into_ends());
-            Some(Collective { region: region.clone(), from, to })
+        (Held::Parts(before), Held::Parts(after)) => {
+            is_transposed((&producer, before), (&consumer, after))
         }
-    }
+        _ => true,
+    };
+    fits.then(|| {
+        let members = before.nodes(nodes).union(&after.nodes(nodes), nodes);
+        let [from, to] = [before, after].map(|held| held.into_ends(&members, parts));
+        Collective { members, region: region.clone(), from, to }
+    })
 }
 
 /// How elements are spread over nodes.
 #[derive(Debug)]
 enum Held {
     All,
+    /// So many of the first nodes have everything.
+    First(usize),
     One(NodeId),
     /// At least two nodes have a part.
     Parts(RegionPartition),
@@ -85,7 +93,11 @@ fn before(producer: &End<'_>) -> Option<Spread> {
 /// Who reads the elements; nothing if that fits no operation, whoever has written them.
 fn after(consumer: &End<'_>) -> Option<Spread> {
     match read(consumer.work, consumer.accesses.iter(), consumer.nodes)? {
-        (Spread::All, Some(cut)) if !consumer.covers(|mapper| cut.is_constant(mapper)) => None,
+        (Spread::All | Spread::First(_), Some(cut))
+            if !consumer.covers(|mapper| cut.is_constant(mapper)) =>
+        {
+            None
+        }
         (spread, _) => Some(spread),
     }
 }
@@ -118,6 +130,7 @@ impl Held {
     fn of(spread: Spread, end: &End<'_>, cache: &mut PartsCache) -> Option<Self> {
         match spread {
             Spread::All => Some(Self::All),
+            Spread::First(count) => Some(Self::First(count)),
             Spread::One(node) => Some(Self::One(node)),
             Spread::Parts => cache.parts(end).map(|parts| match parts.only {
                 Some(node) => Self::One(node),
@@ -126,11 +139,21 @@ impl Held {
         }
     }
 
-    fn into_ends(self) -> Ends {
+    /// Who has something, in a cluster of so many nodes.
+    fn nodes(&self, cluster: usize) -> Members {
         match self {
-            Self::All => Ends::All,
+            Self::All => Members::all(),
+            Self::First(count) => Members::range(0, *count, cluster),
+            Self::One(node) => Members::range(node.slot(), node.slot() + 1, cluster),
+            Self::Parts(parts) => parts.filled.clone(),
+        }
+    }
+
+    fn into_ends(self, members: &Members, cache: &mut PartsCache) -> Ends {
+        match self {
+            Self::All | Self::First(_) => Ends::All,
             Self::One(node) => Ends::One(node),
-            Self::Parts(parts) => Ends::Each(parts.each),
+            Self::Parts(parts) => Ends::Each(cache.narrowed(&parts.each, members)),
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct CostLine {
 pub struct Movement {
     /// Which operation it may be.
     pub pattern: Pattern,
-    /// Nodes in the cluster: all of them take part in an operation.
+    /// Nodes that take part in an operation: all of the cluster, or some.
     pub nodes: usize,
     /// Nodes that have a part of the elements, or all; at least one.
     pub from: usize,
@@ -65,7 +65,7 @@ pub struct Movement {
 /// What one movement takes either way, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// In one operation of all nodes.
+    /// In one operation of all who take part.
     pub collective: u64,
     /// In messages between pairs of nodes.
     pub pairs: u64,

@@ -12,7 +12,9 @@ use celerity_tdag::{
 
 use crate::cost::{Costs, Estimate, Movement};
 use crate::flow::{Flow, Reader, is_near};
+use crate::members::Members;
 use crate::mode::Collectives;
+use crate::pattern::Pattern;
 
 /// Finds data that one task has written and another one reads elsewhere, and says which forwards
 /// to insert in front of the reader. [`classify`](crate::classify()) says what becomes of them.
@@ -69,8 +71,9 @@ pub struct Discovery {
 }
 
 /// What [`Collectives::Auto`] has weighed, by which it has decided. Prints as `in one all-gather:
-/// 16.4 µs, 30.1 µs between pairs of nodes`, or the other way round, with what it has chosen first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// 16.4 µs, 30.1 µs between pairs of nodes`, or the other way round, with what it has chosen first; where
+/// not all nodes take part, with those that do: `in one all-gather among N0 to N3`.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weighed {
     /// The task that has written the elements.
     pub producer: TaskId,
@@ -80,6 +83,9 @@ pub struct Weighed {
     pub buffer: BufferId,
     /// What is to be moved.
     pub movement: Movement,
+    /// The nodes that would take part in an operation, as far as it is known before chunks are looked at:
+    /// those that turn out to have nothing and to get nothing do not.
+    pub members: Members,
     /// What that costs. There is a forward if it says so.
     pub estimate: Estimate,
 }
@@ -88,8 +94,18 @@ pub struct Weighed {
 #[derive(Debug)]
 struct Scales {
     costs: Costs,
-    /// What has been weighed, of which producer and buffer, if somebody wants to know.
-    told: Option<Vec<(TaskId, BufferId, Movement, Estimate)>>,
+    /// What has been weighed, if somebody wants to know.
+    told: Option<Vec<Told>>,
+}
+
+/// What has been weighed, of which producer and buffer, for a consumer that has no name yet.
+#[derive(Debug)]
+struct Told {
+    producer: TaskId,
+    buffer: BufferId,
+    movement: Movement,
+    members: Members,
+    estimate: Estimate,
 }
 
 impl Discovery {
@@ -119,11 +135,12 @@ impl Discovery {
     /// What has been weighed for the latest task, `consumer`, if that is [kept](Self::telling).
     pub fn take_weighed(&mut self, consumer: TaskId) -> impl Iterator<Item = Weighed> {
         let weighed = self.scales.told.iter_mut().flat_map(|told| told.drain(..));
-        weighed.map(move |(producer, buffer, movement, estimate)| Weighed {
+        weighed.map(move |Told { producer, buffer, movement, members, estimate }| Weighed {
             producer,
             consumer,
             buffer,
             movement,
+            members,
             estimate,
         })
     }
@@ -224,10 +241,12 @@ impl Discovery {
             Collectives::Paper => flow.of_algorithm_1(&reader, found),
             Collectives::Auto => {
                 let scales = &mut self.scales;
-                let weigh = |producer, movement| scales.weigh(buffer, producer, movement);
+                let weigh = |producer, movement, members| {
+                    scales.weigh((buffer, producer), movement, members)
+                };
                 flow.ahead_of(&reader, weigh, found);
             }
-            Collectives::Always => flow.ahead_of(&reader, |_, _| true, found),
+            Collectives::Always => flow.ahead_of(&reader, |_, _, _| true, found),
         }
     }
 
@@ -242,10 +261,15 @@ impl Discovery {
 
 impl Scales {
     /// Whether an operation is worth it.
-    fn weigh(&mut self, buffer: BufferId, producer: TaskId, movement: Movement) -> bool {
+    fn weigh(
+        &mut self,
+        (buffer, producer): (BufferId, TaskId),
+        movement: Movement,
+        members: Members,
+    ) -> bool {
         let estimate = self.costs.estimate(&movement);
         if let Some(told) = &mut self.told {
-            told.push((producer, buffer, movement, estimate));
+            told.push(Told { producer, buffer, movement, members, estimate });
         }
         estimate.is_collective()
     }
@@ -255,7 +279,7 @@ impl fmt::Display for Weighed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let [collective, pairs] = [self.estimate.collective, self.estimate.pairs].map(micros);
-        let Movement { pattern, .. } = self.movement;
+        let pattern = Among(self.movement.pattern, &self.members);
         match self.estimate.is_collective() {
             true => write!(
                 f,
@@ -265,6 +289,19 @@ impl fmt::Display for Weighed {
                 f,
                 "between pairs of nodes: {pairs:.1} µs, {collective:.1} µs in one {pattern}"
             ),
+        }
+    }
+}
+
+/// `all-gather`, or `all-gather among N0 to N3`.
+struct Among<'a>(Pattern, &'a Members);
+
+impl fmt::Display for Among<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(pattern, members) = self;
+        match members.are_all() {
+            true => write!(f, "{pattern}"),
+            false => write!(f, "{pattern} among {members}"),
         }
     }
 }

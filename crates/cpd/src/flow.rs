@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::assign::Chunks;
 use crate::cost::Movement;
+use crate::members::Members;
 use crate::node::NodeId;
 use crate::pattern::Pattern;
 use crate::spread::{Cut, Spread, read, same_geometry, same_mapper, same_mappers, written};
@@ -53,9 +54,19 @@ const MOST_REACHED: usize = 8;
 enum Whom {
     /// All nodes, or as good as all: nobody is looked at again.
     All,
+    /// So many of the first nodes.
+    First(usize),
     One(NodeId),
     /// Those that tasks of this geometry run on, through these mappers.
-    Parts(Box<(Work, Vec<Mapper>)>),
+    Parts(Box<Readers>),
+}
+
+#[derive(Clone, Debug)]
+struct Readers {
+    work: Work,
+    mappers: Vec<Mapper>,
+    /// The first nodes, so many, run it.
+    nodes: usize,
 }
 
 /// What a task that is about to enter the graph reads of one buffer.
@@ -150,19 +161,22 @@ impl Flow {
     pub(crate) fn ahead_of(
         &mut self,
         reader: &Reader<'_>,
-        mut is_worth: impl FnMut(TaskId, Movement) -> bool,
+        mut is_worth: impl FnMut(TaskId, Movement, Members) -> bool,
         found: &mut Vec<NewForward>,
     ) {
         let accesses = reader.accesses();
         let Some((spread, cut)) = read(&reader.spec.work, accesses, reader.nodes) else { return };
         let wanted = match (spread, cut) {
-            (Spread::All, Some(cut)) => self.constant_part(reader, cut),
+            (Spread::All | Spread::First(_), Some(cut)) => self.constant_part(reader, cut),
             _ => reader.region.clone(),
         };
         let (whom, extent) = (Whom::of(spread, reader), self.extent);
         for producer in &mut self.producers {
             let Some(written) = producer.may_fit(spread, cut, reader, &extent) else { continue };
             let mut part = producer.left.intersection(&wanted);
+            if !producer.may_be_among((written, spread), reader.nodes, &part) {
+                continue;
+            }
             let had = producer.reached.iter().filter(|reached| reached.whom.has(&whom));
             had.for_each(|reached| part.subtract(&reached.region));
             if part.is_empty() {
@@ -171,7 +185,7 @@ impl Flow {
             producer.reach(&whom, &part);
             let bytes = part.volume().saturating_mul(self.elem_size);
             let movement = producer.movement((written, spread), reader, bytes);
-            if movement.is_none_or(|(producer, movement)| is_worth(producer, movement)) {
+            if movement.is_none_or(|(id, movement, members)| is_worth(id, movement, members)) {
                 found.extend(producer.forward(reader, part, &extent));
             }
         }
@@ -258,37 +272,56 @@ impl Producer {
     ) -> Option<Spread> {
         let before = written(&self.task.as_ref()?.work, reader.nodes)?;
         let fits = match (before, after) {
-            (Spread::All, _) | (Spread::One(_), Spread::One(_)) => false,
+            (Spread::All | Spread::First(_), _) | (Spread::One(_), Spread::One(_)) => false,
             (Spread::Parts, Spread::Parts) => self.may_be_transposed(cut, reader, extent),
             _ => true,
         };
         fits.then_some(before)
     }
 
-    /// What moving so many bytes from here to a reader amounts to, as far as that is known before
-    /// chunks are looked at.
+    /// Whether all who provide some of `part` may be among the nodes that read all of it: for certain
+    /// not, if it is all of what more nodes have written.
+    fn may_be_among(&self, (before, after): (Spread, Spread), nodes: usize, part: &Region) -> bool {
+        match (&self.task, before, after) {
+            (Some(task), Spread::Parts, Spread::First(readers)) => {
+                Chunks::of(&task.work, nodes).len() <= readers || *part != self.left
+            }
+            _ => true,
+        }
+    }
+
+    /// What moving so many bytes from here to a reader amounts to, and among whom, as far as that is
+    /// known before chunks are looked at.
     fn movement(
         &self,
         (before, after): (Spread, Spread),
         reader: &Reader<'_>,
         bytes: u64,
-    ) -> Option<(TaskId, Movement)> {
-        let (task, nodes) = (self.task.as_ref()?, reader.nodes);
+    ) -> Option<(TaskId, Movement, Members)> {
+        let (task, cluster) = (self.task.as_ref()?, reader.nodes);
         let pattern = match (before, after) {
-            (Spread::Parts, Spread::All) => Pattern::AllGather,
+            (Spread::Parts, Spread::All | Spread::First(_)) => Pattern::AllGather,
             (Spread::Parts, Spread::One(_)) => Pattern::Gather,
             (Spread::Parts, Spread::Parts) => Pattern::AllToAll,
-            (Spread::One(_), Spread::All) => Pattern::Broadcast,
+            (Spread::One(_), Spread::All | Spread::First(_)) => Pattern::Broadcast,
             (Spread::One(_), Spread::Parts) => Pattern::Scatter,
-            (Spread::All, _) | (Spread::One(_), Spread::One(_)) => return None,
+            (Spread::All | Spread::First(_), _) | (Spread::One(_), Spread::One(_)) => return None,
         };
-        let count = |spread, work: &Work| match spread {
-            Spread::All => nodes,
-            Spread::One(_) => 1,
-            Spread::Parts => Chunks::of(work, nodes).len(),
+        let on = |spread, work: &Work| match spread {
+            Spread::All => Members::all(),
+            Spread::First(count) => Members::range(0, count, cluster),
+            Spread::One(node) => Members::range(node.slot(), node.slot() + 1, cluster),
+            Spread::Parts => Members::range(0, Chunks::of(work, cluster).len(), cluster),
         };
-        let (from, to) = (count(before, &task.work), count(after, &reader.spec.work));
-        Some((task.id, Movement { pattern, nodes, from, to, bytes }))
+        let (from, to) = (on(before, &task.work), on(after, &reader.spec.work));
+        let members = match pattern {
+            // Who provides is among them, or it is no operation.
+            Pattern::AllGather => to.clone(),
+            _ => from.union(&to, cluster),
+        };
+        let [nodes, from, to] = [&members, &from, &to].map(|some| some.count(cluster));
+        let from = from.min(nodes);
+        Some((task.id, Movement { pattern, nodes, from, to, bytes }, members))
     }
 
     fn may_be_transposed(&self, cut: Option<Cut>, reader: &Reader<'_>, extent: &Box3) -> bool {
@@ -346,10 +379,13 @@ impl Whom {
     fn of(spread: Spread, reader: &Reader<'_>) -> Self {
         match spread {
             Spread::All => Self::All,
+            Spread::First(count) => Self::First(count),
             Spread::One(node) => Self::One(node),
             Spread::Parts => {
                 let mappers = reader.accesses().map(|access| access.mapper.clone()).collect();
-                Self::Parts(Box::new((reader.spec.work, mappers)))
+                let work = reader.spec.work;
+                let nodes = Chunks::of(&work, reader.nodes).len();
+                Self::Parts(Box::new(Readers { work, mappers, nodes }))
             }
         }
     }
@@ -359,10 +395,17 @@ impl Whom {
         match (self, other) {
             (Self::All, _) => true,
             (Self::One(node), Self::One(other)) => node == other,
+            (Self::First(count), Self::First(other)) => other <= count,
+            (Self::First(count), Self::One(node)) => node.slot() < *count,
+            (Self::First(count), Self::Parts(readers)) => readers.nodes <= *count,
             (Self::Parts(one), Self::Parts(other)) => {
-                same_geometry(&one.0, &other.0)
-                    && one.1.len() == other.1.len()
-                    && one.1.iter().zip(&other.1).all(|(one, other)| same_mapper(one, other))
+                same_geometry(&one.work, &other.work)
+                    && one.mappers.len() == other.mappers.len()
+                    && one
+                        .mappers
+                        .iter()
+                        .zip(&other.mappers)
+                        .all(|(one, other)| same_mapper(one, other))
             }
             _ => false,
         }

@@ -7,6 +7,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferAccess, Mapper, MapperInput, Work};
 
 use crate::assign::Chunks;
+use crate::members::Members;
 use crate::node::NodeId;
 use crate::spread::same_mapper;
 
@@ -57,6 +58,8 @@ pub(crate) struct RegionPartition {
     pub(crate) each: Arc<[Region]>,
     /// The node that has everything, if one does.
     pub(crate) only: Option<NodeId>,
+    /// The nodes whose part is not empty.
+    pub(crate) filled: Members,
     /// The dimension that parts differ along, if they are boxes that differ along one alone.
     pub(crate) along: Option<usize>,
 }
@@ -71,13 +74,11 @@ impl RegionPartition {
         if volume != end.region.volume() || Region::from_boxes(boxes) != *end.region {
             return None;
         }
-        let mut filled = each.iter().enumerate().filter(|(_, part)| !part.is_empty());
-        let only = match (filled.next(), filled.next()) {
-            (Some((node, _)), None) => Some(NodeId::from_index(node as u64)),
-            _ => None,
-        };
-        let along = varying(&each);
-        Some(Self { each, only, along })
+        let filled = (0..).zip(&*each).filter(|(_, part)| !part.is_empty());
+        let filled: Vec<NodeId> = filled.map(|(node, _)| NodeId::from_index(node)).collect();
+        let only = if let [only] = filled[..] { Some(only) } else { None };
+        let (filled, along) = (Members::of(filled, end.nodes), varying(&each));
+        Some(Self { each, only, filled, along })
     }
 }
 
@@ -106,6 +107,17 @@ fn varying(parts: &[Region]) -> Option<usize> {
 pub struct PartsCache {
     /// The one that was used last comes first.
     recent: Vec<(Shape, Option<RegionPartition>)>,
+    /// Of parts of all nodes, those of some, by both; the same order.
+    narrowed: Vec<Narrowed>,
+}
+
+#[derive(Debug)]
+struct Narrowed {
+    /// Of all nodes.
+    each: Arc<[Region]>,
+    members: Members,
+    /// Of the members.
+    theirs: Arc<[Region]>,
 }
 
 const MOST: usize = 16;
@@ -156,5 +168,24 @@ impl PartsCache {
             }
         }
         self.recent[0].1.clone()
+    }
+
+    /// Those of parts of all nodes that are the members', who have all that is not empty.
+    pub(crate) fn narrowed(&mut self, each: &Arc<[Region]>, members: &Members) -> Arc<[Region]> {
+        if members.are_all() {
+            return each.clone();
+        }
+        let is_it = |one: &Narrowed| Arc::ptr_eq(&one.each, each) && one.members == *members;
+        match self.narrowed.iter().position(is_it) {
+            Some(at) => self.narrowed[..=at].rotate_right(1),
+            None => {
+                let theirs = members.iter(each.len()).map(|node| each[node.slot()].clone());
+                let theirs = theirs.collect();
+                let (each, members) = (each.clone(), members.clone());
+                self.narrowed.truncate(MOST - 1);
+                self.narrowed.insert(0, Narrowed { each, members, theirs });
+            }
+        }
+        self.narrowed[0].theirs.clone()
     }
 }

@@ -12,6 +12,8 @@ use crate::node::NodeId;
 pub(crate) enum Spread {
     /// Every node has all of them.
     All,
+    /// The first ones have, so many that they are neither one nor all.
+    First(usize),
     /// One node has.
     One(NodeId),
     /// Each node may have a part.
@@ -50,8 +52,9 @@ pub(crate) fn read<'a>(
     }
     let cut = Cut::of(&grid, space);
     let mut constant = accesses.clone().filter(|access| cut.is_constant(&access.mapper));
-    if grid.len() == nodes && constant.next().is_some() {
-        return Some((Spread::All, Some(cut)));
+    if constant.next().is_some() {
+        let spread = if grid.len() == nodes { Spread::All } else { Spread::First(grid.len()) };
+        return Some((spread, Some(cut)));
     }
     let apart = accesses.all(|access| cut.keeps_apart(&access.mapper));
     apart.then_some((Spread::Parts, Some(cut)))

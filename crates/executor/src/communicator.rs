@@ -32,12 +32,14 @@ pub use local::{LocalCommunicator, local_cluster};
 /// * a barrier is reached on every node once all nodes have entered it; if they
 ///   are in barriers of different epochs by then, all get
 ///   [`CommunicationError::Diverged`] instead;
-/// * the *n*-th [collective operation](Self::exchange) of each node is the same one. Once all nodes
-///   have come to it, its elements move, and each node is told when its part is done; it may be told
-///   before others are. Operations overlap each other, payloads and barriers, and complete in any
-///   order. If nodes come to different ones, or one is in a barrier that others do not come to
-///   before they have come to an operation which it has not, all get
-///   [`CommunicationError::Apart`] instead, and nothing moves;
+/// * a [collective operation](Self::exchange) is known by its transfer, and has members: all nodes, or
+///   some. Each node comes to those that it is a member of, in ascending order of their tasks. Once all
+///   members have come to one, its elements move, and each of them is told when its part is done; it may
+///   be told before others are. Operations overlap each other, payloads and barriers, and complete in any
+///   order. If nodes come to different ones of which all nodes are members, or one is in a barrier that
+///   others do not come to before they have come to such an operation which it has not, all get
+///   [`CommunicationError::Apart`] instead, and nothing moves. So they do if members of one operation
+///   among some nodes have different parts in mind;
 /// * after the first [`abort`](Self::abort), every node, also the caller, gets
 ///   one [`CommEvent::Aborted`], all with the same error; no payload, barrier or collective
 ///   operation completes that was not complete by then, and every node becomes
@@ -82,9 +84,8 @@ pub unsafe trait Communicator: Send {
     /// nobody else touches the elements.
     unsafe fn receive(&mut self, from: NodeId, payload: WirePayload);
 
-    /// Takes part in the next collective operation. Nodes take part in the same ones, in the same
-    /// order, also where they neither give nor get anything; they need not wait for one to begin
-    /// the next.
+    /// Takes part in the next collective operation that this node is a member of. All members take part,
+    /// also where they neither give nor get anything; they need not wait for one to begin the next.
     ///
     /// # Safety
     /// Until it is [over](CommEvent::Exchanged), or the run has been aborted and this end is quiet:
@@ -92,7 +93,7 @@ pub unsafe trait Communicator: Send {
     /// what is to be written.
     unsafe fn exchange(&mut self, exchange: CollectiveExchange);
 
-    /// The nodes, in ascending order, that are known not to have come to an operation which this one
+    /// The members, in ascending order, that are known not to have come to an operation which this one
     /// has come to. Empty if all have, or if the network does not know.
     fn absent(&self, transfer: TransferId) -> Vec<NodeId> {
         let _ = transfer;

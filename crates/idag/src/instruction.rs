@@ -295,17 +295,17 @@ pub struct Inbound {
     pub elem_size: u64,
 }
 
-/// What a node does in a collective operation. A node that neither gives nor gets anything
-/// takes part as well.
+/// What a node does in a collective operation that it is a member of, also if it neither gives nor gets
+/// anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Participation {
-    /// Names the operation; the same on all nodes.
+    /// Names the operation; the same on all members.
     pub transfer: TransferId,
-    /// Counts the node's collectives, from 0. All nodes have the same ones in the same order, and
-    /// begin them in that order.
+    /// Counts the collectives that this node takes part in, from 0. It begins them in that order, which is
+    /// that of their tasks: so any two nodes begin those that both take part in in the same order.
     pub number: u64,
-    /// Who provides and who gets what; the same on all nodes.
+    /// Who takes part, and who provides and who gets what; the same on all members.
     pub collective: Arc<Collective>,
     /// Where all that this node provides lies: disjoint parts, in host memory.
     pub sources: Box<[HostPart]>,

@@ -235,7 +235,7 @@ unsafe impl Communicator for MpiCommunicator {
     }
 
     fn bytes_under_way(&self) -> u64 {
-        self.network.transfers.bytes() + self.network.exchanges.bytes()
+        self.network.transfers.bytes() + self.network.bytes_exchanged()
     }
 
     fn wakes(&self) -> bool {

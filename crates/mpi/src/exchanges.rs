@@ -1,4 +1,4 @@
-//! Collective operations of one node, from its coming to the end of its part. Owns their order: nodes
+//! Collective operations of one node among the same members, from its coming to the end of its part. Owns their order: nodes
 //! [meet](crate::meeting) before each, and begin those that they have met for in one order. Knows no
 //! aborts; what it does when the node leaves, `leaving` says.
 //!
@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Members;
 use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, CommunicationError, MemoryPart, pack, unpack,
 };
@@ -34,7 +35,10 @@ const POOLED: usize = 8;
 
 /// All that has not ended.
 pub(crate) struct OpenExchanges {
+    /// The node, and nodes of the cluster.
     place: (NodeId, usize),
+    /// The node's rank among the members, and their number.
+    rank: (usize, usize),
     comm: Comm,
     /// Bytes that a node sends or receives at a time, at most.
     limit: u64,
@@ -110,10 +114,15 @@ impl Part {
 }
 
 impl OpenExchanges {
-    /// None yet, of a node among so many, with a communicator for nothing else.
-    pub(crate) fn new(place: (NodeId, usize), comm: Comm, limit: u64) -> Self {
+    /// None yet, of a node among so many and these members, with a communicator of theirs for nothing else.
+    ///
+    /// # Panics
+    /// If the node is no member.
+    pub(crate) fn new(place: (NodeId, usize), members: &Members, comm: Comm, limit: u64) -> Self {
+        let rank = members.rank(place.0).expect("the node is a member");
         Self {
             place,
+            rank: (rank, members.count(place.1)),
             comm,
             limit: limit.min(MOST),
             waiting: VecDeque::new(),
@@ -161,7 +170,7 @@ impl OpenExchanges {
         self.waiting.push_back(Waiting { part, meeting, agreed: false });
     }
 
-    /// All nodes have come to an operation.
+    /// All members have come to an operation.
     ///
     /// # Errors
     /// If it is not the same one.
@@ -178,7 +187,7 @@ impl OpenExchanges {
         self.cut.is_none() && self.waiting.front().is_some_and(|next| next.agreed)
     }
 
-    /// Begins the next operation, which all nodes have come to. Returns its slot, and the request of
+    /// Begins the next operation, which all members have come to. Returns its slot, and the request of
     /// its first round.
     pub(crate) fn begin(&mut self) -> Result<(usize, MPI_Request), MpiError> {
         let Waiting { part, meeting, .. } = self.waiting.pop_front().expect("it may begin");
@@ -237,9 +246,9 @@ impl OpenExchanges {
         if *call == MpiCollective::AllToAll && from.are_empty() && to.are_empty() {
             idle.resize(2, 0);
             let base = idle.as_mut_ptr();
-            let me = self.place.0.slot();
-            *from = ProcessParts::of_one_byte(base, me, self.place.1);
-            *to = ProcessParts::of_one_byte(base.wrapping_add(1), me, self.place.1);
+            let (me, members) = self.rank;
+            *from = ProcessParts::of_one_byte(base, me, members);
+            *to = ProcessParts::of_one_byte(base.wrapping_add(1), me, members);
         }
         *begun += 1;
         self.cut = (*begun < rounds.count).then_some(slot);

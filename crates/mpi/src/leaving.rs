@@ -13,14 +13,15 @@ use celerity_executor::CommEvent;
 
 use crate::error::MpiError;
 use crate::leave::{Leave, WORDS};
-use crate::network::Endpoint;
+use crate::network::{ALL, Endpoint};
 use crate::operation::Operation;
 use crate::raw;
 
 impl Endpoint {
     /// Begins to leave. Nothing is posted from now on.
     pub(crate) fn begin_leaving(&mut self) -> Result<(), MpiError> {
-        let (meetings, begun) = (self.meetings, self.exchanges.begun());
+        let all = &self.lanes[ALL];
+        let (meetings, begun) = (all.meetings, all.exchanges.begun());
         let told = self.sent.iter().flat_map(|sent| [sent.mails, sent.pieces, meetings, begun]);
         let mut words: Vec<u64> = told.collect();
         let told = words.len();
@@ -32,7 +33,7 @@ impl Endpoint {
         // as long as the network.
         let request = unsafe { self.data.start_exchange(base, base.wrapping_add(told), WORDS)? };
         self.requests.add(request, Operation::Counts);
-        Ok(())
+        (1..self.lanes.len()).try_for_each(|lane| self.say_standing(lane))
     }
 
     /// A step on the way out; `true` when there is none left.
@@ -51,15 +52,23 @@ impl Endpoint {
         Ok(true)
     }
 
-    /// What all nodes take part in cannot be taken back. So a node lets the meetings pass that others
+    /// What several nodes take part in cannot be taken back. So a node lets the meetings pass that others
     /// have joined and it has not, all of which look alike to MPI; and it begins the collective
-    /// operations that others have begun: all have come to these, or nobody could have.
+    /// operations that others have begun: all members have come to these, or nobody could have.
     fn catch_up(&mut self) -> Result<(), MpiError> {
-        let Some(most) = self.most_of_others() else { return Ok(()) };
-        while self.meetings < most[0] {
-            self.pass()?;
+        for lane in 0..self.lanes.len() {
+            let Some([meetings, begun]) = self.most_in(lane) else { continue };
+            while self.lanes[lane].meetings < meetings {
+                self.pass(lane)?;
+            }
+            self.begin_exchanges(lane, begun)?;
         }
-        self.begin_exchanges(most[1])
+        Ok(())
+    }
+
+    /// How far the members of a lane have come that have come farthest, if that is known.
+    fn most_in(&self, lane: usize) -> Option<[u64; 2]> {
+        if lane == ALL { self.most_of_others() } else { self.lanes[lane].most() }
     }
 
     /// The most meetings that any node has joined, and operations that any has begun.
@@ -87,7 +96,10 @@ impl Endpoint {
     /// is away.
     fn has_all(&self) -> bool {
         let Some(leave) = &self.leave else { return false };
-        let begun = self.most_of_others().is_some_and(|most| self.exchanges.begun() == most[1]);
+        let begun = (0..self.lanes.len()).all(|lane| {
+            let begun = self.lanes[lane].exchanges.begun();
+            self.most_in(lane).is_some_and(|[_, most]| begun == most)
+        });
         let mut peers = (0..self.nodes).zip(&self.received);
         let waits = |operation: &Operation| {
             !matches!(operation, Operation::Mail(_) | Operation::Received(_))

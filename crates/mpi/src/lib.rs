@@ -28,7 +28,11 @@ mod error;
 #[cfg(feature = "mpi")]
 mod exchanges;
 #[cfg(feature = "mpi")]
+mod founding;
+#[cfg(feature = "mpi")]
 mod group;
+#[cfg(feature = "mpi")]
+mod lanes;
 #[cfg(feature = "mpi")]
 mod leave;
 #[cfg(feature = "mpi")]

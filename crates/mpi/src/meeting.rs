@@ -1,5 +1,5 @@
 //! Coming together: a reduction that nobody can complete before everybody has joined, and which finds
-//! out whether all nodes have come for the same thing. What a barrier is, and what precedes each
+//! out whether all nodes, or all members of an operation, have come for the same thing. What a barrier is, and what precedes each
 //! collective operation, so that MPI never sees different ones at the same time.
 //!
 //! Each node gives two words and their complements: `purpose · nodes + node`, where the purpose is a
@@ -53,10 +53,21 @@ impl Purpose {
         let CollectiveExchange { transfer, collective, elem_size, .. } = exchange;
         let mut hasher = DefaultHasher::new();
         (transfer.buffer.index(), elem_size).hash(&mut hasher);
-        let Collective { region, from, to } = &**collective;
+        let Collective { members, region, from, to } = &**collective;
+        members.hash(&mut hasher);
         hash_region(region, &mut hasher);
         [from, to].into_iter().for_each(|ends| hash_ends(ends, &mut hasher));
         Self { task: transfer.consumer, is_epoch: false, hash: hasher.finish(), in_place }
+    }
+
+    /// Of the task that it is for.
+    pub(crate) fn task(self) -> TaskId {
+        self.task
+    }
+
+    /// The same on nodes that are to do the same.
+    pub(crate) fn hash(self) -> u64 {
+        self.hash
     }
 
     /// What a node gives that only lets the others go on: the run is over.

@@ -4,20 +4,24 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Members;
 use celerity_executor::{CollectiveExchange, CommEvent, CommunicationError, WirePayload};
 use celerity_idag::{Pilot, wire};
 use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Status;
 
 use crate::error::MpiError;
-use crate::exchanges::{Ended, OpenExchanges};
+use crate::exchanges::Ended;
+use crate::founding::{self, Founders};
+use crate::lanes::{Lane, LaneComms};
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Incoming, Outgoing, PeerMistake, Ready};
 use crate::meeting::{Agreement, Purpose};
-use crate::operation::{Mail, Operation, PILOT_LEN, Traffic};
+use crate::operation::{CAME_LEN, Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
 use crate::transfers::{Done, Transfers, Way};
@@ -46,6 +50,9 @@ impl From<MpiError> for PeerMistake {
 /// How often in a row MPI is asked what has completed, if it tells of nothing.
 const IN_VAIN: u32 = 2;
 
+/// The lane of all nodes.
+pub(super) const ALL: usize = 0;
+
 /// A node's part of the network.
 pub(crate) struct Endpoint {
     pub(crate) node: NodeId,
@@ -58,7 +65,7 @@ pub(crate) struct Endpoint {
     pub(super) requests: Requests<Operation>,
     /// What has ended, and has not been handled.
     pub(super) ended: Vec<(Operation, MPI_Status)>,
-    pub(super) mailboxes: [Mailbox; 3],
+    pub(super) mailboxes: [Mailbox; 4],
     outbox: Outbox,
     pub(super) transfers: Transfers,
     outgoing: Outgoing,
@@ -67,9 +74,10 @@ pub(crate) struct Endpoint {
     barrier: Option<Agreement>,
     /// Those that this node has only let pass.
     passed: Vec<Agreement>,
-    /// Meetings that this node has joined.
-    pub(super) meetings: u64,
-    pub(super) exchanges: OpenExchanges,
+    /// Those of all nodes, whose meetings also are barriers, and those of sets that this node is in.
+    pub(super) lanes: Vec<Lane>,
+    founders: Founders,
+    limit: u64,
     pub(super) sent: Vec<Traffic>,
     pub(super) received: Vec<Traffic>,
     pub(super) leave: Option<Leave>,
@@ -77,11 +85,12 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Posts the receives for small messages. Messages have at most `limit`
-    /// bytes; `tags` may be less than MPI has.
+    /// bytes; `tags` may be less than MPI has. Members that make a communicator are waited for with
+    /// `patience`.
     pub(crate) fn new(
         Comms { control, data, collective }: Comms,
-        limit: u64,
-        tags: u64,
+        (limit, tags): (u64, u64),
+        patience: Duration,
     ) -> Result<Self, MpiError> {
         let (rank, nodes) = control.place()?;
         let node = NodeId::from_index(rank as u64);
@@ -90,12 +99,16 @@ impl Endpoint {
             let (len, slots) = mail.room();
             Mailbox::open(control, mail.tag(), len, slots)
         };
-        let [pilots, notes, arrived] = Mail::ALL.map(open);
-        let mailboxes = [pilots?, notes?, arrived?];
+        let [pilots, notes, arrived, came] = Mail::ALL.map(open);
+        let mailboxes = [pilots?, notes?, arrived?, came?];
         let mut requests = Requests::new();
         for (mail, mailbox) in Mail::ALL.into_iter().zip(&mailboxes) {
             requests.add(mailbox.oldest(), Operation::Mail(mail));
         }
+        let of_all = LaneComms { control, collective, standing: None };
+        let some = founding::made().into_iter();
+        let lanes = std::iter::once((Members::all(), of_all)).chain(some);
+        let lane = |(members, comms)| Lane::new((node, nodes), members, comms, limit);
         Ok(Self {
             node,
             nodes,
@@ -111,8 +124,9 @@ impl Endpoint {
             incoming: Incoming::new(node, nodes, tags),
             barrier: None,
             passed: Vec::new(),
-            meetings: 0,
-            exchanges: OpenExchanges::new((node, nodes), collective, limit),
+            lanes: lanes.map(lane).collect(),
+            founders: Founders::new((node, nodes), collective, patience),
+            limit,
             sent: vec![Traffic::default(); nodes],
             received: vec![Traffic::default(); nodes],
             leave: None,
@@ -125,6 +139,12 @@ impl Endpoint {
             || !self.ended.is_empty()
             || self.outgoing.is_waiting()
             || self.incoming.is_waiting()
+            || self.founders.are_waiting()
+    }
+
+    /// Bytes of collective operations that have begun.
+    pub(crate) fn bytes_exchanged(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.exchanges.bytes()).sum()
     }
 
     pub(crate) fn send_pilot(&mut self, pilot: &Pilot, reached: u64) -> Outcome {
@@ -167,51 +187,104 @@ impl Endpoint {
     }
 
     pub(crate) fn enter_barrier(&mut self, epoch: TaskId) -> Outcome {
-        let meeting = self.join(Purpose::barrier(epoch), Operation::Barrier)?;
+        let meeting = self.join(ALL, Purpose::barrier(epoch), Operation::Barrier)?;
         self.barrier = Some(meeting);
-        Ok(())
+        self.founders.pass(epoch)
     }
 
-    /// Comes to the next collective operation, which begins when all have come.
+    /// Comes to the next collective operation, which begins when all members have come.
     ///
     /// # Safety
     /// As for `Communicator::exchange`.
     pub(crate) unsafe fn exchange(&mut self, exchange: CollectiveExchange) -> Outcome {
-        let number = self.exchanges.next();
-        let part = self.exchanges.part(exchange);
-        let meeting = self.join(part.purpose(), Operation::Met(number))?;
-        self.exchanges.come(part, meeting);
+        let (task, members) = (exchange.transfer.consumer, &exchange.collective.members);
+        match self.lanes.iter().position(|lane| lane.members == *members) {
+            Some(lane) => self.come(lane, exchange)?,
+            None => {
+                self.founders.park(exchange)?;
+                self.found()?;
+            }
+        }
+        self.founders.pass(task)
+    }
+
+    /// Comes to the next operation of a lane.
+    fn come(&mut self, lane: usize, exchange: CollectiveExchange) -> Result<(), MpiError> {
+        let number = self.lanes[lane].exchanges.next();
+        let part = self.lanes[lane].exchanges.part(exchange);
+        let meeting = self.join(lane, part.purpose(), Operation::Met(lane, number))?;
+        self.lanes[lane].exchanges.come(part, meeting);
         Ok(())
     }
 
-    /// Lets others go on that have joined a meeting: this node leaves.
-    pub(super) fn pass(&mut self) -> Result<(), MpiError> {
-        let meeting = self.join(Purpose::none(), Operation::Passed)?;
+    /// Tells others to whom this node has come, and makes communicators for those that have all come. What
+    /// has been told is kept to by a node that leaves, too.
+    fn found(&mut self) -> Outcome {
+        loop {
+            if self.leave.is_none()
+                && let Some((members, message)) = self.founders.next_to_tell()
+            {
+                let me = self.node;
+                for other in members.iter(self.nodes).filter(|other| *other != me) {
+                    self.send_mail(Mail::Came, other.slot(), &message)?;
+                }
+            }
+            let Some(founding) = self.founders.complete() else { return Ok(()) };
+            let comms = self.founders.create(&founding.members)?;
+            let lane = self.lanes.len();
+            let place = (self.node, self.nodes);
+            self.lanes.push(Lane::new(place, founding.members, comms, self.limit));
+            if self.leave.is_some() {
+                self.say_standing(lane)?;
+                continue;
+            }
+            for exchange in founding.parked {
+                self.come(lane, exchange)?;
+            }
+        }
+    }
+
+    /// Tells the other members of a lane how far this node has come, which leaves.
+    pub(super) fn say_standing(&mut self, lane: usize) -> Result<(), MpiError> {
+        if let Some(request) = self.lanes[lane].say_standing()? {
+            self.requests.add(request, Operation::Standing(lane));
+        }
+        Ok(())
+    }
+
+    /// Lets others go on that have joined a meeting of a lane: this node leaves.
+    pub(super) fn pass(&mut self, lane: usize) -> Result<(), MpiError> {
+        let meeting = self.join(lane, Purpose::none(), Operation::Passed)?;
         self.passed.push(meeting);
         Ok(())
     }
 
-    fn join(&mut self, purpose: Purpose, operation: Operation) -> Result<Agreement, MpiError> {
-        let (meeting, request) = Agreement::join((self.node, self.nodes), purpose, self.control)?;
+    fn join(
+        &mut self,
+        lane: usize,
+        purpose: Purpose,
+        operation: Operation,
+    ) -> Result<Agreement, MpiError> {
+        let (meeting, request) = self.lanes[lane].join(purpose)?;
         self.requests.add(request, operation);
-        self.meetings += 1;
         Ok(meeting)
     }
 
-    /// Begins the collective operations that all have come to, in order; as many of them as
-    /// `until`.
-    pub(super) fn begin_exchanges(&mut self, until: u64) -> Result<(), MpiError> {
-        while self.exchanges.begun() < until && self.exchanges.may_begin() {
-            let (slot, request) = self.exchanges.begin()?;
-            self.requests.add(request, Operation::Exchanged(slot));
+    /// Begins the collective operations of a lane that all members have come to, in order; as many of them
+    /// as `until`.
+    pub(super) fn begin_exchanges(&mut self, lane: usize, until: u64) -> Result<(), MpiError> {
+        let exchanges = &mut self.lanes[lane].exchanges;
+        while exchanges.begun() < until && exchanges.may_begin() {
+            let (slot, request) = exchanges.begin()?;
+            self.requests.add(request, Operation::Exchanged(lane, slot));
         }
         Ok(())
     }
 
     /// Begins all of these, unless the node leaves: then only what others have begun.
-    fn begin_met_exchanges(&mut self) -> Outcome {
+    fn begin_met_exchanges(&mut self, lane: usize) -> Outcome {
         if self.leave.is_none() {
-            self.begin_exchanges(u64::MAX)?;
+            self.begin_exchanges(lane, u64::MAX)?;
         }
         Ok(())
     }
@@ -281,21 +354,25 @@ impl Endpoint {
                 ));
                 Ok(())
             }
-            Operation::Met(number) => {
+            Operation::Met(lane, number) => {
                 sound(status, "coming together for a collective operation failed")?;
-                self.exchanges.met(number)?;
-                self.begin_met_exchanges()
+                self.lanes[lane].exchanges.met(number)?;
+                self.begin_met_exchanges(lane)
             }
-            Operation::Exchanged(slot) => {
-                match self.exchanges.ended(slot, status)? {
+            Operation::Exchanged(lane, slot) => {
+                match self.lanes[lane].exchanges.ended(slot, status)? {
                     Ended::Round(request) => {
-                        self.requests.add(request, Operation::Exchanged(slot));
+                        self.requests.add(request, Operation::Exchanged(lane, slot));
                     }
                     Ended::Operation(event) => events.push_back(event),
                 }
-                self.begin_met_exchanges()
+                self.begin_met_exchanges(lane)
             }
             Operation::Passed => Ok(()),
+            Operation::Standing(lane) => {
+                self.lanes[lane].standing_is_known();
+                sound(status, "leaving operations among some nodes failed")
+            }
             Operation::Counts | Operation::Stray => {
                 let leave = self.leave.as_mut().expect("begun when leaving");
                 leave.ended(operation, &mut self.received);
@@ -374,6 +451,13 @@ impl Endpoint {
                 }
             }
             Mail::Note => events.push_back(CommEvent::Note { from, note: bytes.to_vec() }),
+            Mail::Came => {
+                let message: [u8; CAME_LEN] = bytes.try_into().map_err(|_| {
+                    malformed(format!("a message has {CAME_LEN} bytes, but {} came", bytes.len()))
+                })?;
+                self.founders.hear(from, message)?;
+                self.found()?;
+            }
             Mail::Arrived => {
                 let number: [u8; 8] = bytes.try_into().map_err(|_| {
                     malformed(format!("a number has 8 bytes, but {} came", bytes.len()))

@@ -16,10 +16,12 @@ pub(crate) enum Mail {
     Note,
     /// How many of the receiver's payloads have arrived.
     Arrived,
+    /// The sender has come to an operation among some nodes that have no communicator yet.
+    Came,
 }
 
 impl Mail {
-    pub(crate) const ALL: [Self; 3] = [Self::Pilot, Self::Note, Self::Arrived];
+    pub(crate) const ALL: [Self; 4] = [Self::Pilot, Self::Note, Self::Arrived, Self::Came];
 
     pub(crate) fn tag(self) -> c_int {
         raw::count(self as usize)
@@ -33,12 +35,16 @@ impl Mail {
             Self::Pilot => (PILOT_LEN + 32, 64),
             Self::Note => (NOTE_LEN, 4),
             Self::Arrived => (16, 2),
+            Self::Came => (CAME_LEN + 8, 2),
         }
     }
 }
 
 /// A pilot, and how many horizons its sender has reached: a little-endian word.
 pub(crate) const PILOT_LEN: usize = wire::PILOT_LEN + 8;
+
+/// A task, and a hash of the operation and of its members: two little-endian words.
+pub(crate) const CAME_LEN: usize = 16;
 
 /// What an open request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,14 +59,16 @@ pub(crate) enum Operation {
     Received(usize),
     /// All nodes are in the barrier.
     Barrier,
-    /// All nodes have come to this collective operation.
-    Met(u64),
-    /// A part of a collective operation, in a slot.
-    Exchanged(usize),
+    /// All members have come to this collective operation of a lane.
+    Met(usize, u64),
+    /// A part of a collective operation of a lane, in a slot.
+    Exchanged(usize, usize),
     /// A meeting that this node has only let pass, when leaving.
     Passed,
     /// What peers have sent, exchanged when leaving.
     Counts,
+    /// How far the other members of a lane have come, when leaving.
+    Standing(usize),
     /// A message that nobody wants any more.
     Stray,
 }

@@ -118,10 +118,35 @@ impl Comm {
     /// Another communicator of the same processes. Collective, with others of other tags at the
     /// same time.
     pub(crate) fn duplicate_as_group(self, tag: c_int) -> Result<Self, MpiError> {
+        self.created_by(tag, |_| Ok(()))
+    }
+
+    /// A communicator of these processes, in this order. Collective among these alone; waits for them.
+    pub(crate) fn of_some(self, ranks: &[c_int], tag: c_int) -> Result<Self, MpiError> {
+        self.created_by(tag, |group| {
+            // SAFETY: the group is alive; MPI reads as many ranks as there are, and writes a handle. It
+            // takes back that of the larger group.
+            unsafe {
+                let (mut all, some) = (*group, count(ranks.len()));
+                let code = ffi::MPI_Group_incl(all, some, ranks.as_ptr(), group);
+                let freed = ffi::MPI_Group_free(&raw mut all);
+                check("MPI_Group_incl", code)?;
+                check("MPI_Group_free", freed)
+            }
+        })
+    }
+
+    /// A communicator of what `choose` makes of the group of all processes.
+    fn created_by(
+        self,
+        tag: c_int,
+        choose: impl FnOnce(&mut ffi::MPI_Group) -> Result<(), MpiError>,
+    ) -> Result<Self, MpiError> {
         // SAFETY: the communicator is alive; MPI writes handles, and takes back that of the group.
         unsafe {
             let (mut group, mut made) = (ffi::RSMPI_GROUP_NULL, self.0);
             check("MPI_Comm_group", ffi::MPI_Comm_group(self.0, &raw mut group))?;
+            choose(&mut group)?;
             let code = ffi::MPI_Comm_create_group(self.0, group, tag, &raw mut made);
             let freed = ffi::MPI_Group_free(&raw mut group);
             check("MPI_Comm_create_group", code)?;
@@ -278,6 +303,15 @@ impl Comm {
         check("MPI_Iallreduce", code).map(|()| request)
     }
 
+    /// Starts to find the lowest of all processes' words: each gives the first half, and gets the second.
+    /// The words belong to MPI until the request has completed.
+    pub(crate) fn lowest_of(self, words: &mut [u64; 4]) -> Result<MPI_Request, MpiError> {
+        let base = words.as_mut_ptr();
+        // SAFETY: both halves have two words. The caller, a lane, leaves them alone until the request has
+        // completed, in a box that lives as long as the network.
+        unsafe { self.start_lowest(base, base.wrapping_add(2), 2) }
+    }
+
     /// Starts to send `len` words to each process, and to receive as many.
     ///
     /// # Safety
@@ -348,7 +382,8 @@ pub(crate) fn null_request() -> MPI_Request {
     unsafe { ffi::RSMPI_REQUEST_NULL }
 }
 
-fn rank(node: usize) -> c_int {
+/// The rank of a node among all processes, or of a member among those of its communicator.
+pub(crate) fn rank(node: usize) -> c_int {
     count(node)
 }
 

@@ -6,7 +6,7 @@ use celerity_cdag::NodeId;
 use celerity_cpd::{Collective, Ends, Pattern};
 use celerity_regions::Region;
 
-/// MPI's operation for a collective.
+/// MPI's operation for a collective; roots by rank among the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MpiCollective {
     AllGather,
@@ -16,7 +16,7 @@ pub(crate) enum MpiCollective {
     AllToAll,
 }
 
-/// What one node sends and receives: one region per process, in order of ranks, or one in all where
+/// What one node sends and receives: one region per member, in order of nodes, or one in all where
 /// the operation has one for all.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Segments {
@@ -34,13 +34,14 @@ pub(crate) struct Rounds {
 }
 
 impl Segments {
-    /// Those of `node` of so many.
+    /// Those of `node`, a member, in a cluster of so many.
     pub(crate) fn new(collective: &Collective, node: NodeId, nodes: usize) -> Self {
-        let all = || (0..nodes).map(|other| NodeId::from_index(other as u64));
+        let all = || collective.members.iter(nodes);
         let provided = |other| collective.provided_by(other).into_owned();
         let to_each = || all().map(|other| collective.between(node, other)).collect();
         let from_each = || all().map(|other| collective.between(other, node)).collect();
         let none = Vec::new;
+        let rank = |root: NodeId| collective.members.rank(root).expect("the root is a member");
         let root = |ends: &Ends| match ends {
             Ends::One(root) => *root,
             Ends::All | Ends::Each(_) => unreachable!("the pattern has one node at this end"),
@@ -53,22 +54,18 @@ impl Segments {
             Pattern::Broadcast => {
                 let (root, region) = (root(&collective.from), vec![collective.region.clone()]);
                 let ends = if root == node { (region, none()) } else { (none(), region) };
-                call(MpiCollective::Broadcast(root.slot()), ends.0, ends.1)
+                call(MpiCollective::Broadcast(rank(root)), ends.0, ends.1)
             }
             Pattern::Gather => {
                 let root = root(&collective.to);
                 let sent = vec![collective.between(node, root)];
                 let received = if root == node { from_each() } else { none() };
-                call(MpiCollective::Gather(root.slot()), sent, received)
+                call(MpiCollective::Gather(rank(root)), sent, received)
             }
             Pattern::Scatter => {
                 let root = root(&collective.from);
                 let sent = if root == node { to_each() } else { none() };
-                call(
-                    MpiCollective::Scatter(root.slot()),
-                    sent,
-                    vec![collective.between(root, node)],
-                )
+                call(MpiCollective::Scatter(rank(root)), sent, vec![collective.between(root, node)])
             }
             Pattern::AllToAll => call(MpiCollective::AllToAll, to_each(), from_each()),
         }
@@ -76,9 +73,10 @@ impl Segments {
 }
 
 impl Rounds {
-    /// Of an operation of so many nodes, with at most `limit` bytes sent or received by any of them
-    /// in each round. O(nodes).
+    /// Of an operation in a cluster of so many nodes, with at most `limit` bytes sent or received by any
+    /// member in each round. O(members).
     pub(crate) fn new(collective: &Collective, elem_size: u64, nodes: usize, limit: u64) -> Self {
+        let members = collective.members.count(nodes);
         let bytes = |region: &Region| region.volume().saturating_mul(elem_size);
         let all = bytes(&collective.region);
         let (largest_from, _) = sizes(&collective.from, all, bytes);
@@ -93,7 +91,7 @@ impl Rounds {
             Pattern::Scatter => largest_to,
             Pattern::AllToAll => largest_from.min(largest_to),
         };
-        let shares = if collective.pattern() == Pattern::Broadcast { 1 } else { nodes as u64 };
+        let shares = if collective.pattern() == Pattern::Broadcast { 1 } else { members as u64 };
         let share = (limit / shares).max(1);
         // Whole elements, so that they can be what is counted.
         let bytes = if share < elem_size { share } else { share / elem_size * elem_size };
@@ -123,6 +121,7 @@ fn sizes(ends: &Ends, all: u64, bytes: impl Fn(&Region) -> u64) -> (u64, u64) {
 mod tests {
     use std::sync::Arc;
 
+    use celerity_cpd::Members;
     use celerity_regions::Box3;
 
     use super::*;
@@ -135,7 +134,8 @@ mod tests {
         let starts = lengths.iter().scan(0, |at, length| Some(std::mem::replace(at, *at + length)));
         let parts: Vec<_> = starts.zip(lengths).map(|(at, length)| line(at, *length)).collect();
         let region = line(0, lengths.iter().sum());
-        Collective { region, from: Ends::Each(Arc::from(parts)), to: Ends::All }
+        let from = Ends::Each(Arc::from(parts));
+        Collective { members: Members::all(), region, from, to: Ends::All }
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
             (parts.clone(), other.clone()),
             (one(0), one(2)),
         ] {
-            let collective = Collective { region: line(0, 7), from, to };
+            let collective = Collective { members: Members::all(), region: line(0, 7), from, to };
             let of = |node| Segments::new(&collective, NodeId::from_index(node as u64), 3);
             for (from, to) in (0..9).map(|pair| (pair / 3, pair % 3)) {
                 let (Segments { call, sent, .. }, Segments { received, .. }) = (of(from), of(to));
@@ -167,6 +167,23 @@ mod tests {
                 assert_eq!(sent, received, "{call:?} from {from} to {to}");
             }
         }
+    }
+
+    #[test]
+    fn roots_and_parts_are_counted_among_the_members() {
+        let [n1, n4, n6] = [1, 4, 6].map(NodeId::from_index);
+        let members = Members::of([n1, n4, n6], 8);
+        let parts = Ends::Each(Arc::from([line(0, 3), Region::empty(), line(3, 4)]));
+        let (from, to) = (parts, Ends::One(n4));
+        let gather = Collective { members, region: line(0, 7), from, to };
+        let of_root = Segments::new(&gather, n4, 8);
+        let received = vec![line(0, 3), Region::empty(), line(3, 4)];
+        let call = MpiCollective::Gather(1);
+        assert_eq!(of_root, Segments { call, sent: vec![Region::empty()], received });
+        let sent = vec![line(3, 4)];
+        assert_eq!(Segments::new(&gather, n6, 8), Segments { call, sent, received: Vec::new() });
+        // Three members share the limit, not eight nodes.
+        assert_eq!(Rounds::new(&gather, 1, 8, 6), Rounds { count: 2, bytes: 2 });
     }
 
     #[test]
@@ -197,8 +214,12 @@ mod tests {
     #[test]
     fn overlapping_parts_count_as_often_as_they_are_sent() {
         let parts = Ends::Each(Arc::from([line(0, 10), line(0, 10), line(0, 10)]));
-        let scattered =
-            Collective { region: line(0, 10), from: Ends::One(NodeId::from_index(0)), to: parts };
+        let scattered = Collective {
+            members: Members::all(),
+            region: line(0, 10),
+            from: Ends::One(NodeId::from_index(0)),
+            to: parts,
+        };
         assert_eq!(Rounds::new(&scattered, 1, 3, 20), Rounds { count: 2, bytes: 6 });
         assert_eq!(Rounds::new(&scattered, 1, 3, 30).count, 1);
     }

@@ -177,6 +177,12 @@ catalogue! {
         SpreadIsEverywhere,
         /// Collective: each node gives what its neighbour has.
         PartsShifted,
+        /// Collective among some nodes: the last of them takes no part.
+        MemberLeftOut,
+        /// Collective among some nodes: each gives the part of its counterpart, counted from the last of them.
+        MembersInReverse,
+        /// Collective among some nodes: what all of these get is taken to be on every node.
+        MembersAreEverybody,
     }
     Idag {
         /// Plan: every kernel is bound to the memory of the first device.

@@ -19,6 +19,8 @@ use celerity_idag::{MemoryId, MessageId, Pilot};
 use celerity_regions::Box3;
 use celerity_tdag::{BufferId, TaskId};
 
+use self::collectives::some_nodes;
+
 pub use on_devices::{OnDevices, PayloadEnds};
 
 /// Checks an implementation of [`Communicator`] whose ends share this process.
@@ -73,7 +75,7 @@ pub fn check_node<C: Communicator>(
 /// the other. All nodes run the same.
 type Program<C> = fn(&mut dyn FnMut() -> C, &dyn Fn());
 
-fn programs<C: Communicator>() -> [(&'static str, Program<C>); 19] {
+fn programs<C: Communicator>() -> [(&'static str, Program<C>); 22] {
     [
         ("ends know their place", ends_know_their_place),
         ("pilots arrive once", pilots_arrive_once),
@@ -94,6 +96,12 @@ fn programs<C: Communicator>() -> [(&'static str, Program<C>); 19] {
         ("different collectives are told apart", collectives::are_told_apart),
         ("no collective takes place after an abort", collectives::do_not_outlive_an_abort),
         ("an abort may come in the middle of collectives", collectives::may_be_aborted),
+        ("collectives go on among some nodes", some_nodes::go_on_among_some),
+        ("different ones among some nodes are told apart", some_nodes::among_some_are_told_apart),
+        (
+            "no collective among some nodes takes place after an abort",
+            some_nodes::among_some_do_not_outlive_an_abort,
+        ),
     ]
 }
 

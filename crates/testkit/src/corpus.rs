@@ -31,6 +31,7 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("mesh", mesh([7, 6], steps)),
         ("prk", prk([6, 5], steps)),
         ("accuracy", accuracy(10, steps)),
+        ("few_rows", few_rows(steps)),
     ]
 }
 
@@ -525,6 +526,37 @@ pub fn accuracy(batch: usize, steps: usize) -> Program {
             program.fence(result);
             program.drop_buffer(result);
         }
+    }
+    program.finish()
+}
+
+/// Tasks over so few rows that not all nodes of a larger cluster have one, and which exchange these among
+/// themselves: all by all, all by one node that may be another one, back again, and rows by columns. Then
+/// other nodes need what these have.
+#[must_use]
+pub fn few_rows(steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let [rows, table] = [(); 2].map(|()| program.buffer([3, 3]));
+    let [sums, wide] = [program.buffer([3]), program.buffer([8])];
+    let over = |count: usize| IndexSpace::new(1, Box3::from_range([count]));
+    let square = IndexSpace::new(2, Box3::from_range([3, 3]));
+    let along = |from| SideSpec::Windows { from, stride: 1, first: 0, width: 1, clamped: false };
+    let turned = MapperSpec::PerDimension(vec![along(1), along(0)]);
+    for step in 0..steps as u64 {
+        let mut add = |name: &str, kind, accesses: &[_]| program.submit(name, kind, accesses);
+        let own = || MapperSpec::OneToOne;
+        add("fill", TaskKind::Device(square), &[(rows, Write, own())]);
+        let by_columns = [(rows, Read, turned.clone()), (table, Write, own())];
+        add("turn", TaskKind::Device(square), &by_columns);
+        let by_all = [(table, Read, MapperSpec::All), (sums, Write, own())];
+        add("sum", TaskKind::Device(over(3)), &by_all);
+        let by_one = [(sums, Read, MapperSpec::All), (rows, Write, MapperSpec::All)];
+        add("judge", TaskKind::HostOnce { node: 3 * step + 4 }, &by_one);
+        add("own", TaskKind::Device(square), &[(rows, ReadWrite, own())]);
+        add("judge", TaskKind::HostOnce { node: step }, &[(table, ReadWrite, MapperSpec::All)]);
+        add("sum", TaskKind::Device(over(2)), &[(table, Read, MapperSpec::All)]);
+        let by_everybody = [(table, Read, MapperSpec::All), (wide, Write, own())];
+        add("spread", TaskKind::Device(over(8)), &by_everybody);
     }
     program.finish()
 }

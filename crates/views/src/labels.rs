@@ -68,7 +68,11 @@ impl Display for CommandLabel<'_> {
                 write!(f, "await push {} {region}", of(transfer))
             }
             CommandKind::Collective { transfer, collective } => {
-                write!(f, "{} {} {}", collective.pattern(), of(transfer), collective.region)
+                write!(f, "{} {} {}", collective.pattern(), of(transfer), collective.region)?;
+                match collective.members.are_all() {
+                    true => Ok(()),
+                    false => write!(f, " among {}", collective.members),
+                }
             }
             CommandKind::Horizon => write!(f, "horizon {}", self.1),
             CommandKind::Epoch(action) => write!(f, "epoch {} {}", self.1, epoch(*action)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use celerity_cdag::{
     Broken, Command, CommandGraph, CommandGraphConfig, CommandKind, NodeId, verify_cluster,
 };
-use celerity_cpd::{Collective, Ends, Pattern};
+use celerity_cpd::{Collective, Ends, Members, Pattern};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
     Access, AccessMode, BufferId, Dependencies, DependencyKind, Forward, ForwardEnd, IndexSpace,
@@ -109,19 +109,26 @@ impl Cluster {
         submitted.expect("a lawful task").0
     }
 
-    /// The last collective, which every node has, and nobody more than one for this task.
+    /// The collective of the last task that has one, which every member has, and nobody else.
     fn collective(&self) -> Arc<Collective> {
-        let found = self.commands.iter().map(|commands| {
+        let of_node = |commands: &Vec<Command>| {
             let mut all = commands.iter().rev();
-            let last = all.find_map(|command| match &command.kind {
-                CommandKind::Collective { collective, .. } => Some(collective.clone()),
+            all.find_map(|command| match &command.kind {
+                CommandKind::Collective { collective, .. } => {
+                    Some((command.task, collective.clone()))
+                }
                 _ => None,
-            });
-            last.expect("every node has it")
-        });
-        let found: Vec<_> = found.collect();
-        assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "{found:?}");
-        found[0].clone()
+            })
+        };
+        let found: Vec<_> = self.commands.iter().map(of_node).collect();
+        let last = found.iter().flatten().max_by_key(|(task, _)| *task);
+        let (task, last) = last.expect("there is one").clone();
+        for (slot, of_node) in found.iter().enumerate() {
+            let of_task = of_node.iter().find(|(other, _)| *other == task).map(|(_, one)| one);
+            let takes_part = last.members.contains(NodeId::from_index(slot as u64));
+            assert_eq!(of_task, takes_part.then_some(&last), "N{slot}");
+        }
+        last
     }
 
     /// What is pushed for a task, as (from, to, elements).
@@ -249,7 +256,75 @@ fn nodes_without_a_part_take_part() {
     assert!(collective.provided_by(NodeId::from_index(11)).is_empty());
     let producer = cluster.submit(rows(N), AccessMode::Write, Mapper::OneToOne);
     cluster.read_forwarded(Work::HostOnce { node: 11 }, Mapper::All, (producer, all()));
-    assert_eq!(cluster.collective().to, Ends::One(NodeId::from_index(11)));
+    let gather = cluster.collective();
+    assert_eq!(gather.to, Ends::One(NodeId::from_index(11)));
+    assert_eq!(gather.members.to_string(), "N0, N1, N2, N3, N4, N5, N6, N7 and N11");
+    cluster.check();
+}
+
+#[test]
+fn those_outside_have_no_command_and_get_what_they_read_from_who_owns_it() {
+    let mut cluster = Cluster::new(6);
+    for _ in 0..3 {
+        let producer = cluster.submit(rows(3), AccessMode::Write, Mapper::OneToOne);
+        let read = Region::from(Box3::from_range([3, N]));
+        let few = Mapper::fixed(read.clone());
+        let consumer = cluster.read_forwarded(rows(4), few.clone(), (producer, read));
+        let gathered = cluster.collective();
+        assert_eq!(gathered.pattern(), Pattern::AllGather);
+        assert_eq!(gathered.members, Members::range(0, 4, 6));
+        assert!(matches!(&gathered.from, Ends::Each(parts) if parts.len() == 4));
+        assert_eq!(cluster.pushed(consumer), []);
+        // Members have it, and none of them gets it again.
+        let again = cluster.submit(rows(4), AccessMode::Read, few.clone());
+        assert_eq!(cluster.pushed(again), []);
+        let everybody = cluster.submit(Work::Fence, AccessMode::Read, few);
+        let pushed = cluster.pushed(everybody);
+        assert_eq!(pushed.len(), 6, "each of three rows to two nodes: {pushed:?}");
+        assert!(pushed.iter().all(|&(_, to, elements)| to >= 4 && elements == 8), "{pushed:?}");
+    }
+    cluster.check();
+}
+
+#[test]
+fn one_node_that_is_no_reader_broadcasts_to_some() {
+    let mut cluster = Cluster::new(6);
+    let last = Work::HostOnce { node: 5 };
+    let producer = cluster.submit(last, AccessMode::Write, Mapper::All);
+    let consumer = cluster.read_forwarded(rows(2), Mapper::All, (producer, all()));
+    let broadcast = cluster.collective();
+    assert_eq!(
+        (broadcast.pattern(), &*broadcast.members.to_string()),
+        (Pattern::Broadcast, "N0, N1 and N5")
+    );
+    assert_eq!(cluster.pushed(consumer), []);
+    let wider = cluster.submit(rows(4), AccessMode::Read, Mapper::All);
+    assert_eq!(cluster.pushed(wider), [(5, 2, 64), (5, 3, 64)]);
+    cluster.check();
+}
+
+#[test]
+fn parts_of_some_nodes_are_scattered_and_traded_among_these() {
+    let mut cluster = Cluster::new(6);
+    let producer = cluster.submit(Work::HostOnce { node: 4 }, AccessMode::Write, Mapper::All);
+    let top = || Region::from(Box3::from_range([3, N]));
+    let consumer = cluster.read_forwarded(rows(3), Mapper::OneToOne, (producer, top()));
+    let scatter = cluster.collective();
+    assert_eq!(
+        (scatter.pattern(), &*scatter.members.to_string()),
+        (Pattern::Scatter, "N0, N1, N2 and N4")
+    );
+    assert_eq!(cluster.pushed(consumer), []);
+    let halos = cluster.submit(rows(3), AccessMode::Read, Mapper::neighborhood([1, 0]));
+    let expected = [(4, 0, 8), (4, 1, 16), (4, 2, 16)];
+    assert_eq!(cluster.pushed(halos), expected, "their halos alone");
+    let square = || Work::Device(IndexSpace::new(2, Box3::from_range([3, 3])));
+    let producer = cluster.submit(square(), AccessMode::Write, Mapper::OneToOne);
+    let region = Region::from(Box3::from_range([3, 3]));
+    let consumer = cluster.read_forwarded(square(), transposed(), (producer, region));
+    let traded = cluster.collective();
+    assert_eq!((traded.pattern(), &*traded.members.to_string()), (Pattern::AllToAll, "N0 to N2"));
+    assert_eq!(cluster.pushed(consumer), []);
     cluster.check();
 }
 
@@ -347,6 +422,43 @@ fn all_nodes_have_the_same_collectives() {
         });
     });
     assert_eq!(shifted, ["T2: N1 has another collective than other nodes"]);
+}
+
+#[test]
+fn members_alone_have_a_collective_among_some() {
+    let broken = |node: usize, change: &dyn Fn(&mut Collective)| -> Vec<String> {
+        let mut cluster = Cluster::new(4);
+        let producer = cluster.submit(rows(2), AccessMode::Write, Mapper::OneToOne);
+        let few = Region::from(Box3::from_range([2, N]));
+        cluster.read_forwarded(rows(2), Mapper::fixed(few.clone()), (producer, few));
+        cluster.check();
+        let is_collective = |one: &&mut Command| matches!(one.kind, CommandKind::Collective { .. });
+        for command in cluster.commands.iter_mut().flatten().filter(is_collective) {
+            self::change(command, change);
+        }
+        if node < 4 {
+            let of_first = cluster.commands[0].iter().find(|one| one.task.index() == 2);
+            let of_first = of_first.expect("N0 takes part").clone();
+            cluster.commands[node].push(of_first);
+        }
+        let found = verify_cluster(&cluster.tasks, &cluster.commands).expect_err("it is broken");
+        found.iter().map(Broken::to_string).collect()
+    };
+    let says = |found: &[String], what: &str| found.iter().any(|one| one.contains(what));
+    let outside = broken(3, &|_| {});
+    assert!(says(&outside, "T2: N3 has a collective that it takes no part in"), "{outside:?}");
+    let wider = broken(9, &|one| {
+        one.members = Members::range(0, 3, 4);
+        let Ends::Each(parts) = &one.from else { unreachable!("it is an all-gather") };
+        let parts = [parts[0].clone(), parts[1].clone(), Region::empty()];
+        one.from = Ends::Each(Arc::from(parts));
+    });
+    assert!(says(&wider, "T2: N2 has no collective, and others have"), "{wider:?}");
+    let short = broken(9, &|one| one.members = Members::range(0, 3, 4));
+    assert!(
+        says(&short, "is among other nodes than those that have and get its parts"),
+        "{short:?}"
+    );
 }
 
 #[test]

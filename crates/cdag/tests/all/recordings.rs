@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
 use celerity_codec::{RecordingKind, decode, encode};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, Conflicts, Dependencies, DependencyKind, EpochAction, TaskId};
 
@@ -27,7 +27,7 @@ fn push(targets: &[(u64, Region)]) -> CommandKind {
 /// Everybody's parts of `region` to `to`.
 fn collective(parts: &[Region], to: Ends) -> CommandKind {
     let from = Ends::Each(parts.into());
-    let collective = Arc::new(Collective { region: region(), from, to });
+    let collective = Arc::new(Collective { members: Members::all(), region: region(), from, to });
     CommandKind::Collective { transfer: transfer(), collective }
 }
 
@@ -92,9 +92,14 @@ fn commands_that_cannot_be_are_refused() {
     refused(collective(&twice, Ends::All), "T2.B1 is provided by several nodes, or by none");
     let outside = Ends::Each(Arc::from([low.clone(), Box3::from_range([9]).into()]));
     refused(collective(&[low.clone(), high.clone()], outside), "brings what it does not move");
-    let from_all = Collective { region: region(), from: Ends::All, to: Ends::All };
-    let nothing =
-        Collective { region: Region::empty(), from: Ends::Each(Arc::from([])), to: Ends::All };
+    let from_all =
+        Collective { members: Members::all(), region: region(), from: Ends::All, to: Ends::All };
+    let nothing = Collective {
+        members: Members::all(),
+        region: Region::empty(),
+        from: Ends::Each(Arc::from([])),
+        to: Ends::All,
+    };
     for (which, words) in [(from_all, "what every node has"), (nothing, "moves nothing")] {
         let collective = Arc::new(which);
         refused(CommandKind::Collective { transfer: transfer(), collective }, words);

@@ -1,7 +1,9 @@
 //! What is weighed, and what comes of it: messages of 10 µs each against operations of 30 µs, and of
 //! bytes that cost the same.
 
-use celerity_cpd::{Collectives, CostLine, Costs, Discovery, Estimate, Movement, Pattern, Weighed};
+use celerity_cpd::{
+    Collectives, CostLine, Costs, Discovery, Estimate, Members, Movement, Pattern, Weighed,
+};
 use celerity_regions::Box3;
 use celerity_tdag::{Mapper, Work};
 
@@ -72,14 +74,19 @@ fn what_has_been_weighed_is_told_once() {
     let consumer = program.run(over([100]), vec![read(buffer, Mapper::All)]).task.id;
     let movement = Movement { pattern: Pattern::AllGather, nodes: 2, from: 2, to: 2, bytes: 400 };
     let estimate = Estimate { collective: 30_200, pairs: 10_200 };
-    let expected = Weighed { producer, consumer, buffer, movement, estimate };
+    let members = Members::all();
+    let expected = Weighed { producer, consumer, buffer, movement, members, estimate };
     let weighed: Vec<_> = program.discovery.take_weighed(consumer).collect();
     assert_eq!(weighed, [expected]);
     let text = "between pairs of nodes: 10.2 µs, 30.2 µs in one all-gather";
     assert_eq!(weighed[0].to_string(), text);
-    let chosen = Weighed { estimate: Estimate { collective: 5000, pairs: 6340 }, ..weighed[0] };
+    let chosen =
+        Weighed { estimate: Estimate { collective: 5000, pairs: 6340 }, ..weighed[0].clone() };
     let text = "in one all-gather: 5.0 µs, 6.3 µs between pairs of nodes";
     assert_eq!(chosen.to_string(), text);
+    let some = Weighed { members: Members::range(0, 3, 5), ..chosen };
+    let text = "in one all-gather among N0 to N2: 5.0 µs, 6.3 µs between pairs of nodes";
+    assert_eq!(some.to_string(), text);
     program.run(over([100]), vec![read(buffer, Mapper::All)]);
     assert_eq!(program.discovery.take_weighed(consumer).count(), 0, "all nodes have it");
 }

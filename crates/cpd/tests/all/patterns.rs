@@ -127,6 +127,86 @@ fn what_only_some_nodes_read_as_a_whole_is_sent_to_them() {
     );
 }
 
+/// What becomes of it, and among whom.
+fn among(
+    dims: usize,
+    nodes: usize,
+    producer: (Work, Vec<Mapper>),
+    consumer: (Work, Vec<Mapper>),
+) -> Option<(Pattern, String)> {
+    let found = found(dims, nodes, producer, consumer)?;
+    Some((found.pattern(), found.members.to_string()))
+}
+
+#[test]
+fn those_that_have_or_get_something_take_part_and_no_others() {
+    let over = |items| Work::Device(IndexSpace::new(1, Box3::from_range([items])));
+    let lines = |items| (over(items), vec![Mapper::OneToOne]);
+    let reads = |items, part| (over(items), vec![Mapper::fixed(Box3::from_range([part]))]);
+    let once = |node| (Work::HostOnce { node }, vec![Mapper::All]);
+    let is = |pattern, members: &str| Some((pattern, members.to_owned()));
+    // Three nodes have written, four read.
+    assert_eq!(among(1, 6, lines(3), reads(4, 3)), is(Pattern::AllGather, "N0 to N3"));
+    // Of what six nodes have written, two read what the first two have.
+    assert_eq!(among(1, 6, lines(6), reads(2, 2)), is(Pattern::AllGather, "N0 and N1"));
+    assert_eq!(
+        among(1, 6, lines(6), reads(2, 3)),
+        None,
+        "a third node has some, and needs nothing"
+    );
+    assert_eq!(among(1, 6, lines(3), once(1)), is(Pattern::Gather, "N0 to N2"));
+    assert_eq!(among(1, 6, lines(3), once(5)), is(Pattern::Gather, "N0, N1, N2 and N5"));
+    assert_eq!(among(1, 6, once(0), reads(3, 2)), is(Pattern::Broadcast, "N0 to N2"));
+    assert_eq!(among(1, 6, once(4), reads(3, 2)), is(Pattern::Broadcast, "N0, N1, N2 and N4"));
+    assert_eq!(among(1, 6, once(4), lines(2)), is(Pattern::Scatter, "N0, N1 and N4"));
+    assert_eq!(among(1, 6, once(4), lines(6)), is(Pattern::Scatter, "all nodes"));
+    assert_eq!(among(1, 6, once(4), reads(1, 4)), None, "one node sends to one");
+    assert_eq!(among(1, 2, lines(2), reads(2, 2)), is(Pattern::AllGather, "all nodes"));
+    let square = |items| Work::Device(IndexSpace::new(2, Box3::from_range([items, items])));
+    let trades =
+        |items| ((square(items), vec![Mapper::OneToOne]), (square(items), vec![transposed()]));
+    let (producer, consumer) = trades(3);
+    assert_eq!(among(2, 6, producer, consumer), is(Pattern::AllToAll, "N0 to N2"));
+}
+
+#[test]
+fn parts_are_those_of_members_in_their_order() {
+    let rows = Work::Device(IndexSpace::new(1, Box3::from_range([2])));
+    let scatter = found(
+        1,
+        6,
+        (Work::HostOnce { node: 4 }, vec![Mapper::All]),
+        (rows, vec![Mapper::OneToOne]),
+    );
+    let scatter = scatter.expect("a scatter");
+    let Ends::Each(parts) = &scatter.to else { panic!("in parts") };
+    assert_eq!(parts.iter().map(Region::volume).collect::<Vec<_>>(), [1, 1, 0]);
+    let [n0, n1, n3, n4] = [0, 1, 3, 4].map(NodeId::from_index);
+    assert_eq!(scatter.between(n4, n1), Box3::from_offset_range([1], [1]).into());
+    assert_eq!(scatter.arriving_at(n0), Box3::from_range([1]).into());
+    assert!(scatter.arriving_at(n3).is_empty() && scatter.provided_by(n3).is_empty());
+}
+
+#[test]
+fn operations_of_one_shape_among_some_share_their_parts() {
+    let region = Region::from(Box3::from_range([3]));
+    let mut cache = PartsCache::default();
+    let mut parts_of = |root| {
+        let space = IndexSpace::new(1, Box3::from_range([3]));
+        let producer = end(Work::Device(space), AccessMode::Write, vec![Mapper::OneToOne]);
+        let consumer = end(Work::HostOnce { node: root }, AccessMode::Read, vec![Mapper::All]);
+        let forward = Forward { producer, consumer };
+        let buffer = Box3::from_range([N]);
+        let found = classify(&forward, &region, buffer, 6, &mut cache).expect("a gather");
+        let Ends::Each(parts) = found.from else { panic!("in parts") };
+        parts
+    };
+    let (two, five) = (parts_of(2), parts_of(5));
+    assert_eq!([two.len(), five.len()], [3, 4]);
+    assert!(std::sync::Arc::ptr_eq(&two, &parts_of(2)));
+    assert!(std::sync::Arc::ptr_eq(&five, &parts_of(5)));
+}
+
 #[test]
 fn one_node_that_has_produced_what_is_read_broadcasts_or_scatters_it() {
     let first = || vec![Mapper::fixed(Box3::from_range([2]))];

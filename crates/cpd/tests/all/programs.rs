@@ -98,6 +98,35 @@ fn what_fits_nothing_masks_nothing() {
 }
 
 #[test]
+fn what_some_nodes_have_got_is_not_forwarded_to_these_again() {
+    let mut program = Program::new(Always, 6);
+    let buffer = program.buffer([N]);
+    let first = |items: usize| vec![read(buffer, Mapper::fixed(Box3::from_range([items])))];
+    program.run(ONCE, vec![write(buffer, Mapper::All)]);
+    assert_eq!(program.found(over([4]), first(8)), ["broadcast"]);
+    assert_eq!(program.found(over([3]), first(8)), NOTHING, "they are among the four");
+    assert_eq!(program.found(Work::HostOnce { node: 3 }, first(8)), NOTHING);
+    assert_eq!(program.found(over([4]), vec![read(buffer, Mapper::OneToOne)]), NOTHING);
+    assert_eq!(program.found(over([5]), first(8)), ["broadcast"], "a fifth lacks it");
+    assert_eq!(program.found(over([N]), first(8)), ["broadcast"], "and a sixth");
+    assert_eq!(program.found(over([4]), first(8)), NOTHING);
+}
+
+#[test]
+fn few_rows_are_exchanged_among_the_nodes_that_have_them() {
+    let mut program = Program::new(Always, 6);
+    let buffer = program.buffer([N]);
+    program.run(over([3]), vec![write(buffer, Mapper::OneToOne)]);
+    let first = || vec![read(buffer, Mapper::fixed(Box3::from_range([3])))];
+    let entered = program.run(over([4]), first());
+    let found = program.classify(&entered.forwards[0]).expect("an all-gather");
+    assert_eq!((found.pattern(), &*found.members.to_string()), (Pattern::AllGather, "N0 to N3"));
+    // Who has written all of it is more than who reads it: nothing is even tried.
+    program.run(over([N]), vec![write(buffer, Mapper::OneToOne)]);
+    assert_eq!(program.found(over([2]), vec![read(buffer, Mapper::All)]), NOTHING);
+}
+
+#[test]
 fn what_is_written_anew_is_forwarded_anew_and_only_that() {
     for mode in [Paper, Always] {
         let mut program = Program::new(mode, 4);

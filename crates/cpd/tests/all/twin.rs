@@ -128,10 +128,17 @@ impl Twin {
             let reads = touched(consumer, extent, buffer, chunks.get(node), AccessMode::reads);
             let (needed, part) = (
                 reads.intersection(&collective.region),
-                collective.to.part(id, &collective.region),
+                collective.to.part(id, &collective.members, &collective.region),
             );
-            if *part != needed {
+            // The root of a broadcast among some nodes need not read.
+            let is_root = needed.is_empty() && *collective.provided_by(id) == collective.region;
+            if *part != needed && !is_root {
                 return Err(format!("{id} gets {part}, and needs {needed}"));
+            }
+            let has_or_gets = !collective.provided_by(id).is_empty() || !needed.is_empty();
+            let stays_out = !collective.members.contains(id);
+            if stays_out == has_or_gets && (stays_out || !collective.members.are_all()) {
+                return Err(format!("{id} is no member, or one for nothing"));
             }
             for at in elements(&collective.region) {
                 let element = &self.0[&(buffer, at)];

@@ -1,4 +1,4 @@
-//! A collective operation as one node takes part in it: the operation, which is the same on all nodes,
+//! A collective operation as one node takes part in it: the operation, which is the same on all members,
 //! and this node's memory. Owns how elements that move are found in memory, and in which order they
 //! are packed. Knows no network.
 #![allow(unsafe_code)]
@@ -15,11 +15,11 @@ use crate::memory::BasePtr;
 /// One node's part in a collective operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectiveExchange {
-    /// Names the operation; the same on all nodes.
+    /// Names the operation; the same on all members.
     pub transfer: TransferId,
-    /// Who provides and who gets what; the same on all nodes.
+    /// Who takes part, and who provides and who gets what; the same on all members.
     pub collective: Arc<Collective>,
-    /// Bytes per element; the same on all nodes.
+    /// Bytes per element; the same on all members.
     pub elem_size: u64,
     /// All that this node provides: disjoint parts.
     pub sources: Box<[MemoryPart]>,

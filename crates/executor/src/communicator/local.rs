@@ -62,7 +62,7 @@ struct State {
     mailboxes: Vec<VecDeque<CommEvent>>,
     /// Payloads posted by one side, by sender and message.
     half_open: IdMap<(NodeId, MessageId), HalfOpen>,
-    /// Collective operations that not all nodes have come to.
+    /// Collective operations that not all members have come to.
     meetings: Meetings,
     /// The nodes that are in a barrier, and in which one.
     in_barrier: Vec<(NodeId, TaskId)>,
@@ -288,7 +288,7 @@ impl LocalNetwork {
             // SAFETY: all nodes have promised live memory without races until they are told,
             // which happens afterwards.
             receivers.iter().for_each(|to| unsafe { complete.copy_to(*to, false) });
-            return self.exchanged(&mut state, complete.transfer());
+            return self.exchanged(&mut state, &complete);
         }
         state.copying += receivers.len();
         drop(state);
@@ -303,18 +303,22 @@ impl LocalNetwork {
                 let mut state = lock(&network.state);
                 state.copying -= 1;
                 if open.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    network.exchanged(&mut state, complete.transfer());
+                    network.exchanged(&mut state, &complete);
                 }
                 network.became_quiet.notify_all();
             });
         }
     }
 
-    /// Tells all nodes; after an abort as for [payloads](Self::finish).
-    fn exchanged(&self, state: &mut State, transfer: TransferId) {
-        match state.aborted {
-            true => self.wakers.iter().for_each(|wake| wake()),
-            false => self.tell_all(state, &CommEvent::Exchanged { transfer }),
+    /// Tells all who take part; after an abort as for [payloads](Self::finish).
+    fn exchanged(&self, state: &mut State, complete: &Complete) {
+        if state.aborted {
+            return self.wakers.iter().for_each(|wake| wake());
+        }
+        let transfer = complete.transfer();
+        for node in complete.members().map(NodeId::slot) {
+            state.mailboxes[node].push_back(CommEvent::Exchanged { transfer });
+            self.wakers[node]();
         }
     }
 

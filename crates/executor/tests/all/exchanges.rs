@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, Communicator, CpuPool, ElementArray, MemoryPart,
     WaitsFor, Waker, local_cluster,
@@ -18,8 +18,12 @@ const NODES: usize = 3;
 fn broadcast(node: usize, line: &mut [u8; 8]) -> CollectiveExchange {
     let (root, node) = (NodeId::from_index(1), NodeId::from_index(node as u64));
     let extent = Box3::from_range([line.len()]);
-    let collective =
-        Arc::new(Collective { region: extent.into(), from: Ends::One(root), to: Ends::All });
+    let collective = Arc::new(Collective {
+        members: Members::all(),
+        region: extent.into(),
+        from: Ends::One(root),
+        to: Ends::All,
+    });
     let memory = ElementArray { base: BasePtr::of_mut_slice(line), extent };
     let part = |region: Region| {
         let part = (!region.is_empty()).then_some(MemoryPart { memory, region });

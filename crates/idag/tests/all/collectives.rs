@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_idag::{
     DeviceMemory, HostPart, InstructionGraph, InstructionGraphConfig, InstructionKind, MemoryId,
     Participation, Schedule, verify,
@@ -132,7 +132,7 @@ fn quarters(extent: Box3, dim: usize) -> Vec<Region> {
 }
 
 fn collective(extent: Box3, from: Ends, to: Ends) -> Arc<Collective> {
-    Arc::new(Collective { region: extent.into(), from, to })
+    Arc::new(Collective { members: Members::all(), region: extent.into(), from, to })
 }
 
 fn all_gather(extent: Box3, dim: usize) -> Arc<Collective> {

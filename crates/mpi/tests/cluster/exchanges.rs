@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, Communicator, ElementArray, MemoryPart,
 };
@@ -61,7 +61,12 @@ fn place(world: &World) -> NodeId {
 pub(crate) fn gathered(memory: &mut [u8], world: &World) -> CollectiveExchange {
     let extent = Box3::from_range([memory.len()]);
     let from = parts(extent, 0, world.size);
-    let collective = Arc::new(Collective { region: extent.into(), from, to: Ends::All });
+    let collective = Arc::new(Collective {
+        members: Members::all(),
+        region: extent.into(),
+        from,
+        to: Ends::All,
+    });
     part_of(memory, extent, &collective, (1, place(world)))
 }
 
@@ -89,7 +94,8 @@ fn rounds_bring_all(world: &World) {
             (split(0), split(1)),
         ];
         for (number, (from, to)) in (0..).zip(shapes) {
-            let collective = Arc::new(Collective { region: extent.into(), from, to });
+            let collective =
+                Arc::new(Collective { members: Members::all(), region: extent.into(), from, to });
             let provided = collective.provided_by(me).into_owned();
             let arriving = collective.arriving_at(me);
             let at = |index: usize| [index as u64 / SIDE as u64, index as u64 % SIDE as u64, 0];

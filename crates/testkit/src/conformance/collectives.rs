@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use celerity_cdag::{NodeId, TransferId};
-use celerity_cpd::{Collective, Ends};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, CommunicationError, Communicator, ElementArray,
     MemoryPart,
@@ -16,6 +16,8 @@ use celerity_tdag::{BufferId, TaskId};
 use super::{
     PATIENCE, Square, assert_silent, failure, last, next_but_pilots, next_event, node, pilot,
 };
+
+pub(super) mod some_nodes;
 
 /// Bytes per element.
 const SIZE: usize = 6;
@@ -129,8 +131,15 @@ fn parts(region: &Region, dim: usize, nodes: usize) -> Vec<Region> {
     (0..nodes).map(part).collect()
 }
 
-/// All patterns on a field.
+/// All patterns on a field, among all nodes.
 fn collectives(extent: Box3, nodes: usize) -> Vec<Collective> {
+    patterns(extent, &Members::all(), nodes)
+}
+
+/// All patterns on a field, among some nodes of a cluster of so many.
+fn patterns(extent: Box3, members: &Members, cluster: usize) -> Vec<Collective> {
+    let nodes = members.count(cluster);
+    let node = |rank| members.iter(cluster).nth(rank).expect("a member");
     let whole = Region::from(extent);
     let each = |parts: Vec<Region>| Ends::Each(Arc::from(parts));
     let split = |dim| each(parts(&whole, dim, nodes));
@@ -170,7 +179,10 @@ fn collectives(extent: Box3, nodes: usize) -> Vec<Collective> {
         (whole.clone(), split(2), split(0)),
         (odd.clone(), each(parts(&odd, 0, nodes)), each(parts(&odd, 2, nodes))),
     ];
-    let all = all.into_iter().map(|(region, from, to)| Collective { region, from, to });
+    let all = all.into_iter().map(|(region, from, to)| {
+        let members = members.clone();
+        Collective { members, region, from, to }
+    });
     all.collect()
 }
 
@@ -224,7 +236,7 @@ fn gathered(length: usize, nodes: usize) -> (Box3, Arc<Collective>) {
     let extent = Box3::from_range([length]);
     let region = Region::from(extent);
     let from = Ends::Each(Arc::from(parts(&region, 0, nodes)));
-    (extent, Arc::new(Collective { region, from, to: Ends::All }))
+    (extent, Arc::new(Collective { members: Members::all(), region, from, to: Ends::All }))
 }
 
 pub(super) fn wait_for_everybody<C: Communicator>(connect: &mut dyn FnMut() -> C, meet: &dyn Fn()) {
@@ -235,7 +247,8 @@ pub(super) fn wait_for_everybody<C: Communicator>(connect: &mut dyn FnMut() -> C
         let extent = Box3::from_range([16]);
         let from = Ends::One(node((round + 1) % nodes));
         let to = if round % 2 == 0 { Ends::All } else { Ends::One(node(round % nodes)) };
-        let collective = Arc::new(Collective { region: extent.into(), from, to });
+        let collective =
+            Arc::new(Collective { members: Members::all(), region: extent.into(), from, to });
         let mut field = Field::new(Keeping::Together, extent, &collective, me);
         let mine = field.exchange(round as u64, &collective, me);
         if !late {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use celerity_cdag::{Command, CommandKind, NodeId, TransferId};
 use celerity_cpd::Collective;
 use celerity_regions::{Box3, Region};
-use celerity_tdag::{BufferId, Work};
+use celerity_tdag::{BufferId, TaskId, Work};
 
 use super::chunks::{check_chunks, check_granules, expected_executions};
 use super::exchange::ExchangedSlots;
@@ -236,8 +236,8 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// All nodes have the same collectives in the same order, each for a forward. Each element is
-    /// provided by one node, and is one of those that are forwarded.
+    /// Of all collectives, each node has those that it is a member of, in the same order, each for a
+    /// forward. Each element is provided by one node, and is one of those that are forwarded.
     fn check_collectives(&self) -> Result<(), Violation> {
         let collectives = |node: &CommandTrace| -> Vec<_> {
             let commands = node.commands.iter();
@@ -249,13 +249,23 @@ impl Cluster<'_> {
             };
             commands.filter_map(collective).collect()
         };
-        let [first, others @ ..] = self.nodes else { return Ok(()) };
-        let expected = collectives(first);
+        let [first, ..] = self.nodes else { return Ok(()) };
+        let all: BTreeMap<TaskId, _> = self
+            .nodes
+            .iter()
+            .flat_map(|node| collectives(node).into_iter().map(|one| (one.0, one)))
+            .collect();
+        let expected: Vec<_> = all.into_values().collect();
         let malformed = |node: &CommandTrace, what: String| {
             Err(Violation::Malformed { node: node.node.to_string(), what })
         };
-        if let Some(other) = others.iter().find(|other| collectives(other) != expected) {
-            return malformed(other, format!("has other collectives than {}", first.node));
+        for node in self.nodes {
+            let is_member = |(_, _, one): &&(TaskId, TransferId, Arc<Collective>)| {
+                one.members.iter(self.nodes.len()).any(|member| member == node.node)
+            };
+            if !collectives(node).iter().eq(expected.iter().filter(is_member)) {
+                return malformed(node, "has other collectives than it is a member of".to_owned());
+            }
         }
         for (task, transfer, collective) in expected {
             let forward = &self.tasks.tasks[usize::try_from(task.index()).expect("small")];
@@ -397,9 +407,10 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Whether all nodes have begun a collective.
-    fn has_come(&self, transfer: TransferId) -> bool {
-        (0..self.cluster.nodes.len()).all(|node| {
+    /// Whether all members have begun a collective.
+    fn has_come(&self, transfer: TransferId, collective: &Collective) -> bool {
+        let is_member = |node: &usize| collective.members.contains(self.cluster.nodes[*node].node);
+        (0..self.cluster.nodes.len()).filter(is_member).all(|node| {
             let mut begun = self.collectives_of(node).take(self.collectives[node].1);
             begun.any(|(one, _)| one == transfer)
         })
@@ -498,7 +509,9 @@ impl Machine for Simulation<'_> {
                     .iter()
                     .all(|slot| parcel.is_some_and(|parcel| parcel.contains_key(slot)))
             }
-            CommandKind::Collective { transfer, .. } => self.has_come(*transfer),
+            CommandKind::Collective { transfer, collective } => {
+                self.has_come(*transfer, collective)
+            }
             _ => true,
         }
     }

@@ -20,11 +20,14 @@ impl ExchangedSlots {
     /// For a node, of a buffer of so many elements.
     pub(super) fn at(extent: &Box3, collective: &Collective, node: NodeId) -> Self {
         let all = || element::slots(extent, &collective.region);
+        let Some(rank) = collective.members.rank(node) else {
+            return Self { provided: BTreeSet::new(), arriving: BTreeSet::new() };
+        };
         let part = |ends: &Ends| match ends {
             Ends::All => all(),
             Ends::One(one) if *one == node => all(),
             Ends::One(_) => BTreeSet::new(),
-            Ends::Each(parts) => element::slots(extent, &parts[node.slot()]),
+            Ends::Each(parts) => element::slots(extent, &parts[rank]),
         };
         let provided = part(&collective.from);
         let arriving = part(&collective.to).difference(&provided).copied().collect();

@@ -242,6 +242,50 @@ fn all_kinds_of_collectives_occur() {
     assert_frequent(&commands, &["gather", "all-gather", "broadcast", "scatter", "push"]);
 }
 
+/// Random programs, and the program that is made for it, come to operations among some nodes.
+#[test]
+fn all_kinds_of_collectives_occur_among_some_nodes() {
+    let mut kinds = BTreeMap::new();
+    let mut count = |program: &Program, forwards| {
+        let configuration = Configuration { forwards, ..Configuration::new(5, 1) };
+        let tasks = TaskTrace::on(program, &configuration).expect("lawful");
+        let nodes = CommandTrace::of_all(&tasks, configuration.nodes).expect("lawful");
+        for command in nodes.iter().flat_map(|node| &node.commands) {
+            if let CommandKind::Collective { collective, .. } = &command.kind
+                && !collective.members.are_all()
+            {
+                *kinds.entry(command_name(&command.kind).to_owned()).or_default() += 1;
+            }
+        }
+    };
+    programs().for_each(|program| count(&program, Forwards::Random));
+    assert_frequent(&kinds, &["gather", "all-gather", "broadcast", "scatter"]);
+    let mut kinds = BTreeMap::new();
+    let program = celerity_testkit::corpus::few_rows(2);
+    let configuration = Configuration { forwards: Forwards::Always, ..Configuration::new(5, 1) };
+    let tasks = TaskTrace::on(&program, &configuration).expect("lawful");
+    let nodes = CommandTrace::of_all(&tasks, configuration.nodes).expect("lawful");
+    for command in nodes.iter().flat_map(|node| &node.commands) {
+        if let CommandKind::Collective { collective, .. } = &command.kind {
+            let among = collective.members.to_string();
+            *kinds.entry((command_name(&command.kind), among)).or_insert(0) += 1;
+        }
+    }
+    let kinds: Vec<_> = kinds.iter().map(|((kind, among), _)| format!("{kind}: {among}")).collect();
+    let expected = [
+        "all-gather: N0 to N2",
+        "all-gather: all nodes",
+        "all-to-all: N0 to N2",
+        "broadcast: N0 and N1",
+        "broadcast: all nodes",
+        "gather: N0 to N2",
+        "gather: N0, N1, N2 and N4",
+        "scatter: N0 to N2",
+        "scatter: N0, N1, N2 and N4",
+    ];
+    assert_eq!(kinds, expected);
+}
+
 #[test]
 fn a_seed_always_gives_the_same_program() {
     let sizes = Sizes::default();

@@ -161,7 +161,7 @@ fn each_element_has_one_provider() {
         collective.to = Ends::One(NodeId::from_index(0));
     };
     let found = Case::new().change(&[0, 1, 2], forget).found();
-    let said = "all nodes exchange T4.B0, and [4..8, 0..4] of it is provided by nobody";
+    let said = "nodes exchange T4.B0, and [4..8, 0..4] of it is provided by nobody";
     assert_eq!(found.to_string(), said);
 }
 

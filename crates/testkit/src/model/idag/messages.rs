@@ -42,7 +42,8 @@ fn slots(cluster: &Cluster<'_>, transfer: TransferId, region: &Region) -> BTreeS
     element::slots(&cluster.truth.buffer(transfer.buffer).extent, region)
 }
 
-/// All nodes take part in the same collectives, numbered in one order.
+/// Of all collectives, each node takes part in those that it is a member of, in one order, and numbers
+/// them by itself.
 fn check_collectives(cluster: &Cluster<'_>) -> Result<(), Violation> {
     let parts = |trace: &InstructionTrace| -> Vec<_> {
         let instructions = trace.instructions.iter();
@@ -54,15 +55,21 @@ fn check_collectives(cluster: &Cluster<'_>) -> Result<(), Violation> {
         };
         instructions.filter_map(part).collect()
     };
-    let Some(first) = cluster.nodes.first() else { return Ok(()) };
-    let expected = parts(first);
+    let all: BTreeMap<TransferId, _> = cluster
+        .nodes
+        .iter()
+        .flat_map(|trace| parts(trace).into_iter().map(|(_, transfer, one)| (transfer, one)))
+        .collect();
     for trace in cluster.nodes {
         let found = parts(trace);
         let numbered = (0..).zip(&found).all(|(due, (number, ..))| *number == due);
-        if !numbered || found != expected {
-            let (node, first) = (trace.node.to_string(), first.node);
-            let what = format!("takes part in other collectives than {first}, or in another order");
-            return Err(Violation::Malformed { node, what });
+        let expected = all.iter().filter(|(_, one)| one.members.contains(trace.node));
+        let is_expected = found.iter().map(|(_, transfer, one)| (transfer, one)).eq(expected);
+        if !numbered || !is_expected {
+            let node = trace.node.to_string();
+            let what =
+                "takes part in other collectives than it is a member of, or in another order";
+            return Err(Violation::Malformed { node, what: what.to_owned() });
         }
     }
     Ok(())

@@ -39,6 +39,8 @@ struct Collectives {
     free: BTreeMap<u64, usize>,
     /// Those below have begun: what the node provides is on its way.
     begun: u64,
+    /// Those that have begun.
+    transfers: BTreeSet<TransferId>,
 }
 
 impl<'a> Simulation<'a> {
@@ -203,7 +205,7 @@ impl<'a> Simulation<'a> {
 
     /// Begins the collectives of a node that may begin: what it provides leaves its memory.
     fn begin_collectives(&mut self, node: usize) {
-        let Collectives { free, begun } = &mut self.collectives[node];
+        let Collectives { free, begun, .. } = &mut self.collectives[node];
         let mut steps = Vec::new();
         while let Some(step) = free.remove(begun) {
             steps.push(step);
@@ -219,6 +221,7 @@ impl<'a> Simulation<'a> {
         else {
             unreachable!("only collectives begin in order")
         };
+        self.collectives[node].transfers.insert(part.transfer);
         let extent = self.cluster.truth.buffer(part.transfer.buffer).extent;
         let from = self.cluster.nodes[node].node;
         for other in self.cluster.nodes.iter().filter(|other| other.node != from) {
@@ -241,7 +244,7 @@ impl<'a> Simulation<'a> {
         touches[node].touches[step].iter().filter(|touch| touch.how == Use::Read)
     }
 
-    /// All nodes have begun: takes what comes, and looks at what the node has provided, which must
+    /// All members have begun: takes what comes, and looks at what the node has provided, which must
     /// have been current, and be so still.
     fn exchange(
         &mut self,
@@ -282,7 +285,10 @@ impl Machine for Simulation<'_> {
                 self.has_arrived(node, *transfer, region)
             }
             InstructionKind::Collective(part) => {
-                self.collectives.iter().all(|node| part.number < node.begun)
+                let nodes = self.cluster.nodes.iter().zip(&self.collectives);
+                let mut members =
+                    nodes.filter(|(node, _)| part.collective.members.contains(node.node));
+                members.all(|(_, of_node)| of_node.transfers.contains(&part.transfer))
             }
             _ => true,
         }

@@ -1,6 +1,6 @@
 //! What moves in the network, step by step. Who sends it and how long it takes is not known here.
 
-use celerity_cdag::NodeId;
+use celerity_cdag::{NodeId, TransferId};
 use celerity_executor::CommEvent;
 
 use super::memory::Staged;
@@ -14,7 +14,7 @@ pub(in crate::sim) enum Delivery {
     /// A part of a payload gets to the receiver's memory.
     Write(u64, usize, Staged),
     /// A box of a collective operation leaves the memory of its provider.
-    ReadHop(u64, usize),
+    ReadHop(TransferId, usize),
     /// A box of a collective operation gets to a node that takes it.
-    WriteHop(u64, usize, Staged),
+    WriteHop(TransferId, usize, Staged),
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use celerity_cdag::{NodeId, TransferId};
+use celerity_cpd::Members;
 use celerity_executor::{CollectiveExchange, CommEvent, CommunicationError, ElementArray, find_in};
 use celerity_regions::Box3;
 use celerity_tdag::TaskId;
@@ -18,13 +19,14 @@ use crate::sim::log::What;
 
 /// Operations that are not over.
 pub(in crate::sim) struct OpenCollectives {
-    /// By node: how many operations it has come to.
-    come: Vec<u64>,
-    /// By number.
-    open: BTreeMap<u64, OpenCollective>,
+    /// By node: the operation that it has come to last.
+    latest: Vec<Option<TransferId>>,
+    open: BTreeMap<TransferId, OpenCollective>,
 }
 
 struct OpenCollective {
+    /// By node: whether it takes part.
+    takes_part: Vec<bool>,
     /// By node: its part, once it has come.
     parts: Vec<Option<CollectiveExchange>>,
     /// What moves, once all have come.
@@ -47,7 +49,7 @@ struct Hop {
 
 impl OpenCollectives {
     pub(in crate::sim) fn new(nodes: usize) -> Self {
-        Self { come: vec![0; nodes], open: BTreeMap::new() }
+        Self { latest: vec![None; nodes], open: BTreeMap::new() }
     }
 
     /// Whether no memory of a node is in use.
@@ -75,14 +77,22 @@ impl OpenCollectives {
 
     /// Who waits for a node to come, and where, though that is in a barrier.
     pub(in crate::sim) fn wait_for(&self, node: usize) -> Option<(NodeId, TaskId)> {
-        self.open.get(&self.come[node]).and_then(OpenCollective::someone)
+        let mut lacking = self.open.values().filter(|open| open.lacks(node));
+        lacking.find_map(OpenCollective::someone)
     }
 }
 
 impl OpenCollective {
-    fn new(nodes: usize) -> Self {
+    fn new(nodes: usize, members: &Members) -> Self {
         let (hops, left) = (Vec::new(), vec![0; nodes]);
-        Self { parts: vec![None; nodes], hops, left, moves: false }
+        let mut takes_part = vec![false; nodes];
+        members.iter(nodes).for_each(|member| takes_part[member.slot()] = true);
+        Self { takes_part, parts: vec![None; nodes], hops, left, moves: false }
+    }
+
+    /// Whether a node is a member and has not come.
+    fn lacks(&self, node: usize) -> bool {
+        self.takes_part[node] && self.parts[node].is_none()
     }
 
     fn someone(&self) -> Option<(NodeId, TaskId)> {
@@ -91,12 +101,13 @@ impl OpenCollective {
         come.next().map(|(node, part)| (node_id(node), part.transfer.consumer))
     }
 
-    /// Plans what moves; everybody has come.
+    /// Plans what moves; all members have come.
     fn plan(&mut self) {
         self.moves = true;
-        let parts: Vec<_> = self.parts.iter().flatten().collect();
-        for (to, receiver) in parts.iter().enumerate() {
-            for (from, sender) in parts.iter().enumerate() {
+        let parts = self.parts.iter().enumerate();
+        let parts: Vec<_> = parts.filter_map(|(node, part)| Some((node, part.as_ref()?))).collect();
+        for &(to, receiver) in &parts {
+            for &(from, sender) in &parts {
                 let moved = receiver.collective.between(node_id(from), node_id(to));
                 let here = moved.boxes().iter().flat_map(|part| find_in(&receiver.targets, part));
                 for (target, part) in here.collect::<Vec<_>>() {
@@ -121,80 +132,84 @@ impl World {
         if self.network.aborted().is_some() {
             return;
         }
-        let number = self.network.exchanges.come[node];
-        self.network.exchanges.come[node] += 1;
-        let open = self.network.exchanges.open.entry(number);
-        let open = open.or_insert_with(|| OpenCollective::new(nodes));
+        let OpenCollectives { latest, open } = &mut self.network.exchanges;
+        let mut earlier = open.range(..transfer).filter(|(_, earlier)| earlier.lacks(node));
+        let waits = earlier.find_map(|(_, earlier)| earlier.someone());
+        let members = &exchange.collective.members;
+        let open = open.entry(transfer).or_insert_with(|| OpenCollective::new(nodes, members));
         let other = open.parts.iter().flatten().next();
         let agrees = other.is_none_or(|other| other.agrees_with(&exchange));
-        let apart = open.someone().filter(|_| !agrees);
-        let absent: Vec<_> = open.parts.iter().map(Option::is_none).collect();
-        let apart = apart.or_else(|| self.network.stays_away(&absent));
+        let apart = waits.or_else(|| open.someone().filter(|_| !agrees));
+        let absent: Vec<_> = (0..nodes).map(|node| open.lacks(node)).collect();
+        let gone_on = |node: usize| latest[node].filter(|later| absent[node] && *later > transfer);
+        let gone_on = (0..nodes).find_map(|node| Some((node_id(node), gone_on(node)?.consumer)));
+        latest[node] = latest[node].max(Some(transfer));
+        let apart = apart.or(gone_on).or_else(|| self.network.stays_away(&absent));
         if let Some((other, other_task)) = apart {
             let (node, task) = (node_id(node), transfer.consumer);
             let apart = CommunicationError::Apart { node, task, other, other_task };
             return self.tell_all(&CommEvent::Failed(apart));
         }
-        let open = self.network.exchanges.open.get_mut(&number).expect("just opened");
+        let open = self.network.exchanges.open.get_mut(&transfer).expect("just opened");
         open.parts[node] = Some(exchange);
-        if open.parts.iter().all(Option::is_some) {
-            self.begin_exchange(number);
+        if !(0..nodes).any(|node| open.lacks(node)) {
+            self.begin_exchange(transfer);
         }
     }
 
-    /// Everybody has come: what is in targets is not defined until all has arrived.
-    fn begin_exchange(&mut self, number: u64) {
-        let exchange = self.network.exchanges.open.get_mut(&number).expect("it is open");
+    /// All members have come: what is in targets is not defined until all has arrived.
+    fn begin_exchange(&mut self, transfer: TransferId) {
+        let exchange = self.network.exchanges.open.get_mut(&transfer).expect("it is open");
         exchange.plan();
         let (hops, nodes) = (exchange.hops.clone(), exchange.parts.len());
-        let idle: Vec<_> = (0..nodes).filter(|node| exchange.left[*node] == 0).collect();
+        let is_idle = |node: &usize| exchange.takes_part[*node] && exchange.left[*node] == 0;
+        let idle: Vec<_> = (0..nodes).filter(is_idle).collect();
         for (hop, Hop { target, elements, elem_size, .. }) in hops.into_iter().enumerate() {
             // SAFETY: the receiver has promised live memory without races until it is told; the
             // simulation's own blocks live until its end anyway.
             unsafe { Staged::poison(elements, elem_size).write(target) };
             let delay = self.random.delay(self.conditions.payload);
-            self.after(delay, Event::Network(Delivery::ReadHop(number, hop)));
+            self.after(delay, Event::Network(Delivery::ReadHop(transfer, hop)));
         }
-        idle.into_iter().for_each(|node| self.exchanged(number, node));
-        self.end_if_over(number);
+        idle.into_iter().for_each(|node| self.exchanged(transfer, node));
+        self.end_if_over(transfer);
     }
 
-    pub(in crate::sim) fn read_hop(&mut self, number: u64, hop: usize) {
-        let Hop { from, source, elements, elem_size, .. } = self.hop(number, hop);
+    pub(in crate::sim) fn read_hop(&mut self, transfer: TransferId, hop: usize) {
+        let Hop { from, source, elements, elem_size, .. } = self.hop(transfer, hop);
         self.check_alive(from, source);
         // SAFETY: as for targets; the elements are inside of the source's extent.
         let staged = unsafe { Staged::read(source, elements, elem_size) };
         let delay = self.random.delay(self.conditions.payload);
-        self.after(delay, Event::Network(Delivery::WriteHop(number, hop, staged)));
-        self.used(number, from);
+        self.after(delay, Event::Network(Delivery::WriteHop(transfer, hop, staged)));
+        self.used(transfer, from);
     }
 
-    pub(in crate::sim) fn write_hop(&mut self, number: u64, hop: usize, staged: Staged) {
-        let Hop { to, target, .. } = self.hop(number, hop);
+    pub(in crate::sim) fn write_hop(&mut self, transfer: TransferId, hop: usize, staged: Staged) {
+        let Hop { to, target, .. } = self.hop(transfer, hop);
         self.check_alive(to, target);
         // SAFETY: as above, for the target.
         unsafe { staged.write(target) };
-        self.used(number, to);
+        self.used(transfer, to);
     }
 
-    fn hop(&self, number: u64, hop: usize) -> Hop {
-        self.network.exchanges.open[&number].hops[hop]
+    fn hop(&self, transfer: TransferId, hop: usize) -> Hop {
+        self.network.exchanges.open[&transfer].hops[hop]
     }
 
     /// A node's memory has been read or written once more.
-    fn used(&mut self, number: u64, node: usize) {
-        let exchange = self.network.exchanges.open.get_mut(&number).expect("it is open");
+    fn used(&mut self, transfer: TransferId, node: usize) {
+        let exchange = self.network.exchanges.open.get_mut(&transfer).expect("it is open");
         exchange.left[node] -= 1;
         if exchange.left[node] == 0 {
-            self.exchanged(number, node);
-            self.end_if_over(number);
+            self.exchanged(transfer, node);
+            self.end_if_over(transfer);
         }
     }
 
     /// A node's part is over; after an abort it is only woken, to look whether the network is
     /// quiet.
-    fn exchanged(&mut self, number: u64, node: usize) {
-        let transfer = self.network.exchanges.open[&number].transfer();
+    fn exchanged(&mut self, transfer: TransferId, node: usize) {
         match self.network.aborted() {
             Some(_) => self.wake(node),
             None => self.tell(node_id(node), CommEvent::Exchanged { transfer }),
@@ -202,10 +217,10 @@ impl World {
     }
 
     /// All nodes have been told of an operation whose elements have all moved.
-    fn end_if_over(&mut self, number: u64) {
-        let exchange = &self.network.exchanges.open[&number];
+    fn end_if_over(&mut self, transfer: TransferId) {
+        let exchange = &self.network.exchanges.open[&transfer];
         if exchange.left.iter().all(|left| *left == 0) {
-            self.network.exchanges.open.remove(&number);
+            self.network.exchanges.open.remove(&transfer);
         }
     }
 
@@ -213,11 +228,5 @@ impl World {
         if self.memory.is_gone(memory.base) {
             self.object(node, "memory is freed while a collective moves it".to_owned());
         }
-    }
-}
-
-impl OpenCollective {
-    fn transfer(&self) -> TransferId {
-        self.parts.iter().flatten().next().expect("all have come").transfer
     }
 }
