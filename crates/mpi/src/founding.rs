@@ -23,18 +23,18 @@ use celerity_executor::{CollectiveExchange, CommunicationError};
 use celerity_tdag::TaskId;
 
 use crate::error::MpiError;
-use crate::lanes::LaneComms;
 use crate::matching::PeerMistake;
 use crate::meeting::Purpose;
+use crate::membership::MemberComms;
 use crate::operation::CAME_LEN;
 use crate::raw::{Comm, rank};
 
 /// The communicators that there are: each process has those of the sets that it is a member of. They are
 /// kept, as those of groups are: to free one is collective.
-static MADE: Mutex<BTreeMap<Members, LaneComms>> = Mutex::new(BTreeMap::new());
+static MADE: Mutex<BTreeMap<Members, MemberComms>> = Mutex::new(BTreeMap::new());
 
 /// Those that earlier runs have made.
-pub(crate) fn made() -> BTreeMap<Members, LaneComms> {
+pub(crate) fn made() -> BTreeMap<Members, MemberComms> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
@@ -146,7 +146,7 @@ impl Founders {
     }
 
     /// Makes communicators. Collective among the members, who are all on their way here.
-    pub(crate) fn create(&self, members: &Members) -> Result<LaneComms, MpiError> {
+    pub(crate) fn create(&self, members: &Members) -> Result<MemberComms, MpiError> {
         let ranks: Vec<c_int> = members.iter(self.place.1).map(|one| rank(one.slot())).collect();
         let _watch = Watch::begin(members, self.patience);
         let make = |tag| {
@@ -154,7 +154,7 @@ impl Founders {
             comm.return_errors().map(|()| comm)
         };
         let (control, collective, standing) = (make(0)?, make(1)?, Some(make(2)?));
-        let comms = LaneComms { control, collective, standing };
+        let comms = MemberComms { control, collective, standing };
         MADE.lock().unwrap_or_else(PoisonError::into_inner).insert(members.clone(), comms);
         Ok(comms)
     }

@@ -20,7 +20,7 @@ use crate::raw;
 impl Endpoint {
     /// Begins to leave. Nothing is posted from now on.
     pub(crate) fn begin_leaving(&mut self) -> Result<(), MpiError> {
-        let all = &self.lanes[ALL];
+        let all = &self.memberships[ALL];
         let (meetings, begun) = (all.meetings, all.exchanges.begun());
         let told = self.sent.iter().flat_map(|sent| [sent.mails, sent.pieces, meetings, begun]);
         let mut words: Vec<u64> = told.collect();
@@ -33,7 +33,7 @@ impl Endpoint {
         // as long as the network.
         let request = unsafe { self.data.start_exchange(base, base.wrapping_add(told), WORDS)? };
         self.requests.add(request, Operation::Counts);
-        (1..self.lanes.len()).try_for_each(|lane| self.say_standing(lane))
+        (1..self.memberships.len()).try_for_each(|membership| self.say_standing(membership))
     }
 
     /// A step on the way out; `true` when there is none left.
@@ -56,19 +56,19 @@ impl Endpoint {
     /// have joined and it has not, all of which look alike to MPI; and it begins the collective
     /// operations that others have begun: all members have come to these, or nobody could have.
     fn catch_up(&mut self) -> Result<(), MpiError> {
-        for lane in 0..self.lanes.len() {
-            let Some([meetings, begun]) = self.most_in(lane) else { continue };
-            while self.lanes[lane].meetings < meetings {
-                self.pass(lane)?;
+        for membership in 0..self.memberships.len() {
+            let Some([meetings, begun]) = self.most_in(membership) else { continue };
+            while self.memberships[membership].meetings < meetings {
+                self.pass(membership)?;
             }
-            self.begin_exchanges(lane, begun)?;
+            self.begin_exchanges(membership, begun)?;
         }
         Ok(())
     }
 
-    /// How far the members of a lane have come that have come farthest, if that is known.
-    fn most_in(&self, lane: usize) -> Option<[u64; 2]> {
-        if lane == ALL { self.most_of_others() } else { self.lanes[lane].most() }
+    /// How far the members of a membership have come that have come farthest, if that is known.
+    fn most_in(&self, membership: usize) -> Option<[u64; 2]> {
+        if membership == ALL { self.most_of_others() } else { self.memberships[membership].most() }
     }
 
     /// The most meetings that any node has joined, and operations that any has begun.
@@ -96,9 +96,9 @@ impl Endpoint {
     /// is away.
     fn has_all(&self) -> bool {
         let Some(leave) = &self.leave else { return false };
-        let begun = (0..self.lanes.len()).all(|lane| {
-            let begun = self.lanes[lane].exchanges.begun();
-            self.most_in(lane).is_some_and(|[_, most]| begun == most)
+        let begun = (0..self.memberships.len()).all(|membership| {
+            let begun = self.memberships[membership].exchanges.begun();
+            self.most_in(membership).is_some_and(|[_, most]| begun == most)
         });
         let mut peers = (0..self.nodes).zip(&self.received);
         let waits = |operation: &Operation| {

@@ -32,8 +32,6 @@ mod founding;
 #[cfg(feature = "mpi")]
 mod group;
 #[cfg(feature = "mpi")]
-mod lanes;
-#[cfg(feature = "mpi")]
 mod leave;
 #[cfg(feature = "mpi")]
 mod leaving;
@@ -43,6 +41,8 @@ mod lost;
 mod mail;
 #[cfg(feature = "mpi")]
 mod meeting;
+#[cfg(feature = "mpi")]
+mod membership;
 #[cfg(feature = "mpi")]
 mod network;
 #[cfg(feature = "mpi")]

@@ -16,11 +16,11 @@ use mpi::ffi::MPI_Status;
 use crate::error::MpiError;
 use crate::exchanges::Ended;
 use crate::founding::{self, Founders};
-use crate::lanes::{Lane, LaneComms};
 use crate::leave::Leave;
 use crate::mail::{Mailbox, Outbox};
 use crate::matching::{Incoming, Outgoing, PeerMistake, Ready};
 use crate::meeting::{Agreement, Purpose};
+use crate::membership::{MemberComms, Membership};
 use crate::operation::{CAME_LEN, Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
@@ -50,7 +50,7 @@ impl From<MpiError> for PeerMistake {
 /// How often in a row MPI is asked what has completed, if it tells of nothing.
 const IN_VAIN: u32 = 2;
 
-/// The lane of all nodes.
+/// The membership of all nodes.
 pub(super) const ALL: usize = 0;
 
 /// A node's part of the network.
@@ -75,7 +75,7 @@ pub(crate) struct Endpoint {
     /// Those that this node has only let pass.
     passed: Vec<Agreement>,
     /// Those of all nodes, whose meetings also are barriers, and those of sets that this node is in.
-    pub(super) lanes: Vec<Lane>,
+    pub(super) memberships: Vec<Membership>,
     founders: Founders,
     limit: u64,
     pub(super) sent: Vec<Traffic>,
@@ -105,10 +105,10 @@ impl Endpoint {
         for (mail, mailbox) in Mail::ALL.into_iter().zip(&mailboxes) {
             requests.add(mailbox.oldest(), Operation::Mail(mail));
         }
-        let of_all = LaneComms { control, collective, standing: None };
+        let of_all = MemberComms { control, collective, standing: None };
         let some = founding::made().into_iter();
-        let lanes = std::iter::once((Members::all(), of_all)).chain(some);
-        let lane = |(members, comms)| Lane::new((node, nodes), members, comms, limit);
+        let memberships = std::iter::once((Members::all(), of_all)).chain(some);
+        let membership = |(members, comms)| Membership::new((node, nodes), members, comms, limit);
         Ok(Self {
             node,
             nodes,
@@ -124,7 +124,7 @@ impl Endpoint {
             incoming: Incoming::new(node, nodes, tags),
             barrier: None,
             passed: Vec::new(),
-            lanes: lanes.map(lane).collect(),
+            memberships: memberships.map(membership).collect(),
             founders: Founders::new((node, nodes), collective, patience),
             limit,
             sent: vec![Traffic::default(); nodes],
@@ -144,7 +144,7 @@ impl Endpoint {
 
     /// Bytes of collective operations that have begun.
     pub(crate) fn bytes_exchanged(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.exchanges.bytes()).sum()
+        self.memberships.iter().map(|membership| membership.exchanges.bytes()).sum()
     }
 
     pub(crate) fn send_pilot(&mut self, pilot: &Pilot, reached: u64) -> Outcome {
@@ -198,8 +198,8 @@ impl Endpoint {
     /// As for `Communicator::exchange`.
     pub(crate) unsafe fn exchange(&mut self, exchange: CollectiveExchange) -> Outcome {
         let (task, members) = (exchange.transfer.consumer, &exchange.collective.members);
-        match self.lanes.iter().position(|lane| lane.members == *members) {
-            Some(lane) => self.come(lane, exchange)?,
+        match self.memberships.iter().position(|membership| membership.members == *members) {
+            Some(membership) => self.come(membership, exchange)?,
             None => {
                 self.founders.park(exchange)?;
                 self.found()?;
@@ -208,12 +208,12 @@ impl Endpoint {
         self.founders.pass(task)
     }
 
-    /// Comes to the next operation of a lane.
-    fn come(&mut self, lane: usize, exchange: CollectiveExchange) -> Result<(), MpiError> {
-        let number = self.lanes[lane].exchanges.next();
-        let part = self.lanes[lane].exchanges.part(exchange);
-        let meeting = self.join(lane, part.purpose(), Operation::Met(lane, number))?;
-        self.lanes[lane].exchanges.come(part, meeting);
+    /// Comes to the next operation of a membership.
+    fn come(&mut self, membership: usize, exchange: CollectiveExchange) -> Result<(), MpiError> {
+        let number = self.memberships[membership].exchanges.next();
+        let part = self.memberships[membership].exchanges.part(exchange);
+        let meeting = self.join(membership, part.purpose(), Operation::Met(membership, number))?;
+        self.memberships[membership].exchanges.come(part, meeting);
         Ok(())
     }
 
@@ -231,60 +231,64 @@ impl Endpoint {
             }
             let Some(founding) = self.founders.complete() else { return Ok(()) };
             let comms = self.founders.create(&founding.members)?;
-            let lane = self.lanes.len();
+            let membership = self.memberships.len();
             let place = (self.node, self.nodes);
-            self.lanes.push(Lane::new(place, founding.members, comms, self.limit));
+            self.memberships.push(Membership::new(place, founding.members, comms, self.limit));
             if self.leave.is_some() {
-                self.say_standing(lane)?;
+                self.say_standing(membership)?;
                 continue;
             }
             for exchange in founding.parked {
-                self.come(lane, exchange)?;
+                self.come(membership, exchange)?;
             }
         }
     }
 
-    /// Tells the other members of a lane how far this node has come, which leaves.
-    pub(super) fn say_standing(&mut self, lane: usize) -> Result<(), MpiError> {
-        if let Some(request) = self.lanes[lane].say_standing()? {
-            self.requests.add(request, Operation::Standing(lane));
+    /// Tells the other members of a membership how far this node has come, which leaves.
+    pub(super) fn say_standing(&mut self, membership: usize) -> Result<(), MpiError> {
+        if let Some(request) = self.memberships[membership].say_standing()? {
+            self.requests.add(request, Operation::Standing(membership));
         }
         Ok(())
     }
 
-    /// Lets others go on that have joined a meeting of a lane: this node leaves.
-    pub(super) fn pass(&mut self, lane: usize) -> Result<(), MpiError> {
-        let meeting = self.join(lane, Purpose::none(), Operation::Passed)?;
+    /// Lets others go on that have joined a meeting of a membership: this node leaves.
+    pub(super) fn pass(&mut self, membership: usize) -> Result<(), MpiError> {
+        let meeting = self.join(membership, Purpose::none(), Operation::Passed)?;
         self.passed.push(meeting);
         Ok(())
     }
 
     fn join(
         &mut self,
-        lane: usize,
+        membership: usize,
         purpose: Purpose,
         operation: Operation,
     ) -> Result<Agreement, MpiError> {
-        let (meeting, request) = self.lanes[lane].join(purpose)?;
+        let (meeting, request) = self.memberships[membership].join(purpose)?;
         self.requests.add(request, operation);
         Ok(meeting)
     }
 
-    /// Begins the collective operations of a lane that all members have come to, in order; as many of them
+    /// Begins the collective operations of a membership that all members have come to, in order; as many of them
     /// as `until`.
-    pub(super) fn begin_exchanges(&mut self, lane: usize, until: u64) -> Result<(), MpiError> {
-        let exchanges = &mut self.lanes[lane].exchanges;
+    pub(super) fn begin_exchanges(
+        &mut self,
+        membership: usize,
+        until: u64,
+    ) -> Result<(), MpiError> {
+        let exchanges = &mut self.memberships[membership].exchanges;
         while exchanges.begun() < until && exchanges.may_begin() {
             let (slot, request) = exchanges.begin()?;
-            self.requests.add(request, Operation::Exchanged(lane, slot));
+            self.requests.add(request, Operation::Exchanged(membership, slot));
         }
         Ok(())
     }
 
     /// Begins all of these, unless the node leaves: then only what others have begun.
-    fn begin_met_exchanges(&mut self, lane: usize) -> Outcome {
+    fn begin_met_exchanges(&mut self, membership: usize) -> Outcome {
         if self.leave.is_none() {
-            self.begin_exchanges(lane, u64::MAX)?;
+            self.begin_exchanges(membership, u64::MAX)?;
         }
         Ok(())
     }
@@ -354,23 +358,23 @@ impl Endpoint {
                 ));
                 Ok(())
             }
-            Operation::Met(lane, number) => {
+            Operation::Met(membership, number) => {
                 sound(status, "coming together for a collective operation failed")?;
-                self.lanes[lane].exchanges.met(number)?;
-                self.begin_met_exchanges(lane)
+                self.memberships[membership].exchanges.met(number)?;
+                self.begin_met_exchanges(membership)
             }
-            Operation::Exchanged(lane, slot) => {
-                match self.lanes[lane].exchanges.ended(slot, status)? {
+            Operation::Exchanged(membership, slot) => {
+                match self.memberships[membership].exchanges.ended(slot, status)? {
                     Ended::Round(request) => {
-                        self.requests.add(request, Operation::Exchanged(lane, slot));
+                        self.requests.add(request, Operation::Exchanged(membership, slot));
                     }
                     Ended::Operation(event) => events.push_back(event),
                 }
-                self.begin_met_exchanges(lane)
+                self.begin_met_exchanges(membership)
             }
             Operation::Passed => Ok(()),
-            Operation::Standing(lane) => {
-                self.lanes[lane].standing_is_known();
+            Operation::Standing(membership) => {
+                self.memberships[membership].standing_is_known();
                 sound(status, "leaving operations among some nodes failed")
             }
             Operation::Counts | Operation::Stray => {

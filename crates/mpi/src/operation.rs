@@ -59,15 +59,15 @@ pub(crate) enum Operation {
     Received(usize),
     /// All nodes are in the barrier.
     Barrier,
-    /// All members have come to this collective operation of a lane.
+    /// All members have come to this collective operation of a membership.
     Met(usize, u64),
-    /// A part of a collective operation of a lane, in a slot.
+    /// A part of a collective operation of a membership, in a slot.
     Exchanged(usize, usize),
     /// A meeting that this node has only let pass, when leaving.
     Passed,
     /// What peers have sent, exchanged when leaving.
     Counts,
-    /// How far the other members of a lane have come, when leaving.
+    /// How far the other members of a membership have come, when leaving.
     Standing(usize),
     /// A message that nobody wants any more.
     Stray,

@@ -307,7 +307,7 @@ impl Comm {
     /// The words belong to MPI until the request has completed.
     pub(crate) fn lowest_of(self, words: &mut [u64; 4]) -> Result<MPI_Request, MpiError> {
         let base = words.as_mut_ptr();
-        // SAFETY: both halves have two words. The caller, a lane, leaves them alone until the request has
+        // SAFETY: both halves have two words. The caller, a membership, leaves them alone until the request has
         // completed, in a box that lives as long as the network.
         unsafe { self.start_lowest(base, base.wrapping_add(2), 2) }
     }

@@ -1,6 +1,6 @@
-//! A node's collective operations by who takes part in them: a *lane* for all nodes, and one for each set
-//! of nodes that has a communicator. What happens in one lane has an order there, which is the same on all
-//! of its members, and none relative to other lanes. Knows how far a lane has come; who makes a
+//! A node's collective operations by who takes part in them: a *membership* for all nodes, and one for each set
+//! of nodes that has a communicator. What happens in one membership has an order there, which is the same on all
+//! of its members, and none relative to other memberships. Knows how far a membership has come; who makes a
 //! communicator for one, and when, is [`founding`](crate::founding)'s business.
 
 use celerity_cdag::NodeId;
@@ -14,7 +14,7 @@ use crate::raw::Comm;
 
 /// Communicators of the same members, each for one thing, since MPI wants one order in each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneComms {
+pub(crate) struct MemberComms {
     /// For meetings.
     pub(crate) control: Comm,
     /// For operations.
@@ -24,10 +24,10 @@ pub(crate) struct LaneComms {
 }
 
 /// Operations among the same members.
-pub(crate) struct Lane {
+pub(crate) struct Membership {
     pub(crate) members: Members,
     place: (NodeId, usize),
-    comms: LaneComms,
+    comms: MemberComms,
     pub(crate) exchanges: OpenExchanges,
     /// Meetings that this node has joined.
     pub(crate) meetings: u64,
@@ -37,13 +37,13 @@ pub(crate) struct Lane {
     known: bool,
 }
 
-impl Lane {
+impl Membership {
     /// With nothing under way, of a node among so many that is a member; messages have at most so many
     /// bytes.
     pub(crate) fn new(
         place: (NodeId, usize),
         members: Members,
-        comms: LaneComms,
+        comms: MemberComms,
         limit: u64,
     ) -> Self {
         let exchanges = OpenExchanges::new(place, &members, comms.collective, limit);
