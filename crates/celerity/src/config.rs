@@ -320,7 +320,7 @@ impl Config {
 
     /// Sets which way data goes between the GPUs of different processes: through host memory
     /// ([`Wires::Host`], the default), or between those of one host straight from GPU to GPU where that
-    /// works ([`Wires::Auto`]), which has run on drivers without GPUs only. With [`Wires::Ipc`], a run
+    /// works ([`Wires::Auto`]), which has run between two processes that share one GPU, and on drivers without GPUs. With [`Wires::Ipc`], a run
     /// does not begin if a process cannot reach the GPUs of all others. If the process of node 0 has
     /// `Host`, no process looks for wires. Results are the same bits. GPUs of one process need no wires.
     #[must_use]

@@ -45,6 +45,7 @@ mod queue;
 mod range;
 mod reduction;
 mod schedule_file;
+pub mod testing;
 
 pub use access::{
     CallAccess, CallAccesses, DeviceView, DeviceViewMut, HostAccess, HostAccesses, KernelAccess,

@@ -25,6 +25,7 @@ mod reductions;
 mod regions_of_boxes;
 mod separate_parts;
 mod solar_system;
+mod testing;
 mod unordered_reductions;
 mod updates;
 mod values;
