@@ -29,10 +29,6 @@ pub(in crate::mpi) fn all<'a>(mpi: &Mpi, programs: &'a [Program]) -> Vec<Stage<'
     if let Some(program) = find("wave_sim") {
         stages.push(wave_sim("by srun", program, &direct, TWO_NODES));
         stages.push(wave_sim("in an allocation", program, &in_allocation(mpi), TWO_NODES));
-        if mpi.kind == Kind::Mpich {
-            let apart = &["verified", "run on 1 node "];
-            stages.push(wave_sim("by srun of another kind", program, &BY_PMIX, apart));
-        }
     }
     stages
 }
