@@ -42,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     if mpi.is_none() && !options.in_process {
         println!("neither Open MPI nor MPICH is installed: nodes of one process are measured");
     }
-    let Some(program) = program(workspace, mpi.as_ref(), PACKAGE, PROGRAM)? else {
+    let Some(program) = program(workspace, mpi.as_ref(), PACKAGE, ["--bin", PROGRAM])? else {
         return Ok(false);
     };
     let mut samples = String::new();

@@ -3,15 +3,12 @@
 //! Owns what is built; what the options mean, and how predictions are made, is the business of the
 //! program `predict` (`crates/predict`).
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use crate::error::Error;
-use crate::messages;
-use crate::mpi::{Mpi, installed};
-use crate::runner::{describe, output};
-use crate::workspace::{BuildTarget, Workspace, cargo};
+use crate::mpi::{installed, program};
+use crate::runner::describe;
+use crate::workspace::{BuildTarget, Workspace};
 
 const FACADE: &str = "celerity";
 
@@ -43,12 +40,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
         (true, Some(mpi)) => Some(mpi),
         (true, None) => return Err(Error::NoMpi { program: "an example with `--mpi`" }),
     };
-    let predict = ["--package", "celerity-predict", "--bin", "predict"];
-    let Some(predict) = build(workspace, &predict, "predict", None)? else { return Ok(false) };
-    let example = ["--package", FACADE, "--example", &options.example];
-    let Some(example) = build(workspace, &example, &options.example, mpi.as_ref())? else {
-        return Ok(false);
-    };
+    let predict = program(workspace, None, "celerity-predict", ["--bin", "predict"])?;
+    let Some(predict) = predict else { return Ok(false) };
+    let example = program(workspace, mpi.as_ref(), FACADE, ["--example", &options.example])?;
+    let Some(example) = example else { return Ok(false) };
     let mut command = std::process::Command::new(predict);
     command.arg(example).args(&options.options);
     let status = command.status();
@@ -62,29 +57,6 @@ fn examples(workspace: &Workspace) -> Vec<String> {
     let targets = facade.flat_map(|package| &package.targets);
     let examples = targets.filter(|BuildTarget { kind, .. }| kind == "example");
     examples.map(|example| example.name.clone()).collect()
-}
-
-/// Builds a program for what is measured, and returns where it lies; `None` if it does not build.
-fn build(
-    workspace: &Workspace,
-    which: &[&str],
-    name: &str,
-    mpi: Option<&Mpi>,
-) -> Result<Option<PathBuf>, Error> {
-    let mut build = cargo();
-    build.current_dir(&workspace.root).args(["build", "--release"]).args(which);
-    if let Some(mpi) = mpi {
-        // Bindings are made from the headers of one MPI, and nothing tells Cargo when that changes.
-        let mut clean = cargo();
-        clean.current_dir(&workspace.root).args(["clean", "--release", "--package", "mpi-sys"]);
-        if output(&mut clean)?.is_none() {
-            return Ok(None);
-        }
-        build.args(["--features", "mpi"]).env("MPICC", mpi.compiler);
-    }
-    let Some(text) = messages::of_build(&mut build)? else { return Ok(None) };
-    let mut programs = messages::programs(&text).into_iter();
-    Ok(programs.find(|program| program.name == name).map(|program| program.path))
 }
 
 #[cfg(test)]

@@ -103,7 +103,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
             "neither Open MPI nor MPICH is installed: nothing but nodes of one process is measured"
         );
     }
-    let Some(ours) = program(workspace, mpi.as_ref(), PACKAGE, PROGRAM)? else { return Ok(false) };
+    let Some(ours) = program(workspace, mpi.as_ref(), PACKAGE, ["--bin", PROGRAM])? else {
+        return Ok(false);
+    };
     let is_possible = |way: &&Way| {
         (way.processes.is_none() || mpi.is_some()) && (!way.is_theirs || options.nonblock.is_some())
     };

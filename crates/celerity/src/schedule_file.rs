@@ -66,7 +66,7 @@ impl ScheduleFile {
     /// Says that the schedule is complete.
     ///
     /// # Errors
-    /// [`RunError::Internal`] if the end cannot be written.
+    /// [`RunError::Start`] if the end cannot be written.
     pub(crate) fn finish(self) -> Result<()> {
         let mut file = lock(&self.file);
         let ended = writeln!(file, "end").and_then(|()| file.flush());

@@ -105,7 +105,7 @@ struct Network {
 impl Network {
     fn build(workspace: &Workspace) -> Result<Option<Self>, Error> {
         let mpi = installed().into_iter().next().ok_or(Error::NoMpi { program: NETWORK })?;
-        let path = mpi::program(workspace, Some(&mpi), BASELINES, NETWORK)?;
+        let path = mpi::program(workspace, Some(&mpi), BASELINES, ["--bin", NETWORK])?;
         Ok(path.map(|path| Self { mpi, path }))
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Program {
 }
 
 /// Builds one program of a package for what is measured, with the bindings of an MPI if there is one, and
-/// returns where it lies; `None` if it does not build.
+/// returns where it lies; `None` if it does not build. Which one, as Cargo is told: `--bin` or `--example`, and a name.
 ///
 /// # Errors
 /// If Cargo cannot be run.
@@ -27,11 +27,11 @@ pub(crate) fn program(
     workspace: &Workspace,
     mpi: Option<&Mpi>,
     package: &str,
-    name: &str,
+    [kind, name]: [&str; 2],
 ) -> Result<Option<PathBuf>, Error> {
     let mut build = cargo();
     build.current_dir(&workspace.root).args(["build", "--release", "--package", package]);
-    build.args(["--bin", name]);
+    build.args([kind, name]);
     if let Some(mpi) = mpi {
         // As in `programs`.
         let mut clean = cargo();
