@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use crate::error::Error;
 use crate::runner;
-use crate::tally::Tally;
+use crate::tally::{Tally, failed_lines};
 use crate::workspace::Workspace;
 
 pub(crate) use build::program;
@@ -69,7 +69,7 @@ pub(crate) fn test(workspace: &Workspace, only: &str) -> Result<Tally, Error> {
             log.run_under_slurm(mpi, queued, &mut slurm, &scratch)?;
         }
     }
-    print!("\n{}", log.table);
+    print!("\n{}{}", log.table, log.failures);
     if installed.is_empty() {
         println!("SKIPPED mpi: neither Open MPI nor MPICH is installed");
         log.total.failed += u64::from(std::env::var_os("CI").is_some());
@@ -81,6 +81,8 @@ pub(crate) fn test(workspace: &Workspace, only: &str) -> Result<Tally, Error> {
 #[derive(Default)]
 struct Log {
     table: String,
+    /// A line for each stage that has failed, and what has failed in it.
+    failures: String,
     total: Tally,
 }
 
@@ -142,7 +144,7 @@ impl Log {
             Err(why) => println!("=== the cable between two hosts carries nothing: {why}"),
         }
         let holds = proof.is_ok_and(|proof| proof.holds());
-        self.note(mpi, "two hosts: the cable", start, Tally::one(holds));
+        self.note(mpi, "two hosts: the cable", start, Tally::one(holds), "see above");
     }
 
     /// Runs a command to its end, counts and notes. Returns whether all was as expected.
@@ -160,12 +162,17 @@ impl Log {
         })?;
         let lines = lines.into_inner().expect("no holder of the lock panics");
         let tally = expected.judge(status.code(), &lines);
-        self.note(mpi, name, start, tally);
+        self.note(mpi, name, start, tally, &judge::blame(status.code(), &lines));
         Ok(tally.failed == 0)
     }
 
-    fn note(&mut self, mpi: &Mpi, name: &str, start: Instant, tally: Tally) {
+    /// `blame`: what has failed, if something has.
+    fn note(&mut self, mpi: &Mpi, name: &str, start: Instant, tally: Tally, blame: &str) {
         let seconds = start.elapsed().as_secs_f64();
+        if tally.failed > 0 {
+            let failed = format!("{name}, after {seconds:.0} s: {blame}");
+            self.failures += &failed_lines(mpi.name, &[failed]);
+        }
         self.table += &format!("{:<9}{name:<50}{seconds:>8.1}  {tally}\n", mpi.name);
         self.total += tally;
     }

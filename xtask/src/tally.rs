@@ -1,7 +1,8 @@
-//! Counts tests by reading the summary lines of the two test runners.
+//! Counts tests by reading the summary lines of the two test runners, and names those that fail.
 //!
 //! Owns the knowledge of how `cargo test` and `cargo nextest` phrase their results.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -59,6 +60,28 @@ fn nextest_counts(line: &str) -> Option<&str> {
     (head.ends_with(" tests run") || head.ends_with(" test run")).then_some(counts)
 }
 
+/// The name of a test that has failed, if a runner says so on this line. nextest says it again in its summary.
+pub(crate) fn failure(line: &str) -> Option<&str> {
+    if let Some(verdict) = line.strip_prefix("test ") {
+        return verdict.strip_suffix(" ... FAILED");
+    }
+    let (how, rest) = line.trim_start().split_once(" [")?;
+    let has_failed = matches!(how, "FAIL" | "TIMEOUT" | "ABORT") || how.starts_with("SIG");
+    let (_, name) = rest.split_once("s] ")?;
+    // Before the name, how many tests have ended of all: `( 12/34) `.
+    let name = name
+        .strip_prefix('(')
+        .and_then(|text| text.split_once(") "))
+        .map_or(name, |(_, name)| name);
+    has_failed.then_some(name)
+}
+
+/// Lines that close a run: which tests of `stage` have failed, each once, in order of names.
+pub(crate) fn failed_lines(stage: &str, names: &[String]) -> String {
+    let names: BTreeSet<_> = names.iter().collect();
+    names.iter().map(|name| format!("FAILED {stage}: {name}\n")).collect()
+}
+
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
@@ -75,7 +98,7 @@ impl fmt::Display for Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Tally, failed_lines, failure};
 
     #[test]
     fn summaries_of_both_runners_are_read() {
@@ -101,6 +124,38 @@ mod tests {
         for (line, (passed, failed, skipped)) in cases {
             assert_eq!(Tally::parse(line), Some(Tally { passed, failed, skipped }), "{line}");
         }
+    }
+
+    #[test]
+    fn tests_that_have_failed_are_named() {
+        let cases = [
+            (
+                "        FAIL [   0.5s] (  12/2129) celerity::all borders::narrow",
+                "celerity::all borders::narrow",
+            ),
+            ("     TIMEOUT [ 120.0s] celerity-idag ends", "celerity-idag ends"),
+            ("     SIGABRT [   0.1s] (3/3) celerity-idag dies", "celerity-idag dies"),
+            ("test src/lib.rs - Buffer (line 12) ... FAILED", "src/lib.rs - Buffer (line 12)"),
+        ];
+        for (line, name) in cases {
+            assert_eq!(failure(line), Some(name), "{line}");
+        }
+        let others = [
+            "        PASS [   0.5s] (12/2129) celerity::all borders::narrow",
+            "test result: FAILED. 2 passed; 3 failed",
+            "    test inner ... FAILED",
+            "test borders ... ok",
+            "",
+        ];
+        for line in others {
+            assert_eq!(failure(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_failure_that_is_told_twice_is_one() {
+        let names = ["b", "a", "b"].map(str::to_owned);
+        assert_eq!(failed_lines("tests", &names), "FAILED tests: a\nFAILED tests: b\n");
     }
 
     #[test]

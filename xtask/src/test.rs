@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::tally::Tally;
+use crate::tally::{Tally, failed_lines, failure};
 use crate::workspace::{Workspace, cargo};
 use crate::{mpi, runner};
 
@@ -86,6 +86,8 @@ struct Outcome {
     name: &'static str,
     time: Duration,
     tally: Tally,
+    /// Names of tests that have failed, as often as the runner names them.
+    failures: Vec<String>,
     succeeded: bool,
 }
 
@@ -138,15 +140,16 @@ fn execute(stage: Stage, workspace: &Workspace) -> Result<Outcome, Error> {
     // For tests that build something themselves, so that they build it as it has been built.
     command.env("XTASK_WHOLE_WORKSPACE", "1");
     println!("=== {}: {}", stage.name, runner::describe(&command));
-    let tally = Mutex::new(Tally::default());
+    let counted = Mutex::new((Tally::default(), Vec::new()));
     let start = Instant::now();
     let status = runner::stream(&mut command, |line| {
-        if let Some(counted) = Tally::parse(line) {
-            *tally.lock().expect("no holder of the lock panics") += counted;
-        }
+        let (tally, failures) = &mut *counted.lock().expect("no holder of the lock panics");
+        *tally += Tally::parse(line).unwrap_or_default();
+        failures.extend(failure(line).map(str::to_owned));
     })?;
-    let tally = tally.into_inner().expect("no holder of the lock panics");
-    Ok(Outcome::new(stage.name, start.elapsed(), tally, status.success()))
+    let (tally, failures) = counted.into_inner().expect("no holder of the lock panics");
+    let outcome = Outcome::new(stage.name, start.elapsed(), tally, status.success());
+    Ok(Outcome { failures, ..outcome })
 }
 
 impl Outcome {
@@ -156,12 +159,13 @@ impl Outcome {
         if !succeeded && tally.failed == 0 {
             tally.failed = 1;
         }
-        Self { name, time, tally, succeeded: succeeded && tally.failed == 0 }
+        let succeeded = succeeded && tally.failed == 0;
+        Self { name, time, tally, failures: Vec::new(), succeeded }
     }
 }
 
-/// A table of stages, a line for each stage that left tests out, what only `--all` runs, and the closing
-/// line.
+/// A table of stages, a line for each stage that left tests out, what only `--all` runs, a line for each test
+/// that has failed, and the closing line.
 fn report(outcomes: &[Outcome], all: bool) -> String {
     let mut text = format!("\n{:<28}{:>9}{:>8}{:>8}\n", "stage", "seconds", "passed", "failed");
     let mut total = Tally::default();
@@ -179,6 +183,7 @@ fn report(outcomes: &[Outcome], all: bool) -> String {
     if !all {
         text += &left_out();
     }
+    text.extend(outcomes.iter().map(|outcome| failed_lines(outcome.name, &outcome.failures)));
     text + &format!("{total}\n")
 }
 
@@ -202,12 +207,13 @@ mod tests {
     fn the_closing_line_sums_over_stages() {
         let tests = Tally { passed: 5, failed: 1, skipped: 0 };
         let docs = Tally { passed: 2, failed: 0, skipped: 3 };
-        let outcomes = [
+        let mut outcomes = [
             Outcome::new("tests", Duration::from_millis(1250), tests, false),
             Outcome::new("doc tests", Duration::ZERO, docs, true),
         ];
+        outcomes[0].failures.push("borders::narrow".to_owned());
         let text = report(&outcomes, true);
-        assert_eq!(text.lines().last(), Some("7 passed, 1 failed"));
+        assert!(text.ends_with("FAILED tests: borders::narrow\n7 passed, 1 failed\n"), "{text}");
         assert!(text.contains("SKIPPED doc tests: 3 marked as ignored"), "{text}");
         assert!(!text.contains("SKIPPED tests"), "{text}");
     }

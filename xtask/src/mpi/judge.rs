@@ -1,6 +1,6 @@
 //! What a stage must lead to, and whether it did.
 
-use crate::tally::Tally;
+use crate::tally::{Tally, failure};
 
 /// What is expected of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,30 @@ fn checks(succeeded: bool, lines: &[String]) -> Tally {
     tally
 }
 
+/// What somebody reads first about a stage that has failed: how it has ended, and the line that most likely says why.
+pub(super) fn blame(code: Option<i32>, lines: &[String]) -> String {
+    let end = match code {
+        Some(HUNG) => "it hung".to_owned(),
+        Some(code) => format!("exit code {code}"),
+        None => "ended by a signal".to_owned(),
+    };
+    let lines = || lines.iter().map(|line| line.trim());
+    // What a panic says stands on the line below.
+    let panic = lines()
+        .skip_while(|line| !line.contains("panicked at"))
+        .take(2)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let why = lines().find_map(failure).or_else(|| Some(&*panic).filter(|text| !text.is_empty()));
+    let why = why.or_else(|| lines().find(|line| line.contains("error")));
+    let why = why.or_else(|| lines().rfind(|line| !line.is_empty()));
+    let why: String = why.unwrap_or("nothing was printed").chars().take(LINE).collect();
+    format!("{end}; {why}")
+}
+
+/// How many characters are enough to see what a line is about.
+const LINE: usize = 240;
+
 impl End {
     fn is(self, succeeded: bool) -> bool {
         match self {
@@ -67,7 +91,7 @@ impl End {
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Expected, HUNG};
+    use super::{End, Expected, HUNG, blame};
 
     fn failed(expected: Expected, succeeded: bool, lines: &[&str]) -> u64 {
         failed_with(expected, i32::from(!succeeded), lines)
@@ -104,6 +128,21 @@ mod tests {
             let told = Expected::Told(&[], end);
             assert_eq!((failed_with(told, 137, &[]), failed_with(told, HUNG, &[])), (0, 1));
         }
+    }
+
+    #[test]
+    fn the_line_that_says_why_is_found() {
+        let blame = |lines: &[&str]| {
+            let lines: Vec<_> = lines.iter().map(|line| (*line).to_owned()).collect();
+            blame(Some(1), &lines)
+        };
+        let panic =
+            ["N0: so far", "thread 'main' panicked at x.rs:1:", "left: 1", "an error follows"];
+        assert_eq!(blame(&panic), "exit code 1; thread 'main' panicked at x.rs:1: left: 1");
+        assert_eq!(blame(&["well", "error: none", ""]), "exit code 1; error: none");
+        assert_eq!(blame(&["well", "last", ""]), "exit code 1; last");
+        assert_eq!(blame(&["test a ... FAILED"]), "exit code 1; a");
+        assert_eq!(super::blame(Some(HUNG), &[]), "it hung; nothing was printed");
     }
 
     #[test]
