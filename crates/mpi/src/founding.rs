@@ -8,8 +8,8 @@
 //! that waits for another one; and nobody is in the call whose peers are not on their way there.
 //!
 //! What members have told they keep to, even if the run is aborted meanwhile: either all of them make the
-//! communicators, or none does. If one dies on the way, MPI cannot be left any more: then the process is ended
-//! after a while, with a message.
+//! communicators, or none does. If one dies on the way, MPI cannot be left any more: then all processes are ended,
+//! with a message.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_int;
@@ -22,12 +22,15 @@ use celerity_cpd::Members;
 use celerity_executor::{CollectiveExchange, CommunicationError};
 use celerity_tdag::TaskId;
 
+use crate::deadline::Deadline;
 use crate::error::MpiError;
+use crate::liveness::Loss;
 use crate::matching::PeerMistake;
 use crate::meeting::Purpose;
 use crate::membership::MemberComms;
 use crate::operation::CAME_LEN;
 use crate::raw::{Comm, rank};
+use crate::session::Session;
 
 /// The communicators that there are: each process has those of the sets that it is a member of. They are
 /// kept, as those of groups are: to free one is collective.
@@ -43,6 +46,9 @@ pub(crate) struct Founders {
     place: (NodeId, usize),
     /// All processes.
     parent: Comm,
+    /// Knows who has died.
+    session: Arc<Session>,
+    /// After so much silence a node counts as dead.
     patience: Duration,
     /// In the order in which this node has come to them.
     waiting: VecDeque<Founding>,
@@ -64,9 +70,11 @@ pub(crate) struct Founding {
 }
 
 impl Founders {
-    pub(crate) fn new(place: (NodeId, usize), parent: Comm, patience: Duration) -> Self {
+    /// Of a node among so many.
+    pub(crate) fn new(place: (NodeId, usize), session: Arc<Session>, patience: Duration) -> Self {
         let (waiting, came) = (VecDeque::new(), BTreeMap::new());
-        Self { place, parent, patience, waiting, came, latest: None }
+        let parent = session.comms().collective;
+        Self { place, parent, session, patience, waiting, came, latest: None }
     }
 
     /// Whether members are waited for.
@@ -148,7 +156,7 @@ impl Founders {
     /// Makes communicators. Collective among the members, who are all on their way here.
     pub(crate) fn create(&self, members: &Members) -> Result<MemberComms, MpiError> {
         let ranks: Vec<c_int> = members.iter(self.place.1).map(|one| rank(one.slot())).collect();
-        let _watch = Watch::begin(members, self.patience);
+        let _watch = Watch::begin(members, &self.session, self.patience);
         let make = |tag| {
             let comm = self.parent.of_some(&ranks, tag)?;
             comm.return_errors().map(|()| comm)
@@ -193,29 +201,64 @@ impl Founding {
     }
 }
 
-/// Ends all processes if this lives too long: nothing else wakes who waits in MPI.
+/// Ends all processes if a member dies while this lives, or if it lives too long: nothing else wakes who waits in
+/// MPI.
 struct Watch(Arc<(Mutex<bool>, Condvar)>);
 
+/// How often it looks who has died.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long MPI has to notice by itself that a member has died, and to let the others go.
+const GRACE: Duration = Duration::from_millis(500);
+
 impl Watch {
-    fn begin(members: &Members, patience: Duration) -> Self {
+    /// A member that is silent counts as dead after `patience`, and who has lost the node that notices it, waits
+    /// for twice as long.
+    fn begin(members: &Members, session: &Arc<Session>, patience: Duration) -> Self {
         let state = Arc::new((Mutex::new(false), Condvar::new()));
-        let (watched, members) = (state.clone(), members.clone());
+        let (watched, members, session) = (state.clone(), members.clone(), session.clone());
         let watch = move || {
-            let (is_over, changed) = &*watched;
-            let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
-            let waited = changed.wait_timeout_while(is_over, patience, |is_over| !*is_over);
-            let (is_over, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if !*is_over {
-                eprintln!(
-                    "celerity: {members} make a communicator of MPI, and one of them has not come for \
-                     {patience:?}, though it had said so: all processes are ended"
-                );
-                Comm::world().abort(1);
-            }
+            let is_over = |time| wait_until_over(&watched, time);
+            let deadline = Deadline::new(2 * patience);
+            let dead = loop {
+                if is_over(LOOK.min(deadline.left())) {
+                    return;
+                }
+                match dead_member(&session, &members) {
+                    Some(_) if is_over(GRACE) => return,
+                    Some(dead) => break dead,
+                    None if deadline.left().is_zero() => {
+                        break format!("one of them has not come for {:?}", 2 * patience);
+                    }
+                    None => {}
+                }
+            };
+            eprintln!(
+                "celerity: {members} make a communicator of MPI, and {dead}, though it had said that it comes; \
+                 nothing wakes who waits in MPI, so all processes are ended"
+            );
+            Comm::world().abort(1);
         };
         // Without a thread, the run lingers, and its launcher ends it.
         drop(thread::Builder::new().name("celerity-mpi-found".to_owned()).spawn(watch));
         Self(state)
+    }
+}
+
+/// Waits for so long at most; whether it is over.
+fn wait_until_over((is_over, changed): &(Mutex<bool>, Condvar), time: Duration) -> bool {
+    let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = changed.wait_timeout_while(is_over, time, |is_over| !*is_over);
+    *waited.unwrap_or_else(PoisonError::into_inner).0
+}
+
+/// What is known of a member that has died.
+fn dead_member(session: &Session, members: &Members) -> Option<String> {
+    match session.side().lost()? {
+        Loss::Died { node, sign } if members.contains(node) => {
+            Some(format!("{node} has died: {sign}"))
+        }
+        Loss::Died { .. } | Loss::GivenUp { .. } => None,
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_cdag::NodeId;
@@ -24,22 +25,12 @@ use crate::membership::{MemberComms, Membership};
 use crate::operation::{CAME_LEN, Mail, Operation, PILOT_LEN, Traffic};
 use crate::raw::{self, Comm};
 use crate::requests::Requests;
+use crate::session::{Comms, Session};
 use crate::transfers::{Done, Transfers, Way};
 use crate::window;
 
 /// Why a step could not be taken: a mistake of some node, or MPI's refusal.
 pub(crate) type Outcome = Result<(), PeerMistake>;
-
-/// A node's communicators of MPI.
-#[derive(Clone, Copy)]
-pub(crate) struct Comms {
-    /// For small messages and meetings.
-    pub(crate) control: Comm,
-    /// For payloads.
-    pub(crate) data: Comm,
-    /// For collective operations.
-    pub(crate) collective: Comm,
-}
 
 impl From<MpiError> for PeerMistake {
     fn from(error: MpiError) -> Self {
@@ -88,10 +79,11 @@ impl Endpoint {
     /// bytes; `tags` may be less than MPI has. Members that make a communicator are waited for with
     /// `patience`.
     pub(crate) fn new(
-        Comms { control, data, collective }: Comms,
+        session: &Arc<Session>,
         (limit, tags): (u64, u64),
         patience: Duration,
     ) -> Result<Self, MpiError> {
+        let Comms { control, data, collective } = session.comms();
         let (rank, nodes) = control.place()?;
         let node = NodeId::from_index(rank as u64);
         let tags = tags.clamp(1, data.tags()?);
@@ -125,7 +117,7 @@ impl Endpoint {
             barrier: None,
             passed: Vec::new(),
             memberships: memberships.map(membership).collect(),
-            founders: Founders::new((node, nodes), collective, patience),
+            founders: Founders::new((node, nodes), session.clone(), patience),
             limit,
             sent: vec![Traffic::default(); nodes],
             received: vec![Traffic::default(); nodes],

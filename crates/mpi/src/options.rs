@@ -26,6 +26,10 @@ pub struct MpiOptions {
     pub max_message: u64,
     /// Tags to use, at most: all that MPI has. Tests lower it.
     pub max_tags: u64,
+    /// Sets of some nodes that may have communicators of their own, at most: 256, since MPICH has 2048 in all, and
+    /// each set takes three. Other sets exchange data in pairs. What the process of `N0` has made in earlier runs
+    /// counts. Tests lower it.
+    pub max_member_sets: usize,
     /// How long a process waits for others to come to a run, or to end, before it warns of
     /// that, and then at doubling intervals: 30 s; 0: for ever.
     pub watchdog: Duration,
@@ -42,6 +46,7 @@ impl Default for MpiOptions {
             hub_host: None,
             max_message: 1 << 30,
             max_tags: u64::MAX,
+            max_member_sets: 256,
             watchdog: Duration::from_secs(30),
             warnings: WarningSink::default(),
         }

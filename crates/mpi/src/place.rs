@@ -9,6 +9,7 @@ use celerity_executor::{Communicator, CpuPool, Network, RunError, Waker};
 
 use crate::error::StartError;
 use crate::failure;
+use crate::founding;
 use crate::options::MpiOptions;
 use crate::session::Session;
 use crate::start::start;
@@ -96,6 +97,10 @@ impl Network for MpiNetwork {
             return Ok(());
         }
         Ok(self.session.share(words, self.options.start_timeout)?)
+    }
+
+    fn member_sets(&self) -> usize {
+        self.options.max_member_sets.saturating_sub(founding::made().len())
     }
 
     fn refuse(&self, error: RunError) -> RunError {

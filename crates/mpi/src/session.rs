@@ -25,11 +25,21 @@ use crate::error::StartError;
 use crate::failure;
 use crate::liveness::{Door, Impatience, Loss, Obstacle, SideChannel};
 use crate::lost;
-use crate::network::Comms;
 use crate::options::MpiOptions;
 use crate::polling::{FINALISE_PATIENCE, REQUEST_PATIENCE};
 use crate::process::{self, initialise};
 use crate::raw::{self, Comm, TypedMemory};
+
+/// A node's communicators of MPI.
+#[derive(Clone, Copy)]
+pub(crate) struct Comms {
+    /// For small messages and meetings.
+    pub(crate) control: Comm,
+    /// For payloads.
+    pub(crate) data: Comm,
+    /// For collective operations.
+    pub(crate) collective: Comm,
+}
 
 /// This process among all others.
 pub(crate) struct Session {

@@ -28,11 +28,8 @@ pub fn start(options: &MpiOptions, wake: Waker) -> Result<MpiCommunicator, Start
     let permit = Permit::new()?;
     let session = Session::of_process(options)?;
     let attendance = attend(session.clone(), options, wake)?;
-    let network = Endpoint::new(
-        session.comms(),
-        (options.max_message, options.max_tags),
-        options.peer_timeout,
-    );
+    let network =
+        Endpoint::new(&session, (options.max_message, options.max_tags), options.peer_timeout);
     let network = network.inspect_err(|error| {
         let error = Box::new(CommunicationError::Network { what: error.to_string() });
         attendance.abort(&RunError::Communication { node: session.node(), error });

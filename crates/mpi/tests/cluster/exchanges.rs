@@ -59,14 +59,18 @@ fn place(world: &World) -> NodeId {
 
 /// All nodes gather a line.
 pub(crate) fn gathered(memory: &mut [u8], world: &World) -> CollectiveExchange {
+    gathered_among(memory, world, Members::all())
+}
+
+/// Some nodes gather a line, this one among them.
+pub(crate) fn gathered_among(
+    memory: &mut [u8],
+    world: &World,
+    members: Members,
+) -> CollectiveExchange {
     let extent = Box3::from_range([memory.len()]);
-    let from = parts(extent, 0, world.size);
-    let collective = Arc::new(Collective {
-        members: Members::all(),
-        region: extent.into(),
-        from,
-        to: Ends::All,
-    });
+    let from = parts(extent, 0, members.count(world.size));
+    let collective = Arc::new(Collective { members, region: extent.into(), from, to: Ends::All });
     part_of(memory, extent, &collective, (1, place(world)))
 }
 

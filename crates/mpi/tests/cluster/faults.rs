@@ -59,7 +59,7 @@ pub(crate) fn pause(world: &World) {
     let mut end = world.connect(&MpiOptions::default());
     world.meet();
     if world.rank == 0 {
-        stop_for(Duration::from_secs(8));
+        stop_for(Duration::from_secs(6));
     }
     end.enter_barrier(TaskId::from_index(1));
     assert_eq!(next_event(&mut end), CommEvent::BarrierReached);
@@ -104,7 +104,8 @@ fn stop_for(pause: Duration) {
     assert!(ended.is_ok_and(|status| status.success()), "there is no `sh`");
 }
 
-fn signal(name: &str) {
+/// Does something to this process that it does not come back from.
+pub(crate) fn signal(name: &str) {
     send_signal(name);
     // The signal is on its way.
     loop {

@@ -1,13 +1,14 @@
 //! Checks of a cluster of processes: run by a launcher, each process is a node.
 //!
 //! `mpirun -n 4 cluster`; without a launcher, a cluster of one. `CLUSTER_ROLE` selects
-//! something else than the checks: `programs`, `large`, or a fault: `kill`, `stop`, `pause` or
-//! `give-up`.
+//! something else than the checks: `programs`, `large`, or a fault: `kill`, `stop`, `pause`,
+//! `give-up`, `found-kill` or `found-stop`.
 //! `N0` prints a summary as Rust's own test runner does.
 #![allow(unsafe_code)]
 
 mod exchanges;
 mod faults;
+mod founding;
 mod large;
 mod messages;
 mod programs;
@@ -26,6 +27,7 @@ fn main() {
         Ok("large") => large::run(&world),
         Ok("pause") => faults::pause(&world),
         Ok("give-up") => faults::give_up(&world),
+        Ok(fault @ ("found-kill" | "found-stop")) => founding::run(&world, fault),
         Ok(fault) => faults::run(&world, fault),
     }
 }

@@ -2,6 +2,7 @@
 //! and random ones. What a program is, and what it computes, is the testkit's.
 
 use std::env;
+use std::iter;
 
 use celerity_cdag::NodeId;
 use celerity_executor::{Network, Run};
@@ -17,12 +18,27 @@ use crate::world::World;
 /// Steps of the corpus's loops.
 const STEPS: usize = 6;
 
-/// Every program of the corpus on one to three devices per node, then
-/// `CLUSTER_PROGRAMS` random ones (200 by default) from the seed `CLUSTER_SEED`.
+/// Random programs on networks that let few sets of nodes have communicators.
+const FEW_SETS: usize = 20;
+
+/// `CLUSTER_PROGRAMS` random programs (200 by default) from the seed `CLUSTER_SEED`, then every program of the
+/// corpus on one to three devices per node.
 pub(crate) fn run(world: &World) {
-    let network = MpiNetwork::join(MpiOptions::default()).expect("a cluster comes up");
+    let join = |options| MpiNetwork::join(options).expect("a cluster comes up");
+    let network = join(MpiOptions::default());
     let (programs, seed) = (number("CLUSTER_PROGRAMS", 200), number("CLUSTER_SEED", 1));
+    let nodes = world.size..=world.size;
+    let campaign = Campaign { programs, seed, nodes, devices: 1..=3, run_every: 1 };
     let mut passed = 0;
+    // The first ones have more sets of members than there may be. Sets count for the whole process, so all the
+    // others come later.
+    let few_sets = join(MpiOptions { max_member_sets: 3, ..MpiOptions::default() });
+    let networks = iter::repeat_n(&few_sets, FEW_SETS).chain(iter::repeat(&network));
+    for (seed, network) in (seed..seed + programs).zip(networks) {
+        let (program, configuration) = campaign.case(seed);
+        check(&format!("CLUSTER_SEED={seed}"), &program, &configuration, network);
+        passed += 1;
+    }
     for (name, program) in corpus::all(STEPS) {
         for devices in 1..=3 {
             let forwards = Forwards::Always;
@@ -31,13 +47,6 @@ pub(crate) fn run(world: &World) {
             check(name, &program, &configuration, &network);
             passed += 1;
         }
-    }
-    let nodes = world.size..=world.size;
-    let campaign = Campaign { programs, seed, nodes, devices: 1..=3, run_every: 1 };
-    for seed in seed..seed + programs {
-        let (program, configuration) = campaign.case(seed);
-        check(&format!("CLUSTER_SEED={seed}"), &program, &configuration, &network);
-        passed += 1;
     }
     if world.rank == 0 {
         println!("{programs} random programs from seed {seed}");
