@@ -3,6 +3,7 @@
 
 #[cfg(feature = "mutants")]
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use celerity_cpd::{Collective, Ends, Members, NodeId, PartsCache, classify};
 #[cfg(feature = "mutants")]
@@ -126,6 +127,32 @@ fn note_receivers(
         Ends::Each(parts) => Some(parts.clone()),
     };
     state.spread(provided, &Receivers { members: members.clone(), parts });
+}
+
+/// The sets of some nodes that exchange data at once. Networks keep something for each, so that there may not be
+/// more than so many. The same on all nodes, as each looks at the operations of all.
+#[derive(Debug)]
+pub(crate) struct MemberSets {
+    known: BTreeSet<Members>,
+    most: usize,
+}
+
+impl MemberSets {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { known: BTreeSet::new(), most }
+    }
+
+    /// Whether these may exchange data at once: all nodes always may, and who has done so before. O(log sets).
+    pub(crate) fn admits(&mut self, members: &Members) -> bool {
+        if members.are_all() || self.known.contains(members) {
+            return true;
+        }
+        let has_room = self.known.len() < self.most;
+        if has_room {
+            self.known.insert(members.clone());
+        }
+        has_room
+    }
 }
 
 /// What the next task will find where it reads it, so that nobody need ask all nodes whether they

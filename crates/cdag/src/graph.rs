@@ -13,7 +13,7 @@ use celerity_tdag::{
 };
 use smallvec::SmallVec;
 
-use crate::collective::{Exchanged, Served, add_to, exchange};
+use crate::collective::{Exchanged, MemberSets, Served, add_to, exchange};
 use crate::command::{Command, CommandId, CommandKind, Targets, TransferId};
 use crate::diagnostic::Diagnostic;
 use crate::holding::BufferState;
@@ -59,6 +59,7 @@ pub struct CommandGraph {
     parts: PartsCache,
     /// What collectives bring the next task.
     served: Served,
+    member_sets: MemberSets,
 }
 
 #[derive(Debug)]
@@ -87,7 +88,15 @@ impl CommandGraph {
             said: StreamHash::default(),
             parts: PartsCache::default(),
             served: Served::default(),
+            member_sets: MemberSets::new(usize::MAX),
         }
+    }
+
+    /// Lets nodes exchange data in a [collective](CommandKind::Collective) in at most so many different sets, all
+    /// nodes together not counted. Others, that come later, exchange it in pairs. There is no limit unless this
+    /// sets one; the same on all nodes.
+    pub fn limit_member_sets(&mut self, most: usize) {
+        self.member_sets = MemberSets::new(most);
     }
 
     /// A hash of what users' range mappers have said of all chunks so far, as far as nodes
@@ -152,6 +161,9 @@ impl CommandGraph {
         let Some(collective) = mistakes::collective(collective, local, nodes) else { return };
         if exchanged.is_on_trust() {
             add_to(&collective, &mut self.said);
+        }
+        if !self.member_sets.admits(&collective.members) {
+            return;
         }
         self.served.hide(exchanged.consumer(), exchanged.buffer, state, &collective);
         if !collective.members.contains(local) {

@@ -479,7 +479,7 @@ impl<'r> Run<'r> {
         let agreed = self.agree();
         let agreed =
             agreed.inspect_err(|error| ends.iter_mut().for_each(|end| end.abort(error)))?;
-        let (costs, wants_wires) = agreed;
+        let Agreed { costs, wants_wires, member_sets } = agreed;
         let wired = self.wire(ends.into_iter().zip(backends), wants_wires)?;
         let memory = self.devices.memory();
         let wires = wired.iter().any(|(wired, _)| !wired.reached.is_empty());
@@ -492,6 +492,7 @@ impl<'r> Run<'r> {
             let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
             let mut scheduler = Scheduler::new(commands, self.instruction_graph(&wired));
             scheduler.set_lookahead(self.config.lookahead);
+            scheduler.limit_member_sets(member_sets);
             let others = self.observers.iter().filter_map(|observer| observer(id));
             let observers = check.into_iter().chain(others);
             observers.for_each(|observer| scheduler.observe(observer));
@@ -527,15 +528,29 @@ impl<'r> Run<'r> {
         Ok(local.zip(wired).map(node).collect())
     }
 
-    /// What node 0's process says for all: its constants, and whether anybody is asked for wires.
-    fn agree(&self) -> Result<(Costs, bool), RunError> {
-        let mut words = [0; 19];
+    /// What node 0's process says for all.
+    fn agree(&self) -> Result<Agreed, RunError> {
+        let mut words = [0; 20];
         words[..18].copy_from_slice(&self.config.costs.to_words());
         words[18] = (self.config.wires != Wires::Host).into();
+        words[19] = self.network.member_sets() as u64;
         self.network.share(&mut words)?;
-        let [costs @ .., wants_wires] = words;
-        Ok((Costs::from_words(costs), wants_wires != 0))
+        let [costs @ .., wants_wires, member_sets] = words;
+        Ok(Agreed {
+            costs: Costs::from_words(costs),
+            wants_wires: wants_wires != 0,
+            member_sets: usize::try_from(member_sets).unwrap_or(usize::MAX),
+        })
     }
+}
+
+/// What all nodes of a run must have alike.
+struct Agreed {
+    costs: Costs,
+    /// Whether anybody is asked for wires.
+    wants_wires: bool,
+    /// How many sets of some nodes may exchange data in collective operations.
+    member_sets: usize,
 }
 
 impl fmt::Display for Run<'_> {

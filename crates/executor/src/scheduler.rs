@@ -112,6 +112,12 @@ impl Scheduler {
         self.generator.set_lookahead(lookahead);
     }
 
+    /// Lets at most so many different sets of some nodes exchange data in collective operations, as
+    /// [`CommandGraph::limit_member_sets`](celerity_cdag::CommandGraph::limit_member_sets) says.
+    pub fn limit_member_sets(&mut self, most: usize) {
+        self.generator.limit_member_sets(most);
+    }
+
     /// Shows `observer` everything that is generated.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.generator.observe(observer);

@@ -286,6 +286,24 @@ fn those_outside_have_no_command_and_get_what_they_read_from_who_owns_it() {
     cluster.check();
 }
 
+/// The second set is one too many, on all nodes alike; the first one is not new, and all nodes are no set.
+#[test]
+fn more_sets_than_there_may_be_exchange_in_pairs() {
+    let mut cluster = Cluster::new(6);
+    cluster.nodes.iter_mut().for_each(|node| node.limit_member_sets(1));
+    for (readers, pushes) in [(2, 0), (3, 6), (2, 0), (6, 0), (3, 6)] {
+        let producer = cluster.submit(rows(readers), AccessMode::Write, Mapper::OneToOne);
+        let region = Region::from(Box3::from_range([readers, N]));
+        let read = Mapper::fixed(region.clone());
+        let consumer = cluster.read_forwarded(rows(readers), read, (producer, region));
+        assert_eq!(cluster.pushed(consumer).len(), pushes, "{readers} readers");
+        if pushes == 0 {
+            assert_eq!(cluster.collective().members, Members::range(0, readers, 6));
+        }
+    }
+    cluster.check();
+}
+
 #[test]
 fn one_node_that_is_no_reader_broadcasts_to_some() {
     let mut cluster = Cluster::new(6);

@@ -55,6 +55,12 @@ pub trait Network: Sync {
         Ok(())
     }
 
+    /// In how many different sets of nodes, all together not counted, a run may exchange data in collective
+    /// operations, if the network keeps something for each. What node 0's process says, goes for all.
+    fn member_sets(&self) -> usize {
+        usize::MAX
+    }
+
     /// Says, instead of [connecting](Self::connect), that this process cannot take part in
     /// the run, for this reason: so that those of other processes fail and do not wait for
     /// it. Returns the error with which all of them fail.

@@ -37,6 +37,10 @@ impl Generator {
         self.instructions.set_lookahead(lookahead);
     }
 
+    pub(super) fn limit_member_sets(&mut self, most: usize) {
+        self.commands.limit_member_sets(most);
+    }
+
     pub(super) fn observe(&mut self, observer: Box<dyn Observer>) {
         self.observers.add(observer);
     }
