@@ -103,11 +103,7 @@ enum Command {
     /// nodes, all examples, nodes that die, and a ping-pong beside a plain one.
     ///
     /// Looks for Open MPI and MPICH, side by side as Debian names them, or for plain `mpirun`.
-    Mpi {
-        /// Launch programs only in stages whose names contain this
-        #[arg(long, value_name = "TEXT", default_value = "")]
-        only: String,
-    },
+    Mpi(mpi::Options),
     /// Run unit tests under Miri, which sees undefined behaviour, leaks and races.
     ///
     /// Those of the pure crates and of the host's side of kernels, in minutes. Installs a nightly toolchain
@@ -191,7 +187,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Semver(options) => semver::run(&workspace, &options),
         Command::Tidy => tidy::run(&workspace),
         Command::Miri(options) => miri::run(&workspace, &options),
-        Command::Mpi { only } => mpi::run(&workspace, &only),
+        Command::Mpi(options) => mpi::run(&workspace, &options),
         Command::Bundle { mpi, names } => bundle::run(&workspace, mpi, &names),
         Command::Calibrate(options) => calibrate::run(&workspace, &options),
         Command::Predict(options) => predict::run(&workspace, &options),

@@ -32,41 +32,63 @@ use stages::Stage;
 /// be merged does not depend on whether Slurm launches a job at its first attempt.
 const SLURM: &str = "Slurm";
 
+/// What is launched.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Launch programs only in stages whose names contain this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    only: String,
+    /// Launch each so many times: for what fails only now and then
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    times: u32,
+}
+
+impl Options {
+    /// Everything, once.
+    pub(crate) fn all() -> Self {
+        Self { only: String::new(), times: 1 }
+    }
+
+    /// The stages that are asked for, as often as they are.
+    fn of<'a>(&self, stages: Vec<Stage<'a>>) -> impl Iterator<Item = Stage<'a>> {
+        let asked = stages.into_iter().filter(|stage| stage.name.contains(&self.only));
+        asked.flat_map(|stage| std::iter::repeat_n(stage, self.times as usize))
+    }
+}
+
 /// Builds and runs all of it, and prints what ran. Returns whether everything passed; without any
 /// MPI that is so, unless `CI` is set.
 ///
 /// # Errors
 /// If Cargo cannot be run. Failing tests are no error.
-pub(crate) fn run(workspace: &Workspace, only: &str) -> Result<bool, Error> {
-    let tally = test(workspace, only)?;
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
+    let tally = test(workspace, options)?;
     println!("{tally}");
     Ok(tally.failed == 0)
 }
 
-/// As [`run`], but for the closing line: says how many checks passed and failed. Programs are
-/// launched only in stages whose names contain `only`.
+/// As [`run`], but for the closing line: says how many checks passed and failed.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn test(workspace: &Workspace, only: &str) -> Result<Tally, Error> {
+pub(crate) fn test(workspace: &Workspace, options: &Options) -> Result<Tally, Error> {
     let scratch = workspace.target_dir.join("mpi");
     std::fs::create_dir_all(&scratch)
         .map_err(|source| Error::Write { path: scratch.clone(), source })?;
     let mut log = Log::default();
     let (installed, mut slurm) = (installed(), None);
     for (nth, mpi) in installed.iter().enumerate() {
-        let built = build::programs(mpi, workspace, nth == 0 && only.is_empty(), &mut log)?;
+        let built = build::programs(mpi, workspace, nth == 0 && options.only.is_empty(), &mut log)?;
         let stages = built.iter().flat_map(|programs| stages::all(mpi, programs, &scratch));
-        for stage in stages.filter(|stage| stage.name.contains(only)) {
+        for stage in options.of(stages.collect()) {
             let command = stage.command(mpi.launch(&stage.launch), &scratch);
             log.run(mpi, &stage.name, command, &stage.expected)?;
         }
         let remote = built.iter().flat_map(|programs| stages::between_hosts(mpi, programs));
-        log.run_between_hosts(mpi, remote.filter(|stage| stage.name.contains(only)), &scratch)?;
-        if only.contains(SLURM) {
+        log.run_between_hosts(mpi, options.of(remote.collect()), &scratch)?;
+        if options.only.contains(SLURM) {
             let queued = built.iter().flat_map(|programs| stages::slurm::all(mpi, programs));
-            let queued = queued.filter(|stage| stage.name.contains(only));
-            log.run_under_slurm(mpi, queued, &mut slurm, &scratch)?;
+            log.run_under_slurm(mpi, options.of(queued.collect()), &mut slurm, &scratch)?;
         }
     }
     print!("\n{}{}", log.table, log.failures);

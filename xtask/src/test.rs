@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
 /// and only if the rest is well.
 fn under_mpi(workspace: &Workspace) -> Result<Outcome, Error> {
     let start = Instant::now();
-    let tally = mpi::test(workspace, "")?;
+    let tally = mpi::test(workspace, &mpi::Options::all())?;
     Ok(Outcome::new("MPI", start.elapsed(), tally, true))
 }
 

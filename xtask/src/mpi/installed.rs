@@ -2,6 +2,8 @@
 
 use std::process::{Command, Stdio};
 
+use super::judge::End;
+
 /// An installed MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mpi {
@@ -58,6 +60,15 @@ impl Mpi {
         }
         command.args(options);
         command
+    }
+
+    /// How the launcher ends that has got Ctrl-C, and whose processes all exit with an error. That of MPICH
+    /// says now and then that all is well.
+    pub(super) fn end_of_interrupted(&self) -> End {
+        match self.kind {
+            Kind::Open => End::Badly,
+            Kind::Mpich => End::Somehow,
+        }
     }
 
     /// Three processes, of which those live on that have not died.

@@ -16,6 +16,7 @@ use super::installed::Kind;
 use super::judge::{End, Expected};
 
 /// A program under a launcher.
+#[derive(Clone)]
 pub(super) struct Stage<'a> {
     pub(super) name: String,
     program: &'a Program,
