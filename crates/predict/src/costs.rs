@@ -29,6 +29,8 @@ use crate::recorded::{MeasuredLaunch, RecordedRun};
 pub struct WorkCosts {
     /// Of kernels, and of what runs on the host.
     by_name: [HashMap<String, Vec<f64>>; 2],
+    /// Items of each kernel's greatest launch.
+    most_items: HashMap<String, u64>,
     launch: Nanos,
 }
 
@@ -54,7 +56,17 @@ impl WorkCosts {
             };
             medians(&runs.iter().map(of_kind).collect::<Vec<_>>())
         });
-        Self { by_name, launch }
+        let mut most_items = HashMap::new();
+        for one in runs.iter().flat_map(|run| &run.launches).filter(|one| one.on_device) {
+            let most = most_items.entry(one.name.clone()).or_default();
+            *most = one.items.max(*most);
+        }
+        Self { by_name, most_items, launch }
+    }
+
+    /// The items of the greatest launch of a kernel that was measured; 0 if none was.
+    pub(crate) fn most_items(&self, kernel: &str) -> u64 {
+        self.most_items.get(kernel).copied().unwrap_or(0)
     }
 
     /// What a launch of so many items takes, in ns, of the `nth` of so many tasks of its name; `None`

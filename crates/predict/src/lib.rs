@@ -21,7 +21,7 @@ pub use cluster::{
 pub use costs::{CostedWork, WorkCosts};
 pub use error::PredictError;
 pub use pace::{Act, Pace};
-pub use prediction::{Prediction, RepeatedKernel};
+pub use prediction::{Prediction, RepeatedKernel, StretchedKernel};
 pub use recorded::{MeasuredLaunch, RecordedRun, Stretch};
 pub use report::{ReportRow, csv, table};
 pub use schedule::{

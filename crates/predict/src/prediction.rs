@@ -24,6 +24,9 @@ pub struct Prediction {
     pub repeated: Option<RepeatedKernel>,
     /// Launches on the host whose cost was not measured, of all nodes.
     pub guessed: usize,
+    /// The kernel whose launches are greatest beside those that were measured, if that is much: what it costs per
+    /// item is not known then.
+    pub stretched: Option<StretchedKernel>,
     /// All that happens.
     pub spans: Spans,
 }
@@ -37,12 +40,46 @@ pub struct RepeatedKernel {
     pub period: Nanos,
 }
 
+/// A kernel that was measured in launches of few items, and is launched with many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StretchedKernel {
+    /// What the program calls it.
+    pub name: String,
+    /// Items of its greatest launch in the measured runs.
+    pub measured: u64,
+    /// Items of its greatest launch here.
+    pub items: u64,
+}
+
+impl StretchedKernel {
+    /// How many times as many items are no small step any more.
+    const MUCH: u64 = 16;
+
+    /// How many times as many items it has as were measured.
+    #[must_use]
+    pub fn factor(&self) -> u64 {
+        self.items / self.measured.max(1)
+    }
+
+    /// The worse of one, and of a kernel that was measured with so many items and has so many, if that is much.
+    pub(crate) fn worse(
+        one: Option<Self>,
+        name: &str,
+        [measured, items]: [u64; 2],
+    ) -> Option<Self> {
+        let factor = items / measured.max(1);
+        match factor > one.as_ref().map_or(Self::MUCH, Self::factor) {
+            true => Some(Self { name: name.to_owned(), measured, items }),
+            false => one,
+        }
+    }
+}
+
 impl Prediction {
     pub(crate) fn new(
         schedules: &[NodeSchedule],
         spans: Spans,
         (makespan, last): (Nanos, Option<SpanId>),
-        guessed: usize,
     ) -> Self {
         let devices = schedules.first().map_or(0, |schedule| schedule.devices);
         Self {
@@ -52,7 +89,8 @@ impl Prediction {
             critical: spans.critical(last),
             busy_percent: busy(&spans, schedules.len() * devices, makespan),
             repeated: repeated(schedules, &spans),
-            guessed,
+            guessed: 0,
+            stretched: None,
             spans,
         }
     }

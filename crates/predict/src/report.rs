@@ -130,6 +130,7 @@ mod tests {
             busy_percent,
             repeated,
             guessed,
+            stretched: None,
             spans,
         };
         ReportRow { prediction, measured }

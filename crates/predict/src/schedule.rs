@@ -41,7 +41,7 @@ pub struct ScheduledTask {
 }
 
 /// What kind of work a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScheduledKind {
     /// A kernel.
     Kernel,

@@ -20,7 +20,7 @@ use crate::cluster::{ClusterModel, Nanos};
 use crate::costs::WorkCosts;
 use crate::error::PredictError;
 use crate::pace::{Act, Pace};
-use crate::prediction::Prediction;
+use crate::prediction::{Prediction, StretchedKernel};
 use crate::schedule::{Action, NodeSchedule, ReceivePart, ScheduledKind, TransferKey};
 use crate::span::{Lane, SimulatedSpan, SpanId, Spans, Subject};
 use check::check;
@@ -50,10 +50,13 @@ pub fn predict(
     let plans = schedules.iter().map(|schedule| plan(model, costs, schedule));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let guessed = plans.iter().map(|plan| plan.guessed).sum();
+    let stretched = plans.iter().filter_map(|plan| plan.stretched.clone());
+    let stretched = stretched.max_by_key(StretchedKernel::factor);
     let mut simulation = Simulation::new(model, schedules, paces, plans);
     simulation.run()?;
     let Simulation { spans, last, now, .. } = simulation;
-    Ok(Prediction::new(schedules, spans, (now, last), guessed))
+    let prediction = Prediction::new(schedules, spans, (now, last));
+    Ok(Prediction { guessed, stretched, ..prediction })
 }
 
 /// Something that happens.

@@ -153,6 +153,14 @@ fn report(options: &Options, model: &ClusterModel, rows: &[ReportRow]) -> Result
             model.engine.host_item_ns
         );
     }
+    let stretched = rows.iter().filter_map(|row| row.prediction.stretched.as_ref());
+    if let Some(kernel) = stretched.max_by_key(|kernel| kernel.factor()) {
+        println!(
+            "\"{}\" was measured with {} items at most, and has up to {}: what it costs per item is not known. Run \
+             the program on several nodes with CELERITY_TRACE, and give the trace with --kernels",
+            kernel.name, kernel.measured, kernel.items
+        );
+    }
     if let Some(path) = &options.csv {
         std::fs::write(path, csv(rows))
             .map_err(|source| PredictError::Write { path: path.clone(), source })?;

@@ -1,11 +1,12 @@
 //! What each instruction of a node will take on its lane, and who waits for whom: all that is known
 //! before anything happens. Pure functions over schedules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::cluster::{ClusterModel, Nanos};
 use crate::costs::{CostedWork, WorkCosts};
 use crate::error::PredictError;
+use crate::prediction::StretchedKernel;
 use crate::schedule::{Action, NodeSchedule, ScheduledKind, ScheduledTask};
 use crate::span::Lane;
 
@@ -20,6 +21,7 @@ pub(super) struct Plan {
     pub(super) delivering: Vec<u32>,
     /// Host tasks that were not in the measured run.
     pub(super) guessed: usize,
+    pub(super) stretched: Option<StretchedKernel>,
 }
 
 /// Lists of positions, side by side.
@@ -70,7 +72,9 @@ pub(super) fn plan(
     let tasks = numbered(&schedule.tasks);
     let has_neighbours = model.nodes.per_host.min(schedule.nodes) > 1;
     let beside = if has_neighbours { model.device.beside_others_percent / 100.0 } else { 1.0 };
+    let folds = folds(&schedule.tasks);
     let (mut took, mut delivering, mut guessed) = (Vec::new(), Vec::new(), 0);
+    let mut stretched = None;
     for (position, step) in (0..).zip(&schedule.steps) {
         took.push(match &step.action {
             Action::Copy { from, to, bytes } => copy(model, *from, *to, *bytes),
@@ -82,8 +86,16 @@ pub(super) fn plan(
                 let name = named.name.as_str();
                 match device {
                     Some(_) => {
+                        let measured = costs.most_items(name);
+                        stretched = StretchedKernel::worse(stretched, name, [measured, *items]);
                         let cost = costs.of_launch(CostedWork::Kernel(name), *nth, *items);
                         scaled(cost.ok_or_else(|| no_cost(schedule, step.line, named))?, beside)
+                    }
+                    // The measured run has folded all tiles of a reduction in one place.
+                    None if named.kind == ScheduledKind::Host && folds.contains(name) => {
+                        let whole = costs.of_launch(CostedWork::Host(name), *nth, 1);
+                        guessed += usize::from(whole.is_none());
+                        whole.unwrap_or(model.engine.host_item_ns) / schedule.nodes as Nanos
                     }
                     None => {
                         let cost = costs.of_launch(CostedWork::Host(name), *nth, *items);
@@ -103,12 +115,19 @@ pub(super) fn plan(
             | Action::Horizon => 0,
         });
     }
-    Ok(Plan { took, dependents: Dependents::of(schedule), delivering, guessed })
+    Ok(Plan { took, dependents: Dependents::of(schedule), delivering, guessed, stretched })
+}
+
+/// The names of reductions. Where several nodes have parts of one, each folds its own in a host task of the name of
+/// the combination.
+fn folds(tasks: &[ScheduledTask]) -> HashSet<&str> {
+    let combined = tasks.iter().filter(|task| task.kind == ScheduledKind::Combine);
+    combined.map(|task| task.name.as_str()).collect()
 }
 
 /// Each task by id, with its position among those of its kind and name, and how many these are.
 fn numbered(tasks: &[ScheduledTask]) -> HashMap<u64, (&ScheduledTask, (usize, usize))> {
-    let key = |task: &ScheduledTask| (task.kind == ScheduledKind::Kernel, task.name.clone());
+    let key = |task: &ScheduledTask| (task.kind, task.name.clone());
     let runs = |task: &&ScheduledTask| {
         use ScheduledKind::{Combine, Fence, Host, Kernel};
         matches!(task.kind, Kernel | Host | Fence | Combine)

@@ -230,6 +230,40 @@ fn a_kernel_without_a_cost_is_an_error_and_a_host_task_counts_as_given() {
     assert_eq!((prediction.makespan, prediction.guessed), (36, 1));
 }
 
+/// The measured run has folded all tiles of "sum of a" in 60 ns; each of two nodes folds half of them.
+#[test]
+fn nodes_share_the_fold_of_a_reduction() {
+    let launch = |on_device, name: &str, items, took| MeasuredLaunch {
+        name: name.to_owned(),
+        task: took,
+        on_device,
+        items,
+        took,
+    };
+    let launches = vec![launch(true, "a", 10, 10), launch(false, "sum of a", 1, 60)];
+    let costs = WorkCosts::of([&RecordedRun { launches, ..RecordedRun::default() }], 0);
+    let text = "task T1 kernel \"a\"\nI1 kernel task=T1 device=D0 items=5 after=\n\
+                task T2 host \"sum of a\"\nI2 host-task task=T2 items=1000000 after=I1\n\
+                task T3 combine \"sum of a\"\n";
+    let schedules = schedules(&[text, text]);
+    let paces: Vec<_> = schedules.iter().map(Pace::immediate).collect();
+    let prediction = predict(&free(), &costs, &schedules, &paces).unwrap();
+    assert_eq!((prediction.makespan, prediction.guessed), (5 + 30, 0));
+}
+
+#[test]
+fn a_kernel_that_was_measured_with_few_items_is_named() {
+    let of_items = |items: u64| {
+        let text =
+            format!("task T1 kernel \"a\"\nI1 kernel task=T1 device=D0 items={items} after=\n");
+        of(&free(), &[&text]).unwrap().stretched
+    };
+    // 10 were measured.
+    assert_eq!(of_items(169), None);
+    let stretched = of_items(170).unwrap();
+    assert_eq!((&*stretched.name, stretched.measured, stretched.items), ("a", 10, 170));
+}
+
 #[test]
 fn schedules_of_another_cluster_are_refused() {
     let mut two = schedules(&[SENDS, RECEIVES]);
