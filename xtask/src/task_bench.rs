@@ -24,6 +24,9 @@ const PROGRAM: &str = "task-bench";
 /// their cores for themselves.
 const WORK: u64 = 1 << 17;
 
+/// Bytes that take next to no time.
+const LITTLE: u64 = 4096;
+
 /// What is measured.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -33,6 +36,12 @@ pub(crate) struct Options {
     /// The suite's `mpi/nonblock`, to be measured beside ours
     #[arg(long, value_name = "PROGRAM")]
     nonblock: Option<PathBuf>,
+    /// The suite's `openmp/main`, the same
+    #[arg(long, value_name = "PROGRAM")]
+    openmp: Option<PathBuf>,
+    /// The suite's `starpu/main_expl`, the same
+    #[arg(long, value_name = "PROGRAM")]
+    starpu: Option<PathBuf>,
     /// Patterns, as the suite names them
     #[arg(
         long,
@@ -67,18 +76,65 @@ struct Way {
     cores: u64,
     /// Processes, if a launcher starts them.
     processes: Option<usize>,
-    /// Whether it is the suite's own.
-    is_theirs: bool,
+    by: By,
+}
+
+/// Whose program it is.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    Us,
+    /// The suite's own, over MPI.
+    Nonblock,
+    /// The suite's own: tasks with dependencies on the threads of one process.
+    OpenMp,
+    /// The same.
+    StarPu,
 }
 
 /// A process under a launcher has a core.
-const WAYS: [Way; 5] = [
-    Way { name: "1 process", nodes: 1, cores: 1, processes: Some(1), is_theirs: false },
-    Way { name: "2 nodes in process", nodes: 2, cores: 2, processes: None, is_theirs: false },
-    Way { name: "2 processes", nodes: 1, cores: 2, processes: Some(2), is_theirs: false },
-    Way { name: "nonblock, 1", nodes: 1, cores: 1, processes: Some(1), is_theirs: true },
-    Way { name: "nonblock, 2", nodes: 1, cores: 2, processes: Some(2), is_theirs: true },
+const WAYS: [Way; 9] = [
+    Way::new("1 process", (1, 1), Some(1), By::Us),
+    Way::new("2 nodes in process", (2, 2), None, By::Us),
+    Way::new("2 processes", (1, 2), Some(2), By::Us),
+    Way::new("nonblock, 1", (1, 1), Some(1), By::Nonblock),
+    Way::new("nonblock, 2", (1, 2), Some(2), By::Nonblock),
+    Way::new("OpenMP, 1 thread", (1, 1), None, By::OpenMp),
+    Way::new("OpenMP, 2 threads", (1, 2), None, By::OpenMp),
+    Way::new("StarPU, 1 worker", (1, 1), Some(1), By::StarPu),
+    Way::new("StarPU, 2 workers", (1, 2), None, By::StarPu),
 ];
+
+impl Way {
+    const fn new(
+        name: &'static str,
+        (nodes, cores): (usize, u64),
+        processes: Option<usize>,
+        by: By,
+    ) -> Self {
+        Self { name, nodes, cores, processes, by }
+    }
+
+    /// The suite's program for it, if that is given; nothing if it is ours.
+    fn theirs<'a>(&self, options: &'a Options) -> Option<&'a Path> {
+        let program = match self.by {
+            By::Us => &None,
+            By::Nonblock => &options.nonblock,
+            By::OpenMp => &options.openmp,
+            By::StarPu => &options.starpu,
+        };
+        program.as_deref()
+    }
+
+    /// What the suite's program has to be told, beside the graph.
+    fn arguments(&self) -> Vec<String> {
+        let flag = match self.by {
+            By::Us | By::Nonblock => return Vec::new(),
+            By::OpenMp => "-worker",
+            By::StarPu => "-core",
+        };
+        vec![flag.to_owned(), self.cores.to_string()]
+    }
+}
 
 /// A graph.
 #[derive(Clone, Copy)]
@@ -89,12 +145,14 @@ struct Case<'a> {
     kernel: &'a str,
 }
 
-/// Measures, and prints a table. `false` means that a program has failed, and has said why.
+/// Measures, and prints a table. `false` means that our program has failed, and has said why; the suite's may, and the
+/// table says so.
 ///
 /// # Errors
 /// If the suite is not where it should be, or a program cannot be started.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Error> {
-    for path in std::iter::once(&options.library).chain(&options.nonblock) {
+    let theirs = [&options.nonblock, &options.openmp, &options.starpu].into_iter().flatten();
+    for path in std::iter::once(&options.library).chain(theirs) {
         std::fs::metadata(path).map_err(|source| Error::Read { path: path.clone(), source })?;
     }
     let mpi = installed().into_iter().next();
@@ -107,7 +165,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
         return Ok(false);
     };
     let is_possible = |way: &&Way| {
-        (way.processes.is_none() || mpi.is_some()) && (!way.is_theirs || options.nonblock.is_some())
+        (way.processes.is_none() || mpi.is_some())
+            && (way.by == By::Us || way.theirs(options).is_some())
     };
     let ways: Vec<&Way> = WAYS.iter().filter(is_possible).collect();
     let is_empty = options.kernel == "empty";
@@ -118,16 +177,19 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Erro
     println!("| --- | --- | --- |{}", " --- |".repeat(names.len()));
     let runner = Runner { options, ours: &ours, mpi: mpi.as_ref() };
     for case in cases(options) {
-        let mut samples = Vec::new();
+        let mut cells = Vec::new();
         for way in &ways {
-            let Some(found) = runner.samples(way, case)? else { return Ok(false) };
-            samples.push(found);
+            cells.push(match runner.samples(way, case)? {
+                Some(samples) => {
+                    let found =
+                        if is_empty { metg::of_empty(&samples) } else { metg::metg(&samples) };
+                    found.map_or_else(|| "–".to_owned(), |found| found.to_string())
+                }
+                None if way.by == By::Us => return Ok(false),
+                // It does not have all patterns at all widths.
+                None => "fails".to_owned(),
+            });
         }
-        let cells = samples.iter().map(|samples| {
-            let found = if is_empty { metg::of_empty(samples) } else { metg::metg(samples) };
-            found.map_or_else(|| "–".to_owned(), |found| found.to_string())
-        });
-        let cells: Vec<_> = cells.collect();
         println!("| {} | {} | {} | {} |", case.pattern, case.width, case.output, cells.join(" | "));
     }
     println!("\nload {} at the end", load());
@@ -167,6 +229,8 @@ impl Case<'_> {
     fn iterations(&self) -> Vec<u64> {
         match self.kernel {
             "empty" => vec![0],
+            // Of a point that hands on much, the longest of these must be as much longer than its overhead.
+            _ if self.output > LITTLE => (3..=10).map(|power| 4_u64.pow(power)).collect(),
             _ => (1..=8).map(|power| 4_u64.pow(power)).collect(),
         }
     }
@@ -184,9 +248,9 @@ impl Runner<'_> {
     fn samples(&self, way: &Way, case: Case<'_>) -> Result<Option<Vec<Sample>>, Error> {
         let mut samples = Vec::new();
         for _ in 0..self.options.starts {
-            let found = match (way.is_theirs, &self.options.nonblock) {
-                (true, Some(program)) => self.theirs(way, program, case)?,
-                _ => self.ours(way, case)?,
+            let found = match way.theirs(self.options) {
+                Some(program) => self.theirs(way, program, case)?,
+                None => self.ours(way, case)?,
             };
             let Some(found) = found else { return Ok(None) };
             samples.extend(found);
@@ -217,7 +281,7 @@ impl Runner<'_> {
         for iterations in case.iterations() {
             let mut command = self.start(way, program);
             let steps = (WORK / iterations.max(1)).clamp(8, 256);
-            command.args(case.arguments());
+            command.args(case.arguments()).args(way.arguments());
             command.args(["-iter", &iterations.to_string(), "-steps", &steps.to_string()]);
             let Some(text) = output(&mut command)? else { return Ok(None) };
             samples.extend(metg::of_report(&text, iterations, way.cores));
