@@ -1,4 +1,4 @@
-//! What kernels and host tasks cost per item, as measured runs of one process tell. Owns which sample
+//! What kernels and host tasks cost per item, as measured runs tell. Owns which sample
 //! counts for which launch.
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use crate::recorded::{MeasuredLaunch, RecordedRun};
 /// A task costs per item what the task of its name in its position cost in the measured runs: the third
 /// `step` what the third `step` cost, so kernels may do more from step to step. If the program does not
 /// run as many tasks of the name as the measured runs did, each costs the mean. Of several runs, the
-/// median counts.
+/// median counts, of those in which the task had half as many items, at least, as in any other.
 ///
 /// ```
 /// use celerity_predict::{CostedWork, MeasuredLaunch, RecordedRun, WorkCosts};
@@ -92,31 +92,36 @@ impl WorkCosts {
     }
 }
 
-/// By name, what the tasks of a run cost per item, in order.
+/// By name, what the tasks of a run cost per item, and how many items they had, in order.
 fn of_run<'r>(
     launches: impl Iterator<Item = &'r MeasuredLaunch>,
     launch: Nanos,
-) -> HashMap<String, Vec<f64>> {
+) -> HashMap<String, Vec<(f64, u64)>> {
     let mut tasks = BTreeMap::<u64, (&str, Nanos, u64)>::new();
     for MeasuredLaunch { name, task, items, took, .. } in launches {
         let (_, sum, all) = tasks.entry(*task).or_insert((name, 0, 0));
         *sum += took.saturating_sub(launch);
         *all += items;
     }
-    let mut by_name = HashMap::<String, Vec<f64>>::new();
+    let mut by_name = HashMap::<String, Vec<(f64, u64)>>::new();
     for (name, sum, items) in tasks.into_values() {
-        by_name.entry(name.to_owned()).or_default().push(sum as f64 / items.max(1) as f64);
+        by_name.entry(name.to_owned()).or_default().push((sum as f64 / items.max(1) as f64, items));
     }
     by_name
 }
 
-/// By name and task, the medians of runs.
-fn medians(runs: &[HashMap<String, Vec<f64>>]) -> HashMap<String, Vec<f64>> {
+/// By name and task, the medians of those runs in which the task had half as many items, at least, as in
+/// any other: what a launch of one item takes says nothing of a thousand.
+fn medians(runs: &[HashMap<String, Vec<(f64, u64)>>]) -> HashMap<String, Vec<f64>> {
     let names = runs.iter().flat_map(HashMap::keys);
     let of_name = |name: &String| {
         let samples: Vec<_> = runs.iter().filter_map(|run| run.get(name)).collect();
         let tasks = samples.iter().map(|sample| sample.len()).min().unwrap_or(0);
-        let of_task = |nth: usize| median(samples.iter().map(|sample| sample[nth]).collect());
+        let of_task = |nth: usize| {
+            let most = samples.iter().map(|sample| sample[nth].1).max().unwrap_or(0);
+            let enough = samples.iter().filter(|sample| sample[nth].1 >= most.div_ceil(2));
+            median(enough.map(|sample| sample[nth].0).collect())
+        };
         (name.clone(), (0..tasks).map(of_task).collect())
     };
     names.map(of_name).collect()

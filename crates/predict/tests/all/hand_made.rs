@@ -1,8 +1,8 @@
 //! Schedules of a few lines, of which it is known by hand when everything happens.
 
 use celerity_predict::{
-    ClusterModel, EngineThreads, Lane, Limit, MeasuredLaunch, NodeSchedule, Pace, PredictError,
-    Prediction, Processor, RecordedRun, Subject, WayModel, WorkCosts, predict,
+    ClusterModel, CostedWork, EngineThreads, Lane, Limit, MeasuredLaunch, NodeSchedule, Pace,
+    PredictError, Prediction, Processor, RecordedRun, Subject, WayModel, WorkCosts, predict,
 };
 
 pub(crate) fn free() -> ClusterModel {
@@ -302,4 +302,22 @@ fn nothing_takes_no_time() {
         assert_eq!((prediction.nodes, prediction.makespan), (nodes, 0));
         assert_eq!(prediction.busy_percent.to_bits(), 0.0_f64.to_bits());
     }
+}
+
+/// What runs say of a task counts where it had items enough: a launch of one item tells what it takes to
+/// launch, and not what an item costs.
+#[test]
+fn a_run_with_few_items_does_not_count_beside_one_with_many() {
+    let run = |items, took| {
+        let name = "pack".to_owned();
+        let launches = vec![MeasuredLaunch { name, task: 1, on_device: true, items, took }];
+        RecordedRun { launches, ..RecordedRun::default() }
+    };
+    let pack = |runs: &[RecordedRun]| {
+        WorkCosts::of(runs, 0).of_launch(CostedWork::Kernel("pack"), (0, 1), 100)
+    };
+    assert_eq!(pack(&[run(1, 900)]), Some(90_000));
+    assert_eq!(pack(&[run(1, 900), run(400, 2000), run(1, 700)]), Some(500));
+    assert_eq!(pack(&[run(400, 2000), run(200, 1200), run(300, 2100)]), Some(600));
+    assert_eq!(pack(&[run(400, 2000), run(199, 1990)]), Some(500));
 }
