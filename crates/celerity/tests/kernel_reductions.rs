@@ -343,7 +343,9 @@ fn an_index_outside_names_the_task_and_devices_stay_usable() {
             config.devices(devices).share_gpus(true)
         };
         let text = config().run(|queue| counts(queue, 71)).unwrap_err().to_string();
-        assert!(text.contains("\"places\"") && text.contains("is outside of the buffer"), "{text}");
+        let said = "is outside of the buffer of [70, 30] that is reduced into";
+        assert!(text.contains("\"places\"") && text.contains("index [70, "), "{text}");
+        assert!(text.contains(said), "{text}");
         assert_eq!(config().run(|queue| counts(queue, 70)).unwrap(), vec![1; 70 * 30]);
     }
 }

@@ -275,7 +275,60 @@ fn an_element_outside_of_the_declared_part_is_not_read() {
         queue.barrier()
     });
     for text in texts {
-        assert!(text.contains("\"outside\"") && text.contains("declared"), "{text}");
+        let said = "index [15] is outside of what the access declared for this chunk: [10] to [15]";
+        assert!(text.contains("\"outside\"") && text.contains(said), "{text}");
+    }
+}
+
+/// What checks of views say. Indices and ranges are told whoever computes; of the rest, CPUs alone tell
+/// numbers.
+#[test]
+fn checks_that_fail_name_indices_and_what_there_is() {
+    const DECLARED: &str = "what the access declared for this chunk";
+    let on_both = |text: String| [text.clone(), text];
+    let said = [
+        on_both(format!("index [0, 9] is outside of {DECLARED}: [0, 0] to [1, 6]")),
+        on_both(format!("index [0, 7] is outside of {DECLARED}: [0, 0] to [1, 6]")),
+        on_both(format!("range 3..8 of row [0] is outside of {DECLARED}: [0] to [6]")),
+        [
+            format!("4 elements from [0, 4] on are not all in {DECLARED}: [0, 0] to [1, 6]"),
+            format!("not all elements of a run or vector are in {DECLARED}"),
+        ],
+        [
+            "offset [-2, 1] is not in the access's neighborhood([1, 1])".into(),
+            "an offset is larger than the access's neighborhood".into(),
+        ],
+        on_both(format!(
+            "index [{}] is outside of {DECLARED} along the line: [0] to [1]",
+            0_usize.wrapping_sub(9)
+        )),
+        on_both("index [0, 6] is outside of what this item may write: [0, 0] to [1, 6]".into()),
+    ];
+    for (way, said) in said.iter().enumerate() {
+        let texts = failures(|queue| {
+            let (to, from) =
+                (queue.buffer::<u32, 2>([5, 6]), queue.buffer_from([5, 6], vec![1; 30])?);
+            let accesses =
+                (to.write(slice(1)), from.read(slice(1)), from.read(neighborhood([1, 1])));
+            queue.task("stray").launch([1, 1], accesses, faults::stray::new(way))?;
+            queue.barrier()
+        });
+        for text in texts {
+            let said = &said[usize::from(text.contains("on GPU"))];
+            assert!(text.contains(said), "{way}: {text}");
+        }
+    }
+    let texts = failures(|queue| {
+        let cells = queue.buffer_from(64, vec![1; 64])?;
+        let stray = faults::stray_in_group { at: 9 };
+        queue.task("local").launch(nd_range(64, 32), cells.read_write(one_to_one()), stray)?;
+        queue.barrier()
+    });
+    for text in texts {
+        let said =
+            ["local memory has 32 values, so none at ", "index into local memory is out of bounds"];
+        let said = said[usize::from(text.contains("on GPU"))];
+        assert!(text.contains(said), "{text}");
     }
 }
 

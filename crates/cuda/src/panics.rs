@@ -62,11 +62,14 @@ impl GpuPanics {
         self.state().load(Ordering::Acquire) != 0
     }
 
-    /// The panic, which is forgotten. No kernel of the module runs.
+    /// The panic, which is forgotten. No kernel of the module runs that this node has launched.
     pub(crate) fn take(&self) -> Option<String> {
-        // SAFETY: the record is there, and nobody writes it.
+        // SAFETY: the record is there, and who has claimed it is done with it.
         let bytes = unsafe { pointer(self.address).cast::<[u8; PanicRecord::SIZE]>().read() };
-        self.state().store(0, Ordering::Relaxed);
+        // SAFETY: these bytes are what is behind the state. Kernels, also those of other nodes that share
+        // the GPU, write there when they have claimed the record, which the store below allows.
+        unsafe { pointer(self.address + 4).write_bytes(0, PanicRecord::SIZE - 4) };
+        self.state().store(0, Ordering::Release);
         PanicRecord::read(&bytes).as_ref().map(DevicePanic::to_string)
     }
 

@@ -8,6 +8,7 @@ mod describe;
 mod emulation;
 mod geometry;
 pub(crate) mod local;
+pub(crate) mod message;
 mod parameters;
 mod place;
 mod pointer;
@@ -26,6 +27,7 @@ pub use describe::{
 };
 pub use geometry::{Geometry, GroupError, check_groups};
 pub use local::{LocalParameter, local_offset};
+pub use message::PanicMessage;
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
 pub use place::{Inside, Place, Runs, Seat, Thread, seat, visit};
 pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};

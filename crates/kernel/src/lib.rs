@@ -10,15 +10,8 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
-/// On devices, ends the thread with a plain message, where it stands: a call that
-/// never comes back would cost every kernel speed (see `machine::failure::stop`). What
-/// follows is for hosts, which can afford to put numbers into words.
-macro_rules! stop_on_device {
-    ($message:literal) => {
-        #[cfg(target_arch = "nvptx64")]
-        crate::machine::failure::stop($message);
-    };
-}
+#[macro_use]
+mod fail;
 
 pub mod abi;
 #[cfg(all(feature = "ndarray", not(target_arch = "nvptx64")))]

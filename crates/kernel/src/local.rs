@@ -98,8 +98,12 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
 #[track_caller]
 fn check<const N: usize>(index: usize) {
     if index >= N {
-        stop_on_device!("an index into local memory is out of bounds");
-        panic!("local memory has {N} values, so none at {index}");
+        fail!(
+            "an index into local memory is out of bounds",
+            "local memory has {} values, so none at {}",
+            N,
+            index
+        );
     }
 }
 
@@ -108,11 +112,12 @@ fn check<const N: usize>(index: usize) {
 fn check_run<const N: usize, const L: usize>(start: usize) {
     const { assert!(0 < L && L <= N, "a run has a value at least, and not more than there are") };
     if start > N - L || !start.is_multiple_of(L) {
-        stop_on_device!(
-            "a run in local memory is out of bounds, or begins at no multiple of its length"
-        );
-        panic!(
-            "local memory has {N} values, so no {L} at {start}: a run begins at a multiple of its length"
+        fail!(
+            "a run in local memory is out of bounds, or begins at no multiple of its length",
+            "local memory has {} values, so no {} at {}: a run begins at a multiple of its length",
+            N,
+            L,
+            start
         );
     }
 }

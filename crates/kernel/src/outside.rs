@@ -7,6 +7,9 @@
 #![allow(clippy::inline_always, reason = "what is called in the end takes plain numbers")]
 
 use crate::bounds::Bounds;
+#[cfg(target_arch = "nvptx64")]
+use crate::fail::stop;
+use crate::fail::three;
 
 /// What an index has to be inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,30 +27,58 @@ pub enum Scope {
     Buffer,
 }
 
+/// A text about each scope that begins as given, and ends with where a part lies, or how large the
+/// buffer is.
+macro_rules! outside_of {
+    ($scope:expr, $what:literal, $part:literal, $size:literal) => {
+        match $scope {
+            Scope::Declared => concat!($what, " what the access declared for this chunk", $part),
+            Scope::Line => {
+                concat!($what, " what the access declared for this chunk along the line", $part)
+            }
+            Scope::Own => concat!($what, " what this item may write", $part),
+            Scope::Updated => concat!($what, " what this chunk may update", $part),
+            Scope::Buffer => concat!($what, " the buffer's range", $size),
+        }
+    };
+}
+
 impl Scope {
-    /// As messages of hosts call it.
-    #[cfg(not(target_arch = "nvptx64"))]
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Declared => "what the access declared for this chunk",
-            Self::Line => "what the access declared for this chunk along the line",
-            Self::Own => "what this item may write",
-            Self::Updated => "what this chunk may update",
-            Self::Buffer => "the buffer's range",
+    /// Of an index: lists of the index, and of the part's corners.
+    const fn of_element(self) -> &'static str {
+        outside_of!(self, "index {index} is outside of", ": {part}", " {size}")
+    }
+
+    /// Of a range in a row: its ends, the row's index as a list, if it is a row, and the part's ends.
+    const fn of_range(self, is_inclusive: bool, is_row: bool) -> &'static str {
+        match (is_inclusive, is_row) {
+            (false, false) => {
+                outside_of!(self, "range {}..{} is outside of", ": {span}", " {end}")
+            }
+            (true, false) => {
+                outside_of!(self, "range {}..={} is outside of", ": {span}", " {end}")
+            }
+            (false, true) => {
+                outside_of!(self, "range {}..{} of row {index} is outside of", ": {span}", " {end}")
+            }
+            (true, true) => {
+                outside_of!(
+                    self,
+                    "range {}..={} of row {index} is outside of",
+                    ": {span}",
+                    " {end}"
+                )
+            }
         }
     }
 
-    /// The whole message of devices, which put no numbers into words.
-    #[cfg(target_arch = "nvptx64")]
-    const fn message(self) -> &'static str {
-        match self {
-            Self::Declared | Self::Line => {
-                "an index is outside of what the access declared for this chunk"
-            }
-            Self::Own => "an index is outside of what this item may write",
-            Self::Updated => "an index is outside of what this chunk may update",
-            Self::Buffer => "an index is outside of the buffer's range",
-        }
+    /// Of a run or a vector: its length, and lists of where it begins, and of the part's corners. Of devices
+    /// without numbers (see `fail!`).
+    const fn of_vector(self) -> &'static str {
+        #[cfg(target_arch = "nvptx64")]
+        return outside_of!(self, "not all elements of a run or vector are in", "", "");
+        #[cfg(not(target_arch = "nvptx64"))]
+        outside_of!(self, "{} elements from {index} on are not all in", ": {part}", " {size}")
     }
 }
 
@@ -77,11 +108,11 @@ impl RowOf {
     /// `behind` is 1, to lie behind it in all of them.
     #[inline]
     fn widen<const D: usize>(self, index: [usize; D], behind: usize) -> ([usize; 3], usize) {
-        let at = |dim: usize| index.get(dim).copied().unwrap_or(0);
+        let index = three(index);
         match self {
-            Self::Nothing => ([at(0), at(1), at(2)], D),
-            Self::Plane(y) => ([y + behind, at(0), 0], 2),
-            Self::Space(z, y) => ([z + behind, y + behind, at(0)], 3),
+            Self::Nothing => (index, D),
+            Self::Plane(y) => ([y + behind, index[0], 0], 2),
+            Self::Space(z, y) => ([z + behind, y + behind, index[0]], 3),
         }
     }
 }
@@ -101,7 +132,7 @@ pub(crate) fn check_element<const D: usize>(
 ) {
     #[cfg(target_arch = "nvptx64")]
     if !part.contains(index) {
-        crate::machine::failure::stop(scope.0.message());
+        no_element(scope, index, part, 0);
     }
     #[cfg(not(target_arch = "nvptx64"))]
     for dim in 0..D {
@@ -115,7 +146,6 @@ pub(crate) fn check_element<const D: usize>(
 }
 
 /// Panics: there is no element at `index`, since the `nth` comparison says so.
-#[cfg(not(target_arch = "nvptx64"))]
 #[inline(always)]
 #[track_caller]
 fn no_element<const D: usize>(
@@ -127,6 +157,9 @@ fn no_element<const D: usize>(
     let ([z, y, x], dims) = row.widen(index, 0);
     let ([z0, y0, x0], _) = row.widen(part.min(), 0);
     let ([z1, y1, x1], _) = row.widen(part.max(), 1);
+    #[cfg(target_arch = "nvptx64")]
+    stop(scope.of_element(), dims, [z, y, x, z0, y0, x0, z1, y1, x1]);
+    #[cfg(not(target_arch = "nvptx64"))]
     host::no_element(scope, dims, (z, y), (x, z0), (y0, x0), (z1, y1), (x1, nth))
 }
 
@@ -140,24 +173,38 @@ pub(crate) fn no_range(
     is_inclusive: bool,
     part: &Bounds<1>,
 ) -> ! {
+    let ([z, y, _], dims) = row.widen([0], 0);
+    let ([first], [end]) = (part.min(), part.max());
     #[cfg(target_arch = "nvptx64")]
-    crate::machine::failure::stop(scope.message());
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        let ([z, y, _], dims) = row.widen([0], 0);
-        let ([first], [end]) = (part.min(), part.max());
-        host::no_range(scope, dims, (z, y), ends, is_inclusive, (first, end))
+    if dims > 1 {
+        stop(scope.of_range(is_inclusive, true), dims - 1, [ends.0, ends.1, z, y, 0, first, end])
+    } else {
+        stop(scope.of_range(is_inclusive, false), 0, [ends.0, ends.1, first, end])
     }
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::no_range(scope, dims, (z, y), ends, is_inclusive, (first, end))
+}
+
+/// Panics: not all `len` elements from `start` on are in `part`.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn no_vector<const D: usize>(
+    scope: Scope,
+    (len, start): (usize, [usize; D]),
+    part: &Bounds<D>,
+) -> ! {
+    #[cfg(target_arch = "nvptx64")]
+    stop(scope.of_vector(), 0, []);
+    #[cfg(not(target_arch = "nvptx64"))]
+    host::no_vector(scope, D, len, three(start), three(part.min()), three(part.max()))
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    //! The messages.
-
-    use std::format;
-    use std::string::String;
+    //! Calls that are out of the way.
 
     use super::Scope;
+    use crate::fail::stop;
 
     #[cold]
     #[inline(never)]
@@ -171,9 +218,8 @@ mod host {
         (z1, y1): (usize, usize),
         (x1, _nth): (usize, usize),
     ) -> ! {
-        let (index, min, max) = ([z, y, x], [z0, y0, x0], [z1, y1, x1]);
-        let there = part(scope, &min[..dims], &max[..dims]);
-        panic!("index {:?} is outside of {}{there}", &index[..dims], scope.name())
+        let numbers = [z, y, x, z0, y0, x0, z1, y1, x1];
+        stop(scope.of_element(), dims, numbers)
     }
 
     #[cold]
@@ -187,22 +233,25 @@ mod host {
         is_inclusive: bool,
         (first, end): (usize, usize),
     ) -> ! {
-        let sign = if is_inclusive { "..=" } else { ".." };
-        let row = match dims {
-            2 => format!(" of row {:?}", [z]),
-            3 => format!(" of row {:?}", [z, y]),
-            _ => String::new(),
-        };
-        let there = part(scope, &[first], &[end]);
-        panic!("range {from}{sign}{to}{row} is outside of {}{there}", scope.name())
+        let text = scope.of_range(is_inclusive, dims > 1);
+        match dims > 1 {
+            true => stop(text, dims - 1, [from, to, z, y, 0, first, end]),
+            false => stop(text, 0, [from, to, first, end]),
+        }
     }
 
-    /// All there is, behind what it is.
-    fn part(scope: Scope, min: &[usize], max: &[usize]) -> String {
-        match (scope, min.last() == max.last() && !min.is_empty()) {
-            (Scope::Buffer, _) => format!(" {max:?}"),
-            (_, true) => ": nothing".into(),
-            (_, false) => format!(": {min:?} to {max:?}"),
-        }
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub(super) fn no_vector(
+        scope: Scope,
+        dims: usize,
+        len: usize,
+        [z, y, x]: [usize; 3],
+        [z0, y0, x0]: [usize; 3],
+        [z1, y1, x1]: [usize; 3],
+    ) -> ! {
+        let numbers = [len, z, y, x, z0, y0, x0, z1, y1, x1];
+        stop(scope.of_vector(), dims, numbers)
     }
 }

@@ -8,7 +8,7 @@ use core::ops::{Index, Range};
 use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
 use crate::index::ViewIndex;
 use crate::line::Line;
-use crate::outside::{RowOf, Scope};
+use crate::outside::{RowOf, Scope, no_vector};
 use crate::vector;
 
 /// Read access to the part of a buffer that a chunk declared, by index into the buffer. Anything
@@ -197,8 +197,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         }
         let is_here = self.part.contains(start) && self.part.contains(last) && (D > 0 || len < 2);
         if len > 0 && !is_here {
-            stop_on_device!("a run of elements was not declared");
-            panic!("{len} elements from {start:?} on are outside of the declared part");
+            no_vector(Scope::Declared, (len, start), &self.part);
         }
         // SAFETY: all of them are in the part, side by side along the fastest dimension; of none the
         // address does not matter, but that it is aligned.
@@ -242,7 +241,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     where
         T: Copy,
     {
-        vector::check::<L, D>("what was declared", start, &self.part);
+        vector::check::<L, D>(Scope::Declared, start, &self.part);
         // SAFETY: all of them are in the part, side by side along the fastest dimension.
         unsafe { vector::load(self.address(start)) }
     }

@@ -5,13 +5,11 @@ use core::marker::PhantomData;
 use core::ops::{Index, IndexMut, Range};
 
 use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
+use crate::fail::{stop, three};
 use crate::index::ViewIndex;
 use crate::outside::{RowOf, Scope};
 use crate::part::PartView;
 use crate::vector;
-
-/// How messages call the box.
-const OWN: &str = "what this item may write";
 
 /// Exclusive access to the box of a buffer that is an item's own, by index into
 /// the buffer. Anything else in the buffer is out of bounds.
@@ -195,7 +193,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     where
         T: Copy,
     {
-        vector::check::<L, D>(OWN, start, &self.part);
+        vector::check::<L, D>(Scope::Own, start, &self.part);
         // SAFETY: all of them are in the box, side by side along the fastest dimension.
         unsafe { vector::load(self.start.offset(self.distance(start))) }
     }
@@ -211,7 +209,7 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     where
         T: Copy,
     {
-        vector::check::<L, D>(OWN, start, &self.part);
+        vector::check::<L, D>(Scope::Own, start, &self.part);
         // SAFETY: as in `vector`, and the view is borrowed exclusively.
         unsafe { vector::store(self.start.offset(self.distance(start)), values) };
     }
@@ -341,15 +339,11 @@ impl<T, I: ViewIndex<D>, const D: usize> IndexMut<I> for PartViewMut<'_, T, D> {
 #[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
 #[track_caller]
 fn not_inside<const D: usize>(part: Bounds<D>, whole: Bounds<D>) -> ! {
-    stop_on_device!("a part is not inside of the box that it is taken from");
-    panic!(
-        "the part {:?} to {:?} is not inside of the box that it is taken from, {:?} to {:?}; if a \
-         range mapper named both, r(A ∪ B) = r(A) ∪ r(B) must hold",
-        part.min(),
-        part.max(),
-        whole.min(),
-        whole.max()
-    )
+    let text = "the part {part} is not inside of the box that it is taken from, {part}; if a range \
+                mapper named both, r(A ∪ B) = r(A) ∪ r(B) must hold";
+    let ([[z0, y0, x0], [z1, y1, x1]], [[z2, y2, x2], [z3, y3, x3]]) =
+        ([part.min(), part.max()].map(three), [whole.min(), whole.max()].map(three));
+    stop(text, D, [z0, y0, x0, z1, y1, x1, z2, y2, x2, z3, y3, x3])
 }
 
 #[cfg(test)]

@@ -130,7 +130,9 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[must_use]
     #[inline]
     pub fn item(&self, i: usize) -> PeriodicItem<'_, T, D> {
-        assert!(i < self.len(), "a row of {} items has no item {i}", self.len());
+        if i >= self.len() {
+            fail!("a row has no such item", "a row of {} items has no item {}", self.len(), i);
+        }
         PeriodicItem { row: self, at: i }
     }
 

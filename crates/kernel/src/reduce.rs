@@ -11,6 +11,7 @@ mod tile;
 use core::cell::Cell;
 use core::fmt;
 
+use crate::fail::{stop, three};
 use crate::index::ViewIndex;
 
 #[cfg(any(test, target_arch = "nvptx64"))]
@@ -140,11 +141,7 @@ impl<'a, T: Copy, O: Operator<T>, const D: usize> ArrayReducer<'a, T, O, D> {
         });
         match position {
             Some(position) => self.combine_in(position, value),
-            None => {
-                stop_on_device!("an index is outside of the buffer that is reduced into");
-                #[cfg(not(target_arch = "nvptx64"))]
-                outside(index, range)
-            }
+            None => outside(index, range),
         }
     }
 
@@ -165,12 +162,13 @@ impl<'a, T: Copy, O: Operator<T>, const D: usize> ArrayReducer<'a, T, O, D> {
     }
 }
 
-#[cfg(not(target_arch = "nvptx64"))]
-#[cold]
-#[inline(never)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
 #[track_caller]
 fn outside<const D: usize>(index: [usize; D], range: [usize; D]) -> ! {
-    panic!("index {index:?} is outside of the buffer of {range:?} that is reduced into")
+    let ([z, y, x], [z1, y1, x1]) = (three(index), three(range));
+    let text = "index {index} is outside of the buffer of {index} that is reduced into";
+    stop(text, D, [z, y, x, z1, y1, x1])
 }
 
 impl<T, O: Copy> Copy for Reducer<'_, T, O> {}

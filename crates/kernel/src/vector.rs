@@ -4,6 +4,7 @@
 #![allow(clippy::inline_always, reason = "an array that goes to a function lives in memory")]
 
 use crate::bounds::Bounds;
+use crate::outside::{Scope, no_vector};
 
 /// The `L` elements from `at` on. Devices load them by 16 or 8 bytes if their size is a multiple of
 /// that and `at` is, and one by one otherwise; hosts have loads that need no alignment.
@@ -52,12 +53,12 @@ pub(crate) unsafe fn store<T: Copy, const L: usize>(at: *mut T, values: [T; L]) 
     }
 }
 
-/// Panics unless the `L` elements from `start` on along the fastest dimension are in `part`, which is
-/// `what`. One comparison a dimension, as in [`Bounds::contains`].
+/// Panics unless the `L` elements from `start` on along the fastest dimension are in `part`. One
+/// comparison a dimension, as in [`Bounds::contains`].
 #[inline(always)]
 #[track_caller]
 pub(crate) fn check<const L: usize, const D: usize>(
-    what: &'static str,
+    scope: Scope,
     start: [usize; D],
     part: &Bounds<D>,
 ) {
@@ -69,14 +70,6 @@ pub(crate) fn check<const L: usize, const D: usize>(
         start[dim].wrapping_sub(min[dim]) < begins
     });
     if !is_inside {
-        stop_on_device!("not all elements of a vector are in what the view has");
-        outside(L, &start, what, (&min, &part.max()));
+        no_vector(scope, (L, start), part);
     }
-}
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-fn outside(len: usize, start: &[usize], what: &str, (min, max): (&[usize], &[usize])) -> ! {
-    panic!("{len} elements from {start:?} on are not all in {what}: {min:?} to {max:?}")
 }

@@ -85,8 +85,12 @@ impl<'g> Warp<'g> {
     pub fn shuffle<T: Word>(&self, value: T, lane: usize) -> T {
         let len = self.len();
         if lane >= len {
-            stop_on_device!("a warp has no item at the position asked for");
-            panic!("a warp of size {len} has no item at {lane}");
+            fail!(
+                "a warp has no item at the position asked for",
+                "a warp of size {} has no item at {}",
+                len,
+                lane
+            );
         }
         self.exchange(value, lane)
     }

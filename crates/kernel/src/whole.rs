@@ -93,7 +93,7 @@ impl<'a, T, const D: usize> WholeView<'a, T, D> {
     where
         T: Copy,
     {
-        vector::check::<L, D>("the buffer", start, &all(self.range));
+        vector::check::<L, D>(Scope::Buffer, start, &all(self.range));
         // SAFETY: all of them are in the row, side by side, and there are as many elements as the range
         // says.
         unsafe { vector::load(self.elements.as_ptr().add(position(start, self.range))) }
@@ -338,9 +338,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(
-        expected = "2 elements from [0, 3] on are not all in the buffer: [0, 0] to [2, 4]"
-    )]
+    #[should_panic(expected = "2 elements from [0, 3] on are not all in the buffer's range [2, 4]")]
     fn a_vector_stays_in_its_row() {
         let _ = WholeView::new(&[0; 8], [2, 4]).vector::<2>([0, 3]);
     }

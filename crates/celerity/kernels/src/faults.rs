@@ -1,6 +1,6 @@
 //! Kernels that fail, to see how that is told.
 
-use celerity_kernel::{Item, Local, NdItem, PartView, kernel};
+use celerity_kernel::{Item, Local, NdItem, NeighborhoodItem, PartView, PartViewMut, kernel};
 
 /// Numbers the elements, but for one.
 #[kernel]
@@ -13,6 +13,40 @@ pub fn number(item: Item<1>, cell: &mut u32, fragile: usize) {
 #[kernel]
 pub fn look(_item: Item<1>, (cell, part): (&mut u32, PartView<'_, u32, 1>), index: usize) {
     *cell = part[index];
+}
+
+/// Looks, in one of several ways, at what is not there.
+#[kernel]
+pub fn stray(
+    item: Item<2>,
+    (mut row, part, near): (
+        PartViewMut<'_, u32, 2>,
+        PartView<'_, u32, 2>,
+        NeighborhoodItem<'_, u32, 2>,
+    ),
+    way: usize,
+) {
+    let [y, _] = item.id();
+    row[[y, 0]] = match way {
+        0 => part[[y, 9]],
+        1 => part.row([y])[7],
+        2 => part.row([y])[3..8].len() as u32,
+        3 => part.vector::<4>([y, 4])[0],
+        4 => near.clamped([-2, 1]),
+        5 => part.along(0, [y, 2])[y.wrapping_sub(9)],
+        _ => 0,
+    };
+    if way == 6 {
+        row[[y, 6]] = 1;
+    }
+}
+
+/// The same in memory of a group.
+#[kernel]
+pub fn stray_in_group(item: NdItem<'_, 1>, cell: &mut u32, cells: Local<'_, u32, 32>, at: usize) {
+    cells.set(item.local_id()[0], *cell);
+    item.group().barrier();
+    *cell = cells.get(item.local_id()[0] + at);
 }
 
 /// Turns around what the items of a group of 32 have, but for one, which fails while the

@@ -421,7 +421,8 @@ fn a_panic_in_a_kernel_ends_its_job_with_what_it_said() {
     node.backend.poll(&mut node.done);
     let failure = node.failure();
     let text = failure.failure.as_ref().unwrap().to_string();
-    let expected = "panicked on GPU 0: kernel `step`, item [5], at lib.rs:7:9: no fuel";
+    let expected =
+        "panicked on GPU 0: kernel `step`, item [5], at lib.rs:7:9: no fuel for 13 in [4]";
     assert!(text.starts_with(expected), "{text}");
     let named = text.contains(&culprit.to_string());
     assert!(failure.instruction == culprit || named, "{culprit}: {text}");

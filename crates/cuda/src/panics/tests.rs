@@ -23,19 +23,23 @@ pub(crate) fn panicking() -> FakeDriver {
 /// # Safety
 /// There is a record, and nobody else writes it.
 unsafe fn record_panic(record: *mut u8) {
-    let texts = [(0, "step"), (1, "lib.rs"), (2, "no fuel")];
+    let texts = [(0, "step"), (1, "lib.rs"), (2, "no fuel for {} in {index}")];
     // SAFETY: inside of a record, as the caller says.
     let put = |at: usize, bytes: &[u8]| unsafe {
         record.add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
     };
-    // Line, column and dimensions; runs of one item and one step; the sixth of eight threads.
-    let numbers = [(1, 7_u32), (2, 9), (3, 1), (10, 0x1_0001), (21, 5), (24, 8), (25, 1), (26, 1)];
-    for (word, value) in numbers {
+    // Line, column and dimensions; runs of one item and one step; the sixth of eight threads. Lists of
+    // one number each.
+    let words = [(1, 7_u32), (2, 9), (3, 1), (10, 0x1_0001), (21, 5), (24, 8), (25, 1), (26, 1)];
+    for (word, value) in words.into_iter().chain([(27, 2)]) {
         put(4 * word, &value.to_ne_bytes());
     }
+    for (nth, number) in [13_u64, 4].into_iter().enumerate() {
+        put(112 + 8 * nth, &number.to_ne_bytes());
+    }
     for (which, text) in texts {
-        put(112 + 16 * which + 8, &text.len().to_ne_bytes());
-        put(160 + 256 * which, text.as_bytes());
+        put(208 + 16 * which + 8, &text.len().to_ne_bytes());
+        put(256 + 256 * which, text.as_bytes());
     }
     put(0, &2_u32.to_ne_bytes());
 }
@@ -54,7 +58,7 @@ fn a_panic_is_not_found_a_second_time() {
     unsafe { fake.launch(stream, function, size, &13_u64.to_ne_bytes()).unwrap() };
     fake.synchronize(stream).unwrap();
     assert!(record.is_set());
-    assert!(record.take().unwrap().contains("no fuel"));
+    assert!(record.take().unwrap().ends_with("no fuel for 13 in [4]"));
     assert!(!record.is_set());
     assert_eq!(record.take(), None);
 }

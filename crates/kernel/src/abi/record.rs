@@ -3,6 +3,7 @@
 use core::fmt;
 
 use super::blocks::LaunchBlock;
+use super::message::{NUMBERS, PanicMessage};
 use super::place::{Runs, Thread, visit};
 
 /// Bytes for each text; longer ones are cut.
@@ -13,6 +14,9 @@ pub(crate) const KERNEL: usize = 0;
 pub(crate) const FILE: usize = 1;
 pub(crate) const MESSAGE: usize = 2;
 
+/// Where `sources` begin.
+const SOURCES: usize = 112 + 8 * NUMBERS;
+
 /// States of a record. A device goes from the first to the last in order.
 #[cfg(any(test, target_arch = "nvptx64"))]
 pub(crate) const EMPTY: u32 = 0;
@@ -22,7 +26,8 @@ pub(crate) const COMPLETE: u32 = 2;
 
 /// The first panic of a module's kernels, in memory that host and device share.
 ///
-/// All bytes are 0 before the first launch. The device writes `state` last.
+/// All bytes are 0 before the first launch, and are made 0 again when a panic has been read: a device
+/// writes only what there is. It writes `state` last.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PanicRecord {
@@ -38,7 +43,10 @@ pub struct PanicRecord {
     /// Where runs begin and end in rows, and the size of a row, in blocks behind those of runs.
     pub(crate) edges: [u64; 3],
     pub(crate) thread: Thread,
-    pub(crate) reserved: u32,
+    /// One more than the length of each list in `numbers`, or 0: the message has no numbers.
+    pub(crate) lists: u32,
+    /// What names in the message stand for.
+    pub(crate) numbers: [u64; NUMBERS],
     /// Where the texts are on the device, and their lengths.
     pub(crate) sources: [Source; 3],
     pub(crate) texts: [[u8; TEXT_BYTES]; 3],
@@ -73,12 +81,12 @@ pub struct DevicePanic<'a> {
     /// The column in it.
     pub column: u32,
     /// What the panic said.
-    pub message: &'a str,
+    pub message: PanicMessage<'a>,
 }
 
 impl PanicRecord {
     /// Bytes of a record.
-    pub const SIZE: usize = 112 + 3 * (16 + TEXT_BYTES);
+    pub const SIZE: usize = SOURCES + 3 * (16 + TEXT_BYTES);
 
     /// The panic in a record that was copied from shared memory, or `None` if
     /// there was none, or it is not complete yet.
@@ -98,8 +106,8 @@ impl PanicRecord {
         let thread = Thread { block: three(72), thread: three(84), threads: three(96) };
         let (item, is_first) = first_item(dims, launch, long_three(48), &thread);
         let text = |which: usize| {
-            let start = 160 + which * TEXT_BYTES;
-            text(&bytes[start..start + TEXT_BYTES], word(112 + 16 * which + 8))
+            let start = SOURCES + 3 * 16 + which * TEXT_BYTES;
+            text(&bytes[start..start + TEXT_BYTES], word(SOURCES + 16 * which + 8))
         };
         Some(DevicePanic {
             kernel: text(KERNEL),
@@ -109,7 +117,11 @@ impl PanicRecord {
             file: text(FILE),
             line: word(4),
             column: word(8),
-            message: text(MESSAGE),
+            message: PanicMessage {
+                text: text(MESSAGE),
+                dims: word(108).checked_sub(1).map(|dims| dims as usize),
+                numbers: core::array::from_fn(|nth| long(112 + 8 * nth)),
+            },
         })
     }
 }
@@ -179,6 +191,7 @@ fn text(bytes: &[u8], len: u32) -> &str {
 #[cfg(test)]
 mod tests {
     use core::mem::offset_of;
+    use std::string::ToString;
     use std::vec;
 
     use super::*;
@@ -259,7 +272,29 @@ mod tests {
 
     #[test]
     fn text_that_was_cut_within_a_character_ends_before_it() {
-        assert_eq!(PanicRecord::read(&record()).unwrap().message, "oh no");
+        let record = record();
+        let message = PanicRecord::read(&record).unwrap().message;
+        assert_eq!(message.to_string(), "oh no");
+    }
+
+    #[test]
+    fn numbers_stand_where_the_message_names_them() {
+        let mut bytes = record();
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        let text = "index {index} of {index}";
+        put(offset_of!(PanicRecord, texts) + MESSAGE * TEXT_BYTES, text.as_bytes());
+        let source = offset_of!(PanicRecord, sources) + MESSAGE * size_of::<Source>();
+        put(source + offset_of!(Source, len), &(text.len() as u64).to_ne_bytes());
+        put(offset_of!(PanicRecord, lists), &3_u32.to_ne_bytes());
+        for (nth, number) in [7_u64, 8, 0, 5, 6].into_iter().enumerate() {
+            put(offset_of!(PanicRecord, numbers) + 8 * nth, &number.to_ne_bytes());
+        }
+        let text = PanicRecord::read(&bytes).unwrap().to_string();
+        assert!(text.ends_with("at lib.rs:7:9: index [7, 8] of [5, 6]"), "{text}");
+        // What a kernel says by itself may have braces.
+        bytes[offset_of!(PanicRecord, lists)] = 0;
+        let text = PanicRecord::read(&bytes).unwrap().to_string();
+        assert!(text.ends_with("index {index} of {index}"), "{text}");
     }
 
     #[test]

@@ -211,14 +211,14 @@ fn vectors_are_the_elements_that_they_consist_of() {
 
 #[test]
 #[should_panic(
-    expected = "3 elements from [1, 2] on are not all in what was declared: [1, 2] to [2, 4]"
+    expected = "3 elements from [1, 2] on are not all in what the access declared for this chunk: [1, 2] to [2, 4]"
 )]
 fn a_vector_outside_names_itself_and_the_part() {
     let _ = view(&elements(), PARTS[1]).vector::<3>([1, 2]);
 }
 
 #[test]
-#[should_panic(expected = "are not all in what was declared")]
+#[should_panic(expected = "are not all in what the access declared")]
 fn a_vector_whose_end_wraps_around_is_refused() {
     let _ = line(&elements(), 0, Bounds::new([0], [20])).vector::<4>([usize::MAX - 1]);
 }

@@ -59,6 +59,8 @@ fn kernels() -> Vec<Description> {
         of::<counting::summarize>(),
         of::<faults::number>(),
         of::<faults::look>(),
+        of::<faults::stray>(),
+        of::<faults::stray_in_group>(),
         of::<faults::turn>(),
         of::<finance::draw_contracts>(),
         of::<finance::black_scholes>(),
