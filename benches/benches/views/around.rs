@@ -19,7 +19,7 @@ type Submit = fn(&Queue, &Buffer<f32, 2>, &Buffer<f32, 2>) -> Result<TaskId>;
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         beside(
-            "by item",
+            "five points, by item",
             |queue, to, from| {
                 let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
                 queue.task("clamped").parallel_for(SIDES, accesses, |_, (to, from)| {
@@ -35,7 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
             },
         ),
         beside(
-            "by rows",
+            "five points, by rows",
             |queue, to, from| {
                 let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
                 queue.task("clamped").parallel_for_rows(SIDES, accesses, |_, (to, from)| {

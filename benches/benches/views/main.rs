@@ -10,12 +10,17 @@
 //! little as may be; both ways take turns, and have to come to the same bits.
 
 mod around;
+mod bodies;
 mod cg;
 mod cpu_time;
 mod elements;
+mod fields;
 mod items;
+mod prices;
+mod products;
 mod rows;
 mod scan;
+mod stencils;
 mod turns;
 
 use clap::Parser;
@@ -53,6 +58,9 @@ fn main() {
         ["clamped", "periodic"],
         around::cases(),
     );
+    let kernels = stencils::cases().into_iter().chain(bodies::cases());
+    let kernels = kernels.chain(prices::cases()).chain(products::cases());
+    options.print("whole kernels", "element", beside, kernels.collect());
     let programs = cg::cases().into_iter().chain(scan::cases()).chain(rows::cases());
     options.print("whole programs", "element", beside, programs.collect());
 }

@@ -66,7 +66,7 @@ pub fn react(
     ),
     rates: Rates,
 ) {
-    let around = [SIDES.map(|offset| u.clamped(offset)), SIDES.map(|offset| v.clamped(offset))];
+    let around = [u.clamped_each(SIDES), v.clamped_each(SIDES)];
     [*next_u, *next_v] = next([u.clamped([0; 2]), v.clamped([0; 2])], around, rates);
 }
 
@@ -86,8 +86,8 @@ pub fn react_row(
     let len = next_u.len();
     let next_v = &mut next_v[..len];
     let (around_u, around_v) = (
-        SIDES.map(|offset| &u.clamped(offset)[..len]),
-        SIDES.map(|offset| &v.clamped(offset)[..len]),
+        u.clamped_each(SIDES).map(|side| &side[..len]),
+        v.clamped_each(SIDES).map(|side| &side[..len]),
     );
     let (u, v) = (&u.clamped([0; 2])[..len], &v.clamped([0; 2])[..len]);
     for i in 0..len {

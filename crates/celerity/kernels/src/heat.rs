@@ -40,7 +40,7 @@ pub fn heat_step<T: Float>(
     (after, u): (&mut T, NeighborhoodItem<'_, T, 3>),
     rate: T,
 ) {
-    *after = next(u.clamped([0; 3]), SIDES.map(|offset| u.clamped(offset)), rate);
+    *after = next(u.clamped([0; 3]), u.clamped_each(SIDES), rate);
 }
 
 /// The same for a run of cells.
@@ -51,10 +51,14 @@ pub fn heat_step_row<T: Float>(
     rate: T,
 ) {
     let len = after.len();
-    let (centre, sides) =
-        (&u.clamped([0; 3])[..len], SIDES.map(|offset| &u.clamped(offset)[..len]));
+    let (centre, [above, below, north, south, west, east]) =
+        (&u.clamped([0; 3])[..len], u.clamped_each(SIDES));
+    let (above, below) = (&above[..len], &below[..len]);
+    let (north, south) = (&north[..len], &south[..len]);
+    let (west, east) = (&west[..len], &east[..len]);
     for (i, after) in after.iter_mut().enumerate() {
-        *after = next(centre[i], sides.map(|side| side[i]), rate);
+        let sides = [above[i], below[i], north[i], south[i], west[i], east[i]];
+        *after = next(centre[i], sides, rate);
     }
 }
 

@@ -37,7 +37,7 @@ pub fn plate_relax(
     (around, next, change): (NeighborhoodItem<'_, f32, 2>, &mut f32, Reducer<'_, f32, Max>),
 ) {
     let here = around.clamped([0, 0]);
-    let sides = [[-1, 0], [1, 0], [0, -1], [0, 1]].map(|offset| around.clamped(offset));
+    let sides = around.clamped_each([[-1, 0], [1, 0], [0, -1], [0, 1]]);
     *next = if is_edge(item.id(), item.range()[0]) { here } else { mean(sides) };
     change.combine((*next - here).abs());
 }
