@@ -5,7 +5,10 @@
 use celerity::prelude::*;
 use celerity::{Element, Error, Result, RunError, Subrange, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
-use celerity_example_kernels::groups::{CROWD, SUMMANDS, exchange, group_sum, mirror};
+use celerity_example_kernels::groups::{
+    CROWD, SUMMANDS, exchange, group_sum, look_up, looked_up, mirror,
+};
+use celerity_example_kernels::lattice::{self, DIRECTIONS, lattice_fill, lattice_step};
 use celerity_example_kernels::{faults, linear, names};
 
 /// One node, and two that share a GPU if need be.
@@ -80,6 +83,112 @@ fn a_group_may_share_more_than_48_kib() {
 }
 
 /// By kernels that are called, and call parameters, what generated code could call something.
+/// Items of a group that looks something up, and how many groups there are.
+const READERS: usize = 96;
+const TABLES: usize = 20;
+
+/// What items find in tables of so many values, and how many have had something to tabulate.
+fn look(queue: &Queue, (odd, squares): (usize, usize)) -> Result<(Vec<u64>, u64)> {
+    let found = queue.buffer::<u64, 1>(READERS * TABLES);
+    let workers = queue.buffer::<u64, 0>([]);
+    let accesses = (found.write(one_to_one()), workers.reduce(Sum));
+    let kernel = look_up { odd, squares };
+    queue.task("look up").launch(nd_range(found.range(), READERS), accesses, kernel)?;
+    let workers = queue.fence(&workers)?.wait()?.as_slice()[0];
+    Ok((queue.fence(&found)?.wait()?.as_slice().to_vec(), workers))
+}
+
+/// The two numbers of a refusal for want of shared memory: what is needed, and what there is.
+fn shared_memory(error: &Error) -> (u64, u64) {
+    let text = error.to_string();
+    let number = |before: &str| {
+        let (_, rest) = text.split_once(before)?;
+        rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+    };
+    let numbers = number("needs ").zip(text.rsplit_once(" has ").and_then(|(_, rest)| {
+        rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+    }));
+    numbers.unwrap_or_else(|| panic!("not about shared memory: {text}"))
+}
+
+/// On a GPU of compute capability 9.0, the one before the last is all that there is, but for 600 bytes.
+#[test]
+fn a_group_shares_as_much_as_the_launch_says() {
+    for (odd, squares) in [(1, 1), (5, 64), (1000, 333), (16_000, 24_870), (1 << 20, 100_000)] {
+        let expected: Vec<_> =
+            (0..READERS * TABLES).map(|item| looked_up(item, odd, squares)).collect();
+        let workers = READERS.min(odd.max(squares)) * READERS * TABLES;
+        for cluster in clusters() {
+            match cluster.run(|queue| look(queue, (odd, squares))) {
+                Ok(found) => assert_eq!(found, (expected.clone(), workers as u64), "{cluster:?}"),
+                Err(error) => {
+                    let (needed, limit) = shared_memory(&error);
+                    assert!(needed > limit && limit >= 48 << 10, "{needed} of {limit}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_group_that_shares_more_than_there_can_be_is_refused() {
+    for lengths in [(usize::MAX, 1), (1, usize::MAX / 8), (usize::MAX / 4, usize::MAX / 16)] {
+        for cluster in clusters() {
+            let error = cluster.run(|queue| look(queue, lengths)).unwrap_err().to_string();
+            let refused = error.contains("local memory of a group; let its slices be shorter")
+                || error.contains("of shared memory for each group");
+            assert!(refused && error.contains("`look_up`"), "{error}");
+        }
+    }
+}
+
+/// A fluid after some steps: what moves in each direction.
+fn flow(queue: &Queue, range: [usize; 2], steps: usize) -> Result<Vec<Vec<f32>>> {
+    let fluid = || DIRECTIONS.map(|_| queue.buffer::<f32, 2>(range));
+    let [mut now, mut next] = [fluid(), fluid()];
+    let [a, b, c, d, e, f, g, h, i] = now.each_ref().map(|amount| amount.write(one_to_one()));
+    queue.task("fill").launch(range, (a, b, c, d, e, f, g, h, i), lattice_fill)?;
+    for _ in 0..steps {
+        let [a, b, c, d, e, f, g, h, i] = next.each_ref().map(|amount| amount.write(one_to_one()));
+        let around = neighborhood([1, 1]).periodic();
+        let [j, k, l, m, n, o, p, q, r] = now.each_ref().map(|amount| amount.read(around));
+        let accesses = (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
+        queue.task("step").launch(range, accesses, lattice_step { rate: 1.2 })?;
+        std::mem::swap(&mut now, &mut next);
+    }
+    now.iter().map(|amount| Ok(queue.fence(amount)?.wait()?.as_slice().to_vec())).collect()
+}
+
+/// The same on one thread.
+fn flow_of_one([rows, columns]: [usize; 2], steps: usize) -> Vec<Vec<f32>> {
+    let cells = || (0..rows).flat_map(|y| (0..columns).map(move |x| [y, x]));
+    let middle = [rows / 2, columns / 3];
+    let mut now: Vec<[f32; 9]> = cells().map(|cell| lattice::initial(cell, middle)).collect();
+    for _ in 0..steps {
+        let arrived = |[y, x]: [usize; 2]| {
+            std::array::from_fn(|at| {
+                let [down, right] = DIRECTIONS[at];
+                let y = (y + rows).wrapping_add_signed(-down) % rows;
+                let x = (x + columns).wrapping_add_signed(-right) % columns;
+                now[y * columns + x][at]
+            })
+        };
+        now = cells().map(|cell| lattice::collide(arrived(cell), 1.2)).collect();
+    }
+    (0..9).map(|at| now.iter().map(|cell| cell[at]).collect()).collect()
+}
+
+#[test]
+fn a_kernel_has_as_many_views_as_a_lattice_has_directions() {
+    for range in [[40, 50], [3, 200], [130, 4]] {
+        let expected = flow_of_one(range, 7);
+        for cluster in clusters() {
+            let found = cluster.run(|queue| flow(queue, range, 7)).unwrap();
+            assert_eq!(found, expected, "{range:?} on {cluster:?}");
+        }
+    }
+}
+
 fn by_any_names(queue: &Queue) -> Result<[(Vec<u32>, u32); 3]> {
     let (x, sum) = (queue.buffer_from(64, vec![1_u32; 64])?, queue.buffer_from([], vec![0_u32])?);
     let found =

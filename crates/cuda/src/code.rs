@@ -70,7 +70,7 @@ pub enum CodeError {
     /// Its groups need more memory than there is.
     #[error(
         "kernel `{entry}` of module `{module}` needs {} of shared memory for each group, but {gpu} \
-         has {limit}: make its `Local` parameters smaller",
+         has {limit}: make its `Local` and `LocalSlice` parameters smaller",
         Count(*needed, "byte")
     )]
     SharedMemory {

@@ -9,6 +9,7 @@ use crate::form::Form;
 use crate::instances::KernelOptions;
 use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
 use crate::signature::ParsedKernel;
+use crate::views::Kind;
 
 /// What the entry point calls the parameters and the state of a view.
 struct Names {
@@ -42,6 +43,13 @@ pub(crate) fn entry(
         }
         false => (None, run(kernel, &traits, &all)),
     };
+    let slices = kernel.locals(Kind::Slice).next().map(|_| {
+        quote! {
+            const __SLICES: usize = ::celerity_kernel::abi::slices_begin(
+                ::celerity_kernel::abi::Form::Group, __LOCAL, &[#(#traits::PARAMETER),*]
+            );
+        }
+    });
     let arithmetic = if arguments.is_fast { quote!(fast) } else { quote!(strict) };
     let limit = arguments.registers.map(|registers| {
         let line = format!("// celerity: {entry_name} has at most {registers} registers");
@@ -65,6 +73,7 @@ pub(crate) fn entry(
             const __DIMS: usize = { #dims };
             const __BORDERED: bool = false #(|| #bordered::PARAMETER.kind.is_bordered())*;
             const __LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
+            #slices
             #run
         }
         }
@@ -207,6 +216,7 @@ fn body(
                 const { ::celerity_kernel::abi::local_offset(__LOCAL, #index) }
             ))
         },
+        |start, len| quote!(::celerity_kernel::LocalSlice::at(__SLICES + #start, #len)),
     );
     quote!({
         #(#states)*

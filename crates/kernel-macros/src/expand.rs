@@ -8,8 +8,9 @@ use syn::{GenericParam, Generics, Ident, ItemFn, Lifetime, Result, Type, parse_q
 
 use crate::form::Form;
 use crate::instances::{Instance, KernelOptions, instances};
-use crate::parts::{arguments, local_parameters, names_and_types, view_traits};
-use crate::signature::ParsedKernel;
+use crate::parts::{arguments, local_parameters, names_and_types, slice_bytes, view_traits};
+use crate::signature::{ParsedKernel, ParsedParameter};
+use crate::views::Kind;
 use crate::{entry, forbid};
 
 /// Expands `#[kernel(attribute)] function`.
@@ -35,8 +36,13 @@ fn value(kernel: &ParsedKernel) -> TokenStream {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let attributes = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let (names, types) = names_and_types(kernel);
-    let docs: Vec<_> =
-        names.iter().map(|scalar| format!("`{scalar}` of the kernel [`{name}`].")).collect();
+    let docs = kernel.scalars().map(|ParsedParameter { name: scalar, kind, .. }| match kind {
+        Kind::Slice => {
+            format!("How many values `{scalar}` of the kernel [`{name}`] has, for each group.")
+        }
+        Kind::Value | Kind::Array => format!("`{scalar}` of the kernel [`{name}`]."),
+    });
+    let docs: Vec<_> = docs.collect();
     let marker = marker(kernel);
     let (field, init) = match &marker {
         Some(ty) => (quote!(made_by_new: #ty,), quote!(made_by_new: ::core::marker::PhantomData,)),
@@ -143,11 +149,12 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
             (quote!(GroupKernel), quote!(item), quote!(NdItem<'_, { #dims }>), Some(local))
         }
     };
-    let described = quote!(<Self as ::celerity_kernel::Kernel>::DESCRIPTION.local);
+    let described = quote!(<Self as ::celerity_kernel::Kernel>::DESCRIPTION);
     let rest = arguments(
         kernel,
         |scalar| quote!(self.#scalar),
-        |index| quote!(__local.array(::celerity_kernel::abi::local_offset(#described, #index))),
+        |index| quote!(__local.array(::celerity_kernel::abi::local_offset(#described.local, #index))),
+        |start, len| quote!(__local.slice(#described.local_bytes().saturating_add(#start), #len)),
     );
     let form = form_type(kernel.form);
     let (of_all, _, where_all) = generics.split_for_impl();
@@ -195,7 +202,7 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
         Form::Group => quote!(Group),
     };
     let (names, types) = names_and_types(kernel);
-    let local = local_parameters(kernel);
+    let (local, slice_bytes) = (local_parameters(kernel), slice_bytes(kernel));
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         impl ::celerity_kernel::Kernel for #name #type_generics {
@@ -220,6 +227,8 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
                 let _ = &__sink;
                 #(::celerity_kernel::abi::Scalar::put(&self.#names, __sink);)*
             }
+
+            #slice_bytes
         }
     }
 }

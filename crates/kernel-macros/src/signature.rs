@@ -10,7 +10,7 @@ use syn::{
 };
 
 use crate::form::Form;
-use crate::views::{ViewType, is_local};
+use crate::views::{Kind, ViewType};
 
 /// A kernel, understood.
 pub(crate) struct ParsedKernel {
@@ -38,18 +38,18 @@ pub(crate) struct Views {
 pub(crate) struct ParsedParameter {
     pub(crate) name: Ident,
     pub(crate) ty: Type,
-    pub(crate) is_local: bool,
+    pub(crate) kind: Kind,
 }
 
 impl ParsedKernel {
-    /// What it takes by value.
+    /// What it takes by value, the lengths of slices of local memory among it.
     pub(crate) fn scalars(&self) -> impl Iterator<Item = &ParsedParameter> {
-        self.rest.iter().filter(|parameter| !parameter.is_local)
+        self.rest.iter().filter(|parameter| parameter.kind != Kind::Array)
     }
 
-    /// The local memory that it takes.
-    pub(crate) fn locals(&self) -> impl Iterator<Item = &ParsedParameter> {
-        self.rest.iter().filter(|parameter| parameter.is_local)
+    /// The local memory of one kind that it takes.
+    pub(crate) fn locals(&self, kind: Kind) -> impl Iterator<Item = &ParsedParameter> {
+        self.rest.iter().filter(move |parameter| parameter.kind == kind)
     }
 
     pub(crate) fn parse(function: ItemFn) -> Result<Self> {
@@ -162,8 +162,10 @@ fn views(input: Option<&FnArg>, form: Form, signature: &Signature) -> Result<Vie
     let Type::Tuple(tuple) = &*input.ty else {
         return Ok(Views { list: vec![ViewType::parse(&input.ty, form)?], bare: true });
     };
-    if tuple.elems.len() > 8 {
-        return Err(Error::new(tuple.span(), "a kernel has at most eight views"));
+    if tuple.elems.len() > 20 {
+        let what = "a kernel has at most twenty views, what a launch has room for: let elements that belong together be one, as \
+                    `[f32; 4]` or `f32x4`";
+        return Err(Error::new(tuple.span(), what));
     }
     let list = tuple.elems.iter().map(|ty| ViewType::parse(ty, form)).collect::<Result<_>>()?;
     Ok(Views { list, bare: false })
@@ -182,10 +184,10 @@ fn parameter(input: &FnArg, form: Form) -> Result<ParsedParameter> {
                     the data into a buffer and add a view of it to the second parameter";
         return Err(Error::new(input.ty.span(), what));
     }
-    let is_local = is_local(&input.ty)?;
-    if is_local && form != Form::Group {
+    let kind = Kind::of(&input.ty)?;
+    if kind != Kind::Value && form != Form::Group {
         let what = "only items in groups have local memory: take an `NdItem<'_, K>` first";
         return Err(Error::new(input.ty.span(), what));
     }
-    Ok(ParsedParameter { name: pattern.ident.clone(), ty: (*input.ty).clone(), is_local })
+    Ok(ParsedParameter { name: pattern.ident.clone(), ty: (*input.ty).clone(), kind })
 }

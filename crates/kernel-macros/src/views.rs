@@ -71,21 +71,38 @@ impl ViewType {
     }
 }
 
-/// Whether a type is `Local<'_, T, N>`, local memory.
-///
-/// # Errors
-/// If it has a lifetime of its own.
-pub(crate) fn is_local(ty: &Type) -> Result<bool> {
-    let Type::Path(path) = ty else { return Ok(false) };
-    let Some(last) = path.path.segments.last() else { return Ok(false) };
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Ok(false) };
-    if last.ident != "Local" {
-        return Ok(false);
+/// What stands behind the views.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// What is taken by value.
+    Value,
+    /// `Local<'_, T, N>`: local memory, as much as the type says.
+    Array,
+    /// `LocalSlice<'_, T>`: local memory, as much as the launch says.
+    Slice,
+}
+
+impl Kind {
+    /// What a type behind the views is.
+    ///
+    /// # Errors
+    /// If it is local memory and has a lifetime of its own.
+    pub(crate) fn of(ty: &Type) -> Result<Self> {
+        let Type::Path(path) = ty else { return Ok(Self::Value) };
+        let Some(last) = path.path.segments.last() else { return Ok(Self::Value) };
+        let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+            return Ok(Self::Value);
+        };
+        let kind = match last.ident.to_string().as_str() {
+            "Local" => Self::Array,
+            "LocalSlice" => Self::Slice,
+            _ => return Ok(Self::Value),
+        };
+        if let Some(GenericArgument::Lifetime(lifetime)) = arguments.args.first() {
+            elided(Some(lifetime))?;
+        }
+        Ok(kind)
     }
-    if let Some(GenericArgument::Lifetime(lifetime)) = arguments.args.first() {
-        elided(Some(lifetime))?;
-    }
-    Ok(true)
 }
 
 /// The type of a view or of local memory with `lifetime` where one was left out.

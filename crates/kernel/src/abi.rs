@@ -23,10 +23,10 @@ pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
-    runs_of_items, runs_of_rows,
+    runs_of_items, runs_of_rows, slices_begin,
 };
 pub use geometry::{Geometry, GroupError, check_groups};
-pub use local::{LocalParameter, local_offset};
+pub use local::{LocalParameter, local_offset, slices_bytes};
 pub use message::PanicMessage;
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
 pub use place::{Inside, Place, Runs, Seat, Thread, seat, visit};

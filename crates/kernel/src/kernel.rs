@@ -23,6 +23,11 @@ pub trait Kernel: Copy + Send + Sync + 'static {
     /// Hands on what it takes by value, each value in pieces with their alignment.
     fn put_scalars(&self, sink: &mut dyn FnMut(&[u8], usize));
 
+    /// Bytes of its slices of local memory, which it says the lengths of. O(slices).
+    fn slice_bytes(&self) -> usize {
+        0
+    }
+
     /// Writes all parameters of the launch of one chunk, and says how large it
     /// is. `accesses` are in the order of the kernel's views; `sink` gets bytes
     /// and the alignment at which to append them.
@@ -35,7 +40,8 @@ pub trait Kernel: Copy + Send + Sync + 'static {
         accesses: &[AccessMemory],
         sink: &mut dyn FnMut(&[u8], usize),
     ) -> Result<Geometry, LaunchError> {
-        let geometry = write_parameters(&Self::DESCRIPTION, chunk, accesses, sink)?;
+        let slices = self.slice_bytes();
+        let geometry = write_parameters(&Self::DESCRIPTION, slices, chunk, accesses, sink)?;
         self.put_scalars(sink);
         Ok(geometry)
     }
@@ -160,6 +166,6 @@ pub trait RowKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerRow> {
 )]
 pub trait GroupKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerGroup> {
     /// Runs one item on the host. `local` is the memory of its group, with
-    /// [`Description::local_bytes`] bytes.
+    /// [`Description::local_bytes`] bytes, and behind them those of its [slices](Kernel::slice_bytes).
     fn item(&self, item: NdItem<'_, K>, views: Views, local: LocalMemory<'_>);
 }

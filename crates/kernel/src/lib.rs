@@ -67,7 +67,7 @@ pub use kernel::{
     GroupKernel, ItemKernel, Kernel, KernelForm, PerGroup, PerItem, PerRow, RowKernel,
 };
 pub use line::Line;
-pub use local::{Local, LocalArray, LocalMemory};
+pub use local::{Local, LocalArray, LocalMemory, LocalSlice, LocalValues};
 pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};
 pub use part::PartView;

@@ -6,12 +6,17 @@
 use core::fmt;
 use core::marker::PhantomData;
 
+mod slice;
+
+pub use slice::LocalSlice;
+
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::abi::local::ALIGNMENT;
 use crate::atomic::Integer;
 use crate::plain::Scalar;
 
-/// `N` values that the items of a group share: a parameter of the kernel.
+/// `N` values that the items of a group share: a parameter of the kernel. Where only the launch knows how
+/// many there are, take a [`LocalSlice`].
 ///
 /// Values are moved in and out, one at a time. What is in there at the start is
 /// unspecified; on hosts all bits are set, which makes numbers NaN. Items that read
@@ -30,7 +35,18 @@ pub struct Local<'g, T, const N: usize> {
     memory: PhantomData<&'g core::cell::Cell<T>>,
 }
 
-impl<T: Scalar, const N: usize> Local<'_, T, N> {
+impl<'g, T: Scalar, const N: usize> Local<'g, T, N> {
+    /// The same values, their number forgotten: for functions that take any number of them.
+    #[must_use]
+    #[inline(always)]
+    pub fn as_slice(&self) -> LocalSlice<'g, T> {
+        #[cfg(not(target_arch = "nvptx64"))]
+        return LocalSlice::new(self.cells);
+        // SAFETY: these are as many values, and whoever made `self` knew that nothing else uses them.
+        #[cfg(target_arch = "nvptx64")]
+        return unsafe { LocalSlice::at_address(self.address, N as u32) };
+    }
+
     /// The value at `index`.
     ///
     /// # Panics
@@ -39,8 +55,7 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline]
     #[track_caller]
     pub fn get(&self, index: usize) -> T {
-        check::<N>(index);
-        self.load(index)
+        self.as_slice().get(index)
     }
 
     /// Replaces the value at `index`.
@@ -50,8 +65,7 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline]
     #[track_caller]
     pub fn set(&self, index: usize, value: T) {
-        check::<N>(index);
-        self.store(index, value);
+        self.as_slice().set(index, value);
     }
 
     /// The `L` values from `start` on, in as wide steps as there are: of four `f32` in one. `start` is a
@@ -63,8 +77,8 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline]
     #[track_caller]
     pub fn run<const L: usize>(&self, start: usize) -> [T; L] {
-        check_run::<N, L>(start);
-        self.load_run(start)
+        const { assert!(L <= N, "a run has no more values than there are") };
+        self.as_slice().run(start)
     }
 
     /// Replaces the `L` values from `start` on, as [`run`](Self::run) gets them.
@@ -74,8 +88,8 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline]
     #[track_caller]
     pub fn set_run<const L: usize>(&self, start: usize, values: [T; L]) {
-        check_run::<N, L>(start);
-        self.store_run(start, values);
+        const { assert!(L <= N, "a run has no more values than there are") };
+        self.as_slice().set_run(start, values);
     }
 
     /// Adds to the value at `index`, as one step that no other item comes between, and
@@ -89,72 +103,7 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     where
         T: Integer,
     {
-        check::<N>(index);
-        self.add(index, value)
-    }
-}
-
-#[inline]
-#[track_caller]
-fn check<const N: usize>(index: usize) {
-    if index >= N {
-        fail!(
-            "an index into local memory is out of bounds",
-            "local memory has {} values, so none at {}",
-            N,
-            index
-        );
-    }
-}
-
-#[inline]
-#[track_caller]
-fn check_run<const N: usize, const L: usize>(start: usize) {
-    const { assert!(0 < L && L <= N, "a run has a value at least, and not more than there are") };
-    if start > N - L || !start.is_multiple_of(L) {
-        fail!(
-            "a run in local memory is out of bounds, or begins at no multiple of its length",
-            "local memory has {} values, so no {} at {}: a run begins at a multiple of its length",
-            N,
-            L,
-            start
-        );
-    }
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-impl<T: Scalar, const N: usize> Local<'_, T, N> {
-    #[inline]
-    fn load_run<const L: usize>(&self, start: usize) -> [T; L] {
-        core::array::from_fn(|at| self.load(start + at))
-    }
-
-    #[inline]
-    fn store_run<const L: usize>(&self, start: usize, values: [T; L]) {
-        for (at, value) in values.into_iter().enumerate() {
-            self.store(start + at, value);
-        }
-    }
-
-    #[inline]
-    fn load(&self, index: usize) -> T {
-        self.cells[index].get()
-    }
-
-    #[inline]
-    fn store(&self, index: usize, value: T) {
-        self.cells[index].set(value);
-    }
-
-    /// All items of a group are on one thread, so nobody comes between.
-    #[inline]
-    fn add(&self, index: usize, value: T) -> T
-    where
-        T: Integer,
-    {
-        let before = self.load(index);
-        self.store(index, before.plus(value));
-        before
+        self.as_slice().fetch_add(index, value)
     }
 }
 
@@ -167,46 +116,6 @@ impl<T: Scalar, const N: usize> Local<'_, T, N> {
     #[inline(always)]
     pub unsafe fn at(offset: usize) -> Self {
         Self { address: crate::machine::shared::base() + offset as u32, memory: PhantomData }
-    }
-
-    #[inline(always)]
-    fn load_run<const L: usize>(&self, start: usize) -> [T; L] {
-        // SAFETY: `check_run` has found all of it inside, at a multiple of its size, and any bits are
-        // numbers.
-        unsafe { crate::machine::shared::load(self.address + (start * size_of::<T>()) as u32) }
-    }
-
-    #[inline(always)]
-    fn store_run<const L: usize>(&self, start: usize, values: [T; L]) {
-        // SAFETY: as in `load_run`.
-        unsafe {
-            crate::machine::shared::store(self.address + (start * size_of::<T>()) as u32, values);
-        }
-    }
-
-    #[inline(always)]
-    fn load(&self, index: usize) -> T {
-        // SAFETY: `check` has found the index inside, and any bits are a number.
-        unsafe { crate::machine::shared::load(self.address + (index * size_of::<T>()) as u32) }
-    }
-
-    #[inline(always)]
-    fn store(&self, index: usize, value: T) {
-        // SAFETY: `check` has found the index inside.
-        unsafe {
-            crate::machine::shared::store(self.address + (index * size_of::<T>()) as u32, value);
-        }
-    }
-
-    #[inline(always)]
-    fn add(&self, index: usize, value: T) -> T
-    where
-        T: Integer,
-    {
-        // SAFETY: `check` has found the index inside, and `T` is an integer.
-        unsafe {
-            crate::machine::shared::add(self.address + (index * size_of::<T>()) as u32, value)
-        }
     }
 }
 
@@ -229,9 +138,20 @@ impl<T: Scalar, const N: usize> LocalArray for Local<'_, T, N> {
     };
 }
 
+/// A type of local memory whose number of values the launch says; sealed.
+pub trait LocalValues: sealed::Sealed {
+    /// Size of a value, in bytes.
+    const SIZE: usize;
+}
+
+impl<T: Scalar> LocalValues for LocalSlice<'_, T> {
+    const SIZE: usize = size_of::<T>();
+}
+
 mod sealed {
     pub trait Sealed {}
     impl<T, const N: usize> Sealed for super::Local<'_, T, N> {}
+    impl<T> Sealed for super::LocalSlice<'_, T> {}
 }
 
 /// The memory of one group on a host, from which a kernel takes its arrays.
@@ -258,17 +178,27 @@ impl<'g> LocalMemory<'g> {
     /// If it is not all inside, or not aligned.
     #[must_use]
     pub fn array<T: Scalar, const N: usize>(&self, offset: usize) -> Local<'g, T, N> {
+        let cells = self.slice(offset, N).cells();
+        Local { cells: cells.try_into().expect("as many as asked for"), memory: PhantomData }
+    }
+
+    /// So many values, which begin so many bytes into the memory.
+    ///
+    /// # Panics
+    /// If they are not all inside, or not aligned.
+    #[must_use]
+    pub fn slice<T: Scalar>(&self, offset: usize, len: usize) -> LocalSlice<'g, T> {
         const { assert!(align_of::<T>() <= ALIGNMENT) };
-        let end = offset.checked_add(<Local<'_, T, N> as LocalArray>::BYTES);
+        let end = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
         assert!(
             offset.is_multiple_of(ALIGNMENT) && end.is_some_and(|end| end <= self.bytes),
-            "local memory has {} bytes, so no {N} values at {offset}",
+            "local memory has {} bytes, so no {len} values at {offset}",
             self.bytes
         );
         // SAFETY: inside and aligned, and initialised bytes are a number, whatever
         // they are. Whoever shares it has cells as well, though maybe of other types.
-        let cells = unsafe { &*self.base.add(offset).cast() };
-        Local { cells, memory: PhantomData }
+        let cells = unsafe { core::slice::from_raw_parts(self.base.add(offset).cast(), len) };
+        LocalSlice::new(cells)
     }
 }
 
@@ -301,6 +231,46 @@ mod tests {
         values.set_run(8, [1.0, 2.0, 3.0, 4.0]);
         assert_eq!((values.get(10), values.run(10)), (3.0, [3.0, 4.0]));
         assert_eq!(values.run(9), [2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn slices_are_as_long_as_asked_for() {
+        let mut memory = Aligned([0xff; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        let (values, none) = (memory.slice::<u32>(16, 12), memory.slice::<u32>(64, 0));
+        values.set_run(8, [1, 2, 3, 4]);
+        assert_eq!((values.len(), values.get(11), values.fetch_add(9, 5)), (12, 4, 2));
+        assert_eq!(memory.array::<u32, 16>(0).as_slice().run(12), [1, 7, 3, 4]);
+        assert!(none.is_empty() && !values.is_empty());
+        assert_eq!(std::format!("{values:?}"), "LocalSlice(12 values)");
+    }
+
+    #[test]
+    #[should_panic(expected = "local memory has 3 values, so no 4 at 0")]
+    fn a_run_may_be_longer_than_a_slice() {
+        let mut memory = Aligned([0; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        let _ = memory.slice::<u32>(0, 3).run::<4>(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "local memory has 0 values, so none at 0")]
+    fn an_empty_slice_has_nothing() {
+        let mut memory = Aligned([0; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        memory.slice::<u32>(0, 0).set(0, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "so no 4611686018427387904 values at 16")]
+    fn slices_do_not_wrap_around() {
+        let mut memory = Aligned([0; 64]);
+        // SAFETY: as above.
+        let memory = unsafe { LocalMemory::new(memory.0.as_mut_ptr(), 64) };
+        let _ = memory.slice::<u32>(16, 1 << 62);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Items in groups, which share memory and wait for each other.
 
-use celerity_kernel::{Local, NdItem, PartView, kernel};
+use celerity_kernel::{Local, LocalSlice, NdItem, PartView, Reducer, Sum, kernel};
 
 /// Items along each side of a group of [`matmul`].
 pub const TILE: usize = 16;
@@ -72,6 +72,42 @@ pub fn mirror(item: NdItem<'_, 1>, row: &mut [u32; 16], rows: Local<'_, [u32; 16
     rows.set(at, *row);
     item.group().barrier();
     *row = rows.get(CROWD - 1 - at);
+}
+
+/// What [`look_up`] finds for an item in tables of so many values.
+#[must_use]
+pub fn looked_up(item: usize, odd: usize, squares: usize) -> u64 {
+    let (odd, square) = ((item * 31 % odd) as u16, (item * 17 % squares) as u64);
+    u64::from(odd.wrapping_mul(2).wrapping_add(1)) + square * square
+}
+
+/// Lets each group tabulate odd numbers and squares, as many as the launch says, and each item look some up;
+/// sums how many of each group have had something to tabulate, over all items.
+#[kernel]
+pub fn look_up(
+    item: NdItem<'_, 1>,
+    (found, sum): (&mut u64, Reducer<'_, u64, Sum>),
+    odd: LocalSlice<'_, u16>,
+    workers: Local<'_, u32, 1>,
+    squares: LocalSlice<'_, u64>,
+) {
+    let ([at], [id], step) = (item.local_id(), item.id(), item.group().len());
+    if at == 0 {
+        workers.set(0, 0);
+    }
+    item.group().barrier();
+    for i in (at..odd.len()).step_by(step) {
+        odd.set(i, (i as u16).wrapping_mul(2).wrapping_add(1));
+    }
+    for i in (at..squares.len()).step_by(step) {
+        squares.set(i, (i * i) as u64);
+    }
+    if at < odd.len().max(squares.len()) {
+        workers.fetch_add(0, 1);
+    }
+    item.group().barrier();
+    *found = u64::from(odd.get(id * 31 % odd.len())) + squares.get(id * 17 % squares.len());
+    sum.combine(u64::from(workers.get(0)));
 }
 
 /// For each item what its warp makes of the values: the sum of their eighths, the value of

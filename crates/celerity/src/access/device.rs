@@ -17,6 +17,7 @@ use crate::device_call::DeviceCallError;
 use crate::error::Result;
 use crate::mapper::{All, DisjointMapper, Fixed, MapperFor, OneToOne, PerDimension, Slice};
 use crate::range::{bounds, subrange};
+use crate::tuples::for_tuples;
 
 /// The part of a buffer that a [call on a device](crate::TaskBuilder::device_call) may read: its
 /// address on the device, and how it lies there.
@@ -265,7 +266,7 @@ call_writes!([const K: usize, const D: usize] PerDimension<D>, K, D);
 call_writes!([const K: usize, const D: usize] DisjointMapper<K, D>, K, D);
 
 /// The accesses of a [call on a device](crate::TaskBuilder::device_call): one access, or a tuple of
-/// up to eight; sealed. The function gets the views in the same order.
+/// up to twenty; sealed. The function gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a call on a device over {K} dimensions cannot have the accesses `{Self}`",
     label = "not accesses that a call on a device can have",
@@ -286,7 +287,7 @@ pub trait CallAccesses<const K: usize>: Sealed {
 }
 
 macro_rules! tuple_call_accesses {
-    ($($access:ident $index:tt),*) => {
+    ($($access:ident $name:ident $index:tt),*) => {
         impl<const K: usize, $($access: CallAccess<K>),*> CallAccesses<K> for ($($access,)*) {
             type Views<'a> = ($($access::View<'a>,)*);
 
@@ -308,15 +309,7 @@ macro_rules! tuple_call_accesses {
     };
 }
 
-tuple_call_accesses!();
-tuple_call_accesses!(A0 0);
-tuple_call_accesses!(A0 0, A1 1);
-tuple_call_accesses!(A0 0, A1 1, A2 2);
-tuple_call_accesses!(A0 0, A1 1, A2 2, A3 3);
-tuple_call_accesses!(A0 0, A1 1, A2 2, A3 3, A4 4);
-tuple_call_accesses!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5);
-tuple_call_accesses!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5, A6 6);
-tuple_call_accesses!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5, A6 6, A7 7);
+for_tuples!(tuple_call_accesses);
 
 /// A single access is a tuple of one whose function gets the view bare.
 macro_rules! single_call_access {

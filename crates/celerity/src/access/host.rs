@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::mapper::{
     All, CustomMapper, DisjointMapper, Fixed, Neighborhood, OneToOne, PerDimension, Slice,
 };
+use crate::tuples::for_tuples;
 
 /// What the accesses of a task to buffers are bound to, in order: each takes its own.
 pub(crate) type Memories<'b, 'm> = std::slice::Iter<'b, BoundMemory<'m>>;
@@ -179,7 +180,7 @@ impl<T: Element, const N: usize> ReadAccess<T, N, Neighborhood<N>> {
     }
 }
 
-/// The accesses of a host task: one access, or a tuple of up to eight; sealed.
+/// The accesses of a host task: one access, or a tuple of up to twenty; sealed.
 /// The function gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a host task cannot have the accesses `{Self}`",
@@ -235,15 +236,7 @@ macro_rules! tuple_host_accesses {
     };
 }
 
-tuple_host_accesses!();
-tuple_host_accesses!(A0 b0 0);
-tuple_host_accesses!(A0 b0 0, A1 b1 1);
-tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2);
-tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3);
-tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3, A4 b4 4);
-tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3, A4 b4 4, A5 b5 5);
-tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3, A4 b4 4, A5 b5 5, A6 b6 6);
-tuple_host_accesses!(A0 b0 0, A1 b1 1, A2 b2 2, A3 b3 3, A4 b4 4, A5 b5 5, A6 b6 6, A7 b7 7);
+for_tuples!(tuple_host_accesses);
 
 /// A single access is a tuple of one whose function gets the view bare.
 macro_rules! single_host_access {

@@ -185,6 +185,7 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
 
 pub(super) mod sealed {
     use crate::access::{ReadAccess, ReduceAccess, UpdateAccess, WriteAccess};
+    use crate::tuples::for_tuples;
 
     pub trait Sealed {}
     impl<T, const D: usize, M> Sealed for ReadAccess<T, D, M> {}
@@ -193,14 +194,10 @@ pub(super) mod sealed {
     impl<T, const D: usize, O> Sealed for ReduceAccess<T, D, O> {}
 
     macro_rules! seal_tuples {
-        () => {
-            impl Sealed for () {}
-        };
-        ($first:ident $($rest:ident)*) => {
-            impl<$first: Sealed, $($rest: Sealed),*> Sealed for ($first, $($rest,)*) {}
-            seal_tuples!($($rest)*);
+        ($($member:ident $name:ident $index:tt),*) => {
+            impl<$($member: Sealed),*> Sealed for ($($member,)*) {}
         };
     }
 
-    seal_tuples!(A0 A1 A2 A3 A4 A5 A6 A7);
+    for_tuples!(seal_tuples);
 }

@@ -11,14 +11,15 @@ use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, ReduceAccess, UpdateAccess, WriteAccess};
 use crate::error::Result;
 use crate::item_context;
+use crate::tuples::for_tuples;
 
 /// The accesses of a kernel over `K` dimensions: one access, or a tuple of up
-/// to eight; sealed. The kernel gets the views in the same order.
+/// to twenty; sealed. The kernel gets the views in the same order.
 #[diagnostic::on_unimplemented(
     message = "a {K}-dimensional kernel cannot have the accesses `{Self}`",
     label = "not accesses that this kernel can have",
     note = "accesses are what `buffer.read(mapper)`, `.write(mapper)`, `.read_write(mapper)`, \
-            `.update(mapper)` and `.reduce(operator)` return, or a tuple of up to eight of them; side \
+            `.update(mapper)` and `.reduce(operator)` return, or a tuple of up to twenty of them; side \
             effects on host objects are for host tasks",
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality; kernels write through `one_to_one`, `slice`, `per_dimension` or \
@@ -241,15 +242,7 @@ macro_rules! tuple_accesses {
     };
 }
 
-tuple_accesses!();
-tuple_accesses!(A0 c0 0);
-tuple_accesses!(A0 c0 0, A1 c1 1);
-tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2);
-tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3);
-tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4);
-tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4, A5 c5 5);
-tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4, A5 c5 5, A6 c6 6);
-tuple_accesses!(A0 c0 0, A1 c1 1, A2 c2 2, A3 c3 3, A4 c4 4, A5 c5 5, A6 c6 6, A7 c7 7);
+for_tuples!(tuple_accesses);
 
 /// A single access is a tuple of one whose kernel gets the view bare.
 macro_rules! single_access {

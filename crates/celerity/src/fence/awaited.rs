@@ -3,8 +3,9 @@
 use super::{Fence, ObjectFence, Snapshot};
 use crate::buffer::Element;
 use crate::error::Result;
+use crate::tuples::for_tuples;
 
-/// What a program can wait for: a [`Fence`], an [`ObjectFence`], or a tuple of up to eight of
+/// What a program can wait for: a [`Fence`], an [`ObjectFence`], or a tuple of up to twenty of
 /// them, of any kinds; sealed.
 #[diagnostic::on_unimplemented(
     message = "a program cannot wait for `{Self}`",
@@ -45,7 +46,7 @@ impl<A: Awaited> Awaited for Option<A> {
 }
 
 macro_rules! tuple_awaited {
-    ($($awaited:ident $index:tt),*) => {
+    ($($awaited:ident $name:ident $index:tt),*) => {
         impl<$($awaited: Awaited),*> Awaited for ($($awaited,)*) {
             type Value = ($($awaited::Value,)*);
 
@@ -59,15 +60,7 @@ macro_rules! tuple_awaited {
     };
 }
 
-tuple_awaited!();
-tuple_awaited!(A0 0);
-tuple_awaited!(A0 0, A1 1);
-tuple_awaited!(A0 0, A1 1, A2 2);
-tuple_awaited!(A0 0, A1 1, A2 2, A3 3);
-tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4);
-tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5);
-tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5, A6 6);
-tuple_awaited!(A0 0, A1 1, A2 2, A3 3, A4 4, A5 5, A6 6, A7 7);
+for_tuples!(tuple_awaited);
 
 mod sealed {
     use super::{Fence, ObjectFence};

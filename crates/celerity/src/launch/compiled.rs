@@ -70,7 +70,7 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     }
 
     fn shared_bytes(&self) -> u64 {
-        W::DESCRIPTION.shared_bytes() as u64
+        W::DESCRIPTION.shared_bytes().saturating_add(self.kernel.slice_bytes()) as u64
     }
 
     fn launch(

@@ -88,14 +88,28 @@ where
 
     /// Runs groups, one after the other.
     fn run_groups(&self, groups: Bounds<K>, bound: &A::Bound<'_>, interior: &Range<usize>) {
-        // Aligned for every array, and not a number wherever nothing is written.
-        let mut local = vec![u128::MAX; W::DESCRIPTION.local_bytes().div_ceil(16)];
+        let mut local = self.local_memory();
         rows_of(&groups, |start, len| {
             for group in Row::new(start, len, groups.range()).items() {
                 local.fill(u128::MAX);
                 self.run_group(group.id(), bound, interior, &mut local);
             }
         });
+    }
+
+    /// Memory for one group: aligned for every array, and not a number wherever nothing is written.
+    fn local_memory(&self) -> Vec<u128> {
+        let bytes = W::DESCRIPTION.local_bytes().saturating_add(self.kernel.slice_bytes());
+        let (mut memory, words) = (Vec::new(), bytes.div_ceil(size_of::<u128>()));
+        if memory.try_reserve_exact(words).is_err() {
+            panic!(
+                "kernel `{}`: there are no {bytes} bytes for the local memory of a group; let its \
+                 slices be shorter",
+                W::DESCRIPTION.name
+            );
+        }
+        memory.resize(words, u128::MAX);
+        memory
     }
 
     fn run_group(

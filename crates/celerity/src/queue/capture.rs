@@ -12,6 +12,7 @@ use crate::buffer::{Buffer, Element};
 use crate::error::Result;
 use crate::fence::{Awaited, Fence, ObjectFence, Snapshot};
 use crate::object::HostObject;
+use crate::tuples::for_tuples;
 
 /// A request for a copy of a part of a buffer: what [`Buffer::capture`] and
 /// [`Buffer::capture_part`] return, for [`Queue::barrier_with`] and [`Queue::finish`], which make a
@@ -92,13 +93,13 @@ impl<T: Clone + Send + 'static> ObjectCapture<T> {
     }
 }
 
-/// What a program can take out at a barrier or at its end: a capture, or a tuple of up to eight;
+/// What a program can take out at a barrier or at its end: a capture, or a tuple of up to twenty;
 /// sealed.
 #[diagnostic::on_unimplemented(
     message = "a barrier cannot capture `{Self}`",
     label = "not a capture, nor a tuple of captures",
     note = "captures are what `.capture()` and `.capture_part(..)` of a buffer, and `.capture()` of \
-            a host object return, each perhaps followed by `.on_node(..)`, and tuples of up to eight"
+            a host object return, each perhaps followed by `.on_node(..)`, and tuples of up to twenty"
 )]
 pub trait Captures: sealed::Sealed {
     /// What comes of it: [`Snapshot`]s of buffers, values of host objects, an `Option` for what
@@ -140,7 +141,7 @@ impl<C: Captures> Captures for OnNode<C> {
 }
 
 macro_rules! tuple_captures {
-    ($($capture:ident $index:tt),*) => {
+    ($($capture:ident $name:ident $index:tt),*) => {
         impl<$($capture: Captures),*> Captures for ($($capture,)*) {
             type Values = ($($capture::Values,)*);
             type Asked = ($($capture::Asked,)*);
@@ -155,15 +156,7 @@ macro_rules! tuple_captures {
     };
 }
 
-tuple_captures!();
-tuple_captures!(C0 0);
-tuple_captures!(C0 0, C1 1);
-tuple_captures!(C0 0, C1 1, C2 2);
-tuple_captures!(C0 0, C1 1, C2 2, C3 3);
-tuple_captures!(C0 0, C1 1, C2 2, C3 3, C4 4);
-tuple_captures!(C0 0, C1 1, C2 2, C3 3, C4 4, C5 5);
-tuple_captures!(C0 0, C1 1, C2 2, C3 3, C4 4, C5 5, C6 6);
-tuple_captures!(C0 0, C1 1, C2 2, C3 3, C4 4, C5 5, C6 6, C7 7);
+for_tuples!(tuple_captures);
 
 impl Queue {
     /// A [`barrier`](Self::barrier) that gives the program values: waits until everything that was

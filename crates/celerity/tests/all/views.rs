@@ -302,3 +302,43 @@ fn an_index_that_was_not_declared_is_named_as_in_the_buffer() {
         "item [4, 0]: index [3, 0] is outside of what the access declared for this chunk";
     assert!(text.contains("\"above\"") && text.contains(expected), "{text}");
 }
+
+#[test]
+fn a_task_may_have_twenty_accesses() {
+    on_every_split(|queue, task| {
+        let buffers: [Buffer<i64, 2>; 10] = std::array::from_fn(|_| queue.buffer([7, 9]));
+        let [a, b, c, d, e, f, g, h, i, j] = buffers.each_ref().map(|it| it.write(one_to_one()));
+        let number = |item: Item<2>| item.linear_id() as i64;
+        task(queue).parallel_for([7, 9], (a, b, c, d, e, f, g, h, i, j), move |item, views| {
+            let (a, b, c, d, e, f, g, h, i, j) = views;
+            for (nth, place) in [a, b, c, d, e, f, g, h, i, j].into_iter().enumerate() {
+                *place = number(item) * nth as i64;
+            }
+        })?;
+        let sums: [Buffer<i64, 2>; 10] = std::array::from_fn(|_| queue.buffer([7, 9]));
+        let [k, l, m, n, o, p, q, r, s, t] = sums.each_ref().map(|it| it.write(one_to_one()));
+        let [a, b, c, d, e, f, g, h, i, j] = buffers.each_ref().map(|it| it.read(one_to_one()));
+        let twenty = (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t);
+        task(queue).parallel_for_rows([7, 9], twenty, |row, views| {
+            let (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t) = views;
+            let (inputs, sums) = ([a, b, c, d, e, f, g, h, i, j], [k, l, m, n, o, p, q, r, s, t]);
+            for (nth, sum) in sums.into_iter().enumerate() {
+                for at in 0..row.len() {
+                    sum[at] = inputs[..=nth].iter().map(|input| input[at]).sum();
+                }
+            }
+        })?;
+        let [k, l, m, n, o, p, q, r, s, t] = sums.each_ref().map(|it| it.read(all()));
+        queue.host_task("look").everywhere((k, l, m, n, o, p, q, r, s, t), |_, views| {
+            let (k, l, m, n, o, p, q, r, s, t) = views;
+            for (nth, sums) in [k, l, m, n, o, p, q, r, s, t].into_iter().enumerate() {
+                let triangle = (nth * (nth + 1) / 2) as i64;
+                assert_eq!(sums[[6, 8]], 62 * triangle);
+            }
+        })?;
+        let [k, l, m, n, o, p, q, r, s, t] = sums.each_ref().map(Buffer::capture);
+        let found = queue.barrier_with((k, l, m, n, o, p, q, r, s, t))?;
+        assert_eq!(found.9[[3, 4]], 31 * 45);
+        Ok(())
+    });
+}

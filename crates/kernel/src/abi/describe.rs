@@ -30,7 +30,7 @@ pub struct Description {
     pub views: &'static [ViewParameter],
     /// What else it takes, by value, in order.
     pub scalars: &'static [ScalarParameter],
-    /// The arrays of local memory that it takes, in order.
+    /// The arrays of local memory that it takes, in order. The lengths of slices are among `scalars`.
     pub local: &'static [LocalParameter],
 }
 
@@ -166,8 +166,31 @@ const fn elements_of_stencil(views: &[ViewParameter]) -> usize {
     if bordered { largest } else { 0 }
 }
 
+/// As [`Description::slices_begin`], for entry points. O(arrays and views).
+#[must_use]
+pub const fn slices_begin(form: Form, local: &[LocalParameter], views: &[ViewParameter]) -> usize {
+    local_offset(local, local.len()) + scratch_bytes(form, views)
+}
+
+/// As [`Description::scratch_bytes`].
+const fn scratch_bytes(form: Form, views: &[ViewParameter]) -> usize {
+    let values = match form {
+        Form::Group => LANES,
+        Form::Item | Form::Row => LANES / LANES_PER_THREAD,
+    };
+    let (mut largest, mut view) = (0, 0);
+    while view < views.len() {
+        let ViewParameter { kind, size, .. } = views[view];
+        if matches!(kind, ViewKind::Reducer { .. }) && size > largest {
+            largest = size;
+        }
+        view += 1;
+    }
+    (largest * values).next_multiple_of(ALIGNMENT)
+}
+
 impl Description {
-    /// Bytes of local memory that each group needs. O(arrays).
+    /// Bytes of local memory that each group needs, beside its slices. O(arrays).
     #[must_use]
     pub const fn local_bytes(&self) -> usize {
         local_offset(self.local, self.local.len())
@@ -177,26 +200,21 @@ impl Description {
     /// after the other. O(views).
     #[must_use]
     pub const fn scratch_bytes(&self) -> usize {
-        let values = match self.form {
-            Form::Group => LANES,
-            Form::Item | Form::Row => LANES / LANES_PER_THREAD,
-        };
-        let (mut largest, mut view) = (0, 0);
-        while view < self.views.len() {
-            let ViewParameter { kind, size, .. } = self.views[view];
-            if matches!(kind, ViewKind::Reducer { .. }) && size > largest {
-                largest = size;
-            }
-            view += 1;
-        }
-        (largest * values).next_multiple_of(ALIGNMENT)
+        scratch_bytes(self.form, self.views)
     }
 
-    /// Bytes of shared memory that each block takes at least: local memory, what reductions need,
-    /// and the module's own. O(arrays and views).
+    /// Where slices of local memory begin in the shared memory of a launch: behind its arrays, and what
+    /// reductions need. O(arrays and views).
+    #[must_use]
+    pub const fn slices_begin(&self) -> usize {
+        slices_begin(self.form, self.local, self.views)
+    }
+
+    /// Bytes of shared memory that each block takes at least, beside slices of local memory: its arrays,
+    /// what reductions need, and the module's own. O(arrays and views).
     #[must_use]
     pub const fn shared_bytes(&self) -> usize {
-        self.local_bytes() + self.scratch_bytes() + MODULE_SHARED_BYTES
+        self.slices_begin() + MODULE_SHARED_BYTES
     }
 
     /// How threads take its items where rows are aligned for runs: as [`runs_of_items`] or

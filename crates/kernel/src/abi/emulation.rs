@@ -110,7 +110,7 @@ fn launch_in_steps<Out, In, const K: usize>(
     let (chunk, mut bytes) =
         (Chunk { items, global: accesses[0].buffer, group: [1; 3], tiles: None }, Vec::new());
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
-    let mut shape = write_parameters(&description, &chunk, accesses, &mut append).unwrap();
+    let mut shape = write_parameters(&description, 0, &chunk, accesses, &mut append).unwrap();
     let Taken { mut launch, accesses } = Taken::read(&bytes, 2);
     if let Some(steps) = steps {
         launch.steps = steps;

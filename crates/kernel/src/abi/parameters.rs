@@ -173,13 +173,14 @@ impl fmt::Display for LaunchError {
 impl core::error::Error for LaunchError {}
 
 /// Writes the parameters of a launch but for what the kernel takes by value, and
-/// says how large the launch is. `sink` gets bytes and the alignment at which to
-/// append them.
+/// says how large the launch is. `slices` are the bytes of its slices of local memory; `sink` gets bytes and
+/// the alignment at which to append them.
 ///
 /// # Errors
 /// See [`LaunchError`]; `sink` may have got some bytes then.
 pub fn write_parameters(
     kernel: &Description,
+    slices: usize,
     chunk: &Chunk,
     accesses: &[AccessMemory],
     sink: &mut dyn FnMut(&[u8], usize),
@@ -201,7 +202,7 @@ pub fn write_parameters(
     if let Some(tiles) = &tiles {
         sink(&tiles.to_bytes(), align_of::<TileBlock>());
     }
-    let mut shared = kernel.local_bytes() + kernel.scratch_bytes();
+    let mut shared = kernel.slices_begin().saturating_add(slices);
     for (view, memory) in kernel.views.iter().zip(accesses) {
         sink(&memory.address.to_ne_bytes(), align_of::<u64>());
         let block = match view.kind.reduces() {
@@ -562,7 +563,7 @@ mod tests {
         accesses: &[AccessMemory],
     ) -> Result<(Geometry, Vec<u64>), LaunchError> {
         let mut bytes = Vec::new();
-        let geometry = write_parameters(kernel, &CHUNK, accesses, &mut |piece, alignment| {
+        let geometry = write_parameters(kernel, 0, &CHUNK, accesses, &mut |piece, alignment| {
             assert_eq!(bytes.len() % alignment, 0);
             bytes.extend_from_slice(piece);
         })?;
@@ -605,7 +606,7 @@ mod tests {
         let accesses = [reduced(1), reduced(100), reduced(20_000)];
         let (mut bytes, item) = (Vec::new(), kernel(Form::Item, VIEWS));
         let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
-        let shape = write_parameters(&item, &chunk, &accesses, &mut append).unwrap();
+        let shape = write_parameters(&item, 0, &chunk, &accesses, &mut append).unwrap();
         // 64 accumulators of a tile, four of a thread; room for values of 256 threads.
         assert_eq!((shape.grid, shape.block), ([4, 1, 1], [16, 1, 1]));
         assert_eq!((item.scratch_bytes(), shape.shared_bytes), (1024, 1024 + 400));
@@ -621,15 +622,15 @@ mod tests {
         assert_eq!(array(2), (20_000, AccessBlock::IN_GLOBAL));
 
         let groups = kernel(Form::Group, VIEWS);
-        let shape = write_parameters(&groups, &chunk, &accesses, &mut |_, _| ()).unwrap();
+        let shape = write_parameters(&groups, 0, &chunk, &accesses, &mut |_, _| ()).unwrap();
         assert_eq!((shape.grid, shape.block), ([4, 1, 1], [8, 4, 1]));
         let cut = Chunk { items: Bounds::new([8, 20, 0], [24, 32, 1]), ..chunk };
         for chunk in [cut, CHUNK] {
-            let error = write_parameters(&item, &chunk, &accesses, &mut |_, _| ()).unwrap_err();
+            let error = write_parameters(&item, 0, &chunk, &accesses, &mut |_, _| ()).unwrap_err();
             assert_eq!(error, LaunchError::Tiles { items: chunk.items });
         }
         let all = [memory(whole(), Mapping::All), accesses[1], accesses[2]];
-        let error = write_parameters(&item, &chunk, &all, &mut |_, _| ()).unwrap_err();
+        let error = write_parameters(&item, 0, &chunk, &all, &mut |_, _| ()).unwrap_err();
         assert!(matches!(error, LaunchError::Mapping { access: 0, .. }), "{error}");
     }
 
@@ -640,7 +641,7 @@ mod tests {
         let (geometry, _) = write(&kernel, &accesses).unwrap();
         assert_eq!(geometry, Geometry { grid: [2, 4, 1], block: [8, 4, 1], shared_bytes: 0 });
         let odd = Chunk { group: [4, 5, 1], ..CHUNK };
-        let error = write_parameters(&kernel, &odd, &accesses, &mut |_, _| ()).unwrap_err();
+        let error = write_parameters(&kernel, 0, &odd, &accesses, &mut |_, _| ()).unwrap_err();
         let expected = GroupError::Remainder { dim: 1 };
         assert_eq!(error, LaunchError::Groups { group: [4, 5, 1], error: expected });
     }

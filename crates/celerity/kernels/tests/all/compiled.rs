@@ -6,7 +6,7 @@
 
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
-    finance, gravity, gray_scott, groups, hash, heat, life, linear, mesh, names, patterns,
+    finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mesh, names, patterns,
     pendulum, plate, prk, programs, radiosity, reductions, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
@@ -83,6 +83,7 @@ fn kernels() -> Vec<Description> {
         of::<groups::exchange>(),
         of::<groups::mirror>(),
         of::<groups::histogram>(),
+        of::<groups::look_up>(),
         of::<heat::heat_fill<f32>>(),
         of::<heat::heat_fill<f64>>(),
         of::<heat::heat_step<f32>>(),
@@ -99,6 +100,8 @@ fn kernels() -> Vec<Description> {
         of::<patterns::mix_own>(),
         of::<patterns::mix_turned>(),
         of::<patterns::mix_around>(),
+        of::<lattice::lattice_fill>(),
+        of::<lattice::lattice_step>(),
         of::<life::life_fill>(),
         of::<life::life_step>(),
         of::<life::life_step_row>(),

@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUjit_option, CUresult};
 
@@ -148,9 +149,20 @@ pub(super) unsafe fn launch(
     check("cuLaunchKernel", result)
 }
 
+/// Lets a function have so much dynamic shared memory from now on. What it may have never shrinks: other
+/// threads launch it as well, and may be about to with more.
 fn allow_shared(function: sys::CUfunction, bytes: u32) -> Result<(), DriverError> {
+    static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
     let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    let _turn = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut allowed = 0;
     // SAFETY: the function is alive.
+    let result = unsafe { sys::cuFuncGetAttribute(&raw mut allowed, attribute, function) };
+    check("cuFuncGetAttribute", result)?;
+    if allowed >= bytes {
+        return Ok(());
+    }
+    // SAFETY: as above.
     check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function, attribute, bytes) })
 }

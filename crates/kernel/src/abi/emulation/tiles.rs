@@ -98,7 +98,7 @@ fn launched(
     let chunk = Chunk { items: chunk, global: buffer, group, tiles: Some(tiles) };
     let mut bytes = Vec::new();
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
-    let shape = write_parameters(&description, &chunk, &accesses, &mut append).unwrap();
+    let shape = write_parameters(&description, 0, &chunk, &accesses, &mut append).unwrap();
     assert!(shape.shared_bytes as usize >= description.scratch_bytes());
     let block: Vec<u64> = bytes[128..][..size_of::<TileBlock>()]
         .chunks_exact(8)

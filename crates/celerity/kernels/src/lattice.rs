@@ -1,0 +1,155 @@
+//! A fluid as a lattice Boltzmann method in two dimensions sees it (D2Q9): in each cell so much moves in each
+//! of nine directions, of which each has a buffer. Opposite edges meet. A step takes eighteen views.
+
+use celerity_kernel::{Item, PeriodicItem, kernel};
+
+/// Where what moves in each direction goes: rows down, columns to the right.
+pub const DIRECTIONS: [[isize; 2]; 9] =
+    [[0, 0], [0, 1], [1, 0], [0, -1], [-1, 0], [1, 1], [1, -1], [-1, -1], [-1, 1]];
+
+/// How much of a fluid at rest moves in each direction.
+pub const WEIGHTS: [f32; 9] = [
+    4.0 / 9.0,
+    1.0 / 9.0,
+    1.0 / 9.0,
+    1.0 / 9.0,
+    1.0 / 9.0,
+    1.0 / 36.0,
+    1.0 / 36.0,
+    1.0 / 36.0,
+    1.0 / 36.0,
+];
+
+/// What moves in each direction in a cell of so dense a fluid with so much velocity.
+#[inline]
+#[must_use]
+pub fn equilibrium(density: f32, [down, right]: [f32; 2]) -> [f32; 9] {
+    let square = 1.5 * (down * down + right * right);
+    core::array::from_fn(|at| {
+        let [y, x] = DIRECTIONS[at];
+        let along = 3.0 * (y as f32 * down + x as f32 * right);
+        WEIGHTS[at] * density * (1.0 + along + 0.5 * along * along - square)
+    })
+}
+
+/// What moves on from a cell in which so much has arrived: `rate` of the way to the equilibrium (Bhatnagar,
+/// Gross and Krook).
+#[inline]
+#[must_use]
+pub fn collide(arrived: [f32; 9], rate: f32) -> [f32; 9] {
+    let (mut density, mut down, mut right) = (0.0, 0.0, 0.0);
+    for (at, amount) in arrived.into_iter().enumerate() {
+        let [y, x] = DIRECTIONS[at];
+        density += amount;
+        down += y as f32 * amount;
+        right += x as f32 * amount;
+    }
+    let rest = equilibrium(density, [down / density, right / density]);
+    core::array::from_fn(|at| arrived[at] + rate * (rest[at] - arrived[at]))
+}
+
+/// A fluid at rest that is denser in one place.
+#[must_use]
+pub fn initial([y, x]: [usize; 2], middle: [usize; 2]) -> [f32; 9] {
+    let distance = y.abs_diff(middle[0]).pow(2) + x.abs_diff(middle[1]).pow(2);
+    equilibrium(1.0 + 0.1 / (1.0 + distance as f32), [0.0; 2])
+}
+
+/// The fluid at the start.
+#[kernel]
+pub fn lattice_fill(
+    item: Item<2>,
+    (a, b, c, d, e, f, g, h, i): (
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+    ),
+) {
+    let [rows, columns] = item.range();
+    [*a, *b, *c, *d, *e, *f, *g, *h, *i] = initial(item.id(), [rows / 2, columns / 3]);
+}
+
+/// A step: everything moves by a cell, and collides there with what else arrives.
+#[kernel]
+pub fn lattice_step(
+    _item: Item<2>,
+    (
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        h,
+        i,
+        from_a,
+        from_b,
+        from_c,
+        from_d,
+        from_e,
+        from_f,
+        from_g,
+        from_h,
+        from_i,
+    ): (
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        &mut f32,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+        PeriodicItem<'_, f32, 2>,
+    ),
+    rate: f32,
+) {
+    let arrived = [
+        from_a.at([0, 0]),
+        from_b.at([0, -1]),
+        from_c.at([-1, 0]),
+        from_d.at([0, 1]),
+        from_e.at([1, 0]),
+        from_f.at([-1, -1]),
+        from_g.at([-1, 1]),
+        from_h.at([1, 1]),
+        from_i.at([1, -1]),
+    ];
+    [*a, *b, *c, *d, *e, *f, *g, *h, *i] = collide(arrived, rate);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collisions_lose_nothing() {
+        let arrived = [0.4, 0.1, 0.2, 0.15, 0.05, 0.02, 0.04, 0.03, 0.01];
+        let sum = |of: [f32; 9], part: fn([isize; 2]) -> isize| -> f32 {
+            of.iter().zip(DIRECTIONS).map(|(amount, at)| part(at) as f32 * amount).sum()
+        };
+        let parts: [fn([isize; 2]) -> isize; 3] = [|_| 1, |[y, _]| y, |[_, x]| x];
+        for part in parts {
+            let after = sum(collide(arrived, 1.3), part);
+            assert!((after - sum(arrived, part)).abs() < 1e-6, "{after}");
+        }
+        let rest = equilibrium(1.2, [0.0; 2]);
+        assert!(rest.iter().zip(collide(rest, 0.7)).all(|(a, b)| (a - b).abs() < 1e-7));
+    }
+}
