@@ -191,6 +191,20 @@ pub enum Error {
         /// The index space's dimensions.
         dims: usize,
     },
+    /// A shape of blocks that does not fit the index space, or that no GPU has.
+    #[error(
+        "task {task} is to have blocks of {block:?} threads for an index space of {}: give one number of at \
+         least 1 per dimension, of which the product is at most 256",
+        Count(*dims, "dimension")
+    )]
+    Block {
+        /// The task: name and source line.
+        task: String,
+        /// What was asked for.
+        block: Vec<usize>,
+        /// The index space's dimensions.
+        dims: usize,
+    },
     /// An index space that cannot begin where it should.
     #[error(
         "task {task} cannot begin its index space of {range:?} items at {offset:?}: give one \

@@ -143,17 +143,26 @@ fn a_group_that_shares_more_than_there_can_be_is_refused() {
 }
 
 /// A fluid after some steps: what moves in each direction.
-fn flow(queue: &Queue, range: [usize; 2], steps: usize) -> Result<Vec<Vec<f32>>> {
+fn flow(
+    queue: &Queue,
+    range: [usize; 2],
+    steps: usize,
+    block: Option<[usize; 2]>,
+) -> Result<Vec<Vec<f32>>> {
+    let task = |name| {
+        let task = queue.task(name);
+        if let Some(block) = block { task.block(block) } else { task }
+    };
     let fluid = || DIRECTIONS.map(|_| queue.buffer::<f32, 2>(range));
     let [mut now, mut next] = [fluid(), fluid()];
     let [a, b, c, d, e, f, g, h, i] = now.each_ref().map(|amount| amount.write(one_to_one()));
-    queue.task("fill").launch(range, (a, b, c, d, e, f, g, h, i), lattice_fill)?;
+    task("fill").launch(range, (a, b, c, d, e, f, g, h, i), lattice_fill)?;
     for _ in 0..steps {
         let [a, b, c, d, e, f, g, h, i] = next.each_ref().map(|amount| amount.write(one_to_one()));
         let around = neighborhood([1, 1]).periodic();
         let [j, k, l, m, n, o, p, q, r] = now.each_ref().map(|amount| amount.read(around));
         let accesses = (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
-        queue.task("step").launch(range, accesses, lattice_step { rate: 1.2 })?;
+        task("step").launch(range, accesses, lattice_step { rate: 1.2 })?;
         std::mem::swap(&mut now, &mut next);
     }
     now.iter().map(|amount| Ok(queue.fence(amount)?.wait()?.as_slice().to_vec())).collect()
@@ -178,13 +187,15 @@ fn flow_of_one([rows, columns]: [usize; 2], steps: usize) -> Vec<Vec<f32>> {
     (0..9).map(|at| now.iter().map(|cell| cell[at]).collect()).collect()
 }
 
+/// In blocks of any shape.
 #[test]
 fn a_kernel_has_as_many_views_as_a_lattice_has_directions() {
+    let blocks = [None, Some([1, 256]), Some([16, 16]), Some([3, 5]), Some([256, 1])];
     for range in [[40, 50], [3, 200], [130, 4]] {
         let expected = flow_of_one(range, 7);
-        for cluster in clusters() {
-            let found = cluster.run(|queue| flow(queue, range, 7)).unwrap();
-            assert_eq!(found, expected, "{range:?} on {cluster:?}");
+        for (cluster, block) in clusters().flat_map(|it| blocks.map(|block| (it.clone(), block))) {
+            let found = cluster.run(|queue| flow(queue, range, 7, block)).unwrap();
+            assert_eq!(found, expected, "{range:?} in {block:?} on {cluster:?}");
         }
     }
 }

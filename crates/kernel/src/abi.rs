@@ -25,7 +25,7 @@ pub use describe::{
     Description, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
     runs_of_items, runs_of_rows, slices_begin,
 };
-pub use geometry::{Geometry, GroupError, check_groups};
+pub use geometry::{Geometry, GroupError, check_groups, is_block};
 pub use local::{LocalParameter, local_offset, slices_bytes};
 pub use message::PanicMessage;
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};

@@ -8,6 +8,7 @@
 //! Before anything is timed, all forms are compared with each other, bit for bit, on a
 //! small field: those of a square, and those of a torus.
 
+mod blocks;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod stencils;
@@ -49,6 +50,9 @@ struct Options {
     /// Times other stencils instead: heat in a box, and a reaction on the field
     #[arg(long, conflicts_with = "verify")]
     stencils: bool,
+    /// Times steps in blocks of several shapes instead
+    #[arg(long, conflicts_with_all = ["verify", "stencils"])]
+    blocks: bool,
     /// Planes, rows and columns of the box
     #[arg(
         long,
@@ -181,6 +185,9 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
     if options.stencils {
         let space = std::array::from_fn(|dim| options.space[dim] as usize);
         return stencils::measure(queue, &stencils::Sizes { space, plane: range, rounds }, &tell);
+    }
+    if options.blocks {
+        return blocks::measure(queue, range, rounds, &(up, u));
     }
     for form in FORMS.iter().chain(&AROUND) {
         tell(form.name, time(form)?, bytes(form));

@@ -24,12 +24,14 @@ use crate::range::bounds;
 pub(crate) struct CompiledKernel<H, W> {
     host: H,
     kernel: W,
+    /// Threads of a block, if the program wants so many.
+    block: Option<[usize; 3]>,
     module: OnceLock<Result<Arc<CodeModule>, NoDeviceCode>>,
 }
 
 impl<H, W: Kernel> CompiledKernel<H, W> {
-    pub(crate) fn new(host: H, kernel: W) -> Self {
-        Self { host, kernel, module: OnceLock::new() }
+    pub(crate) fn new(host: H, kernel: W, block: Option<[usize; 3]>) -> Self {
+        Self { host, kernel, block, module: OnceLock::new() }
     }
 
     fn module(&self) -> Result<&Arc<CodeModule>, &NoDeviceCode> {
@@ -80,7 +82,8 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let Space { global, mappers, group, tiling, .. } = self.host.space();
         let global = bounds::<3>(&global).range();
-        let chunk = Chunk { items: bounds(chunk), global, group, tiles: tiling.map(tiles) };
+        let (items, tiles) = (bounds(chunk), tiling.map(tiles));
+        let chunk = Chunk { items, global, group, tiles, block: self.block };
         let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
@@ -241,16 +244,16 @@ mod tests {
         let refused = |kernel: &dyn DeviceKernel| {
             kernel.device_code().map(drop).unwrap_err().reason.to_string()
         };
-        let text = refused(&CompiledKernel::new(Host(&[1]), in_order));
+        let text = refused(&CompiledKernel::new(Host(&[1]), in_order, None));
         assert!(text.starts_with("kernel `in_order`: access 1 ") && text.contains("commutative"));
         for other in [&[][..], &[0]] {
-            let text = refused(&CompiledKernel::new(Host(other), sums_by_kind));
+            let text = refused(&CompiledKernel::new(Host(other), sums_by_kind, None));
             assert!(text.starts_with("kernel `sums_by_kind`: access 1 "), "{text}");
             assert!(text.contains("let the reduction be `unordered()`"), "{text}");
         }
-        let taken = CompiledKernel::new(Host(&[1]), sums_by_kind).device_code().map(drop);
+        let taken = CompiledKernel::new(Host(&[1]), sums_by_kind, None).device_code().map(drop);
         assert!(taken.is_ok(), "{taken:?}");
-        let taken = CompiledKernel::new(Host(&[]), dot).device_code().map(drop);
+        let taken = CompiledKernel::new(Host(&[]), dot, None).device_code().map(drop);
         assert!(taken.is_ok(), "{taken:?}");
     }
 

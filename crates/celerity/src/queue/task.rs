@@ -55,6 +55,8 @@ pub struct TaskBuilder<'q> {
     impossible_dim: Option<usize>,
     oversubscription: usize,
     granularity: Vec<usize>,
+    /// Threads of a block of GPUs; empty to leave it to a rule.
+    block: Vec<usize>,
     /// Where the index space begins; empty for the origin.
     offset: Vec<usize>,
 }
@@ -67,6 +69,7 @@ impl<'q> TaskBuilder<'q> {
             impossible_dim: None,
             oversubscription: 1,
             granularity: Vec::new(),
+            block: Vec::new(),
             offset: Vec::new(),
         }
     }
@@ -86,6 +89,37 @@ impl<'q> TaskBuilder<'q> {
     /// Cuts the index space only at multiples of this size in each dimension.
     pub fn granularity<const G: usize>(mut self, granularity: impl IntoRange<G>) -> Self {
         self.granularity = granularity.into_range().to_vec();
+        self
+    }
+
+    /// Asks GPUs for blocks of so many threads along each dimension, 256 in all at the most, of which a thread
+    /// may take several items in a row. For kernels over items and rows; those over groups have a block for
+    /// each group, those that reduce one for each tile, and CPUs have none.
+    ///
+    /// What is computed does not depend on it, only how fast. By itself a block has, of kernels whose
+    /// threads take items in runs (stencils, and kernels over rows), 128 threads in up to 4 rows, and of
+    /// others 256 in up to 8, fewer where rows are narrow: `docs/gpus.md` has what that was measured with. A
+    /// chunk that is smaller than a block has smaller ones, and one for which a device had not as many
+    /// blocks others.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    /// use celerity_example_kernels::life::{initial, life_fill}; // from a crate of kernels
+    ///
+    /// let world = celerity::run(|queue| {
+    ///     let world = queue.buffer::<u8, 2>([64, 512]);
+    ///     let task = queue.task("fill").block([1, 256]);
+    ///     task.launch([64, 512], world.write(one_to_one()), life_fill { seed: 7 })?;
+    ///     Ok(queue.fence(&world)?.wait()?.into_vec())
+    /// })?;
+    /// assert_eq!(world[512 + 3], initial([1, 3], 7));
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    ///
+    /// That there cannot be such blocks is an [error](crate::Error::Block) when the task is submitted, on CPUs,
+    /// too.
+    pub fn block<const G: usize>(mut self, block: impl IntoRange<G>) -> Self {
+        self.block = block.into_range().to_vec();
         self
     }
 

@@ -84,15 +84,22 @@ fn launch<Out, In, const K: usize>(
     Out: View<K, Pointer: FromAddress>,
     In: View<K, Pointer: FromAddress>,
 {
-    launch_in_steps(form, items, accesses, None, body);
+    launch_as(Wish::default(), form, items, accesses, body);
 }
 
-/// The same in so many steps of each thread, if any number is given.
-fn launch_in_steps<Out, In, const K: usize>(
+/// What is not left to rules: steps of each thread, and threads of a block along each dimension.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wish {
+    steps: Option<u16>,
+    block: Option<[usize; 3]>,
+}
+
+/// The same as wished.
+fn launch_as<Out, In, const K: usize>(
+    wish: Wish,
     form: Form,
     items: Bounds<3>,
     accesses: &[AccessMemory; 2],
-    steps: Option<u16>,
     mut body: impl FnMut(Place<K>, Out, In),
 ) where
     Out: View<K, Pointer: FromAddress>,
@@ -107,8 +114,9 @@ fn launch_in_steps<Out, In, const K: usize>(
         scalars: &[],
         local: &[],
     };
-    let (chunk, mut bytes) =
-        (Chunk { items, global: accesses[0].buffer, group: [1; 3], tiles: None }, Vec::new());
+    let Wish { steps, block } = wish;
+    let (global, mut bytes) = (accesses[0].buffer, Vec::new());
+    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block };
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let mut shape = write_parameters(&description, 0, &chunk, accesses, &mut append).unwrap();
     let Taken { mut launch, accesses } = Taken::read(&bytes, 2);
@@ -395,9 +403,21 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
         false => &[[3, 5, 64], [7, 3, 16], [9, 4, 12], [2, 3, 7], [1, 1, 40], [30, 30, 1]],
     };
     const BOX: Mapping = Mapping::Neighborhood { border: [2; 3], axes_only: false };
-    let steps: &[u16] = if cfg!(miri) { &[2] } else { &[1, 2, 5] };
-    for (&range, &steps) in shapes.iter().flat_map(|range| steps.iter().map(move |by| (range, by)))
+    let wishes: &[(u16, Option<[usize; 3]>)] = match cfg!(miri) {
+        true => &[(2, None)],
+        false => &[
+            (1, None),
+            (2, None),
+            (5, None),
+            (1, Some([4, 2, 3])),
+            (2, Some([1, 1, 32])),
+            (5, Some([2, 16, 1])),
+        ],
+    };
+    for (&range, &(steps, block)) in
+        shapes.iter().flat_map(|range| wishes.iter().map(move |by| (range, by)))
     {
+        let wish = Wish { steps: Some(steps), block };
         let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
         let whole = Bounds::from_range(range);
         let access = |memory: &mut Memory, mapping| AccessMemory {
@@ -420,11 +440,11 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
             if chunk.is_empty() {
                 continue;
             }
-            launch_in_steps(
+            launch_as(
+                wish,
                 Form::Row,
                 chunk,
                 &by_row,
-                Some(steps),
                 |_: Place<3>, out: &mut [f32], u: NeighborhoodRow<'_, f32, 3>| {
                     let around = OFFSETS.map(|offset| u.clamped(offset));
                     for (i, out) in out.iter_mut().enumerate() {
@@ -433,11 +453,11 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
                     }
                 },
             );
-            launch_in_steps(
+            launch_as(
+                wish,
                 Form::Item,
                 chunk,
                 &by_item,
-                Some(steps),
                 |_: Place<3>, out: &mut f32, u: NeighborhoodItem<'_, f32, 3>| {
                     let numbered = OFFSETS.iter().enumerate();
                     let around = numbered.map(|(nth, &at)| (nth + 1) as f32 * u.clamped(at));
@@ -451,7 +471,7 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
             let at = [position / range[2] / range[1], position / range[2] % range[1], x];
             let expected = around_3(&u.0, range, at);
             let found = (rows.0[position], items.0[position]);
-            assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {steps} steps");
+            assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {wish:?}");
         }
     }
 }

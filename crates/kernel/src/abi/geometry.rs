@@ -33,6 +33,17 @@ const LEAST_THREADS: u64 = 1 << 18;
 const MOST_THREADS: u64 = 1024;
 const MOST_DEPTH: u64 = 64;
 
+/// The most threads of a block that a program may ask for: as many as any kernel has registers for.
+const MOST_WANTED: usize = 256;
+
+/// Whether launches of kernels over items and rows can be [asked for](super::Chunk::block) blocks of so many
+/// threads in each dimension: one at least, and 256 in all at the most. O(dimensions).
+#[must_use]
+pub fn is_block(block: &[usize]) -> bool {
+    let threads = block.iter().try_fold(1, |all: usize, threads| all.checked_mul(*threads));
+    threads.is_some_and(|threads| (1..=MOST_WANTED).contains(&threads))
+}
+
 /// The shape of a launch: x, y, z; nothing is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -142,23 +153,23 @@ impl Geometry {
     }
 
     /// The launch for a chunk that needs `threads` threads along x, y and z, each
-    /// for a run of items or for one, or `None` if no grid is that large. O(1).
-    pub(super) fn covering(threads: [u64; 3], runs: bool) -> Option<Self> {
+    /// for a run of items or for one, or `None` if no grid is that large. Blocks are as `wanted`, if
+    /// anything is, but where the chunk is smaller, or no grid is that large. O(1).
+    pub(super) fn covering(
+        threads: [u64; 3],
+        runs: bool,
+        wanted: Option<[u64; 3]>,
+    ) -> Option<Self> {
         let [x, y, z] = threads.map(|count| count.max(1));
-        let (full, rows) = match runs {
-            true => (RUN_THREADS, RUN_ROWS),
-            false => (ITEM_THREADS, ITEM_ROWS),
-        };
         // Blocks are deeper where there would be too many otherwise.
         let least_y = y.div_ceil(MOST_OUTER_BLOCKS).next_power_of_two();
         let depth = z.div_ceil(MOST_OUTER_BLOCKS).next_power_of_two();
         if depth > MOST_DEPTH || least_y * depth > MOST_THREADS {
             return None;
         }
-        let rows = rows.min(y.next_power_of_two()).max(least_y);
-        let width = width(x, (full / (rows * depth)).max(1));
-        // What a narrow chunk leaves of a block goes to its rows.
-        let rows = (full / (width * depth)).min(y.next_power_of_two()).max(rows);
+        let wanted = wanted.and_then(|wanted| wanted_block(wanted, [x, y, z], [1, least_y, depth]));
+        let usual = || usual_block([x, y], runs, least_y, depth);
+        let [width, rows, depth] = wanted.unwrap_or_else(usual);
         let blocks = [x.div_ceil(width), y.div_ceil(rows), z.div_ceil(depth)];
         (blocks[0] <= MOST_BLOCKS).then(|| Self {
             grid: blocks.map(|count| count as u32),
@@ -166,6 +177,28 @@ impl Geometry {
             shared_bytes: 0,
         })
     }
+}
+
+/// Threads of a block of a chunk that needs so many: as a program wants them, but no more than there are,
+/// nor fewer than the grid needs; `None` if a device has no such blocks.
+fn wanted_block(wanted: [u64; 3], threads: [u64; 3], least: [u64; 3]) -> Option<[u64; 3]> {
+    let block: [u64; 3] =
+        core::array::from_fn(|axis| wanted[axis].min(threads[axis]).max(least[axis]));
+    let fits = block.iter().product::<u64>() <= MOST_THREADS && block[2] <= MOST_DEPTH;
+    fits.then_some(block)
+}
+
+/// Threads of a block of a chunk that needs so many along x and y, where nothing is wanted.
+fn usual_block([x, y]: [u64; 2], runs: bool, least_y: u64, depth: u64) -> [u64; 3] {
+    let (full, rows) = match runs {
+        true => (RUN_THREADS, RUN_ROWS),
+        false => (ITEM_THREADS, ITEM_ROWS),
+    };
+    let rows = rows.min(y.next_power_of_two()).max(least_y);
+    let width = width(x, (full / (rows * depth)).max(1));
+    // What a narrow chunk leaves of a block goes to its rows.
+    let rows = (full / (width * depth)).min(y.next_power_of_two()).max(rows);
+    [width, rows, depth]
 }
 
 /// Threads of a block along x, of which a chunk needs `x` in all: `most`, or fewer if more than a
@@ -180,7 +213,7 @@ mod tests {
     use super::*;
 
     fn of(threads: [u64; 3], runs: bool) -> Option<([u32; 3], [u32; 3])> {
-        Geometry::covering(threads, runs).map(|shape| (shape.grid, shape.block))
+        Geometry::covering(threads, runs, None).map(|shape| (shape.grid, shape.block))
     }
 
     #[test]
@@ -195,6 +228,35 @@ mod tests {
         assert_eq!(of([18, 64, 1], true), Some(([1, 10, 1], [18, 7, 1])));
         assert_eq!(of([40, 64, 1], true), Some(([2, 11, 1], [20, 6, 1])));
         assert_eq!(of([250, 64, 1], true), Some(([8, 16, 1], [32, 4, 1])));
+    }
+
+    #[test]
+    fn blocks_are_as_wanted_where_they_can_be() {
+        let of = |threads, wanted| {
+            Geometry::covering(threads, false, Some(wanted)).map(|shape| (shape.grid, shape.block))
+        };
+        assert_eq!(of([1000, 1, 1], [64, 1, 1]), Some(([16, 1, 1], [64, 1, 1])));
+        assert_eq!(of([33, 1000, 2], [32, 2, 4]), Some(([2, 500, 1], [32, 2, 2])));
+        assert_eq!(of([5, 3, 1], [16, 16, 1]), Some(([1, 1, 1], [5, 3, 1])));
+        // As many blocks along y as there can be.
+        assert_eq!(of([1, 70_000, 1], [256, 1, 1]), Some(([1, 35_000, 1], [1, 2, 1])));
+        let usual = |threads| self::of(threads, false);
+        for (threads, wanted) in [
+            ([256, 1 << 20, 1], [256, 1, 1]),
+            ([1, 1, 256], [1, 1, 256]),
+            ([1, 1, 1 << 23], [1; 3]),
+        ] {
+            assert_eq!(of(threads, wanted), usual(threads), "{threads:?} in {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_some_kernels_have_no_registers_for_cannot_be_wanted() {
+        for (block, fits) in [(&[256][..], true), (&[257], false), (&[16, 16], true)] {
+            assert_eq!(is_block(block), fits, "{block:?}");
+        }
+        let odd = [&[8, 8, 5][..], &[0, 1], &[usize::MAX, usize::MAX], &[1 << 63, 2]];
+        assert!(!odd.into_iter().any(is_block));
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Chunk {
     pub group: [usize; 3],
     /// How the index space is cut into tiles, for kernels that reduce.
     pub tiles: Option<Tiles>,
+    /// Threads of a block along each dimension, if that is not left to a rule: for kernels over items and
+    /// rows that do not reduce, wherever there can be such blocks (see [`is_block`](super::is_block)).
+    pub block: Option<[usize; 3]>,
 }
 
 /// Memory for one access of a launch. Boxes in three dimensions, as in [`Chunk`].
@@ -295,9 +298,10 @@ fn geometry(
             );
             threads[slowest] = threads[slowest].div_ceil(u64::from(launch.steps));
         }
+        let wanted = chunk.block.map(|block| along_axes(kernel.dims, words(block)));
         match launch.run {
-            1 => Geometry::covering(threads, false),
-            _ => Geometry::covering(threads, true)
+            1 => Geometry::covering(threads, false, wanted),
+            _ => Geometry::covering(threads, true, wanted)
                 .and_then(|shape| with_edges(shape, kernel, launch)),
         }
     };
@@ -556,6 +560,7 @@ mod tests {
         global: [64, 64, 1],
         group: [4, 8, 1],
         tiles: None,
+        block: None,
     };
 
     fn write(

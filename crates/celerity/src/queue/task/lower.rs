@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use celerity_executor::{DeviceKernel, Payload};
+use celerity_kernel::abi::is_block;
 use celerity_kernel::{Item, Row};
 use celerity_regions::Subrange;
 use celerity_tdag::{IndexSpace, Split, TaskId, Work};
@@ -59,8 +60,9 @@ impl<'q> TaskBuilder<'q> {
         W: celerity_kernel::Kernel,
         H: Launched + 'static,
     {
+        let block = self.wanted_block();
         let (task, launch) = self.lower(global, accesses)?;
-        let compiled = CompiledKernel::new(on_host(launch), kernel);
+        let compiled = CompiledKernel::new(on_host(launch), kernel, block);
         task.submit(Payload::Kernel(Arc::new(compiled)))
     }
 
@@ -79,6 +81,13 @@ impl<'q> TaskBuilder<'q> {
             KernelSpec { plan, offset, global, mappers, tiling, unordered, accesses: PhantomData };
         let work = Work::Device(space);
         Ok((LoweredTask { origin: self.origin, work, accesses, settling }, launch))
+    }
+
+    /// Threads of a block, if any number is wanted.
+    fn wanted_block(&self) -> Option<[usize; 3]> {
+        let mut block = [1; 3];
+        block.iter_mut().zip(&self.block).for_each(|(wide, &threads)| *wide = threads);
+        (!self.block.is_empty()).then_some(block)
     }
 
     /// Where the index space begins, if all of it can be counted from there.
@@ -113,6 +122,10 @@ impl<'q> TaskBuilder<'q> {
         if !given.is_empty() && (given.len() != K || given.contains(&0)) {
             let task = self.origin.describe();
             return Err(Error::Granularity { task, granularity: given.clone(), dims: K });
+        }
+        if !self.block.is_empty() && (self.block.len() != K || !is_block(&self.block)) {
+            let task = self.origin.describe();
+            return Err(Error::Block { task, block: self.block.clone(), dims: K });
         }
         granularity.iter_mut().zip(given).for_each(|(wide, &size)| *wide = size as u64);
         let (extent, split) = (to_box(Subrange { offset, range: global }), self.split);

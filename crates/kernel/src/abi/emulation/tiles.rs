@@ -95,7 +95,7 @@ fn launched(
     };
     let description =
         Description { name: "", entry: "", form, dims: 2, views, scalars: &[], local: &[] };
-    let chunk = Chunk { items: chunk, global: buffer, group, tiles: Some(tiles) };
+    let chunk = Chunk { items: chunk, global: buffer, group, tiles: Some(tiles), block: None };
     let mut bytes = Vec::new();
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let shape = write_parameters(&description, 0, &chunk, &accesses, &mut append).unwrap();
