@@ -233,11 +233,10 @@ impl Watch {
                     None => {}
                 }
             };
-            eprintln!(
+            Comm::world().end_all(&format!(
                 "celerity: {members} make a communicator of MPI, and {dead}, though it had said that it comes; \
                  nothing wakes who waits in MPI, so all processes are ended"
-            );
-            Comm::world().abort(1);
+            ));
         };
         // Without a thread, the run lingers, and its launcher ends it.
         drop(thread::Builder::new().name("celerity-mpi-found".to_owned()).spawn(watch));

@@ -111,8 +111,7 @@ pub(crate) fn run_has_failed(error: &str, patience: Duration) {
     let watch = move || {
         thread::sleep(patience);
         if IN_USE.load(Ordering::Acquire) > 0 {
-            eprintln!("{message}");
-            Comm::world().abort(1);
+            Comm::world().end_all(&message);
         }
     };
     // Without a thread, the run lingers, and its watchdog says so.

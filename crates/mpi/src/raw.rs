@@ -3,6 +3,9 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
 
 use mpi::ffi;
 use mpi::ffi::{MPI_Comm, MPI_Datatype, MPI_Request, MPI_Status};
@@ -12,6 +15,9 @@ use crate::error::MpiError;
 pub(crate) mod collective;
 
 pub(crate) const TRUNCATED: u32 = ffi::MPI_ERR_TRUNCATE;
+
+/// How long launchers have to pass on what this process has said at last.
+const FORWARDING: Duration = Duration::from_millis(200);
 
 /// Turns an error code into an error.
 pub(crate) fn check(call: &'static str, code: c_int) -> Result<(), MpiError> {
@@ -160,10 +166,14 @@ impl Comm {
         self.0
     }
 
-    /// Ends all of its processes.
-    pub(crate) fn abort(self, code: c_int) {
+    /// Says why, and ends all of its processes. In one write, and with time for launchers to pass it on: they
+    /// drop what has not come when they end.
+    pub(crate) fn end_all(self, why: &str) {
+        // Nobody is left to be told that it cannot be written.
+        drop(io::stderr().write_all(format!("{why}\n").as_bytes()));
+        thread::sleep(FORWARDING);
         // SAFETY: the communicator is alive.
-        unsafe { ffi::MPI_Abort(self.0, code) };
+        unsafe { ffi::MPI_Abort(self.0, 1) };
     }
 
     /// Lets errors of calls with it be returned.
