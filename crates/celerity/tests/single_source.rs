@@ -6,7 +6,7 @@ use celerity::prelude::*;
 use celerity::{Element, Error, Result, RunError, Subrange, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{
-    CROWD, SUMMANDS, exchange, group_sum, look_up, looked_up, mirror,
+    CROWD, SUMMANDS, exchange, group_sum, look_up, looked_up, mirror, reverse_first,
 };
 use celerity_example_kernels::lattice::{self, DIRECTIONS, lattice_fill, lattice_step};
 use celerity_example_kernels::{faults, linear, names};
@@ -63,6 +63,25 @@ fn groups_share_memory_and_meet() {
             Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
+    }
+}
+
+#[test]
+fn what_is_asked_before_a_barrier_may_be_asked_behind_it() {
+    let values: Vec<f64> = (0..3 * SUMMANDS).map(|i| i as f64).collect();
+    for count in [0, 1, 40, SUMMANDS] {
+        let mut expected = values.clone();
+        expected.chunks_mut(SUMMANDS).for_each(|group| group[..count].reverse());
+        for cluster in clusters() {
+            let found = cluster.run(|queue| {
+                let values = queue.buffer_from(values.len(), values.clone())?;
+                let range = nd_range(values.range(), SUMMANDS);
+                let accesses = values.read_write(one_to_one());
+                queue.task("reverse").launch(range, accesses, reverse_first { count })?;
+                Ok(queue.fence(&values)?.wait()?.as_slice().to_vec())
+            });
+            assert_eq!(found.unwrap(), expected, "{count}, {cluster:?}");
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{Script, TARGET};
 
 /// Features that generated code needs. They stay inside of this crate: a crate of
 /// kernels names none.
-const FEATURES: [&str; 2] = ["abi_ptx", "asm_experimental_arch"];
+const FEATURES: [&str; 3] = ["abi_ptx", "asm_experimental_arch", "stmt_expr_attributes"];
 
 /// Contraction, and divisions and roots of `f32` that are off by 2 units in the last place; and what
 /// `celerity_kernel::math` knows it by.

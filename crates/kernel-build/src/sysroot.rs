@@ -15,7 +15,12 @@ use crate::toolchain::Toolchain;
 /// that its kernels call: every function of every crate stays available for
 /// inlining (`always-encode-mir`, `cross-crate-inline-threshold`), and a single
 /// unit of code comes out.
-pub(crate) const FLAGS: [&str; 10] = [
+///
+/// Threads of a warp must come to the same barrier, not to copies of it. LLVM keeps to that; rustc's own pass
+/// `JumpThreading` does not, and copied a barrier between two branches with one condition into both ways
+/// (rust-lang/rust#137086). Later versions than 1.96 leave it out for GPUs themselves. What it did for iterators
+/// is partly made up for by inlining more of them (`inline-mir-hint-threshold`).
+pub(crate) const FLAGS: [&str; 12] = [
     "-Cpanic=abort",
     "-Copt-level=3",
     "-Ccodegen-units=1",
@@ -25,6 +30,8 @@ pub(crate) const FLAGS: [&str; 10] = [
     "-Zunstable-options",
     "-Zalways-encode-mir",
     "-Zcross-crate-inline-threshold=always",
+    "-Zmir-enable-passes=-JumpThreading",
+    "-Zinline-mir-hint-threshold=200",
     "--emit=asm,llvm-ir",
 ];
 

@@ -103,15 +103,15 @@ fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenS
     match kernel.form {
         Form::Item => {
             let runs = quote!(::celerity_kernel::abi::runs_of_items(&[#(#traits::PARAMETER),*]));
-            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, |__place| #body);)
+            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, #[inline(always)] |__place| #body);)
         }
         Form::Row => {
             let runs = quote!(::celerity_kernel::abi::runs_of_rows(&[#(#traits::PARAMETER),*]));
-            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, |__place| #body);)
+            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, #[inline(always)] |__place| #body);)
         }
         Form::Group => {
             let run = quote!(::celerity_kernel::device::run_groups::<__DIMS>);
-            quote!(#run(stringify!(#name), &__launch, |__place, __item| #body);)
+            quote!(#run(stringify!(#name), &__launch, #[inline(always)] |__place, __item| #body);)
         }
     }
 }
@@ -145,10 +145,10 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
     });
     let run = match kernel.form {
         Form::Group => quote!(::celerity_kernel::device::run_tile_groups::<__DIMS>(
-            &__launch, &__tile, |__place, __item| #body
+            &__launch, &__tile, #[inline(always)] |__place, __item| #body
         )),
         Form::Item | Form::Row => quote!(::celerity_kernel::device::run_tile::<__DIMS>(
-            &__launch, &__tile, __BORDERED, |__place| { #body #(#turn)* }
+            &__launch, &__tile, __BORDERED, #[inline(always)] |__place| { #body #(#turn)* }
         )),
     };
     quote! {

@@ -65,12 +65,15 @@ pub fn matmul_blocks(
     keep(0, bring(0));
     item.group().barrier();
     let steps = (shared / DEPTH) as u32;
-    for step in 0..steps {
+    // Not `for`: around what a range says of its end, the compiler keeps copies of the sums in memory.
+    let mut step = 0;
+    while step < steps {
         // What comes next is on its way while this is used. Behind the last comes the last again.
         let next = bring((step + 1).min(steps - 1) as usize * DEPTH);
         add_products(&mut sums, step as usize % 2, [y, x], [tile_a, tile_b]);
         keep((step as usize + 1) % 2, next);
         item.group().barrier();
+        step += 1;
     }
     let mut put = |i: usize, [s, t, u, v, w, x, y, z]: [f32; BLOCK]| {
         c.set_vector([row + i, column], [s, t, u, v]);

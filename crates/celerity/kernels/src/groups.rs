@@ -40,6 +40,24 @@ pub fn matmul(
     *c = sum;
 }
 
+/// The first `count` values of each group, the other way round: the same question before and behind a barrier.
+#[kernel]
+pub fn reverse_first(
+    item: NdItem<'_, 1>,
+    value: &mut f64,
+    cells: Local<'_, f64, { SUMMANDS }>,
+    count: usize,
+) {
+    let [at] = item.local_id();
+    if at < count {
+        cells.set(at, *value);
+    }
+    item.group().barrier();
+    if at < count {
+        *value = cells.get(count - 1 - at);
+    }
+}
+
 /// For each item the sum over its group, of [`SUMMANDS`] items, pair by pair.
 #[kernel]
 pub fn group_sum(

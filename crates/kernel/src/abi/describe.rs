@@ -128,15 +128,19 @@ impl Parameter {
 /// How threads take the items of a kernel by item: in runs if it is a stencil, so that all that it
 /// sees are elements of items and what is around them, of up to 8 bytes. Such a kernel has little to
 /// do for each item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
-/// each item, and needs all threads that there are. O(views).
+/// each item, and needs all threads that there are. So does one with more than [`FEW_VIEWS`]. O(views).
 #[must_use]
 pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
-    match elements_of_stencil(views) {
-        1..=4 => Runs::ByItem,
-        5..=8 => Runs::ByPair,
+    match (elements_of_stencil(views), views.len() <= FEW_VIEWS) {
+        (1..=4, true) => Runs::ByItem,
+        (5..=8, true) => Runs::ByPair,
         _ => Runs::Never,
     }
 }
+
+/// A kernel by item with more views takes no runs: four calls with eighteen of them were a function of their own, to
+/// which all views went through memory.
+const FEW_VIEWS: usize = 8;
 
 /// How threads take the rows of a kernel by row: in runs, which of a stencil over elements of 5 to 8 bytes
 /// are half as long. Of four `f64` a lane would load 16 bytes twice, and lanes beside each other not side

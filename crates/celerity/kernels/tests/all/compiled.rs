@@ -80,6 +80,7 @@ fn kernels() -> Vec<Description> {
         of::<gray_scott::react_row>(),
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
+        of::<groups::reverse_first>(),
         of::<groups::exchange>(),
         of::<groups::mirror>(),
         of::<groups::histogram>(),
@@ -241,6 +242,27 @@ fn rows_are_moved_as_vectors_of_sixteen_bytes() {
 }
 
 #[test]
+fn rows_of_three_slices_are_moved_as_vectors_too() {
+    let triad = body("triad");
+    let vectors = |of: &str| {
+        triad.lines().filter(|line| line.contains(of) && line.contains(".v2.b64")).count()
+    };
+    assert_eq!((vectors("ld.global"), vectors("st.global")), (6, 2), "{triad}");
+}
+
+#[test]
+fn however_large_a_kernel_is_it_is_no_function_of_its_own() {
+    for entry in
+        ["stencil_star", "stencil_square", "lattice_step", "dgemm_multiply", "matmul_blocks"]
+    {
+        let body = body(entry);
+        assert!(!body.contains(".local") && !body.contains("call.uni"), "{entry}: {body}");
+    }
+    let star = body("stencil_star");
+    assert!(star.contains("ld.global.nc.v2.") && star.contains("st.global.v2."), "{star}");
+}
+
+#[test]
 fn what_is_only_read_goes_through_the_read_only_cache() {
     for entry in ["wave_step", "life_step", "kick_f64", "multiply", "multiply_sparse", "saxpy_f64"]
     {
@@ -254,6 +276,11 @@ fn groups_share_memory_and_wait() {
         let body = body(entry);
         assert!(body.contains("bar.sync") && body.contains(load), "{entry}: {body}");
     }
+    assert_eq!(
+        body("reverse_first").matches("bar.sync").count(),
+        1,
+        "all threads come to the same barrier"
+    );
     assert!(body("histogram").contains("atom.shared.add.u32"));
     let exchange = body("exchange");
     assert!(exchange.contains("shfl.sync.idx.b32") && exchange.contains("vote.sync.ballot.b32"));
