@@ -128,7 +128,7 @@ impl Parameter {
 /// How threads take the items of a kernel by item: in runs if it is a stencil, so that all that it
 /// sees are elements of items and what is around them, of up to 8 bytes. Such a kernel has little to
 /// do for each item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
-/// each item, and needs all threads that there are. So does one with more than [`FEW_VIEWS`]. O(views).
+/// each item, and needs all threads that there are. So does one with more than eight views. O(views).
 #[must_use]
 pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
     match (elements_of_stencil(views), views.len() <= FEW_VIEWS) {
