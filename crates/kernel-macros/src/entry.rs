@@ -97,23 +97,31 @@ fn names(kernel: &ParsedKernel) -> Vec<Names> {
 /// How a device runs the kernel wherever it stands.
 fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
     let name = &kernel.name;
-    let run = quote!(::celerity_kernel::device::run::<__DIMS>);
     let at = at(kernel.form);
     let body = body(kernel, traits, names, &at);
-    match kernel.form {
-        Form::Item => {
-            let runs = quote!(::celerity_kernel::abi::runs_of_items(&[#(#traits::PARAMETER),*]));
-            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, #[inline(always)] |__place| #body);)
-        }
-        Form::Row => {
-            let runs = quote!(::celerity_kernel::abi::runs_of_rows(&[#(#traits::PARAMETER),*]));
-            quote!(#run(stringify!(#name), &__launch, const { #runs }, __BORDERED, #[inline(always)] |__place| #body);)
-        }
+    let runs = match kernel.form {
+        Form::Item => quote!(runs_of_items),
+        Form::Row => quote!(runs_of_rows),
         Form::Group => {
-            let run = quote!(::celerity_kernel::device::run_groups::<__DIMS>);
-            quote!(#run(stringify!(#name), &__launch, #[inline(always)] |__place, __item| #body);)
+            let call = inlined(&quote!(__place, __item), &body);
+            return quote!(
+                ::celerity_kernel::device::run_groups::<__DIMS>(stringify!(#name), &__launch, #call);
+            );
         }
-    }
+    };
+    let runs = quote!(::celerity_kernel::abi::#runs(&[#(#traits::PARAMETER),*]));
+    let call = inlined(&quote!(__place), &body);
+    quote!(
+        ::celerity_kernel::device::run::<__DIMS>(
+            stringify!(#name), &__launch, const { #runs }, __BORDERED, #call
+        );
+    )
+}
+
+/// A closure that is part of the entry point, however large the kernel is: as a function of its own it would get all
+/// views through local memory, and the length of a run would be no constant.
+fn inlined(parameters: &TokenStream, body: &TokenStream) -> TokenStream {
+    quote!(#[inline(always)] |#parameters| #body)
 }
 
 /// How a block of a device computes a tile: all threads meet before the first item and behind the
@@ -144,12 +152,16 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
         quote!(<#ty as ::celerity_kernel::InTile>::turn(&#tile);)
     });
     let run = match kernel.form {
-        Form::Group => quote!(::celerity_kernel::device::run_tile_groups::<__DIMS>(
-            &__launch, &__tile, #[inline(always)] |__place, __item| #body
-        )),
-        Form::Item | Form::Row => quote!(::celerity_kernel::device::run_tile::<__DIMS>(
-            &__launch, &__tile, __BORDERED, #[inline(always)] |__place| { #body #(#turn)* }
-        )),
+        Form::Group => {
+            let call = inlined(&quote!(__place, __item), &body);
+            quote!(::celerity_kernel::device::run_tile_groups::<__DIMS>(&__launch, &__tile, #call))
+        }
+        Form::Item | Form::Row => {
+            let call = inlined(&quote!(__place), &quote!({ #body #(#turn)* }));
+            quote!(::celerity_kernel::device::run_tile::<__DIMS>(
+                &__launch, &__tile, __BORDERED, #call
+            ))
+        }
     };
     quote! {
         let __tile = ::celerity_kernel::device::tile::<__DIMS>(stringify!(#name), &__launch, &__tiles);

@@ -125,18 +125,19 @@ pub fn stencil_square(
     radius: usize,
 ) {
     match radius {
-        1 => return add_square::<1, 3>(out, &u),
-        2 => return add_square::<2, 5>(out, &u),
-        3 => return add_square::<3, 7>(out, &u),
-        4 => return add_square::<4, 9>(out, &u),
-        _ => {}
-    }
-    let reach = radius as isize;
-    for down in -reach..=reach {
-        for right in -reach..=reach {
-            let weight = square_weight([down, right], radius);
-            for (out, cell) in out.iter_mut().zip(u.clamped([down, right])) {
-                *out += weight * cell;
+        1 => add_square::<1, 3>(out, &u),
+        2 => add_square::<2, 5>(out, &u),
+        3 => add_square::<3, 7>(out, &u),
+        4 => add_square::<4, 9>(out, &u),
+        _ => {
+            let reach = radius as isize;
+            for down in -reach..=reach {
+                for right in -reach..=reach {
+                    let weight = square_weight([down, right], radius);
+                    for (out, cell) in out.iter_mut().zip(u.clamped([down, right])) {
+                        *out += weight * cell;
+                    }
+                }
             }
         }
     }
