@@ -9,6 +9,7 @@ use celerity_example_kernels::groups::{
     CROWD, SUMMANDS, exchange, group_sum, look_up, looked_up, mirror, reverse_first,
 };
 use celerity_example_kernels::lattice::{self, DIRECTIONS, lattice_fill, lattice_step};
+use celerity_example_kernels::prk::nstream::triad;
 use celerity_example_kernels::{faults, linear, names};
 
 /// One node, and two that share a GPU if need be.
@@ -81,6 +82,44 @@ fn what_is_asked_before_a_barrier_may_be_asked_behind_it() {
                 Ok(queue.fence(&values)?.wait()?.as_slice().to_vec())
             });
             assert_eq!(found.unwrap(), expected, "{count}, {cluster:?}");
+        }
+    }
+}
+
+/// Rows in runs of four and of two, of which some begin elsewhere and all have an end.
+#[test]
+fn rows_of_zipped_slices_are_computed_to_the_end() {
+    for len in [1, 2, 7, 64, 1003] {
+        let numbers = |factor: usize| (0..len).map(|i| (factor * i % 37) as f32).collect();
+        let of: [Vec<f32>; 4] = [3, 5, 7, 11].map(numbers);
+        let blended = (0..len).map(|i| of[0][i] * of[1][i] + of[2][i] * of[3][i]);
+        let expected: (Vec<_>, Vec<_>) = (
+            blended.collect(),
+            (0..len).map(|i| 1.0 + (i as f64 + 0.5 * (i * i) as f64)).collect(),
+        );
+        for cluster in clusters() {
+            let found = cluster.run(|queue| {
+                let of: Vec<_> = of
+                    .iter()
+                    .map(|it| queue.buffer_from(len, it.clone()))
+                    .collect::<Result<_>>()?;
+                let read = |nth: usize| of[nth].read(one_to_one());
+                let out = queue.buffer::<f32, 1>(len);
+                let accesses = (out.write(one_to_one()), read(0), read(1), read(2), read(3));
+                queue.task("blend").launch(len, accesses, linear::blend)?;
+
+                let doubles = |of: fn(usize) -> f64| {
+                    queue.buffer_from(len, (0..len).map(of).collect::<Vec<_>>())
+                };
+                let (a, b) = (doubles(|_| 1.0)?, doubles(|i| i as f64)?);
+                let c = doubles(|i| (i * i) as f64)?;
+                let accesses =
+                    (a.read_write(one_to_one()), b.read(one_to_one()), c.read(one_to_one()));
+                queue.task("triad").launch(len, accesses, triad { scalar: 0.5 })?;
+                let (out, a) = (queue.fence(&out)?.wait()?, queue.fence(&a)?.wait()?);
+                Ok((out.as_slice().to_vec(), a.as_slice().to_vec()))
+            });
+            assert_eq!(found.unwrap(), expected, "{len}, {cluster:?}");
         }
     }
 }

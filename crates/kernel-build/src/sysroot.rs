@@ -20,7 +20,12 @@ use crate::toolchain::Toolchain;
 /// `JumpThreading` does not, and copied a barrier between two branches with one condition into both ways
 /// (rust-lang/rust#137086). Later versions than 1.96 leave it out for GPUs themselves. What it did for iterators
 /// is partly made up for by inlining more of them (`inline-mir-hint-threshold`).
-pub(crate) const FLAGS: [&str; 12] = [
+///
+/// LLVM threads no jumps for GPUs either. Where an iterator's `next` says `None` on one way and its caller asks on the
+/// next, a selection has to take the place of the branch, which must then be worth more than the address of each of
+/// the slices that are zipped: up to five with this `phi-node-folding-threshold`, two without. Else a loop over a run
+/// of four items is not unrolled, and loads each element by itself.
+pub(crate) const FLAGS: [&str; 13] = [
     "-Cpanic=abort",
     "-Copt-level=3",
     "-Ccodegen-units=1",
@@ -32,6 +37,7 @@ pub(crate) const FLAGS: [&str; 12] = [
     "-Zcross-crate-inline-threshold=always",
     "-Zmir-enable-passes=-JumpThreading",
     "-Zinline-mir-hint-threshold=200",
+    "-Cllvm-args=-phi-node-folding-threshold=8",
     "--emit=asm,llvm-ir",
 ];
 

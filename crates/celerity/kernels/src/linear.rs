@@ -25,6 +25,14 @@ pub fn saxpy<T: Scalar + Add<Output = T> + Mul<Output = T>>(
     }
 }
 
+/// `out = a x + b y`, each element with factors of its own.
+#[kernel]
+pub fn blend(_row: Row<1>, (out, a, x, b, y): (&mut [f32], &[f32], &[f32], &[f32], &[f32])) {
+    for ((((out, a), x), b), y) in out.iter_mut().zip(a).zip(x).zip(b).zip(y) {
+        *out = a * x + b * y;
+    }
+}
+
 /// An element of a matrix whose elements look random, between -`scale` and `scale`;
 /// other seeds give other matrices.
 #[inline]

@@ -131,9 +131,12 @@ impl Parameter {
 /// each item, and needs all threads that there are. So does one with more than eight views. O(views).
 #[must_use]
 pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
-    match (elements_of_stencil(views), views.len() <= FEW_VIEWS) {
-        (1..=4, true) => Runs::ByItem,
-        (5..=8, true) => Runs::ByPair,
+    if !any_is_bordered(views) || views.len() > FEW_VIEWS {
+        return Runs::Never;
+    }
+    match largest_of_items(views) {
+        1..=4 => Runs::ByItem,
+        5..=8 => Runs::ByPair,
         _ => Runs::Never,
     }
 }
@@ -142,32 +145,44 @@ pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
 /// which all views went through memory.
 const FEW_VIEWS: usize = 8;
 
-/// How threads take the rows of a kernel by row: in runs, which of a stencil over elements of 5 to 8 bytes
-/// are half as long. Of four `f64` a lane would load 16 bytes twice, and lanes beside each other not side
-/// by side. O(views).
+/// How threads take the rows of a kernel by row: in runs, half as long if all that it sees are elements of items and
+/// what is around them, of 5 to 8 bytes. Of four `f64` a lane would load and store 16 bytes twice, and lanes beside each
+/// other not side by side. O(views).
 #[must_use]
 pub const fn runs_of_rows(views: &[ViewParameter]) -> Runs {
-    match elements_of_stencil(views) {
+    match largest_of_items(views) {
         5..=8 => Runs::WholePair,
         _ => Runs::Whole,
     }
 }
 
-/// Bytes of the largest element that a stencil sees; 0 if it is none. O(views).
-const fn elements_of_stencil(views: &[ViewParameter]) -> usize {
-    let (mut bordered, mut largest, mut view) = (false, 0, 0);
+/// Bytes of the largest element, if a kernel sees nothing but those of items and what is around them; 0 otherwise.
+/// O(views).
+const fn largest_of_items(views: &[ViewParameter]) -> usize {
+    let (mut largest, mut view) = (0, 0);
     while view < views.len() {
-        if views[view].size > largest {
-            largest = views[view].size;
+        let ViewParameter { kind, size, .. } = views[view];
+        if !kind.is_bordered() && !matches!(kind, ViewKind::Own) {
+            return 0;
         }
-        match views[view].kind {
-            ViewKind::Own => {}
-            ViewKind::Neighborhood | ViewKind::Periodic => bordered = true,
-            _ => return 0,
+        if size > largest {
+            largest = size;
         }
         view += 1;
     }
-    if bordered { largest } else { 0 }
+    largest
+}
+
+/// Whether a kernel looks at what is around items. O(views).
+const fn any_is_bordered(views: &[ViewParameter]) -> bool {
+    let mut view = 0;
+    while view < views.len() {
+        if views[view].kind.is_bordered() {
+            return true;
+        }
+        view += 1;
+    }
+    false
 }
 
 /// As [`Description::slices_begin`], for entry points. O(arrays and views).
@@ -235,7 +250,7 @@ impl Description {
     /// Whether it looks at what is around items. O(views).
     #[must_use]
     pub fn is_bordered(&self) -> bool {
-        self.views.iter().any(|view| view.kind.is_bordered())
+        any_is_bordered(self.views)
     }
 
     /// Whether it reduces. O(views).
@@ -384,6 +399,24 @@ mod tests {
         scalars: &[ScalarParameter::of::<u8>("a"), ScalarParameter::of::<[u64; 472]>("b")],
         local: &[],
     };
+
+    #[test]
+    fn runs_are_sixteen_bytes_of_what_kernels_see_of_items() {
+        const fn view(kind: ViewKind, size: usize) -> ViewParameter {
+            ViewParameter { kind, writes: false, dims: 1, size, align: 4 }
+        }
+        let (own, around) = (ViewKind::Own, ViewKind::Neighborhood);
+        let part = view(ViewKind::Part, 8);
+        let of = |views: &[ViewParameter]| (runs_of_rows(views), runs_of_items(views));
+        // A kernel by item gains by runs if it looks around.
+        assert_eq!(of(&[view(own, 4), view(own, 4)]), (Runs::Whole, Runs::Never));
+        assert_eq!(of(&[view(own, 8), view(own, 4)]), (Runs::WholePair, Runs::Never));
+        assert_eq!(of(&[view(own, 2), view(around, 4)]), (Runs::Whole, Runs::ByItem));
+        assert_eq!(of(&[view(own, 6), view(around, 4)]), (Runs::WholePair, Runs::ByPair));
+        assert_eq!(of(&[view(own, 8), view(around, 16)]), (Runs::Whole, Runs::Never));
+        assert_eq!(of(&[view(own, 8), view(around, 8), part]), (Runs::Whole, Runs::Never));
+        assert_eq!(of(&[view(around, 8); 9]), (Runs::WholePair, Runs::Never));
+    }
 
     #[test]
     fn parameters_must_fit_a_launch() {

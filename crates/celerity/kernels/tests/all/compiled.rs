@@ -111,6 +111,7 @@ fn kernels() -> Vec<Description> {
         of::<linear::fill<u32>>(),
         of::<linear::saxpy<f32>>(),
         of::<linear::saxpy<f64>>(),
+        of::<linear::blend>(),
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
         of::<linear::multiply_sparse>(),
@@ -242,12 +243,17 @@ fn rows_are_moved_as_vectors_of_sixteen_bytes() {
 }
 
 #[test]
-fn rows_of_three_slices_are_moved_as_vectors_too() {
+fn zipped_slices_are_moved_as_vectors_however_many() {
+    // Three of double precision, two items of each.
     let triad = body("triad");
     let vectors = |of: &str| {
         triad.lines().filter(|line| line.contains(of) && line.contains(".v2.b64")).count()
     };
-    assert_eq!((vectors("ld.global"), vectors("st.global")), (6, 2), "{triad}");
+    assert_eq!((vectors("ld.global"), vectors("st.global")), (3, 1), "{triad}");
+    // Five, four items of each.
+    let blend = body("blend");
+    let vectors = |of: &str| blend.matches(of).count();
+    assert_eq!((vectors("ld.global.nc.v4."), vectors("st.global.v4.")), (4, 1), "{blend}");
 }
 
 #[test]

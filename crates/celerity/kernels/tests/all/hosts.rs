@@ -81,6 +81,14 @@ fn instances_of_generic_kernels_are_values() {
 }
 
 #[test]
+fn rows_of_five_slices_are_zipped() {
+    let mut out = [0.0; 2];
+    let views = (&mut out[..], &[1.0, 2.0][..], &[3.0; 2][..], &[-1.0, 0.5][..], &[4.0; 2][..]);
+    linear::blend.row(Row::new([0], 2, [2]), views);
+    assert_eq!(out, [-1.0, 8.0]);
+}
+
+#[test]
 fn bodies_attract_each_other() {
     let places = [[0.0, 0.0, 0.0, 1.0], [2.0, 0.0, 0.0, 1.0]];
     let mut velocities = [[0.0; 3]; 2];
