@@ -4,9 +4,13 @@ use celerity::Sum;
 use celerity::prelude::*;
 use celerity_example_kernels::prk::reduce::fill_cube;
 use celerity_example_kernels::prk::stencil::increment;
-use celerity_example_kernels::prk::transpose::{transpose_add, transpose_error, transpose_fill};
+use celerity_example_kernels::prk::transpose::{
+    BLOCK, GROUP, TILE, transpose_add, transpose_and_increment, transpose_error, transpose_fill,
+    transpose_tiles,
+};
+use clap::ValueEnum;
 
-use crate::bench::{Bench, Benchmark, Verdict, cut, rate};
+use crate::bench::{Bench, Benchmark, Verdict, rate};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Options {
@@ -18,6 +22,18 @@ pub(crate) struct Options {
     /// Columns of a tile, which must divide the order; 0 for no tiles.
     #[arg(default_value_t = 32)]
     tile: usize,
+    /// How the kernel is written: for a run of elements, or for a group of them.
+    #[arg(long, value_enum, default_value_t = Kernel::Row)]
+    kernel: Kernel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Called for runs of elements, each of which it takes from a column. For CPUs.
+    Row,
+    /// Called for groups of elements, which turn a tile of 32² in their memory: order and tile must be multiples of 32.
+    /// For GPUs.
+    Group,
 }
 
 impl Options {
@@ -25,7 +41,44 @@ impl Options {
     fn width(&self) -> usize {
         if self.tile > 0 && self.tile < self.order { self.tile } else { self.order }
     }
+
+    /// `b += aᵀ`, and then `a += 1`.
+    fn step(
+        &self,
+        bench: &Bench<'_>,
+        a: &Buffer<f64, 2>,
+        b: &Buffer<f64, 3>,
+    ) -> celerity::Result<()> {
+        let [bands, order, width] = b.range();
+        let task = bench.queue.task("transpose").hint(BY_ROWS);
+        let ([rows, columns], [y, x]) = (BLOCK, GROUP);
+        let items = nd_range([bands, order / rows, width / columns], [1, y, x]);
+        let turned =
+            |rows| per_dimension([Side::along(0).stride(width), Side::along(1).stride(rows)]);
+        match self.kernel {
+            Kernel::Row => {
+                let accesses = (b.read_write(one_to_one()), a.read(turned(1)));
+                task.launch(b.range(), accesses, transpose_add)?;
+            }
+            // One rank has all of both: it need not go through `a` again.
+            Kernel::Group if bench.ranks == 1 => {
+                let accesses = (b.read_write(blocks([1, rows, columns])), a.update(turned(rows)));
+                task.launch(items, accesses, transpose_and_increment)?;
+                return Ok(());
+            }
+            Kernel::Group => {
+                let accesses = (b.read_write(blocks([1, rows, columns])), a.read(turned(rows)));
+                task.launch(items, accesses, transpose_tiles)?;
+            }
+        }
+        let task = bench.queue.task("increment");
+        task.launch(a.range(), a.read_write(one_to_one()), increment)?;
+        Ok(())
+    }
 }
+
+/// How the result is cut: along its rows, for which a rank needs what all others have of its columns of `a`.
+const BY_ROWS: Hint = Hint::SplitAlong(1);
 
 impl Benchmark for Options {
     const TITLE: &'static str = "matrix transpose: B = A^T";
@@ -38,6 +91,10 @@ impl Benchmark for Options {
             }
             () if !order.is_multiple_of(self.width()) => {
                 Err(format!("matrix order {order} should be divisible by tile size {}", self.tile))
+            }
+            () if self.kernel == Kernel::Group && !self.width().is_multiple_of(TILE) => {
+                let what = "--kernel group takes an order and a tile size that are multiples of";
+                Err(format!("{what} {TILE}, not {order} and {}", self.tile))
             }
             () => Ok(()),
         }
@@ -62,16 +119,10 @@ impl Benchmark for Options {
         let (range, bands) = ([order; 2], [order / width, order, width]);
         let a = queue.buffer::<f64, 2>(range).named("a");
         let b = queue.buffer::<f64, 3>(bands).named("b");
-        let task = |name| queue.task(name).hint(cut(bands[0], bench.ranks));
+        let task = |name| queue.task(name).hint(BY_ROWS);
         queue.task("fill").launch(range, a.write(one_to_one()), transpose_fill)?;
         task("clear").launch(bands, b.write(one_to_one()), fill_cube { value: 0.0 })?;
-        let turned = per_dimension([Side::along(0).stride(width), Side::along(1)]);
-        let seconds = bench.time(self.iterations, |_| {
-            let accesses = (b.read_write(one_to_one()), a.read(turned));
-            task("transpose").launch(bands, accesses, transpose_add)?;
-            queue.task("increment").launch(range, a.read_write(one_to_one()), increment)?;
-            Ok(())
-        })?;
+        let seconds = bench.time(self.iterations, |_| self.step(bench, &a, &b))?;
         let sum = queue.buffer::<f64, 0>([]).named("error");
         let accesses = (b.read(one_to_one()), sum.reduce(Sum));
         let iterations = self.iterations as usize;

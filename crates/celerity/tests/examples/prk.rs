@@ -4,7 +4,7 @@
 use crate::{CLUSTERS, fail, on_cluster, succeed};
 
 /// A kernel of the suite and its arguments, which take no long.
-const RUNS: [&str; 17] = [
+const RUNS: [&str; 20] = [
     "nstream 3 1001 0",
     "nstream 1 12 7",
     "stencil 3 37",
@@ -14,6 +14,9 @@ const RUNS: [&str; 17] = [
     "transpose 3 96",
     "transpose 2 15 5",
     "transpose 2 13 0",
+    "transpose 2 61 0",
+    "transpose 2 128 64 --kernel group",
+    "transpose 2 160 --kernel group",
     "reduce 3 101",
     "reduce 1 1",
     "sparse 3 4 2",
@@ -35,6 +38,26 @@ fn all_kernels_validate_on_every_cluster() {
             let ranks = output.lines().find(|line| line.starts_with("Number of ranks"));
             let ranks = ranks.and_then(|line| line.rsplit(' ').next());
             assert_eq!(ranks, Some((nodes * devices).to_string().as_str()), "{output}");
+        }
+    }
+}
+
+#[test]
+fn a_matrix_is_transposed_by_messages_from_all_to_all() {
+    for kernel in ["row", "group"] {
+        let mut run = on_cluster("prk", 3, 1);
+        run.env("CELERITY_PRINT_GRAPHS", "on").env("CELERITY_COLLECTIVES", "off");
+        let output = run.args(["transpose", "1", "96", "32", "--kernel", kernel]).output().unwrap();
+        let graphs = String::from_utf8_lossy(&output.stderr);
+        for (node, others) in [("N0", ["N1", "N2"]), ("N1", ["N0", "N2"]), ("N2", ["N0", "N1"])] {
+            let is_push = |line: &&str| {
+                line.starts_with(&format!("{node} C"))
+                    && line.contains(" push ")
+                    && line.contains("\"a\"")
+                    && others.iter().all(|other| line.contains(&format!("to {other}")))
+            };
+            // The first time, too, which warms up.
+            assert_eq!(graphs.lines().filter(is_push).count(), 2, "{kernel}, {node}: {graphs}");
         }
     }
 }
@@ -72,6 +95,7 @@ fn refuses_what_does_not_go_together() {
         ("stencil 1 1 star 2", "grid size 1 must be at least # ranks: 4"),
         ("transpose 1 3", "matrix order 3 should at least # procs 4"),
         ("transpose 1 33", "should be divisible by tile size 32"),
+        ("transpose 1 48 16 --kernel group", "multiples of 32, not 48 and 16"),
         ("reduce 1 0", "<LENGTH>"),
         ("sparse 1 1 0", "Grid size 2 must be at least equal to # procs 4"),
         ("sparse 1 2 2", "Grid extent 4 smaller than stencil diameter 2*2+1= 5"),

@@ -128,6 +128,8 @@ fn kernels() -> Vec<Description> {
         of::<prk::stencil::sum_of_sizes>(),
         of::<prk::transpose::transpose_fill>(),
         of::<prk::transpose::transpose_add>(),
+        of::<prk::transpose::transpose_and_increment>(),
+        of::<prk::transpose::transpose_tiles>(),
         of::<prk::transpose::transpose_error>(),
         of::<prk::reduce::fill_rows>(),
         of::<prk::reduce::add_ones>(),
@@ -290,6 +292,16 @@ fn groups_share_memory_and_wait() {
     assert!(body("histogram").contains("atom.shared.add.u32"));
     let exchange = body("exchange");
     assert!(exchange.contains("shfl.sync.idx.b32") && exchange.contains("vote.sync.ballot.b32"));
+}
+
+#[test]
+fn tiles_are_turned_in_wide_steps() {
+    for entry in ["transpose_tiles", "transpose_and_increment"] {
+        let body = body(entry);
+        assert!(!body.contains(".local") && !body.contains("call"), "{entry}: {body}");
+        let steps = ["ld.shared.v4.b32", "ld.global.v4.b32", "st.global.v4.b32"];
+        assert_eq!(steps.map(|step| body.matches(step).count()), [4; 3], "{entry}: {body}");
+    }
 }
 
 #[test]
