@@ -211,6 +211,45 @@ fn rows_of_a_stencil_agree_with_arithmetic() {
     }
 }
 
+/// The same for numbers of double precision.
+#[repr(C, align(16))]
+struct Doubles([f64; 512]);
+
+#[test]
+fn rows_of_doubles_come_in_runs_of_two_where_they_are_aligned() {
+    for &range in SHAPES {
+        let mut x = Doubles(core::array::from_fn(|i| (i * i % 31) as f64));
+        let mut y = Doubles([-1.0; 512]);
+        let access = |memory: &mut Doubles| {
+            let (buffer, address) = ([range[0], range[1], 1], memory.0.as_mut_ptr());
+            let (extent, mapping) = (Bounds::from_range(buffer), Mapping::OneToOne);
+            let address = address.expose_provenance() as u64;
+            AccessMemory { address, extent, part: extent, buffer, mapping }
+        };
+        let accesses = [access(&mut y), access(&mut x)];
+        let mut longest = 0;
+        for items in halves(range) {
+            launch(Form::Row, items, &accesses, |place: Place<2>, y: &mut [f64], x: &[f64]| {
+                assert_eq!((y.len(), x.len()), (place.len, place.len));
+                longest = longest.max(place.len);
+                if let [first, _] = y {
+                    assert!(core::ptr::from_mut(first).addr().is_multiple_of(16), "{place:?}");
+                }
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y += 2.0 * x;
+                }
+            });
+        }
+        for (at, y) in y.0.iter().enumerate() {
+            let is_there = at < range[0] * range[1];
+            let expected = if is_there { 2.0 * (at * at % 31) as f64 - 1.0 } else { -1.0 };
+            assert_eq!(*y, expected, "at {at} of {range:?}");
+        }
+        let expected = if range[1].is_multiple_of(2) { 2 } else { 1 };
+        assert_eq!(longest, expected, "the longest run of {range:?}");
+    }
+}
+
 const AROUND_EDGES: Mapping =
     Mapping::Periodic { border: [1, 1, 0], axes_only: true, along: [true, true, false] };
 
