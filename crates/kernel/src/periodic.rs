@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use crate::bounds::Layout;
-use crate::neighborhood::{Limits, NeighborhoodRow, Reach};
+use crate::neighborhood::{Limits, NeighborhoodRow, Reach, Shift};
 
 /// The surroundings of a row of items, in a buffer whose opposite edges meet: shifted slices, each
 /// as long as the row. Position `i` in them belongs to the row's `i`-th item.
@@ -138,7 +138,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
 
     #[inline]
     #[track_caller]
-    fn shift_around(&self, offset: [isize; D]) -> isize {
+    fn shift_around(&self, offset: [isize; D]) -> Shift {
         self.row.check(offset);
         let limits = self.row.limits();
         self.row.shift(core::array::from_fn(|dim| {

@@ -96,17 +96,24 @@ const fn square_weights<const R: usize, const W: usize>() -> [[f64; W]; W] {
     weights
 }
 
-/// Adds the square of a radius `R` that the compiler knows, `W` points wide, line by line: what the points of a
-/// line see is loaded together.
+/// Adds the square of a radius `R` that the compiler knows, `W` points wide.
 #[inline(always)]
 fn add_square<const R: usize, const W: usize>(out: &mut [f64], u: &NeighborhoodRow<'_, f64, 2>) {
-    const { assert!(W == 2 * R + 1) };
-    let weights = const { square_weights::<R, W>() };
-    let len = out.len();
-    let from_centre = |at: usize| at as isize - R as isize;
+    // Runs of GPUs. Their sums stay in registers: stored line by line, they would be in the way of loads.
+    if let Ok(out) = <&mut [f64; 2]>::try_from(&mut *out) {
+        *out = with_square::<R, W, 2>(*out, u);
+    } else if let Ok(out) = <&mut [f64; 1]>::try_from(&mut *out) {
+        *out = with_square::<R, W, 1>(*out, u);
+    } else {
+        add_lines::<R, W>(out, u);
+    }
+}
+
+/// The same for long rows, line by line of the square: what the points of a line see is loaded together.
+fn add_lines<const R: usize, const W: usize>(out: &mut [f64], u: &NeighborhoodRow<'_, f64, 2>) {
+    let (len, weights) = (out.len(), const { square_weights::<R, W>() });
     for (y, weights) in weights.iter().enumerate() {
-        let offsets = array::from_fn(|x| [from_centre(y), from_centre(x)]);
-        let line: [&[f64]; W] = u.clamped_each(offsets).map(|at| &at[..len]);
+        let line = line_of_square::<R, W>(y, u).map(|at| &at[..len]);
         for (i, out) in out.iter_mut().enumerate() {
             let mut sum = *out;
             for x in 0..W {
@@ -115,6 +122,55 @@ fn add_square<const R: usize, const W: usize>(out: &mut [f64], u: &NeighborhoodR
             *out = sum;
         }
     }
+}
+
+/// `sums`, of as many points as the compiler knows, with the square added to each.
+#[inline(always)]
+fn with_square<const R: usize, const W: usize, const N: usize>(
+    sums: [f64; N],
+    u: &NeighborhoodRow<'_, f64, 2>,
+) -> [f64; N] {
+    const { assert!(W <= 9) };
+    // One by one: lines that a loop goes through are no constants if the compiler keeps the loop.
+    let sums = with_line::<R, W, N>(0, sums, u);
+    let sums = with_line::<R, W, N>(1, sums, u);
+    let sums = with_line::<R, W, N>(2, sums, u);
+    let sums = with_line::<R, W, N>(3, sums, u);
+    let sums = with_line::<R, W, N>(4, sums, u);
+    let sums = with_line::<R, W, N>(5, sums, u);
+    let sums = with_line::<R, W, N>(6, sums, u);
+    let sums = with_line::<R, W, N>(7, sums, u);
+    with_line::<R, W, N>(8, sums, u)
+}
+
+/// The same for line `y` of the square, if there is one.
+#[inline(always)]
+fn with_line<const R: usize, const W: usize, const N: usize>(
+    y: usize,
+    mut sums: [f64; N],
+    u: &NeighborhoodRow<'_, f64, 2>,
+) -> [f64; N] {
+    if y < W {
+        let (weights, line) = (const { square_weights::<R, W>() }, line_of_square::<R, W>(y, u));
+        for x in 0..W {
+            let at = &line[x][..N];
+            for i in 0..N {
+                sums[i] += weights[y][x] * at[i];
+            }
+        }
+    }
+    sums
+}
+
+/// What the points of line `y` of the square see.
+#[inline(always)]
+fn line_of_square<'a, const R: usize, const W: usize>(
+    y: usize,
+    u: &NeighborhoodRow<'a, f64, 2>,
+) -> [&'a [f64]; W] {
+    const { assert!(W == 2 * R + 1) };
+    let from_centre = |at: usize| at as isize - R as isize;
+    u.clamped_each(array::from_fn(|x| [from_centre(y), from_centre(x)]))
 }
 
 /// `out += ` the square of `u`.

@@ -271,6 +271,15 @@ fn however_large_a_kernel_is_it_is_no_function_of_its_own() {
 }
 
 #[test]
+fn squares_are_loaded_once_and_stored_once() {
+    let square = body("stencil_square");
+    // Of a square of radius 1 there are 3 lines of one wide load and two others, and so on: 5 lines of 3, 7 of 3 and
+    // two others, 9 of 5. Those of larger radii are not unrolled.
+    assert_eq!(square.matches("ld.global.nc.v2.").count(), 3 + 15 + 21 + 45, "{square}");
+    assert_eq!(square.matches("st.global.v2.").count(), 4 + 1, "{square}");
+}
+
+#[test]
 fn what_is_only_read_goes_through_the_read_only_cache() {
     for entry in ["wave_step", "life_step", "kick_f64", "multiply", "multiply_sparse", "saxpy_f64"]
     {
