@@ -6,6 +6,7 @@
 //! cargo run --release --example prk -- nstream 10 10000000 0
 //! CELERITY_NODES=2 cargo run --release --example prk -- stencil 100 1000 star 2
 //! cargo run --release --example prk -- pic 10 1000 100000 1 2 GEOMETRIC 0.99
+//! cargo run --release --features cuda --example prk -- transpose 50 16384 32 --kernel group
 //! ```
 //!
 //! A rank is a device. `docs/prk.md` has rates, and what each kernel is hard for.
