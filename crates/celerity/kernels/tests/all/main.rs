@@ -3,3 +3,4 @@
 
 mod compiled;
 mod hosts;
+mod interpreted;

@@ -1,0 +1,220 @@
+//! Kernels as compiled for devices, carried out by an interpreter: without a GPU, that what was compiled computes what
+//! hosts do, in whole launches as hosts write them, and in how wide steps. Says nothing of time.
+
+mod machine;
+mod parser;
+
+use celerity_example_kernels::MODULE;
+use celerity_example_kernels::linear::blend;
+use celerity_example_kernels::prk::nstream::triad;
+use celerity_example_kernels::prk::stencil::{stencil_square, stencil_star};
+use celerity_example_kernels::prk::transpose::{
+    BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
+};
+use celerity_kernel::abi::{AccessMemory, Chunk, Mapping};
+use celerity_kernel::{Bounds, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel};
+
+use machine::{Counts, Memory, Number};
+use parser::Entry;
+
+/// Where buffers lie.
+const PLACES: [u64; 5] = [0x1_0000, 0x4_0000, 0x8_0000, 0xc_0000, 0x10_0000];
+
+/// Carries out the launch of a chunk.
+fn launch<K: Kernel>(
+    kernel: &K,
+    chunk: &Chunk,
+    accesses: &[AccessMemory],
+    memory: &mut Memory,
+) -> Counts {
+    let module = MODULE.ptx(u32::MAX).unwrap_or_else(|missing| panic!("{missing}"));
+    let entry = Entry::read(module, K::DESCRIPTION.entry);
+    let mut parameters = Vec::new();
+    let mut append = |piece: &[u8], alignment| {
+        parameters.resize(parameters.len().next_multiple_of(alignment), 0);
+        parameters.extend_from_slice(piece);
+    };
+    let shape = kernel.put_launch(chunk, accesses, &mut append).unwrap();
+    machine::run(&entry, &shape, &parameters, memory)
+}
+
+/// The `nth` access of a launch, whose memory holds a box of a buffer.
+fn access(nth: usize, extent: Bounds<3>, buffer: [usize; 3], mapping: Mapping) -> AccessMemory {
+    AccessMemory { address: PLACES[nth], extent, part: extent, buffer, mapping }
+}
+
+/// A chunk of items in no groups, of an index space of the size of a buffer.
+fn chunk_of(items: Bounds<3>, global: [usize; 3]) -> Chunk {
+    Chunk { items, global, group: [1; 3], tiles: None, block: None }
+}
+
+/// So many numbers, which look random.
+fn numbers(len: usize, seed: usize) -> Vec<f64> {
+    (0..len).map(|i| ((i * 7919 + seed * 104_729) % 1009) as f64 / 64.0).collect()
+}
+
+/// How often instructions were carried out whose names begin so.
+fn count(counts: &Counts, begins: &str) -> usize {
+    counts.iter().filter(|(name, _)| name.starts_with(begins)).map(|(_, count)| count).sum()
+}
+
+#[test]
+fn tiles_are_transposed_wherever_a_chunk_begins() {
+    const ORDER: usize = 2 * TILE;
+    let global = [2, ORDER / BLOCK[0], TILE / BLOCK[1]];
+    for first in [0, TILE] {
+        let rows = ORDER - first;
+        let items = Bounds::new([0, first / BLOCK[0], 0], global);
+        let chunk = Chunk { group: [1, GROUP[0], GROUP[1]], ..chunk_of(items, global) };
+        let own = Mapping::Blocks { size: [1, BLOCK[0], BLOCK[1]] };
+        let accesses = [
+            access(0, Bounds::new([0, first, 0], [2, ORDER, TILE]), [2, ORDER, TILE], own),
+            access(
+                1,
+                Bounds::new([0, first, 0], [ORDER, ORDER, 1]),
+                [ORDER, ORDER, 1],
+                Mapping::Opaque,
+            ),
+        ];
+        let (b, a) = (numbers(ORDER * rows, 1), numbers(ORDER * rows, 2));
+        let expected: Vec<_> = (0..2 * rows * TILE)
+            .map(|at| {
+                let (band, row, column) = (at / TILE / rows, at / TILE % rows, at % TILE);
+                b[at] + a[(band * TILE + column) * rows + row]
+            })
+            .collect();
+        let memory = || Memory::default().with(PLACES[0], &b).with(PLACES[1], &a);
+        let mut with = memory();
+        let counts = launch(&transpose_tiles {}, &chunk, &accesses, &mut with);
+        assert_eq!(
+            (with.numbers(PLACES[0]), with.numbers(PLACES[1])),
+            (expected.clone(), a.clone())
+        );
+        // Two elements at once of what is in rows of `b` and of a tile, there and back.
+        for wide in ["ld.global.v4", "st.global.v4", "ld.shared.v4"] {
+            assert_eq!(count(&counts, wide), b.len() / 2, "{wide}: {counts:?}");
+        }
+        let mut with = memory();
+        launch(&transpose_and_increment {}, &chunk, &accesses, &mut with);
+        let grown: Vec<_> = a.iter().map(|element| element + 1.0).collect();
+        assert_eq!((with.numbers(PLACES[0]), with.numbers(PLACES[1])), (expected, grown));
+    }
+}
+
+/// Rows of one dimension that begin at `first`, in memory that begins at or before it.
+fn rows<const N: usize, T: Number<N>, K: Kernel>(
+    kernel: &K,
+    first: usize,
+    values: &[Vec<T>],
+) -> (Vec<T>, Counts) {
+    let len = values[0].len();
+    let (mut memory, mut accesses) = (Memory::default(), Vec::new());
+    for (nth, values) in values.iter().enumerate() {
+        // Every other memory holds more than the chunk.
+        let held = if nth % 2 == 0 { first / 8 * 4 } else { first };
+        memory = memory.with(PLACES[nth], &values[held..]);
+        accesses.push(access(
+            nth,
+            Bounds::new([held, 0, 0], [len, 1, 1]),
+            [len, 1, 1],
+            Mapping::OneToOne,
+        ));
+    }
+    let chunk = chunk_of(Bounds::new([first, 0, 0], [len, 1, 1]), [len, 1, 1]);
+    let counts = launch(kernel, &chunk, &accesses, &mut memory);
+    let mut result = values[0][..first / 8 * 4].to_vec();
+    result.extend(memory.numbers::<N, T>(PLACES[0]));
+    (result, counts)
+}
+
+#[test]
+fn zipped_rows_are_computed_in_wide_steps_where_memory_is_aligned() {
+    const LEN: usize = 203;
+    for first in [0, 4, 100, 101, 202] {
+        let of: Vec<_> = (0..3).map(|nth| numbers(LEN, nth)).collect();
+        let (found, counts) = rows(&triad { scalar: 3.0 }, first, &of);
+        let sum = |i: usize| of[0][i] + if i < first { 0.0 } else { of[1][i] + 3.0 * of[2][i] };
+        assert_eq!(found, (0..LEN).map(sum).collect::<Vec<_>>(), "from {first}");
+        let wide = if first % 2 == 0 { (LEN - first) / 2 } else { 0 };
+        assert_eq!(count(&counts, "st.global.v2.b64"), wide, "from {first}: {counts:?}");
+
+        let of: Vec<Vec<_>> =
+            (0..5).map(|nth| numbers(LEN, nth).iter().map(|x| *x as f32).collect()).collect();
+        let (found, counts) = rows(&blend {}, first, &of);
+        let sum = |i: usize| match i < first {
+            true => of[0][i],
+            false => of[1][i] * of[2][i] + of[3][i] * of[4][i],
+        };
+        assert_eq!(found, (0..LEN).map(sum).collect::<Vec<_>>(), "from {first}");
+        let wide = if first % 4 == 0 { (LEN - first) / 4 } else { 0 };
+        assert_eq!(count(&counts, "st.global.v4"), wide, "from {first}: {counts:?}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "are nobody's memory")]
+fn an_address_behind_a_buffer_is_found() {
+    let items = Bounds::from_range([16, 1, 1]);
+    let accesses = [0, 1, 2].map(|nth| access(nth, items, [16, 1, 1], Mapping::OneToOne));
+    let (all, few) = (numbers(16, 0), numbers(15, 1));
+    let memory = Memory::default().with(PLACES[0], &all).with(PLACES[1], &few);
+    let mut memory = memory.with(PLACES[2], &all);
+    launch(&triad { scalar: 3.0 }, &chunk_of(items, [16, 1, 1]), &accesses, &mut memory);
+}
+
+/// The size of a plane that stencils look at, and the rows of a chunk in it.
+const ROWS: usize = 23;
+const FIRST: usize = 4;
+const END: usize = 19;
+
+/// Compares a stencil of a plane with what the same kernel does on a host, point by point.
+fn check_stencil<K>(kernel: K, radius: usize, columns: usize, axes_only: bool)
+where
+    K: Kernel + for<'a> RowKernel<2, (&'a mut [f64], NeighborhoodRow<'a, f64, 2>)>,
+{
+    let range = [ROWS, columns];
+    let buffer = [ROWS, columns, 1];
+    let held = FIRST.saturating_sub(radius)..(END + radius).min(ROWS);
+    let (out, u) = (numbers((END - FIRST) * columns, 1), numbers(held.len() * columns, 2));
+
+    let reach = match axes_only {
+        true => Reach::along_axes([radius; 2]),
+        false => Reach::boxed([radius; 2]),
+    };
+    let part = Bounds::new([held.start, 0], [held.end, columns]);
+    let mut expected = out.clone();
+    for (at, out) in expected.iter_mut().enumerate() {
+        let start = [FIRST + at / columns, at % columns];
+        // SAFETY: `u` holds what is around the rows of the chunk, inside of the buffer.
+        #[allow(unsafe_code)]
+        let u = unsafe {
+            NeighborhoodRow::new(u.as_ptr(), &Layout::row_major(&part), &reach, range, start, 1)
+        };
+        kernel.row(Row::new(start, 1, range), (std::slice::from_mut(out), u));
+    }
+
+    let items = Bounds::new([FIRST, 0, 0], [END, columns, 1]);
+    let border = [radius, radius, 0];
+    let accesses = [
+        access(0, items, buffer, Mapping::OneToOne),
+        access(
+            1,
+            Bounds::new([held.start, 0, 0], [held.end, columns, 1]),
+            buffer,
+            Mapping::Neighborhood { border, axes_only },
+        ),
+    ];
+    let mut memory = Memory::default().with(PLACES[0], &out).with(PLACES[1], &u);
+    launch(&kernel, &chunk_of(items, buffer), &accesses, &mut memory);
+    let label = format!("{}, radius {radius}, {columns} columns", K::DESCRIPTION.name);
+    assert_eq!(memory.numbers::<8, f64>(PLACES[0]), expected, "{label}");
+}
+
+#[test]
+fn stencils_have_the_bits_of_hosts() {
+    // Rows that are aligned for runs, and others. Of radius 5 the compiler knows nothing.
+    for (radius, columns) in (1..=5).flat_map(|radius| [(radius, 24), (radius, 25)]) {
+        check_stencil(stencil_star { radius }, radius, columns, true);
+        check_stencil(stencil_square { radius }, radius, columns, false);
+    }
+}
