@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use celerity_cdag::Command;
 use celerity_executor::{Observer, RunError};
 use celerity_idag::{
-    AllocationId, Effects, Elements, Exchange, ExchangePart, HostPart, Instruction, Lifetime,
+    AllocationId, CollectivePart, Effects, Elements, Exchange, ExchangePart, Instruction, Lifetime,
     LifetimeChange, Pilot, Synchronization, TaskPart,
 };
 use celerity_regions::{Box3, Region};
@@ -209,7 +209,7 @@ fn exchanged(
     match part {
         ExchangePart::Collective { number } => {
             let parts = effects.participates;
-            let bytes = |parts: &[HostPart]| {
+            let bytes = |parts: &[CollectivePart]| {
                 let elements = parts.iter().map(|part| part.region.volume()).sum::<u64>();
                 elements.saturating_mul(effects.elem_size.unwrap_or(1))
             };

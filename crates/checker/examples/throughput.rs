@@ -38,6 +38,7 @@ impl Sums {
                 devices,
                 device_memory: DeviceMemory::Own,
                 device_wires: false,
+                device_collectives: false,
                 depth,
                 eager_allocation: false,
             };

@@ -156,6 +156,7 @@ fn check_exchange(nodes: &[TaskOutline]) -> Check {
         let (first, second) = (node(first), node(other));
         return Err(Violation::CollectiveDiffers { first, second, task, why }.into());
     }
+    check_venues(nodes, task)?;
     let mut rest = Boxes::from_slice(&one.region);
     let parts = (0..).zip(nodes).filter_map(|(at, node)| Some((at, node.exchange.as_ref()?)));
     for (slot, exchange) in parts {
@@ -173,6 +174,20 @@ fn check_exchange(nodes: &[TaskOutline]) -> Check {
             Err(Violation::CollectiveParts { transfer, part, by, vertex: None }.into())
         }
         None => Ok(()),
+    }
+}
+
+/// All members of a collective come to the host's network, or all to that of devices.
+fn check_venues(nodes: &[TaskOutline], task: TaskId) -> Check {
+    let mut venues = nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.venue?)));
+    let Some((first, venue)) = venues.next() else { return Ok(()) };
+    match venues.find(|(_, other)| *other != venue) {
+        None => Ok(()),
+        Some((second, _)) => {
+            let (first, second) = (node(first), node(second));
+            let why = "one has its part in a device's memory, and the other one in the host's";
+            Err(Violation::CollectiveDiffers { first, second, task, why }.into())
+        }
     }
 }
 
@@ -260,6 +275,7 @@ mod tests {
             pushes: vec![],
             awaits: vec![],
             exchange: None,
+            venue: None,
             sends: vec![],
             receives: vec![],
         }
@@ -304,6 +320,21 @@ mod tests {
         different[1].exchange.as_mut().unwrap().hash = 2;
         let violation = check_task(&different).unwrap_err();
         assert!(matches!(*violation, Violation::CollectiveDiffers { .. }), "{violation}");
+    }
+
+    #[test]
+    fn all_members_come_to_the_host_or_to_devices() {
+        let exchange = |venues: [Option<bool>; 2]| {
+            let mut nodes = exchanging();
+            nodes.iter_mut().zip(venues).for_each(|(node, venue)| node.venue = venue);
+            check_task(&nodes)
+        };
+        for venue in [None, Some(false), Some(true)] {
+            assert_eq!(exchange([venue; 2]), Ok(()));
+        }
+        let said = exchange([Some(true), Some(false)]).unwrap_err().to_string();
+        let why = "one has its part in a device's memory, and the other one in the host's";
+        assert_eq!(said, format!("N0 and N1 do not exchange the same for T0: {why}"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! for exactly what this node provides and gets. That all nodes have the same commands in the same
 //! order is for others to say; instructions are numbered in the order of theirs.
 
-use celerity_idag::{AllocationId, HostPart, Participation};
+use celerity_idag::{AllocationId, CollectivePart, MemoryId, Participation, Placement};
 use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
@@ -25,7 +25,8 @@ impl Instructions {
         me: u64,
         participation: &Participation,
     ) -> Check {
-        let Participation { transfer, number, collective, sources, targets, .. } = participation;
+        let Participation { transfer, number, collective, memory, sources, targets, .. } =
+            participation;
         let vertex = self.window.vertex(me);
         check_transfer(batch, vertex, *transfer)?;
         let is_this =
@@ -39,22 +40,23 @@ impl Instructions {
             let why = "collectives are numbered in the order of their commands";
             return Err(Violation::Uncalled { vertex, why }.into());
         }
+        batch.outline.venue = Some(memory.device().is_some());
         let buffer = buffers.get_mut(vertex, transfer.buffer)?;
         check_covered(buffer, vertex, sources, &collective.provided_by(self.node))?;
         check_covered(buffer, vertex, targets, &collective.arriving_at(self.node))?;
-        for HostPart { placement, region } in sources.iter().chain(targets) {
+        for CollectivePart { placement, region } in sources.iter().chain(targets) {
             check_elem_size(buffer, vertex, placement, participation.elem_size)?;
-            check_host(buffer, vertex, placement)?;
+            self.check_venue(buffer, vertex, *memory, placement)?;
             check_inside(buffer, vertex, region.boxes())?;
             self.place(buffer, vertex, placement, region.boxes())?;
         }
-        for HostPart { placement, region } in sources {
+        for CollectivePart { placement, region } in sources {
             for part in region.boxes() {
                 self.check_current(buffer, me, placement, part)?;
                 self.read(buffer, me, placement, part)?;
             }
         }
-        for HostPart { placement, region } in targets {
+        for CollectivePart { placement, region } in targets {
             for part in region.boxes() {
                 self.outdate(transfer.buffer, part);
                 let versions = buffer.truth.versions(part);
@@ -62,6 +64,23 @@ impl Instructions {
             }
         }
         Ok(())
+    }
+
+    /// What the network reads and writes lies in the memory that the node says: `M1`, or that of its first
+    /// device where the network reaches that. That all members say the same kind is for the cluster's checker
+    /// to see.
+    fn check_venue(
+        &self,
+        buffer: &TrackedBuffer,
+        vertex: Vertex,
+        memory: MemoryId,
+        placement: &Placement,
+    ) -> Check {
+        let of_first = memory.device().is_some_and(|device| device.index() == 0);
+        match placement.memory == memory && of_first && self.device_collectives {
+            true => Ok(()),
+            false => check_host(buffer, vertex, placement),
+        }
     }
 
     /// Nobody on the node relies on copies of what a collective brings anew: the node does not know
@@ -81,7 +100,7 @@ impl Instructions {
 fn check_covered(
     buffer: &TrackedBuffer,
     vertex: Vertex,
-    parts: &[HostPart],
+    parts: &[CollectivePart],
     expected: &Region,
 ) -> Check {
     let all: Boxes = parts.iter().flat_map(|part| part.region.boxes()).copied().collect();

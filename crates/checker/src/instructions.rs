@@ -25,6 +25,7 @@ pub(crate) struct Instructions {
     pub(crate) device_memory: DeviceMemory,
     /// Whether the network reaches devices' memories.
     pub(crate) device_wires: bool,
+    pub(crate) device_collectives: bool,
     /// Whether allocations may be made before they are needed.
     pub(crate) eager: bool,
     pub(crate) window: RecentNodes<InstructionSketch>,

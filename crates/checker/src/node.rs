@@ -45,6 +45,8 @@ pub struct NodeCheckerConfig {
     pub device_memory: DeviceMemory,
     /// Whether the network reads and writes devices' memories, here and on some other nodes.
     pub device_wires: bool,
+    /// Whether it carries out collective operations between the memories of nodes' first devices.
+    pub device_collectives: bool,
     /// How much is checked.
     pub depth: Depth,
     /// Whether allocations may be made before they are needed. Then their size
@@ -88,7 +90,8 @@ impl NodeChecker {
     #[must_use]
     pub fn new(config: NodeCheckerConfig) -> Self {
         let NodeCheckerConfig { nodes, local, devices, device_memory, .. } = config;
-        let NodeCheckerConfig { device_wires, depth, eager_allocation, .. } = config;
+        let NodeCheckerConfig { device_wires, device_collectives, depth, eager_allocation, .. } =
+            config;
         assert!(local.index() < nodes as u64, "{local} is not in the cluster");
         assert!(devices > 0, "a node has at least one device");
         let tracks = depth == Depth::Full;
@@ -98,6 +101,7 @@ impl NodeChecker {
             devices,
             device_memory,
             device_wires,
+            device_collectives,
             eager: eager_allocation,
             window: RecentNodes::new(GraphOfNode::Instructions(local), tracks),
             groups: Groups::default(),

@@ -31,6 +31,8 @@ pub struct TaskOutline {
     pub awaits: Vec<Moved>,
     /// The collective that the node takes part in.
     pub exchange: Option<ExchangeOutline>,
+    /// Whether the node's memory in that is a device's, if there is an instruction for it.
+    pub venue: Option<bool>,
     /// What is sent; one box each.
     pub sends: Vec<Moved>,
     /// Elements that the node receives for the task, per receive instruction.
@@ -82,6 +84,7 @@ impl TaskOutline {
             pushes: Vec::new(),
             awaits: Vec::new(),
             exchange: None,
+            venue: None,
             sends: Vec::new(),
             receives: Vec::new(),
         }

@@ -78,6 +78,16 @@ impl Default for Costs {
 }
 
 impl Costs {
+    /// Those of large data in the memories of devices, where a network carries out collective operations
+    /// between these: the committed table `cost/devices.txt`.
+    ///
+    /// # Panics
+    /// Never: a test reads the table.
+    #[must_use]
+    pub fn of_devices() -> Self {
+        include_str!("cost/devices.txt").parse().expect("the committed table is well-formed")
+    }
+
     /// What a movement takes. O(1).
     #[must_use]
     pub fn estimate(&self, movement: &Movement) -> Estimate {
@@ -214,6 +224,16 @@ mod tests {
         assert!(COSTS.estimate(&movement(Pattern::AllGather, 2)).is_collective(), "the same");
         let dear = Costs { collectives: [CostLine { once: 10_001, ..UNIT }; 5], ..COSTS };
         assert!(!dear.estimate(&movement(Pattern::AllGather, 2)).is_collective());
+    }
+
+    #[test]
+    fn operations_of_devices_are_worth_it_for_large_data() {
+        let costs = Costs::of_devices();
+        let gathered = |bytes| {
+            let all_gather = movement(Pattern::AllGather, 2);
+            costs.estimate(&Movement { bytes, ..all_gather }).is_collective()
+        };
+        assert_eq!([1 << 16, 1 << 20, 1 << 30].map(gathered), [false, true, true]);
     }
 
     #[test]

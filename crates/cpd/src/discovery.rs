@@ -94,6 +94,8 @@ pub struct Weighed {
 #[derive(Debug)]
 struct Scales {
     costs: Costs,
+    /// Those of movements of so many bytes and more, if they are others.
+    of_large: Option<(u64, Costs)>,
     /// What has been weighed, if somebody wants to know.
     told: Option<Vec<Told>>,
 }
@@ -114,7 +116,7 @@ impl Discovery {
     #[must_use]
     pub fn new(collectives: Collectives, nodes: usize) -> Self {
         let collectives = if nodes < 2 { Collectives::Off } else { collectives };
-        let scales = Scales { costs: Costs::default(), told: None };
+        let scales = Scales { costs: Costs::default(), of_large: None, told: None };
         Self { collectives, nodes, scales, flows: BufferTable::default() }
     }
 
@@ -122,6 +124,14 @@ impl Discovery {
     #[must_use]
     pub fn with_costs(mut self, costs: Costs) -> Self {
         self.scales.costs = costs;
+        self
+    }
+
+    /// Weighs movements of at least `bytes` with other constants, as where the network carries out operations
+    /// of large data between devices. The same on all nodes.
+    #[must_use]
+    pub fn with_costs_from(mut self, bytes: u64, costs: Costs) -> Self {
+        self.scales.of_large = Some((bytes, costs));
         self
     }
 
@@ -267,7 +277,9 @@ impl Scales {
         movement: Movement,
         members: Members,
     ) -> bool {
-        let estimate = self.costs.estimate(&movement);
+        let of_large = self.of_large.filter(|(least, _)| movement.bytes >= *least);
+        let costs = of_large.map_or(self.costs, |(_, costs)| costs);
+        let estimate = costs.estimate(&movement);
         if let Some(told) = &mut self.told {
             told.push(Told { producer, buffer, movement, members, estimate });
         }

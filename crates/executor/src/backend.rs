@@ -17,7 +17,7 @@ use crate::error::{TaskError, bytes_are};
 use crate::lanes::LaneLayout;
 use crate::memory::BasePtr;
 use crate::time::{Clock, Span, Time};
-use crate::wires::{DeviceWindows, WindowError};
+use crate::wires::{DeviceCollectives, DeviceWindows, WindowError};
 use crate::work::{DeviceKernel, HostFunction};
 
 mod cpu;
@@ -188,6 +188,15 @@ pub unsafe trait Backend: Send {
     /// # Errors
     /// [`WindowError`] if they cannot be had here.
     fn windows(&mut self) -> Option<Result<Box<dyn DeviceWindows>, WindowError>> {
+        None
+    }
+
+    /// Collective operations between the devices of nodes; `None` if devices of this kind have none. They
+    /// may outlive the backend, but for operations that are under way.
+    ///
+    /// # Errors
+    /// [`WindowError`] if they cannot be had here.
+    fn collectives(&mut self) -> Option<Result<Box<dyn DeviceCollectives>, WindowError>> {
         None
     }
 }

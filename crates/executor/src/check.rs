@@ -13,6 +13,15 @@ use crate::config::{CheckLevel, ClusterConfig};
 use crate::observe::Observer;
 use crate::sync::lock;
 
+/// What of devices' memories the network reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NetworkReach {
+    /// Payloads between pairs of nodes, of some nodes at least.
+    pub(crate) payloads: bool,
+    /// Collective operations.
+    pub(crate) collectives: bool,
+}
+
 /// One node's checker.
 pub(crate) struct ScheduleCheck {
     node: NodeChecker,
@@ -29,7 +38,7 @@ impl ScheduleCheck {
     /// checked. What holds between nodes is checked if all are here.
     pub(crate) fn of_all(
         config: &ClusterConfig,
-        (device_memory, device_wires): (DeviceMemory, bool),
+        (device_memory, wires): (DeviceMemory, NetworkReach),
         local: Range<usize>,
     ) -> Vec<Self> {
         let depth = match config.check {
@@ -49,7 +58,8 @@ impl ScheduleCheck {
                 local,
                 devices,
                 device_memory,
-                device_wires,
+                device_wires: wires.payloads,
+                device_collectives: wires.collectives,
                 depth,
                 eager_allocation,
             };

@@ -106,6 +106,9 @@ pub(crate) struct NodeHandle {
     pub(crate) progress: Arc<Progress>,
     /// The same on all nodes.
     pub(crate) costs: Costs,
+    /// From how many bytes on collective operations take place between devices, if they do; the same on all
+    /// nodes.
+    pub(crate) on_devices: Option<u64>,
     /// Looks at kernels when they are submitted.
     pub(crate) kernel_check: Option<Arc<KernelCheck>>,
     /// Records what the node's program does.
@@ -134,6 +137,9 @@ impl NodeFrontend {
         // The first task is never asked for, but has a slot.
         let (batch, warnings, recent) = (Vec::new(), Vec::new(), vec![Weak::new()]);
         let mut discovery = Discovery::new(node.collectives, config.nodes).with_costs(node.costs);
+        if let Some(least) = node.on_devices {
+            discovery = discovery.with_costs_from(least, Costs::of_devices());
+        }
         if config.tells_weighed {
             discovery = discovery.telling();
         }

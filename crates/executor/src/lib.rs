@@ -82,7 +82,8 @@ pub use time::{Clock, Span, Time};
 pub use warning::{Blocked, Lingering, Warning, WarningSink};
 pub use window::{IdHasher, IdMap, Window};
 pub use wires::{
-    CARD_LEN, Copied, CopyId, DeviceWindows, Handshake, MemoryArray, Slot, WindowError, WindowSize,
-    WireCopy, Wired, WiredCommunicator, Wires,
+    CARD_LEN, CollectiveTerms, Copied, CopyId, DeviceCollectives, DeviceWindows, Handshake,
+    MOST_OF_JOINING_CARD, MemoryArray, Slot, WindowError, WindowSize, WireCopy, Wired,
+    WiredCommunicator, Wires,
 };
 pub use work::{DeviceKernel, HostCall, HostData, HostFunction, HostKernel, NoDeviceCode, Payload};

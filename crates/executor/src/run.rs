@@ -13,7 +13,7 @@ use celerity_cpd::Costs;
 use celerity_tdag::Count;
 
 use crate::backend::Backend;
-use crate::check::ScheduleCheck;
+use crate::check::{NetworkReach, ScheduleCheck};
 use crate::config::ClusterConfig;
 use crate::error::RunError;
 use crate::frontend::{NodeFrontend, NodeHandle};
@@ -32,7 +32,8 @@ use crate::scheduler::Scheduler;
 use crate::threads::refuse_runs;
 use crate::time::real_clock;
 use crate::warning::Warning;
-use crate::wires::{Wired, Wires};
+use crate::wires::Wired;
+use wires::WantedWires;
 
 mod interrupt;
 mod place;
@@ -479,15 +480,19 @@ impl<'r> Run<'r> {
         let agreed = self.agree();
         let agreed =
             agreed.inspect_err(|error| ends.iter_mut().for_each(|end| end.abort(error)))?;
-        let Agreed { costs, wants_wires, member_sets } = agreed;
-        let wired = self.wire(ends.into_iter().zip(backends), wants_wires)?;
+        let Agreed { costs, wires, member_sets } = agreed;
+        let wired = self.wire(ends.into_iter().zip(backends), wires)?;
         let memory = self.devices.memory();
-        let wires = wired.iter().any(|(wired, _)| !wired.reached.is_empty());
-        let checks = ScheduleCheck::of_all(&self.config, (memory, wires), local.clone());
+        let reach = NetworkReach {
+            payloads: wired.iter().any(|(wired, _)| !wired.reached.is_empty()),
+            collectives: wired.iter().any(|(wired, _)| wired.collectives.is_ok()),
+        };
+        let checks = ScheduleCheck::of_all(&self.config, (memory, reach), local.clone());
         let mut checks = checks.into_iter();
         let node = |(index, (wired, backend)): (usize, (Wired, Box<dyn Backend>))| {
             let id = NodeId::from_index(index as u64);
             let collectives = self.collectives(&wired);
+            let on_devices = wired.collectives.as_ref().ok().map(|terms| terms.least);
             let check = checks.next().map(|check| Box::new(check) as Box<dyn Observer>);
             let commands = CommandGraphConfig { nodes: self.config.nodes, local: id };
             let mut scheduler = Scheduler::new(commands, self.instruction_graph(&wired));
@@ -522,7 +527,8 @@ impl<'r> Run<'r> {
                 scheduler.record(profile.scheduler(id));
                 Arc::new(profile.program(id))
             });
-            let handle = NodeHandle { id, progress, costs, kernel_check, profile, collectives };
+            let handle =
+                NodeHandle { id, progress, costs, on_devices, kernel_check, profile, collectives };
             Node { handle, scheduler, executor, calls }
         };
         Ok(local.zip(wired).map(node).collect())
@@ -532,13 +538,13 @@ impl<'r> Run<'r> {
     fn agree(&self) -> Result<Agreed, RunError> {
         let mut words = [0; 20];
         words[..18].copy_from_slice(&self.config.costs.to_words());
-        words[18] = (self.config.wires != Wires::Host).into();
+        words[18] = self.wanted_wires().to_word();
         words[19] = self.network.member_sets() as u64;
         self.network.share(&mut words)?;
-        let [costs @ .., wants_wires, member_sets] = words;
+        let [costs @ .., wires, member_sets] = words;
         Ok(Agreed {
             costs: Costs::from_words(costs),
-            wants_wires: wants_wires != 0,
+            wires: WantedWires::of_word(wires),
             member_sets: usize::try_from(member_sets).unwrap_or(usize::MAX),
         })
     }
@@ -547,8 +553,8 @@ impl<'r> Run<'r> {
 /// What all nodes of a run must have alike.
 struct Agreed {
     costs: Costs,
-    /// Whether anybody is asked for wires.
-    wants_wires: bool,
+    /// What devices are asked for.
+    wires: WantedWires,
     /// How many sets of some nodes may exchange data in collective operations.
     member_sets: usize,
 }

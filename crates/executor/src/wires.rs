@@ -18,6 +18,10 @@
 //!
 //! What leaves from a host's memory goes as it does without wires. If it arrives in a device's, it stops
 //! in memory of the host.
+//!
+//! Beside payloads between pairs of nodes there are [collective operations](DeviceCollectives) between the
+//! devices of all nodes, on whichever hosts. Nodes [join](founding) them before a run begins, and begin those
+//! that they take part in in the order of tasks.
 #![allow(unsafe_code)]
 
 use celerity_cdag::NodeId;
@@ -26,12 +30,17 @@ use celerity_regions::Box3;
 
 use crate::copy::ElementArray;
 
+mod assembly;
+mod collectives;
 mod communicator;
+mod founding;
 mod handshake;
 mod incoming;
 mod note;
 mod outgoing;
+mod roll;
 
+pub use collectives::{CollectiveTerms, DeviceCollectives, MOST_OF_JOINING_CARD};
 pub use communicator::WiredCommunicator;
 pub use handshake::{Handshake, Wired};
 
@@ -40,14 +49,32 @@ pub use handshake::{Handshake, Wired};
 #[non_exhaustive]
 pub enum Wires {
     /// From device to device between the processes of a host where that works, and through host memory
-    /// elsewhere.
+    /// elsewhere; where nodes are on several hosts, collective operations take place between devices if all
+    /// nodes' can.
+    #[default]
     Auto,
     /// Through host memory.
-    #[default]
     Host,
-    /// From device to device by the driver's means between processes. Where that does not work, a
-    /// run does not begin.
+    /// From device to device by the driver's means between processes, and collective operations through host
+    /// memory. Where that does not work, a run does not begin.
     Ipc,
+    /// As [`Auto`](Self::Auto), but collective operations take place between devices, also on one host: if
+    /// they cannot, a run does not begin.
+    Nccl,
+}
+
+impl Wires {
+    /// Whether payloads between pairs of nodes look for a way from device to device.
+    #[must_use]
+    pub const fn have_windows(self) -> bool {
+        !matches!(self, Self::Host)
+    }
+
+    /// Whether collective operations look for devices to take place between.
+    #[must_use]
+    pub const fn have_collectives(self) -> bool {
+        matches!(self, Self::Auto | Self::Nccl)
+    }
 }
 
 /// A place in a node's window.

@@ -14,7 +14,7 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, EpochAction, TaskId};
 
 use crate::instruction::{
-    AllocationId, BoundAccess, DeviceId, HostPart, Inbound, Instruction, InstructionId,
+    AllocationId, BoundAccess, CollectivePart, DeviceId, Inbound, Instruction, InstructionId,
     InstructionKind, MemoryId, MessageId, Participation, Placement,
 };
 
@@ -449,7 +449,7 @@ impl Participation {
         let buffer = self.transfer.buffer;
         let sources = self.sources.iter().map(|part| (part, TouchMode::Read));
         let targets = self.targets.iter().map(|part| (part, TouchMode::Write));
-        sources.chain(targets).map(move |(HostPart { placement, region }, mode)| Touch {
+        sources.chain(targets).map(move |(CollectivePart { placement, region }, mode)| Touch {
             buffer,
             placement,
             elements: Elements::Region(region),

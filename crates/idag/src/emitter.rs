@@ -12,7 +12,8 @@ use celerity_tdag::{EpochAction, TaskId};
 use crate::backing::{Backing, Identity};
 use crate::emit::{InstructionStream, Schedule, Waits};
 use crate::instruction::{
-    HostPart, Inbound, InstructionId, InstructionKind, MemoryId, Participation, Pilot, Placement,
+    CollectivePart, Inbound, InstructionId, InstructionKind, MemoryId, Participation, Pilot,
+    Placement,
 };
 use crate::layout::bytes_of;
 #[cfg(feature = "mutants")]
@@ -199,36 +200,36 @@ impl<'a> Emitter<'a> {
         self.stream.emit(self.out, InstructionKind::AwaitReceive { transfer, region }, waits)
     }
 
-    /// Takes part in a collective that reads `provided` and writes `arriving` in allocations on the
-    /// host. The caller notes who has produced what.
+    /// Takes part in a collective that reads `provided` and writes `arriving` in allocations of one
+    /// memory. The caller notes who has produced what.
     pub(crate) fn collective(
         &mut self,
-        backings: &mut [Backing],
+        (memory, backings): (MemoryId, &mut [Backing]),
         (transfer, collective): (TransferId, &Arc<Collective>),
         (provided, arriving): (&Region, &Region),
         elem_size: u64,
     ) -> InstructionId {
         let mut waits = self.stream.waits();
         let (sources, targets) = (parts_of(backings, provided), parts_of(backings, arriving));
-        for HostPart { placement, region } in &sources {
+        for CollectivePart { placement, region } in &sources {
             backing_at(backings, placement).before_read(region, &mut waits);
         }
-        for HostPart { placement, region } in &targets {
+        for CollectivePart { placement, region } in &targets {
             backing_at(backings, placement).before_write(region, &mut waits);
         }
         #[cfg(feature = "mutants")]
         let waits =
             celerity_mutants::Mutant::ArrivesWhileRead.alter(waits, |_| self.stream.waits());
         let id = self.stream.frontier.next_id();
-        for HostPart { placement, region } in &targets {
+        for CollectivePart { placement, region } in &targets {
             backing_at(backings, placement).note_write(id, region);
         }
-        for HostPart { placement, region } in &sources {
+        for CollectivePart { placement, region } in &sources {
             backing_at(backings, placement).note_read(id, region);
         }
         let (number, collective) = (self.stream.new_collective(), collective.clone());
         let participation =
-            Participation { transfer, number, collective, sources, targets, elem_size };
+            Participation { transfer, number, collective, memory, sources, targets, elem_size };
         self.stream.emit(self.out, InstructionKind::Collective(participation), waits)
     }
 
@@ -261,12 +262,13 @@ fn backing_at<'a>(backings: &'a mut [Backing], placement: &Placement) -> &'a mut
     found.unwrap_or_else(|| unreachable!("{} is one of them", placement.allocation))
 }
 
-/// Where the elements of a region lie.
-fn parts_of(backings: &[Backing], region: &Region) -> Box<[HostPart]> {
+/// Where the elements of a region lie: of an allocation that grows, those that it holds.
+fn parts_of(backings: &[Backing], region: &Region) -> Box<[CollectivePart]> {
     let part = |backing: &Backing| {
         let placement = backing.placement;
-        let region = region.intersection(&placement.extent.into());
-        (!region.is_empty()).then_some(HostPart { placement, region })
+        let held = region.boxes().iter().flat_map(|part| backing.held_in(part));
+        let region = Region::from_boxes(held);
+        (!region.is_empty()).then_some(CollectivePart { placement, region })
     };
     backings.iter().filter_map(part).collect()
 }

@@ -2,13 +2,13 @@
 //! (instruction-graph preprint, §4.3). Owns who will have written what by the time such a command
 //! is generated. Decides nothing of when that is.
 
-use celerity_cdag::{Command, CommandKind, NodeId};
+use celerity_cdag::{Command, CommandKind};
 use celerity_regions::Region;
 use celerity_tdag::BufferId;
 
 use crate::allocate::anticipate;
 use crate::buffer::{BufferState, Buffers};
-use crate::collective::exchange_boxes;
+use crate::collective::{Venue, exchange_boxes};
 use crate::instruction::MemoryId;
 use crate::links::Links;
 use crate::pieces::{compact_boxes, contiguous_boxes, departure_boxes};
@@ -34,7 +34,7 @@ impl Forecast {
     pub(crate) fn anticipate(
         &mut self,
         buffers: &mut Buffers,
-        (links, wires, local): (&Links, Option<&DeviceWires>, NodeId),
+        (links, wires, venue): (&Links, Option<&DeviceWires>, &Venue),
         command: &Command,
         launches: &Launches,
     ) -> bool {
@@ -56,10 +56,11 @@ impl Forecast {
                 anticipate(buffer, MemoryId::HOST, &boxes)
             }
             CommandKind::Collective { transfer, collective } => {
-                let arriving = collective.arriving_at(local);
-                self.note_write(links, transfer.buffer, MemoryId::HOST, &arriving);
-                let boxes = exchange_boxes(collective, local);
-                anticipate(buffers.get_mut(transfer.buffer), MemoryId::HOST, &boxes)
+                let arriving = collective.arriving_at(venue.local);
+                let buffer = buffers.get_mut(transfer.buffer);
+                let memory = venue.of(collective, (&buffer.extent, buffer.elem_size), links);
+                self.note_write(links, transfer.buffer, memory, &arriving);
+                anticipate(buffer, memory, &exchange_boxes(collective, venue.local))
             }
             CommandKind::Horizon | CommandKind::Epoch(_) => false,
         }

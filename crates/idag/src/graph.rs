@@ -15,7 +15,7 @@ use crate::allocate::{Needs, allocate};
 use crate::broadcast::{DeviceReader, broadcast};
 use crate::buffer::{BufferState, Buffers};
 use crate::coherence::make_coherent;
-use crate::collective::participate;
+use crate::collective::{CollectiveReach, Venue, participate};
 use crate::diagnostic::Diagnostic;
 use crate::emit::{InstructionStream, Schedule};
 use crate::emitter::Emitter;
@@ -49,7 +49,7 @@ pub struct InstructionGraphConfig {
 #[derive(Debug)]
 pub struct InstructionGraph {
     devices: usize,
-    local: NodeId,
+    venue: Venue,
     stream: InstructionStream,
     planner: Planner,
     buffers: Buffers,
@@ -73,7 +73,7 @@ impl InstructionGraph {
         assert!((1..=most).contains(&config.devices), "a node has 1 to {most} devices");
         Self {
             devices: config.devices,
-            local: NodeId::from_index(0),
+            venue: Venue::default(),
             stream: InstructionStream::default(),
             planner: Planner::new(config.devices),
             buffers: Buffers::default(),
@@ -91,7 +91,7 @@ impl InstructionGraph {
     /// collective depends on it, and nothing else does.
     #[must_use]
     pub fn on_node(mut self, local: NodeId) -> Self {
-        self.local = local;
+        self.venue.local = local;
         self
     }
 
@@ -99,6 +99,7 @@ impl InstructionGraph {
     #[must_use]
     pub fn with_device_memory(mut self, memory: DeviceMemory) -> Self {
         self.planner.set_memory(memory);
+        self.venue.native = memory;
         self
     }
 
@@ -114,7 +115,7 @@ impl InstructionGraph {
     /// of `nodes` in the cluster: sends to these may begin, and receives end, in devices' memories.
     /// Less than `least` bytes still go through the host, and so does what short rows
     /// [slow down](Self::with_linearized_copies), what devices share, elements of more than 64 KiB
-    /// and all collectives. Nothing arrives in a device's memory as long as there is a node out of
+    /// and collectives but for [those](Self::with_device_collectives) that the network says. Nothing arrives in a device's memory as long as there is a node out of
     /// reach, which might be its sender. Without this call, or with nobody reached, the network
     /// reaches host memory alone.
     #[must_use]
@@ -125,6 +126,18 @@ impl InstructionGraph {
         least: u64,
     ) -> Self {
         self.wires = DeviceWires::new(reached, nodes, least).map(Box::new);
+        self
+    }
+
+    /// Says that the network carries out collective operations between the memories of devices, on all
+    /// nodes: those that move at least `least` bytes, each element counted once, in rows of at least
+    /// `least_row` bytes, begin and end in the memory of each member's first device. All others go through the
+    /// host, and so do all if there are devices between which copies do not [go
+    /// directly](Self::with_direct_copies). All nodes must be told the same, or they will not meet. Without
+    /// this call, the network's operations reach host memory alone.
+    #[must_use]
+    pub fn with_device_collectives(mut self, least: u64, least_row: u64) -> Self {
+        self.venue.reach = Some(CollectiveReach { least, least_row });
         self
     }
 
@@ -268,8 +281,8 @@ impl InstructionGraph {
             CommandKind::Collective { transfer, collective } => {
                 let buffer = self.buffers.get_mut(transfer.buffer);
                 let emitter = &mut Emitter::new(&mut self.stream, out);
-                let what = (*transfer, collective);
-                participate(emitter, buffer, &self.links, self.local, what);
+                let (what, venue) = ((*transfer, collective), (&self.venue, &self.links));
+                participate(emitter, buffer, &self.reservations, venue, what);
             }
             CommandKind::Horizon => self.horizon(task, out),
             CommandKind::Epoch(action) => self.epoch(task, *action, out),
@@ -279,7 +292,7 @@ impl InstructionGraph {
     /// Notes what a command that is held back will need in one piece. Whether
     /// that is more than what is allocated, or noted already.
     pub(crate) fn anticipate(&mut self, command: &Command, launches: &Launches) -> bool {
-        let network = (&self.links, self.wires.as_deref(), self.local);
+        let network = (&self.links, self.wires.as_deref(), &self.venue);
         self.forecast.anticipate(&mut self.buffers, network, command, launches)
     }
 

@@ -307,18 +307,21 @@ pub struct Participation {
     pub number: u64,
     /// Who takes part, and who provides and who gets what; the same on all members.
     pub collective: Arc<Collective>,
-    /// Where all that this node provides lies: disjoint parts, in host memory.
-    pub sources: Box<[HostPart]>,
-    /// Where all that arrives here goes: disjoint parts, in host memory.
-    pub targets: Box<[HostPart]>,
+    /// The memory that the network reads and writes here: `M1`, or that of the node's first device on all
+    /// members.
+    pub memory: MemoryId,
+    /// Where all that this node provides lies: disjoint parts, in that memory.
+    pub sources: Box<[CollectivePart]>,
+    /// Where all that arrives here goes: disjoint parts, in that memory.
+    pub targets: Box<[CollectivePart]>,
     /// Bytes of one element.
     pub elem_size: u64,
 }
 
-/// Elements in one allocation in host memory that a collective reads or writes.
+/// Elements in one allocation that a collective reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
-pub struct HostPart {
+pub struct CollectivePart {
     /// The allocation that the elements lie in.
     pub placement: Placement,
     /// Which elements: inside the extent of the placement, at least one.

@@ -47,7 +47,7 @@ pub use effects::{
 pub use emit::Schedule;
 pub use graph::{InstructionGraph, InstructionGraphConfig};
 pub use instruction::{
-    AllocationId, BoundAccess, DeviceId, DeviceMemory, HostPart, Inbound, Instruction,
+    AllocationId, BoundAccess, CollectivePart, DeviceId, DeviceMemory, Inbound, Instruction,
     InstructionDependencies, InstructionId, InstructionKind, MemoryId, MessageId, Participation,
     Pilot, Placement,
 };

@@ -8,12 +8,12 @@ use celerity_tdag::{__serde_checked, Conflicts};
 
 use crate::effects::{Effects, Elements, Lifetime, LifetimeChange, TaskPart};
 use crate::instruction::{
-    BoundAccess, HostPart, Inbound, Instruction, InstructionId, InstructionKind, Participation,
-    Pilot, Placement,
+    BoundAccess, CollectivePart, Inbound, Instruction, InstructionId, InstructionKind,
+    Participation, Pilot, Placement,
 };
 
 __serde_checked!(BoundAccess, check_access);
-__serde_checked!(HostPart, check_host_part);
+__serde_checked!(CollectivePart, check_collective_part);
 __serde_checked!(Inbound, check_inbound);
 __serde_checked!(Instruction, check_instruction);
 __serde_checked!(InstructionKind, check_kind);
@@ -42,13 +42,18 @@ fn check_inbound(inbound: &Inbound) -> Result<(), String> {
     inside(Elements::Region(&inbound.region), &inbound.target)
 }
 
-fn check_host_part(part: &HostPart) -> Result<(), String> {
+fn check_collective_part(part: &CollectivePart) -> Result<(), String> {
     inside(Elements::Region(&part.region), &part.placement)
 }
 
 fn check_participation(participation: &Participation) -> Result<(), String> {
-    let Participation { transfer, collective, elem_size, .. } = participation;
+    let Participation { transfer, collective, elem_size, memory, sources, targets, .. } =
+        participation;
     check_elem_size(*elem_size)?;
+    let mut parts = sources.iter().chain(targets);
+    if let Some(part) = parts.find(|part| part.placement.memory != *memory) {
+        return Err(format!("{} of {transfer} is not in {memory}", part.placement.allocation));
+    }
     match collective.from {
         Ends::All => Err(format!("all nodes have all of {transfer}, which need not move")),
         Ends::One(_) | Ends::Each(_) => Ok(()),

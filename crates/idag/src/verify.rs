@@ -83,8 +83,8 @@ pub enum Broken {
 /// allocation that lives what all others
 /// say: its memory, its buffer, its extent, and a size that is that of its
 /// elements. What is touched lies inside. Kernels are bound to the memory that
-/// their device works in, host tasks and collectives to `M1`, sends and receives to `M1` or the memory of
-/// a device, and nothing writes to `M0`. A copy has two allocations. A free is the last to name its allocation.
+/// their device works in, host tasks to `M1`, collectives to `M1` or the memory of the first device, sends and
+/// receives to `M1` or the memory of a device, and nothing writes to `M0`. A copy has two allocations. A free is the last to name its allocation.
 ///
 /// **Transfers.** Messages are numbered in the order of their sends, from 0, and
 /// the pilots say the same of them, one by one, also whether they leave from a device. An await receive lies in an

@@ -8,12 +8,8 @@
 //! latest. A fifth word is one if the node can do its part in place: the lowest says whether all can.
 #![allow(unsafe_code)]
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use celerity_cdag::NodeId;
-use celerity_cpd::{Collective, Ends};
 use celerity_executor::{CollectiveExchange, CommunicationError};
-use celerity_regions::Region;
 use celerity_tdag::TaskId;
 use mpi::ffi::MPI_Request;
 
@@ -50,14 +46,8 @@ impl Purpose {
 
     /// A collective operation, and whether this node's part in it can be in place.
     pub(crate) fn collective(exchange: &CollectiveExchange, in_place: bool) -> Self {
-        let CollectiveExchange { transfer, collective, elem_size, .. } = exchange;
-        let mut hasher = DefaultHasher::new();
-        (transfer.buffer.index(), elem_size).hash(&mut hasher);
-        let Collective { members, region, from, to } = &**collective;
-        members.hash(&mut hasher);
-        hash_region(region, &mut hasher);
-        [from, to].into_iter().for_each(|ends| hash_ends(ends, &mut hasher));
-        Self { task: transfer.consumer, is_epoch: false, hash: hasher.finish(), in_place }
+        let task = exchange.transfer.consumer;
+        Self { task, is_epoch: false, hash: exchange.digest(), in_place }
     }
 
     /// Of the task that it is for.
@@ -81,22 +71,6 @@ impl Purpose {
         let hash = self.hash % (u64::MAX / nodes) * nodes + node;
         [task, !task, hash, !hash, u64::from(self.in_place)]
     }
-}
-
-fn hash_ends(ends: &Ends, hasher: &mut DefaultHasher) {
-    match ends {
-        Ends::All => 0.hash(hasher),
-        Ends::One(node) => (1, node.index()).hash(hasher),
-        Ends::Each(parts) => {
-            (2, parts.len()).hash(hasher);
-            parts.iter().for_each(|part| hash_region(part, hasher));
-        }
-    }
-}
-
-fn hash_region(region: &Region, hasher: &mut DefaultHasher) {
-    region.boxes().len().hash(hasher);
-    region.boxes().iter().for_each(|part| part.corners().hash(hasher));
 }
 
 impl Agreement {

@@ -237,6 +237,10 @@ catalogue! {
         OwnPartOverwritten,
         /// Collective: does not wait for those who read what it overwrites.
         ArrivesWhileRead,
+        /// Collective: each node decides by its own part whether it takes place between devices.
+        VenueOfOwnPart,
+        /// Collective: what goes from device to device is not made current there first.
+        StaleOnDevice,
         /// Send: does not wait for the producer of what it sends.
         SendNotAfterProducer,
         /// Send: of what is sent in pieces, the last one is forgotten.
@@ -311,6 +315,8 @@ catalogue! {
         SentWithFirstPiece,
         /// Device wires: a payload counts as received when its first piece is in place.
         ReceivedWithFirstPiece,
+        /// Collectives of devices: nobody is told who has come to which.
+        ComingUntold,
         /// Window: removing a value takes its successor along.
         WindowDropsNeighbour,
     }

@@ -96,6 +96,7 @@ impl Campaign {
             forwards: draws.forwards(),
             share_from: draws.share_from(),
             piece: draws.piece(),
+            collectives_from: draws.wires_from(),
             seed,
             ..Configuration::new(nodes, devices)
         };

@@ -34,7 +34,9 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
         });
     let grow_from = prop_oneof![2 => Just(0), 1 => 1..500u64];
     let wires_from = prop_oneof![2 => Just(0), 1 => Just(1), 1 => 1..500u64];
-    let wires = (wires_from, prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()]);
+    let collectives_from = prop_oneof![1 => Just(0), 1 => Just(1), 1 => 1..500u64];
+    let wired = prop_oneof![3 => Just(u64::MAX), 1 => any::<u64>()];
+    let wires = (wires_from, wired, collectives_from);
     let share_from = prop_oneof![1 => Just(0), 1 => 1..50u64];
     let piece = prop_oneof![1 => Just(0), 1 => 1..200u64];
     let memory = (links, linearize_below, (share_from, piece), grow_from, wires);
@@ -42,7 +44,8 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
     let graphs = (1..6u64, 2..10u64, lookahead, forwards);
     (cluster, graphs, memory, 0..1000u64).prop_map(|(cluster, graphs, memory, seed)| {
         let (horizon_step, horizon_max_parallelism, lookahead, forwards) = graphs;
-        let (links, linearize_below, (share_from, piece), grow_from, (wires_from, wired)) = memory;
+        let (links, linearize_below, (share_from, piece), grow_from, wires) = memory;
+        let (wires_from, wired, collectives_from) = wires;
         Configuration {
             horizon_step,
             horizon_max_parallelism,
@@ -54,6 +57,7 @@ pub fn any_configuration() -> impl Strategy<Value = Configuration> {
             grow_from,
             wires_from,
             wired,
+            collectives_from,
             forwards,
             seed,
             ..cluster
@@ -128,6 +132,7 @@ pub fn check_schedule(program: &Program, configuration: &Configuration) -> Verdi
             devices,
             device_memory,
             device_wires: configuration.wires_from > 0,
+            device_collectives: configuration.collectives_from > 0,
             depth: Depth::Full,
             eager_allocation: configuration.lookahead != Lookahead::None,
         };

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use celerity_cdag::NodeId;
 use celerity_cpd::Collectives;
+use celerity_executor::CollectiveTerms;
 use celerity_idag::{
     DeviceId, DeviceMemory, InstructionGraph, InstructionGraphConfig, Lookahead, LookaheadQueue,
 };
@@ -52,6 +53,9 @@ pub struct Configuration {
     /// Between which pairs of nodes the network reaches devices' memories: bit `from + to`, modulo 64.
     /// With all bits set, between all.
     pub wired: u64,
+    /// Bytes of the smallest collectives between devices' memories, in rows of up to 31 bytes; 0: all go
+    /// through host memory. See [`InstructionGraph::with_device_collectives`].
+    pub collectives_from: u64,
     /// Which forward tasks there are.
     pub forwards: Forwards,
     /// Chooses the order in which the models execute what may run in any order.
@@ -110,6 +114,7 @@ impl Configuration {
             grow_from: 0,
             wires_from: 0,
             wired: u64::MAX,
+            collectives_from: 0,
             forwards: Forwards::None,
             seed: 0,
         }
@@ -140,10 +145,23 @@ impl Configuration {
     /// Tells a node's graph which devices' memories the network reaches.
     #[must_use]
     pub fn wire(&self, graph: InstructionGraph, node: NodeId) -> InstructionGraph {
-        match self.wires_from {
+        let graph = match self.wires_from {
             0 => graph,
             least => graph.with_device_wires(self.wired_to(node), self.nodes, least),
+        };
+        match self.collective_terms() {
+            None => graph,
+            Some(CollectiveTerms { least, least_row }) => {
+                graph.with_device_collectives(least, least_row)
+            }
         }
+    }
+
+    /// Which collectives take place between devices, if any.
+    #[must_use]
+    pub fn collective_terms(&self) -> Option<CollectiveTerms> {
+        let least = self.collectives_from;
+        (least > 0).then_some(CollectiveTerms { least, least_row: least % 32 })
     }
 
     /// The nodes with whose devices' memories the network connects those of `node`.

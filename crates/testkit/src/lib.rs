@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod copies;
 pub mod corpus;
 pub mod element;
+pub mod fabric;
 pub mod footprint;
 pub mod forwards;
 pub mod fuzzing;

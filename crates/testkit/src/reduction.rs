@@ -98,6 +98,7 @@ impl ReductionCase {
             devices,
             device_memory: DeviceMemory::Own,
             device_wires: false,
+            device_collectives: false,
             depth: Depth::Full,
             eager_allocation: false,
         });

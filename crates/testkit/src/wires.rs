@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celerity_cdag::NodeId;
 use celerity_executor::{
-    BasePtr, Communicator, Copied, CopyId, DeviceWindows, ElementArray, Handshake, MemoryArray,
-    Slot, WindowError, WindowSize, WireCopy, copy_elements,
+    BasePtr, Communicator, Copied, CopyId, DeviceCollectives, DeviceWindows, ElementArray,
+    Handshake, MemoryArray, Slot, WindowError, WindowSize, WireCopy, Wired, copy_elements,
 };
 use celerity_regions::Box3;
 
@@ -185,11 +185,31 @@ pub fn wire_with(
         let others = nodes.iter().copied().filter(|other| *other != node);
         Handshake::begin(end, windows(node), others.collect::<Vec<_>>())
     };
-    let mut shakes: Vec<_> = ends.into_iter().map(begin).collect();
+    shake(ends.into_iter().map(begin).collect()).into_iter().map(|wired| wired.end).collect()
+}
+
+/// Collective operations of devices between all ends of a network in this process, and no other wires; or
+/// why there are none.
+///
+/// # Panics
+/// If a node does not hear from the others.
+pub fn assemble(
+    ends: Vec<Box<dyn Communicator>>,
+    device: impl Fn(NodeId) -> Result<Box<dyn DeviceCollectives>, WindowError>,
+) -> Vec<Wired> {
+    let begin = |end: Box<dyn Communicator>| {
+        let device = device(end.node());
+        Handshake::begin(end, Err("windows are not wanted".to_owned()), []).with_collectives(device)
+    };
+    shake(ends.into_iter().map(begin).collect())
+}
+
+/// What nodes find out together.
+fn shake(mut shakes: Vec<Handshake>) -> Vec<Wired> {
     let done = (0..100_000).any(|_| {
         let steps: Vec<_> = shakes.iter_mut().map(Handshake::step).collect();
         steps.into_iter().all(|done| done)
     });
     assert!(done, "all nodes hear from each other");
-    shakes.into_iter().map(|shake| shake.finish().end).collect()
+    shakes.into_iter().map(Handshake::finish).collect()
 }

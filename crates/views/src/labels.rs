@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Formatter, Result};
 
 use celerity_cdag::{CommandKind, TransferId};
 use celerity_idag::{
-    BoundAccess, Effects, Exchange, ExchangePart, HostPart, InstructionKind, LaneKind, Lifetime,
-    LifetimeChange, Participation, Placement, Synchronization, TaskPart, Touch,
+    BoundAccess, CollectivePart, Effects, Exchange, ExchangePart, InstructionKind, LaneKind,
+    Lifetime, LifetimeChange, Participation, Placement, Synchronization, TaskPart, Touch,
 };
 use celerity_tdag::{
     Access, AccessMode, BufferAccess, Count, DependencyKind, EpochAction, ObjectAccess, Task,
@@ -174,7 +174,7 @@ struct Exchanged<'a>(&'a Participation);
 impl Display for Exchanged<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         for (parts, preposition) in [(&self.0.sources, "from"), (&self.0.targets, "into")] {
-            for HostPart { placement, region } in parts {
+            for CollectivePart { placement, region } in parts {
                 write!(f, "; {region} {preposition} {}", At(placement))?;
             }
         }

@@ -28,6 +28,7 @@ impl Node {
             devices: 2,
             device_memory: DeviceMemory::Own,
             device_wires: false,
+            device_collectives: false,
             depth: Depth::Full,
             eager_allocation: false,
         };

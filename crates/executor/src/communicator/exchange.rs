@@ -3,10 +3,12 @@
 //! are packed. Knows no network.
 #![allow(unsafe_code)]
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use celerity_cdag::TransferId;
-use celerity_cpd::Collective;
+use celerity_cpd::{Collective, Ends};
+use celerity_idag::MemoryId;
 use celerity_regions::{Box3, Region};
 
 use crate::copy::{ElementArray, copy_elements};
@@ -21,6 +23,9 @@ pub struct CollectiveExchange {
     pub collective: Arc<Collective>,
     /// Bytes per element; the same on all members.
     pub elem_size: u64,
+    /// Which memory of this node its part is in: `M1`, or, if the network reaches those of devices, that of
+    /// the first device, on all members.
+    pub at: MemoryId,
     /// All that this node provides: disjoint parts.
     pub sources: Box<[MemoryPart]>,
     /// All that arrives at this node: disjoint parts, which are no sources.
@@ -43,7 +48,25 @@ impl CollectiveExchange {
         let same = || {
             Arc::ptr_eq(&self.collective, &other.collective) || self.collective == other.collective
         };
-        self.transfer == other.transfer && self.elem_size == other.elem_size && same()
+        let on_device = |one: &Self| one.at.device().is_some();
+        self.transfer == other.transfer
+            && self.elem_size == other.elem_size
+            && on_device(self) == on_device(other)
+            && same()
+    }
+
+    /// A number that is the same on members that have the same operation in mind, and another one, but by
+    /// bad luck, on those that have not. Tasks are not in it, nor where parts lie. O(members).
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let Self { transfer, collective, elem_size, .. } = self;
+        let mut hasher = DefaultHasher::new();
+        (transfer.buffer.index(), elem_size).hash(&mut hasher);
+        let Collective { members, region, from, to } = &**collective;
+        members.hash(&mut hasher);
+        hash_region(region, &mut hasher);
+        [from, to].into_iter().for_each(|ends| hash_ends(ends, &mut hasher));
+        hasher.finish()
     }
 
     /// Bytes that this node reads and writes.
@@ -65,6 +88,22 @@ pub fn find_in<'a>(
         let boxes: Vec<_> = found.boxes().into();
         boxes.into_iter().map(move |found| (part.memory, found))
     })
+}
+
+fn hash_ends(ends: &Ends, hasher: &mut DefaultHasher) {
+    match ends {
+        Ends::All => 0.hash(hasher),
+        Ends::One(node) => (1, node.index()).hash(hasher),
+        Ends::Each(parts) => {
+            (2, parts.len()).hash(hasher);
+            parts.iter().for_each(|part| hash_region(part, hasher));
+        }
+    }
+}
+
+fn hash_region(region: &Region, hasher: &mut DefaultHasher) {
+    region.boxes().len().hash(hasher);
+    region.boxes().iter().for_each(|part| part.corners().hash(hasher));
 }
 
 /// Copies elements to dense memory: box by box in the order of the region, each of them row-major.

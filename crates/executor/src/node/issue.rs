@@ -1,7 +1,9 @@
 //! Starting instructions: what each kind of them asks of a node's parts.
 #![allow(unsafe_code)]
 
-use celerity_idag::{HostPart, Inbound, InstructionId, InstructionKind, MemoryId, Participation};
+use celerity_idag::{
+    CollectivePart, Inbound, InstructionId, InstructionKind, MemoryId, Participation,
+};
 use celerity_regions::Box3;
 use celerity_tdag::{EpochAction, TaskId};
 
@@ -162,16 +164,18 @@ impl Executor {
         let number = part.number;
         self.turns.ready(number, (instruction, part));
         while let Some((instruction, part)) = self.turns.next() {
-            let Participation { transfer, collective, sources, targets, elem_size, .. } = part;
-            let memory = |parts: &[HostPart]| {
-                let part = |HostPart { placement, region }: &HostPart| MemoryPart {
+            let Participation { transfer, collective, memory: at, sources, targets, .. } = part;
+            let elem_size = part.elem_size;
+            let memory = |parts: &[CollectivePart]| {
+                let part = |CollectivePart { placement, region }: &CollectivePart| MemoryPart {
                     memory: self.hardware.array(placement, &region.bounding_box(), elem_size),
                     region: region.clone(),
                 };
                 parts.iter().map(part).collect()
             };
             let (sources, targets) = (memory(&sources), memory(&targets));
-            let exchange = CollectiveExchange { transfer, collective, elem_size, sources, targets };
+            let exchange =
+                CollectiveExchange { transfer, collective, elem_size, at, sources, targets };
             // SAFETY: as for sends of the sources, and receives of the targets: whoever uses or
             // frees them comes after this instruction, which completes when the exchange is over.
             unsafe { self.peers.begin_exchange(instruction, exchange) };

@@ -34,6 +34,13 @@ pub trait Network: Sync {
         Vec::new()
     }
 
+    /// Whether some nodes are on another host than this process.
+    fn spans_hosts(&self) -> bool {
+        let local = self.local();
+        let neighbours = self.neighbours(NodeId::from_index(local.start as u64));
+        local.len() + neighbours.len() < self.nodes()
+    }
+
     /// Their ends, in order. Each wakes its node by the waker at its position. From then on
     /// the nodes of all processes are in the run, and whoever cannot go on has to
     /// [abort](Communicator::abort) it.

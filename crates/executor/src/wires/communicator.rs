@@ -9,6 +9,7 @@ use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{MessageId, Pilot};
 use celerity_tdag::TaskId;
 
+use super::assembly::Assembly;
 use super::incoming::{Incoming, Way};
 use super::note::{Note, is_of_wires};
 use super::outgoing::{Outgoing, Packing};
@@ -25,6 +26,8 @@ pub struct WiredCommunicator {
     // this node's windows before, and when nothing is received in memory of `wires` any more.
     inner: Box<dyn Communicator>,
     wires: Option<Connected>,
+    /// Collective operations of devices, where all nodes have them.
+    assembly: Option<Assembly>,
     events: VecDeque<CommEvent>,
     /// Whether the run has been aborted.
     is_over: bool,
@@ -52,11 +55,13 @@ enum Purpose {
 }
 
 impl WiredCommunicator {
-    /// Wires to `reached`, if there is anybody; `early` is what has been heard from the network already.
+    /// Wires to `reached`, if there is anybody, and collective operations; `early` is what has been heard from
+    /// the network already.
     pub(super) fn new(
         inner: Box<dyn Communicator>,
         windows: Option<(Box<dyn DeviceWindows>, WindowSize)>,
         reached: Vec<NodeId>,
+        assembly: Option<Assembly>,
         early: VecDeque<CommEvent>,
     ) -> Self {
         let node = inner.node();
@@ -69,7 +74,7 @@ impl WiredCommunicator {
             next_copy: 0,
         });
         let events = VecDeque::new();
-        let mut end = Self { inner, wires, events, is_over: false, has_failed: false };
+        let mut end = Self { inner, wires, assembly, events, is_over: false, has_failed: false };
         for event in early {
             let event = end.heard(event);
             end.events.extend(event);
@@ -101,12 +106,27 @@ impl WiredCommunicator {
 
     /// What an event of the network means to the node.
     fn heard(&mut self, event: CommEvent) -> Option<CommEvent> {
-        let Some(wires) = &mut self.wires else { return Some(event) };
         match event {
             CommEvent::Note { from, note } if is_of_wires(&note) => {
                 self.noted(from, &note);
                 None
             }
+            CommEvent::Aborted(_) => {
+                self.end();
+                Some(event)
+            }
+            CommEvent::Failed(ref error) => {
+                self.has_failed |= may_lose_nodes(error);
+                Some(event)
+            }
+            _ => self.heard_of_payload(event),
+        }
+    }
+
+    /// What a pilot or an arrival means to the node.
+    fn heard_of_payload(&mut self, event: CommEvent) -> Option<CommEvent> {
+        let Some(wires) = &mut self.wires else { return Some(event) };
+        match event {
             CommEvent::Pilot { from, pilot, .. } if wires.reaches(from) => {
                 self.act(|wires, inner, _| wires.announced(inner, from, &pilot));
                 Some(event)
@@ -122,18 +142,31 @@ impl WiredCommunicator {
                 }
                 None
             }
-            CommEvent::Aborted(_) => {
-                self.is_over = true;
-                self.events.clear();
-                wires.outgoing.clear();
-                wires.incoming.clear();
-                Some(event)
-            }
-            CommEvent::Failed(ref error) => {
-                self.has_failed |= may_lose_nodes(error);
-                Some(event)
-            }
             _ => Some(event),
+        }
+    }
+
+    /// The run has been aborted: nothing begins any more.
+    fn end(&mut self) {
+        self.is_over = true;
+        self.events.clear();
+        if let Some(wires) = &mut self.wires {
+            wires.outgoing.clear();
+            wires.incoming.clear();
+        }
+        if let Some(assembly) = &mut self.assembly {
+            assembly.abort();
+        }
+    }
+
+    /// Does something with collective operations, if devices have any, and reports what goes wrong.
+    fn assemble(&mut self, act: impl FnOnce(&mut Assembly, &mut dyn Communicator) -> Outcome) {
+        if self.is_over {
+            return;
+        }
+        let Some(assembly) = &mut self.assembly else { return };
+        if let Err(error) = act(assembly, &mut *self.inner) {
+            self.fail(*error);
         }
     }
 
@@ -145,6 +178,15 @@ impl WiredCommunicator {
                     events.push_back(CommEvent::Pilot { from, pilot, reached });
                     wires.announced(inner, from, &pilot)
                 });
+            }
+            Ok(Note::Came { transfer, hash }) => {
+                self.assemble(|assembly, inner| assembly.came(inner, from, (transfer, hash)));
+            }
+            Ok(Note::Entered(epoch)) => {
+                self.assemble(|assembly, inner| assembly.entered(inner, (from, epoch)));
+            }
+            Ok(Note::Apart((node, task), (other, other_task))) => {
+                self.fail(CommunicationError::Apart { node, task, other, other_task });
             }
             Ok(note) => self.act(|wires, _, _| wires.noted(from, note)),
             Err(what) => self.fail(CommunicationError::Malformed { from, what }),
@@ -170,10 +212,18 @@ impl WiredCommunicator {
             wires.pack_some();
             Ok(())
         });
+        while let Some(ended) = self.assembly.as_mut().and_then(Assembly::poll) {
+            match ended {
+                Ok(event) if !self.is_over => self.events.push_back(event),
+                Ok(_) => {}
+                Err(error) => self.fail(*error),
+            }
+        }
     }
 
     fn is_moving(&self) -> bool {
         self.wires.as_ref().is_some_and(|wires| !wires.copies.is_empty())
+            || self.assembly.as_ref().is_some_and(Assembly::is_busy)
     }
 
     fn is_busy(&self) -> bool {
@@ -356,15 +406,24 @@ unsafe impl Communicator for WiredCommunicator {
     }
 
     unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        if exchange.at.device().is_none() {
+            // SAFETY: passed on.
+            return unsafe { self.inner.exchange(exchange) };
+        }
         // SAFETY: passed on.
-        unsafe { self.inner.exchange(exchange) }
+        self.assemble(|assembly, inner| unsafe { assembly.begin(inner, &exchange) });
     }
 
     fn absent(&self, transfer: TransferId) -> Vec<NodeId> {
-        self.inner.absent(transfer)
+        let absent = self.assembly.as_ref().and_then(|assembly| assembly.absent(transfer));
+        absent.map_or_else(|| self.inner.absent(transfer), |node| vec![node])
     }
 
     fn enter_barrier(&mut self, epoch: TaskId) {
+        self.assemble(|assembly, inner| {
+            assembly.enter_barrier(inner, epoch);
+            Ok(())
+        });
         self.inner.enter_barrier(epoch);
     }
 
@@ -398,12 +457,15 @@ unsafe impl Communicator for WiredCommunicator {
 
     fn bytes_under_way(&self) -> u64 {
         let bytes = |wires: &Connected| wires.outgoing.bytes() + wires.incoming.bytes();
-        self.inner.bytes_under_way() + self.wires.as_ref().map_or(0, bytes)
+        self.inner.bytes_under_way()
+            + self.wires.as_ref().map_or(0, bytes)
+            + self.assembly.as_ref().map_or(0, Assembly::bytes)
     }
 
     /// Copies end without waking anybody.
     fn wakes(&self) -> bool {
-        self.inner.wakes() && self.wires.is_none() && self.events.is_empty()
+        let alone = self.wires.is_none() && self.assembly.is_none();
+        self.inner.wakes() && alone && self.events.is_empty()
     }
 
     fn sends_ahead(&self) -> bool {
@@ -421,6 +483,11 @@ impl Drop for WiredCommunicator {
             let message = format!("{} was dropped in the middle of its work", self.node());
             self.inner.abort(&RunError::Internal { message });
             self.is_over = true;
+        }
+        if self.is_over
+            && let Some(assembly) = &mut self.assembly
+        {
+            assembly.abort();
         }
         let Some(wires) = &mut self.wires else { return };
         while !wires.copies.is_empty() {

@@ -1,11 +1,14 @@
 //! How wires come about, before a run begins: nodes of one host tell each other of their windows, open
 //! them, and agree whom each of them reaches. Knows no clock: who drives it gives up when it likes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use celerity_cdag::NodeId;
 
+use super::assembly::Assembly;
+use super::collectives::{CollectiveTerms, DeviceCollectives};
 use super::communicator::WiredCommunicator;
+use super::founding::Founding;
 use super::note::{Note, is_of_wires};
 use super::{DeviceWindows, WindowError, WindowSize};
 use crate::communicator::{CommEvent, Communicator};
@@ -20,6 +23,8 @@ pub struct Handshake {
     /// Why somebody is not reached, as far as it is known here.
     obstacle: Option<String>,
     early: VecDeque<CommEvent>,
+    /// Whether all nodes have collective operations of devices, if that is to be found out.
+    founding: Option<Founding>,
     /// Whether this node reaches all others, once that has been told to those of the host.
     is_complete: Option<bool>,
     /// Whether nothing more is to be heard.
@@ -50,6 +55,9 @@ pub struct Wired {
     pub least: u64,
     /// Why not all nodes of the host are reached, if they are not and somebody here knows.
     pub obstacle: Option<String>,
+    /// Which collective operations take place between devices, the same on all nodes. If none do, why, as far
+    /// as anybody has asked.
+    pub collectives: Result<CollectiveTerms, String>,
 }
 
 impl Handshake {
@@ -73,12 +81,27 @@ impl Handshake {
             peers.insert(neighbour, Peer::default());
         }
         let early = VecDeque::new();
-        Self { end, windows, peers, obstacle, early, is_complete: None, is_over: false }
+        let (founding, is_complete) = (None, None);
+        Self { end, windows, peers, obstacle, early, founding, is_complete, is_over: false }
+    }
+
+    /// Finds out as well whether devices have collective operations: if `device` is an error, nobody's do. All
+    /// nodes of the cluster take part, or none.
+    #[must_use]
+    pub fn with_collectives(
+        mut self,
+        device: Result<Box<dyn DeviceCollectives>, WindowError>,
+    ) -> Self {
+        self.founding = Some(Founding::begin(&mut *self.end, device));
+        self
     }
 
     /// Goes on as far as is possible now. Whether all is known, or the run has ended before.
     pub fn step(&mut self) -> bool {
         self.tell_complete();
+        if let Some(founding) = &mut self.founding {
+            founding.step(&mut *self.end);
+        }
         while !self.is_done()
             && let Some(event) = self.end.poll()
         {
@@ -93,8 +116,10 @@ impl Handshake {
     pub fn missing(&self) -> Vec<NodeId> {
         let agree = self.is_complete.is_some();
         let knows = |peer: &Peer| peer.is_known() && (!agree || peer.is_complete.is_some());
-        let missing = self.peers.iter().filter(|(_, peer)| !knows(peer));
-        missing.map(|(node, _)| *node).collect()
+        let missing = self.peers.iter().filter(|(_, peer)| !knows(peer)).map(|(node, _)| *node);
+        let local = self.end.node();
+        let unfounded = self.founding.iter().flat_map(|founding| founding.missing(local));
+        missing.chain(unfounded).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// The end, when all is known: the same as before if nobody is reached.
@@ -102,23 +127,28 @@ impl Handshake {
     pub fn finish(self) -> Wired {
         let all_agree = self.is_complete == Some(true)
             && self.peers.values().all(|peer| peer.is_complete == Some(true));
-        let Self { end, windows, peers, obstacle, early, .. } = self;
+        let Self { end, windows, peers, obstacle, early, founding, .. } = self;
+        let nobody_asks = || Err("nobody has asked for them".to_owned());
+        let founded = founding.map_or_else(nobody_asks, Founding::finish);
+        let collectives = founded.as_ref().map(|(_, terms)| *terms).map_err(Clone::clone);
+        let assembly = founded.ok().map(|(device, _)| Assembly::new(device));
         let is_complete = all_agree && peers.len() + 1 == end.nodes();
         let reached: Vec<_> =
             peers.iter().filter(|(_, peer)| peer.is_reached()).map(|(node, _)| *node).collect();
         let obstacle = obstacle.filter(|_| peers.is_empty() || reached.len() < peers.len());
         let least = windows.as_ref().map_or(0, |(_, size)| size.least);
-        if reached.is_empty() && early.is_empty() {
-            return Wired { end, reached, is_complete, least, obstacle };
+        if reached.is_empty() && early.is_empty() && assembly.is_none() {
+            return Wired { end, reached, is_complete, least, obstacle, collectives };
         }
-        let end = Box::new(WiredCommunicator::new(end, windows, reached.clone(), early));
-        Wired { end, reached, is_complete, least, obstacle }
+        let end = WiredCommunicator::new(end, windows, reached.clone(), assembly, early);
+        Wired { end: Box::new(end), reached, is_complete, least, obstacle, collectives }
     }
 
     fn is_done(&self) -> bool {
         let agree = !self.peers.is_empty() && self.all_have_windows();
         let knows = |peer: &Peer| peer.is_known() && (!agree || peer.is_complete.is_some());
-        self.is_over || self.peers.values().all(knows)
+        let founded = self.founding.as_ref().is_none_or(Founding::is_over);
+        self.is_over || founded && self.peers.values().all(knows)
     }
 
     /// Whether all nodes of the host have windows, as far as is known: once all have told of them, all
@@ -150,6 +180,11 @@ impl Handshake {
                     }
                     Ok(Note::Complete(complete)) => {
                         self.peers.entry(from).or_default().is_complete = Some(complete);
+                    }
+                    Ok(note @ (Note::Invited(..) | Note::Joined(_) | Note::Settled(_))) => {
+                        if let Some(founding) = &mut self.founding {
+                            founding.hear(&mut *self.end, from, note);
+                        }
                     }
                     // The sender knows all that it has to.
                     Ok(_) => self.early.push_back(event),

@@ -1,11 +1,12 @@
 //! What both ends of a wire tell each other, as notes of the network below. Owns their bytes, and knows
 //! nothing of what follows from them.
 
-use celerity_cdag::NodeId;
+use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::wire::{self, PILOT_LEN};
 use celerity_idag::{MessageId, Pilot};
+use celerity_tdag::{BufferId, TaskId};
 
-use super::{CARD_LEN, Slot, WindowSize};
+use super::{CARD_LEN, CollectiveTerms, MOST_OF_JOINING_CARD, Slot, WindowSize};
 use crate::communicator::NOTE_LEN;
 
 /// The first byte of such a note. 0, 1 and 3 are those of the task stream, 2 is that of credit, 4 that of
@@ -19,8 +20,18 @@ const WANTED: u8 = 3;
 const PACKED: u8 = 4;
 const FREE: u8 = 5;
 const COMPLETE: u8 = 6;
+const INVITED: u8 = 7;
+const JOINED: u8 = 8;
+const SETTLED: u8 = 9;
+const CAME: u8 = 10;
+const ENTERED: u8 = 11;
+const APART: u8 = 12;
+
+/// Bytes of a reason, at most; what is longer is cut.
+const MOST_OF_REASON: usize = 800;
 
 const _: () = assert!(CARD_LEN + 2 + 20 <= NOTE_LEN && PILOT_LEN + 2 + 8 <= NOTE_LEN);
+const _: () = assert!(MOST_OF_JOINING_CARD + 2 + 16 <= NOTE_LEN && MOST_OF_REASON + 3 <= NOTE_LEN);
 
 /// A note, as its receiver reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +50,18 @@ pub(super) enum Note {
     Packed { message: MessageId, piece: u32, slot: Slot },
     /// A slot of the receiver's windows has been emptied.
     Free(Slot),
+    /// Node 0 has collective operations of devices: on which terms, and what is needed to join.
+    Invited(CollectiveTerms, Vec<u8>),
+    /// Whether the sender has joined; if not, why.
+    Joined(Result<(), String>),
+    /// Whether all nodes have; if not, why.
+    Settled(Result<(), String>),
+    /// The sender has come to a collective operation, which is this one, by hash.
+    Came { transfer: TransferId, hash: u64 },
+    /// The sender is in the barrier of an epoch.
+    Entered(TaskId),
+    /// Nodes have come to different operations: one and its task, and another one and its.
+    Apart((NodeId, TaskId), (NodeId, TaskId)),
 }
 
 /// Whether a note is about wires.
@@ -84,6 +107,37 @@ impl Note {
                 bytes.extend(slot.window.to_le_bytes());
                 bytes.extend(slot.number.to_le_bytes());
             }
+            Self::Invited(CollectiveTerms { least, least_row }, card) => {
+                bytes.push(INVITED);
+                bytes.extend(least.to_le_bytes());
+                bytes.extend(least_row.to_le_bytes());
+                bytes.extend(card);
+            }
+            Self::Joined(outcome) => {
+                bytes.push(JOINED);
+                extend_by_outcome(&mut bytes, outcome);
+            }
+            Self::Settled(outcome) => {
+                bytes.push(SETTLED);
+                extend_by_outcome(&mut bytes, outcome);
+            }
+            Self::Came { transfer, hash } => {
+                bytes.push(CAME);
+                bytes.extend(transfer.consumer.index().to_le_bytes());
+                bytes.extend(transfer.buffer.index().to_le_bytes());
+                bytes.extend(hash.to_le_bytes());
+            }
+            Self::Entered(epoch) => {
+                bytes.push(ENTERED);
+                bytes.extend(epoch.index().to_le_bytes());
+            }
+            Self::Apart(one, other) => {
+                bytes.push(APART);
+                for (node, task) in [one, other] {
+                    bytes.extend(node.index().to_le_bytes());
+                    bytes.extend(task.index().to_le_bytes());
+                }
+            }
         }
         bytes
     }
@@ -113,10 +167,32 @@ impl Note {
                 .map(|(message, elem_size)| Self::Wanted { message, elem_size }),
             Some(&PACKED) => rest.packed(),
             Some(&FREE) => rest.slot().map(Self::Free),
+            Some(&INVITED) => {
+                rest.terms().map(|terms| Self::Invited(terms, std::mem::take(&mut rest.0).to_vec()))
+            }
+            Some(&JOINED) => rest.outcome().map(Self::Joined),
+            Some(&SETTLED) => rest.outcome().map(Self::Settled),
+            Some(&CAME) => rest
+                .transfer()
+                .zip(rest.word())
+                .map(|(transfer, hash)| Self::Came { transfer, hash }),
+            Some(&ENTERED) => rest.task().map(Self::Entered),
+            Some(&APART) => {
+                rest.place(nodes).zip(rest.place(nodes)).map(|(one, other)| Self::Apart(one, other))
+            }
             _ => None,
         };
         let note = note.filter(|_| rest.0.is_empty());
         note.ok_or_else(|| format!("{} bytes that are no note about device wires", bytes.len()))
+    }
+}
+
+/// A byte that says whether something went well, and if not, why.
+fn extend_by_outcome(bytes: &mut Vec<u8>, outcome: &Result<(), String>) {
+    bytes.push(u8::from(outcome.is_ok()));
+    if let Err(why) = outcome {
+        let end = (0..=MOST_OF_REASON.min(why.len())).rev().find(|&at| why.is_char_boundary(at));
+        bytes.extend(&why.as_bytes()[..end.unwrap_or(0)]);
     }
 }
 
@@ -164,6 +240,37 @@ impl Rest<'_> {
         Some(WindowSize { windows, slots, slot_bytes: self.word()?, least: self.word()? })
     }
 
+    fn terms(&mut self) -> Option<CollectiveTerms> {
+        Some(CollectiveTerms { least: self.word()?, least_row: self.word()? })
+    }
+
+    fn outcome(&mut self) -> Option<Result<(), String>> {
+        let [went_well] = self.array()?;
+        match went_well {
+            1 => Some(Ok(())),
+            0 => {
+                let why = std::mem::take(&mut self.0).to_vec();
+                String::from_utf8(why).ok().map(Err)
+            }
+            _ => None,
+        }
+    }
+
+    fn task(&mut self) -> Option<TaskId> {
+        self.word().map(TaskId::from_index)
+    }
+
+    /// A node of so many, and a task that it waits in.
+    fn place(&mut self, nodes: usize) -> Option<(NodeId, TaskId)> {
+        let node = self.word().filter(|node| *node < nodes as u64)?;
+        Some((NodeId::from_index(node), self.task()?))
+    }
+
+    fn transfer(&mut self) -> Option<TransferId> {
+        let (consumer, buffer) = (self.task()?, self.word()?);
+        Some(TransferId { consumer, buffer: BufferId::from_index(buffer) })
+    }
+
     fn packed(&mut self) -> Option<Note> {
         let message = self.message()?;
         let piece = u32::from_le_bytes(self.array()?);
@@ -201,6 +308,14 @@ mod tests {
             Note::Wanted { message, elem_size: 12 },
             Note::Packed { message, piece: 9, slot },
             Note::Free(slot),
+            Note::Invited(CollectiveTerms { least: 1 << 40, least_row: 64 }, vec![9; 128]),
+            Note::Joined(Ok(())),
+            Note::Joined(Err("it has no such library".to_owned())),
+            Note::Settled(Ok(())),
+            Note::Settled(Err(String::new())),
+            Note::Came { transfer, hash: u64::MAX },
+            Note::Entered(transfer.consumer),
+            Note::Apart((FROM, transfer.consumer), (TO, TaskId::from_index(0))),
         ]
     }
 
@@ -215,7 +330,12 @@ mod tests {
 
     #[test]
     fn what_was_cut_or_is_too_long_is_refused() {
-        for note in notes().into_iter().filter(|note| !matches!(note, Note::Hello(_))) {
+        let has_end = |note: &Note| match note {
+            Note::Hello(_) | Note::Invited(..) => false,
+            Note::Joined(outcome) | Note::Settled(outcome) => outcome.is_ok(),
+            _ => true,
+        };
+        for note in notes().into_iter().filter(has_end) {
             let bytes = note.encode(FROM);
             for len in 1..bytes.len() {
                 assert!(Note::decode(&bytes[..len], (FROM, TO), 3).is_err(), "{note:?}, {len}");
@@ -223,6 +343,15 @@ mod tests {
             assert!(Note::decode(&[&bytes[..], &[0]].concat(), (FROM, TO), 3).is_err(), "{note:?}");
         }
         assert!(Note::decode(&[WIRE, 99], (FROM, TO), 3).is_err());
+    }
+
+    #[test]
+    fn long_reasons_are_cut_between_characters() {
+        let reason = "é".repeat(MOST_OF_REASON);
+        let bytes = Note::Joined(Err(reason)).encode(FROM);
+        assert!(bytes.len() <= NOTE_LEN);
+        let Ok(Note::Joined(Err(cut))) = Note::decode(&bytes, (FROM, TO), 3) else { panic!() };
+        assert_eq!(cut, "é".repeat(MOST_OF_REASON / 2));
     }
 
     #[test]

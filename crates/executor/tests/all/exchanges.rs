@@ -9,6 +9,7 @@ use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, Communicator, CpuPool, ElementArray, MemoryPart,
     WaitsFor, Waker, local_cluster,
 };
+use celerity_idag::MemoryId;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
 
@@ -33,6 +34,7 @@ fn broadcast(node: usize, line: &mut [u8; 8]) -> CollectiveExchange {
     CollectiveExchange {
         transfer: TransferId { consumer, buffer },
         elem_size: 1,
+        at: MemoryId::HOST,
         sources: part(collective.provided_by(node).into_owned()),
         targets: part(collective.arriving_at(node)),
         collective,

@@ -5,18 +5,22 @@
 use std::sync::Arc;
 
 use celerity_cdag::{NodeId, TransferId};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_executor::{
-    BasePtr, CommEvent, CommunicationError, Communicator, CpuPool, DeviceWindows, ElementArray,
-    Handshake, Waker, WindowSize, WirePayload, Wired, local_cluster,
+    BasePtr, CollectiveExchange, CollectiveTerms, CommEvent, CommunicationError, Communicator,
+    CpuPool, DeviceCollectives, DeviceWindows, ElementArray, Handshake, MemoryPart, Waker,
+    WindowSize, WirePayload, Wired, local_cluster,
 };
 use celerity_idag::{DeviceId, MemoryId, MessageId, Pilot};
-use celerity_regions::Box3;
+use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
 use celerity_testkit::conformance::{self, OnDevices, PayloadEnds};
-use celerity_testkit::wires::{FakeHost, wire, wire_with};
+use celerity_testkit::fabric::FakeFabric;
+use celerity_testkit::wires::{FakeHost, assemble, wire, wire_with};
 
 const N0: NodeId = NodeId::from_index(0);
 const N1: NodeId = NodeId::from_index(1);
+const N2: NodeId = NodeId::from_index(2);
 const D0: MemoryId = MemoryId::of_device(DeviceId::from_index(0));
 
 /// Small ones, so that payloads are cut and wait for slots.
@@ -39,22 +43,112 @@ fn conforms(places: PayloadEnds) {
 
 #[test]
 fn payloads_between_devices_conform() {
-    conforms(PayloadEnds { begin: true, end: true });
+    conforms(PayloadEnds { begin: true, end: true, collectives: false });
 }
 
 #[test]
 fn payloads_from_devices_to_hosts_conform() {
-    conforms(PayloadEnds { begin: true, end: false });
+    conforms(PayloadEnds { begin: true, end: false, collectives: false });
 }
 
 #[test]
 fn payloads_from_hosts_to_devices_conform() {
-    conforms(PayloadEnds { begin: false, end: true });
+    conforms(PayloadEnds { begin: false, end: true, collectives: false });
 }
 
 #[test]
 fn payloads_between_hosts_conform_beside_wires() {
-    conforms(PayloadEnds { begin: false, end: false });
+    conforms(PayloadEnds { begin: false, end: false, collectives: false });
+}
+
+#[test]
+fn collectives_between_devices_conform() {
+    let places = PayloadEnds { begin: false, end: false, collectives: true };
+    let mut seed = 0;
+    conformance::check(|nodes| {
+        seed += 1;
+        let fabric = FakeFabric::default();
+        let device = |node: NodeId| Ok(Box::new(fabric.device(node, seed ^ node.index())) as _);
+        let wired = assemble(local(nodes), device);
+        assert!(wired.iter().all(|one| one.collectives.is_ok()));
+        wired.into_iter().map(|one| OnDevices::new(one.end, places)).collect()
+    });
+}
+
+#[test]
+fn all_devices_have_collectives_or_none_has() {
+    let terms = CollectiveTerms { least: 1 << 20, least_row: 64 };
+    let fabric = FakeFabric::default().with_terms(terms);
+    type Device = Result<Box<dyn DeviceCollectives>, String>;
+    let whole = |node| Ok(Box::new(fabric.device(node, 1)) as Box<dyn DeviceCollectives>);
+    let all = assemble(local(3), whole);
+    assert!(all.iter().all(|one| one.collectives == Ok(terms) && !one.end.wakes()));
+    let outcomes = |device: &dyn Fn(NodeId) -> Device| {
+        let wired = assemble(local(3), device);
+        assert!(wired.iter().all(|one| one.end.wakes()), "the end is as it was");
+        wired.into_iter().map(|one| one.collectives.unwrap_err()).collect::<Vec<_>>()
+    };
+    // Whoever cannot join, and whenever that is known, all get the same reason.
+    for missing in [N0, N1] {
+        let none = outcomes(&|node| match node == missing {
+            true => Err("it has no library".to_owned()),
+            false => whole(node),
+        });
+        assert!(none.iter().all(|why| why.contains("it has no library")), "{none:?}");
+        assert!(missing == N0 || none[2].starts_with("N1: "), "{none:?}");
+        let refusing = outcomes(&|node| match node == missing {
+            true => Ok(Box::new(fabric.device(node, 1).refusing())),
+            false => whole(node),
+        });
+        assert!(refusing.iter().all(|why| why.contains("does not join")), "{refusing:?}");
+    }
+}
+
+#[test]
+fn who_has_not_come_to_a_collective_of_devices_is_known() {
+    let fabric = FakeFabric::default();
+    let wired = assemble(local(3), |node| Ok(Box::new(fabric.device(node, 1))));
+    let mut ends: Vec<_> = wired.into_iter().map(|one| one.end).collect();
+    let extent = Box3::from_range([8]);
+    let region = Region::from(extent);
+    let (members, from, to) = (Members::all(), Ends::One(N0), Ends::All);
+    let collective = Arc::new(Collective { members, region: region.clone(), from, to });
+    let transfer = TransferId { consumer: TaskId::from_index(7), buffer: BufferId::from_index(0) };
+    let mut memory = [[1_u8; 8], [0; 8], [0; 8]];
+    let part = |bytes: &mut [u8; 8]| {
+        let memory = ElementArray { base: BasePtr::of_mut_slice(bytes), extent };
+        Box::from([MemoryPart { memory, region: region.clone() }])
+    };
+    let [first, second, third] = &mut memory;
+    let collective = || collective.clone();
+    let exchange = |sources: Box<[MemoryPart]>, targets: Box<[MemoryPart]>| {
+        let (collective, at) = (collective(), D0);
+        CollectiveExchange { transfer, collective, elem_size: 1, at, sources, targets }
+    };
+    // SAFETY: the memory outlives the ends.
+    unsafe {
+        ends[0].exchange(exchange(part(first), Box::default()));
+        ends[1].exchange(exchange(Box::default(), part(second)));
+    }
+    for _ in 0..100 {
+        assert!(ends.iter_mut().all(|end| end.poll().is_none()));
+    }
+    assert!(ends[0].needs_polling() && ends[0].bytes_under_way() == 8);
+    assert_eq!(
+        (&ends[0].absent(transfer)[..], &ends[1].absent(transfer)[..]),
+        (&[N2][..], &[][..])
+    );
+    // SAFETY: as above.
+    unsafe { ends[2].exchange(exchange(Box::default(), part(third))) };
+    let mut over = 0;
+    for _ in 0..1000 {
+        for end in &mut ends {
+            over += usize::from(end.poll() == Some(CommEvent::Exchanged { transfer }));
+        }
+    }
+    assert_eq!((over, ends[0].absent(transfer)), (3, Vec::new()));
+    drop(ends);
+    assert_eq!(memory, [[1; 8]; 3]);
 }
 
 /// What a node finds out, by node.

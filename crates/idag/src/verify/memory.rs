@@ -7,8 +7,10 @@ use celerity_regions::{Box3, Region};
 use celerity_tdag::BufferId;
 
 use super::Broken;
-use crate::effects::{Effects, LaneKind, Lifetime, LifetimeChange, Touch, TouchMode};
-use crate::instruction::{AllocationId, DeviceMemory, InstructionId, MemoryId, Placement};
+use crate::effects::{Effects, Elements, LaneKind, Lifetime, LifetimeChange, Touch, TouchMode};
+use crate::instruction::{
+    AllocationId, DeviceId, DeviceMemory, InstructionId, MemoryId, Placement,
+};
 
 /// Everything that has been allocated.
 #[derive(Debug)]
@@ -54,14 +56,14 @@ impl Allocations {
             let place = (lifetime.memory, lifetime.allocation);
             note(place, self.change(lifetime));
         }
-        let reached = reached(effects.lane, self.native);
+        let reached = reached(effects, self.native);
         let is_wired = effects.exchange.is_some() && effects.participates.is_none();
         for used in effects.touches() {
             let place = (used.placement.memory, used.placement.allocation);
             let by_wire = is_wired && place.0.device().is_some();
             let elsewhere = !by_wire && reached.is_some_and(|memory| memory != place.0);
             note(place, elsewhere.then_some("lies in a memory that is out of reach"));
-            note(place, self.touch(&used, effects.elem_size));
+            note(place, self.touch(&used, effects));
         }
         if let (Some(source), Some(target)) = (&effects.source, &effects.target) {
             let same = source.placement.allocation == target.placement.allocation;
@@ -138,12 +140,17 @@ impl Allocations {
         }
     }
 
-    fn touch(&mut self, used: &Touch<'_>, elem_size: Option<u64>) -> Option<&'static str> {
+    fn touch(&mut self, used: &Touch<'_>, effects: &Effects<'_>) -> Option<&'static str> {
         let Placement { allocation: id, memory, extent } = *used.placement;
         let Some(known) = self.all.get_mut(&id) else { return Some("was never allocated") };
         let told = *known.extent.get_or_insert(extent);
-        let fits = known.bytes.is_none_or(|bytes| has_size(bytes, &extent, elem_size));
+        let fits = known.bytes.is_none_or(|bytes| has_size(bytes, &extent, effects.elem_size));
         let bounds = used.elements.bounding_box();
+        // Of what is between boxes, a collective touches nothing.
+        let touched = match &used.elements {
+            Elements::Region(region) if effects.participates.is_some() => region.boxes(),
+            _ => &[bounds],
+        };
         match () {
             () if !known.alive => Some("is used after it was freed"),
             () if known.memory != memory => Some("lies in another memory"),
@@ -151,7 +158,11 @@ impl Allocations {
             () if told != extent => Some("has another extent"),
             () if !fits => Some("has not the size of its elements"),
             () if !extent.contains(&bounds) => Some("does not hold all that is touched"),
-            () if known.provided.as_ref().is_some_and(|there| !there.contains_box(&bounds)) => {
+            () if known
+                .provided
+                .as_ref()
+                .is_some_and(|there| !touched.iter().all(|part| there.contains_box(part))) =>
+            {
                 Some("has no memory yet for all that is touched")
             }
             () if memory == MemoryId::USER && used.mode == TouchMode::Write => {
@@ -170,9 +181,14 @@ fn has_size(bytes: u64, extent: &Box3, elem_size: Option<u64>) -> bool {
     }
 }
 
-/// The memory that an instruction of such a lane can reach, if only one.
-fn reached(lane: LaneKind, native: DeviceMemory) -> Option<MemoryId> {
-    match lane {
+/// The memory that an instruction can reach, if only one.
+fn reached(effects: &Effects<'_>, native: DeviceMemory) -> Option<MemoryId> {
+    if let Some(participation) = effects.participates {
+        let of_first = native.of(DeviceId::from_index(0));
+        let on_device = participation.memory == of_first;
+        return Some(if on_device { of_first } else { MemoryId::HOST });
+    }
+    match effects.lane {
         LaneKind::Node | LaneKind::HostTask => Some(MemoryId::HOST),
         LaneKind::Kernel(device) => Some(native.of(device)),
         LaneKind::Copy { .. } => None,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use celerity_cdag::{Command, CommandId, CommandKind, NodeId, TransferId};
 use celerity_cpd::{Collective, Ends, Members};
 use celerity_idag::{
-    DeviceMemory, HostPart, InstructionGraph, InstructionGraphConfig, InstructionKind, MemoryId,
-    Participation, Schedule, verify,
+    CollectivePart, DeviceMemory, InstructionGraph, InstructionGraphConfig, InstructionKind,
+    MemoryId, Participation, Schedule, verify,
 };
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{
@@ -145,7 +145,15 @@ fn node_that_takes_part(
     memory: DeviceMemory,
     collective: &Arc<Collective>,
 ) -> Node {
-    let mut made = Node::new(node, extent, memory);
+    node_with(Node::new(node, extent, memory), (node, memory), collective)
+}
+
+/// The same, of a node whose graph knows more.
+fn node_with(
+    mut made: Node,
+    (node, memory): (u64, DeviceMemory),
+    collective: &Arc<Collective>,
+) -> Node {
     let provided = collective.provided_by(NodeId::from_index(node)).into_owned();
     if !provided.is_empty() {
         made.kernel(AccessMode::Write, provided);
@@ -167,8 +175,9 @@ fn what_is_gathered_lies_in_one_piece_and_only_the_own_part_is_copied_there() {
             assert_eq!(made.copies(DEVICE, MemoryId::HOST), [own]);
             let [part] = made.collectives()[..] else { panic!("one collective") };
             assert_eq!((part.number, &part.collective), (0, &gathered));
-            let volume =
-                |parts: &[HostPart]| -> u64 { parts.iter().map(|part| part.region.volume()).sum() };
+            let volume = |parts: &[CollectivePart]| -> u64 {
+                parts.iter().map(|part| part.region.volume()).sum()
+            };
             let rest = extent.volume() - own.volume();
             assert_eq!((volume(&part.sources), volume(&part.targets)), (own.volume(), rest));
             // Whoever reads all of it on the device lacks what has come.
@@ -231,4 +240,81 @@ fn a_collective_waits_for_those_who_read_what_it_overwrites() {
     let last = made.out.instructions.last().expect("a collective");
     assert!(matches!(last.kind, InstructionKind::Collective(_)));
     assert!(last.dependencies.contains(&copy), "{last:?}");
+}
+
+/// A node whose network carries out collectives between devices, from so many bytes in rows of so many on.
+fn wired(node: u64, extent: Box3, (least, least_row): (u64, u64)) -> Node {
+    let made = Node::new(node, extent, DeviceMemory::Own);
+    Node { graph: made.graph.with_device_collectives(least, least_row), ..made }
+}
+
+#[test]
+fn what_devices_exchange_is_not_copied_and_has_no_memory_on_the_host() {
+    let extent = Box3::from_range([8, 12, 4]);
+    for dim in [0, 1, 2] {
+        let gathered = all_gather(extent, dim);
+        for node in 0..4 {
+            let node_and_memory = (node, DeviceMemory::Own);
+            let mut made = node_with(wired(node, extent, (1, 1)), node_and_memory, &gathered);
+            made.kernel(AccessMode::Read, extent.into());
+            let [part] = made.collectives()[..] else { panic!("one collective") };
+            assert_eq!(part.memory, DEVICE);
+            let mut places = part.sources.iter().chain(&part.targets);
+            assert!(places.all(|part| part.placement.memory == DEVICE));
+            assert_eq!(made.on_host(), [0_u64; 0], "dim {dim}");
+            let between = [DEVICE, MemoryId::HOST];
+            assert!(made.copies(between[0], between[1]).is_empty());
+            assert!(made.copies(between[1], between[0]).is_empty());
+        }
+    }
+}
+
+#[test]
+fn all_members_come_to_the_same_venue() {
+    let extent = Box3::from_range([30, 8, 1]);
+    let (whole, rows) = (extent.volume() * 4, 8 * 4);
+    let each = |dim| Ends::Each(quarters(extent, dim).into());
+    let root = Ends::One(NodeId::from_index(2));
+    let venues = |collective: &Arc<Collective>, terms| {
+        let venue = |node| {
+            let (made, memory) = (wired(node, extent, terms), DeviceMemory::Own);
+            node_with(made, (node, memory), collective).collectives()[0].memory
+        };
+        (0..4).map(venue).collect::<Vec<_>>()
+    };
+    for (from, to) in [
+        (each(0), Ends::All),
+        (each(1), Ends::All),
+        (each(0), root.clone()),
+        (root.clone(), Ends::All),
+        (root, each(1)),
+        (each(0), each(1)),
+    ] {
+        let moved = collective(extent, from, to);
+        assert_eq!(venues(&moved, (1, 1)), [DEVICE; 4]);
+        assert_eq!(venues(&moved, (whole, 1)), [DEVICE; 4], "bytes of all, whoever provides what");
+        assert_eq!(venues(&moved, (whole + 1, 1)), [MemoryId::HOST; 4]);
+    }
+    let bands = collective(extent, each(0), Ends::All);
+    assert_eq!(venues(&bands, (1, 7 * rows)), [DEVICE; 4], "a band is one row");
+    let columns = collective(extent, each(1), Ends::All);
+    assert_eq!(venues(&columns, (1, 8)), [DEVICE; 4], "two elements of four bytes");
+    assert_eq!(venues(&columns, (1, 9)), [MemoryId::HOST; 4], "shorter rows are the host's");
+}
+
+/// A node that knows devices between which copies do not go directly keeps to the host.
+#[test]
+fn devices_that_are_not_linked_exchange_by_the_host() {
+    let extent = Box3::from_range([8, 1, 1]);
+    let made = wired(1, extent, (1, 1));
+    let config = InstructionGraphConfig { devices: 2 };
+    let unlinked = InstructionGraph::new(config)
+        .on_node(NodeId::from_index(1))
+        .with_direct_copies(|from, to| from == to)
+        .with_device_collectives(1, 1);
+    let mut made = Node { graph: unlinked, ..made };
+    made.graph.register_buffer(&made.buffer.clone());
+    made.kernel(AccessMode::Write, quarters(extent, 0)[1].clone());
+    made.exchange(&all_gather(extent, 0));
+    assert_eq!(made.collectives()[0].memory, MemoryId::HOST);
 }

@@ -7,6 +7,7 @@ use celerity_cpd::{Collective, Ends, Members};
 use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, Communicator, ElementArray, MemoryPart,
 };
+use celerity_idag::MemoryId;
 use celerity_mpi::MpiOptions;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
@@ -48,6 +49,7 @@ fn part_of(
         },
         collective: collective.clone(),
         elem_size: 1,
+        at: MemoryId::HOST,
         sources: part(collective.provided_by(me).into_owned()),
         targets: part(collective.arriving_at(me)),
     }

@@ -10,6 +10,7 @@ use celerity_executor::{
     BasePtr, CollectiveExchange, CommEvent, CommunicationError, Communicator, ElementArray,
     MemoryPart,
 };
+use celerity_idag::MemoryId;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
 
@@ -92,8 +93,9 @@ impl Field {
     ) -> CollectiveExchange {
         let sources = self.parts(&collective.provided_by(me));
         let targets = self.parts(&collective.arriving_at(me));
-        let (transfer, elem_size) = (transfer(number), SIZE as u64);
-        CollectiveExchange { transfer, collective: collective.clone(), elem_size, sources, targets }
+        let (transfer, elem_size, at) = (transfer(number), SIZE as u64, MemoryId::HOST);
+        let collective = collective.clone();
+        CollectiveExchange { transfer, collective, elem_size, at, sources, targets }
     }
 
     /// What arrives is there, and all else is as it was.

@@ -1,5 +1,5 @@
-//! An end of a network whose payloads begin or end in the memory of a device, as far as the network can
-//! tell: so that all that is checked of payloads is checked of these.
+//! An end of a network whose payloads begin or end in the memory of a device, or whose collective operations
+//! take place there, as far as the network can tell: so that all that is checked of others is checked of these.
 #![allow(unsafe_code)]
 
 use celerity_cdag::{NodeId, TransferId};
@@ -14,6 +14,8 @@ pub struct PayloadEnds {
     pub begin: bool,
     /// Whether they end in one.
     pub end: bool,
+    /// Whether collective operations take place between devices.
+    pub collectives: bool,
 }
 
 /// An end whose payloads are elsewhere than its user says. Windows that copy between places of this
@@ -65,8 +67,10 @@ unsafe impl<C: Communicator> Communicator for OnDevices<C> {
     }
 
     unsafe fn exchange(&mut self, exchange: CollectiveExchange) {
+        let device = MemoryId::of_device(DeviceId::from_index(0));
+        let at = if self.places.collectives { device } else { exchange.at };
         // SAFETY: passed on.
-        unsafe { self.inner.exchange(exchange) }
+        unsafe { self.inner.exchange(CollectiveExchange { at, ..exchange }) }
     }
 
     fn absent(&self, transfer: TransferId) -> Vec<NodeId> {

@@ -44,6 +44,8 @@ struct Cluster<'a> {
     device_memory: DeviceMemory,
     /// Whether the network reaches devices' memories.
     wired: bool,
+    /// Whether collectives may take place between devices' memories.
+    assembled: bool,
 }
 
 /// Checks the instructions of all nodes against the program, executing them in
@@ -67,9 +69,11 @@ pub fn check(
             )
         })
         .collect();
-    let Configuration { devices, device_memory, wires_from, seed, .. } = *configuration;
-    let wired = wires_from > 0;
-    let cluster = Cluster { truth, tasks, nodes, dags: &dags, devices, device_memory, wired };
+    let Configuration { devices, device_memory, seed, .. } = *configuration;
+    let wired = configuration.wires_from > 0;
+    let assembled = configuration.collectives_from > 0;
+    let cluster =
+        Cluster { truth, tasks, nodes, dags: &dags, devices, device_memory, wired, assembled };
     for (trace, dag) in nodes.iter().zip(&dags) {
         check_shape(dag, trace.instructions.iter().map(|instruction| instruction.id))?;
     }

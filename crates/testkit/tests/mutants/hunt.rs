@@ -96,6 +96,7 @@ fn case(seed: u64) -> Case {
         forwards: Forwards::ALL[draw(16, Forwards::ALL.len())],
         piece: if draw(19, 2) > 0 { 0 } else { 1 + draw(20, 128) as u64 },
         share_from: if draw(17, 2) > 0 { 0 } else { 1 + draw(18, 32) as u64 },
+        collectives_from: if draw(21, 2) > 0 { 0 } else { 1 + draw(22, 128) as u64 },
         seed,
         ..Configuration::new(1 + draw(0, 8), 1 + draw(1, 4))
     };

@@ -9,17 +9,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use celerity_cdag::{NodeId, TransferId};
+use celerity_cpd::{Collective, Ends, Members};
 use celerity_executor::{
-    BasePtr, CommEvent, Communicator, CpuPool, ElementArray, Waker, Window, WindowSize,
-    WirePayload, local_cluster,
+    BasePtr, CollectiveExchange, CommEvent, CommunicationError, Communicator, CpuPool,
+    ElementArray, MemoryPart, RunError, Waker, Window, WindowSize, WirePayload, local_cluster,
 };
 use celerity_idag::{DeviceId, MemoryId, MessageId, Pilot};
 use celerity_regions::{Box3, Coord3, Region, RegionMap, split_1d, split_2d};
 use celerity_tdag::{BufferId, TaskId};
 use celerity_testkit::conformance;
 use celerity_testkit::element;
+use celerity_testkit::fabric::FakeFabric;
 use celerity_testkit::hash::Mixer;
-use celerity_testkit::wires::{FakeHost, wire};
+use celerity_testkit::wires::{FakeHost, assemble, wire};
 
 type Outcome = Result<(), String>;
 
@@ -44,7 +46,10 @@ pub(crate) fn check_executor(seed: u64) -> Outcome {
     check_window(&mut Random(Mixer::for_item(3, [seed, 0, 0])))?;
     // These always do the same.
     match seed {
-        0 => check_wake_ups().and_then(|()| check_wires()).and_then(|()| check_conformance()),
+        0 => check_wake_ups()
+            .and_then(|()| check_wires())
+            .and_then(|()| check_roll())
+            .and_then(|()| check_conformance()),
         _ => Ok(()),
     }
 }
@@ -237,6 +242,54 @@ fn check_wires() -> Outcome {
         }
     }
     Err("a wire brings nothing".into())
+}
+
+/// Nodes that come to different collectives of devices are told, and do not wait for each other.
+fn check_roll() -> Outcome {
+    let ends = local_cluster((0..2).map(|_| Arc::new(|| {}) as Waker).collect(), &pool()?);
+    let ends = ends.into_iter().map(|end| Box::new(end) as Box<dyn Communicator>).collect();
+    let fabric = FakeFabric::default();
+    let wired = assemble(ends, |node| Ok(Box::new(fabric.device(node, 1))));
+    let mut ends: Vec<_> = wired.into_iter().map(|one| one.end).collect();
+    let extent = Box3::from_range([8]);
+    let (region, from) = (Region::from(extent), Ends::One(NodeId::from_index(0)));
+    let collective = Collective { members: Members::all(), region, from, to: Ends::All };
+    let collective = Arc::new(collective);
+    let mut memory = [[1_u8; 8], [0; 8]];
+    for (node, bytes) in memory.iter_mut().enumerate() {
+        let (consumer, buffer) = (TaskId::from_index(node as u64), BufferId::from_index(0));
+        let memory = ElementArray { base: BasePtr::of_mut_slice(bytes), extent };
+        let part = Box::from([MemoryPart { memory, region: extent.into() }]);
+        let (sources, targets) =
+            if node == 0 { (part, Box::default()) } else { (Box::default(), part) };
+        let exchange = CollectiveExchange {
+            transfer: TransferId { consumer, buffer },
+            collective: collective.clone(),
+            elem_size: 1,
+            at: MemoryId::of_device(DeviceId::from_index(0)),
+            sources,
+            targets,
+        };
+        // SAFETY: the memory outlives the ends.
+        unsafe { ends[node].exchange(exchange) };
+    }
+    let fails = |end: &mut Box<dyn Communicator>| {
+        (0..1000).any(|_| {
+            let event = end.poll();
+            matches!(event, Some(CommEvent::Failed(CommunicationError::Apart { .. })))
+        })
+    };
+    let told = ends.iter_mut().all(fails);
+    let over = RunError::Internal { message: "it is over".to_owned() };
+    ends.iter_mut().for_each(|end| end.abort(&over));
+    while !ends.iter_mut().all(|end| {
+        while end.poll().is_some() {}
+        end.is_quiet()
+    }) {}
+    match told {
+        true => Ok(()),
+        false => Err("nodes wait for each other in different collectives".into()),
+    }
 }
 
 /// The communicator's contract; that check says by a panic what is broken.

@@ -57,6 +57,7 @@ impl Case {
             devices: self.devices,
             device_memory: DeviceMemory::Own,
             device_wires: false,
+            device_collectives: false,
             depth,
             eager_allocation,
         };

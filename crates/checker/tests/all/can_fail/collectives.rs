@@ -79,6 +79,7 @@ impl Case {
             devices: 1,
             device_memory: DeviceMemory::Own,
             device_wires: false,
+            device_collectives: false,
             depth: Depth::Full,
             eager_allocation: false,
         };

@@ -651,6 +651,7 @@ fn outline(program: celerity_testkit::program::Program) -> Outline {
         devices: 1,
         device_memory: DeviceMemory::Own,
         device_wires: false,
+        device_collectives: false,
         depth: Depth::Cheap,
         eager_allocation: false,
     });

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use celerity_cdag::{NodeId, TransferId};
 use celerity_idag::{
-    AllocationId, BoundAccess, HostPart, Inbound, InstructionKind, MemoryId, Participation,
-    Placement,
+    AllocationId, BoundAccess, CollectivePart, DeviceId, Inbound, InstructionKind, MemoryId,
+    Participation, Placement,
 };
 use celerity_regions::{Box3, Region};
 use celerity_tdag::{BufferId, TaskId};
@@ -291,7 +291,7 @@ impl<'a> Collector<'a> {
 
     /// What a node provides lies in its sources, and all that arrives has a place.
     fn participate(&mut self, part: &Participation) -> Result<Vec<Touch>, String> {
-        let Participation { transfer, collective, sources, targets, elem_size, .. } = part;
+        let Participation { transfer, collective, memory, sources, targets, elem_size, .. } = part;
         self.check_elem_size(transfer.buffer, *elem_size)?;
         let extent = self.cluster.truth.buffer(transfer.buffer).extent;
         let ends = ExchangedSlots::at(&extent, collective, self.node);
@@ -300,8 +300,8 @@ impl<'a> Collector<'a> {
             [(sources, ends.provided, Use::Read), (targets, ends.arriving, Use::Write)]
         {
             let mut missing = expected;
-            for HostPart { placement, region } in parts {
-                self.check_host(placement)?;
+            for CollectivePart { placement, region } in parts {
+                self.check_venue(*memory, placement)?;
                 let slots = element::slots(&extent, region);
                 if slots.is_empty() || !slots.iter().all(|slot| missing.remove(slot)) {
                     return Err(format!("{region} of {transfer} is not this node's, or twice"));
@@ -400,6 +400,15 @@ impl<'a> Collector<'a> {
         match placement.memory.device() {
             Some(_) if self.cluster.wired => Ok(()),
             _ => self.check_host(placement),
+        }
+    }
+
+    /// A collective takes place on the host, or on a node's first device where the network can.
+    fn check_venue(&self, memory: MemoryId, placement: &Placement) -> Result<(), String> {
+        let first = MemoryId::of_device(DeviceId::from_index(0));
+        match placement.memory == memory && memory == first && self.cluster.assembled {
+            true => Ok(()),
+            false => self.check_host(placement),
         }
     }
 

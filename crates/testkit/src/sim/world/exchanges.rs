@@ -25,6 +25,8 @@ pub(in crate::sim) struct OpenCollectives {
 }
 
 struct OpenCollective {
+    /// Whether it takes place between devices, which carry theirs out one after the other.
+    on_devices: bool,
     /// By node: whether it takes part.
     takes_part: Vec<bool>,
     /// By node: its part, once it has come.
@@ -75,6 +77,21 @@ impl OpenCollectives {
         waiting.for_each(|exchange| exchange.parts[node] = None);
     }
 
+    /// The first operation that may begin.
+    fn next(&self) -> Option<TransferId> {
+        let may_begin = |(transfer, one): &(&TransferId, &OpenCollective)| {
+            let nodes = 0..one.takes_part.len();
+            let have_come = !one.moves && !nodes.clone().any(|node| one.lacks(node));
+            let is_next = |earlier: &OpenCollective| {
+                !earlier.on_devices
+                    || !nodes.clone().any(|node| one.takes_part[node] && earlier.takes_part[node])
+            };
+            let mut earlier = self.open.range(..*transfer).map(|(_, earlier)| earlier);
+            have_come && (!one.on_devices || earlier.all(is_next))
+        };
+        self.open.iter().find(may_begin).map(|(transfer, _)| *transfer)
+    }
+
     /// Who waits for a node to come, and where, though that is in a barrier.
     pub(in crate::sim) fn wait_for(&self, node: usize) -> Option<(NodeId, TaskId)> {
         let mut lacking = self.open.values().filter(|open| open.lacks(node));
@@ -83,11 +100,11 @@ impl OpenCollectives {
 }
 
 impl OpenCollective {
-    fn new(nodes: usize, members: &Members) -> Self {
+    fn new(nodes: usize, members: &Members, on_devices: bool) -> Self {
         let (hops, left) = (Vec::new(), vec![0; nodes]);
         let mut takes_part = vec![false; nodes];
         members.iter(nodes).for_each(|member| takes_part[member.slot()] = true);
-        Self { takes_part, parts: vec![None; nodes], hops, left, moves: false }
+        Self { on_devices, takes_part, parts: vec![None; nodes], hops, left, moves: false }
     }
 
     /// Whether a node is a member and has not come.
@@ -136,7 +153,9 @@ impl World {
         let mut earlier = open.range(..transfer).filter(|(_, earlier)| earlier.lacks(node));
         let waits = earlier.find_map(|(_, earlier)| earlier.someone());
         let members = &exchange.collective.members;
-        let open = open.entry(transfer).or_insert_with(|| OpenCollective::new(nodes, members));
+        let on_devices = exchange.at.device().is_some();
+        let new = || OpenCollective::new(nodes, members, on_devices);
+        let open = open.entry(transfer).or_insert_with(new);
         let other = open.parts.iter().flatten().next();
         let agrees = other.is_none_or(|other| other.agrees_with(&exchange));
         let apart = waits.or_else(|| open.someone().filter(|_| !agrees));
@@ -152,7 +171,14 @@ impl World {
         }
         let open = self.network.exchanges.open.get_mut(&transfer).expect("just opened");
         open.parts[node] = Some(exchange);
-        if !(0..nodes).any(|node| open.lacks(node)) {
+        self.begin_exchanges();
+    }
+
+    /// Begins all that may: everybody has come, and devices have ended what they have begun before.
+    fn begin_exchanges(&mut self) {
+        while self.network.aborted().is_none()
+            && let Some(transfer) = self.network.exchanges.next()
+        {
             self.begin_exchange(transfer);
         }
     }
@@ -221,6 +247,7 @@ impl World {
         let exchange = &self.network.exchanges.open[&transfer];
         if exchange.left.iter().all(|left| *left == 0) {
             self.network.exchanges.open.remove(&transfer);
+            self.begin_exchanges();
         }
     }
 
