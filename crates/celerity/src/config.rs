@@ -318,11 +318,11 @@ impl Config {
         self
     }
 
-    /// Sets which way data goes between the GPUs of different processes: through host memory
-    /// ([`Wires::Host`], the default), or between those of one host straight from GPU to GPU where that
-    /// works ([`Wires::Auto`]), which has run between two processes that share one GPU, and on drivers without GPUs. With [`Wires::Ipc`], a run
-    /// does not begin if a process cannot reach the GPUs of all others. If the process of node 0 has
-    /// `Host`, no process looks for wires. Results are the same bits. GPUs of one process need no wires.
+    /// Sets which way data goes between the GPUs of different processes: straight from GPU to GPU between those
+    /// of one host where that works ([`Wires::Auto`], the default), or through host memory ([`Wires::Host`]).
+    /// With [`Wires::Ipc`], a run does not begin if a process cannot reach the GPUs of all others; with
+    /// [`Wires::Nccl`], if collective operations cannot take place between GPUs. What the process of node 0 has
+    /// decides whether processes look for wires. Results are the same bits. GPUs of one process need no wires.
     #[must_use]
     pub fn wires(mut self, wires: Wires) -> Self {
         self.cluster.wires = wires;

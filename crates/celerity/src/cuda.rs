@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use celerity_cuda::{
     Compiler, CudaConfig, CudaDevices, DealError, Gpu, Gpus, LazyNvrtc, NvidiaDriver, Nvrtc,
-    NvrtcConfig,
+    NvrtcConfig, load_nccl,
 };
 use celerity_executor::RunError;
 use celerity_tdag::Count;
@@ -53,7 +53,8 @@ pub(crate) fn gpus() -> Result<Arc<Gpus>, RunError> {
     let driver = NvidiaDriver::new().map_err(|error| start(error.to_string()))?;
     let config = NvrtcConfig { cache: Nvrtc::user_cache(), ..NvrtcConfig::default() };
     let compiler: Arc<dyn Compiler> = Arc::new(LazyNvrtc::new(config));
-    Gpus::new(Arc::new(driver), Some(compiler)).map_err(|error| start(error.to_string()))
+    let gpus = Gpus::with_nccl(Arc::new(driver), Some(compiler), Arc::new(load_nccl));
+    gpus.map_err(|error| start(error.to_string()))
 }
 
 /// Deals the GPUs of the host to its nodes, evenly and in order, and takes those

@@ -12,14 +12,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use celerity_executor::{
-    AllocError, Backend, BasePtr, Clock, Completion, CpuBackend, CpuPool, DeviceWindows,
-    ElementArray, Job, LaneGroup, LaneId, LaneJob, LaneLayout, Waker, WindowError,
+    AllocError, Backend, BasePtr, Clock, CollectiveTerms, Completion, CpuBackend, CpuPool,
+    DeviceCollectives, DeviceWindows, ElementArray, Job, LaneGroup, LaneId, LaneJob, LaneLayout,
+    Waker, WindowError,
 };
 use celerity_idag::{DeviceId, InstructionId, MemoryId};
 use celerity_regions::Box3;
 use smallvec::SmallVec;
 
 use crate::address::pointer;
+use crate::collectives::CudaCollectives;
 use crate::driver::{AddressSpace, DriverError, Event, Gpu};
 use crate::gpus::{Gpus, PeerAccess};
 use crate::memory::{GpuMemory, PinnedPool};
@@ -64,11 +66,14 @@ pub struct CudaConfig {
     pub batch: usize,
     /// How long a batch that is not full waits for more jobs, after the last one, while
     /// an earlier batch runs on its lane: longer than it takes to launch one. A node
-    /// with several GPUs does not wait.
+    /// with several GPUs or with windows does not wait.
     pub lull: Duration,
     /// Memory of each GPU that the other processes of the host read, if nodes are on
     /// [wires](celerity_executor::Wires).
     pub windows: WindowConfig,
+    /// Which collective operations take place between GPUs of different nodes, where they can: what node 0's
+    /// process says goes for all.
+    pub collectives: CollectiveTerms,
     /// How long a GPU's thread looks for work and for ends of jobs without a
     /// break. To wake it takes up to 200 µs on virtual machines.
     pub spin: Duration,
@@ -85,6 +90,7 @@ impl Default for CudaConfig {
             batch: 16,
             lull: Duration::from_micros(10),
             windows: WindowConfig::default(),
+            collectives: CollectiveTerms { least: 1 << 20, least_row: 64 },
             spin: Duration::from_millis(1),
         }
     }
@@ -110,6 +116,7 @@ pub struct CudaBackend {
     reports: Arc<Reports>,
     lane_waits: bool,
     windows: WindowConfig,
+    collectives: CollectiveTerms,
 }
 
 /// The lanes of one device.
@@ -156,6 +163,7 @@ impl CudaBackend {
             reports,
             lane_waits: config.lane_waits,
             windows: config.windows,
+            collectives: config.collectives,
         })
     }
 
@@ -323,6 +331,10 @@ unsafe impl Backend for CudaBackend {
         Some(self.make_windows())
     }
 
+    fn collectives(&mut self) -> Option<Result<Box<dyn DeviceCollectives>, WindowError>> {
+        Some(self.make_collectives())
+    }
+
     fn time_jobs(&mut self, clock: Clock) {
         self.queues.iter().for_each(|queue| queue.send(Message::Time(clock.clone())));
         self.host.time_jobs(clock);
@@ -340,7 +352,19 @@ impl CudaBackend {
         };
         let gpus = self.devices.iter().zip(&self.memories).map(of_gpu);
         let windows = CudaWindows::new(self.gpus.driver(), self.windows, gpus);
-        Ok(Box::new(windows.map_err(|error| error.to_string())?))
+        let windows = windows.map_err(|error| error.to_string())?;
+        self.queues.iter().for_each(|queue| queue.send(Message::Hurry));
+        Ok(Box::new(windows))
+    }
+
+    fn make_collectives(&self) -> Result<Box<dyn DeviceCollectives>, WindowError> {
+        if !self.links.is_complete() {
+            return Err("not all of its GPUs reach each other's memory".to_owned());
+        }
+        let (nccl, driver, gpu) = (self.gpus.nccl()?, self.gpus.driver(), self.devices[0]);
+        let memory = (gpu, self.gpus.info(gpu).max_pitch, self.memories[0].fence().clone());
+        let collectives = CudaCollectives::new(driver, nccl, self.collectives, memory);
+        Ok(Box::new(collectives.map_err(|error| error.to_string())?))
     }
 }
 

@@ -13,7 +13,7 @@ mod fake;
 mod nvidia;
 
 pub use error::{DriverError, Failure};
-pub use fake::{FakeCounts, FakeDriver, FakeLaunch, HostedKernels};
+pub use fake::{FakeCounts, FakeDriver, FakeLaunch, FakeNccl, HostedKernels};
 #[cfg(feature = "cuda")]
 pub use nvidia::NvidiaDriver;
 

@@ -10,6 +10,7 @@ use celerity_idag::DeviceId;
 use crate::code::{CodeError, CodeLoader, Compiler};
 use crate::driver::{Driver, DriverError, Gpu, GpuInfo};
 use crate::memory::PagePool;
+use crate::nccl::{FindNccl, Nccl};
 
 /// See the [crate documentation](crate).
 pub struct Gpus {
@@ -18,6 +19,7 @@ pub struct Gpus {
     /// By GPU.
     pages: Vec<Arc<PagePool>>,
     code: CodeLoader,
+    nccl: FindNccl,
 }
 
 /// Between which devices of a node memory is copied directly: by device, then
@@ -37,6 +39,11 @@ impl PeerAccess {
         users
     }
 
+    /// Whether all devices of the node reach each other.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.0.iter().flatten().all(|linked| *linked)
+    }
+
     pub(crate) fn has(&self, from: DeviceId, to: DeviceId) -> bool {
         let slot = |device: DeviceId| usize::try_from(device.index()).expect("few devices");
         self.0[slot(from)][slot(to)]
@@ -53,6 +60,18 @@ impl Gpus {
         driver: Arc<dyn Driver>,
         compiler: Option<Arc<dyn Compiler>>,
     ) -> Result<Arc<Self>, DriverError> {
+        Self::with_nccl(driver, compiler, Arc::new(|| Err("it looks for no NCCL".to_owned())))
+    }
+
+    /// As [`new`](Self::new), with a library of collective operations, which is looked for when a run wants it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_nccl(
+        driver: Arc<dyn Driver>,
+        compiler: Option<Arc<dyn Compiler>>,
+        nccl: FindNccl,
+    ) -> Result<Arc<Self>, DriverError> {
         let slots = u16::try_from(driver.gpus()).expect("a host has few GPUs");
         if slots == 0 {
             let reason = "the driver sees no GPU".to_owned();
@@ -63,7 +82,7 @@ impl Gpus {
         let capabilities = infos.iter().map(|info| info.capability).collect();
         let code = CodeLoader::new(driver.clone(), compiler, capabilities);
         let pages = infos.iter().map(|_| Arc::new(PagePool::new(&driver))).collect();
-        Ok(Arc::new(Self { driver, infos, pages, code }))
+        Ok(Arc::new(Self { driver, infos, pages, code, nccl }))
     }
 
     /// What they are, in the driver's order.
@@ -114,6 +133,11 @@ impl Gpus {
     /// Whether memory can be put behind addresses on all of these.
     pub(crate) fn can_reserve(&self, gpus: &[Gpu]) -> bool {
         gpus.iter().all(|&gpu| self.driver.piece(gpu).is_ok())
+    }
+
+    /// The library of collective operations.
+    pub(crate) fn nccl(&self) -> Result<Arc<dyn Nccl>, String> {
+        (self.nccl)()
     }
 
     pub(crate) fn driver(&self) -> &Arc<dyn Driver> {

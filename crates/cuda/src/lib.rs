@@ -6,11 +6,13 @@ mod checked;
 mod code;
 #[cfg(test)]
 mod coded;
+mod collectives;
 mod devices;
 mod driver;
 mod gpus;
 mod kernel;
 mod memory;
+mod nccl;
 #[cfg(feature = "cuda")]
 mod nvrtc;
 mod panics;
@@ -24,12 +26,15 @@ pub use devices::{CudaDevices, DealError};
 pub use driver::NvidiaDriver;
 pub use driver::{
     AddressSpace, Driver, DriverError, Event, EventKind, Failure, FakeCounts, FakeDriver,
-    FakeLaunch, Function, FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image, LaunchSize,
-    MemoryHandle, ModuleHandle, ModuleKind, Pages, PagesKind, Stream, StreamKind, Transfer,
-    TransferEnd,
+    FakeLaunch, FakeNccl, Function, FunctionKind, Gpu, GpuInfo, Handle, HostedKernels, Image,
+    LaunchSize, MemoryHandle, ModuleHandle, ModuleKind, Pages, PagesKind, Stream, StreamKind,
+    Transfer, TransferEnd,
 };
 pub use gpus::Gpus;
 pub use kernel::{CudaKernel, HEADER};
+#[cfg(feature = "cuda")]
+pub use nccl::load_nccl;
+pub use nccl::{FindNccl, Joined, JoiningId, Nccl, NcclCall};
 #[cfg(feature = "cuda")]
 pub use nvrtc::{LazyNvrtc, Nvrtc, NvrtcConfig};
 pub use windows::WindowConfig;

@@ -182,7 +182,9 @@ impl CudaWindows {
 
 impl Default for WindowConfig {
     fn default() -> Self {
-        Self { slots: 4, slot_bytes: 16 << 20, least: 1 << 12 }
+        // Of two H100s that exchange 32 KiB, a step takes 59 to 65 µs through host memory and 60 to 67 by windows;
+        // of 128 KiB, 85 to 93 and 55 to 71.
+        Self { slots: 4, slot_bytes: 16 << 20, least: 128 << 10 }
     }
 }
 

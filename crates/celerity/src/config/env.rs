@@ -113,7 +113,7 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_WIRES",
-        expected: "auto, host or ipc",
+        expected: "auto, host, ipc or nccl",
         set: |config, value| Some(config.wires(wires(value.text()?)?)),
     },
     Variable {
@@ -267,6 +267,7 @@ fn wires(value: &str) -> Option<Wires> {
         "auto" => Some(Wires::Auto),
         "host" => Some(Wires::Host),
         "ipc" => Some(Wires::Ipc),
+        "nccl" => Some(Wires::Nccl),
         _ => None,
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Message {
     Order(Order),
     /// From now on, jobs are timed.
     Time(Clock),
+    /// From now on, others than lanes may wait for jobs: what goes to another process from a GPU's memory.
+    Hurry,
     /// There will be no more jobs.
     Stop,
 }

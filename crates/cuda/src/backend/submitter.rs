@@ -178,6 +178,7 @@ impl Submitter {
         match message {
             Message::Order(order) => self.start(order),
             Message::Time(clock) => self.timer = Some(Timer::new(clock)),
+            Message::Hurry => self.lull = Duration::ZERO,
             Message::Stop => self.stopping = true,
         }
     }

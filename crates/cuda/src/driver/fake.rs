@@ -17,9 +17,11 @@ use super::{
 
 mod hosted;
 mod memory;
+mod nccl;
 mod state;
 
 pub use hosted::HostedKernels;
+pub use nccl::FakeNccl;
 pub use state::FakeCounts;
 use state::{Kernel, Operation, State};
 

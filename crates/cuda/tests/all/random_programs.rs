@@ -45,7 +45,8 @@ fn check(
     let fake = FakeDriver::new(nodes * per_node, 1 << 30).with_seed(seed);
     let (fake, kernels) = fake.hosting_kernels();
     let fake = if linked { fake } else { fake.without_links() };
-    let gpus = Gpus::new(Arc::new(fake), None).unwrap();
+    let nccl = Arc::new(fake.nccl());
+    let gpus = Gpus::with_nccl(Arc::new(fake), None, Arc::new(move || Ok(nccl.clone()))).unwrap();
     let place = |config: &ClusterConfig| {
         let count = u16::try_from(nodes * per_node).unwrap();
         let all: Vec<_> = (0..count).map(Gpu::from_slot).collect();
@@ -59,10 +60,15 @@ fn check(
                 slot_bytes: 1 << 16,
                 least: configuration.wires_from,
             },
+            collectives: configuration.collective_terms().unwrap_or_default(),
             ..CudaConfig::default()
         };
         let devices = CudaDevices::deal(&gpus, &all, 0..nodes, false, &cuda);
-        let wires = if configuration.wires_from > 0 { Wires::Ipc } else { Wires::Host };
+        let wires = match (configuration.wires_from, configuration.collectives_from) {
+            (_, 1..) if linked => Wires::Nccl,
+            (1.., _) => Wires::Ipc,
+            _ => Wires::Host,
+        };
         let config = ClusterConfig { wires, ..config.clone() };
         Run::new(&config).on(OneHost { nodes }).with_devices(devices.unwrap())
     };

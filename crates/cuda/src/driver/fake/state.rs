@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 use std::time::Instant;
 
@@ -45,6 +46,8 @@ pub(super) enum Operation {
     },
     /// What somebody else has put there.
     Foreign(Box<dyn FnOnce() -> Result<(), String> + Send>),
+    /// Lets the stream go on when this is open.
+    Until(Arc<Gate>),
     Copy(Transfer),
     Zero {
         place: AddressSpace,
@@ -101,6 +104,20 @@ struct ModuleHandle {
     words: Vec<String>,
     /// Where the variables are that have been asked for.
     variables: BTreeMap<String, u64>,
+}
+
+/// What a stream waits at.
+#[derive(Debug, Default)]
+pub(super) struct Gate(AtomicBool);
+
+impl Gate {
+    pub(super) fn open(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 impl State {
@@ -239,6 +256,7 @@ impl State {
                 let failed = &self.failed[self.events[*event].gpu.slot()];
                 failed.is_some() || self.has_happened(*event, *ticket)
             }
+            Some(Operation::Until(gate)) => gate.is_open(),
             front => front.is_some(),
         }
     }
@@ -275,7 +293,7 @@ impl Operation {
                 event.when = Instant::now();
                 Ok(())
             }
-            Self::Wait { .. } => Ok(()),
+            Self::Wait { .. } | Self::Until(_) => Ok(()),
         }
     }
 }
