@@ -40,6 +40,12 @@ if echo '#include <cublas_v2.h>' | "$nvcc" -x cu -E - >/dev/null 2>&1; then
     compile matmul-cublas matmul -DCUBLAS -lcublas &
 fi
 
+# Nor NCCL, which NVCC_FLAGS may have to say where it is.
+# shellcheck disable=SC2086 # flags are words
+if echo '#include <nccl.h>' | "$nvcc" ${NVCC_FLAGS-} -x cu -E - >/dev/null 2>&1; then
+    compile all_gather all_gather -lnccl &
+fi
+
 failed=0
 for job in $(jobs -p); do wait "$job" || failed=1; done
 exit "$failed"

@@ -5,6 +5,7 @@
 //! cargo run --release --example patterns -- --pattern all-gather --verify
 //! CELERITY_NODES=4 cargo run --release --example patterns -- --pattern all-to-all --size 1024
 //! CELERITY_DRY_RUN_NODES=256 cargo run --release --example patterns -- --pattern all-gather
+//! CELERITY_NODES=2 cargo run --release --example patterns -- --pattern bare-all-gather --size 16777216
 //! ```
 //!
 //! These are the five programs by which the paper on the discovery of collectives measures (IJPP
@@ -20,7 +21,9 @@ use std::time::Duration;
 
 use celerity::IntoRange;
 use celerity::prelude::*;
-use celerity_example_kernels::patterns::{mix_all, mix_alone, mix_around, mix_own, mix_turned};
+use celerity_example_kernels::patterns::{
+    mix_all, mix_alone, mix_around, mix_own, mix_turned, touch_nothing,
+};
 use clap::{Parser, ValueEnum};
 
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
@@ -52,6 +55,9 @@ struct Options {
 enum Pattern {
     /// Every item reads all elements and writes its own.
     AllGather,
+    /// The same, by kernels that touch nothing, so that a step is what nodes send each other. Elements lie in
+    /// rows, of which an item has one.
+    BareAllGather,
     /// One item reads and writes all elements; then each item reads its own.
     GatherScatter,
     /// One item reads and writes all elements; then every item reads all of them.
@@ -67,10 +73,13 @@ impl Pattern {
     const fn dims(self) -> u32 {
         match self {
             Self::AllGather | Self::GatherScatter | Self::GatherBroadcast => 1,
-            Self::AllToAll | Self::Stencil => 2,
+            Self::BareAllGather | Self::AllToAll | Self::Stencil => 2,
         }
     }
 }
+
+/// Rows of elements of the pattern whose kernels touch nothing.
+const ROWS: usize = 1024;
 
 /// What an element is at the beginning.
 fn beginning(index: usize) -> u32 {
@@ -81,6 +90,10 @@ fn beginning(index: usize) -> u32 {
 enum Failure {
     #[error("{0} is too large; choose less than 16,384 elements per side")]
     TooLarge(u32),
+    #[error("{0} elements are no {ROWS} rows; choose a multiple")]
+    Uneven(u32),
+    #[error("a pattern whose kernels touch nothing has no results to verify")]
+    NothingToVerify,
     #[error(transparent)]
     Runtime(#[from] celerity::Error),
     #[error("verification failed: element {index} is {actual:#x} instead of {expected:#x}")]
@@ -106,8 +119,15 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
-    if options.pattern.dims() == 2 && options.size >= 1 << 14 {
-        return Err(Failure::TooLarge(options.size));
+    match options.pattern {
+        Pattern::BareAllGather if options.verify => return Err(Failure::NothingToVerify),
+        Pattern::BareAllGather if !(options.size as usize).is_multiple_of(ROWS) => {
+            return Err(Failure::Uneven(options.size));
+        }
+        Pattern::AllToAll | Pattern::Stencil if options.size >= 1 << 14 => {
+            return Err(Failure::TooLarge(options.size));
+        }
+        _ => {}
     }
     let outcome = celerity::run(|queue| exchange(queue, options))?;
     let Some(elements) = &outcome.elements else { return Ok(()) };
@@ -125,7 +145,14 @@ fn exchange(queue: &Queue, options: &Options) -> celerity::Result<Outcome> {
         queue.require_results("--verify")?;
     }
     let size = options.size as usize;
+    let rows = [ROWS, size / ROWS];
     let elapsed_and_elements = match options.pattern.dims() {
+        _ if options.pattern == Pattern::BareAllGather => {
+            steps(queue, options, rows, |_, from, to| {
+                let accesses = (from.read(all()), to.write(slice(1)));
+                queue.task("nothing").launch([ROWS, 1], accesses, touch_nothing {}).map(drop)
+            })
+        }
         1 => steps(queue, options, size, |pattern, from, to| {
             step_of_line(queue, pattern, size, from, to)
         }),
@@ -146,7 +173,7 @@ fn steps<const D: usize>(
     step: impl Fn(Pattern, &mut Buffer<u32, D>, &mut Buffer<u32, D>) -> celerity::Result<()>,
 ) -> celerity::Result<(Duration, Option<Vec<u32>>)> {
     let mut stopwatch = Stopwatch::start(options.measure);
-    let count = (options.size as usize).pow(options.pattern.dims());
+    let count: usize = range.into_range().iter().product();
     let beginning: Vec<u32> = (0..count).map(beginning).collect();
     let mut from = queue.buffer_from(range, beginning)?.named("from");
     let mut to = queue.buffer::<u32, D>(range).named("to");

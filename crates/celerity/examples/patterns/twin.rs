@@ -11,6 +11,7 @@ pub(crate) fn after(pattern: Pattern, size: usize, steps: u32) -> Vec<u32> {
     for _ in 0..steps {
         elements = match pattern {
             Pattern::AllGather => mixed_from_afar(0, &elements),
+            Pattern::BareAllGather => unreachable!("it has no results"),
             Pattern::GatherScatter => {
                 let gathered = mixed_from_afar(1, &elements);
                 gathered.iter().map(|&element| mixed(2, element)).collect()

@@ -28,6 +28,15 @@ pub fn mix_all(item: Item<1>, (from, to): (WholeView<'_, u32, 1>, &mut u32)) {
     }
 }
 
+/// Each item declares that it reads everything and writes a row, and touches nothing of it: so a step of it is
+/// what nodes send each other.
+#[kernel]
+pub fn touch_nothing(
+    _item: Item<2>,
+    (_from, _to): (WholeView<'_, u32, 2>, PartViewMut<'_, u32, 2>),
+) {
+}
+
 /// One item reads and writes everything.
 #[kernel]
 pub fn mix_alone(_item: Item<1>, (from, mut to): (WholeView<'_, u32, 1>, PartViewMut<'_, u32, 1>)) {
