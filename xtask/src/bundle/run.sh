@@ -73,6 +73,11 @@ has_cublas() {
     [[ -x $bin/matmul ]] && ! "$bin/matmul" --size 16 --cublas 2>&1 | grep -q "cuBLAS"
 }
 
+# Whether programs find NCCL, by the prefix in `gpus`.
+has_nccl() {
+    [[ -x $bin/patterns ]] && ! "${gpus[@]}" "$bin/patterns" --size 64 2>&1 | grep -q "libnccl"
+}
+
 # Compares the bits of a program's results on a CPU with those on GPUs. The number of words of the prefix
 # `gpus` comes first, then these, then the program and its arguments.
 same_bits='
@@ -155,6 +160,10 @@ tests() {
         on 2 $((count / 2)) && verify "2 nodes x $((count / 2)) GPUs"
         if knows_mpi; then
             launch 2 $((count / 2)) && verify "2 processes x $((count / 2)) GPUs"
+            launch 2 $((count / 2)) CELERITY_WIRES=host && exchanges "2 processes x $((count / 2)) GPUs, wires host"
+            launch 2 $((count / 2)) CELERITY_WIRES=nccl CELERITY_COLLECTIVES=always
+            if has_nccl; then exchanges "2 processes x $((count / 2)) GPUs, wires nccl"
+            else echo "SKIPPED collective operations between GPUs: libnccl.so.2 is not on LD_LIBRARY_PATH"; fi
         fi
     done
 }

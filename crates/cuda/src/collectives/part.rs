@@ -284,3 +284,113 @@ fn is_contiguous(array: &ElementArray, elements: &Box3) -> bool {
     let first = (0..3).find(|&dim| part[dim] > 1).unwrap_or(2);
     (first + 1..3).all(|dim| part[dim] == all[dim])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use celerity_cdag::TransferId;
+    use celerity_cpd::{Collective, Members};
+    use celerity_executor::BasePtr;
+    use celerity_idag::{DeviceId, MemoryId};
+    use celerity_tdag::{BufferId, TaskId};
+
+    use super::*;
+
+    const N0: NodeId = NodeId::from_index(0);
+    const N1: NodeId = NodeId::from_index(1);
+
+    /// What `node` of three does on an array of elements of four bytes, all of which lies where it says.
+    fn part(collective: Collective, node: NodeId, array: ElementArray) -> Part {
+        let memory = |region: Region| {
+            let part = MemoryPart { memory: array, region };
+            if part.region.is_empty() { Box::default() } else { Box::from([part]) }
+        };
+        let (sources, targets) = (
+            memory(collective.provided_by(node).into_owned()),
+            memory(collective.arriving_at(node)),
+        );
+        let (consumer, buffer) = (TaskId::from_index(1), BufferId::from_index(0));
+        let exchange = CollectiveExchange {
+            transfer: TransferId { consumer, buffer },
+            collective: Arc::new(collective),
+            elem_size: 4,
+            at: MemoryId::of_device(DeviceId::from_index(0)),
+            sources,
+            targets,
+        };
+        Part::new(&exchange, (node, 3), Gpu::from_slot(0))
+    }
+
+    /// An array at an address that nobody follows.
+    fn array(extent: Box3) -> ElementArray {
+        let base = BasePtr::of_raw(std::ptr::with_exposed_provenance_mut(0x1000)).unwrap();
+        ElementArray { base, extent }
+    }
+
+    fn parts(extent: Box3, dim: usize, borders: [u64; 4]) -> Vec<Region> {
+        let between = |ends: &[u64]| {
+            let (mut min, mut max) = extent.corners();
+            (min[dim], max[dim]) = (ends[0], ends[1]);
+            Box3::new(min, max).into()
+        };
+        borders.windows(2).map(between).collect()
+    }
+
+    fn gathered(extent: Box3, dim: usize, borders: [u64; 4]) -> Collective {
+        let from = Ends::Each(parts(extent, dim, borders).into());
+        Collective { members: Members::all(), region: extent.into(), from, to: Ends::All }
+    }
+
+    #[test]
+    fn what_all_give_alike_is_gathered_in_place_if_it_lies_so() {
+        let extent = Box3::from_range([6, 4]);
+        let bands = part(gathered(extent, 0, [0, 2, 4, 6]), N1, array(extent));
+        let expected = NcclCall::AllGather { own: 0x1000 + 32, all: 0x1000, bytes: 32 };
+        assert_eq!((bands.calls(), bands.dense_bytes()), (vec![expected], None));
+        assert!(bands.packing(1 << 20).is_empty() && bands.unpacking(1 << 20).is_empty());
+
+        // Columns do not: all of them go through dense memory, in which a node fills its own and finds others'.
+        let extent = Box3::from_range([4, 6]);
+        let mut columns = part(gathered(extent, 1, [0, 2, 4, 6]), N1, array(extent));
+        assert_eq!(columns.dense_bytes(), Some(256));
+        columns.give(0x9000);
+        let expected = NcclCall::AllGather { own: 0x9000 + 32, all: 0x9000, bytes: 32 };
+        assert_eq!(columns.calls(), [expected]);
+        let [packed] = columns.packing(1 << 20)[..] else { panic!("one strided copy") };
+        assert_eq!((packed.source.address, packed.target.address), (0x1000 + 8, 0x9000 + 32));
+        assert_eq!((packed.row, packed.rows), (8, 4));
+        let unpacked = columns.unpacking(1 << 20);
+        let ends = unpacked.iter().map(|one| (one.source.address, one.target.address));
+        assert_eq!(ends.collect::<Vec<_>>(), [(0x9000, 0x1000), (0x9000 + 64, 0x1000 + 16)]);
+    }
+
+    #[test]
+    fn parts_that_differ_and_members_that_are_not_all_take_messages() {
+        let extent = Box3::from_range([7, 4]);
+        let uneven = part(gathered(extent, 0, [0, 2, 4, 7]), N0, array(extent));
+        let send = |to| NcclCall::Send { address: 0x1000, bytes: 32, to };
+        let receive =
+            |from, row: u64, bytes| NcclCall::Receive { address: 0x1000 + 16 * row, bytes, from };
+        assert_eq!(uneven.calls(), [send(1), receive(1, 2, 32), send(2), receive(2, 4, 48)]);
+
+        let (members, to) = (Members::range(0, 2, 3), Ends::One(N0));
+        let from = Ends::Each(parts(extent, 0, [0, 2, 7, 7])[..2].to_vec().into());
+        let some = Collective { members, region: extent.into(), from, to };
+        assert_eq!(part(some.clone(), N0, array(extent)).calls(), [receive(1, 2, 80)]);
+        let send = NcclCall::Send { address: 0x1000 + 32, bytes: 80, to: 0 };
+        assert_eq!(part(some, N1, array(extent)).calls(), [send]);
+    }
+
+    #[test]
+    fn what_one_gives_all_is_a_broadcast() {
+        let extent = Box3::from_range([5]);
+        let region = Region::from(extent);
+        let (members, from) = (Members::all(), Ends::One(N1));
+        let one = Collective { members, region, from, to: Ends::All };
+        for node in [N0, N1] {
+            let expected = NcclCall::Broadcast { address: 0x1000, bytes: 20, root: 1 };
+            assert_eq!(part(one.clone(), node, array(extent)).calls(), [expected]);
+        }
+    }
+}
