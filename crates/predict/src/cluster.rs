@@ -182,10 +182,7 @@ impl ClusterModel {
         })?;
         match model.mistake() {
             None => Ok(model),
-            Some((key, what)) => {
-                let at = text.find(key).unwrap_or(0);
-                Err(malformed(line_of(text, at), format!("`{key}` {what}")))
-            }
+            Some((key, what)) => Err(malformed(line_with(text, key), format!("`{key}` {what}"))),
         }
     }
 
@@ -253,7 +250,16 @@ fn bytes_at(byte_ps: f64, bytes: u64) -> Nanos {
     (byte_ps * bytes as f64 / 1000.0).round() as Nanos
 }
 
+/// The line that gives a key its value, counted from 1: comments may name it, too.
+fn line_with(text: &str, key: &str) -> usize {
+    let gives = |line: &str| {
+        let rest = line.trim_start().strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    1 + text.lines().position(gives).unwrap_or(0)
+}
+
 /// The line of a position in a text, counted from 1.
-fn line_of(text: &str, position: usize) -> usize {
+pub(crate) fn line_of(text: &str, position: usize) -> usize {
     1 + text.as_bytes()[..position].iter().filter(|&&byte| byte == b'\n').count()
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::cluster::Nanos;
+use crate::kernels::KernelCosts;
 use crate::recorded::{MeasuredLaunch, RecordedRun};
 
 /// The costs of kernels and host tasks by name, in ns per item.
@@ -32,6 +33,8 @@ pub struct WorkCosts {
     /// Items of each kernel's greatest launch.
     most_items: HashMap<String, u64>,
     launch: Nanos,
+    /// Of kernels that a file has, which counts before what was measured.
+    given: Vec<KernelCosts>,
 }
 
 /// What costs something, by the name of its tasks.
@@ -61,11 +64,25 @@ impl WorkCosts {
             let most = most_items.entry(one.name.clone()).or_default();
             *most = one.items.max(*most);
         }
-        Self { by_name, most_items, launch }
+        Self { by_name, most_items, launch, given: Vec::new() }
     }
 
-    /// The items of the greatest launch of a kernel that was measured; 0 if none was.
+    /// The same with the kernels of a file, which count before those of runs, and of files given before.
+    #[must_use]
+    pub fn given(mut self, kernels: KernelCosts) -> Self {
+        self.given.insert(0, kernels);
+        self
+    }
+
+    fn of_given(&self, kernel: &str, items: u64) -> Option<Nanos> {
+        self.given.iter().find_map(|given| given.of_launch(kernel, items, self.launch))
+    }
+
+    /// The items of the greatest launch of a kernel that was measured; 0 if none was. A file knows any number.
     pub(crate) fn most_items(&self, kernel: &str) -> u64 {
+        if self.of_given(kernel, 1).is_some() {
+            return u64::MAX;
+        }
         self.most_items.get(kernel).copied().unwrap_or(0)
     }
 
@@ -79,6 +96,11 @@ impl WorkCosts {
         (nth, of): (usize, usize),
         items: u64,
     ) -> Option<Nanos> {
+        if let CostedWork::Kernel(name) = work
+            && let Some(given) = self.of_given(name, items)
+        {
+            return Some(given);
+        }
         let [kernels, host] = &self.by_name;
         let (tasks, launch) = match work {
             CostedWork::Kernel(name) => (kernels.get(name)?, self.launch),

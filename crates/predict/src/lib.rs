@@ -4,6 +4,7 @@
 mod cluster;
 mod costs;
 mod error;
+mod kernels;
 mod pace;
 mod prediction;
 mod recorded;
@@ -20,6 +21,7 @@ pub use cluster::{
 };
 pub use costs::{CostedWork, WorkCosts};
 pub use error::PredictError;
+pub use kernels::KernelCosts;
 pub use pace::{Act, Pace};
 pub use prediction::{Prediction, RepeatedKernel, StretchedKernel};
 pub use recorded::{MeasuredLaunch, RecordedRun, Stretch};

@@ -23,6 +23,8 @@ pub struct ProgramRuns {
     pub launcher: Vec<String>,
     /// Devices of each node.
     pub devices: usize,
+    /// Variables for all of its runs, before those of the cluster and of the run itself.
+    pub environment: Vec<(String, String)>,
     /// A folder that is there; files in it are replaced.
     pub scratch: PathBuf,
 }
@@ -147,6 +149,7 @@ impl ProgramRuns {
         LAUNCHERS.iter().for_each(|name| {
             command.env_remove(name);
         });
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use celerity_predict::runs::ProgramRuns;
 use celerity_predict::{
-    ClusterModel, PredictError, Prediction, RecordedRun, ReportRow, WorkCosts, csv, predict, table,
-    write_timeline,
+    ClusterModel, KernelCosts, PredictError, Prediction, RecordedRun, ReportRow, WorkCosts, csv,
+    predict, table, write_timeline,
 };
 use clap::Parser;
 
@@ -32,6 +32,13 @@ struct Options {
     /// Take the costs of kernels from these traces (`CELERITY_TRACE`), and run the program nowhere
     #[arg(long, value_name = "TRACE.json")]
     kernels: Vec<PathBuf>,
+    /// Take what kernels cost by the size of their launches from these files, before any trace, and run the program
+    /// nowhere
+    #[arg(long, value_name = "FILE.toml")]
+    costs: Vec<PathBuf>,
+    /// A variable of the environment for all runs of the program
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
     /// Run the program so often on one node to measure its kernels: the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     repeat: u32,
@@ -109,7 +116,8 @@ fn runs(options: &Options) -> Result<ProgramRuns, PredictError> {
     let (program, arguments) = (options.program.clone(), options.arguments.clone());
     let devices = usize::try_from(options.devices).expect("at most 61");
     let launcher = options.launch.split_whitespace().map(str::to_owned).collect();
-    Ok(ProgramRuns { program, arguments, launcher, devices, scratch })
+    let environment = options.env.clone();
+    Ok(ProgramRuns { program, arguments, launcher, devices, environment, scratch })
 }
 
 /// The costs of kernels, and how long the program takes on the numbers of nodes that are measured: the
@@ -123,7 +131,7 @@ fn measure(
     let mut recorded = traces.collect::<Result<Vec<_>, _>>()?;
     let mut measured = BTreeMap::<usize, Vec<u64>>::new();
     for _ in 0..options.repeat {
-        if options.kernels.is_empty() {
+        if options.kernels.is_empty() && options.costs.is_empty() {
             recorded.push(runs.reference(model)?);
         }
         for &nodes in &options.measure {
@@ -135,7 +143,11 @@ fn measure(
         all[all.len() / 2]
     };
     let measured = measured.into_iter().map(|(nodes, all)| (nodes, median(all))).collect();
-    Ok((WorkCosts::of(&recorded, model.device.launch_ns), measured))
+    let mut costs = WorkCosts::of(&recorded, model.device.launch_ns);
+    for path in &options.costs {
+        costs = costs.given(KernelCosts::read(path)?);
+    }
+    Ok((costs, measured))
 }
 
 fn report(options: &Options, model: &ClusterModel, rows: &[ReportRow]) -> Result<(), PredictError> {
@@ -174,6 +186,13 @@ fn count(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| "a number of nodes is at least 1".to_owned())
 }
 
+/// A name and its value.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = named.ok_or("a variable is given as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// The numbers of nodes that a text means.
 fn numbers(given: &str) -> Result<Vec<usize>, PredictError> {
     let bad = || PredictError::BadNodes { given: given.to_owned() };
@@ -192,11 +211,21 @@ fn numbers(given: &str) -> Result<Vec<usize>, PredictError> {
 mod tests {
     use clap::CommandFactory;
 
-    use super::{Options, numbers};
+    use super::{Options, numbers, variable};
 
     #[test]
     fn the_command_line_is_well_formed() {
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn variables_have_names() {
+        let named = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(variable("A=b=c"), named("A", "b=c"));
+        assert_eq!(variable("A="), named("A", ""));
+        for wrong in ["A", "=b", ""] {
+            assert!(variable(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

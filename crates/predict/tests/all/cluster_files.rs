@@ -47,6 +47,13 @@ fn gaps_and_mistakes_are_named_with_their_line() {
     let expected =
         format!("c.toml:{}: `collective-byte-ps` is negative", line("collective-byte-ps"));
     assert!(negative.starts_with(&expected), "{negative}");
+    let comment = "# collective-byte-ps is no rate of same-host\n[network]";
+    let text = std::fs::read_to_string(folder().join("free.toml")).unwrap();
+    let text = text.replace("[network]", comment).replace("byte-ps = 0\n", "byte-ps = nan\n");
+    let said = ClusterModel::parse(&text, "c.toml".as_ref()).unwrap_err().to_string();
+    let expected =
+        format!("c.toml:{}: `collective-byte-ps` is negative", 1 + line("collective-byte-ps"));
+    assert!(said.starts_with(&expected), "{said}");
     let broken = error("[nodes]", "[nodes");
     assert!(broken.starts_with(&format!("c.toml:{}: ", line("[nodes]"))), "{broken}");
 }

@@ -217,6 +217,39 @@ fn costs_may_come_from_a_trace_and_gaps_in_it_are_errors() {
 }
 
 #[test]
+fn costs_may_come_from_a_file_and_runs_have_variables() {
+    let folder = Folder::new("files");
+    let path = folder.0.join("kernels.toml");
+    let csv = folder.0.join("table.csv");
+    let write = |kernels: &str| std::fs::write(&path, format!("name = ''\n[kernels]\n{kernels}"));
+    let [costs, table] = [&path, &csv].map(|path| path.to_str().unwrap().to_owned());
+    let options = ["--nodes", "2", "--costs", &costs, "--csv", &table];
+    // Launches of half of the items take no less: a program on two nodes takes as long.
+    write("fill = [[1, 0]]\nsum = [[1, 0]]\nstep = [[120, 5000000], [240, 5000000]]\n").unwrap();
+    let output = command(&folder.0, &options);
+    assert!(output.status.success(), "{}", said(&output).1);
+    let table = std::fs::read_to_string(csv).unwrap();
+    let column = |row: usize| table.lines().nth(row).unwrap().split(',').nth(2).unwrap().to_owned();
+    let makespans = [1, 2].map(|row| column(row).parse::<u64>().unwrap());
+    let steps = STEPS as u64 * 5_000_000;
+    assert!(makespans.iter().all(|span| (steps..2 * steps).contains(span)), "{table}");
+
+    write("fill = [[1, 0]]\nstep = [[1, 1]]\n").unwrap();
+    let (_, errors) = said(&command(&folder.0, &options));
+    assert!(errors.contains("\"sum\", which the measured run has not"), "{errors}");
+    write("step = []\n").unwrap();
+    let (_, errors) = said(&command(&folder.0, &options));
+    assert!(errors.contains("kernels.toml:3: `step` has no launch"), "{errors}");
+    write("fill = [[1, 0]]\nsum = [[1, 0]]\nstep = [[1, 1]]\n").unwrap();
+    for (value, is_one) in [("none", true), ("backwards", false)] {
+        let variable = format!("CELERITY_LOOKAHEAD={value}");
+        let options = [&options[..4], &["--env", &variable]].concat();
+        let output = command(&folder.0, &options);
+        assert_eq!(output.status.success(), is_one, "{}", said(&output).1);
+    }
+}
+
+#[test]
 fn what_cannot_be_predicted_is_said() {
     let folder = Folder::new("refused");
     let run = |options: &[&str]| {
