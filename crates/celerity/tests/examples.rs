@@ -29,11 +29,13 @@ fn cluster(nodes: usize, devices: usize) -> String {
 fn wave_sim_equals_its_sequential_twin_on_every_cluster() {
     let folder = Folder::new("wave_sim_clusters");
     let mut pictures = Vec::new();
-    for kernel in ["row", "item"] {
+    for (kernel, cut) in [("row", "bands"), ("item", "bands"), ("row", "tiles")] {
         for (nodes, devices) in CLUSTERS {
-            let picture = folder.path(&format!("{kernel}_{nodes}_{devices}.png"));
+            let picture = folder.path(&format!("{kernel}_{cut}_{nodes}_{devices}.png"));
             let mut run = on_cluster("wave_sim", nodes, devices);
-            run.args(["--size", "61", "--steps", "40", "--verify", "--kernel", kernel]);
+            run.args([
+                "--size", "61", "--steps", "40", "--verify", "--kernel", kernel, "--cut", cut,
+            ]);
             let output = succeed(run.arg("--out").arg(&picture));
             assert!(output.contains("bit for bit"), "{output}");
             assert!(output.contains(&cluster(nodes, devices)), "{output}");
@@ -98,7 +100,8 @@ fn the_environment_asks_for_checks_and_graphs() {
 fn wave_sim_rejects_bad_input() {
     let folder = Folder::new("wave_sim_bad");
     let out = folder.path("out.png");
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
+        (&["--cut", "circles"], "--cut"),
         (&["--size", "0"], "--size"),
         (&["--size", "many"], "--size"),
         (&["--steps", "-1"], "-1"),

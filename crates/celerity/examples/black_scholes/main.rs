@@ -41,8 +41,8 @@ const FAST_TOLERANCE: f64 = 3.0e-6;
 #[derive(Parser, Debug)]
 struct Options {
     /// How many options.
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..))]
-    options: u32,
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    options: u64,
     /// Days; the first options run out after 91.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=90))]
     steps: u32,
@@ -205,7 +205,7 @@ fn report(options: &Options, outcome: &Outcome, prices: &[Prices]) {
         size: options.options as usize,
         steps: u64::from(options.steps),
         elapsed: outcome.elapsed,
-        work: f64::from(options.options),
+        work: options.options as f64,
         unit: "options",
     };
     println!(

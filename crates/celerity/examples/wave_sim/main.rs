@@ -38,7 +38,7 @@ use support::{OutputError, progress_bar};
 #[derive(Parser, Debug)]
 struct Options {
     /// Cells along each side of the square field.
-    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     size: u32,
     /// Time steps.
     #[arg(long, default_value_t = 300)]
@@ -53,6 +53,9 @@ struct Options {
     /// How the kernel is written: for one cell or for a run of cells.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
+    /// How the field is cut into parts.
+    #[arg(long, value_enum, default_value_t = Cut::Bands)]
+    cut: Cut,
     /// Chunks that each device's share of a step is cut into: rows at its border can
     /// travel while the others are computed.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -70,6 +73,23 @@ enum Kernel {
     Item,
     /// Called for each run of cells of a row; vectorises.
     Row,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Cut {
+    /// Along rows.
+    Bands,
+    /// Along rows and columns, so that parts have less border when there are many.
+    Tiles,
+}
+
+impl Cut {
+    fn hint(self) -> Hint {
+        match self {
+            Self::Bands => Hint::BandSplit,
+            Self::Tiles => Hint::TiledSplit,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -146,14 +166,14 @@ fn simulate(
     let size = options.size as usize;
     let mut current = queue.buffer::<f32, 2>([size, size]).named("u");
     let mut other = queue.buffer::<f32, 2>([size, size]).named("up");
-    fill(queue, &current, size)?;
+    fill(queue, options, &current)?;
 
     let bar = progress_bar(options.steps, queue.is_root());
     let mut frame = 0;
     for number in 0..options.steps {
         stopwatch.before_step(queue, number)?;
         match number {
-            0 => first_step(queue, &other, &current, size)?,
+            0 => first_step(queue, options, &other, &current)?,
             _ => step(queue, options, &other, &current)?,
         }
         std::mem::swap(&mut current, &mut other);
@@ -173,21 +193,21 @@ fn simulate(
     Ok(Outcome { is_root: queue.is_root(), nodes, devices, elapsed })
 }
 
-fn fill(queue: &Queue, u: &Buffer<f32, 2>, size: usize) -> celerity::Result<()> {
-    let fill = wave_fill { size };
-    queue.task("fill").launch([size, size], u.write(one_to_one()), fill)?;
+fn fill(queue: &Queue, options: &Options, u: &Buffer<f32, 2>) -> celerity::Result<()> {
+    let fill = wave_fill { size: u.range()[0] };
+    queue.task("fill").hint(options.cut.hint()).launch(u.range(), u.write(one_to_one()), fill)?;
     Ok(())
 }
 
 fn first_step(
     queue: &Queue,
+    options: &Options,
     up: &Buffer<f32, 2>,
     u: &Buffer<f32, 2>,
-    size: usize,
 ) -> celerity::Result<()> {
     let accesses = (up.write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
     let first = wave_first { c: COURANT_SQUARED };
-    queue.task("first_step").launch([size, size], accesses, first)?;
+    queue.task("first_step").hint(options.cut.hint()).launch(u.range(), accesses, first)?;
     Ok(())
 }
 
@@ -198,8 +218,8 @@ fn step(
     u: &Buffer<f32, 2>,
 ) -> celerity::Result<()> {
     let accesses = (up.read_write(one_to_one()), u.read(neighborhood_along_axes([1, 1])));
-    let (range, c) = ([options.size as usize; 2], COURANT_SQUARED);
-    let task = queue.task("step").hint(Hint::Oversubscribe(options.oversubscribe as usize));
+    let (range, c, chunks) = (u.range(), COURANT_SQUARED, options.oversubscribe as usize);
+    let task = queue.task("step").hint(options.cut.hint()).hint(Hint::Oversubscribe(chunks));
     match options.kernel {
         Kernel::Item => task.launch(range, accesses, wave_step { c })?,
         Kernel::Row => task.launch(range, accesses, wave_step_row { c })?,
