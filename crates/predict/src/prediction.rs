@@ -38,6 +38,8 @@ pub struct RepeatedKernel {
     pub name: String,
     /// From the end of its first to the end of its last task on all nodes, per task, in ns.
     pub period: Nanos,
+    /// The same from the middle one on: without what is done once, such as allocating memory.
+    pub steady_period: Nanos,
 }
 
 /// A kernel that was measured in launches of few items, and is launched with many.
@@ -120,19 +122,22 @@ fn repeated(schedules: &[NodeSchedule], spans: &Spans) -> Option<RepeatedKernel>
     }
     let most = by_name.into_iter().max_by_key(|(name, ids)| (ids.len(), std::cmp::Reverse(*name)));
     let (name, ids) = most.filter(|(_, ids)| ids.len() > 1)?;
-    let (first, last) = (*ids.first()?, *ids.last()?);
-    let mut ends = [0; 2];
+    let middle = (ids.len() - 1) / 2;
+    let marks = [*ids.first()?, ids[middle], *ids.last()?];
+    let mut ends = [0; 3];
     for span in spans.all() {
         let (Lane::Kernels(_), Subject::Step(step)) = (span.lane, span.subject) else { continue };
         let Action::Run { task, .. } = schedules[span.node].steps[step as usize].action else {
             continue;
         };
-        for (end, of) in ends.iter_mut().zip([first, last]) {
+        for (end, of) in ends.iter_mut().zip(marks) {
             if task == of {
                 *end = span.end.max(*end);
             }
         }
     }
-    let period = ends[1].saturating_sub(ends[0]) / (ids.len() as u64 - 1);
-    Some(RepeatedKernel { name: name.to_owned(), period })
+    let [first, half, last] = ends;
+    let of = |from: Nanos, steps: usize| last.saturating_sub(from) / steps as u64;
+    let (period, steady_period) = (of(first, ids.len() - 1), of(half, ids.len() - 1 - middle));
+    Some(RepeatedKernel { name: name.to_owned(), period, steady_period })
 }

@@ -65,19 +65,17 @@ fn comparison(row: &ReportRow) -> String {
 /// The same as comma-separated values: times in ns, shares of the way back in percent.
 #[must_use]
 pub fn csv(rows: &[ReportRow]) -> String {
-    let mut text = String::from("nodes,devices,makespan_ns,step_ns,busy_percent");
+    let mut text = String::from("nodes,devices,makespan_ns,step_ns,steady_step_ns,busy_percent");
     Limit::ALL.iter().for_each(|limit| {
         let _ = write!(text, ",{}_percent", limit.word());
     });
     text += ",measured_ns\n";
     for ReportRow { prediction, measured } in rows {
         let Prediction { nodes, devices, makespan, busy_percent, .. } = prediction;
-        let step = prediction.repeated.as_ref().map(|step| step.period);
-        let _ = write!(
-            text,
-            "{nodes},{devices},{makespan},{},{busy_percent:.2}",
-            step.map(|step| step.to_string()).unwrap_or_default()
-        );
+        let steps = prediction.repeated.as_ref();
+        let steps = steps.map(|step| format!("{},{}", step.period, step.steady_period));
+        let steps = steps.unwrap_or_else(|| ",".to_owned());
+        let _ = write!(text, "{nodes},{devices},{makespan},{steps},{busy_percent:.2}");
         percents(prediction).into_iter().for_each(|(_, share)| {
             let _ = write!(text, ",{share:.2}");
         });
@@ -120,7 +118,8 @@ mod tests {
     fn row(nodes: usize, makespan: Nanos, measured: Option<Nanos>) -> ReportRow {
         let mut critical = [0; Limit::ALL.len()];
         (critical[0], critical[2]) = (makespan / 4 * 3, makespan / 4);
-        let repeated = Some(RepeatedKernel { name: "step".to_owned(), period: 1500 });
+        let repeated =
+            Some(RepeatedKernel { name: "step".to_owned(), period: 1500, steady_period: 1400 });
         let (devices, busy_percent, guessed, spans) = (2, 75.0, 0, crate::span::Spans::default());
         let prediction = Prediction {
             nodes,
@@ -150,7 +149,7 @@ mod tests {
         let csv = csv(&rows);
         assert_eq!(
             csv.lines().nth(1).unwrap(),
-            "1,2,8000000,1500,75.00,75.00,0.00,25.00,0.00,0.00,0.00,0.00,10000000"
+            "1,2,8000000,1500,1400,75.00,75.00,0.00,25.00,0.00,0.00,0.00,0.00,10000000"
         );
     }
 

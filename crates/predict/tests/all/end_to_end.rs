@@ -124,6 +124,8 @@ fn where_only_kernels_cost_anything_more_devices_share_the_work() {
             assert!(prediction.makespan < launches * items * 1000 || nodes * devices == 1);
             let step = prediction.repeated.unwrap();
             assert_eq!(step.name, "step");
+            // Sums now and then are not in every step.
+            assert!(step.steady_period > 0 && step.steady_period < 2 * step.period);
         }
     }
 }
@@ -177,11 +179,11 @@ fn the_command_measures_schedules_and_predicts() {
     assert!(table.contains("a step is from one \"step\" to the next"), "{table}");
     let table = std::fs::read_to_string(csv).unwrap();
     let rows: Vec<Vec<_>> = table.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows[0].len(), 13);
+    assert_eq!(rows[0].len(), 14);
     let nodes: Vec<_> = rows[1..].iter().map(|row| row[0]).collect();
     assert_eq!(nodes, ["1", "2", "4"]);
     assert!(rows[1..].iter().all(|row| row[1] == "2" && row[2].parse::<u64>().unwrap() > 0));
-    let measured: Vec<_> = rows[1..].iter().map(|row| !row[12].is_empty()).collect();
+    let measured: Vec<_> = rows[1..].iter().map(|row| !row[13].is_empty()).collect();
     assert_eq!(measured, [false, true, false]);
 
     // Others read it as they read the trace of a run.
