@@ -236,7 +236,7 @@ impl<'q> Alloy<'q> {
         let total = queue.buffer::<f64, 0>([]).named("total energy");
         let alloy = Self { queue, options, range, c, mu, energy, total };
         let fill = alloy_fill { mean: options.mean, seed: options.seed };
-        queue.task("fill").launch(range, alloy.c.write(one_to_one()), fill)?;
+        alloy.task("fill").launch(range, alloy.c.write(one_to_one()), fill)?;
         alloy.energies()?;
         Ok(alloy)
     }
@@ -269,7 +269,7 @@ impl<'q> Alloy<'q> {
         Ok(())
     }
 
-    /// A task of a step, cut as the options say.
+    /// A task, cut as the options say.
     fn task(&self, name: &str) -> celerity::TaskBuilder<'q> {
         let chunks = Hint::Oversubscribe(self.options.oversubscribe as usize);
         let task = self.queue.task(name).hint(chunks);
@@ -282,7 +282,8 @@ impl<'q> Alloy<'q> {
     /// The sum of all cells' energies, when they are known.
     fn total_energy(&self) -> celerity::Result<Fence<f64, 0>> {
         let accesses = (self.energy.read(one_to_one()), self.total.reduce(Sum));
-        self.queue.task("total").launch(self.range, accesses, alloy_total)?;
+        // Cut as what it reads: otherwise all of it moves.
+        self.task("total").launch(self.range, accesses, alloy_total)?;
         self.queue.fence(&self.total)
     }
 
