@@ -123,7 +123,8 @@ enum Command {
         names: Vec<String>,
     },
     /// Measure what exchanges between nodes take on this machine, and write the constants by which
-    /// programs decide what is worth a collective operation (`CELERITY_CALIBRATION`).
+    /// programs decide what is worth a collective operation (`CELERITY_CALIBRATION`); with `--cluster`, also
+    /// a file of costs for predictions.
     ///
     /// With processes of the MPI that is installed, or nodes of one process. Leave the machine idle
     /// meanwhile.

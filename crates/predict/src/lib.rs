@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod calibration;
 mod cluster;
 mod costs;
 mod error;
@@ -15,6 +16,7 @@ mod simulate;
 mod span;
 mod timeline;
 
+pub use calibration::{Calibration, ExchangeCosts, MachineSamples, MissingSamples};
 pub use cluster::{
     ClusterModel, CopyModel, DeviceMemoryModel, DeviceModel, EngineModel, EngineThreads, Nanos,
     NetworkModel, NodesModel, Processor, WayModel,

@@ -62,6 +62,26 @@ impl Mpi {
         command
     }
 
+    /// What people call it.
+    pub(crate) fn title(&self) -> &'static str {
+        match self.kind {
+            Kind::Open => "Open MPI",
+            Kind::Mpich => "MPICH",
+        }
+    }
+
+    /// How large a message between processes of a host may be, in bytes, that leaves before its receiver is ready, if nobody
+    /// has changed that; and who says so.
+    pub(crate) fn eager(&self) -> (u64, &'static str) {
+        match self.kind {
+            Kind::Open => (4096, "Open MPI's default for shared memory, btl_vader_eager_limit"),
+            Kind::Mpich => (
+                69_632,
+                "a cell of MPICH's shared memory, MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_CELL_SIZE",
+            ),
+        }
+    }
+
     /// How the launcher ends that has got Ctrl-C, and whose processes all exit with an error. That of MPICH
     /// says now and then that all is well.
     pub(super) fn end_of_interrupted(&self) -> End {

@@ -1,5 +1,6 @@
 //! Measures what exchanges between nodes take on this machine, and finds the constants by which
-//! `Collectives::Auto` decides. `cargo xtask calibrate` runs it.
+//! `Collectives::Auto` decides; and does what the trace of which tells the rest of a cluster file. `cargo xtask calibrate`
+//! runs it.
 //!
 //! ```sh
 //! mpirun -n 2 calibrate measure >> samples.txt   # processes; or in one process:
@@ -42,6 +43,12 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         turns: usize,
     },
+    /// Do what a cluster file needs the trace of: set CELERITY_TRACE
+    Machine {
+        /// Nodes in this process; under a launcher, each process is one
+        #[arg(long, default_value_t = 1)]
+        nodes: usize,
+    },
     /// Print the constants that fit the measures in a file best
     Fit {
         /// What `measure` has printed, once or several times
@@ -54,6 +61,9 @@ fn main() -> ExitCode {
         Command::Measure { nodes, sizes, turns } => {
             measure(nodes, &sizes, turns).map_err(|error| error.to_string())
         }
+        Command::Machine { nodes } => Config::from_env()
+            .map_err(|error| error.to_string())
+            .and_then(|config| config.nodes(nodes).run(machine).map_err(|error| error.to_string())),
         Command::Fit { file } => fit(&file),
     };
     match done {
@@ -214,6 +224,47 @@ fn shortest(queue: &Queue, step: impl Fn() -> celerity::Result<()>) -> celerity:
     Ok(least)
 }
 
+/// Floats that a kernel goes through on each node: more than fit into caches.
+const STREAM: usize = 1 << 22;
+/// Kernels of each sort.
+const REPEATED: usize = 40;
+/// Floats of a part that another device has, and needs.
+const PARTS: [usize; 2] = [16, 1 << 19];
+
+/// What `celerity_predict::MachineSamples` looks for in a trace.
+fn machine(queue: &Queue) -> celerity::Result<()> {
+    for more in 0..16 {
+        let buffer = queue.buffer::<f32, 1>(1024 + 16 * more);
+        let accesses = buffer.write(one_to_one());
+        queue.task("allocate").parallel_for_rows(buffer.range(), accesses, |_, _| ())?;
+    }
+    queue.barrier()?;
+    let field = queue.buffer::<f32, 1>(STREAM * queue.nodes());
+    queue.task("fill").parallel_for_rows(field.range(), field.write(one_to_one()), |_, _| ())?;
+    for _ in 0..REPEATED {
+        let accesses = field.read_write(one_to_one());
+        queue.task("stream").parallel_for_rows(field.range(), accesses, |_, row| {
+            row.iter_mut().for_each(|x| *x = 0.5 * *x + 1.0);
+        })?;
+    }
+    queue.barrier()?;
+    for part in PARTS {
+        let count = part * queue.nodes() * queue.devices();
+        let (mut own, mut all_parts) = (queue.buffer::<f32, 1>(count), queue.buffer(count));
+        queue.task("fill").parallel_for_rows(count, own.write(one_to_one()), |_, _| ())?;
+        for _ in 0..REPEATED {
+            let accesses = (own.read(all()), all_parts.write(one_to_one()));
+            queue.task("turn").parallel_for_rows(count, accesses, |_, _| ())?;
+            std::mem::swap(&mut own, &mut all_parts);
+            if part == PARTS[0] {
+                queue.host_task("look").once((), |()| ())?;
+            }
+        }
+        queue.barrier()?;
+    }
+    Ok(())
+}
+
 fn fit(file: &Path) -> Result<(), String> {
     let named = |what: String| format!("{}: {what}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
@@ -264,6 +315,11 @@ mod tests {
         assert_eq!((side(Pattern::Gather, 1024, 3), side(Pattern::AllToAll, 1024, 3)), (258, 18));
         assert_eq!(bytes_of(Pattern::AllToAll, 1024, 3), 4 * 18 * 18);
         assert_eq!(side(Pattern::Scatter, 0, 2), 2);
+    }
+
+    #[test]
+    fn what_traces_tell_of_a_machine_runs() {
+        Config::default().nodes(2).run(machine).expect("it runs");
     }
 
     /// In process, small and short: each exchange runs to its end.

@@ -1,5 +1,6 @@
 //! Predictions from schedules that are made by hand, and of a program from its dry runs.
 
+mod calibration;
 mod cluster_files;
 mod end_to_end;
 mod hand_made;
