@@ -43,6 +43,8 @@ pub enum Unit {
     Micros,
     /// Parts of something, around 1.
     Parts,
+    /// How many times as much, from 1 on.
+    Times,
 }
 
 impl Unit {
@@ -50,7 +52,8 @@ impl Unit {
     fn marks(self, ends: &Range<f64>) -> Vec<f64> {
         let mut marks: Vec<f64> = match self {
             Self::Micros => (-1..=6).map(|decades| 10f64.powi(decades)).collect(),
-            Self::Parts => vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
+            Self::Parts => vec![0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
+            Self::Times => (0..=10).map(|doublings| f64::from(1 << doublings)).collect(),
         };
         // Others would be drawn beside the axis.
         marks.retain(|mark| ends.contains(mark));
@@ -60,7 +63,9 @@ impl Unit {
     fn text(self, value: f64) -> String {
         match self {
             Self::Micros => duration(value),
+            Self::Parts if value < 0.1 => format!("{value:.2}"),
             Self::Parts => format!("{value:.1}"),
+            Self::Times => format!("{value}"),
         }
     }
 }
@@ -180,5 +185,8 @@ mod tests {
         let picture = draw(&axes, &curves[..1]).unwrap();
         assert!(["GPUs", "0.5", "1.0"].iter().all(|word| picture.contains(word)), "{picture}");
         assert!(!picture.contains("µs"), "{picture}");
+        let axes = Axes { most: 8, values: 0.5..200.0, unit: Unit::Times, ..axes };
+        let picture = draw(&axes, &curves[..1]).unwrap();
+        assert!(["8", "64", "128"].iter().all(|word| picture.contains(word)), "{picture}");
     }
 }

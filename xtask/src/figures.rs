@@ -6,6 +6,7 @@
 mod bars;
 mod catalogue;
 mod effort;
+mod predicted;
 mod sources;
 mod table;
 
@@ -91,8 +92,8 @@ fn make(workspace: &Workspace, figure: &Figure) -> Result<bool, Error> {
     }
     let picture = path.with_extension("svg");
     let drawn = match &figure.drawn {
-        Drawn::Curves { title, counted } => {
-            sources::curves(workspace, &path, &picture, title, counted)?
+        Drawn::Curves { title, counted, shows } => {
+            sources::curves(workspace, &path, &picture, [title, counted, shows])?
         }
         Drawn::Bars { title } => {
             let table = read(&path)?;
@@ -145,6 +146,26 @@ mod tests {
                 assert!(read(&path).unwrap().len() > 0, "{}", figure.name);
             }
         }
+    }
+
+    /// What predictions are made from is committed, and says what it should.
+    #[test]
+    fn kernels_of_predictions_have_costs() {
+        let root = Workspace::load().unwrap().root;
+        let rates = files::read(&root.join(predicted::RATES)).unwrap();
+        let rates = predicted::Rates::parse(&rates).unwrap();
+        let mut known = 0;
+        for figure in &ALL {
+            let Some(catalogue::Source::Predicted(curves)) = &figure.source else { continue };
+            for curve in *curves {
+                match &curve.costs {
+                    predicted::Costs::Trace(path) => assert!(root.join(path).is_file(), "{path}"),
+                    costs => assert!(rates.costs(costs, 8).is_ok(), "{}", curve.label),
+                }
+                known += 1;
+            }
+        }
+        assert!(known > 0);
     }
 
     #[test]

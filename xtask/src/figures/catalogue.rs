@@ -1,6 +1,7 @@
 //! Which figures there are, and how each is made: a table.
 
 use super::effort::{Effort, Item};
+use super::predicted::{Costs, Predicted};
 
 /// A figure of a paper, made anew.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) enum Source {
     Barriers { processes: &'static [usize] },
     /// `network` of the baselines, on two processes: a curve for each pattern and column.
     Exchanges { arguments: &'static [&'static str], columns: &'static [(usize, &'static str)] },
+    /// Predictions, and what was measured beside them.
+    Predicted(&'static [Predicted]),
     /// Source code, counted.
     Effort(&'static [Effort]),
 }
@@ -51,15 +54,15 @@ pub(super) struct Curve {
 /// What draws it.
 #[derive(Debug)]
 pub(super) enum Drawn {
-    /// `table_figure` of the benchmarks: times against numbers of what is counted.
-    Curves { title: &'static str, counted: &'static str },
+    /// `table_figure` of the benchmarks: what its `--shows` says of times, against numbers of what is counted.
+    Curves { title: &'static str, counted: &'static str, shows: &'static str },
     /// Bars: counts for each row.
     Bars { title: &'static str },
     /// `gpu_figure` of the benchmarks, from committed data.
     Gpus { data: &'static str },
 }
 
-pub(super) static ALL: [Figure; 9] = [
+pub(super) static ALL: [Figure; 12] = [
     Figure {
         name: "ccgrid-2023-1",
         paper: "CCGrid 2023, fig. 1",
@@ -75,7 +78,7 @@ pub(super) static ALL: [Figure; 9] = [
                 scaling("stencil by each node", "scaling/stencil", "one node/#"),
             ],
         }),
-        drawn: Drawn::Curves { title: "scheduling time per task", counted: "nodes" },
+        drawn: curves("scheduling time per task", "nodes", "time"),
     },
     Figure {
         name: "ijpp-2024-3",
@@ -87,7 +90,7 @@ pub(super) static ALL: [Figure; 9] = [
             arguments: &["--samples", "5", "--steps", "32", "--count-up-to", "2"],
             modes: &[["off", "by messages"], ["always", "by messages and collectives"]],
         }),
-        drawn: Drawn::Curves { title: "scheduling time per step", counted: "nodes" },
+        drawn: curves("scheduling time per step", "nodes", "time"),
     },
     Figure {
         name: "ijpp-2024-4",
@@ -98,7 +101,7 @@ pub(super) static ALL: [Figure; 9] = [
             arguments: &["--repetitions", "8", "--sizes", "1024,16384,262144,4194304"],
             columns: &[(3, "by MPI"), (5, "by MPI and Celerity")],
         }),
-        drawn: Drawn::Curves { title: "time per step", counted: "KiB" },
+        drawn: curves("time per step", "KiB", "time"),
     },
     Figure {
         name: "ijpp-2022-5",
@@ -106,7 +109,7 @@ pub(super) static ALL: [Figure; 9] = [
         shows: "latency of a barrier",
         file: "barriers",
         source: Some(Source::Barriers { processes: &[2, 4] }),
-        drawn: Drawn::Curves { title: "latency", counted: "nodes" },
+        drawn: curves("latency", "nodes", "time"),
     },
     Figure {
         name: "ijpp-2022-6",
@@ -122,7 +125,7 @@ pub(super) static ALL: [Figure; 9] = [
                 scaling("by barriers", CHAIN, "by barriers/# nodes"),
             ],
         }),
-        drawn: Drawn::Curves { title: "time per chain", counted: "nodes" },
+        drawn: curves("time per chain", "nodes", "time"),
     },
     Figure {
         name: "ijpp-2022-7",
@@ -130,7 +133,7 @@ pub(super) static ALL: [Figure; 9] = [
         shows: "graph generation with and without an epoch in the end",
         file: "epochs",
         source: Some(Source::Table { program: "epochs", arguments: &[] }),
-        drawn: Drawn::Curves { title: "time per graph", counted: "nodes" },
+        drawn: curves("time per graph", "nodes", "time"),
     },
     Figure {
         name: "ijpp-2022-8",
@@ -147,7 +150,7 @@ pub(super) static ALL: [Figure; 9] = [
                 scaling("128 tasks 1024 conflicts", SETS, "128 tasks and 1024 conflicts/#"),
             ],
         }),
-        drawn: Drawn::Curves { title: "time per search", counted: "candidates" },
+        drawn: curves("time per search", "candidates", "time"),
     },
     Figure {
         name: "euro-par-2019-3",
@@ -165,7 +168,230 @@ pub(super) static ALL: [Figure; 9] = [
         source: None,
         drawn: Drawn::Gpus { data: "docs/benchmarks/h200-compare.csv" },
     },
+    Figure {
+        name: "ccgrid-2023-4",
+        paper: "CCGrid 2023, fig. 4",
+        shows: "predicted: weak scaling of programs, and ways to cut stencils",
+        file: "weak-scaling",
+        source: Some(Source::Predicted(&WEAK)),
+        drawn: curves("parallel efficiency, predicted", "GPUs", "efficiency"),
+    },
+    Figure {
+        name: "ijpp-2024-5",
+        paper: "IJPP 2024, fig. 5",
+        shows: "predicted: strong scaling of N bodies, by messages and with collectives",
+        file: "nbody-scaling",
+        source: Some(Source::Predicted(&BODIES)),
+        drawn: curves("speed-up, predicted", "GPUs", "speed-up"),
+    },
+    Figure {
+        name: "preprint-6",
+        paper: "Euro-Par 2019, fig. 4; preprint on instruction graphs, fig. 6",
+        shows: "predicted beside measured: speed-ups of programs",
+        file: "strong-scaling",
+        source: Some(Source::Predicted(&STRONG)),
+        drawn: curves("speed-up (rings: predicted, discs: measured)", "GPUs", "speed-up"),
+    },
 ];
+
+/// Problems that grow with the number of GPUs, as in the paper: side lengths and numbers of bodies by roots.
+static WEAK: [Predicted; 10] = [
+    Predicted {
+        label: "black_scholes",
+        example: "black_scholes",
+        arguments: |gpus| format!("--options {} --steps 10", 450_000_000 * gpus),
+        environment: &[],
+        costs: OPTIONS,
+        up_to: 1024,
+        measured: None,
+    },
+    Predicted {
+        label: "nbody",
+        example: "nbody",
+        arguments: |gpus| format!("--random {} --steps 5 --kernel group", bodies(gpus)),
+        environment: &[],
+        costs: pull(&[1, 2, 4], |there, gpus| bodies(gpus) as f64 / there as f64),
+        up_to: 128,
+        measured: None,
+    },
+    wave("wave_sim bands", |gpus| field(gpus, "bands", 1)),
+    wave("wave_sim bands and four chunks", |gpus| field(gpus, "bands", 4)),
+    wave("wave_sim tiles", |gpus| field(gpus, "tiles", 1)),
+    wave("wave_sim tiles and four chunks", |gpus| field(gpus, "tiles", 4)),
+    alloy("cahn_hilliard slabs", |gpus| block(gpus, "slabs", 1)),
+    alloy("cahn_hilliard slabs and four chunks", |gpus| block(gpus, "slabs", 4)),
+    alloy("cahn_hilliard tiles", |gpus| block(gpus, "tiles", 1)),
+    alloy("cahn_hilliard tiles and four chunks", |gpus| block(gpus, "tiles", 4)),
+];
+
+/// As many bodies as the paper has, in groups of 128.
+fn bodies(gpus: u64) -> u64 {
+    ((gpus as f64).sqrt() * 4096.0).round() as u64 * 128
+}
+
+fn field(gpus: u64, cut: &str, chunks: u64) -> String {
+    let size = ((gpus as f64).sqrt() * 24_500.0).round();
+    format!("--size {size} --steps 200 --frames 0 --cut {cut} --oversubscribe {chunks}")
+}
+
+fn block(gpus: u64, cut: &str, chunks: u64) -> String {
+    let size = ((gpus as f64).cbrt() * 768.0).round();
+    format!("--size {size} --steps 100 --frames 0 --cut {cut} --oversubscribe {chunks}")
+}
+
+const fn wave(label: &'static str, arguments: fn(u64) -> String) -> Predicted {
+    let (example, environment, costs) = ("wave_sim", &[], WAVES);
+    Predicted { label, example, arguments, environment, costs, up_to: 1024, measured: None }
+}
+
+/// Its bytes in double precision: potentials and energies read a field and write one, a step reads two. The part of a copy's
+/// rate is what heat in 1024³ cells had on an H100, a stencil of as many points: 16 bytes per cell in 6.693 ms
+/// (docs/benchmarks/h100-fast-forms.txt), beside copies of 3.015 TB/s (h100-compare.csv).
+const fn alloy(label: &'static str, arguments: fn(u64) -> String) -> Predicted {
+    let kernels = &[("potential", 16.0), ("evolve", 24.0), ("energy", 16.0)];
+    let costs = Costs::Bytes { kernels, part: 0.851, others: &["fill", "total"] };
+    let (example, environment) = ("cahn_hilliard", &[]);
+    Predicted { label, example, arguments, environment, costs, up_to: 128, measured: None }
+}
+
+/// 2²⁰ bodies in double precision, in 8 of the paper's 20 steps, as each is like the others: by the kernel that was measured, and by one that would fill GPUs with few bodies, too.
+static BODIES: [Predicted; 5] = [
+    million("measured kernel by messages", MESSAGES, &[1, 2, 4]),
+    million("measured kernel by messages and collectives", COLLECTIVES, &[1, 2, 4]),
+    million("full rate by messages", MESSAGES, &[1]),
+    million("full rate by messages and collectives", COLLECTIVES, &[1]),
+    million("full rate with what is weighed", &[], &[1]),
+];
+
+const MESSAGES: &[&str] = &["CELERITY_COLLECTIVES=off"];
+const COLLECTIVES: &[&str] = &["CELERITY_COLLECTIVES=always"];
+
+const fn million(
+    label: &'static str,
+    environment: &'static [&'static str],
+    gpus: &'static [u64],
+) -> Predicted {
+    // Where kernels of few bodies take all of the time, there is nothing to see on more.
+    let up_to = if gpus.len() > 1 { 128 } else { 1024 };
+    Predicted {
+        label,
+        example: "nbody",
+        arguments: |_| "--random 1048576 --steps 8 --kernel group".into(),
+        environment,
+        costs: pull(gpus, |there, _| f64::from(1 << 20) / there as f64),
+        up_to,
+        measured: None,
+    }
+}
+
+/// What was measured on up to four GPUs (`compare.sh` of the bundle), with fewer steps, as each is like the others.
+static STRONG: [Predicted; 6] = [
+    Predicted {
+        label: "wave_sim predicted",
+        example: "wave_sim",
+        arguments: |gpus| {
+            let chunks = gpus.min(2);
+            format!("--size 16384 --steps 100 --frames 0 --oversubscribe {chunks}")
+        },
+        environment: &[],
+        costs: WAVES,
+        up_to: 1024,
+        measured: Some("wave_sim"),
+    },
+    Predicted {
+        label: "nbody predicted",
+        example: "nbody",
+        arguments: |_| "--random 131072 --steps 20 --kernel group".into(),
+        environment: &[],
+        costs: pull(&[1, 2, 4], |_, _| 1.0),
+        up_to: 1024,
+        measured: Some("nbody"),
+    },
+    Predicted {
+        label: "nbody in single precision predicted",
+        example: "nbody",
+        arguments: |_| "--random 131072 --steps 20 --kernel group --precision single".into(),
+        environment: &[],
+        costs: Costs::Steps {
+            program: "nbody_single",
+            gpus: &[1, 2, 4],
+            kernel: "kick",
+            items: |size| size,
+            longer: |_, _| 1.0,
+            others: &["drift", "energies"],
+        },
+        up_to: 1024,
+        measured: Some("nbody_single"),
+    },
+    Predicted {
+        label: "matmul predicted",
+        example: "matmul",
+        arguments: |_| "--size 8192 --steps 6".into(),
+        environment: &[],
+        costs: Costs::Steps {
+            program: "matmul",
+            gpus: &[1],
+            kernel: "product",
+            items: |size| size * size,
+            longer: |_, _| 1.0,
+            others: &["fill"],
+        },
+        up_to: 1024,
+        measured: Some("matmul"),
+    },
+    Predicted {
+        label: "black_scholes predicted",
+        example: "black_scholes",
+        arguments: |_| "--options 50000000 --steps 20".into(),
+        environment: &[],
+        costs: OPTIONS,
+        up_to: 1024,
+        measured: Some("black_scholes"),
+    },
+    Predicted {
+        label: "rsim predicted",
+        example: "rsim",
+        arguments: |_| "--edge 64 --steps 30".into(),
+        environment: &[],
+        costs: Costs::Steps {
+            program: "rsim",
+            gpus: &[1, 2, 4],
+            kernel: "radiosity",
+            items: |size| size,
+            longer: |_, _| 1.0,
+            others: &["room", "flash"],
+        },
+        up_to: 1024,
+        measured: Some("rsim"),
+    },
+];
+
+const WAVES: Costs = Costs::Trace("docs/benchmarks/h200-wave_sim-2-gpus-whole.json.gz");
+const OPTIONS: Costs = Costs::Steps {
+    program: "black_scholes",
+    gpus: &[1],
+    kernel: "price",
+    items: |size| size,
+    longer: |_, _| 1.0,
+    others: &["draw"],
+};
+
+/// Of nbody in groups, in double precision; an item goes through all bodies.
+const fn pull(gpus: &'static [u64], longer: fn(u64, u64) -> f64) -> Costs {
+    let (program, kernel) = ("nbody", "kick");
+    Costs::Steps {
+        program,
+        gpus,
+        kernel,
+        items: |size| size,
+        longer,
+        others: &["drift", "energies"],
+    }
+}
+
+const fn curves(title: &'static str, counted: &'static str, shows: &'static str) -> Drawn {
+    Drawn::Curves { title, counted, shows }
+}
 
 const CHAIN: &str = "model: a chain of 10 host tasks";
 const SETS: &str = "model: the largest set without conflicts";

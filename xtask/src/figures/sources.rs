@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::catalogue::{Curve, Source};
-use super::effort;
 use super::table::{Table, of_markdown};
+use super::{effort, predicted};
 use crate::bench;
 use crate::error::Error;
 use crate::mpi::{self, Mpi, installed};
@@ -55,6 +55,7 @@ pub(super) fn measure(workspace: &Workspace, source: &Source) -> Result<Option<T
             let Some(text) = network.print(2, &arguments)? else { return Ok(None) };
             of_exchanges(&text, columns).map(Some).map_err(malformed(workspace, NETWORK))
         }
+        Source::Predicted(curves) => predicted::table(workspace, curves),
         Source::Effort(efforts) => effort::table(&workspace.root, efforts).map(Some),
     }
 }
@@ -70,11 +71,11 @@ pub(super) fn curves(
     workspace: &Workspace,
     table: &Path,
     picture: &Path,
-    title: &str,
-    counted: &str,
+    [title, counted, shows]: [&str; 3],
 ) -> Result<bool, Error> {
     let mut command = program(workspace, "table_figure");
     command.arg(table).arg(picture).args(["--title", title, "--counted", counted]);
+    command.args(["--shows", shows]);
     Ok(output(&mut command)?.is_some())
 }
 

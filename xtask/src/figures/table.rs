@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The numbers of a figure.
+/// The numbers of a figure. A cell without one is empty in the text, and no number here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Table {
     /// What the first column has.
@@ -30,7 +30,7 @@ impl Table {
             let wrong =
                 || format!("line {number}: a name and {} numbers are expected", table.curves.len());
             let (name, values) = line.split_once(',').ok_or_else(wrong)?;
-            let values: Result<Vec<f64>, _> = values.split(',').map(str::parse).collect();
+            let values: Result<Vec<f64>, _> = values.split(',').map(cell).collect();
             let values = values.ok().filter(|values| values.len() == table.curves.len());
             let row = (name.to_owned(), values.ok_or_else(wrong)?);
             table.rows.push(row);
@@ -40,7 +40,7 @@ impl Table {
 
     /// How many numbers there are.
     pub(super) fn len(&self) -> usize {
-        self.rows.len() * self.curves.len()
+        self.rows.iter().flat_map(|(_, values)| values).filter(|value| !value.is_nan()).count()
     }
 
     /// The number of a curve in a row.
@@ -54,7 +54,7 @@ impl Table {
         let head = format!("| {} | {} |\n| --- |", self.counted, self.curves.join(" | "));
         let mut text = head + &" --- |".repeat(self.curves.len()) + "\n";
         for (name, values) in &self.rows {
-            let cells: Vec<_> = values.iter().map(f64::to_string).collect();
+            let cells: Vec<_> = values.iter().map(text_of).collect();
             text += &format!("| {name} | {} |\n", cells.join(" | "));
         }
         text
@@ -66,18 +66,27 @@ impl fmt::Display for Table {
         writeln!(f, "{},{}", self.counted, self.curves.join(","))?;
         self.rows.iter().try_for_each(|(name, values)| {
             write!(f, "{name}")?;
-            values.iter().try_for_each(|value| write!(f, ",{value}"))?;
+            values.iter().try_for_each(|value| write!(f, ",{}", text_of(value)))?;
             writeln!(f)
         })
     }
+}
+
+fn cell(text: &str) -> Result<f64, std::num::ParseFloatError> {
+    if text.is_empty() { Ok(f64::NAN) } else { text.parse() }
+}
+
+fn text_of(value: &f64) -> String {
+    if value.is_nan() { String::new() } else { value.to_string() }
 }
 
 /// Numbers that are more than `factor` times what they were, or no longer there: a line for each.
 pub(super) fn worse(before: &Table, now: &Table, factor: f64) -> Vec<String> {
     let mut lines = Vec::new();
     for (row, values) in &before.rows {
-        for (curve, &old) in before.curves.iter().zip(values) {
-            match now.get(row, curve) {
+        let cells = before.curves.iter().zip(values).filter(|(_, old)| !old.is_nan());
+        for (curve, &old) in cells {
+            match now.get(row, curve).filter(|new| !new.is_nan()) {
                 None => lines.push(format!("{row}, {curve}: was {old}, and is not measured")),
                 Some(new) if new > old * factor => {
                     lines.push(format!("{row}, {curve}: was {old}, is {new}"));
@@ -129,6 +138,18 @@ mod tests {
         let found = worse(&before, &now, 1.5);
         let gone = |curve, old| format!("2, {curve}: was {old}, and is not measured");
         assert_eq!(found, ["1, a: was 2, is 3.5".to_owned(), gone("a", 4), gone("b", 10)]);
+    }
+
+    #[test]
+    fn cells_may_be_empty() {
+        let text = "GPUs,a,b\n1,2,\n2,,3\n";
+        let table = Table::parse(text).unwrap();
+        assert_eq!((table.len(), table.to_string()), (2, text.to_owned()));
+        assert!(table.to_markdown().ends_with("| 1 | 2 |  |\n| 2 |  | 3 |\n"));
+        assert!(worse(&table, &table, 1.0).is_empty());
+        let gone = Table::parse("GPUs,a,b\n1,,\n2,,4\n").unwrap();
+        let found = worse(&table, &gone, 1.0);
+        assert_eq!(found, ["1, a: was 2, and is not measured", "2, b: was 3, is 4"]);
     }
 
     #[test]
