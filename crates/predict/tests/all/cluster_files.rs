@@ -39,6 +39,14 @@ fn gaps_and_mistakes_are_named_with_their_line() {
         unknown.starts_with(&format!("c.toml:{}: unknown field", line("round-ns"))),
         "{unknown}"
     );
+    let text = std::fs::read_to_string(folder().join("free.toml")).unwrap();
+    let (before, _) = text.split_once("[network]").unwrap();
+    let table = ClusterModel::parse(before, "c.toml".as_ref()).unwrap_err().to_string();
+    assert!(table.starts_with("c.toml:1: missing field `network`"), "{table}");
+    let below = error("launch-ns = 0", "launch-ns = -1");
+    assert!(below.starts_with(&format!("c.toml:{}: ", line("launch-ns"))), "{below}");
+    let text = error("eager-bytes = ", "eager-bytes = 'many' # ");
+    assert!(text.starts_with(&format!("c.toml:{}: ", line("eager-bytes"))), "{text}");
     let word = error("processor = \"own\"", "processor = \"none\"");
     assert!(word.contains("unknown variant `none`"), "{word}");
     let hosts = error("per-host = 1", "per-host = 0");
