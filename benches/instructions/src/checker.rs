@@ -39,6 +39,7 @@ fn check(cluster: &[Recorded], depth: Depth) {
         devices: DEVICES,
         device_memory: DeviceMemory::Own,
         device_wires: false,
+        device_collectives: false,
         depth,
         eager_allocation: false,
     };
