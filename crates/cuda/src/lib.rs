@@ -9,6 +9,8 @@ mod coded;
 mod collectives;
 mod devices;
 mod driver;
+#[cfg(feature = "cuda")]
+mod dynamic;
 mod gpus;
 mod kernel;
 mod memory;

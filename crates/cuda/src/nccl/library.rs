@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use celerity_executor::DeviceStream;
 
 use super::{Joined, JoiningId, Nccl, NcclCall};
+use crate::dynamic::functions;
 
 /// By which names the library goes.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
@@ -36,27 +37,6 @@ struct Config {
     magic: c_uint,
     version: c_uint,
     blocking: c_int,
-}
-
-macro_rules! functions {
-    ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// Functions of the library, good for as long as that is loaded.
-        #[allow(non_snake_case)]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            /// # Safety
-            /// The library is NCCL.
-            unsafe fn of(library: &libloading::Library) -> Result<Self, libloading::Error> {
-                // SAFETY: these are the types that its header declares.
-                unsafe {
-                    Ok(Self { $($name: *library.get(concat!(stringify!($name), "\0"))?,)* })
-                }
-            }
-        }
-    };
 }
 
 functions! {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 
 use crate::code::CompileError;
+use crate::dynamic::functions;
 
 /// By which names the library goes, newest first.
 const NAMES: [&str; 6] = [
@@ -20,27 +21,6 @@ const NAMES: [&str; 6] = [
 
 type Program = *mut c_void;
 type Status = c_int;
-
-macro_rules! functions {
-    ($($name:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// Functions of the library, good for as long as that is loaded.
-        #[allow(non_snake_case)]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            /// # Safety
-            /// The library is NVIDIA's compiler.
-            unsafe fn of(library: &libloading::Library) -> Result<Self, libloading::Error> {
-                // SAFETY: these are the types that its header declares.
-                unsafe {
-                    Ok(Self { $($name: *library.get(concat!(stringify!($name), "\0"))?,)* })
-                }
-            }
-        }
-    };
-}
 
 functions! {
     nvrtcVersion: fn(*mut c_int, *mut c_int) -> Status;

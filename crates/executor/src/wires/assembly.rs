@@ -92,7 +92,8 @@ impl Assembly {
         let (local, nodes) = (inner.node(), inner.nodes() as u64);
         let next = NodeId::from_index((local.index() + 1) % nodes);
         if next != local {
-            inner.send_note(next, &Note::Entered(epoch).encode(local));
+            let latest = self.roll.latest();
+            inner.send_note(next, &Note::Entered { epoch, latest }.encode(local));
         }
     }
 
@@ -100,9 +101,10 @@ impl Assembly {
     pub(super) fn entered(
         &mut self,
         inner: &mut dyn Communicator,
-        (from, epoch): (NodeId, TaskId),
+        from: NodeId,
+        barrier: (TaskId, Option<TransferId>),
     ) -> Outcome<()> {
-        let entered = self.roll.enter(inner.node(), (from, epoch));
+        let entered = self.roll.enter(inner.node(), from, barrier);
         entered.inspect_err(|error| tell_all(inner, error))
     }
 

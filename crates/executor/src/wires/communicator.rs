@@ -182,8 +182,8 @@ impl WiredCommunicator {
             Ok(Note::Came { transfer, hash }) => {
                 self.assemble(|assembly, inner| assembly.came(inner, from, (transfer, hash)));
             }
-            Ok(Note::Entered(epoch)) => {
-                self.assemble(|assembly, inner| assembly.entered(inner, (from, epoch)));
+            Ok(Note::Entered { epoch, latest }) => {
+                self.assemble(|assembly, inner| assembly.entered(inner, from, (epoch, latest)));
             }
             Ok(Note::Apart((node, task), (other, other_task))) => {
                 self.fail(CommunicationError::Apart { node, task, other, other_task });

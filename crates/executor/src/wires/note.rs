@@ -58,8 +58,8 @@ pub(super) enum Note {
     Settled(Result<(), String>),
     /// The sender has come to a collective operation, which is this one, by hash.
     Came { transfer: TransferId, hash: u64 },
-    /// The sender is in the barrier of an epoch.
-    Entered(TaskId),
+    /// The sender is in the barrier of an epoch, and has come to this operation last.
+    Entered { epoch: TaskId, latest: Option<TransferId> },
     /// Nodes have come to different operations: one and its task, and another one and its.
     Apart((NodeId, TaskId), (NodeId, TaskId)),
 }
@@ -127,9 +127,13 @@ impl Note {
                 bytes.extend(transfer.buffer.index().to_le_bytes());
                 bytes.extend(hash.to_le_bytes());
             }
-            Self::Entered(epoch) => {
+            Self::Entered { epoch, latest } => {
                 bytes.push(ENTERED);
                 bytes.extend(epoch.index().to_le_bytes());
+                if let Some(transfer) = latest {
+                    bytes.extend(transfer.consumer.index().to_le_bytes());
+                    bytes.extend(transfer.buffer.index().to_le_bytes());
+                }
             }
             Self::Apart(one, other) => {
                 bytes.push(APART);
@@ -176,7 +180,11 @@ impl Note {
                 .transfer()
                 .zip(rest.word())
                 .map(|(transfer, hash)| Self::Came { transfer, hash }),
-            Some(&ENTERED) => rest.task().map(Self::Entered),
+            Some(&ENTERED) => rest.task().and_then(|epoch| {
+                let is_all = rest.0.is_empty();
+                let latest = if is_all { None } else { Some(rest.transfer()?) };
+                Some(Self::Entered { epoch, latest })
+            }),
             Some(&APART) => {
                 rest.place(nodes).zip(rest.place(nodes)).map(|(one, other)| Self::Apart(one, other))
             }
@@ -314,7 +322,8 @@ mod tests {
             Note::Settled(Ok(())),
             Note::Settled(Err(String::new())),
             Note::Came { transfer, hash: u64::MAX },
-            Note::Entered(transfer.consumer),
+            Note::Entered { epoch: transfer.consumer, latest: None },
+            Note::Entered { epoch: transfer.consumer, latest: Some(transfer) },
             Note::Apart((FROM, transfer.consumer), (TO, TaskId::from_index(0))),
         ]
     }
@@ -333,6 +342,8 @@ mod tests {
         let has_end = |note: &Note| match note {
             Note::Hello(_) | Note::Invited(..) => false,
             Note::Joined(outcome) | Note::Settled(outcome) => outcome.is_ok(),
+            // Without what comes last, it means something else.
+            Note::Entered { .. } => false,
             _ => true,
         };
         for note in notes().into_iter().filter(has_end) {

@@ -19,8 +19,8 @@ pub(super) struct Roll {
     told: BTreeMap<TransferId, (u64, NodeId)>,
     /// What this node has come to last.
     latest: Option<TransferId>,
-    /// The latest barrier of the node before this one.
-    entered: Option<(NodeId, TaskId)>,
+    /// The latest barrier of the node before this one, and the operation that it has come to last.
+    entered: Option<(NodeId, TaskId, Option<TransferId>)>,
 }
 
 type Outcome = Result<(), Box<CommunicationError>>;
@@ -67,18 +67,32 @@ impl Roll {
         }
     }
 
-    /// `from` is in a barrier, and comes to no earlier operation any more.
-    pub(super) fn enter(&mut self, local: NodeId, (from, epoch): (NodeId, TaskId)) -> Outcome {
-        self.entered = self.entered.max(Some((from, epoch)));
+    /// `from` is in a barrier, and comes to no operation any more between its latest one and that. What it has
+    /// told of operations before may come later.
+    pub(super) fn enter(
+        &mut self,
+        local: NodeId,
+        from: NodeId,
+        (epoch, latest): (TaskId, Option<TransferId>),
+    ) -> Outcome {
+        if self.entered.is_none_or(|(_, earlier, _)| earlier < epoch) {
+            self.entered = Some((from, epoch, latest));
+        }
         self.check_barrier(local)
+    }
+
+    /// What this node has come to last.
+    pub(super) fn latest(&self) -> Option<TransferId> {
+        self.latest
     }
 
     /// Nobody waits for who is in a later barrier.
     fn check_barrier(&self, local: NodeId) -> Outcome {
-        let Some((other, other_task)) = self.entered else { return Ok(()) };
+        let Some((other, other_task, latest)) = self.entered else { return Ok(()) };
         let mut waiting = self.waiting.iter();
         let in_vain = waiting.find_map(|(transfer, (_, before))| {
-            (*before == other && transfer.consumer < other_task).then_some(transfer.consumer)
+            let stays_away = Some(*transfer) > latest && transfer.consumer < other_task;
+            (*before == other && stays_away).then_some(transfer.consumer)
         });
         match in_vain {
             None => Ok(()),
@@ -152,13 +166,24 @@ mod tests {
         assert_eq!(roll.tell(N1, transfer(2), (7, N0)), Ok(()));
         assert_eq!(roll.come(N1, transfer(3), (7, N2)), expected(N1, 3, N0, 2));
         // A barrier, behind which there is one that both come to.
-        let barrier = |task| (N0, TaskId::from_index(task));
+        let barrier = |task, latest: Option<u64>| (TaskId::from_index(task), latest.map(transfer));
         let mut roll = Roll::default();
-        assert_eq!(roll.enter(N1, barrier(3)), Ok(()));
+        assert_eq!(roll.enter(N1, N0, barrier(3, None)), Ok(()));
         assert_eq!(roll.come(N1, transfer(5), (7, N0)), Ok(()));
         let mut roll = Roll::default();
         assert_eq!(roll.come(N1, transfer(2), (7, N0)), Ok(()));
-        assert_eq!(roll.enter(N1, barrier(3)), expected(N1, 2, N0, 3));
+        assert_eq!(roll.enter(N1, N0, barrier(3, Some(1))), expected(N1, 2, N0, 3));
         assert_eq!(roll.come(N1, transfer(4), (7, N0)), expected(N1, 2, N0, 3));
+    }
+
+    /// A barrier behind an operation may be known before the operation is.
+    #[test]
+    fn what_is_told_of_a_barrier_may_overtake_what_is_told_of_operations() {
+        let mut roll = Roll::default();
+        assert_eq!(roll.come(N1, transfer(2), (7, N0)), Ok(()));
+        let entered = (TaskId::from_index(3), Some(transfer(2)));
+        assert_eq!(roll.enter(N1, N0, entered), Ok(()));
+        assert_eq!(roll.tell(N1, transfer(2), (7, N0)), Ok(()));
+        assert_eq!(roll.absent(transfer(2)), None);
     }
 }
