@@ -100,6 +100,7 @@ fn kernels() -> Vec<Description> {
         of::<patterns::mix_alone>(),
         of::<patterns::mix_own>(),
         of::<patterns::mix_turned>(),
+        of::<patterns::touch_nothing>(),
         of::<patterns::mix_around>(),
         of::<lattice::lattice_fill>(),
         of::<lattice::lattice_step>(),
