@@ -96,13 +96,13 @@ impl CudaCollectives {
                 match self.is_started() {
                     Ok(false) => return self.starting = Some((id, part)),
                     Ok(true) => self.end(id, &part),
-                    Err(why) => self.fail(id, why),
+                    Err(why) => self.fail(id, &part, why),
                 }
             }
             let Some((id, mut part)) = self.waiting.pop_front() else { return };
             match self.start(&mut part) {
                 Ok(()) => self.starting = Some((id, part)),
-                Err(why) => self.fail(id, why),
+                Err(why) => self.fail(id, &part, why),
             }
         }
     }
@@ -149,22 +149,29 @@ impl CudaCollectives {
 
     /// Puts all on the stream that comes behind the library's work.
     fn end(&mut self, id: CopyId, part: &Part) {
-        match self.drain(part).and_then(|()| self.record()) {
+        let unpacked = self.unpack(part);
+        self.free(part);
+        match unpacked.and_then(|()| self.record()) {
             Ok(event) => self.pending.push_back((id, event)),
-            Err(error) => self.fail(id, error.to_string()),
+            Err(error) => self.give_up(id, error.to_string()),
         }
     }
 
-    fn drain(&self, part: &Part) -> Result<(), DriverError> {
+    fn unpack(&self, part: &Part) -> Result<(), DriverError> {
         for transfer in part.unpacking(self.max_pitch) {
             // SAFETY: targets are the node's promise in `begin`; the dense part is the stream's.
             unsafe { self.driver.copy(self.stream, &transfer)? };
         }
+        Ok(())
+    }
+
+    /// Gives dense memory back, when the stream has got there.
+    fn free(&self, part: &Part) {
         if let Some(dense) = part.dense() {
-            // SAFETY: it was allocated on this stream, where all that uses it is already.
+            // SAFETY: it was allocated on this stream, where all that uses it is already. A part comes to
+            // its end once: behind its copies, or by failing before that.
             unsafe { self.driver.free(self.stream, dense) };
         }
-        Ok(())
     }
 
     fn record(&mut self) -> Result<Event, DriverError> {
@@ -176,8 +183,14 @@ impl CudaCollectives {
         Ok(event)
     }
 
+    /// An operation has failed before all of it was on the stream.
+    fn fail(&mut self, id: CopyId, part: &Part, why: String) {
+        self.give_up(id, why);
+        self.free(part);
+    }
+
     /// An operation, and so all later ones, has failed; some of it may be on the stream.
-    fn fail(&mut self, id: CopyId, why: String) {
+    fn give_up(&mut self, id: CopyId, why: String) {
         self.fault.get_or_insert(why);
         self.abandon();
         // What has failed on the GPU is reported by its node.
@@ -255,8 +268,8 @@ unsafe impl DeviceCollectives for CudaCollectives {
     fn abort(&mut self) {
         self.fault.get_or_insert_with(|| "the run was aborted".to_owned());
         self.abandon();
-        if let Some((id, _)) = self.starting.take() {
-            self.fail(id, String::new());
+        if let Some((id, part)) = self.starting.take() {
+            self.fail(id, &part, "the run was aborted".to_owned());
         }
     }
 }
@@ -273,3 +286,6 @@ impl Drop for CudaCollectives {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
