@@ -201,25 +201,26 @@ impl Part {
     }
 
     fn given_from(&mut self, memory: &[MemoryPart], region: &Region) -> Address {
-        self.in_one_piece(memory, region).map_or_else(
-            || {
-                let offset = self.reserve(region.volume() * self.elem_size);
-                self.given.push(Segment { offset, pieces: pieces_in(memory, region) });
-                Address::Dense(offset)
-            },
-            Address::Buffer,
-        )
+        self.place(memory, region, |part| &mut part.given)
     }
 
     fn got_at(&mut self, memory: &[MemoryPart], region: &Region) -> Address {
-        self.in_one_piece(memory, region).map_or_else(
-            || {
-                let offset = self.reserve(region.volume() * self.elem_size);
-                self.got.push(Segment { offset, pieces: pieces_in(memory, region) });
-                Address::Dense(offset)
-            },
-            Address::Buffer,
-        )
+        self.place(memory, region, |part| &mut part.got)
+    }
+
+    /// Where a call finds a region: in the buffer, or in dense memory, by way of these segments.
+    fn place(
+        &mut self,
+        memory: &[MemoryPart],
+        region: &Region,
+        segments: impl FnOnce(&mut Self) -> &mut Vec<Segment>,
+    ) -> Address {
+        if let Some(address) = self.in_one_piece(memory, region) {
+            return Address::Buffer(address);
+        }
+        let offset = self.reserve(region.volume() * self.elem_size);
+        segments(self).push(Segment { offset, pieces: pieces_in(memory, region) });
+        Address::Dense(offset)
     }
 
     fn reserve(&mut self, bytes: u64) -> u64 {
