@@ -12,9 +12,10 @@ use celerity_executor::{
     CollectiveExchange, CollectiveTerms, Copied, CopyId, DeviceCollectives, WindowError,
 };
 
-use crate::driver::{Driver, DriverError, Event, Gpu, Stream};
+use crate::driver::{Driver, DriverError, Event, Gpu};
 use crate::memory::AllocationStream;
 use crate::nccl::{Joined, JoiningId, Nccl};
+use crate::ordered::{Events, OrderedStream};
 
 mod part;
 
@@ -32,9 +33,7 @@ pub(crate) struct CudaCollectives {
     gpu: Gpu,
     max_pitch: u64,
     fence: Arc<AllocationStream>,
-    /// The last event of the GPU's memory that the stream has waited for.
-    seen: u64,
-    stream: Stream,
+    side: OrderedStream,
     joined: Option<Joined>,
     /// When the GPU began to join.
     since: Instant,
@@ -48,7 +47,7 @@ pub(crate) struct CudaCollectives {
     failed: Vec<CopyId>,
     /// Why nothing succeeds any more.
     fault: Option<String>,
-    spare: Vec<Event>,
+    events: Events,
 }
 
 impl CudaCollectives {
@@ -62,7 +61,7 @@ impl CudaCollectives {
         terms: CollectiveTerms,
         (gpu, max_pitch, fence): (Gpu, u64, Arc<AllocationStream>),
     ) -> Result<Self, DriverError> {
-        let stream = driver.create_stream(gpu)?;
+        let side = OrderedStream::new(&**driver, gpu)?;
         Ok(Self {
             driver: driver.clone(),
             nccl,
@@ -70,8 +69,7 @@ impl CudaCollectives {
             gpu,
             max_pitch,
             fence,
-            seen: 0,
-            stream,
+            side,
             joined: None,
             since: Instant::now(),
             place: (NodeId::from_index(0), 1),
@@ -80,7 +78,7 @@ impl CudaCollectives {
             pending: VecDeque::new(),
             failed: Vec::new(),
             fault: None,
-            spare: Vec::new(),
+            events: Events::new(gpu),
         })
     }
 
@@ -123,26 +121,21 @@ impl CudaCollectives {
             return Ok(());
         }
         self.adopt()?;
-        let stream = self.driver.native(self.stream).map_err(|error| error.to_string())?;
+        let stream = self.driver.native(self.side.stream).map_err(|error| error.to_string())?;
         // SAFETY: the node's promise in `begin`, of its memory; the dense part is the stream's.
         unsafe { self.nccl.start(joined, &stream, &calls) }
     }
 
     /// Makes dense what is sent and does not lie in one piece.
     fn fill(&mut self, part: &mut Part) -> Result<(), DriverError> {
-        if let Some((number, ready)) = self.fence.ready()?
-            && self.seen < number
-        {
-            self.driver.wait(self.stream, ready)?;
-            self.seen = number;
-        }
+        self.side.follow(&*self.driver, &self.fence)?;
         if let Some(bytes) = part.dense_bytes() {
-            let address = self.driver.alloc(self.stream, bytes)?;
+            let address = self.driver.alloc(self.side.stream, bytes)?;
             part.give(address);
         }
         for transfer in part.packing(self.max_pitch) {
             // SAFETY: sources are the node's promise in `begin`; the dense part is the stream's.
-            unsafe { self.driver.copy(self.stream, &transfer)? };
+            unsafe { self.driver.copy(self.side.stream, &transfer)? };
         }
         Ok(())
     }
@@ -151,7 +144,8 @@ impl CudaCollectives {
     fn end(&mut self, id: CopyId, part: &Part) {
         let unpacked = self.unpack(part);
         self.free(part);
-        match unpacked.and_then(|()| self.record()) {
+        let (driver, stream) = (&*self.driver, self.side.stream);
+        match unpacked.and_then(|()| self.events.record(driver, stream)) {
             Ok(event) => self.pending.push_back((id, event)),
             Err(error) => self.give_up(id, error.to_string()),
         }
@@ -160,7 +154,7 @@ impl CudaCollectives {
     fn unpack(&self, part: &Part) -> Result<(), DriverError> {
         for transfer in part.unpacking(self.max_pitch) {
             // SAFETY: targets are the node's promise in `begin`; the dense part is the stream's.
-            unsafe { self.driver.copy(self.stream, &transfer)? };
+            unsafe { self.driver.copy(self.side.stream, &transfer)? };
         }
         Ok(())
     }
@@ -170,17 +164,8 @@ impl CudaCollectives {
         if let Some(dense) = part.dense() {
             // SAFETY: it was allocated on this stream, where all that uses it is already. A part comes to
             // its end once: behind its copies, or by failing before that.
-            unsafe { self.driver.free(self.stream, dense) };
+            unsafe { self.driver.free(self.side.stream, dense) };
         }
-    }
-
-    fn record(&mut self) -> Result<Event, DriverError> {
-        let event = match self.spare.pop() {
-            Some(event) => event,
-            None => self.driver.create_event(self.gpu, false)?,
-        };
-        self.driver.record(event, self.stream)?;
-        Ok(event)
     }
 
     /// An operation has failed before all of it was on the stream.
@@ -194,7 +179,7 @@ impl CudaCollectives {
         self.fault.get_or_insert(why);
         self.abandon();
         // What has failed on the GPU is reported by its node.
-        drop(self.driver.synchronize(self.stream));
+        drop(self.driver.synchronize(self.side.stream));
         self.failed.push(id);
     }
 
@@ -258,7 +243,7 @@ unsafe impl DeviceCollectives for CudaCollectives {
             Err(error) => Err(error.to_string()),
         };
         self.pending.pop_front();
-        self.spare.push(event);
+        self.events.give_back(event);
         if let Err(why) = &outcome {
             self.fault.get_or_insert_with(|| why.clone());
         }
@@ -277,10 +262,10 @@ unsafe impl DeviceCollectives for CudaCollectives {
 impl Drop for CudaCollectives {
     fn drop(&mut self) {
         self.abandon();
-        drop(self.driver.synchronize(self.stream));
+        drop(self.driver.synchronize(self.side.stream));
         // SAFETY: it was made here, and this is its last use.
-        unsafe { self.driver.destroy_stream(self.stream) };
-        for event in self.spare.drain(..).chain(self.pending.drain(..).map(|(_, event)| event)) {
+        unsafe { self.driver.destroy_stream(self.side.stream) };
+        for event in self.events.spare().chain(self.pending.iter().map(|(_, event)| *event)) {
             // SAFETY: it was made here, its stream has run empty, and this is its last use.
             unsafe { self.driver.destroy_event(event) };
         }

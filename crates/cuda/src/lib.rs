@@ -17,6 +17,7 @@ mod memory;
 mod nccl;
 #[cfg(feature = "cuda")]
 mod nvrtc;
+mod ordered;
 mod panics;
 mod transfer;
 mod windows;

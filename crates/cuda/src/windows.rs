@@ -19,6 +19,7 @@ use crate::driver::{
     AddressSpace, Driver, DriverError, Event, Gpu, MemoryHandle, Stream, Transfer,
 };
 use crate::memory::AllocationStream;
+use crate::ordered::{Events, OrderedStream};
 use crate::transfer::{self, Array};
 
 mod card;
@@ -61,14 +62,7 @@ struct Device {
     fence: Arc<AllocationStream>,
     fills: OrderedStream,
     empties: OrderedStream,
-    /// Events that nobody waits for.
-    spare: Vec<Event>,
-}
-
-/// A stream, and the last event of the GPU's memory that it has waited for.
-struct OrderedStream {
-    stream: Stream,
-    seen: u64,
+    events: Events,
 }
 
 impl CudaWindows {
@@ -95,13 +89,11 @@ impl CudaWindows {
             is_broken: false,
         };
         for (gpu, max_pitch, fence) in gpus {
-            let side = || {
-                Ok::<_, DriverError>(OrderedStream { stream: driver.create_stream(gpu)?, seen: 0 })
-            };
+            let side = || OrderedStream::new(&**driver, gpu);
             let (fills, empties) = (side()?, side()?);
             let window = driver.alloc_shared(gpu, config.bytes())?;
-            let spare = Vec::new();
-            all.devices.push(Device { gpu, max_pitch, window, fence, fills, empties, spare });
+            let events = Events::new(gpu);
+            all.devices.push(Device { gpu, max_pitch, window, fence, fills, empties, events });
         }
         let handles = all.devices.iter().map(|one| driver.export(one.gpu, one.window));
         let card = Card::new(handles.collect::<Result<_, _>>()?);
@@ -209,22 +201,12 @@ impl Device {
         transfers: &[Transfer],
     ) -> Result<Event, DriverError> {
         let side = if fills { &mut self.fills } else { &mut self.empties };
-        if let Some((number, ready)) = self.fence.ready()?
-            && side.seen < number
-        {
-            driver.wait(side.stream, ready)?;
-            side.seen = number;
-        }
+        side.follow(driver, &self.fence)?;
         for transfer in transfers {
             // SAFETY: passed on.
             unsafe { driver.copy(side.stream, transfer)? };
         }
-        let event = match self.spare.pop() {
-            Some(event) => event,
-            None => driver.create_event(self.gpu, false)?,
-        };
-        driver.record(event, side.stream)?;
-        Ok(event)
+        self.events.record(driver, side.stream)
     }
 
     /// Writes the word at the start of the window, and waits for that.
@@ -331,7 +313,7 @@ unsafe impl DeviceWindows for CudaWindows {
             self.is_broken |= outcome.is_err();
             self.pending.remove(position);
             let device = self.devices.iter_mut().find(|device| device.gpu == event.gpu);
-            device.expect("events belong to GPUs of this node").spare.push(event);
+            device.expect("events belong to GPUs of this node").events.give_back(event);
             return Some(Copied { id, outcome });
         }
         None
@@ -358,10 +340,10 @@ impl Drop for CudaWindows {
             // other processes have given them up.
             unsafe { self.driver.free_shared(device.gpu, device.window) };
         }
-        let pending = self.pending.iter().map(|(_, event)| event);
-        for event in self.devices.iter().flat_map(|device| &device.spare).chain(pending) {
+        let pending = self.pending.iter().map(|(_, event)| *event);
+        for event in self.devices.iter().flat_map(|device| device.events.spare()).chain(pending) {
             // SAFETY: it was made here, its stream has run empty, and this is its last use.
-            unsafe { self.driver.destroy_event(*event) };
+            unsafe { self.driver.destroy_event(event) };
         }
     }
 }

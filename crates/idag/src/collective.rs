@@ -63,8 +63,8 @@ impl Venue {
             let elements = celerity_mutants::Mutant::VenueOfOwnPart
                 .alter(elements, |_| collective.provided_by(self.local).volume());
             let bytes = elements.saturating_mul(elem_size);
-            let row = shortest_row(collective, extent).saturating_mul(elem_size);
-            bytes >= reach.least && row >= reach.least_row && links.are_complete()
+            let row = || shortest_row(collective, extent).saturating_mul(elem_size);
+            bytes >= reach.least && links.are_complete() && row() >= reach.least_row
         };
         let on_device = self.reach.is_some_and(is_worth_it);
         if on_device { device } else { MemoryId::HOST }

@@ -115,9 +115,9 @@ impl InstructionGraph {
     /// of `nodes` in the cluster: sends to these may begin, and receives end, in devices' memories.
     /// Less than `least` bytes still go through the host, and so does what short rows
     /// [slow down](Self::with_linearized_copies), what devices share, elements of more than 64 KiB
-    /// and collectives but for [those](Self::with_device_collectives) that the network says. Nothing arrives in a device's memory as long as there is a node out of
-    /// reach, which might be its sender. Without this call, or with nobody reached, the network
-    /// reaches host memory alone.
+    /// and collectives but for [those](Self::with_device_collectives) that the network says. Nothing
+    /// arrives in a device's memory as long as there is a node out of reach, which might be its
+    /// sender. Without this call, or with nobody reached, the network reaches host memory alone.
     #[must_use]
     pub fn with_device_wires(
         mut self,

@@ -76,7 +76,7 @@ fn copy(driver: &dyn Driver, node: &Node, slot: u16, address: u64, bytes: &mut [
     let there = (AddressSpace::Gpu(Gpu::from_slot(slot)), address);
     let here = (AddressSpace::Host, bytes.as_mut_ptr().expose_provenance() as u64);
     let (source, target) = if to { (here, there) } else { (there, here) };
-    let stream = node.collectives.stream;
+    let stream = node.collectives.side.stream;
     // SAFETY: both outlive the wait.
     unsafe {
         driver.wait(stream, node.memory.ready().unwrap().unwrap().1).unwrap();

@@ -141,10 +141,7 @@ impl Assembly {
 /// Tells all nodes who has come to something else: only neighbours find out.
 fn tell_all(inner: &mut dyn Communicator, error: &CommunicationError) {
     let CommunicationError::Apart { node, task, other, other_task } = *error else { return };
-    let (local, nodes) = (inner.node(), inner.nodes() as u64);
-    let note = Note::Apart((node, task), (other, other_task)).encode(local);
-    let others = (0..nodes).map(NodeId::from_index).filter(|node| *node != local);
-    others.for_each(|node| inner.send_note(node, &note));
+    Note::Apart((node, task), (other, other_task)).tell_others(inner);
 }
 
 impl Drop for Assembly {

@@ -39,7 +39,7 @@ impl Founding {
             match new.invited() {
                 Ok(card) => {
                     new.missing = (0..end.nodes() as u64).map(NodeId::from_index).collect();
-                    tell_others(end, &Note::Invited(terms, card.clone()));
+                    Note::Invited(terms, card.clone()).tell_others(end);
                     new.join(end, &card);
                 }
                 Err(why) => new.settle(end, Err(why)),
@@ -129,7 +129,7 @@ impl Founding {
     /// Node 0 tells all how it ends, once.
     fn settle(&mut self, end: &mut dyn Communicator, outcome: Result<(), String>) {
         if self.outcome.is_none() {
-            tell_others(end, &Note::Settled(outcome.clone()));
+            Note::Settled(outcome.clone()).tell_others(end);
             self.end(end, outcome);
         }
     }
@@ -141,11 +141,4 @@ impl Founding {
         self.outcome = Some(outcome);
         self.answer(end, Err("it has given up".to_owned()));
     }
-}
-
-fn tell_others(end: &mut dyn Communicator, note: &Note) {
-    let (local, nodes) = (end.node(), end.nodes() as u64);
-    let bytes = note.encode(local);
-    let others = (0..nodes).map(NodeId::from_index).filter(|node| *node != local);
-    others.for_each(|node| end.send_note(node, &bytes));
 }

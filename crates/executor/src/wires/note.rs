@@ -7,7 +7,7 @@ use celerity_idag::{MessageId, Pilot};
 use celerity_tdag::{BufferId, TaskId};
 
 use super::{CARD_LEN, CollectiveTerms, MOST_OF_JOINING_CARD, Slot, WindowSize};
-use crate::communicator::NOTE_LEN;
+use crate::communicator::{Communicator, NOTE_LEN};
 
 /// The first byte of such a note. 0, 1 and 3 are those of the task stream, 2 is that of credit, 4 that of
 /// letters.
@@ -70,6 +70,14 @@ pub(super) fn is_of_wires(note: &[u8]) -> bool {
 }
 
 impl Note {
+    /// Sends it to all other nodes.
+    pub(super) fn tell_others(&self, end: &mut dyn Communicator) {
+        let (local, nodes) = (end.node(), end.nodes() as u64);
+        let bytes = self.encode(local);
+        let others = (0..nodes).map(NodeId::from_index).filter(|node| *node != local);
+        others.for_each(|node| end.send_note(node, &bytes));
+    }
+
     /// The bytes of a note from `from`.
     pub(super) fn encode(&self, from: NodeId) -> Vec<u8> {
         let mut bytes = vec![WIRE];
@@ -123,16 +131,14 @@ impl Note {
             }
             Self::Came { transfer, hash } => {
                 bytes.push(CAME);
-                bytes.extend(transfer.consumer.index().to_le_bytes());
-                bytes.extend(transfer.buffer.index().to_le_bytes());
+                extend_by_transfer(&mut bytes, transfer);
                 bytes.extend(hash.to_le_bytes());
             }
             Self::Entered { epoch, latest } => {
                 bytes.push(ENTERED);
                 bytes.extend(epoch.index().to_le_bytes());
                 if let Some(transfer) = latest {
-                    bytes.extend(transfer.consumer.index().to_le_bytes());
-                    bytes.extend(transfer.buffer.index().to_le_bytes());
+                    extend_by_transfer(&mut bytes, transfer);
                 }
             }
             Self::Apart(one, other) => {
@@ -202,6 +208,11 @@ fn extend_by_outcome(bytes: &mut Vec<u8>, outcome: &Result<(), String>) {
         let end = (0..=MOST_OF_REASON.min(why.len())).rev().find(|&at| why.is_char_boundary(at));
         bytes.extend(&why.as_bytes()[..end.unwrap_or(0)]);
     }
+}
+
+fn extend_by_transfer(bytes: &mut Vec<u8>, transfer: &TransferId) {
+    bytes.extend(transfer.consumer.index().to_le_bytes());
+    bytes.extend(transfer.buffer.index().to_le_bytes());
 }
 
 fn announced(
