@@ -2,7 +2,7 @@
 //! process's thread pool.
 //!
 //! A chunk is halved along its slowest dimension, and once single rows are left,
-//! along the row, until the pieces are small or there are several for each
+//! along the row, until the pieces [are not worth it](grain) or there are several for each
 //! thread; each piece then runs row by row. Knows nothing of queues and buffers.
 #![allow(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
-use celerity_kernel::{Bounds, Item, Row};
+use celerity_kernel::{Item, Row};
 use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput, Tiling};
 
@@ -23,6 +23,7 @@ mod bulk;
 mod call;
 mod compiled;
 mod fibers;
+mod grain;
 mod groups;
 mod overflow;
 mod tiles;
@@ -30,14 +31,8 @@ mod tiles;
 pub(crate) use bulk::{Bulk, BulkKernel};
 pub(crate) use call::CallKernel;
 pub(crate) use compiled::CompiledKernel;
+pub(crate) use grain::Grain;
 pub(crate) use groups::GroupKernel;
-
-/// Pieces per thread: enough to balance uneven items and busy threads.
-const PIECES_PER_THREAD: usize = 8;
-
-/// Items below which a piece is not halved: few, because items may be expensive;
-/// what cutting up cheap ones costs is bounded by the number of pieces.
-const MIN_PIECE: usize = 64;
 
 /// What both forms of kernel share: accesses and the index space.
 pub(crate) struct KernelSpec<A: KernelAccesses<K>, const K: usize> {
@@ -77,16 +72,32 @@ pub(crate) trait Launched: DeviceKernel {
 
 /// A kernel that is called with single items.
 pub(crate) struct ItemKernel<A: KernelAccesses<K>, F, const K: usize> {
-    pub(crate) launch: KernelSpec<A, K>,
-    pub(crate) kernel: F,
+    launch: KernelSpec<A, K>,
+    kernel: F,
+    grain: &'static Grain,
 }
 
 /// A kernel that is called with rows of items: if it is also compiled for devices and reduces, of
 /// one item each, as there. Longer ones would have sums of their own, which depend on where they are
 /// cut.
 pub(crate) struct RowKernel<A: KernelAccesses<K>, F, const COMPILED: bool, const K: usize> {
-    pub(crate) launch: KernelSpec<A, K>,
-    pub(crate) kernel: F,
+    launch: KernelSpec<A, K>,
+    kernel: F,
+    grain: &'static Grain,
+}
+
+impl<A: KernelAccesses<K>, F: 'static, const K: usize> ItemKernel<A, F, K> {
+    pub(crate) fn new(launch: KernelSpec<A, K>, kernel: F) -> Self {
+        Self { launch, kernel, grain: Grain::of::<F>() }
+    }
+}
+
+impl<A: KernelAccesses<K>, F: 'static, const COMPILED: bool, const K: usize>
+    RowKernel<A, F, COMPILED, K>
+{
+    pub(crate) fn new(launch: KernelSpec<A, K>, kernel: F) -> Self {
+        Self { launch, kernel, grain: Grain::of::<F>() }
+    }
 }
 
 impl<A, F, const K: usize> DeviceKernel for ItemKernel<A, F, K>
@@ -100,11 +111,11 @@ where
             A::run_items(bound, row, interior, &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run(TileTraversal::Items, chunk, memory, call) }
+        unsafe { self.launch.run((TileTraversal::Items, self.grain), chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
-        is_one_piece(chunk.volume())
+        self.grain.is_one_piece(chunk.volume())
     }
 }
 
@@ -121,18 +132,20 @@ where
                 A::run_row(bound, row, &alone, &self.kernel);
             };
             // SAFETY: passed on.
-            return unsafe { self.launch.run(TileTraversal::Items, chunk, memory, call) };
+            return unsafe {
+                self.launch.run((TileTraversal::Items, self.grain), chunk, memory, call)
+            };
         }
         // SAFETY: as above.
         let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
             A::run_row(bound, row, &|row, start| segment(row, start, interior), &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run(TileTraversal::Rows, chunk, memory, call) }
+        unsafe { self.launch.run((TileTraversal::Rows, self.grain), chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {
-        is_one_piece(chunk.volume())
+        self.grain.is_one_piece(chunk.volume())
     }
 }
 
@@ -170,19 +183,18 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     /// As [`DeviceKernel::run`].
     unsafe fn run(
         &self,
-        run: TileTraversal,
+        (run, grain): (TileTraversal, &Grain),
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
     ) {
         if let Some(tiling) = &self.tiling {
             // SAFETY: passed on.
-            return unsafe { self.run_tiles((tiling, run), chunk, memory, call) };
+            return unsafe { self.run_tiles((tiling, run, grain), chunk, memory, call) };
         }
         // SAFETY: passed on.
         let (bound, interior) = unsafe { self.bind(chunk, memory) };
-        let chunk = bounds(chunk);
-        spread(chunk, piece_size(&chunk), &|piece| {
+        grain.spread((bounds(chunk), 1), 1, &|piece| {
             item_context::named(|| {
                 rows_of(&piece, |start, len| {
                     call(&bound, Row::new(start, len, self.global), &interior);
@@ -228,69 +240,13 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     }
 }
 
-/// Whether so many items are never cut up: then they run on the thread that asks.
-fn is_one_piece(items: u64) -> bool {
-    items <= MIN_PIECE as u64
-}
-
-fn piece_size<const K: usize>(chunk: &Bounds<K>) -> usize {
-    // A thread outside of the pool must not ask `rayon`, which would start another pool.
-    if is_one_piece(chunk.volume() as u64) {
-        return MIN_PIECE;
-    }
-    let pieces = rayon::current_num_threads() * PIECES_PER_THREAD;
-    (chunk.volume() / pieces).max(MIN_PIECE)
-}
-
-/// Runs `work` on disjoint pieces of `part` that together cover it.
-fn spread<const K: usize>(part: Bounds<K>, piece: usize, work: &(impl Fn(Bounds<K>) + Sync)) {
-    match halves(&part, piece) {
-        None => work(part),
-        Some((left, right)) => {
-            rayon::join(|| spread(left, piece, work), || spread(right, piece, work));
-        }
-    }
-}
-
-/// Halves a box along the slowest dimension that can be, unless it is small.
-fn halves<const K: usize>(part: &Bounds<K>, piece: usize) -> Option<(Bounds<K>, Bounds<K>)> {
-    if part.volume() <= piece {
-        return None;
-    }
-    let dim = part.range().iter().position(|&size| size > 1)?;
-    let (mut left_max, mut right_min) = (part.max(), part.min());
-    let middle = part.min()[dim] + part.range()[dim] / 2;
-    (left_max[dim], right_min[dim]) = (middle, middle);
-    Some((Bounds::new(part.min(), left_max), Bounds::new(right_min, part.max())))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use celerity_regions::Region;
 
     use super::*;
     use crate::access::UpdateAccess;
     use crate::mapper::{All, Slice};
-
-    fn pieces<const K: usize>(part: Bounds<K>, piece: usize) -> Vec<Bounds<K>> {
-        let pieces = Mutex::new(Vec::new());
-        spread(part, piece, &|piece| pieces.lock().unwrap().push(piece));
-        pieces.into_inner().unwrap()
-    }
-
-    #[test]
-    fn pieces_cover_the_chunk_once() {
-        let chunk = Bounds::new([3, 10], [8, 27]);
-        let mut hits = [[0; 27]; 8];
-        for piece in pieces(chunk, 7) {
-            rows_of(&piece, |[y, x], len| hits[y][x..x + len].iter_mut().for_each(|n| *n += 1));
-        }
-        for (y, x) in (0..8).flat_map(|y| (0..27).map(move |x| (y, x))) {
-            assert_eq!(hits[y][x], usize::from(chunk.contains([y, x])), "at {y}, {x}");
-        }
-    }
 
     /// What `check` makes of an update of rows, of which the executor has bound `bound`.
     fn check_update(bound: Box3) {
@@ -337,22 +293,5 @@ mod tests {
             accesses: PhantomData,
         };
         launch.check(&Box3::from_range([4]), &[]);
-    }
-
-    #[test]
-    fn a_volume_beyond_64_bits_is_not_nothing() {
-        let huge = Bounds::from_range([1 << 32, 1 << 32]);
-        let (left, right) = halves(&huge, MIN_PIECE).unwrap();
-        assert_eq!(left, Bounds::from_range([1 << 31, 1 << 32]));
-        assert_eq!(right, Bounds::new([1 << 31, 0], [1 << 32, 1 << 32]));
-        assert!(piece_size(&huge) > MIN_PIECE);
-    }
-
-    #[test]
-    fn rows_are_cut_only_when_there_are_few() {
-        let whole_rows = pieces(Bounds::new([0, 0], [64, 100]), 200);
-        assert!(whole_rows.iter().all(|piece| piece.range()[1] == 100));
-        assert_eq!(pieces(Bounds::new([0], [1024]), 64).len(), 16);
-        assert_eq!(pieces(Bounds::<0>::EMPTY, 64).len(), 1);
     }
 }

@@ -12,7 +12,8 @@ use celerity_regions::Box3;
 
 use super::compiled::tiles;
 use super::fibers::{Divergence, STACK, side_by_side};
-use super::{KernelSpec, Launched, PIECES_PER_THREAD, Space, spread};
+use super::grain::Grain;
+use super::{KernelSpec, Launched, Space};
 use crate::access::{KernelAccesses, rows_of};
 use crate::item_context;
 use crate::range::bounds;
@@ -23,10 +24,17 @@ const MOST_ITEMS: usize = 8192;
 
 /// A kernel that is called with items in groups.
 pub(crate) struct GroupKernel<A: KernelAccesses<K>, W, const K: usize> {
-    pub(crate) launch: KernelSpec<A, K>,
+    launch: KernelSpec<A, K>,
     /// Items of a group; divides the index space.
-    pub(crate) group: [usize; K],
-    pub(crate) kernel: W,
+    group: [usize; K],
+    kernel: W,
+    grain: &'static Grain,
+}
+
+impl<A: KernelAccesses<K>, W: 'static, const K: usize> GroupKernel<A, W, K> {
+    pub(crate) fn new(launch: KernelSpec<A, K>, group: [usize; K], kernel: W) -> Self {
+        Self { launch, group, kernel, grain: Grain::of::<W>() }
+    }
 }
 
 impl<A, W, const K: usize> DeviceKernel for GroupKernel<A, W, K>
@@ -40,15 +48,22 @@ where
                 self.run_groups(self.groups_of(tile), bound, interior);
             };
             let lanes = tiles(tiling).lanes();
+            let how = (tiling, self.grain);
             // SAFETY: passed on.
-            return unsafe { self.launch.spread_tiles(tiling, lanes, chunk, memory, run) };
+            return unsafe { self.launch.spread_tiles(how, lanes, chunk, memory, run) };
         }
         // SAFETY: passed on.
         let (bound, interior) = unsafe { self.launch.bind(chunk, memory) };
         let groups = self.groups_of(&bounds(chunk));
-        spread(groups, self.piece_size(&groups), &|piece| {
+        let items = self.group.iter().product::<usize>();
+        let least = groups.volume().div_ceil((MOST_ITEMS / items).max(1));
+        self.grain.spread((groups, least), items, &|piece| {
             item_context::named(|| self.run_groups(piece, &bound, &interior));
         });
+    }
+
+    fn is_serial(&self, chunk: &Box3) -> bool {
+        self.grain.is_one_piece(chunk.volume())
     }
 }
 
@@ -78,12 +93,6 @@ where
             })
         };
         Bounds::new(index(chunk.min()), index(chunk.max()))
-    }
-
-    fn piece_size(&self, groups: &Bounds<K>) -> usize {
-        let most = MOST_ITEMS / self.group.iter().product::<usize>();
-        let pieces = (rayon::current_num_threads() * PIECES_PER_THREAD).min(most);
-        groups.volume().div_ceil(pieces.max(1))
     }
 
     /// Runs groups, one after the other.

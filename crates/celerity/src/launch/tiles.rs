@@ -9,7 +9,7 @@ use celerity_regions::Box3;
 use celerity_tdag::Tiling;
 
 use super::compiled::tiles;
-use super::{KernelSpec, PIECES_PER_THREAD, is_one_piece};
+use super::{Grain, KernelSpec};
 use crate::access::{KernelAccesses, rows_of};
 use crate::item_context;
 use crate::range::bounds;
@@ -31,18 +31,15 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     /// As [`DeviceKernel::run`](celerity_executor::DeviceKernel::run).
     pub(super) unsafe fn spread_tiles(
         &self,
-        tiling: &Tiling,
+        (tiling, grain): (&Tiling, &Grain),
         lanes: usize,
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, &Range<usize>, &Bounds<K>) + Sync,
     ) {
         let tiles: Vec<u64> = tiling.touching(chunk).into_iter().flatten().collect();
-        let grain = match is_one_piece(chunk.volume()) {
-            true => tiles.len(),
-            false => tiles.len() / (rayon::current_num_threads() * PIECES_PER_THREAD),
-        };
-        in_pieces(&tiles, grain.max(1), &|piece| {
+        let items = usize::try_from(chunk.volume()).unwrap_or(usize::MAX);
+        let run_piece = |piece: &[u64]| {
             // SAFETY: passed on; pieces have no tile in common, so no item, and none of them is
             // on two threads.
             let (bound, interior) = unsafe { self.bind(chunk, memory) };
@@ -54,6 +51,11 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
                     A::end_tile(&bound);
                 }
             });
+        };
+        grain.cut(items, |least, clock| {
+            let each = (items / tiles.len().max(1)).max(1);
+            let piece = (least / each).max(1);
+            in_pieces(&tiles, piece, &|tiles| clock.time(|| run_piece(tiles)));
         });
     }
 
@@ -63,7 +65,7 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     /// As [`DeviceKernel::run`](celerity_executor::DeviceKernel::run).
     pub(super) unsafe fn run_tiles(
         &self,
-        (tiling, run): (&Tiling, TileTraversal),
+        (tiling, run, grain): (&Tiling, TileTraversal, &Grain),
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
         call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
@@ -89,15 +91,15 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
             });
         };
         // SAFETY: passed on.
-        unsafe { self.spread_tiles(tiling, lanes, chunk, memory, rows) }
+        unsafe { self.spread_tiles((tiling, grain), lanes, chunk, memory, rows) }
     }
 }
 
 /// Runs `work` on pieces of so many tiles at most.
-fn in_pieces(tiles: &[u64], grain: usize, work: &(impl Fn(&[u64]) + Sync)) {
-    if tiles.len() <= grain {
+fn in_pieces(tiles: &[u64], most: usize, work: &(impl Fn(&[u64]) + Sync)) {
+    if tiles.len() <= most {
         return work(tiles);
     }
     let (left, right) = tiles.split_at(tiles.len() / 2);
-    rayon::join(|| in_pieces(left, grain, work), || in_pieces(right, grain, work));
+    rayon::join(|| in_pieces(left, most, work), || in_pieces(right, most, work));
 }

@@ -127,9 +127,8 @@ where
     W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
 {
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId> {
-        task.submit_compiled(space.range(), accesses, kernel, |launch| ItemKernel {
-            launch,
-            kernel: by_item::<A, W, K>(kernel),
+        task.submit_compiled(space.range(), accesses, kernel, |launch| {
+            ItemKernel::new(launch, by_item::<A, W, K>(kernel))
         })
     }
 }
@@ -140,9 +139,8 @@ where
     W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
 {
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId> {
-        task.submit_compiled(space.range(), accesses, kernel, |launch| RowKernel::<_, _, true, K> {
-            launch,
-            kernel: by_row::<A, W, K>(kernel),
+        task.submit_compiled(space.range(), accesses, kernel, |launch| {
+            RowKernel::<_, _, true, K>::new(launch, by_row::<A, W, K>(kernel))
         })
     }
 }
@@ -161,10 +159,8 @@ where
         let (range, group) = (space.range(), space.group());
         task.check_groups::<W, K>(range, group)?;
         task.keep_groups_whole(group);
-        task.submit_compiled(range, accesses, kernel, |launch| GroupKernel {
-            launch,
-            group,
-            kernel,
+        task.submit_compiled(range, accesses, kernel, |launch| {
+            GroupKernel::new(launch, group, kernel)
         })
     }
 }

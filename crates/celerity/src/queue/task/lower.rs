@@ -31,7 +31,7 @@ impl<'q> TaskBuilder<'q> {
         F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
     {
         let (task, launch) = self.lower(global, accesses)?;
-        Ok((task, Arc::new(ItemKernel { launch, kernel })))
+        Ok((task, Arc::new(ItemKernel::new(launch, kernel))))
     }
 
     pub(super) fn lower_rows<A, F, const K: usize>(
@@ -45,7 +45,7 @@ impl<'q> TaskBuilder<'q> {
         F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
     {
         let (task, launch) = self.lower(global, accesses)?;
-        Ok((task, Arc::new(RowKernel::<_, _, false, K> { launch, kernel })))
+        Ok((task, Arc::new(RowKernel::<_, _, false, K>::new(launch, kernel))))
     }
 
     pub(super) fn submit_compiled<A, W, H, const K: usize>(
