@@ -1,11 +1,10 @@
 //! What it costs that opposite edges meet, beside edges that are clamped: one stencil of five
 //! points, in a field whose opposite edges are alike, so that both come to the same bits.
 
-use std::time::Duration;
-
 use celerity::prelude::*;
 use celerity::{Result, TaskId};
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed};
 
 /// Rows and columns.
@@ -73,7 +72,7 @@ fn beside(name: &str, clamped: Submit, around: Submit) -> Case {
     case(name, SIZE, clamped, move |steps| ours(steps, around))
 }
 
-fn ours(steps: usize, submit: Submit) -> Result<(Duration, Vec<f32>)> {
+fn ours(steps: usize, submit: Submit) -> Result<(Spent, Vec<f32>)> {
     Config::default().run(|queue| {
         let (from, to) = (queue.buffer_from(SIDES, given())?, queue.buffer(SIDES));
         let time = timed(queue, steps, || submit(queue, &to, &from).map(drop))?;

@@ -1,8 +1,6 @@
 //! Whole kernels of bodies that attract each other, as the example has them: several bodies side by
 //! side, one after the other, and in groups.
 
-use std::time::Duration;
-
 use celerity::prelude::*;
 use celerity::{Element, Result};
 use celerity_example_kernels::gravity::{CREW, Position, Velocity, kick, kick_in_groups};
@@ -11,6 +9,7 @@ use celerity_kernel::{GroupKernel, RowKernel, WholeView};
 use rayon::prelude::*;
 
 use crate::fields::Cells;
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -32,7 +31,7 @@ type Kick<T> =
     fn(&Queue, &Buffer<Velocity<T>, 1>, &Buffer<Position<T>, 1>) -> Result<celerity::TaskId>;
 
 /// What comes out of so many steps, and what they took.
-type ByHand<T> = fn(usize) -> (Duration, Vec<Velocity<T>>);
+type ByHand<T> = fn(usize) -> (Spent, Vec<Velocity<T>>);
 
 fn kicks<T>(precision: &str) -> [Case; 3]
 where
@@ -79,7 +78,7 @@ fn bodies<T: Cells>() -> (Vec<Velocity<T>>, Vec<Position<T>>) {
     (vec![[T::default(); 3]; BODIES], (0..BODIES).map(place).collect())
 }
 
-fn kick_ours<T>(steps: usize, submit: Kick<T>) -> Result<(Duration, Vec<Velocity<T>>)>
+fn kick_ours<T>(steps: usize, submit: Kick<T>) -> Result<(Spent, Vec<Velocity<T>>)>
 where
     T: Cells,
     Position<T>: Element,
@@ -94,7 +93,7 @@ where
     })
 }
 
-fn kick_by_hand<T: Float + Cells>(steps: usize) -> (Duration, Vec<Velocity<T>>) {
+fn kick_by_hand<T: Float + Cells>(steps: usize) -> (Spent, Vec<Velocity<T>>) {
     let (mut velocities, places) = bodies::<T>();
     let time = timed_by_hand(steps, || {
         let (own, velocities) = (places.as_chunks().0, velocities.as_chunks_mut().0);
@@ -104,7 +103,7 @@ fn kick_by_hand<T: Float + Cells>(steps: usize) -> (Duration, Vec<Velocity<T>>) 
     (time, velocities)
 }
 
-fn kick_one_by_one<T: Float + Cells>(steps: usize) -> (Duration, Vec<Velocity<T>>) {
+fn kick_one_by_one<T: Float + Cells>(steps: usize) -> (Spent, Vec<Velocity<T>>) {
     let (mut velocities, places) = bodies::<T>();
     let time = timed_by_hand(steps, || {
         let one = |(velocity, own): (&mut _, _)| kick_one(velocity, own, &places);

@@ -2,11 +2,11 @@
 //! scalars in buffers without dimensions.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use celerity::prelude::*;
 use rayon::prelude::*;
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 /// Unknowns along each edge of a square grid.
@@ -91,13 +91,13 @@ fn dot_by_hand(a: &[f64], b: &[f64]) -> f64 {
     blocks.iter().sum()
 }
 
-fn product_by_hand(a: &Matrix, steps: usize) -> (Duration, Vec<f64>) {
+fn product_by_hand(a: &Matrix, steps: usize) -> (Spent, Vec<f64>) {
     let (x, mut y) = (given(), vec![0.0; N]);
     let time = timed_by_hand(steps, || multiply_by_hand(a, &x, &mut y));
     (time, y)
 }
 
-fn solve_by_hand(a: &Matrix, steps: usize) -> (Duration, Vec<f64>) {
+fn solve_by_hand(a: &Matrix, steps: usize) -> (Spent, Vec<f64>) {
     let (mut x, mut r, mut p, mut q) = (vec![0.0; N], given(), given(), vec![0.0; N]);
     let mut rr = dot_by_hand(&r, &r);
     let time = timed_by_hand(steps, || {
@@ -205,7 +205,7 @@ fn norm(queue: &Queue, blocks: &Buffer<f64, 1>, a: &Buffer<f64, 1>) -> celerity:
     Ok(())
 }
 
-fn product(a: &Matrix, steps: usize) -> celerity::Result<(Duration, Vec<f64>)> {
+fn product(a: &Matrix, steps: usize) -> celerity::Result<(Spent, Vec<f64>)> {
     Config::default().run(|queue| {
         let (a, x) = (Sparse::new(queue, a)?, queue.buffer_from(N, given())?);
         let y = queue.buffer::<f64, 1>(N);
@@ -214,7 +214,7 @@ fn product(a: &Matrix, steps: usize) -> celerity::Result<(Duration, Vec<f64>)> {
     })
 }
 
-fn solve(a: &Matrix, steps: usize) -> celerity::Result<(Duration, Vec<f64>)> {
+fn solve(a: &Matrix, steps: usize) -> celerity::Result<(Spent, Vec<f64>)> {
     Config::default().run(|queue| {
         let a = Sparse::new(queue, a)?;
         let x = queue.buffer_from(N, vec![0.0; N])?.named("x");

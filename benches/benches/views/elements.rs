@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use celerity::prelude::*;
 use celerity::{CustomMapper, PartViewMut};
 use rayon::prelude::*;
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 /// Few enough elements for a cache, so that what counts is instructions.
@@ -290,7 +290,7 @@ fn writes() -> Vec<Case> {
 }
 
 /// Each item counts at [`WIDTH`] of as many places.
-fn counted_by_hand(steps: usize) -> (Duration, Vec<u32>) {
+fn counted_by_hand(steps: usize) -> (Spent, Vec<u32>) {
     let counts: Vec<_> = (0..2 * WIDTH).map(|_| AtomicU32::new(0)).collect();
     let time = timed_by_hand(steps, || {
         (0..ITEMS).into_par_iter().with_min_len(64).for_each(|item| {
@@ -302,7 +302,7 @@ fn counted_by_hand(steps: usize) -> (Duration, Vec<u32>) {
     (time, counts.into_iter().map(AtomicU32::into_inner).collect())
 }
 
-fn counted(steps: usize) -> celerity::Result<(Duration, Vec<u32>)> {
+fn counted(steps: usize) -> celerity::Result<(Spent, Vec<u32>)> {
     Config::default().run(|queue| {
         let counts = queue.buffer_from(2 * WIDTH, vec![0_u32; 2 * WIDTH])?;
         let time = timed(queue, steps, || {

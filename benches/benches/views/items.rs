@@ -2,11 +2,10 @@
 //! the elements. By hand, loops over slices do the same.
 #![allow(unsafe_code)]
 
-use std::time::Duration;
-
 use celerity::prelude::*;
 use rayon::prelude::*;
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 const ITEMS: usize = 1 << 19;
@@ -116,7 +115,7 @@ fn compare(
     case(name, SIZE, loops, move |steps| ours(steps, submit))
 }
 
-fn ours(steps: usize, submit: Submit) -> celerity::Result<(Duration, Vec<f32>)> {
+fn ours(steps: usize, submit: Submit) -> celerity::Result<(Spent, Vec<f32>)> {
     Config::default().run(|queue| {
         let (a, b) = (queue.buffer_from(ITEMS, given(1))?, queue.buffer_from(ITEMS, given(2))?);
         let buffers = [a, b, queue.buffer(ITEMS)];

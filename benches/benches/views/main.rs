@@ -6,13 +6,12 @@
 //! cargo bench -p celerity-benches --bench views -- "conjugate gradients" --turns 15
 //! ```
 //!
-//! All figures are CPU time, of all threads together, so that neighbours of the machine count as
-//! little as may be; both ways take turns, and have to come to the same bits.
+//! Figures are CPU time, of all threads together, so that neighbours of the machine count as little as may be; the last
+//! column is the median ratio by the clock. Both ways take turns, and have to come to the same bits.
 
 mod around;
 mod bodies;
 mod cg;
-mod cpu_time;
 mod elements;
 mod fields;
 mod items;
@@ -20,6 +19,7 @@ mod prices;
 mod products;
 mod rows;
 mod scan;
+mod spent;
 mod stencils;
 mod turns;
 
@@ -75,8 +75,10 @@ impl Options {
         if cases.is_empty() {
             return;
         }
-        println!("\n| {title} | {one}, ns per {counted} | {other} | ratio | median ratio |");
-        println!("| --- | --- | --- | --- | --- |");
+        println!(
+            "\n| {title} | {one}, ns per {counted} | {other} | ratio | median ratio | by the clock |"
+        );
+        println!("| --- | --- | --- | --- | --- | --- |");
         let turns = if self.quick { 2 } else { usize::from(self.turns) };
         cases.iter().for_each(|case| case.print(turns));
     }

@@ -1,12 +1,11 @@
 //! Whole kernels that price options, as the example has them: arithmetic, and little memory.
 
-use std::time::Duration;
-
 use celerity::prelude::*;
 use celerity::{Result, TaskId};
 use celerity_example_kernels::finance::{Contract, Prices, black_scholes, contract, prices};
 use rayon::prelude::*;
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 const OPTIONS: usize = 1 << 16;
@@ -54,7 +53,7 @@ fn given() -> Vec<Contract> {
     (0..OPTIONS).map(contract).collect()
 }
 
-fn by_hand(steps: usize) -> (Duration, Vec<Prices>) {
+fn by_hand(steps: usize) -> (Spent, Vec<Prices>) {
     let (contracts, mut out) = (given(), vec![[0.0; 2]; OPTIONS]);
     let time = timed_by_hand(steps, || {
         let options = out.par_iter_mut().zip(&contracts);
@@ -63,7 +62,7 @@ fn by_hand(steps: usize) -> (Duration, Vec<Prices>) {
     (time, out)
 }
 
-fn ours(steps: usize, submit: Submit) -> Result<(Duration, Vec<Prices>)> {
+fn ours(steps: usize, submit: Submit) -> Result<(Spent, Vec<Prices>)> {
     Config::default().run(|queue| {
         let (contracts, out) = (queue.buffer_from(OPTIONS, given())?, queue.buffer(OPTIONS));
         let time = timed(queue, steps, || submit(queue, &out, &contracts).map(drop))?;

@@ -1,12 +1,11 @@
 //! Whole kernels that multiply matrices: element by element, as the example has it, and row by row.
 
-use std::time::Duration;
-
 use celerity::prelude::*;
 use celerity::{Result, TaskId};
 use celerity_example_kernels::linear::{element, multiply};
 use rayon::prelude::*;
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 const N: usize = 256;
@@ -66,7 +65,7 @@ fn given(seed: u64) -> Vec<f32> {
     (0..N * N).map(|at| element([at / N, at % N], seed, 1.0)).collect()
 }
 
-fn hand(steps: usize, row: Row) -> (Duration, Vec<f32>) {
+fn hand(steps: usize, row: Row) -> (Spent, Vec<f32>) {
     let (a, b, mut out) = (given(1), given(2), vec![0.0; N * N]);
     let time = timed_by_hand(steps, || {
         let rows = out.par_chunks_mut(N).zip(a.par_chunks(N));
@@ -75,7 +74,7 @@ fn hand(steps: usize, row: Row) -> (Duration, Vec<f32>) {
     (time, out)
 }
 
-fn ours(steps: usize, submit: Submit) -> Result<(Duration, Vec<f32>)> {
+fn ours(steps: usize, submit: Submit) -> Result<(Spent, Vec<f32>)> {
     Config::default().run(|queue| {
         let (a, b) = (queue.buffer_from(RANGE, given(1))?, queue.buffer_from(RANGE, given(2))?);
         let out = queue.buffer(RANGE);

@@ -1,10 +1,9 @@
 //! Rows of a matrix, each divided by its sum: parts of items, read and written, short and long.
 
-use std::time::Duration;
-
 use celerity::prelude::*;
 use rayon::prelude::*;
 
+use crate::spent::Spent;
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 const N: usize = 1 << 21;
@@ -61,7 +60,7 @@ fn by_hand(
     width: usize,
     steps: usize,
     scale: impl Fn(&mut [f32], &[f32]) + Sync,
-) -> (Duration, Vec<f32>) {
+) -> (Spent, Vec<f32>) {
     let (values, mut out) = (given(), vec![0.0; N]);
     let rows = |out: &mut [f32]| {
         let rows = out.par_chunks_mut(width).zip(values.par_chunks(width));
@@ -71,7 +70,7 @@ fn by_hand(
     (time, out)
 }
 
-fn ours(width: usize, steps: usize, form: Form) -> celerity::Result<(Duration, Vec<f32>)> {
+fn ours(width: usize, steps: usize, form: Form) -> celerity::Result<(Spent, Vec<f32>)> {
     Config::default().run(|queue| {
         let rows = N / width;
         let values = queue.buffer_from([rows, width], given())?;

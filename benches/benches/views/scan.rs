@@ -3,12 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use celerity::prelude::*;
 use rayon::prelude::*;
 
-use crate::cpu_time::Stopwatch;
+use crate::spent::{Spent, Stopwatch};
 use crate::turns::{Case, case, timed, timed_by_hand};
 
 const N: usize = 1 << 22;
@@ -50,13 +49,13 @@ fn scan_by_hand(values: &[u64], out: &mut [u64]) {
     });
 }
 
-fn by_hand(steps: usize) -> (Duration, Vec<u64>) {
+fn by_hand(steps: usize) -> (Spent, Vec<u64>) {
     let (values, mut out) = (given(), vec![0; N]);
     let time = timed_by_hand(steps, || scan_by_hand(&values, &mut out));
     (time, out)
 }
 
-fn anew_by_hand(steps: usize) -> (Duration, Vec<u64>) {
+fn anew_by_hand(steps: usize) -> (Spent, Vec<u64>) {
     let (values, mut out) = (given(), Vec::new());
     let time = timed_by_hand(steps, || {
         out = vec![0; N];
@@ -65,7 +64,7 @@ fn anew_by_hand(steps: usize) -> (Duration, Vec<u64>) {
     (time, out)
 }
 
-fn once_by_hand() -> (Duration, Vec<u64>) {
+fn once_by_hand() -> (Spent, Vec<u64>) {
     let values = given();
     let watch = Stopwatch::start();
     let mut out = vec![0; N];
@@ -123,7 +122,7 @@ fn scan(
     Ok(())
 }
 
-fn ours(steps: usize, form: Form) -> celerity::Result<(Duration, Vec<u64>)> {
+fn ours(steps: usize, form: Form) -> celerity::Result<(Spent, Vec<u64>)> {
     Config::default().run(|queue| {
         let (values, room) = (queue.buffer_from(N, given())?, room(queue));
         let time = timed(queue, steps, || scan(queue, &values, &room, form))?;
@@ -132,7 +131,7 @@ fn ours(steps: usize, form: Form) -> celerity::Result<(Duration, Vec<u64>)> {
 }
 
 /// With a buffer of its own for each step's results.
-fn anew(steps: usize) -> celerity::Result<(Duration, Vec<u64>)> {
+fn anew(steps: usize) -> celerity::Result<(Spent, Vec<u64>)> {
     Config::default().run(|queue| {
         let (values, mut room) = (queue.buffer_from(N, given())?, room(queue));
         let time = timed(queue, steps, || {
@@ -144,7 +143,7 @@ fn anew(steps: usize) -> celerity::Result<(Duration, Vec<u64>)> {
 }
 
 /// From a `Vec` to the results, which are not fetched.
-fn once() -> celerity::Result<(Duration, Vec<u64>)> {
+fn once() -> celerity::Result<(Spent, Vec<u64>)> {
     let values = Mutex::new(given());
     Config::default().run(|queue| {
         let values = std::mem::take(&mut *values.lock().expect("nobody panics with it"));

@@ -5,6 +5,9 @@
 use celerity::prelude::*;
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_row};
 use celerity_example_kernels::heat::{self, heat_step, heat_step_row};
+use celerity_example_kernels::means::{
+    CUBE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row,
+};
 use celerity_example_kernels::wave::{self, Star, wave_step, wave_step_row};
 use celerity_kernel::math::Float;
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
@@ -178,12 +181,6 @@ fn heat_row<T: Float + Cells>(after: &mut [T], centre: &[T], sides: [&[T]; 4]) {
     }
 }
 
-/// The mean of a cell and those around it.
-#[inline]
-fn mean<const N: usize>(cells: [f32; N]) -> f32 {
-    cells.iter().sum::<f32>() * (1.0 / N as f32)
-}
-
 /// The sum of so much and the cells of a row that are around one.
 #[inline]
 fn and_three(sum: f32, [west, here, east]: [&[f32]; 3], i: usize) -> f32 {
@@ -196,28 +193,6 @@ fn and_edge(sum: f32, row: &[f32], [west, here, east]: [usize; 3]) -> f32 {
     sum + row[west] + row[here] + row[east]
 }
 
-/// What is around a cell, row by row.
-const SQUARE: [[isize; 2]; 9] = {
-    let mut square = [[0; 2]; 9];
-    let mut n = 0;
-    while n < 9 {
-        square[n] = [n as isize / 3 - 1, n as isize % 3 - 1];
-        n += 1;
-    }
-    square
-};
-
-/// The same in a box.
-const CUBE: [[isize; 3]; 27] = {
-    let mut cube = [[0; 3]; 27];
-    let mut n = 0;
-    while n < 27 {
-        cube[n] = [n as isize / 9 - 1, n as isize / 3 % 3 - 1, n as isize % 3 - 1];
-        n += 1;
-    }
-    cube
-};
-
 fn nines() -> [Case; 3] {
     let by_hand = |[to]: [&mut [f32]; 1], [from]: [&[f32]; 1]| {
         let [height, width] = PLANE;
@@ -228,18 +203,11 @@ fn nines() -> [Case; 3] {
     [
         beside("means, 9 points, by rows".into(), PLANE, by_hand, |queue, [to], [from]| {
             let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-            queue.task("means").parallel_for_rows(PLANE, accesses, |_, (to, from)| {
-                let near = from.clamped_each(SQUARE).map(|cells| &cells[..to.len()]);
-                for i in 0..to.len() {
-                    to[i] = mean(near.map(|cells| cells[i]));
-                }
-            })
+            queue.task("means").launch(PLANE, accesses, mean_of_9_row {})
         }),
         beside("means, 9 points, by items".into(), PLANE, by_hand, |queue, [to], [from]| {
             let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-            queue.task("means").parallel_for(PLANE, accesses, |_, (to, from)| {
-                *to = mean(from.clamped_each(SQUARE));
-            })
+            queue.task("means").launch(PLANE, accesses, mean_of_9 {})
         }),
         beside(
             "means, 9 points, by items, in loops".into(),
@@ -277,7 +245,7 @@ fn nine_row(to: &mut [f32], rows: [&[f32]; 3]) {
     }
 }
 
-fn twenty_sevens() -> [Case; 3] {
+fn twenty_sevens() -> [Case; 5] {
     const RANGE: [usize; 3] = space(256);
     let by_hand = |[to]: [&mut [f32]; 1], [from]: [&[f32]; 1]| {
         let [planes, rows, width] = RANGE;
@@ -290,24 +258,43 @@ fn twenty_sevens() -> [Case; 3] {
     [
         beside("means, 27 points, by rows".into(), RANGE, by_hand, |queue, [to], [from]| {
             let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-            queue.task("means").parallel_for_rows(RANGE, accesses, |_, (to, from)| {
-                let near = from.clamped_each(CUBE).map(|cells| &cells[..to.len()]);
-                let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
-                let [a, b, c, d] = [three(0), three(3), three(6), three(9)];
-                let [e, f, g, h, k] = [three(12), three(15), three(18), three(21), three(24)];
-                for (i, to) in to.iter_mut().enumerate() {
-                    let above = and_three(and_three(and_three(0.0, a, i), b, i), c, i);
-                    let here = and_three(and_three(and_three(above, d, i), e, i), f, i);
-                    *to = and_three(and_three(and_three(here, g, i), h, i), k, i) * (1.0 / 27.0);
-                }
-            })
+            queue.task("means").launch(RANGE, accesses, mean_of_27_row {})
         }),
         beside("means, 27 points, by items".into(), RANGE, by_hand, |queue, [to], [from]| {
             let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-            queue.task("means").parallel_for(RANGE, accesses, |_, (to, from)| {
-                *to = mean(from.clamped_each(CUBE));
-            })
+            queue.task("means").launch(RANGE, accesses, mean_of_27 {})
         }),
+        beside(
+            "means, 27 points, by rows of a closure".into(),
+            RANGE,
+            by_hand,
+            |queue, [to], [from]| {
+                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
+                queue.task("means").parallel_for_rows(RANGE, accesses, |_, (to, from)| {
+                    let near = from.clamped_each(CUBE).map(|cells| &cells[..to.len()]);
+                    let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
+                    let [a, b, c, d] = [three(0), three(3), three(6), three(9)];
+                    let [e, f, g, h, k] = [three(12), three(15), three(18), three(21), three(24)];
+                    for (i, to) in to.iter_mut().enumerate() {
+                        let above = and_three(and_three(and_three(0.0, a, i), b, i), c, i);
+                        let here = and_three(and_three(and_three(above, d, i), e, i), f, i);
+                        *to =
+                            and_three(and_three(and_three(here, g, i), h, i), k, i) * (1.0 / 27.0);
+                    }
+                })
+            },
+        ),
+        beside(
+            "means, 27 points, by items of a closure".into(),
+            RANGE,
+            by_hand,
+            |queue, [to], [from]| {
+                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
+                queue.task("means").parallel_for(RANGE, accesses, |_, (to, from)| {
+                    *to = mean(from.clamped_each(CUBE));
+                })
+            },
+        ),
         beside(
             "means, 27 points, by items, in loops".into(),
             RANGE,

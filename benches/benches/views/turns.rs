@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use celerity::Queue;
 
-use crate::cpu_time::Stopwatch;
+use crate::spent::{Spent, Stopwatch};
 
 /// A row of a table.
 pub(crate) struct Case {
@@ -14,16 +14,16 @@ pub(crate) struct Case {
     count: usize,
     /// Steps of a turn.
     steps: usize,
-    /// CPU time of so many steps by hand, and through Celerity.
-    turn: Box<dyn Fn(usize) -> [Duration; 2]>,
+    /// What so many steps take by hand, and through Celerity.
+    turn: Box<dyn Fn(usize) -> [Spent; 2]>,
 }
 
 /// A case that runs `by_hand` and `ours` for so many steps, and compares what comes out.
 pub(crate) fn case<R: PartialEq>(
     name: impl Into<String>,
     (count, steps): (usize, usize),
-    by_hand: impl Fn(usize) -> (Duration, R) + 'static,
-    ours: impl Fn(usize) -> celerity::Result<(Duration, R)> + 'static,
+    by_hand: impl Fn(usize) -> (Spent, R) + 'static,
+    ours: impl Fn(usize) -> celerity::Result<(Spent, R)> + 'static,
 ) -> Case {
     let name = name.into();
     let told = name.clone();
@@ -36,20 +36,20 @@ pub(crate) fn case<R: PartialEq>(
     Case { name, count, steps, turn: Box::new(turn) }
 }
 
-/// CPU time of `steps` calls, after one that does not count.
-pub(crate) fn timed_by_hand(steps: usize, mut step: impl FnMut()) -> Duration {
+/// What `steps` calls take, after one that does not count.
+pub(crate) fn timed_by_hand(steps: usize, mut step: impl FnMut()) -> Spent {
     step();
     let watch = Stopwatch::start();
     (0..steps).for_each(|_| step());
     watch.read()
 }
 
-/// CPU time of what `steps` calls have submitted, after one that does not count.
+/// What it takes that `steps` calls have submitted, after one that does not count.
 pub(crate) fn timed(
     queue: &Queue,
     steps: usize,
     mut step: impl FnMut() -> celerity::Result<()>,
-) -> celerity::Result<Duration> {
+) -> celerity::Result<Spent> {
     step()?;
     queue.barrier()?;
     let watch = Stopwatch::start();
@@ -59,18 +59,24 @@ pub(crate) fn timed(
 }
 
 impl Case {
-    /// Prints the case's row, of so many turns: least times, and the median of their ratios.
+    /// Prints the case's row, of so many turns: least CPU times, their ratio, and the medians of the turns' ratios, of
+    /// CPU time and by the clock.
     pub(crate) fn print(&self, turns: usize) {
         let times: Vec<_> = (0..turns).map(|_| (self.turn)(self.steps)).collect();
         let per_count = |way: usize| {
-            let least = times.iter().map(|turn| turn[way]).min().unwrap_or_default();
+            let least = times.iter().map(|turn| turn[way].cpu).min().unwrap_or_default();
             least.as_secs_f64() * 1e9 / (self.count * self.steps) as f64
         };
+        let median = |of: fn(Spent) -> Duration| {
+            let ratio =
+                |[hand, ours]: &[Spent; 2]| of(*ours).as_secs_f64() / of(*hand).as_secs_f64();
+            let mut ratios: Vec<_> = times.iter().map(ratio).collect();
+            ratios.sort_by(f64::total_cmp);
+            ratios[ratios.len() / 2]
+        };
         let (hand, ours) = (per_count(0), per_count(1));
-        let mut ratios: Vec<_> =
-            times.iter().map(|[hand, ours]| ours.as_secs_f64() / hand.as_secs_f64()).collect();
-        ratios.sort_by(f64::total_cmp);
-        let median = ratios[ratios.len() / 2];
-        println!("| {} | {hand:.3} | {ours:.3} | {:.2} | {median:.2} |", self.name, ours / hand);
+        let (cpu, clock) = (median(|spent| spent.cpu), median(|spent| spent.clock));
+        let name = &self.name;
+        println!("| {name} | {hand:.3} | {ours:.3} | {:.2} | {cpu:.2} | {clock:.2} |", ours / hand);
     }
 }

@@ -5,6 +5,7 @@
 //! submitted kernel and holds no buffer handle, and a plan *bound* to the
 //! memory of one chunk, from which views are cut. Knows nothing of threads.
 
+mod body;
 mod device;
 mod elements;
 mod host;
@@ -22,6 +23,7 @@ use crate::buffer::{Buffer, Element};
 use crate::error::Result;
 use crate::mapper::{ChunkMapper, MapperFor};
 
+pub(crate) use body::{Closure, Compiled, ItemBody, RowBody};
 pub use device::{CallAccess, CallAccesses, DeviceView, DeviceViewMut};
 pub(crate) use elements::{AccessedElements, rows_of};
 pub use host::{HostAccess, HostAccesses};
@@ -29,7 +31,6 @@ pub use kernel::KernelAccess;
 pub(crate) use lowering::{Lowered, Lowering, Settling};
 pub use reduce::ReduceAccess;
 pub use tuple::KernelAccesses;
-pub(crate) use tuple::segment;
 
 /// A read access; what [`Buffer::read`] returns.
 ///

@@ -10,11 +10,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
-use celerity_kernel::{Item, Row};
+use celerity_kernel::Row;
 use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput, Tiling};
 
-use crate::access::{KernelAccesses, rows_of, segment};
+use crate::access::{ItemBody, KernelAccesses, RowBody, rows_of};
 use crate::item_context;
 use crate::range::{bounds, to_box};
 use tiles::TileTraversal;
@@ -103,7 +103,7 @@ impl<A: KernelAccesses<K>, F: 'static, const COMPILED: bool, const K: usize>
 impl<A, F, const K: usize> DeviceKernel for ItemKernel<A, F, K>
 where
     A: KernelAccesses<K> + 'static,
-    F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
+    F: for<'a> ItemBody<A::ItemViews<'a>, K> + Send + Sync + 'static,
 {
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
@@ -122,26 +122,18 @@ where
 impl<A, F, const COMPILED: bool, const K: usize> DeviceKernel for RowKernel<A, F, COMPILED, K>
 where
     A: KernelAccesses<K> + 'static,
-    F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
+    F: for<'a> RowBody<A::RowViews<'a>, K> + Send + Sync + 'static,
 {
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
-        if COMPILED && self.launch.tiling.is_some() {
-            let alone = |row: &Row<K>, start| row.segment(start, 1);
-            // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
-            let call = |bound: &A::Bound<'_>, row, _: &_| unsafe {
-                A::run_row(bound, row, &alone, &self.kernel);
-            };
-            // SAFETY: passed on.
-            return unsafe {
-                self.launch.run((TileTraversal::Items, self.grain), chunk, memory, call)
-            };
-        }
-        // SAFETY: as above.
-        let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
-            A::run_row(bound, row, &|row, start| segment(row, start, interior), &self.kernel);
+        let single = COMPILED && self.launch.tiling.is_some();
+        let traversal = if single { TileTraversal::Items } else { TileTraversal::Rows };
+        // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
+        let call = |bound: &A::Bound<'_>, row, interior: &Range<usize>| unsafe {
+            let together = if single { &(0..0) } else { interior };
+            A::run_row(bound, row, together, &self.kernel);
         };
         // SAFETY: passed on.
-        unsafe { self.launch.run((TileTraversal::Rows, self.grain), chunk, memory, call) }
+        unsafe { self.launch.run((traversal, self.grain), chunk, memory, call) }
     }
 
     fn is_serial(&self, chunk: &Box3) -> bool {

@@ -168,8 +168,8 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         impl #impl_generics ::celerity_kernel::#kernel_trait<{ #dims }, #views>
             for #name #type_generics #where_clause
         {
-            #[inline]
-            #[allow(unused_variables)]
+            #[inline(always)]
+            #[allow(unused_variables, clippy::inline_always)]
             fn #method(&self, __at: ::celerity_kernel::#at, __views: #views, #local) {
                 Self::call(__at, __views, #(#rest),*);
             }

@@ -101,6 +101,14 @@ impl<const D: usize> Reach<D> {
         let straight = !self.axes_only || offset.iter().filter(|&&step| step != 0).count() <= 1;
         near && straight
     }
+
+    /// Ends a kernel that looks at an offset that is not allowed. Copies what it tells: what is told itself would be in
+    /// memory from the beginning of the kernel on, and the rest of its view with it.
+    #[inline(always)]
+    #[track_caller]
+    fn exceeded_by(&self, offset: [isize; D]) -> ! {
+        out_of_reach(offset.map(|step| step), self.border.map(|size| size), self.axes_only)
+    }
 }
 
 /// How far offsets go before they leave the buffer, for all items of a row alike.
@@ -308,12 +316,26 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         let first = unsafe { self.first.add(start) };
         let mut limits = self.limits;
         if let Some(fastest) = D.checked_sub(1) {
-            // Those that are never reached stay so.
-            let further = |limit: usize, by| limit.saturating_add(by).min(isize::MAX as usize);
+            // Those that are never reached stay so. No limit is larger than `isize::MAX`, nor is a row longer.
+            let further = |limit: usize, by: usize| (limit + by).min(isize::MAX as usize);
             limits.below[fastest] = further(limits.below[fastest], start);
             limits.above[fastest] = further(limits.above[fastest], self.len - start - len);
         }
         Self { first, limits, len, ..*self }
+    }
+
+    /// The same items, for which clamping along the fastest dimension is left out.
+    ///
+    /// # Safety
+    /// No offset within reach leaves the buffer along that dimension, from any item of the row.
+    #[must_use]
+    #[inline]
+    pub unsafe fn inside_rows(mut self) -> Self {
+        if let Some(fastest) = D.checked_sub(1) {
+            self.limits.below[fastest] = Limits::<D>::UNREACHED.below[fastest];
+            self.limits.above[fastest] = Limits::<D>::UNREACHED.above[fastest];
+        }
+        self
     }
 
     /// For each item of the row the element at `offset` from it, where a
@@ -417,7 +439,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
             dim += 1;
         }
         if !(near & (axes <= self.reach.most_axes)) {
-            out_of_reach(&offset, &self.reach);
+            self.reach.exceeded_by(offset);
         }
         Shift { between: shift.cast_signed(), within: 0 }
     }
@@ -494,7 +516,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[track_caller]
     pub(crate) fn check(&self, offset: [isize; D]) {
         if !self.reach.allows(offset) {
-            out_of_reach(&offset, &self.reach);
+            self.reach.exceeded_by(offset);
         }
     }
 }
@@ -583,17 +605,17 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
 
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+#[cfg_attr(target_arch = "nvptx64", expect(unused_variables))]
 #[track_caller]
-fn out_of_reach<const D: usize>(offset: &[isize; D], reach: &Reach<D>) -> ! {
+fn out_of_reach<const D: usize>(offset: [isize; D], border: [usize; D], axes_only: bool) -> ! {
     #[cfg(target_arch = "nvptx64")]
     stop("an offset is larger than the access's neighborhood; declare a larger border", 0, []);
     #[cfg(not(target_arch = "nvptx64"))]
     {
-        let mapper = if reach.axes_only { "neighborhood_along_axes" } else { "neighborhood" };
+        let mapper = if axes_only { "neighborhood_along_axes" } else { "neighborhood" };
         panic!(
-            "offset {offset:?} is not in the access's {mapper}({:?}); declare a larger border or look \
-             no further",
-            reach.border
+            "offset {offset:?} is not in the access's {mapper}({border:?}); declare a larger border or look \
+             no further"
         )
     }
 }

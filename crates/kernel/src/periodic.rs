@@ -94,6 +94,17 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         Self { row: self.row.segment(start, len), around: self.around }
     }
 
+    /// The same items, for which nothing goes around, or is clamped, along the fastest dimension.
+    ///
+    /// # Safety
+    /// No offset within reach leaves the buffer along that dimension, from any item of the row.
+    #[must_use]
+    #[inline]
+    pub unsafe fn inside_rows(self) -> Self {
+        // SAFETY: passed on.
+        Self { row: unsafe { self.row.inside_rows() }, around: self.around }
+    }
+
     /// For each item of the row the element at `offset` from it. A coordinate outside of the buffer
     /// comes in again at the opposite edge; along a dimension that does not go around, it becomes
     /// the nearest one inside.

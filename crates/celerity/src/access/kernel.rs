@@ -172,6 +172,16 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
         segment: &Row<K>,
     ) -> Self::Cursor<'a>;
 
+    /// The same items, of which is known that no edge is near along the fastest dimension.
+    ///
+    /// # Safety
+    /// All of them are in the [interior](Self::interior).
+    #[doc(hidden)]
+    #[inline]
+    unsafe fn inner(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+        cursor
+    }
+
     #[doc(hidden)]
     fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_>;
 

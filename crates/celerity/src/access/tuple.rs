@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use celerity_executor::BoundMemory;
-use celerity_kernel::{Item, Row};
+use celerity_kernel::Row;
 
+use super::body::{Bare, ItemBody, RowBody};
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
 use super::{Lowering, ReadAccess, ReduceAccess, UpdateAccess, WriteAccess};
@@ -64,37 +65,31 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     /// # Safety
     /// As [`KernelAccess::row`].
     #[doc(hidden)]
-    unsafe fn run_items<F>(
+    unsafe fn run_items<B>(
         bound: &Self::Bound<'_>,
         row: Row<K>,
         interior: &Range<usize>,
-        kernel: &F,
+        kernel: &B,
     ) where
-        F: for<'a> Fn(Item<K>, Self::ItemViews<'a>);
+        B: for<'a> ItemBody<Self::ItemViews<'a>, K>;
 
-    /// Calls a row kernel for the segments of a row, one after the other: `cut` gives the one that
-    /// begins at an item.
+    /// Calls a row kernel for all items of a row, one after the other those that [can be handled
+    /// together](together).
     ///
     /// # Safety
     /// As [`KernelAccess::row`].
     #[doc(hidden)]
-    unsafe fn run_row<C, F>(bound: &Self::Bound<'_>, row: Row<K>, cut: &C, kernel: &F)
+    unsafe fn run_row<B>(bound: &Self::Bound<'_>, row: Row<K>, interior: &Range<usize>, kernel: &B)
     where
-        C: Fn(&Row<K>, usize) -> Row<K>,
-        F: for<'a> Fn(Row<K>, Self::RowViews<'a>);
+        B: for<'a> RowBody<Self::RowViews<'a>, K>;
 }
 
-/// The longest run of items from `start` on that can be handled together: along
-/// the fastest dimension, items outside of `interior` come alone.
+/// How many items from `start` on can be handled together, since they are in `interior` along the fastest
+/// dimension: `None` of one that is not, which comes alone.
 #[inline]
-pub(crate) fn segment<const K: usize>(
-    row: &Row<K>,
-    start: usize,
-    interior: &Range<usize>,
-) -> Row<K> {
+fn together<const K: usize>(row: &Row<K>, start: usize, interior: &Range<usize>) -> Option<usize> {
     let at = row.id(start).last().copied().unwrap_or(0);
-    let together = if interior.contains(&at) { interior.end - at } else { 1 };
-    row.segment(start, together.min(row.len() - start))
+    interior.contains(&at).then(|| (interior.end - at).min(row.len() - start))
 }
 
 /// The optimiser knows that `&mut [T]` aliases nothing only while it is a
@@ -163,7 +158,7 @@ macro_rules! tuple_accesses {
                 interior: &Range<usize>,
                 kernel: &Kernel,
             ) where
-                Kernel: for<'a> Fn(Item<K>, Self::ItemViews<'a>),
+                Kernel: for<'a> ItemBody<Self::ItemViews<'a>, K>,
             {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
@@ -173,18 +168,36 @@ macro_rules! tuple_accesses {
                     kernel: &Kernel,
                     $(mut $cursor: $access::Cursor<'r>),*
                 ) where
-                    Kernel: for<'a> Fn(Item<K>, ($($access::ItemView<'a>,)*)),
+                    Kernel: for<'a> ItemBody<($($access::ItemView<'a>,)*), K>,
                 {
                     let mut start = 0;
                     while start < row.len() {
-                        let segment = segment(&row, start, interior);
+                        let inner = together(&row, start, interior);
+                        if let (Some(len), true) = (inner, Kernel::ALWAYS_INLINED) {
+                            let segment = row.segment(start, len);
+                            $(let mut $cursor = {
+                                let cursor = $access::segment(&mut $cursor, start, &segment);
+                                // SAFETY: they are in the interior of all accesses.
+                                unsafe { $access::inner(cursor) }
+                            };)*
+                            for i in 0..segment.len() {
+                                let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
+                                let item = segment.segment(i, 1);
+                                item_context::at(&item, || kernel.item(segment.item(i), views));
+                            }
+                            start += len;
+                            continue;
+                        }
+                        // A constant, where there is a loop for those that have company.
+                        let len = if Kernel::ALWAYS_INLINED { 1 } else { inner.unwrap_or(1) };
+                        let segment = row.segment(start, len);
                         $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
                         for i in 0..segment.len() {
                             let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
                             let item = segment.segment(i, 1);
-                            item_context::at(&item, || kernel(segment.item(i), views));
+                            item_context::at(&item, || kernel.item(segment.item(i), views));
                         }
-                        start += segment.len();
+                        start += len;
                     }
                 }
                 __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
@@ -199,38 +212,50 @@ macro_rules! tuple_accesses {
             }
 
             #[allow(unused_variables)]
-            unsafe fn run_row<Cut, Kernel>(
+            unsafe fn run_row<Kernel>(
                 bound: &Self::Bound<'_>,
                 row: Row<K>,
-                cut: &Cut,
+                interior: &Range<usize>,
                 kernel: &Kernel,
             ) where
-                Cut: Fn(&Row<K>, usize) -> Row<K>,
-                Kernel: for<'a> Fn(Row<K>, Self::RowViews<'a>),
+                Kernel: for<'a> RowBody<Self::RowViews<'a>, K>,
             {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
-                fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Cut, Kernel>(
+                fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
                     row: Row<K>,
-                    cut: &Cut,
+                    interior: &Range<usize>,
                     kernel: &Kernel,
                     $(mut $cursor: $access::Cursor<'r>),*
                 ) where
-                    Cut: Fn(&Row<K>, usize) -> Row<K>,
-                    Kernel: for<'a> Fn(Row<K>, ($($access::RowView<'a>,)*)),
+                    Kernel: for<'a> RowBody<($($access::RowView<'a>,)*), K>,
                 {
                     let mut start = 0;
                     while start < row.len() {
-                        let segment = cut(&row, start);
+                        let inner = together(&row, start, interior);
+                        if let (Some(len), true) = (inner, Kernel::ALWAYS_INLINED) {
+                            let segment = row.segment(start, len);
+                            let views = ($({
+                                let cursor = $access::segment(&mut $cursor, start, &segment);
+                                // SAFETY: they are in the interior of all accesses.
+                                $access::row_view(unsafe { $access::inner(cursor) })
+                            },)*);
+                            item_context::at(&segment, || kernel.row(segment, views));
+                            start += len;
+                            continue;
+                        }
+                        // As for items.
+                        let len = if Kernel::ALWAYS_INLINED { 1 } else { inner.unwrap_or(1) };
+                        let segment = row.segment(start, len);
                         $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
                         let views = ($($access::row_view($cursor),)*);
-                        item_context::at(&segment, || kernel(segment, views));
-                        start += segment.len();
+                        item_context::at(&segment, || kernel.row(segment, views));
+                        start += len;
                     }
                 }
-                __rust_begin_short_backtrace::<K, $($access,)* Cut, Kernel>(
+                __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
                     row,
-                    cut,
+                    interior,
                     kernel,
                     $({
                         // SAFETY: passed on.
@@ -285,28 +310,29 @@ macro_rules! single_access {
             }
 
             #[inline]
-            unsafe fn run_items<F>(
+            unsafe fn run_items<B>(
                 bound: &Self::Bound<'_>,
                 row: Row<K>,
                 interior: &Range<usize>,
-                kernel: &F,
+                kernel: &B,
             ) where
-                F: for<'a> Fn(Item<K>, Self::ItemViews<'a>),
+                B: for<'a> ItemBody<Self::ItemViews<'a>, K>,
             {
                 // SAFETY: passed on.
-                unsafe {
-                    <(Self,)>::run_items(bound, row, interior, &|item, (view,)| kernel(item, view))
-                }
+                unsafe { <(Self,)>::run_items(bound, row, interior, &Bare(kernel)) }
             }
 
             #[inline]
-            unsafe fn run_row<C, F>(bound: &Self::Bound<'_>, row: Row<K>, cut: &C, kernel: &F)
-            where
-                C: Fn(&Row<K>, usize) -> Row<K>,
-                F: for<'a> Fn(Row<K>, Self::RowViews<'a>),
+            unsafe fn run_row<B>(
+                bound: &Self::Bound<'_>,
+                row: Row<K>,
+                interior: &Range<usize>,
+                kernel: &B,
+            ) where
+                B: for<'a> RowBody<Self::RowViews<'a>, K>,
             {
                 // SAFETY: passed on.
-                unsafe { <(Self,)>::run_row(bound, row, cut, &|row, (view,)| kernel(row, view)) }
+                unsafe { <(Self,)>::run_row(bound, row, interior, &Bare(kernel)) }
             }
         }
     };
@@ -327,9 +353,9 @@ mod tests {
             let row = Row::new([7, first], len, [9, 9]);
             let (mut segments, mut start) = (Vec::new(), 0);
             while start < len {
-                let segment = segment(&row, start, &interior);
-                segments.push((segment.start()[1], segment.len()));
-                start += segment.len();
+                let len = together(&row, start, &interior).unwrap_or(1);
+                segments.push((row.id(start)[1], len));
+                start += len;
             }
             segments
         };

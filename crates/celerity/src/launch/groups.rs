@@ -7,14 +7,14 @@ use std::fmt;
 use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
-use celerity_kernel::{Bounds, GroupBarrier, LocalMemory, NdItem, Row};
+use celerity_kernel::{Bounds, GroupBarrier, Item, LocalMemory, NdItem, Row};
 use celerity_regions::Box3;
 
 use super::compiled::tiles;
 use super::fibers::{Divergence, STACK, side_by_side};
 use super::grain::Grain;
 use super::{KernelSpec, Launched, Space};
-use crate::access::{KernelAccesses, rows_of};
+use crate::access::{Closure, KernelAccesses, rows_of};
 use crate::item_context;
 use crate::range::bounds;
 
@@ -138,11 +138,12 @@ where
             let at = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
             let row = Row::new(at, 1, self.launch.global);
             A::begin_row(bound, number);
+            let call = closure::<A, _, K>(|item, views| {
+                self.kernel.item(NdItem::new(item, size, meeting), views, local);
+            });
             // SAFETY: a row of one item that no other row of the chunk holds.
             unsafe {
-                A::run_items(bound, row, interior, &|item, views| {
-                    self.kernel.item(NdItem::new(item, size, meeting), views, local);
-                });
+                A::run_items(bound, row, interior, &call);
             }
         };
         let name = |number: usize, out: &mut dyn fmt::Write| {
@@ -175,6 +176,15 @@ where
             self.group,
         )
     }
+}
+
+/// A closure that gets the views of accesses `A`.
+fn closure<A, F, const K: usize>(call: F) -> Closure<F>
+where
+    A: KernelAccesses<K>,
+    F: for<'a> Fn(Item<K>, A::ItemViews<'a>),
+{
+    Closure(call)
 }
 
 /// The index at a row-major position of a box of the given size.

@@ -40,6 +40,21 @@ fn the_slow_dimension_is_clamped_for_whole_rows() {
 }
 
 #[test]
+fn rows_that_stay_inside_are_clamped_along_slower_dimensions_all_the_same() {
+    let elements = elements();
+    let row = row_at(&elements, Reach::boxed([2, 1]), [0, 1], 3);
+    // SAFETY: one element lies to each side.
+    let inside = unsafe { row.inside_rows() };
+    for offset in [[0, 0], [0, -1], [0, 1], [-2, -1], [2, 1], [1, 0]] {
+        assert_eq!(inside.clamped(offset), row.clamped(offset), "{offset:?}");
+        assert_eq!(inside.clamped_each([offset]), row.clamped_each([offset]), "{offset:?}");
+        assert_eq!(inside.get(offset), row.get(offset), "{offset:?}");
+        assert_eq!(inside.item(1).get(offset), row.item(1).get(offset), "{offset:?}");
+    }
+    assert_eq!(inside.segment(1, 2).clamped([1, 1]), row.segment(1, 2).clamped([1, 1]));
+}
+
+#[test]
 fn every_border_item_agrees_with_arithmetic() {
     let elements = elements();
     let at = |y: isize, x: isize| elements[(y.clamp(0, 2) * 5 + x.clamp(0, 4)) as usize];

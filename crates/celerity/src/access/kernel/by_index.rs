@@ -144,6 +144,12 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
         unsafe { bound.elements.neighborhood(reach, *range, row.start(), row.len()) }
     }
 
+    #[inline]
+    unsafe fn inner(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+        // SAFETY: nothing within reach of the interior leaves the buffer along a row.
+        unsafe { cursor.inside_rows() }
+    }
+
     cut_view!(N);
 }
 
@@ -192,6 +198,12 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N
         // edges among them, in one allocation, and nobody writes what is bound to a read: see
         // `BoundMemory`.
         unsafe { bound.elements.periodic(reach, *range, row.start(), row.len()) }
+    }
+
+    #[inline]
+    unsafe fn inner(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+        // SAFETY: nothing within reach of the interior leaves the buffer along a row.
+        unsafe { cursor.inside_rows() }
     }
 
     cut_view!(N);

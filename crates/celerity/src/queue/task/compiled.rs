@@ -6,8 +6,7 @@ use celerity_kernel::{Kernel, KernelForm, PerGroup, PerItem, PerRow};
 use celerity_tdag::TaskId;
 
 use super::TaskBuilder;
-use super::lower::{by_item, by_row};
-use crate::access::KernelAccesses;
+use crate::access::{Compiled, KernelAccesses};
 use crate::error::{Error, Result};
 use crate::launch::{GroupKernel, ItemKernel, RowKernel};
 use crate::range::{IntoRange, NdRange, check_dimensions};
@@ -128,7 +127,7 @@ where
 {
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId> {
         task.submit_compiled(space.range(), accesses, kernel, |launch| {
-            ItemKernel::new(launch, by_item::<A, W, K>(kernel))
+            ItemKernel::new(launch, Compiled(kernel))
         })
     }
 }
@@ -140,7 +139,7 @@ where
 {
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId> {
         task.submit_compiled(space.range(), accesses, kernel, |launch| {
-            RowKernel::<_, _, true, K>::new(launch, by_row::<A, W, K>(kernel))
+            RowKernel::<_, _, true, K>::new(launch, Compiled(kernel))
         })
     }
 }

@@ -10,7 +10,7 @@ use celerity_regions::Subrange;
 use celerity_tdag::{IndexSpace, Split, TaskId, Work};
 
 use super::TaskBuilder;
-use crate::access::{KernelAccesses, Lowered, Lowering};
+use crate::access::{Closure, KernelAccesses, Lowered, Lowering};
 use crate::error::{Error, Result};
 use crate::launch::{CompiledKernel, ItemKernel, KernelSpec, Launched, RowKernel};
 use crate::queue::LoweredTask;
@@ -31,7 +31,7 @@ impl<'q> TaskBuilder<'q> {
         F: for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static,
     {
         let (task, launch) = self.lower(global, accesses)?;
-        Ok((task, Arc::new(ItemKernel::new(launch, kernel))))
+        Ok((task, Arc::new(ItemKernel::new(launch, Closure(kernel)))))
     }
 
     pub(super) fn lower_rows<A, F, const K: usize>(
@@ -45,7 +45,7 @@ impl<'q> TaskBuilder<'q> {
         F: for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static,
     {
         let (task, launch) = self.lower(global, accesses)?;
-        Ok((task, Arc::new(RowKernel::<_, _, false, K>::new(launch, kernel))))
+        Ok((task, Arc::new(RowKernel::<_, _, false, K>::new(launch, Closure(kernel)))))
     }
 
     pub(super) fn submit_compiled<A, W, H, const K: usize>(
@@ -148,26 +148,4 @@ impl<'q> TaskBuilder<'q> {
             _ => Err(Error::Oversubscription { task: task(), chunks: self.oversubscription }),
         }
     }
-}
-
-/// A compiled kernel as the closure that CPUs call.
-pub(super) fn by_item<A, W, const K: usize>(
-    kernel: W,
-) -> impl for<'a> Fn(Item<K>, A::ItemViews<'a>) + Send + Sync + 'static
-where
-    A: KernelAccesses<K>,
-    W: for<'a> celerity_kernel::ItemKernel<K, A::ItemViews<'a>>,
-{
-    move |item, views| kernel.item(item, views)
-}
-
-/// As [`by_item`], for rows.
-pub(super) fn by_row<A, W, const K: usize>(
-    kernel: W,
-) -> impl for<'a> Fn(Row<K>, A::RowViews<'a>) + Send + Sync + 'static
-where
-    A: KernelAccesses<K>,
-    W: for<'a> celerity_kernel::RowKernel<K, A::RowViews<'a>>,
-{
-    move |row, views| kernel.row(row, views)
 }
