@@ -92,8 +92,9 @@ enum By {
 }
 
 /// A process under a launcher has a core.
-const WAYS: [Way; 9] = [
+const WAYS: [Way; 10] = [
     Way::new("1 process", (1, 1), Some(1), By::Us),
+    Way::new("1 node, 2 threads", (1, 2), None, By::Us),
     Way::new("2 nodes in process", (2, 2), None, By::Us),
     Way::new("2 processes", (1, 2), Some(2), By::Us),
     Way::new("nonblock, 1", (1, 1), Some(1), By::Nonblock),

@@ -23,7 +23,7 @@ use crate::buffer::{Buffer, Element};
 use crate::error::Result;
 use crate::mapper::{ChunkMapper, MapperFor};
 
-pub(crate) use body::{Closure, Compiled, ItemBody, RowBody};
+pub(crate) use body::{Closure, ItemBody, KernelFunction, RowBody};
 pub use device::{CallAccess, CallAccesses, DeviceView, DeviceViewMut};
 pub(crate) use elements::{AccessedElements, rows_of};
 pub use host::{HostAccess, HostAccesses};

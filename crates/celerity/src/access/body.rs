@@ -48,14 +48,14 @@ impl<F: Fn(Row<K>, V), V, const K: usize> RowBody<V, K> for Closure<F> {
 
 /// A function that `#[kernel]` has taken apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Compiled<W>(pub(crate) W);
+pub(crate) struct KernelFunction<W>(pub(crate) W);
 
-impl<W> Body for Compiled<W> {
+impl<W> Body for KernelFunction<W> {
     const ALWAYS_INLINED: bool = true;
 }
 
 #[expect(clippy::inline_always, reason = "see `Body::ALWAYS_INLINED`")]
-impl<W: ItemKernel<K, V>, V, const K: usize> ItemBody<V, K> for Compiled<W> {
+impl<W: ItemKernel<K, V>, V, const K: usize> ItemBody<V, K> for KernelFunction<W> {
     #[inline(always)]
     fn item(&self, item: Item<K>, views: V) {
         self.0.item(item, views);
@@ -63,7 +63,7 @@ impl<W: ItemKernel<K, V>, V, const K: usize> ItemBody<V, K> for Compiled<W> {
 }
 
 #[expect(clippy::inline_always, reason = "see `Body::ALWAYS_INLINED`")]
-impl<W: RowKernel<K, V>, V, const K: usize> RowBody<V, K> for Compiled<W> {
+impl<W: RowKernel<K, V>, V, const K: usize> RowBody<V, K> for KernelFunction<W> {
     #[inline(always)]
     fn row(&self, row: Row<K>, views: V) {
         self.0.row(row, views);

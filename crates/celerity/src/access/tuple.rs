@@ -63,7 +63,7 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     /// Calls an item kernel for all items of a row.
     ///
     /// # Safety
-    /// As [`KernelAccess::row`].
+    /// As [`KernelAccess::row`]; what is in `interior` is in [that](Self::interior) of `bound`.
     #[doc(hidden)]
     unsafe fn run_items<B>(
         bound: &Self::Bound<'_>,
@@ -77,7 +77,7 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     /// together](together).
     ///
     /// # Safety
-    /// As [`KernelAccess::row`].
+    /// As [`run_items`](Self::run_items).
     #[doc(hidden)]
     unsafe fn run_row<B>(bound: &Self::Bound<'_>, row: Row<K>, interior: &Range<usize>, kernel: &B)
     where
@@ -172,32 +172,35 @@ macro_rules! tuple_accesses {
                 {
                     let mut start = 0;
                     while start < row.len() {
-                        let inner = together(&row, start, interior);
-                        if let (Some(len), true) = (inner, Kernel::ALWAYS_INLINED) {
-                            let segment = row.segment(start, len);
-                            $(let mut $cursor = {
-                                let cursor = $access::segment(&mut $cursor, start, &segment);
-                                // SAFETY: they are in the interior of all accesses.
-                                unsafe { $access::inner(cursor) }
-                            };)*
-                            for i in 0..segment.len() {
-                                let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
-                                let item = segment.segment(i, 1);
-                                item_context::at(&item, || kernel.item(segment.item(i), views));
+                        start += match together(&row, start, interior) {
+                            Some(len) if Kernel::ALWAYS_INLINED => {
+                                let segment = row.segment(start, len);
+                                $(let mut $cursor = {
+                                    let cursor = $access::segment(&mut $cursor, start, &segment);
+                                    // SAFETY: `run_items` was promised that they are in all interiors.
+                                    unsafe { $access::inner(cursor) }
+                                };)*
+                                for i in 0..len {
+                                    let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
+                                    let item = segment.segment(i, 1);
+                                    item_context::at(&item, || kernel.item(segment.item(i), views));
+                                }
+                                len
                             }
-                            start += len;
-                            continue;
-                        }
-                        // A constant, where there is a loop for those that have company.
-                        let len = if Kernel::ALWAYS_INLINED { 1 } else { inner.unwrap_or(1) };
-                        let segment = row.segment(start, len);
-                        $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
-                        for i in 0..segment.len() {
-                            let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
-                            let item = segment.segment(i, 1);
-                            item_context::at(&item, || kernel.item(segment.item(i), views));
-                        }
-                        start += len;
+                            company => {
+                                // A constant, where there is a loop for those that have company.
+                                let alone = Kernel::ALWAYS_INLINED;
+                                let len = if alone { 1 } else { company.unwrap_or(1) };
+                                let segment = row.segment(start, len);
+                                $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                                for i in 0..len {
+                                    let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
+                                    let item = segment.segment(i, 1);
+                                    item_context::at(&item, || kernel.item(segment.item(i), views));
+                                }
+                                len
+                            }
+                        };
                     }
                 }
                 __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
@@ -232,25 +235,28 @@ macro_rules! tuple_accesses {
                 {
                     let mut start = 0;
                     while start < row.len() {
-                        let inner = together(&row, start, interior);
-                        if let (Some(len), true) = (inner, Kernel::ALWAYS_INLINED) {
-                            let segment = row.segment(start, len);
-                            let views = ($({
-                                let cursor = $access::segment(&mut $cursor, start, &segment);
-                                // SAFETY: they are in the interior of all accesses.
-                                $access::row_view(unsafe { $access::inner(cursor) })
-                            },)*);
-                            item_context::at(&segment, || kernel.row(segment, views));
-                            start += len;
-                            continue;
-                        }
-                        // As for items.
-                        let len = if Kernel::ALWAYS_INLINED { 1 } else { inner.unwrap_or(1) };
-                        let segment = row.segment(start, len);
-                        $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
-                        let views = ($($access::row_view($cursor),)*);
-                        item_context::at(&segment, || kernel.row(segment, views));
-                        start += len;
+                        start += match together(&row, start, interior) {
+                            Some(len) if Kernel::ALWAYS_INLINED => {
+                                let segment = row.segment(start, len);
+                                let views = ($({
+                                    let cursor = $access::segment(&mut $cursor, start, &segment);
+                                    // SAFETY: `run_row` was promised that they are in all interiors.
+                                    $access::row_view(unsafe { $access::inner(cursor) })
+                                },)*);
+                                item_context::at(&segment, || kernel.row(segment, views));
+                                len
+                            }
+                            company => {
+                                // As for items.
+                                let alone = Kernel::ALWAYS_INLINED;
+                                let len = if alone { 1 } else { company.unwrap_or(1) };
+                                let segment = row.segment(start, len);
+                                $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                                let views = ($($access::row_view($cursor),)*);
+                                item_context::at(&segment, || kernel.row(segment, views));
+                                len
+                            }
+                        };
                     }
                 }
                 __rust_begin_short_backtrace::<K, $($access,)* Kernel>(

@@ -7,8 +7,7 @@
 //! tells what they cost.
 
 use std::any::TypeId;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -39,7 +38,7 @@ pub(crate) struct Grain {
 impl Grain {
     /// That of kernels of type `F`.
     pub(crate) fn of<F: 'static>() -> &'static Self {
-        static GRAINS: RwLock<Grains> = RwLock::new(Grains::with_hasher(BuildHasherDefault::new()));
+        static GRAINS: RwLock<BTreeMap<TypeId, &Grain>> = RwLock::new(BTreeMap::new());
         let of = TypeId::of::<F>();
         let known = GRAINS.read().unwrap_or_else(PoisonError::into_inner).get(&of).copied();
         // A program has as many as it has kernels.
@@ -49,7 +48,8 @@ impl Grain {
         })
     }
 
-    /// Whether so many items run on the thread that asks, as far as is known. Asks nobody.
+    /// Whether so many items are not cut, as far as is known. If what is known changes before they run, they may be cut
+    /// after all, though not on a thread of no pool. Does not ask `rayon`.
     pub(super) fn is_one_piece(&self, items: u64) -> bool {
         items <= 1 || self.most_in_one_piece().is_some_and(|most| items <= most.get() as u64)
     }
@@ -110,34 +110,10 @@ impl Grain {
         let Some(item) = picoseconds.checked_div(items as u64) else { return };
         let mean = match self.item.load(Ordering::Relaxed) {
             0 => item,
-            // Rising at once, and falling by halves: a kernel that was interrupted is timed again soon.
+            // One that was interrupted is cut next time, so timed again, and soon known better.
             known => known / 2 + item / 2,
         };
         self.item.store(mean.max(1), Ordering::Relaxed);
-    }
-}
-
-type Grains = HashMap<TypeId, &'static Grain, BuildHasherDefault<Hashed>>;
-
-/// The hash of what is a hash itself.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(size_of::<u64>()) {
-            let mut word = [0; size_of::<u64>()];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = self.0.rotate_left(5) ^ u64::from_ne_bytes(word);
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = self.0.rotate_left(5) ^ word;
     }
 }
 

@@ -6,7 +6,7 @@ use celerity_kernel::{Kernel, KernelForm, PerGroup, PerItem, PerRow};
 use celerity_tdag::TaskId;
 
 use super::TaskBuilder;
-use crate::access::{Compiled, KernelAccesses};
+use crate::access::{KernelAccesses, KernelFunction};
 use crate::error::{Error, Result};
 use crate::launch::{GroupKernel, ItemKernel, RowKernel};
 use crate::range::{IntoRange, NdRange, check_dimensions};
@@ -127,7 +127,7 @@ where
 {
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId> {
         task.submit_compiled(space.range(), accesses, kernel, |launch| {
-            ItemKernel::new(launch, Compiled(kernel))
+            ItemKernel::new(launch, KernelFunction(kernel))
         })
     }
 }
@@ -139,7 +139,7 @@ where
 {
     fn submit(task: TaskBuilder<'_>, space: NdRange<K>, accesses: A, kernel: W) -> Result<TaskId> {
         task.submit_compiled(space.range(), accesses, kernel, |launch| {
-            RowKernel::<_, _, true, K>::new(launch, Compiled(kernel))
+            RowKernel::<_, _, true, K>::new(launch, KernelFunction(kernel))
         })
     }
 }
