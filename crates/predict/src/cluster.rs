@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use celerity_cpd::{CostLine, Costs};
 use serde::Deserialize;
 
 use crate::error::PredictError;
@@ -212,6 +213,23 @@ impl ClusterModel {
         wrong.map(|(key, _)| (key, "is negative or no number"))
     }
 
+    /// By what the runtime weighs collective operations against messages on so many nodes of this cluster
+    /// (`CELERITY_CALIBRATION`): what it would have measured there.
+    #[must_use]
+    pub fn weights(&self, nodes: usize) -> Costs {
+        let network = &self.network;
+        let (way, sharing) = match nodes <= self.nodes.per_host {
+            true => (network.same_host, 1),
+            // Nodes of a host share its link.
+            false => (network.between_hosts, self.nodes.per_host),
+        };
+        let byte = whole_ps(way.byte_ps * sharing as f64);
+        let messages = CostLine { once: way.latency_ns, step: network.message_ns, byte };
+        let (once, step) = (network.collective_ns, network.round_ns);
+        let operation = CostLine { once, step, byte: whole_ps(network.collective_byte_ps) };
+        Costs { messages, collectives: [operation; 5] }
+    }
+
     /// The host that a node is on.
     #[must_use]
     pub fn host_of(&self, node: usize) -> usize {
@@ -242,6 +260,12 @@ impl NetworkModel {
             .saturating_add(steps)
             .saturating_add(bytes_at(self.collective_byte_ps, busiest))
     }
+}
+
+/// So many ps, rounded.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn whole_ps(ps: f64) -> u64 {
+    ps.round() as u64
 }
 
 /// So many bytes at so many ps each, in ns.

@@ -32,6 +32,9 @@ pub struct ProgramRuns {
 /// The variables by which launchers tell a process that it is one of several: a dry run refuses them.
 const LAUNCHERS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
 
+/// The variable by which a program is told its machine's constants.
+const CALIBRATION: &str = "CELERITY_CALIBRATION";
+
 /// Dry runs of all nodes together, at least: a median of few times is no more than one of them.
 const LEAST_DRY_RUNS: usize = 5;
 
@@ -86,6 +89,7 @@ impl ProgramRuns {
             DeviceMemoryModel::Host => "host",
         };
         let mut command = self.command(&self.program, &self.arguments);
+        let weights = self.weigh(&mut command, model, nodes)?;
         command
             .env("CELERITY_DRY_RUN_NODES", nodes.to_string())
             .env("CELERITY_DRY_RUN_NODE", node.to_string())
@@ -99,8 +103,25 @@ impl ProgramRuns {
             let run = RecordedRun::read(&trace)?;
             Ok((schedule, run))
         });
-        [schedule, trace].iter().for_each(|path| remove(path));
+        [schedule, trace].iter().chain(&weights).for_each(|path| remove(path));
         read
+    }
+
+    /// Lets a run weigh collective operations by the cluster's constants, unless its caller has others. Returns the file.
+    fn weigh(
+        &self,
+        command: &mut Command,
+        model: &ClusterModel,
+        nodes: usize,
+    ) -> Result<Option<PathBuf>, PredictError> {
+        if self.environment.iter().any(|(name, _)| name == CALIBRATION) {
+            return Ok(None);
+        }
+        let path = self.scratch.join("weights.txt");
+        std::fs::write(&path, model.weights(nodes).to_string())
+            .map_err(|source| PredictError::Write { path: path.clone(), source })?;
+        command.env(CALIBRATION, &path);
+        Ok(Some(path))
     }
 
     /// Runs the program on so many nodes, and returns how long it took.
@@ -118,9 +139,11 @@ impl ProgramRuns {
         if self.launcher.is_empty() {
             command.env("CELERITY_NODES", nodes.to_string());
         }
+        // As what is predicted decides.
+        let weights = self.weigh(&mut command, model, nodes)?;
         self.finish(&mut command, &format!("{nodes} nodes"))?;
         let end = RecordedRun::read(&trace)?.end;
-        remove(&trace);
+        weights.iter().chain([&trace]).for_each(|path| remove(path));
         end.ok_or_else(|| PredictError::Malformed {
             path: trace,
             line: 1,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use celerity_cpd::{Movement, Pattern};
 use celerity_predict::ClusterModel;
 
 fn folder() -> PathBuf {
@@ -14,6 +15,35 @@ fn committed_files_are_complete() {
     let read =
         files.map(|path| ClusterModel::read(&path).unwrap_or_else(|error| panic!("{error}")));
     assert!(read.count() >= 2);
+}
+
+/// By its file a cluster weighs as its simulation counts: an operation has few rounds, messages are many on many nodes,
+/// and share the links of their hosts.
+#[test]
+fn collective_operations_are_weighed_by_the_clusters_constants() {
+    let text = std::fs::read_to_string(folder().join("h200-infiniband.toml")).unwrap();
+    let text = text.replace("per-host = 1", "per-host = 4");
+    let model = ClusterModel::parse(&text, "c.toml".as_ref()).unwrap();
+    let weights = model.weights(1024);
+    let network = model.network;
+    assert_eq!(weights.messages.once, network.between_hosts.latency_ns);
+    assert_eq!(weights.messages.step, network.message_ns);
+    assert_eq!(weights.messages.byte as f64, 4.0 * network.between_hosts.byte_ps);
+    assert_eq!(weights.to_string().parse(), Ok(weights));
+    let gathered = |nodes: usize| {
+        let (pattern, bytes) = (Pattern::AllGather, 32 << 20);
+        let movement = Movement { pattern, nodes, from: nodes, to: nodes, bytes };
+        let estimate = model.weights(nodes).estimate(&movement);
+        let (rounds, sent) = (u64::from(nodes.ilog2()), bytes - bytes / nodes as u64);
+        // Rounded otherwise.
+        let simulated = network.collective(rounds, sent);
+        assert!(estimate.collective.abs_diff(simulated) <= 1, "{simulated}: {estimate:?}");
+        estimate.is_collective()
+    };
+    assert!(gathered(1024) && gathered(64));
+    let (within, between) = (model.weights(4).messages, model.weights(5).messages);
+    assert_eq!(within.byte as f64, network.same_host.byte_ps);
+    assert!(between.byte as f64 == 4.0 * network.between_hosts.byte_ps);
 }
 
 fn error(from: &str, to: &str) -> String {
