@@ -6,8 +6,8 @@
 
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
-    finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mesh, names, patterns,
-    pendulum, plate, prk, programs, radiosity, reductions, values, vectors, wave,
+    finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, means, mesh, names,
+    patterns, pendulum, plate, prk, programs, radiosity, reductions, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -116,6 +116,10 @@ fn kernels() -> Vec<Description> {
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
         of::<linear::multiply_sparse>(),
+        of::<means::mean_of_9>(),
+        of::<means::mean_of_9_row>(),
+        of::<means::mean_of_27>(),
+        of::<means::mean_of_27_row>(),
         of::<mesh::mesh_pack>(),
         of::<mesh::mesh_step>(),
         of::<pendulum::pendulum>(),
