@@ -6,7 +6,7 @@ use celerity::prelude::*;
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_row};
 use celerity_example_kernels::heat::{self, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
-    CUBE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row,
+    CUBE, in_threes, mean, mean_at, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row,
 };
 use celerity_example_kernels::wave::{self, Star, wave_step, wave_step_row};
 use celerity_kernel::math::Float;
@@ -181,12 +181,6 @@ fn heat_row<T: Float + Cells>(after: &mut [T], centre: &[T], sides: [&[T]; 4]) {
     }
 }
 
-/// The sum of so much and the cells of a row that are around one.
-#[inline]
-fn and_three(sum: f32, [west, here, east]: [&[f32]; 3], i: usize) -> f32 {
-    sum + west[i] + here[i] + east[i]
-}
-
 /// The three columns of a row that are around a cell at an edge.
 #[inline]
 fn and_edge(sum: f32, row: &[f32], [west, here, east]: [usize; 3]) -> f32 {
@@ -197,7 +191,7 @@ fn nines() -> [Case; 3] {
     let by_hand = |[to]: [&mut [f32]; 1], [from]: [&[f32]; 1]| {
         let [height, width] = PLANE;
         rows_of_plane(to, PLANE, |to, y| {
-            nine_row(to, around(y, height).map(|y| &from[y * width..][..width]));
+            mean_row(to, around(y, height).map(|y| &from[y * width..][..width]));
         });
     };
     [
@@ -229,19 +223,18 @@ fn nines() -> [Case; 3] {
     ]
 }
 
+/// Means of the cells of a row and those around them, in rows of that many, one of which is the row itself.
 #[inline(never)]
-fn nine_row(to: &mut [f32], rows: [&[f32]; 3]) {
+fn mean_row<const N: usize>(to: &mut [f32], rows: [&[f32]; N]) {
     let last = to.len() - 1;
     let rows = rows.map(|row| &row[..=last]);
     for columns in [[0, 0, 1], [last - 1, last, last]] {
-        to[columns[1]] =
-            rows.iter().fold(0.0, |sum, row| and_edge(sum, row, columns)) * (1.0 / 9.0);
+        let sum = rows.iter().fold(0.0, |sum, row| and_edge(sum, row, columns));
+        to[columns[1]] = sum * (1.0 / (3 * N) as f32);
     }
-    let [north, here, south] =
-        [side_by_side(rows[0]), side_by_side(rows[1]), side_by_side(rows[2])];
+    let rows: [_; N] = std::array::from_fn(|n| side_by_side(rows[n]));
     for (i, to) in to[1..last].iter_mut().enumerate() {
-        let sum = and_three(and_three(and_three(0.0, north, i), here, i), south, i);
-        *to = sum * (1.0 / 9.0);
+        *to = mean_at(&rows, i);
     }
 }
 
@@ -252,7 +245,7 @@ fn twenty_sevens() -> [Case; 5] {
         rows_of_space(to, RANGE, |to, [z, y]| {
             let row = |z: usize, y: usize| &from[(z * rows + y) * width..][..width];
             let (planes, rows) = (around(z, planes), around(y, rows));
-            twenty_seven_row(to, std::array::from_fn(|n| row(planes[n / 3], rows[n % 3])));
+            mean_row::<9>(to, std::array::from_fn(|n| row(planes[n / 3], rows[n % 3])));
         });
     };
     [
@@ -271,15 +264,9 @@ fn twenty_sevens() -> [Case; 5] {
             |queue, [to], [from]| {
                 let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
                 queue.task("means").parallel_for_rows(RANGE, accesses, |_, (to, from)| {
-                    let near = from.clamped_each(CUBE).map(|cells| &cells[..to.len()]);
-                    let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
-                    let [a, b, c, d] = [three(0), three(3), three(6), three(9)];
-                    let [e, f, g, h, k] = [three(12), three(15), three(18), three(21), three(24)];
+                    let rows = in_threes(from.clamped_each(CUBE));
                     for (i, to) in to.iter_mut().enumerate() {
-                        let above = and_three(and_three(and_three(0.0, a, i), b, i), c, i);
-                        let here = and_three(and_three(and_three(above, d, i), e, i), f, i);
-                        *to =
-                            and_three(and_three(and_three(here, g, i), h, i), k, i) * (1.0 / 27.0);
+                        *to = mean_at(&rows, i);
                     }
                 })
             },
@@ -315,22 +302,4 @@ fn twenty_sevens() -> [Case; 5] {
             },
         ),
     ]
-}
-
-#[inline(never)]
-fn twenty_seven_row(to: &mut [f32], rows: [&[f32]; 9]) {
-    let last = to.len() - 1;
-    let rows = rows.map(|row| &row[..=last]);
-    for columns in [[0, 0, 1], [last - 1, last, last]] {
-        to[columns[1]] =
-            rows.iter().fold(0.0, |sum, row| and_edge(sum, row, columns)) * (1.0 / 27.0);
-    }
-    let [a, b, c] = [side_by_side(rows[0]), side_by_side(rows[1]), side_by_side(rows[2])];
-    let [d, e, f] = [side_by_side(rows[3]), side_by_side(rows[4]), side_by_side(rows[5])];
-    let [g, h, k] = [side_by_side(rows[6]), side_by_side(rows[7]), side_by_side(rows[8])];
-    for (i, to) in to[1..last].iter_mut().enumerate() {
-        let above = and_three(and_three(and_three(0.0, a, i), b, i), c, i);
-        let here = and_three(and_three(and_three(above, d, i), e, i), f, i);
-        *to = and_three(and_three(and_three(here, g, i), h, i), k, i) * (1.0 / 27.0);
-    }
 }

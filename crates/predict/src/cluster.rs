@@ -223,10 +223,10 @@ impl ClusterModel {
             // Nodes of a host share its link.
             false => (network.between_hosts, self.nodes.per_host),
         };
-        let byte = whole_ps(way.byte_ps * sharing as f64);
+        let byte = whole(way.byte_ps * sharing as f64);
         let messages = CostLine { once: way.latency_ns, step: network.message_ns, byte };
         let (once, step) = (network.collective_ns, network.round_ns);
-        let operation = CostLine { once, step, byte: whole_ps(network.collective_byte_ps) };
+        let operation = CostLine { once, step, byte: whole(network.collective_byte_ps) };
         Costs { messages, collectives: [operation; 5] }
     }
 
@@ -262,16 +262,15 @@ impl NetworkModel {
     }
 }
 
-/// So many ps, rounded.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn whole_ps(ps: f64) -> u64 {
-    ps.round() as u64
+/// So many bytes at so many ps each, in ns.
+fn bytes_at(byte_ps: f64, bytes: u64) -> Nanos {
+    whole(byte_ps * bytes as f64 / 1000.0)
 }
 
-/// So many bytes at so many ps each, in ns.
+/// A number, rounded.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-fn bytes_at(byte_ps: f64, bytes: u64) -> Nanos {
-    (byte_ps * bytes as f64 / 1000.0).round() as Nanos
+fn whole(number: f64) -> u64 {
+    number.round() as u64
 }
 
 /// The line that gives a key its value, counted from 1: comments may name it, too.

@@ -67,8 +67,10 @@ impl ProgramRuns {
         nodes: usize,
     ) -> Result<(Vec<NodeSchedule>, Vec<Pace>), PredictError> {
         let dry_runs = (0..nodes.max(LEAST_DRY_RUNS)).map(|run| run % nodes);
-        let both = dry_runs.map(|node| self.schedule(model, node, nodes));
+        let weights = self.weights(model, nodes)?;
+        let both = dry_runs.map(|node| self.schedule(model, (node, nodes), weights.as_deref()));
         let both = both.collect::<Result<Vec<_>, _>>()?;
+        weights.iter().for_each(|path| remove(path));
         let (mut schedules, runs): (Vec<_>, Vec<_>) = both.into_iter().unzip();
         // Those of a node are the same each time; what they took is not.
         schedules.truncate(nodes);
@@ -79,8 +81,8 @@ impl ProgramRuns {
     fn schedule(
         &self,
         model: &ClusterModel,
-        node: usize,
-        nodes: usize,
+        (node, nodes): (usize, usize),
+        weights: Option<&Path>,
     ) -> Result<(NodeSchedule, RecordedRun), PredictError> {
         let [schedule, trace] =
             ["schedule.txt", "dry-run.json"].map(|name| self.scratch.join(name));
@@ -89,8 +91,8 @@ impl ProgramRuns {
             DeviceMemoryModel::Host => "host",
         };
         let mut command = self.command(&self.program, &self.arguments);
-        let weights = self.weigh(&mut command, model, nodes)?;
         command
+            .envs(weights.map(|path| (CALIBRATION, path)))
             .env("CELERITY_DRY_RUN_NODES", nodes.to_string())
             .env("CELERITY_DRY_RUN_NODE", node.to_string())
             .env("CELERITY_DRY_RUN_SCHEDULE", &schedule)
@@ -103,24 +105,19 @@ impl ProgramRuns {
             let run = RecordedRun::read(&trace)?;
             Ok((schedule, run))
         });
-        [schedule, trace].iter().chain(&weights).for_each(|path| remove(path));
+        [schedule, trace].iter().for_each(|path| remove(path));
         read
     }
 
-    /// Lets a run weigh collective operations by the cluster's constants, unless its caller has others. Returns the file.
-    fn weigh(
-        &self,
-        command: &mut Command,
-        model: &ClusterModel,
-        nodes: usize,
-    ) -> Result<Option<PathBuf>, PredictError> {
+    /// A file with what runs on so many nodes weigh collective operations by: the cluster's constants, unless the caller
+    /// names others.
+    fn weights(&self, model: &ClusterModel, nodes: usize) -> Result<Option<PathBuf>, PredictError> {
         if self.environment.iter().any(|(name, _)| name == CALIBRATION) {
             return Ok(None);
         }
         let path = self.scratch.join("weights.txt");
         std::fs::write(&path, model.weights(nodes).to_string())
             .map_err(|source| PredictError::Write { path: path.clone(), source })?;
-        command.env(CALIBRATION, &path);
         Ok(Some(path))
     }
 
@@ -140,7 +137,8 @@ impl ProgramRuns {
             command.env("CELERITY_NODES", nodes.to_string());
         }
         // As what is predicted decides.
-        let weights = self.weigh(&mut command, model, nodes)?;
+        let weights = self.weights(model, nodes)?;
+        command.envs(weights.as_ref().map(|path| (CALIBRATION, path)));
         self.finish(&mut command, &format!("{nodes} nodes"))?;
         let end = RecordedRun::read(&trace)?.end;
         weights.iter().chain([&trace]).for_each(|path| remove(path));

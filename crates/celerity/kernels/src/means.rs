@@ -33,10 +33,23 @@ pub fn mean<const N: usize>(cells: [f32; N]) -> f32 {
     cells.iter().sum::<f32>() * (1.0 / N as f32)
 }
 
-/// The sum of so much and of three cells, which are side by side in `rows`, from `i` on.
+/// The mean of what is at `i` in rows, three slices for each: its cells to the left, those in the middle, and those to the
+/// right. In the same order as [`mean`].
 #[inline]
-fn and_three(sum: f32, rows: [&[f32]; 3], i: usize) -> f32 {
-    sum + rows[0][i] + rows[1][i] + rows[2][i]
+#[must_use]
+pub fn mean_at<const N: usize>(rows: &[[&[f32]; 3]; N], i: usize) -> f32 {
+    let sum = rows.iter().fold(0.0, |sum, row| sum + row[0][i] + row[1][i] + row[2][i]);
+    sum * (1.0 / (3 * N) as f32)
+}
+
+/// What surrounds the cells of a row in space, as [`mean_at`] wants it.
+///
+/// Written out: what an array of 27 is mapped by is no part of a loop over cells, which then loads all addresses for each.
+#[inline]
+#[must_use]
+pub fn in_threes(near: [&[f32]; 27]) -> [[&[f32]; 3]; 9] {
+    let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
+    [three(0), three(3), three(6), three(9), three(12), three(15), three(18), three(21), three(24)]
 }
 
 /// One step in two dimensions, cell by cell.
@@ -49,9 +62,9 @@ pub fn mean_of_9(_item: Item<2>, (to, from): (&mut f32, NeighborhoodItem<'_, f32
 #[kernel]
 pub fn mean_of_9_row(_row: Row<2>, (to, from): (&mut [f32], NeighborhoodRow<'_, f32, 2>)) {
     let [a, b, c, d, e, f, g, h, k] = from.clamped_each(SQUARE);
+    let rows = [[a, b, c], [d, e, f], [g, h, k]];
     for (i, to) in to.iter_mut().enumerate() {
-        let sum = and_three(and_three(and_three(0.0, [a, b, c], i), [d, e, f], i), [g, h, k], i);
-        *to = sum * (1.0 / 9.0);
+        *to = mean_at(&rows, i);
     }
 }
 
@@ -61,17 +74,11 @@ pub fn mean_of_27(_item: Item<3>, (to, from): (&mut f32, NeighborhoodItem<'_, f3
     *to = mean(from.clamped_each(CUBE));
 }
 
-/// The same for a run of cells. Not [`mean`] of `near.map(..)`: what an array of 27 is mapped by is no part of the loop
-/// over cells any more, which then takes one cell at a time.
+/// The same for a run of cells.
 #[kernel]
 pub fn mean_of_27_row(_row: Row<3>, (to, from): (&mut [f32], NeighborhoodRow<'_, f32, 3>)) {
-    let near = from.clamped_each(CUBE);
-    let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
-    let [a, b, c, d] = [three(0), three(3), three(6), three(9)];
-    let [e, f, g, h, k] = [three(12), three(15), three(18), three(21), three(24)];
+    let rows = in_threes(from.clamped_each(CUBE));
     for (i, to) in to.iter_mut().enumerate() {
-        let above = and_three(and_three(and_three(0.0, a, i), b, i), c, i);
-        let here = and_three(and_three(and_three(above, d, i), e, i), f, i);
-        *to = and_three(and_three(and_three(here, g, i), h, i), k, i) * (1.0 / 27.0);
+        *to = mean_at(&rows, i);
     }
 }

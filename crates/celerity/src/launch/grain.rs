@@ -8,7 +8,6 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 use celerity_kernel::Bounds;
 
 /// Pieces per thread, at most: enough to balance uneven items and busy threads.
-pub(super) const PIECES_PER_THREAD: usize = 8;
+const PIECES_PER_THREAD: usize = 8;
 
 /// What takes less is not cut: that is about what waking a thread takes, and hearing that it is done.
 const WORTH_CUTTING: Duration = Duration::from_micros(10);
@@ -51,7 +50,7 @@ impl Grain {
     /// Whether so many items are not cut, as far as is known. If what is known changes before they run, they may be cut
     /// after all, though not on a thread of no pool. Does not ask `rayon`.
     pub(super) fn is_one_piece(&self, items: u64) -> bool {
-        items <= 1 || self.most_in_one_piece().is_some_and(|most| items <= most.get() as u64)
+        items <= 1 || self.most_in_one_piece().is_some_and(|most| items <= most as u64)
     }
 
     /// Runs `work` on disjoint pieces of `part`, of so many places at least, that together cover it. Each
@@ -72,10 +71,8 @@ impl Grain {
     pub(super) fn cut(&self, items: usize, run: impl FnOnce(usize, &Clock)) {
         let piece = self.piece(items);
         let uncut = || self.uncut.fetch_add(1, Ordering::Relaxed);
-        if piece == items && !uncut().is_multiple_of(TIMED_ONE_IN) {
-            return run(piece, &Clock { nanoseconds: None });
-        }
-        let clock = Clock { nanoseconds: Some(AtomicU64::new(0)) };
+        let timed = piece != items || uncut().is_multiple_of(TIMED_ONE_IN);
+        let clock = Clock { nanoseconds: timed.then(AtomicU64::default) };
         run(piece, &clock);
         if let Some(nanoseconds) = clock.nanoseconds {
             self.learn(items, nanoseconds.into_inner());
@@ -91,17 +88,17 @@ impl Grain {
             0 | 1 => items,
             threads => {
                 let even = items / (threads * PIECES_PER_THREAD);
-                even.max(self.most_in_one_piece().map_or(1, NonZeroUsize::get))
+                even.max(self.most_in_one_piece().unwrap_or(1))
             }
         }
     }
 
-    /// How many items are not worth cutting, if that is known. One always is as little as can be.
-    fn most_in_one_piece(&self) -> Option<NonZeroUsize> {
+    /// How many items are not worth cutting, if that is known: at least one, which cannot be.
+    fn most_in_one_piece(&self) -> Option<usize> {
         let item = self.item.load(Ordering::Relaxed);
         let worth = WORTH_CUTTING.as_nanos() as u64 * PICOSECONDS_PER_NANOSECOND;
-        let most = usize::try_from(worth.checked_div(item)?).unwrap_or(usize::MAX);
-        Some(NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN))
+        let most = worth.checked_div(item)?.max(1);
+        Some(usize::try_from(most).unwrap_or(usize::MAX))
     }
 
     /// So many items have taken so long. Threads that learn at once may forget what one of them has.
