@@ -1,7 +1,8 @@
 //! `cargo xtask bundle`: programs for a machine that has GPUs and no Rust.
 //!
 //! Owns what goes into the folder and how small it must be. What is run there, and how it is judged,
-//! is in `bundle/run.sh`; what is measured beside programs in CUDA C++, in `bundle/compare.sh`.
+//! is in `bundle/run.sh`; what is measured beside programs in CUDA C++, in `bundle/compare.sh`, and beside
+//! what a GPU can do, in `bundle/roofline.sh`.
 
 use std::fs;
 use std::path::Path;
@@ -19,11 +20,26 @@ const MOST_BYTES: u64 = 60 << 20;
 /// What is run on the other machine: everything that has a right answer.
 const RUN: &str = include_str!("bundle/run.sh");
 
+/// What is measured there, and how: of both scripts that follow.
+const MEASURED: &str = include_str!("bundle/programs.sh");
+
 /// What is run there to measure the examples beside the baselines.
 const COMPARE: &str = include_str!("bundle/compare.sh");
 
-/// What both do first.
+/// What is run there to count what kernels do.
+const ROOFLINE: &str = include_str!("bundle/roofline.sh");
+
+/// What all do first.
 const UNPACK: &str = include_str!("bundle/unpack.sh");
+
+/// The scripts of a bundle, by their names.
+const SCRIPTS: [(&str, &str); 5] = [
+    ("run.sh", RUN),
+    ("compare.sh", COMPARE),
+    ("roofline.sh", ROOFLINE),
+    ("programs.sh", MEASURED),
+    ("unpack.sh", UNPACK),
+];
 
 /// The baselines, in the workspace, and where they go; they are compiled on the other machine.
 const BASELINES: &str = "benches/baselines/cuda";
@@ -117,7 +133,7 @@ pub(crate) fn run(workspace: &Workspace, mpi: bool, names: &[String]) -> Result<
     }
     remove(&bin)?;
     copy_files(&workspace.root.join(BASELINES), &folder.join("baselines"))?;
-    for (name, text) in [("run.sh", RUN), ("compare.sh", COMPARE), ("unpack.sh", UNPACK)] {
+    for (name, text) in SCRIPTS {
         write_script(&folder.join(name), text)?;
     }
     report(&folder)
@@ -256,7 +272,7 @@ mod tests {
         let script = fs::read_to_string(folder.join("compile.sh")).unwrap();
         let compiled = script.split("for program in ").nth(1).unwrap().split(';').next().unwrap();
         // One of them in two precisions, under two names.
-        let names = words(COMPARE, "programs=(", ")").into_iter();
+        let names = words(MEASURED, "programs=(", ")").into_iter();
         let compared: Vec<_> = names.filter(|name| !name.ends_with("_single")).collect();
         // Those beside kernels alone, which `kernel_cost --stencils` measures.
         let is_program = |name: &&str| !["heat", "gray_scott"].contains(name);

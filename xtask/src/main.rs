@@ -143,6 +143,9 @@ enum Command {
     /// Draw what the bundle's `compare.sh` has measured as a picture (SVG): how programs scale with GPUs.
     #[command(disable_help_flag = true)]
     GpuFigure(Options),
+    /// Draw what the bundle's `roofline.sh` has counted as a picture (SVG), and print it as a table.
+    #[command(disable_help_flag = true)]
+    Roofline(Options),
     /// Draw a trace as a picture (SVG): a row per thread and lane, a colour per kind of work.
     Timeline(timeline::Options),
     /// Print what the schedules of well-known programs cost per step: a table for docs.
@@ -198,6 +201,7 @@ fn run(command: Command) -> Result<bool, Error> {
         Command::Check(given) => testkit::run(&workspace, Program::Check, &given.options),
         Command::Graph(given) => testkit::run(&workspace, Program::Graph, &given.options),
         Command::GpuFigure(given) => testkit::run(&workspace, Program::GpuFigure, &given.options),
+        Command::Roofline(given) => testkit::run(&workspace, Program::Roofline, &given.options),
         Command::Timeline(options) => timeline::run(&options),
         Command::Quality => testkit::run(&workspace, Program::Quality, &[]),
         Command::Figures(options) => figures::run(&workspace, &options),

@@ -1,5 +1,5 @@
 //! Programs of other packages under one roof: `cargo xtask sim`, `check`, `graph` and `quality` of
-//! the testkit, `gpu-figure` of the benchmarks.
+//! the testkit, `gpu-figure` and `roofline` of the benchmarks.
 //!
 //! Owns how they are started. They are built in release mode by Cargo, so that this crate depends
 //! on none of ours; what their options mean is their own business.
@@ -23,6 +23,8 @@ pub(crate) enum Program {
     Quality,
     /// Draws how programs scale with GPUs.
     GpuFigure,
+    /// Draws what kernels reach of what a GPU can do.
+    Roofline,
 }
 
 /// Builds and runs `program` in the foreground; `false` if it ended with a failure.
@@ -40,6 +42,7 @@ pub(crate) fn run(
         Program::Graph => (TESTKIT, "graph"),
         Program::Quality => (TESTKIT, "quality"),
         Program::GpuFigure => ("celerity-benches", "gpu_figure"),
+        Program::Roofline => ("celerity-benches", "roofline"),
     };
     // Not in the workspace's folder: files on the command line are relative to the user's.
     let manifest = workspace.root.join("Cargo.toml");

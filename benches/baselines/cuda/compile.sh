@@ -28,6 +28,7 @@ compile() {
 
 mkdir -p "$folder"
 compile bandwidth bandwidth &
+compile peak peak &
 compile reduce reduce &
 for program in wave_sim nbody matmul black_scholes rsim heat gray_scott; do
     compile "$program-strict" "$program" -fmad=false -DSTRICT &

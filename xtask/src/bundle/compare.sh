@@ -6,9 +6,7 @@
 #   ./compare.sh 1 8        on these counts of GPUs
 #   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU
 #
-# Variants: strict and default are the baselines without and with fused multiply-add, cuda_math
-# one with CUDA's own logarithm and exponential, fast_math one with its approximate ones, cublas by
-# cuBLAS; ours is strict, and fast where programs have fast forms. Behind the table, the stencils of
+# Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
 # kernel_cost beside heat and gray_scott by hand, of the same size. All is measured once, and again as
 # long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
 # has all runs, of which the fastest counts. The baselines are compiled first, unless they have been: see baselines/compile.sh.
@@ -17,86 +15,8 @@ set -uo pipefail
 root="$(cd "$(dirname "$0")" && pwd)"
 csv="$PWD/compare.csv"
 "$root/unpack.sh" || exit 1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-
-# One field of a line that begins with RESULT.
-field() {
-    sed -n "s/^RESULT .* $1=\([^ ]*\).*/\1/p" "$scratch/log"
-}
-
-# Runs a command, whose output goes to the log; says so if it fails.
-attempt() {
-    if timeout 30 "$@" >"$scratch/log" 2>&1; then return 0; fi
-    failed=$((failed + 1))
-    echo "FAILED: $*"
-    sed 's/^/    /' "$scratch/log"
-    return 1
-}
-
-# What keeps a process from looking at more than so many GPUs, which takes time, as the array `only`.
-hide() {
-    only=(env)
-    if [[ -z ${CUDA_VISIBLE_DEVICES-} ]]; then only+=("CUDA_VISIBLE_DEVICES=$(seq -s, 0 $(($1 - 1)))"); fi
-}
-
-# How to run variant $2 of program $1 on $3 GPUs of one process, as the array `command`; false if
-# there is none. A program may be measured in two precisions, and then has two names.
-choose() {
-    local program=${1%_single} variant=$2 gpus=$3
-    hide "$gpus"
-    case $variant in
-        ours-*)
-            command=("${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 "CELERITY_DEVICES=$gpus" "$root/bin/$program")
-            [[ -x $root/bin/$program && ($variant == ours-strict || " ${fast[*]} " == *" $program "*) ]] ;;
-        *)
-            command=("${only[@]}" "$root/baselines/bin/$program-$variant" --gpus "$gpus")
-            [[ -x $root/baselines/bin/$program-$variant ]] ;;
-    esac
-}
-
-# What a program is to do on $3 GPUs, as the arrays `both`, `mine` (only ours) and `theirs`: small, to
-# compare results, or large, to be measured. On several GPUs, rows at a border of wave_sim are to travel
-# while others are computed, as they do by hand.
-pose() {
-    local program=$1 size=$2 chunks=$(($3 > 1 ? 2 : 1))
-    mine=() theirs=()
-    case $program-$size in
-        wave_sim-small) both=(--size 512 --steps 50) mine=(--frames 0 --oversubscribe "$chunks") ;;
-        wave_sim-large) both=(--size 16384 --steps 520 --warm-up 20) mine=(--frames 0 --oversubscribe "$chunks") ;;
-        nbody-small) both=(--steps 3) mine=(--random 4096 --kernel group) theirs=(--bodies 4096) ;;
-        nbody-large) both=(--steps 7 --warm-up 1) mine=(--random 131072 --kernel group) theirs=(--bodies 131072) ;;
-        nbody_single-small) both=(--steps 3 --precision single) mine=(--random 4096 --kernel group) theirs=(--bodies 4096) ;;
-        nbody_single-large) both=(--steps 21 --warm-up 1 --precision single) mine=(--random 131072 --kernel group) theirs=(--bodies 131072) ;;
-        matmul-small) both=(--size 512 --steps 3) ;;
-        matmul-large) both=(--size 8192 --steps 5 --warm-up 1) ;;
-        black_scholes-small) both=(--options 100000 --steps 3) ;;
-        black_scholes-large) both=(--options 50000000 --steps 70 --warm-up 10) ;;
-        rsim-small) both=(--edge 12 --steps 20) mine=(--out "$scratch/room.png") ;;
-        rsim-large) both=(--edge 64 --steps 110 --warm-up 10) mine=(--out "$scratch/room.png") ;;
-    esac
-}
-
-# The options of the fast forms: of those given twice, the later ones count.
-quicken() {
-    case $1 in
-        nbody*) mine=("${mine[@]/group/fast}") ;;
-        matmul) mine=(--kernel block) ;;
-        black_scholes) mine=(--fast) ;;
-    esac
-}
-
-# Runs a program once, on so many GPUs, with further options.
-run() {
-    local program=$1 variant=$2 gpus=$3 size=$4
-    shift 4
-    choose "$program" "$variant" "$gpus" || return 1
-    pose "$program" "$size" "$gpus"
-    if [[ $variant == ours-fast ]]; then quicken "$program"; fi
-    if [[ $variant == ours-* ]]; then attempt "${command[@]}" "${both[@]}" "${mine[@]}" "$@"
-    else attempt "${command[@]}" "${both[@]}" "${theirs[@]}" "$@"; fi
-}
+# shellcheck source=programs.sh
+source "$root/programs.sh"
 
 # Whether the baselines of a program are right, and ours has the same bits as the strict one.
 agree() {
@@ -238,9 +158,6 @@ for gpus in "${@:-1 2 4}"; do
     done
 done
 
-# Those that have a fast form.
-fast=(nbody matmul black_scholes)
-programs=(wave_sim nbody nbody_single matmul black_scholes rsim)
 echo "program,variant,gpus,size,steps,seconds,rate,unit" >"$csv"
 SECONDS=0
 for ((repeat = 0; repeat < ${REPEATS:-3} && SECONDS < ${BUDGET:-150}; ++repeat)); do
