@@ -148,11 +148,14 @@ impl<G: Graph> Work<G> {
     ) {
         let places = places.start()[0]..places.start()[0] + places.len();
         let output = own.as_relative_mut_slice().chunks_exact_mut(self.words);
+        let mut inputs: SmallVec<[&[u64]; 16]> = SmallVec::new();
         for (place, output) in places.zip(output) {
             if step.active.contains(&place) {
-                let parts = self.reads.of(step, place).flatten();
-                let words = parts.map(|place| place * self.words..(place + 1) * self.words);
-                let inputs: SmallVec<[&[u64]; 16]> = words.map(|words| rows.words(words)).collect();
+                inputs.clear();
+                for part in self.reads.of(step, place) {
+                    let rows = rows.words(part.start * self.words..part.end * self.words);
+                    rows.chunks_exact(self.words).for_each(|row| inputs.push(row));
+                }
                 self.run_point(Point { step: number, place }, iterations, output, &inputs);
             }
         }

@@ -4,11 +4,11 @@
 use std::ffi::{CString, c_char, c_double, c_int, c_long, c_void};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use libloading::Library;
-use smallvec::SmallVec;
 
 use crate::arguments::Arguments;
 use crate::graph::{Formula, Graph, Line, Point};
@@ -179,8 +179,13 @@ impl App {
                 (0..(api.list_len)(list)).map(|at| (api.list_at)(list, at)).collect();
             (api.list_destroy)(list);
             let both = raws.into_iter().zip(&self.formulas);
-            both.map(|(raw, &formula)| SuiteGraph { suite: self.suite.clone(), raw, formula })
-                .collect()
+            let graph = |(raw, &formula): (RawGraph, &Formula)| SuiteGraph {
+                suite: self.suite.clone(),
+                raw,
+                formula,
+                sizes: vec![raw.output_bytes; number(raw.width)].into(),
+            };
+            both.map(graph).collect()
         }
     }
 
@@ -209,6 +214,8 @@ pub(crate) struct SuiteGraph {
     suite: Suite,
     raw: RawGraph,
     formula: Formula,
+    /// Bytes of each input of a point, of which there are at most as many as places.
+    sizes: Box<[usize]>,
 }
 
 impl SuiteGraph {
@@ -300,13 +307,24 @@ impl Graph for SuiteGraph {
             is_whole(output) && inputs.iter().all(|row| is_whole(row)),
             "rows have {words} words"
         );
+        assert!(inputs.len() <= self.sizes.len(), "an input for each place at most");
         let mut raw = self.raw;
         raw.kernel.iterations = iterations;
-        let rows: SmallVec<[*const c_char; 16]> =
-            inputs.iter().map(|row| row.as_ptr().cast()).collect();
-        let sizes: SmallVec<[usize; 16]> = SmallVec::from_elem(bytes, rows.len());
+        // Where so few rows fit, nothing is allocated, and nothing is moved.
+        let mut few = [ptr::null(); 16];
+        let mut many = Vec::new();
+        let rows: &mut [*const c_char] = match few.get_mut(..inputs.len()) {
+            Some(rows) => rows,
+            None => {
+                many.resize(inputs.len(), ptr::null());
+                &mut many
+            }
+        };
+        for (pointer, row) in rows.iter_mut().zip(inputs) {
+            *pointer = row.as_ptr().cast();
+        }
         // SAFETY: output and inputs have at least `bytes` bytes each, aligned for the suite's pairs of `long`;
-        // there are as many pointers and sizes as it is told, and `scratch` has as many bytes. It keeps none of
+        // there are as many pointers as it is told, and at least as many sizes, and `scratch` has as many bytes. It keeps none of
         // them, and writes to output and scratch alone. Its functions may run on several threads at once.
         unsafe {
             (self.suite.0.execute)(
@@ -316,7 +334,7 @@ impl Graph for SuiteGraph {
                 output.as_mut_ptr().cast(),
                 bytes,
                 rows.as_ptr(),
-                sizes.as_ptr(),
+                self.sizes.as_ptr(),
                 rows.len(),
                 scratch.as_mut_ptr().cast(),
                 size_of_val(scratch),
