@@ -6,6 +6,7 @@ use core::arch::{asm, nvptx};
 
 use crate::abi::Thread;
 
+pub(crate) mod approximate;
 pub(crate) mod convert;
 pub(crate) mod failure;
 pub(crate) mod shared;

@@ -16,7 +16,8 @@
 //! assert_eq!(math::sqrt(2.25_f32), 1.5);
 //! assert_eq!(math::mul_add(2.0_f64, 3.0, 1.0), 7.0);
 //! ```
-
+//!
+//! Roots and quotients of numbers that are neither tiny nor huge cost GPUs half, as [`normal`]'s functions.
 //!
 //! # In fast kernels
 //!
@@ -47,6 +48,7 @@ use crate::plain::Scalar;
 
 #[cfg(all(target_arch = "nvptx64", celerity_fast))]
 mod fast;
+pub mod normal;
 mod straight;
 
 /// `f32` and `f64`, with their arithmetic; sealed. `default()` is 0.
@@ -135,7 +137,7 @@ macro_rules! functions {
         mod sealed {
             use super::{chosen, exact};
 
-            pub trait Sealed: $($name::Call +)* {}
+            pub trait Sealed: $($name::Call +)* super::normal::sealed::Normal {}
             impl Sealed for f32 {}
             impl Sealed for f64 {}
 

@@ -54,6 +54,8 @@ macro_rules! for_each_offset {
     }};
 }
 
+pub(crate) use for_each_offset;
+
 /// How far from an item a kernel may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach<const D: usize> {
@@ -203,9 +205,9 @@ impl<const D: usize> Limits<D> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shift {
     /// From row to row; if it is not in two parts, all of it.
-    between: isize,
+    pub(crate) between: isize,
     /// Along the row.
-    within: isize,
+    pub(crate) within: isize,
 }
 
 /// The surroundings of a row of items: shifted slices, each as long as the row. Position `i` in
@@ -426,22 +428,39 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[inline(always)]
     #[track_caller]
     fn constant_shift(&self, offset: [isize; D]) -> Shift {
-        let (mut near, mut axes, mut shift) = (true, 0, 0_usize);
-        let mut dim = 0;
+        self.check_constant(offset);
+        let (mut shift, mut dim) = (0_usize, 0);
         while dim < D {
-            near &= offset[dim].unsigned_abs() <= self.reach.border[dim];
-            axes += u8::from(offset[dim] != 0);
             // Of steps that are constants, one of these is 0 and costs nothing.
             let back = offset[dim].min(0).unsigned_abs().min(self.limits.below[dim]);
             let ahead = offset[dim].max(0).unsigned_abs().min(self.limits.above[dim]);
-            let stride = if dim + 1 == D { 1 } else { self.strides[dim] };
-            shift = shift.wrapping_add(ahead.wrapping_sub(back).wrapping_mul(stride));
+            shift = shift.wrapping_add(ahead.wrapping_sub(back).wrapping_mul(self.stride(dim)));
+            dim += 1;
+        }
+        Shift { between: shift.cast_signed(), within: 0 }
+    }
+
+    /// [`check`](Self::check) of constants, in one comparison for each dimension and one for all.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn check_constant(&self, offset: [isize; D]) {
+        let (mut near, mut axes, mut dim) = (true, 0, 0);
+        while dim < D {
+            near &= offset[dim].unsigned_abs() <= self.reach.border[dim];
+            axes += u8::from(offset[dim] != 0);
             dim += 1;
         }
         if !(near & (axes <= self.reach.most_axes)) {
             self.reach.exceeded_by(offset);
         }
-        Shift { between: shift.cast_signed(), within: 0 }
+    }
+
+    /// How far rows of each dimension are apart, in elements.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub(crate) const fn stride(&self, dim: usize) -> usize {
+        if dim + 1 == D { 1 } else { self.strides[dim] }
     }
 
     #[cfg(target_arch = "nvptx64")]

@@ -5,9 +5,10 @@
 //! needs: items that look over an edge along the fastest dimension come alone, since what they see
 //! does not lie side by side. What goes around along a slower dimension is a row like any other.
 #![allow(unsafe_code)]
+#![allow(clippy::inline_always, reason = "see `PeriodicRow::constant_shift`")]
 
 use crate::bounds::Layout;
-use crate::neighborhood::{Limits, NeighborhoodRow, Reach, Shift};
+use crate::neighborhood::{Limits, NeighborhoodRow, Reach, Shift, for_each_offset};
 
 /// The surroundings of a row of items, in a buffer whose opposite edges meet: shifted slices, each
 /// as long as the row. Position `i` in them belongs to the row's `i`-th item.
@@ -122,6 +123,31 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         unsafe { core::slice::from_raw_parts(self.row.element(shift), self.len()) }
     }
 
+    /// The slices at several offsets: [`at`](Self::at) of each, in the order of `offsets`. These are 1 to 64, or the
+    /// program does not compile. Give constants: as with [clamped ones](NeighborhoodRow::clamped_each), what is left
+    /// of each is then found out once a row.
+    ///
+    /// # Panics
+    /// If one of `offsets` is larger than the declared border.
+    #[must_use]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    #[track_caller]
+    pub fn at_each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [&'a [T]; N] {
+        for_each_offset!(self.constant, offsets: N)
+    }
+
+    /// [`at`](Self::at), of a constant.
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    #[track_caller]
+    fn constant(&self, offset: [isize; D]) -> &'a [T] {
+        let shift = self.constant_shift(offset);
+        self.check_side_by_side(offset);
+        // SAFETY: as in `at`.
+        unsafe { core::slice::from_raw_parts(self.row.element(shift), self.len()) }
+    }
+
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go
     /// around.
     ///
@@ -164,6 +190,33 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
                 (false, false, false) => limits.above(dim),
             }
         }))
+    }
+
+    /// [`shift_around`](Self::shift_around) of constants, small enough to be joined with the kernel many times.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    #[track_caller]
+    fn constant_shift(&self, offset: [isize; D]) -> Shift {
+        self.row.check_constant(offset);
+        let limits = self.row.limits();
+        let (mut shift, mut dim) = (0_isize, 0);
+        while dim < D {
+            let (step, size) = (offset[dim], self.around[dim] as isize);
+            let edge = if step < 0 { -limits.below(dim) } else { limits.above(dim) };
+            let other_side = if step < 0 { step + size } else { step - size };
+            let beyond = if size > 0 { other_side } else { edge };
+            let to = if stays(limits, dim, step) { step } else { beyond };
+            shift = shift.wrapping_add(to.wrapping_mul(self.row.stride(dim).cast_signed()));
+            dim += 1;
+        }
+        Shift { between: shift, within: 0 }
+    }
+
+    #[cfg(target_arch = "nvptx64")]
+    #[inline]
+    #[track_caller]
+    fn constant_shift(&self, offset: [isize; D]) -> Shift {
+        self.shift_around(offset)
     }
 
     /// Whether no dimension that is clamped is left.
@@ -215,9 +268,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
     /// the opposite edge; along a dimension that does not go around, it becomes the nearest one
     /// inside.
     ///
-    /// On CPUs, what goes around is found out once for a run of items, and not for each, if offsets are
-    /// constants where they are used: `OFFSETS.map(|offset| view.at(offset))` does it of an array, and a `for`
-    /// loop over the array does not, which takes forty times as long.
+    /// Of several offsets, [`at_each`](Self::at_each) finds out what goes around once for a run of items.
     ///
     /// # Panics
     /// If `offset` is larger than the declared border.
@@ -228,6 +279,31 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
         let shift = self.row.shift_around(offset);
         self.row.check_side_by_side(offset);
         // SAFETY: as in `PeriodicRow::at`, and `at` is one of the row's items.
+        unsafe { *self.row.row.element(shift).add(self.at) }
+    }
+
+    /// The elements at several offsets: [`at`](Self::at) of each, in the order of `offsets`. These are 1 to 64, or the
+    /// program does not compile. Give constants: on CPUs, what goes around is then found out once for a run of items, and not for
+    /// each, which a `for` loop over offsets takes many times as long for.
+    ///
+    /// # Panics
+    /// If one of `offsets` is larger than the declared border.
+    #[must_use]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    #[track_caller]
+    pub fn at_each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [T; N] {
+        for_each_offset!(self.constant, offsets: N)
+    }
+
+    /// [`at`](Self::at), of a constant.
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    #[track_caller]
+    fn constant(&self, offset: [isize; D]) -> T {
+        let shift = self.row.constant_shift(offset);
+        self.row.check_side_by_side(offset);
+        // SAFETY: as in `at`.
         unsafe { *self.row.row.element(shift).add(self.at) }
     }
 
@@ -294,6 +370,8 @@ mod tests {
                     let expected = elements[((z * 3 + y) * 4 + x) as usize];
                     assert_eq!(row.item(0).at(offset), expected, "{offset:?} at {start:?}");
                     assert_eq!(row.at(offset), [expected]);
+                    assert_eq!(row.at_each([offset; 2]), [[expected]; 2]);
+                    assert_eq!(row.item(0).at_each([offset; 2]), [expected; 2]);
                     let leaves = (0..3).any(|dim| {
                         let to = start[dim] + offset[dim];
                         !along[dim] && !(0..RANGE[dim] as isize).contains(&to)

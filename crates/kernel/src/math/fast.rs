@@ -7,38 +7,12 @@
 
 use core::arch::asm;
 
+use crate::machine::approximate::{
+    cosine, hyperbolic_tangent, inverse, inverse_root, logarithm, power_of_two,
+    power_of_two_flushed, sine,
+};
+
 pub(super) use libm::{cos, erf, erfc, exp, exp2, log, log2, log10, pow, sin, tan, tanh};
-
-/// One instruction each, by name.
-macro_rules! instructions {
-    ($($name:ident = $instruction:literal;)*) => {$(
-        #[inline(always)]
-        fn $name(x: f32) -> f32 {
-            let result: f32;
-            // SAFETY: only computes.
-            unsafe {
-                asm!(
-                    concat!($instruction, " {result}, {x};"),
-                    result = out(reg32) result,
-                    x = in(reg32) x,
-                    options(pure, nomem, nostack, preserves_flags),
-                );
-            }
-            result
-        }
-    )*};
-}
-
-instructions! {
-    power_of_two = "ex2.approx.f32";
-    power_of_two_flushed = "ex2.approx.ftz.f32";
-    logarithm = "lg2.approx.f32";
-    inverse_root = "rsqrt.approx.ftz.f32";
-    inverse = "rcp.approx.ftz.f32";
-    sine = "sin.approx.ftz.f32";
-    cosine = "cos.approx.ftz.f32";
-    hyperbolic_tangent = "tanh.approx.f32";
-}
 
 #[inline(always)]
 fn fma(x: f32, factor: f32, term: f32) -> f32 {
