@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The mesh is cut into as many parts as there are devices, by recursive coordinate bisection, before
-//! it is computed on (CCGrid 2023, section V). A part is a row of each buffer. In a step, each part first
-//! packs what others need of it, then computes; which of these packed rows a part needs, a mapper
-//! looks up in a table.
+//! it is computed on (CCGrid 2023, section V). A part is a row of buffers, one for each number that a triangle
+//! has, so that threads beside each other load what lies side by side. In a step, each part first packs what
+//! others need of it, then computes; what it needs of the others, a mapper looks up in a table.
 
 mod obj;
 mod partition;
@@ -176,28 +176,45 @@ fn spread(queue: &Queue, options: &Options, surface: &Surface) -> celerity::Resu
     }
     let rows = queue.nodes() * queue.devices() * options.parts as usize;
     let parts = Parts::new(&surface.cells, &surface.centres, rows);
-    let (range, border_range) = ([rows, parts.slots], [rows, parts.border_slots]);
+    let (range, border_range) = ([rows, parts.slots], rows * parts.border_slots);
+    let own_part = per_dimension([Side::along(0), Side::all()]);
+    let (rows_of_borders, neighbours) = (parts.rows_of_borders(), parts.borders_of_neighbours());
     let mut initial = vec![0.0; rows * parts.slots];
     for (&[part, at], &temperature) in parts.places.iter().zip(&surface.initial) {
         initial[part * parts.slots + at] = temperature;
     }
     let mut u = queue.buffer_from(range, initial)?.named("u");
     let mut next = queue.buffer::<f32, 2>(range).named("next u");
-    let borders = queue.buffer::<f32, 2>(border_range).named("borders");
-    let elements = queue.buffer_from(range, parts.elements.clone())?.named("elements");
-    let packed = queue.buffer_from(border_range, parts.packed.clone())?.named("packed");
-    let own_part = per_dimension([Side::along(0), Side::all()]);
-    let neighbours = parts.borders_of_neighbours();
+    let borders = queue.buffer::<f32, 1>(border_range).named("borders");
+    let packed = queue.buffer_from(border_range, parts.packed)?.named("packed");
+    let [a, b, c] = parts.beside.map(|beside| queue.buffer_from(range, beside));
+    let (a, b, c) = (a?.named("beside a"), b?.named("beside b"), c?.named("beside c"));
+    let [to_a, to_b, to_c] = parts.conductances.map(|flows| queue.buffer_from(range, flows));
+    let (to_a, to_b, to_c) = (to_a?.named("to a"), to_b?.named("to b"), to_c?.named("to c"));
 
     let mut stopwatch = Stopwatch::start(options.measure);
     let bar = progress_bar(options.steps, queue.is_root());
     for number in 0..options.steps {
         stopwatch.before_step(queue, number)?;
-        let accesses = (borders.write(one_to_one()), packed.read(one_to_one()), u.read(own_part));
-        queue.task("pack").launch(border_range, accesses, mesh_pack)?;
+        // A single part has nobody who needs anything of it.
+        if border_range > 0 {
+            let accesses = (
+                borders.write(one_to_one()),
+                packed.read(one_to_one()),
+                u.read(rows_of_borders.clone()),
+            );
+            let task = queue.task("pack").granularity(parts.border_slots);
+            task.launch(border_range, accesses, mesh_pack)?;
+        }
         let accesses = (
             next.write(one_to_one()),
-            elements.read(one_to_one()),
+            u.read(one_to_one()),
+            a.read(one_to_one()),
+            b.read(one_to_one()),
+            c.read(one_to_one()),
+            to_a.read(one_to_one()),
+            to_b.read(one_to_one()),
+            to_c.read(one_to_one()),
             u.read(own_part),
             borders.read(neighbours.clone()),
         );

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use celerity::CustomMapper;
 use celerity::prelude::*;
-use celerity_example_kernels::mesh::Element;
 
 /// What a step needs of each triangle: those beside it, and how much flows.
 #[derive(Clone, Copy, Debug)]
@@ -20,17 +19,24 @@ pub(crate) struct Cell {
 pub(crate) struct Parts {
     /// Places of a row.
     pub(crate) slots: usize,
-    /// Places of what is packed, at least one.
+    /// Places of what is packed of a part; 0 if nobody needs anything of another part.
     pub(crate) border_slots: usize,
     /// Where each triangle is: its part, and its place there.
     pub(crate) places: Vec<[usize; 2]>,
-    /// Row by row.
-    pub(crate) elements: Vec<Element>,
-    /// What is packed, row by row: places in the part.
-    pub(crate) packed: Vec<u32>,
+    /// What is beside the three sides of each triangle, side by side, row by row: the place of a triangle of
+    /// the same part, or, from `slots` on, a place among all that is packed.
+    pub(crate) beside: [Vec<u32>; 3],
+    /// How much of the difference in temperature flows through each side in a step, likewise; 0 where nothing
+    /// is beside it.
+    pub(crate) conductances: [Vec<f32>; 3],
+    /// What is packed, part by part: where the triangles are.
+    pub(crate) packed: Vec<[u32; 2]>,
     /// For each part the parts whose borders it needs, and itself, from the first to the last.
     needed: Arc<[Range<usize>]>,
 }
+
+/// Rows have a multiple of so many places, so that each begins with a line of a GPU's cache.
+const LINE: usize = 32;
 
 impl Parts {
     /// Cuts a mesh into so many parts; some are empty if there are fewer triangles.
@@ -44,43 +50,58 @@ impl Parts {
                 places[triangle as usize] = [part, at];
             }
         }
-        let slots = members.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let slots = members.iter().map(Vec::len).max().unwrap_or(0).max(1).next_multiple_of(LINE);
         let borders = borders(cells, &places, &members);
-        let border_slots = borders.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let mut elements = vec![Element::default(); parts * slots];
+        let border_slots = borders.iter().map(Vec::len).max().unwrap_or(0);
+        let mut beside = [(); 3].map(|()| vec![0; parts * slots]);
+        let mut conductances = [(); 3].map(|()| vec![0.0; parts * slots]);
         let mut needed: Vec<_> = (0..parts).map(|part| part..part + 1).collect();
         for (cell, &[part, at]) in cells.iter().zip(&places) {
-            let beside = cell.beside.map(|other| match other.map(|other| places[other as usize]) {
-                None => [part, 0],
-                Some([of, at]) if of == part => [of, at],
-                Some([of, at]) => {
-                    let range = &mut needed[part];
-                    *range = range.start.min(of)..range.end.max(of + 1);
-                    let place = borders[of].binary_search(&(at as u32));
-                    [of, place.expect("what is beside another part is packed")]
-                }
-            });
-            let beside = beside.map(|place| place.map(|index| index as u32));
-            elements[part * slots + at] = Element { beside, conductances: cell.conductances };
+            for side in 0..3 {
+                let other = cell.beside[side].map(|other| places[other as usize]);
+                let number = match other {
+                    None => at,
+                    Some([of, there]) if of == part => there,
+                    Some([of, there]) => {
+                        let range = &mut needed[part];
+                        *range = range.start.min(of)..range.end.max(of + 1);
+                        let place = borders[of].binary_search(&(there as u32));
+                        let place = place.expect("what is beside another part is packed");
+                        slots + of * border_slots + place
+                    }
+                };
+                beside[side][part * slots + at] = number as u32;
+                conductances[side][part * slots + at] = cell.conductances[side];
+            }
         }
-        let row = |border: &Vec<u32>| {
-            let mut row = border.clone();
-            row.resize(border_slots, 0);
-            row
-        };
-        let packed = borders.iter().flat_map(row).collect();
-        Self { slots, border_slots, places, elements, packed, needed: needed.into() }
+        let mut packed = Vec::with_capacity(parts * border_slots);
+        for (part, border) in (0..).zip(&borders) {
+            packed.extend(border.iter().map(|&at| [part, at]));
+            packed.resize((part as usize + 1) * border_slots, [part, 0]);
+        }
+        let needed = needed.into();
+        Self { slots, border_slots, places, beside, conductances, packed, needed }
+    }
+
+    /// The rows whose borders these are.
+    pub(crate) fn rows_of_borders(&self) -> CustomMapper<1, 2> {
+        let border_slots = self.border_slots;
+        mapper("rows of borders", move |places: Chunk<1>, [_, slots]: [usize; 2]| {
+            let first = places.offset[0] / border_slots;
+            let end = (places.offset[0] + places.range[0]).div_ceil(border_slots);
+            Subrange::new([first, 0], [end - first, slots])
+        })
     }
 
     /// The borders that parts need, from the first to the last. Each interval has its own part, so
     /// those of neighbours meet, and two chunks need together what their union needs.
-    pub(crate) fn borders_of_neighbours(&self) -> CustomMapper<2, 2> {
-        let needed = Arc::clone(&self.needed);
-        mapper("borders of neighbours", move |parts: Chunk<2>, [_, slots]: [usize; 2]| {
+    pub(crate) fn borders_of_neighbours(&self) -> CustomMapper<2, 1> {
+        let (needed, border_slots) = (Arc::clone(&self.needed), self.border_slots);
+        mapper("borders of neighbours", move |parts: Chunk<2>, _| {
             let of_chunk = &needed[parts.offset[0]..parts.offset[0] + parts.range[0]];
             let first = of_chunk.iter().map(|range| range.start).min().unwrap_or(0);
             let end = of_chunk.iter().map(|range| range.end).max().unwrap_or(first);
-            Subrange::new([first, 0], [end - first, slots])
+            Subrange::new([first * border_slots], [(end - first) * border_slots])
         })
     }
 }

@@ -23,7 +23,8 @@ pub(crate) fn draw(mesh: &Mesh, temperatures: &[f32]) -> RgbImage {
     let height = (extent(up) * scale).clamp(1.0, SIDE);
     let mut picture = RgbImage::from_pixel(SIDE as u32, height as u32, Rgb([247; 3]));
     let mut order: Vec<usize> = (0..mesh.triangles.len()).collect();
-    order.sort_by(|&a, &b| mesh.centre(a)[depth].total_cmp(&mesh.centre(b)[depth]));
+    let depths: Vec<f32> = order.iter().map(|&at| mesh.centre(at)[depth]).collect();
+    order.sort_by(|&a, &b| depths[a].total_cmp(&depths[b]));
     for at in order {
         let on_picture = |corner: [f32; 3]| {
             let [x, y] = [right, up].map(|axis| (corner[axis] - ends[axis][0]) * scale);

@@ -1,50 +1,117 @@
 //! Heat that spreads over a mesh of triangles, each of which knows the three beside it. The mesh is cut
-//! into parts, and a part is a row of buffers: what other parts need of it is packed into another row.
+//! into parts, and a part is a row of buffers: what other parts need of it is packed into another buffer.
 //! Kernels and sequential programs share its functions, so that their results can be compared bit for
 //! bit.
 
-use celerity_kernel::{Item, PartView, PlainData, kernel};
+use celerity_kernel::{Item, PartView, Row, kernel};
 
-/// A triangle of a mesh in parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PlainData)]
-#[repr(C)]
-pub struct Element {
-    /// The part of the triangle beside each side, and its place there: in the part's row if that is
-    /// this element's own, and among what that part has packed else.
-    pub beside: [[u32; 2]; 3],
-    /// How much of the difference in temperature flows through each side in a step; 0 where nothing
-    /// is beside it.
-    pub conductances: [f32; 3],
-}
-
-/// The temperature of an element after a step.
+/// The temperature of a triangle after a step: `[a, b, c]` are those beside it, and `[to_a, to_b, to_c]` say
+/// how much of the difference flows through the side in between.
 #[inline]
 #[must_use]
 pub fn next(here: f32, [a, b, c]: [f32; 3], [to_a, to_b, to_c]: [f32; 3]) -> f32 {
     here + (to_a * (a - here) + to_b * (b - here) + to_c * (c - here))
 }
 
-/// Packs what other parts need: `from` says which element of the part.
+/// Packs what other parts need: `from` says which part's, and which of its triangles.
 #[kernel]
-pub fn mesh_pack(item: Item<2>, (border, from, u): (&mut f32, &u32, PartView<'_, f32, 2>)) {
-    *border = u[[item[0], *from as usize]];
+pub fn mesh_pack(_item: Item<1>, (border, from, u): (&mut f32, &[u32; 2], PartView<'_, f32, 2>)) {
+    *border = u[from.map(|index| index as usize)];
 }
 
-/// A step of an element, whose part is the item's first index.
+/// A step of some triangles of a part, which is the first index. `a`, `b` and `c` say what is beside their
+/// three sides: a place in the part's row, or, counted from the row's end on, in what is packed; any place
+/// where nothing is, as nothing flows there.
 #[kernel]
 pub fn mesh_step(
-    item: Item<2>,
-    (after, element, u, borders): (&mut f32, &Element, PartView<'_, f32, 2>, PartView<'_, f32, 2>),
+    row: Row<2>,
+    (after, here, a, b, c, to_a, to_b, to_c, u, borders): (
+        &mut [f32],
+        &[f32],
+        &[u32],
+        &[u32],
+        &[u32],
+        &[f32],
+        &[f32],
+        &[f32],
+        PartView<'_, f32, 2>,
+        PartView<'_, f32, 1>,
+    ),
 ) {
-    let here = u[item.id()];
-    let mut beside = [here; 3];
-    for (side, beside) in beside.iter_mut().enumerate() {
-        let [part, at] = element.beside[side].map(|index| index as usize);
-        if element.conductances[side] > 0.0 {
-            *beside = if part == item[0] { u[[part, at]] } else { borders[[part, at]] };
-        }
+    // All of the row is declared, so places are positions.
+    let part = u.row([row.start()[0]]).as_relative_slice();
+    let around = Around { beside: [a, b, c], part, borders };
+    let (len, flows) = (after.len(), [to_a, to_b, to_c]);
+    let mut first = 0;
+    while first < len {
+        first += match len - first >= RUN {
+            true => advance::<RUN>(first, (after, here), flows, &around),
+            false => advance::<1>(first, (after, here), flows, &around),
+        };
     }
-    *after = next(here, beside, element.conductances);
+}
+
+/// Triangles that are computed at once: as many as a thread of a device gets.
+const RUN: usize = 4;
+
+/// A step of `N` triangles, from the `first` on. Returns how many they are.
+#[inline(always)]
+fn advance<const N: usize>(
+    first: usize,
+    (after, here): (&mut [f32], &[f32]),
+    flows: [&[f32]; 3],
+    around: &Around<'_>,
+) -> usize {
+    let beside = around.temperatures::<N>(first);
+    let (after, here) = (&mut after[first..][..N], &here[first..][..N]);
+    let [to_a, to_b, to_c] = flows.map(|flows| &flows[first..][..N]);
+    for i in 0..N {
+        after[i] = next(here[i], beside[i], [to_a[i], to_b[i], to_c[i]]);
+    }
+    N
+}
+
+/// What triangles have beside them.
+struct Around<'a> {
+    /// Where it is, by side.
+    beside: [&'a [u32]; 3],
+    /// The temperatures of their part, and those that are packed.
+    part: &'a [f32],
+    borders: PartView<'a, f32, 1>,
+}
+
+impl Around<'_> {
+    /// The temperatures beside `N` triangles, from the `first` on.
+    ///
+    /// Whether all are of the part is asked once: if it were asked of each, each load would wait for the one
+    /// before.
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "what iterates over an array keeps it in memory")]
+    fn temperatures<const N: usize>(&self, first: usize) -> [[f32; 3]; N] {
+        let beside = self.beside.map(|beside| &beside[first..][..N]);
+        let (mut last, mut found) = (0, [[0.0; 3]; N]);
+        for i in 0..N {
+            for side in 0..3 {
+                last = beside[side][i].max(last);
+            }
+        }
+        if let Some(own) = self.part.get(..=last as usize) {
+            for i in 0..N {
+                for side in 0..3 {
+                    found[i][side] = own[beside[side][i] as usize];
+                }
+            }
+        } else {
+            for i in 0..N {
+                for side in 0..3 {
+                    let at = beside[side][i] as usize;
+                    let own = self.part.get(at).copied();
+                    found[i][side] = own.unwrap_or_else(|| self.borders[at - self.part.len()]);
+                }
+            }
+        }
+        found
+    }
 }
 
 #[cfg(test)]
