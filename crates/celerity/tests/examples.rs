@@ -3,6 +3,8 @@
 
 #[path = "examples/cahn_hilliard.rs"]
 mod cahn_hilliard;
+#[path = "examples/mandelbrot.rs"]
+mod mandelbrot;
 #[path = "examples/mesh.rs"]
 mod mesh;
 #[path = "examples/pendulum.rs"]
@@ -486,7 +488,7 @@ impl Drop for Folder {
 }
 
 /// A program and what makes it small.
-const SMALL: [(&str, &[&str]); 16] = [
+const SMALL: [(&str, &[&str]); 17] = [
     ("black_scholes", &["--options", "4096"]),
     ("cahn_hilliard", &["--size", "16", "--steps", "3"]),
     ("cg", &["--edge", "20", "--steps", "20"]),
@@ -495,6 +497,7 @@ const SMALL: [(&str, &[&str]); 16] = [
     ("histogram", &[]),
     ("jacobi", &["--size", "64", "--steps", "5"]),
     ("kernel_cost", &["--size", "64"]),
+    ("mandelbrot", &["--size", "64", "--bands", "4"]),
     ("matmul", &["--size", "64"]),
     ("mesh", &["--sphere", "2", "--steps", "4"]),
     ("nbody", &["--steps", "4"]),
@@ -626,13 +629,16 @@ fn histogram_counts_what_a_loop_counts() {
     let folder = Folder::new("histogram");
     let text = folder.path("text.txt");
     fs::write(&text, "a\nab\nabc\n".repeat(100)).unwrap();
-    for (nodes, devices) in CLUSTERS {
+    for ((nodes, devices), kernel) in
+        CLUSTERS.iter().flat_map(|&cluster| ["item", "group"].map(|kernel| (cluster, kernel)))
+    {
         let out = folder.path("out.png");
         let mut run = on_cluster("histogram", nodes, devices);
-        let output = succeed(run.arg(&text).arg("--verify").arg("--out").arg(&out));
+        run.arg(&text).args(["--verify", "--kernel", kernel, "--out"]);
+        let output = succeed(run.arg(&out));
         assert!(output.contains("verified") && output.contains("900 bytes"), "{output}");
         let mut run = on_cluster("histogram", nodes, devices);
-        run.args(["--random", "20000", "--steps", "2", "--verify", "--out"]);
+        run.args(["--random", "20000", "--steps", "2", "--verify", "--kernel", kernel, "--out"]);
         assert!(succeed(run.arg(&out)).contains("verified"));
     }
     fs::write(&text, "").unwrap();
@@ -640,6 +646,23 @@ fn histogram_counts_what_a_loop_counts() {
     assert!(message.contains("no bytes to count"), "{message}");
     let message = fail(on_cluster("histogram", 1, 1).arg(folder.path("none")));
     assert!(message.contains("cannot read"), "{message}");
+}
+
+#[test]
+fn groups_of_histogram_find_the_ends_of_their_parts() {
+    let folder = Folder::new("histogram_groups");
+    let text = folder.path("text.bin");
+    // One byte and none of a pair; around what an item loads at once; several groups; counts that are handed on.
+    let texts = [1, 2, 31, 32, 33, 34, 1000, 300_001].map(|len| vec![b'\n'; len]);
+    let mixed: Vec<u8> = (0..200_000_u64).map(|at| (at * at / 128) as u8).collect();
+    for (bytes, cluster) in
+        texts.iter().chain([&mixed]).zip([(1, 1), (2, 2), (1, 3)].iter().cycle())
+    {
+        fs::write(&text, bytes).unwrap();
+        let mut run = on_cluster("histogram", cluster.0, cluster.1);
+        run.arg(&text).args(["--kernel", "group", "--verify", "--out"]);
+        assert!(succeed(run.arg(folder.path("out.png"))).contains("verified"), "{}", bytes.len());
+    }
 }
 
 #[test]

@@ -108,6 +108,7 @@ exchanges() {
     check "cg, $what" "${gpus[@]}" "$bin/cg" --edge 60 --verify --out "$picture"
     check "jacobi, $what" "${gpus[@]}" "$bin/jacobi" --size 48 --verify --out "$picture"
     check "histogram, $what" "${gpus[@]}" "$bin/histogram" --verify --out "$picture"
+    check "histogram in groups, $what" "${gpus[@]}" "$bin/histogram" --random 10000000 --kernel group --verify --out "$picture"
 }
 
 # Every example, with its result compared, by the prefix in `gpus`.
@@ -126,6 +127,9 @@ verify() {
     check "black_scholes, $what" "${gpus[@]}" "$bin/black_scholes" --verify
     check "black_scholes fast, $what" "${gpus[@]}" "$bin/black_scholes" --options 100000 --steps 3 --fast --verify
     check "pendulum, $what" "${gpus[@]}" "$bin/pendulum" --size 64 --steps 400 --verify --out "$picture"
+    check "mandelbrot, $what" "${gpus[@]}" "$bin/mandelbrot" --size 256 --bands 8 --verify --out "$picture"
+    check "mandelbrot in double precision, $what" "${gpus[@]}" "$bin/mandelbrot" --size 256 --precision double --verify --out "$picture"
+    check "mandelbrot fast, $what" "${gpus[@]}" "$bin/mandelbrot" --size 256 --fast --verify --out "$picture"
     check "cg, bits of a CPU, $what" bash -c "$same_bits" same_bits "${#gpus[@]}" "${gpus[@]}" "$bin/cg" --edge 60 --out "$picture"
     check "distr_io, $what" "${gpus[@]}" "$bin/distr_io" --verify --out "$scratch/distr_io.bin"
     for arguments in "${prk[@]}"; do
@@ -145,7 +149,7 @@ tests() {
     check "calls on devices" "${gpus[@]}" "$bin/device_calls"
     check "forms of kernels" "${gpus[@]}" "$bin/kernel_cost" --verify
     check "reductions and closures" "${gpus[@]}" "$bin/reduce_cost" --verify
-    check "accuracy of fast functions" "${gpus[@]}" "$bin/accuracy" --every 1048576
+    check "accuracy of fast functions" "${gpus[@]}" "$bin/accuracy" --every 65521
     if knows_mpi; then
         for wires in host ipc; do
             launch 2 1 CELERITY_SHARE_GPUS=on "CELERITY_WIRES=$wires"

@@ -28,7 +28,7 @@ pub(super) struct Stage<'a> {
 }
 
 /// What examples are told so that they do not take long; others just verify.
-const EXAMPLES: [(&str, &[&str]); 11] = [
+const EXAMPLES: [(&str, &[&str]); 12] = [
     ("jacobi", &["--size", "40"]),
     ("distr_io", &["--rows", "61", "--columns", "33"]),
     ("black_scholes", &["--options", "20000", "--steps", "3"]),
@@ -39,6 +39,7 @@ const EXAMPLES: [(&str, &[&str]); 11] = [
     ("cahn_hilliard", &["--size", "21", "--steps", "20", "--cut", "tiles"]),
     ("mesh", &["--sphere", "3", "--steps", "40"]),
     ("pendulum", &["--size", "21", "--steps", "300"]),
+    ("mandelbrot", &["--size", "61", "--bands", "5"]),
     ("nbody", &["--steps", "24", "--dt", "14400"]),
 ];
 

@@ -1,4 +1,5 @@
-//! How far the functions of fast kernels are off, measured: over all `f32`, and for `f64` over random numbers.
+//! How far the functions of fast kernels are off, measured: over all `f32`, and for `f64` over random numbers. And
+//! whether those for [normal](celerity_kernel::math::normal) numbers have the bits that they promise.
 //!
 //! ```text
 //! CELERITY_PLATFORM=cuda cargo run --release --features cuda --example accuracy
@@ -13,7 +14,8 @@ use std::process::ExitCode;
 use celerity::prelude::*;
 use celerity::{Element, Max, Sum};
 use celerity_example_kernels::accuracy::{
-    FUNCTIONS, approximate, approximate_inverse_root, errors, errors_of_inverse_roots,
+    FUNCTIONS, NORMAL, approximate, approximate_inverse_root, differences, errors,
+    errors_of_inverse_roots,
 };
 use clap::Parser;
 
@@ -21,7 +23,8 @@ use clap::Parser;
 const BATCH: usize = 1 << 24;
 
 /// Prints, for each function, the largest error in units in the last place and as a number, and for how many
-/// arguments either side is not finite and the other is something else.
+/// arguments either side is not finite and the other is something else. Fails if a function for normal numbers has not
+/// the ordinary one's bits.
 #[derive(Parser, Debug)]
 struct Options {
     /// Looks at every so-many-th argument: 1 looks at all 2³².
@@ -47,8 +50,18 @@ struct Errors {
     odd: u64,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Runtime(#[from] celerity::Error),
+    #[error(
+        "{name} has other bits than the ordinary function for {differing} of {looked_at} arguments"
+    )]
+    Differing { name: &'static str, differing: u64, looked_at: u64 },
+}
+
 fn main() -> ExitCode {
-    match celerity::run(|queue| measure(queue, &Options::parse())) {
+    match run(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("accuracy: {failure}");
@@ -57,27 +70,64 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(queue: &Queue, options: &Options) -> celerity::Result<()> {
-    println!(
-        "| function | argument's size | units in the last place | absolute | of another kind |"
-    );
-    println!("| --- | --- | --- | --- | --- |");
-    for range in ranges().filter(|range| is_wanted(options, range.which)) {
+fn run(options: &Options) -> Result<(), Failure> {
+    let different = celerity::run(|queue| measure(queue, options))?;
+    different.map_or(Ok(()), Err)
+}
+
+/// Prints what it finds. Returns the last function for normal numbers that has other bits.
+fn measure(queue: &Queue, options: &Options) -> celerity::Result<Option<Failure>> {
+    if queue.is_root() {
+        println!(
+            "| function | argument's size | units in the last place | absolute | of another kind |"
+        );
+        println!("| --- | --- | --- | --- | --- |");
+    }
+    for range in ranges().filter(|range| is_wanted(options, FUNCTIONS[range.which as usize])) {
         let Errors { units, absolute, odd } = look_at(queue, options, &range)?;
         let (name, [low, high]) = (FUNCTIONS[range.which as usize], range.sizes);
         if queue.is_root() {
             println!("| {name} | {low:e} to {high:e} | {units:.2} | {absolute:.1e} | {odd} |");
         }
     }
-    let units = inverse_roots(queue, options)?;
-    if queue.is_root() {
-        println!("| rsqrt, `f64` | normal | {units:.2} | | |");
+    if is_wanted(options, "rsqrt") {
+        let units = inverse_roots(queue, options)?;
+        if queue.is_root() {
+            println!("| rsqrt, `f64` | normal | {units:.2} | | |");
+        }
     }
-    Ok(())
+    let mut different = None;
+    for (which, &name) in NORMAL.iter().enumerate().filter(|(_, name)| is_wanted(options, name)) {
+        let [differing, looked_at] = compare(queue, options, which as u32)?;
+        if queue.is_root() {
+            println!("{name}: {differing} of {looked_at} arguments have other bits");
+        }
+        if differing > 0 {
+            different = Some(Failure::Differing { name, differing, looked_at });
+        }
+    }
+    Ok(different)
 }
 
-fn is_wanted(options: &Options, which: u32) -> bool {
-    options.function.as_deref().is_none_or(|name| name == FUNCTIONS[which as usize])
+/// For how many arguments a function for normal numbers has other bits, and how many were looked at.
+fn compare(queue: &Queue, options: &Options, which: u32) -> celerity::Result<[u64; 2]> {
+    let stride = options.every;
+    let all = (1 << 32) / u64::from(stride);
+    let batch = BATCH.min(all as usize);
+    let mut counts = [0; 2];
+    for number in (0..all).step_by(batch) {
+        let first = (number as u32).wrapping_mul(stride);
+        let (differing, looked_at) = (queue.buffer::<u64, 0>([]), queue.buffer::<u64, 0>([]));
+        let accesses = (differing.reduce(Sum), looked_at.reduce(Sum));
+        queue.task("compare").launch([batch], accesses, differences { which, first, stride })?;
+        counts[0] += scalar(queue, &differing)?;
+        counts[1] += scalar(queue, &looked_at)?;
+    }
+    Ok(counts)
+}
+
+fn is_wanted(options: &Options, name: &str) -> bool {
+    options.function.as_deref().is_none_or(|wanted| wanted == name)
 }
 
 /// All arguments of each function, and by themselves those that it treats in another way.

@@ -4,10 +4,14 @@
 //! ```text
 //! cargo run --release --example histogram -- --verify Cargo.lock
 //! CELERITY_NODES=2 cargo run --release --example histogram -- --random 100000000
+//! cargo run --release --example histogram -- --random 100000000 --kernel group
 //! ```
 //!
 //! A histogram is a reduction into many elements: here into 256 and into 256². From the counts
 //! follows how many bits a byte holds (its entropy), alone and when the byte before it is known.
+//!
+//! In groups, a kernel counts in memory that the group shares, and updates the counts of its device; those of all
+//! devices are summed once.
 
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
@@ -20,12 +24,18 @@ use std::time::Duration;
 
 use celerity::Sum;
 use celerity::prelude::*;
-use celerity_example_kernels::bytes::count_byte;
-use clap::Parser;
+use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_byte, count_pairs, sum_counts};
+use clap::{Parser, ValueEnum};
 use image::{GrayImage, ImageFormat, Luma};
 
 use stopwatch::{Measure, Measured, Stopwatch, cluster};
 use support::{OutputError, check_writable, progress_bar};
+
+/// Groups that a device has at most: twice as many as an H100 has multiprocessors, each with room for one.
+const GROUPS: usize = 264;
+
+/// Bytes for which a group is worth its beginning and end, in which it goes through its counts of all pairs.
+const WORTHWHILE: usize = 1 << 16;
 
 /// Counts the bytes of a file, and pairs of neighbouring bytes, and draws how often each pair
 /// occurs.
@@ -43,6 +53,9 @@ struct Options {
     /// Counts so many times.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     steps: u32,
+    /// How the kernel is written.
+    #[arg(long, value_enum, default_value_t = Kernel::Item)]
+    kernel: Kernel,
     /// The picture: a row for each first byte of a pair, a column for each second one.
     #[arg(long, value_name = "FILE.png", default_value = "histogram.png")]
     out: PathBuf,
@@ -51,6 +64,14 @@ struct Options {
     verify: bool,
     #[command(flatten)]
     measure: Measure,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Called for each byte; reduces.
+    Item,
+    /// Called for groups of items with many bytes each, which count pairs together in 128 KiB that they share.
+    Group,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -132,24 +153,92 @@ fn count(queue: &Queue, options: &Options, text: &[u8]) -> celerity::Result<Outc
     if options.verify {
         queue.require_results("--verify")?;
     }
-    let mut stopwatch = Stopwatch::start(options.measure);
+    let stopwatch = Stopwatch::start(options.measure);
+    let (bytes, pairs, elapsed) = match options.kernel {
+        Kernel::Item => count_by_item(queue, options, text, stopwatch)?,
+        Kernel::Group => count_in_groups(queue, options, text, stopwatch)?,
+    };
+    let (nodes, devices) = (queue.nodes(), queue.devices());
+    Ok(Outcome { is_root: queue.is_root(), nodes, devices, bytes, pairs, elapsed })
+}
+
+/// Counts of bytes and of pairs, and how long they took.
+type Counted = (Vec<u64>, Vec<u64>, Duration);
+
+fn count_by_item(
+    queue: &Queue,
+    options: &Options,
+    text: &[u8],
+    mut stopwatch: Stopwatch,
+) -> celerity::Result<Counted> {
     let len = text.len();
     let text = queue.buffer_from(len, text)?.named("text");
     let bytes = queue.buffer::<u64, 1>(256).named("bytes");
     let pairs = queue.buffer::<u64, 2>([256; 2]).named("pairs");
-    let bar = progress_bar(u64::from(options.steps), queue.is_root());
-    for step in 0..options.steps {
-        stopwatch.before_step(queue, u64::from(step))?;
+    repeat(queue, options, &mut stopwatch, || {
         let accesses = (text.read(neighborhood([1])), bytes.reduce(Sum), pairs.reduce(Sum));
         queue.task("count").launch(len, accesses, count_byte {})?;
-        bar.inc(1);
-    }
+        Ok(())
+    })?;
     let (bytes, pairs) = (queue.fence(&bytes)?, queue.fence(&pairs)?);
     let (bytes, pairs) = (bytes.wait()?.into_vec(), pairs.wait()?.into_vec());
-    let elapsed = stopwatch.stop(queue)?;
+    Ok((bytes, pairs, stopwatch.stop(queue)?))
+}
+
+/// Counts pairs, each device those of its part of the text. Bytes follow from pairs.
+fn count_in_groups(
+    queue: &Queue,
+    options: &Options,
+    text: &[u8],
+    mut stopwatch: Stopwatch,
+) -> celerity::Result<Counted> {
+    let last = text.last().copied();
+    let parts = queue.nodes() * queue.devices();
+    let share = text.len().div_ceil(parts).next_multiple_of(WIDE);
+    let groups = share.div_ceil(WORTHWHILE).min(GROUPS);
+    let text = queue.buffer_from(text.len(), text)?.named("text");
+    let counts = queue.buffer::<u64, 2>([parts, PAIRS]).named("counts");
+    let pairs = queue.buffer::<u64, 1>(PAIRS).named("pairs");
+    // The bytes of a chunk's parts, and the one behind, with which the last of them makes a pair.
+    let parts_of_text = mapper("parts", move |chunk: Chunk<2>, [len]: [usize; 1]| {
+        let first = (chunk.offset[0] * share).min(len);
+        let end = ((chunk.offset[0] + chunk.range[0]) * share + 1).min(len);
+        Subrange::new([first], [end - first])
+    });
+    repeat(queue, options, &mut stopwatch, || {
+        counts.fill(0)?;
+        let accesses = (counts.update(slice(1)), text.read(parts_of_text.clone()));
+        let range = nd_range([parts, groups * CROWD], [1, CROWD]);
+        queue.task("count").launch(range, accesses, count_pairs { share })?;
+        Ok(())
+    })?;
+    let of_pair = per_dimension([Side::all(), Side::along(0)]);
+    let accesses = (pairs.write(one_to_one()), counts.read(of_pair));
+    queue.task("sum").launch(PAIRS, accesses, sum_counts {})?;
+    let pairs = queue.fence(&pairs)?.wait()?.into_vec();
+    // A byte is the first of a pair as often as it occurs, but for the last one of all.
+    let mut bytes: Vec<u64> = pairs.chunks(256).map(|row| row.iter().sum()).collect();
+    if let Some(last) = last {
+        bytes[usize::from(last)] += 1;
+    }
+    Ok((bytes, pairs, stopwatch.stop(queue)?))
+}
+
+/// Takes a step as often as options say.
+fn repeat(
+    queue: &Queue,
+    options: &Options,
+    stopwatch: &mut Stopwatch,
+    step: impl Fn() -> celerity::Result<()>,
+) -> celerity::Result<()> {
+    let bar = progress_bar(u64::from(options.steps), queue.is_root());
+    for number in 0..options.steps {
+        stopwatch.before_step(queue, u64::from(number))?;
+        step()?;
+        bar.inc(1);
+    }
     bar.finish_and_clear();
-    let (nodes, devices) = (queue.nodes(), queue.devices());
-    Ok(Outcome { is_root: queue.is_root(), nodes, devices, bytes, pairs, elapsed })
+    Ok(())
 }
 
 fn compare(text: &[u8], outcome: &Outcome) -> Result<(), Failure> {

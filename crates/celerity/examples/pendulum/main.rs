@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use celerity::prelude::*;
-use celerity_example_kernels::pendulum::{Rest, Swing, pendulum, place, swing};
+use celerity_example_kernels::pendulum::{LOWEST, Rest, Swing, pendulum, place, swing};
 use clap::Parser;
 use image::{ImageFormat, Rgb, RgbImage};
 
@@ -53,8 +53,8 @@ struct Options {
     /// How strongly it is drawn back to the centre, per distance.
     #[arg(long, default_value_t = Swing::USUAL.gravity, value_parser = positive)]
     gravity: f32,
-    /// How high above the board it swings.
-    #[arg(long, default_value_t = Swing::USUAL.height, value_parser = positive)]
+    /// How high above the board it swings, at least a millionth.
+    #[arg(long, default_value_t = Swing::USUAL.height, value_parser = height)]
     height: f32,
     /// The time of a step.
     #[arg(long, default_value_t = Swing::USUAL.step, value_parser = positive)]
@@ -73,6 +73,13 @@ struct Options {
     verify: bool,
     #[command(flatten)]
     measure: Measure,
+}
+
+fn height(text: &str) -> Result<f32, String> {
+    match positive(text)? {
+        height if height >= LOWEST => Ok(height),
+        _ => Err(format!("give a number of at least {LOWEST:e}")),
+    }
 }
 
 fn positive(text: &str) -> Result<f32, String> {

@@ -1,6 +1,6 @@
 //! How far the functions of fast kernels are off: their values, and the largest errors among them.
 
-use celerity_kernel::math::{self, Float};
+use celerity_kernel::math::{self, Float, normal};
 use celerity_kernel::{Item, Max, Reducer, Sum, kernel};
 
 /// The functions that are looked at, by number.
@@ -91,6 +91,49 @@ pub fn errors(
         };
         odd.combine(u64::from(!same));
     }
+}
+
+/// The functions of [`normal`], by number.
+pub const NORMAL: [&str; 3] = ["normal::sqrt", "normal::recip", "normal::div"];
+
+/// Function number `which` of [`NORMAL`] and the ordinary one, if it is for these arguments.
+#[inline]
+#[must_use]
+pub fn both(which: u32, x: f32, y: f32) -> Option<[f32; 2]> {
+    let is_normal = |x: f32| {
+        let exponent = x.to_bits() >> 23 & 0xff;
+        (127 - 100..127 + 100).contains(&exponent)
+    };
+    match which {
+        0 => (is_normal(x) && x > 0.0).then(|| [normal::sqrt(x), math::sqrt(x)]),
+        1 => is_normal(x).then(|| [normal::recip(x), 1.0 / x]),
+        _ => (is_normal(x) && is_normal(y) && is_normal(x / y)).then(|| [normal::div(x, y), x / y]),
+    }
+}
+
+/// For how many arguments a function of [`NORMAL`] is not the ordinary one, bit for bit, and how many were looked at.
+#[kernel]
+pub fn differences(
+    item: Item<1>,
+    (differing, looked_at): (Reducer<'_, u64, Sum>, Reducer<'_, u64, Sum>),
+    which: u32,
+    first: u32,
+    stride: u32,
+) {
+    let (x, y) = arguments((item[0] as u32).wrapping_mul(stride).wrapping_add(first));
+    if let Some([found, expected]) = both(which, x, y) {
+        looked_at.combine(1);
+        differing.combine(u64::from(found.to_bits() != expected.to_bits()));
+    }
+}
+
+/// All functions of [`NORMAL`], of which the last one takes both numbers.
+#[kernel]
+pub fn normal_values(
+    _item: Item<1>,
+    (root, inverse, quotient, x, y): (&mut f32, &mut f32, &mut f32, &f32, &f32),
+) {
+    (*root, *inverse, *quotient) = (normal::sqrt(*x), normal::recip(*x), normal::div(*x, *y));
 }
 
 /// How far an inverse root is off, in units in the last place: by its square, times the argument.

@@ -19,6 +19,7 @@ pub mod heat;
 pub mod lattice;
 pub mod life;
 pub mod linear;
+pub mod mandelbrot;
 pub mod means;
 pub mod mesh;
 pub mod names;

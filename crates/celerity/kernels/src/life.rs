@@ -35,7 +35,7 @@ pub fn life_fill(item: Item<2>, cell: &mut u8, seed: u64) {
 #[kernel]
 pub fn life_step(_item: Item<2>, (next_cell, world): (&mut u8, PeriodicItem<'_, u8, 2>)) {
     // Not in a loop over offsets, of which CPUs would look at each for each cell.
-    let [nw, n, ne, w, e, sw, s, se] = NEIGHBOURS.map(|offset| world.at(offset));
+    let [nw, n, ne, w, e, sw, s, se] = world.at_each(NEIGHBOURS);
     let neighbours = nw + n + ne + w + e + sw + s + se;
     *next_cell = next(world.at([0, 0]), neighbours);
 }
@@ -44,7 +44,7 @@ pub fn life_step(_item: Item<2>, (next_cell, world): (&mut u8, PeriodicItem<'_, 
 #[kernel]
 pub fn life_step_row(_row: Row<2>, (next_cells, world): (&mut [u8], PeriodicRow<'_, u8, 2>)) {
     let cells = world.at([0, 0]);
-    let [nw, n, ne, w, e, sw, s, se] = NEIGHBOURS.map(|offset| world.at(offset));
+    let [nw, n, ne, w, e, sw, s, se] = world.at_each(NEIGHBOURS);
     for i in 0..next_cells.len() {
         let neighbours = nw[i] + n[i] + ne[i] + w[i] + e[i] + sw[i] + s[i] + se[i];
         next_cells[i] = next(cells[i], neighbours);

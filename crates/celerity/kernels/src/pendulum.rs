@@ -5,7 +5,8 @@
 //! The pendulum is long, so that it swings over the board in a plane. Lengths are in units in which magnets
 //! stand about 1 from the centre.
 
-use celerity_kernel::{Item, PlainData, WholeView, kernel, math};
+use celerity_kernel::math::normal;
+use celerity_kernel::{Item, PlainData, WholeView, kernel};
 
 /// How a pendulum swings.
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
@@ -15,7 +16,7 @@ pub struct Swing {
     pub friction: f32,
     /// How strongly it is drawn back to the centre, per distance from it.
     pub gravity: f32,
-    /// How high above the board it swings.
+    /// How high above the board it swings: [`LOWEST`] at least.
     pub height: f32,
     /// The time of a step.
     pub step: f32,
@@ -41,6 +42,14 @@ pub struct Rest {
 /// As fast as a pendulum may be at rest, and as far from its magnet. Gravity draws it from where it
 /// rests by about 0.01.
 pub const SLOW: f32 = 0.05;
+
+/// How low a pendulum may swing: its distance from a magnet is then a [normal](normal) number, and so is all that comes
+/// of it.
+pub const LOWEST: f32 = 1e-6;
+
+/// The square of a distance beyond which magnets draw as if they were that near. No pendulum gets there but one whose
+/// steps are so long that it is thrown off.
+const FAR: f32 = 1e15;
 
 /// The place of an item on a square board of `size`² items, which reaches `reach` to all sides.
 #[inline]
@@ -71,8 +80,8 @@ pub fn swing(
             let [my, mx] = magnet(i);
             let (dy, dx) = (my - y, mx - x);
             let flat = dy * dy + dx * dx;
-            let square = flat + swing.height * swing.height;
-            let pull = 1.0 / (square * math::sqrt(square));
+            let square = (flat + swing.height * swing.height).min(FAR);
+            let pull = normal::recip(square * normal::sqrt(square));
             ay += pull * dy;
             ax += pull * dx;
             if flat < least {
@@ -102,8 +111,29 @@ pub fn pendulum(
     steps: u32,
 ) {
     let from = place(item.id(), item.range()[0], reach);
-    let found = swing(from, parameters, steps, magnets.range()[0], |i| magnets[i]);
+    // Of a few magnets, the compiler knows how many they are, and keeps where they stand in registers.
+    let found = match magnets.range()[0] {
+        1 => swing_over::<1>(from, parameters, steps, magnets),
+        2 => swing_over::<2>(from, parameters, steps, magnets),
+        3 => swing_over::<3>(from, parameters, steps, magnets),
+        4 => swing_over::<4>(from, parameters, steps, magnets),
+        5 => swing_over::<5>(from, parameters, steps, magnets),
+        6 => swing_over::<6>(from, parameters, steps, magnets),
+        many => swing(from, parameters, steps, many, |i| magnets[i]),
+    };
     (*rest, *after) = (found.magnet, found.steps);
+}
+
+/// As [`swing`], over `N` magnets.
+#[inline]
+fn swing_over<const N: usize>(
+    from: Vector,
+    parameters: Swing,
+    steps: u32,
+    magnets: WholeView<'_, [f32; 2], 1>,
+) -> Rest {
+    let places: [Vector; N] = core::array::from_fn(|i| magnets[i]);
+    swing(from, parameters, steps, N, |i| places[i])
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 use core::f32::consts::PI;
 
-use celerity_kernel::{Item, PartView, WholeView, kernel, math};
+use celerity_kernel::math::{self, normal};
+use celerity_kernel::{Item, PartView, WholeView, kernel};
 
 /// A patch of a wall: the place of its middle, and the direction that it faces. The
 /// room has edges of length 1.
@@ -12,6 +13,9 @@ pub type Patch = [f32; 6];
 
 /// The part of the light that a wall sends on.
 const REFLECTED: f32 = 0.8;
+
+/// The square of a distance that is less than between any two patches, and a [normal] number.
+const NEAR2: f32 = 1e-16;
 
 /// Patches of a room with so many along each edge.
 #[must_use]
@@ -41,9 +45,14 @@ pub fn flash(number: usize, edge: usize) -> f32 {
     if number == edge / 2 * edge + edge / 2 { 1.0 } else { 0.0 }
 }
 
+/// Patches that are looked at side by side: on devices, what several have sent is then under way at a time, and to load it
+/// takes longest. CPUs look ahead by themselves.
+const LANES: usize = if cfg!(target_arch = "nvptx64") { 4 } else { 1 };
+
 /// What a patch sends in a step, of all that has arrived, from one patch after the
 /// other. `sent` says what a patch (second) has sent in a step (first) before.
 #[inline]
+#[allow(clippy::needless_range_loop)]
 pub fn arriving(
     here: &Patch,
     all: &[Patch],
@@ -51,23 +60,70 @@ pub fn arriving(
     edge: usize,
     sent: impl Fn(usize, usize) -> f32,
 ) -> f32 {
-    let area = 1.0 / (edge * edge) as f32;
     let mut light = 0.0;
-    for (number, there) in all.iter().enumerate() {
-        let way: [f32; 3] = core::array::from_fn(|axis| there[axis] - here[axis]);
-        let distance2 = way[0] * way[0] + way[1] * way[1] + way[2] * way[2];
-        let slant = facing(here, way) * -facing(there, way);
-        // Of a step, light crosses one patch; of its last one a part counts as whole. In 32 bits,
-        // which devices round to faster.
-        let steps = 1 + math::to_u32(math::sqrt(distance2) * edge as f32) as usize;
-        if slant > 0.0 && steps <= step {
-            // Asked for first, so that it is under way during the division.
-            let sent = sent(step - steps, number);
-            // The area keeps close patches from getting more than was sent.
-            light += area * slant / (distance2 * (PI * distance2 + area)) * sent;
-        }
+    // By index: devices then need fewer instructions for loops over slices.
+    let (together, last) = all.as_chunks::<LANES>();
+    for nth in 0..together.len() {
+        add_light(&mut light, here, &together[nth], nth * LANES, (step, edge), &sent);
+    }
+    let first = together.len() * LANES;
+    for nth in 0..last.len() {
+        add_light(&mut light, here, &[last[nth]], first + nth, (step, edge), &sent);
     }
     REFLECTED * light
+}
+
+/// Adds what arrives from some patches, the first of which is number `first`.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "what is called twice is not joined with the kernel")]
+#[allow(clippy::needless_range_loop)]
+fn add_light<const N: usize>(
+    light: &mut f32,
+    here: &Patch,
+    patches: &[Patch; N],
+    first: usize,
+    (step, edge): (usize, usize),
+    sent: &impl Fn(usize, usize) -> f32,
+) {
+    // Loops, not `map`, whose closures are not always joined with the kernel.
+    let (mut distances2, mut slants) = ([0.0; N], [0.0; N]);
+    for lane in 0..N {
+        let there = &patches[lane];
+        let way = [there[0] - here[0], there[1] - here[1], there[2] - here[2]];
+        distances2[lane] = way[0] * way[0] + way[1] * way[1] + way[2] * way[2];
+        slants[lane] = facing(here, way) * -facing(there, way);
+    }
+    // Of a step, light crosses one patch; of its last one a part counts as whole. In 32 bits,
+    // which devices round to faster.
+    let before = u32::try_from(step).unwrap_or(u32::MAX);
+    let (mut steps, mut arrives) = ([0; N], [false; N]);
+    for lane in 0..N {
+        let distance = normal::sqrt(distances2[lane].max(NEAR2));
+        steps[lane] = math::to_u32(distance * edge as f32);
+        arrives[lane] = slants[lane] > 0.0 && steps[lane] < before;
+    }
+    let sent = |lane: usize| sent(step - 1 - steps[lane] as usize, first + lane);
+    let area = 1.0 / (edge * edge) as f32;
+    let part = |lane: usize| {
+        // The area keeps close patches from getting more than was sent.
+        let falls_off = distances2[lane] * (PI * distances2[lane] + area);
+        normal::div(area * slants[lane], falls_off)
+    };
+    // Asked for before anything of it is used; of one patch alone, without asking twice whether it arrives.
+    let mut from = [0.0; N];
+    for lane in 0..N {
+        if arrives[lane] {
+            from[lane] = sent(lane);
+            if N == 1 {
+                *light += part(lane) * from[lane];
+            }
+        }
+    }
+    for lane in 0..N {
+        if N > 1 && arrives[lane] {
+            *light += part(lane) * from[lane];
+        }
+    }
 }
 
 /// How far `way` leads into the direction that a patch faces.

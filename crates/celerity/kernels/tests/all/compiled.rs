@@ -6,8 +6,9 @@
 
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
-    finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, means, mesh, names,
-    patterns, pendulum, plate, prk, programs, radiosity, reductions, values, vectors, wave,
+    finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mandelbrot, means,
+    mesh, names, patterns, pendulum, plate, prk, programs, radiosity, reductions, values, vectors,
+    wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -29,8 +30,10 @@ fn kernels() -> Vec<Description> {
         of::<wave::wave_step_row>(),
         of::<accuracy::approximate>(),
         of::<accuracy::approximate_inverse_root>(),
+        of::<accuracy::differences>(),
         of::<accuracy::errors>(),
         of::<accuracy::errors_of_inverse_roots>(),
+        of::<accuracy::normal_values>(),
         of::<blocks::matmul_blocks>(),
         of::<cahn_hilliard::alloy_fill>(),
         of::<cahn_hilliard::alloy_potential>(),
@@ -38,6 +41,8 @@ fn kernels() -> Vec<Description> {
         of::<cahn_hilliard::alloy_energy>(),
         of::<cahn_hilliard::alloy_energy_row>(),
         of::<bytes::count_byte>(),
+        of::<bytes::count_pairs>(),
+        of::<bytes::sum_counts>(),
         of::<cahn_hilliard::alloy_evolve>(),
         of::<cahn_hilliard::alloy_evolve_row>(),
         of::<cahn_hilliard::alloy_total>(),
@@ -116,6 +121,10 @@ fn kernels() -> Vec<Description> {
         of::<linear::matrix_fill>(),
         of::<linear::multiply>(),
         of::<linear::multiply_sparse>(),
+        of::<mandelbrot::mandelbrot<f32>>(),
+        of::<mandelbrot::mandelbrot<f64>>(),
+        of::<mandelbrot::mandelbrot_fast<f32>>(),
+        of::<mandelbrot::mandelbrot_fast<f64>>(),
         of::<means::mean_of_9>(),
         of::<means::mean_of_9_row>(),
         of::<means::mean_of_27>(),
@@ -304,6 +313,10 @@ fn groups_share_memory_and_wait() {
         "all threads come to the same barrier"
     );
     assert!(body("histogram").contains("atom.shared.add.u32"));
+    // As many registers as there are for each of 1024 items, and pairs counted 16 at a time.
+    let pairs = body("count_pairs");
+    assert!(pairs.contains(")\n.maxnreg 64\n{") && !pairs.contains(".local"), "{pairs}");
+    assert!(pairs.matches("atom.shared.add.u32").count() >= 32 && !pairs.contains("call"));
     let exchange = body("exchange");
     assert!(exchange.contains("shfl.sync.idx.b32") && exchange.contains("vote.sync.ballot.b32"));
 }
@@ -354,6 +367,17 @@ fn fast_arithmetic_is_contracted_and_approximate() {
     assert!(blocks.contains("ld.global.v4.") && blocks.contains("st.global.v4."), "{blocks}");
     assert!(blocks.contains("ld.shared.v4.") && !blocks.contains(".local"), "{blocks}");
     assert!(blocks.contains(")\n.maxnreg 128\n{"), "{blocks}");
+}
+
+#[test]
+fn a_stride_is_a_stretch_of_code_with_one_look() {
+    for entry in ["mandelbrot_f32", "mandelbrot_f64"] {
+        let body = body(entry);
+        // Of each of its steps, and of the loop that takes some of them again.
+        assert_eq!(body.matches("fma.rn.f").count(), mandelbrot::STRIDE as usize + 1, "{body}");
+        assert_eq!(body.matches("setp.le.f").count() + body.matches("setp.gtu.f").count(), 2);
+        assert!(!body.contains(".local") && !body.contains("call"), "{entry}: {body}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod machine;
 mod parser;
 
 use celerity_example_kernels::MODULE;
+use celerity_example_kernels::accuracy::{arguments, both, normal_values};
+use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
 use celerity_example_kernels::linear::blend;
 use celerity_example_kernels::prk::nstream::triad;
 use celerity_example_kernels::prk::stencil::{stencil_square, stencil_star};
@@ -216,5 +218,71 @@ fn stencils_have_the_bits_of_hosts() {
     for (radius, columns) in (1..=5).flat_map(|radius| [(radius, 24), (radius, 25)]) {
         check_stencil(stencil_star { radius }, radius, columns, true);
         check_stencil(stencil_square { radius }, radius, columns, false);
+    }
+}
+
+#[test]
+fn functions_of_normal_numbers_round_once() {
+    let all = (0..60_000_u32).map(|at| arguments(at.wrapping_mul(71_569)));
+    // As far from both ends as all three want it.
+    let are_normal =
+        |&(x, y): &(f32, f32)| x > 0.0 && (0..3).all(|which| both(which, x, y).is_some());
+    let (x, y): (Vec<f32>, Vec<f32>) = all.filter(are_normal).take(4096).unzip();
+    let len = x.len();
+    assert_eq!(len, 4096);
+    let whole = Bounds::new([0; 3], [len, 1, 1]);
+    let accesses: Vec<_> =
+        (0..5).map(|nth| access(nth, whole, [len, 1, 1], Mapping::OneToOne)).collect();
+    let blank = vec![0.0_f32; len];
+    let mut memory = [&blank, &blank, &blank, &x, &y]
+        .iter()
+        .zip(PLACES)
+        .fold(Memory::default(), |memory, (numbers, place)| memory.with(place, numbers));
+    let counts = launch(&normal_values {}, &chunk_of(whole, [len, 1, 1]), &accesses, &mut memory);
+    let found: [Vec<f32>; 3] = [0, 1, 2].map(|nth| memory.numbers::<4, f32>(PLACES[nth]));
+    for at in 0..len {
+        let (x, y) = (x[at], y[at]);
+        assert_eq!(
+            [found[0][at], found[1][at], found[2][at]],
+            [x.sqrt(), 1.0 / x, x / y],
+            "{x:e}, {y:e}"
+        );
+    }
+    // Nothing that asks, and nothing that is called.
+    assert_eq!((count(&counts, "div"), count(&counts, "sqrt")), (0, 0), "{counts:?}");
+}
+
+#[test]
+fn groups_count_the_pairs_of_their_part_and_hand_on_what_is_much() {
+    // The second part of three, and of the text all that it needs: it ends before the text does, or with it.
+    let share = 300 * WIDE;
+    for (behind, of_one) in
+        [(share + 1, false), (share + 1, true), (77 * WIDE + 6, false), (1, true)]
+    {
+        let text: Vec<u8> = (0..behind as u64)
+            .map(|at| if of_one { 0xa1 } else { (at * at * 40_503 / 8192) as u8 })
+            .collect();
+        let held = Bounds::new([share, 0, 0], [share + behind, 1, 1]);
+        let accesses = [
+            access(4, Bounds::new([1, 0, 0], [2, PAIRS, 1]), [3, PAIRS, 1], Mapping::Opaque),
+            access(1, held, [share + behind, 1, 1], Mapping::Opaque),
+        ];
+        let items = Bounds::new([1, 0, 0], [2, 2 * CROWD, 1]);
+        let chunk = Chunk { group: [1, CROWD, 1], ..chunk_of(items, [3, 2 * CROWD, 1]) };
+        // Behind all other places there is room for so many counts.
+        let memory = Memory::default().with(PLACES[4], &vec![5_u64; PAIRS]);
+        let mut memory = memory.with(PLACES[1], &text);
+        let counts = launch(&count_pairs { share }, &chunk, &accesses, &mut memory);
+        let mut expected = vec![5; PAIRS];
+        for pair in text.windows(2) {
+            expected[usize::from(pair[0]) * 256 + usize::from(pair[1])] += 1;
+        }
+        assert!(memory.numbers::<8, u64>(PLACES[4]) == expected, "of {behind} bytes");
+        let wide = (behind - 1) / WIDE;
+        assert_eq!(count(&counts, "ld.global.v4"), wide * WIDE / 16, "{counts:?}");
+        // One byte behind each wide run, and of those that are left, or of much, two each.
+        let much = if of_one { wide * WIDE / 1024 } else { 0 };
+        let single = wide + 2 * ((behind - 1) % WIDE + much);
+        assert_eq!(count(&counts, "ld.global.nc.b8"), single, "{counts:?}");
     }
 }

@@ -55,7 +55,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(f32: 4, f64: 8);
+numbers!(f32: 4, f64: 8, u8: 1, u64: 8);
 
 /// How often instructions were carried out, by their names: `ld.global.nc.v2.b64`.
 pub(super) type Counts = HashMap<String, usize>;
@@ -133,6 +133,7 @@ impl Thread {
                 "ret" => return false,
                 "bar" if instruction.has("sync") && !instruction.has("warp") => return true,
                 "bar" => {}
+                "atom" if instruction.has("add") => self.add(instruction, world),
                 "atom" | "trap" | "exit" => panic!("the kernel has panicked"),
                 "bra" => self.next = world.entry.labels[instruction.label(0)],
                 "brx" => {
@@ -177,6 +178,20 @@ impl Thread {
         }
     }
 
+    /// Adds to what is in memory, and gets what it was.
+    fn add(&mut self, instruction: &Instruction, world: &mut World<'_>) {
+        let Argument::Place(base, offset) = &instruction.arguments[1] else {
+            panic!("{instruction:?} has no place")
+        };
+        let (at, size) = (self.value(base).wrapping_add(*offset), instruction.bits() / 8);
+        let value = self.value(instruction.one(2));
+        let space = if instruction.has("shared") { "shared" } else { "global" };
+        let bytes = world.bytes(space, at, size);
+        let before = number(bytes);
+        bytes.copy_from_slice(&before.wrapping_add(value).to_le_bytes()[..size]);
+        self.set(instruction.one(0), before);
+    }
+
     fn set(&mut self, operand: &Operand, value: u64) {
         let Operand::Register(at) = *operand else { panic!("{operand:?} cannot be written") };
         self.registers[at] = value;
@@ -213,6 +228,11 @@ impl Thread {
                 let of = |value: &u64| f64::from_bits(*value);
                 arithmetic(instruction.kind(), &sources.iter().map(of).collect::<Vec<_>>())
                     .to_bits()
+            }
+            // Of `f32`, this would be rounded twice.
+            ("fma", [a, b, c]) if instruction.ends_with("f32") => {
+                let [a, b, c] = [a, b, c].map(|value| f32::from_bits(*value as u32));
+                a.mul_add(b, c).to_bits().into()
             }
             _ if instruction.ends_with("f32") => {
                 let of = |value: &u64| f64::from(f32::from_bits(*value as u32));
@@ -292,6 +312,7 @@ fn arithmetic(kind: &str, sources: &[f64]) -> f64 {
         ("mul", [a, b]) => a * b,
         ("div", [a, b]) => a / b,
         ("rcp", [a]) => 1.0 / a,
+        ("rsqrt", [a]) => 1.0 / a.sqrt(),
         ("neg", [a]) => -a,
         _ => panic!("no arithmetic {kind} of {sources:?}"),
     }
@@ -337,6 +358,11 @@ fn integer(instruction: &Instruction, bits: usize, sources: &[u64]) -> u64 {
                 0
             }
         }
+        // What is left of both when they are shifted to the left as one.
+        ("shf", [low, high, by]) if instruction.has("l") && instruction.has("wrap") => {
+            (high << 32 | cut(*low, 32)) << (by & 31) >> 32
+        }
+        ("popc", [a]) => cut(*a, bits).count_ones().into(),
         ("bfe", [a, start, len]) => {
             let field = cut(a >> start, *len as usize);
             if is_signed && *len > 0 { signed(field, *len as usize).cast_unsigned() } else { field }
