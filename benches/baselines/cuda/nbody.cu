@@ -2,7 +2,8 @@
 // random stars. All GPUs know all places; each has the velocities of its part of the bodies.
 // In double precision numbers are SI units. In single precision, which SI units of this size leave,
 // they are in units of the cluster's radius and of the time in which a star crosses it.
-// Without STRICT, bodies are --own to a thread (1, 2 or 4), and sums are in another order.
+// Without STRICT, bodies are --own to a thread (1, 2 or 4), and sums are in another order; `--form registers` does as
+// many of its operations on bodies that stay in registers, to see what arithmetic can reach on one GPU.
 
 #include "common.cuh"
 
@@ -77,6 +78,18 @@ __device__ double inverse_root(double x)
     return rsqrt(x);
 }
 
+// As add_pull, where a body may pull itself: by nothing, as the softening is not 0.
+template <class T>
+__device__ void add_softened_pull(Vector<T>& pull, const Place<T>& own, const Place<T>& other, T softening2)
+{
+    const T dx = other.x - own.x, dy = other.y - own.y, dz = other.z - own.z;
+    const T inverse = inverse_root(dz * dz + (dy * dy + (dx * dx + softening2)));
+    const T strength = other.mass * inverse * (inverse * inverse);
+    pull.x += strength * dx;
+    pull.y += strength * dy;
+    pull.z += strength * dz;
+}
+
 // As fast as it can be: each thread sums the pulls of a part of all bodies on OWN bodies of its block, so that one
 // that attracts is loaded once for OWN; the warps have a part each, and put the parts together at the end.
 // What a body pulls itself is 0, as the softening is not.
@@ -100,14 +113,7 @@ __global__ void __launch_bounds__(CREW) kick_split(Vector<T>* velocities, const 
         for (int i = 0; i < WIDTH; ++i) {
             const Place<T> other = near[part * WIDTH + i];
 #pragma unroll
-            for (int which = 0; which < OWN; ++which) {
-                const T dx = other.x - own[which].x, dy = other.y - own[which].y, dz = other.z - own[which].z;
-                const T inverse = inverse_root(dz * dz + (dy * dy + (dx * dx + softening2)));
-                const T strength = other.mass * inverse * (inverse * inverse);
-                pull[which].x += strength * dx;
-                pull[which].y += strength * dy;
-                pull[which].z += strength * dz;
-            }
+            for (int which = 0; which < OWN; ++which) add_softened_pull(pull[which], own[which], other, softening2);
         }
         __syncthreads();
     }
@@ -120,6 +126,50 @@ __global__ void __launch_bounds__(CREW) kick_split(Vector<T>* velocities, const 
         sum.x += pull.x, sum.y += pull.y, sum.z += pull.z;
     }
     advance(velocities[start + threadIdx.x], sum, dt);
+}
+
+// The same operations on bodies that stay in registers: what arithmetic can reach at most. Bodies move a little after each
+// round, so that no round is like the one before.
+constexpr int RESIDENTS = 8;
+
+template <class T, int OWN>
+__global__ void __launch_bounds__(CREW) kick_in_registers(Vector<T>* out, T softening2, int rounds)
+{
+    Place<T> own[OWN], other[RESIDENTS];
+    Vector<T> pull[OWN] = {};
+#pragma unroll
+    for (int which = 0; which < OWN; ++which) own[which] = {T(threadIdx.x), T(which), T(blockIdx.x), T(1)};
+#pragma unroll
+    for (int i = 0; i < RESIDENTS; ++i) other[i] = {T(i), T(threadIdx.x + i * i), T(3 * i + 1), T(i + 1)};
+    for (int round = 0; round < rounds; ++round) {
+#pragma unroll
+        for (int i = 0; i < RESIDENTS; ++i) {
+#pragma unroll
+            for (int which = 0; which < OWN; ++which) add_softened_pull(pull[which], own[which], other[i], softening2);
+        }
+#pragma unroll
+        for (int which = 0; which < OWN; ++which) {
+            own[which].x += pull[which].x;
+            own[which].y += pull[which].y;
+            own[which].z += pull[which].z;
+        }
+    }
+    Vector<T> sum = {0, 0, 0};
+#pragma unroll
+    for (int which = 0; which < OWN; ++which) sum.x += pull[which].x + pull[which].y + pull[which].z;
+    if (sum.x == T(-1)) *out = sum;
+}
+
+// Rates of pairs in registers, as many as a step of so many bodies has.
+template <class T, int OWN>
+double in_registers(const Options& options, const std::vector<Gpu>& gpus, int bodies)
+{
+    const Array<Vector<T>> out = allocate<Vector<T>>(gpus[0], 1);
+    const int blocks = bodies / CREW, rounds = bodies / OWN / RESIDENTS;
+    return timed(gpus, options, [&](int) {
+        kick_in_registers<T, OWN><<<blocks, CREW, 0, gpus[0].stream>>>(out.get(), T(0.01), rounds);
+        CHECK(cudaGetLastError());
+    });
 }
 #endif
 
@@ -293,6 +343,14 @@ void run(const Options& options, const char* name)
     const int bodies = options.number("bodies", CREW), steps = options.number("steps", 1);
     if (bodies % CREW != 0) fail("--bodies must be a multiple of " + std::to_string(CREW));
     const std::vector<Gpu> gpus = open_gpus(options.number("gpus", 1));
+#ifndef STRICT
+    if (options.text("form") == "registers") {
+        const double seconds = options.number("own", 1) == 2 ? in_registers<T, 2>(options, gpus, bodies)
+                                                             : in_registers<T, 4>(options, gpus, bodies);
+        const std::string title = std::string(name) + "-registers";
+        return report(title.c_str(), options, bodies, seconds, static_cast<double>(bodies) * bodies, "pairs", 0);
+    }
+#endif
     if (static_cast<int>(gpus.size()) > bodies / CREW) fail("--bodies must be at least 128 per GPU");
     const Problem<T> problem = pose<T>(bodies);
     const System<T> system(gpus, problem, options.number("own", 1));
@@ -319,7 +377,8 @@ void run(const Options& options, const char* name)
 
 int main(int argc, char** argv)
 {
-    const Options options(argc, argv, {{"bodies", "16384"}, {"steps", "10"}, {"precision", "double"}, {"own", "4"}});
+    const Options options(argc, argv, {{"bodies", "16384"}, {"steps", "10"}, {"precision", "double"}, {"own", "4"},
+                                     {"form", "split"}});
     if (options.text("precision") == "double") run<double>(options, "nbody");
     else if (options.text("precision") == "single") run<float>(options, "nbody_single");
     else fail("--precision takes single or double, not \"" + options.text("precision") + "\"");

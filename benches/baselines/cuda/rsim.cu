@@ -2,15 +2,15 @@
 // patches have sent in all steps before, and appends a row to it. All GPUs have the whole history;
 // each computes its part of a row.
 
-#include "common.cuh"
+#include "normal.cuh"
 
 constexpr float REFLECTED = 0.8f;
 constexpr float PI = 3.14159274101257324f;
 
 constexpr int THREADS = 256;
 
-// A patch of a wall: the place of its middle, and the direction that it faces.
-struct Patch {
+// A patch of a wall: the place of its middle, and the direction that it faces. Aligned for loads of 8 bytes.
+struct alignas(8) Patch {
     float place[3], direction[3];
 };
 
@@ -40,24 +40,41 @@ BOTH float facing(const Patch& patch, const float (&way)[3])
     return patch.direction[0] * way[0] + patch.direction[1] * way[1] + patch.direction[2] * way[2];
 }
 
+// Adds what arrives from N patches, from `first` on. What they have sent is asked for before anything of it is used.
+template <int N>
+BOTH void add_light(float& light, const Patch& here, const Patch* room, int patches, const float* history, int first,
+                    int step, int edge)
+{
+    const float area = 1.0f / static_cast<float>(edge * edge);
+    float distance2[N], slant[N], sent[N];
+    bool arrives[N];
+    for (int lane = 0; lane < N; ++lane) {
+        const Patch& there = room[first + lane];
+        const float way[3] = {there.place[0] - here.place[0], there.place[1] - here.place[1],
+                              there.place[2] - here.place[2]};
+        distance2[lane] = way[0] * way[0] + way[1] * way[1] + way[2] * way[2];
+        slant[lane] = facing(here, way) * -facing(there, way);
+    }
+    for (int lane = 0; lane < N; ++lane) {
+        // Of a step, light crosses one patch. The distance of a patch from itself does not matter.
+        const float distance = root(fmaxf(distance2[lane], 1e-16f));
+        const int steps = 1 + static_cast<int>(distance * static_cast<float>(edge));
+        arrives[lane] = slant[lane] > 0.0f && steps <= step;
+        sent[lane] = 0.0f;
+        if (arrives[lane]) sent[lane] = history[static_cast<size_t>(step - steps) * patches + first + lane];
+    }
+    for (int lane = 0; lane < N; ++lane)
+        if (arrives[lane])
+            light += quotient(area * slant[lane], distance2[lane] * (PI * distance2[lane] + area)) * sent[lane];
+}
+
 // What a patch sends in a step, of all that has arrived.
 BOTH float arriving(const Patch& here, const Patch* room, int patches, const float* history, int step, int edge)
 {
-    const float area = 1.0f / static_cast<float>(edge * edge);
     float light = 0.0f;
-    for (int number = 0; number < patches; ++number) {
-        const Patch& there = room[number];
-        const float way[3] = {there.place[0] - here.place[0], there.place[1] - here.place[1],
-                              there.place[2] - here.place[2]};
-        const float distance2 = way[0] * way[0] + way[1] * way[1] + way[2] * way[2];
-        const float slant = facing(here, way) * -facing(there, way);
-        // Of a step, light crosses one patch.
-        const int steps = 1 + static_cast<int>(sqrtf(distance2) * static_cast<float>(edge));
-        if (slant > 0.0f && steps <= step) {
-            const float factor = area * slant / (distance2 * (PI * distance2 + area));
-            light += factor * history[static_cast<size_t>(step - steps) * patches + number];
-        }
-    }
+    int first = 0;
+    for (; first + 4 <= patches; first += 4) add_light<4>(light, here, room, patches, history, first, step, edge);
+    for (; first < patches; ++first) add_light<1>(light, here, room, patches, history, first, step, edge);
     return REFLECTED * light;
 }
 

@@ -11,8 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 failed=0
 
 # Those that have a fast form.
-fast=(nbody matmul black_scholes)
-programs=(wave_sim nbody nbody_single matmul black_scholes rsim)
+fast=(nbody matmul black_scholes mandelbrot)
+programs=(wave_sim nbody nbody_single matmul black_scholes rsim cahn_hilliard pendulum mesh mandelbrot histogram)
 
 # One field of a line that begins with RESULT.
 field() {
@@ -21,7 +21,7 @@ field() {
 
 # What a command is run under, and for how many seconds at most.
 tool=()
-patience=30
+patience=90
 
 # Runs a command, whose output goes to the log; says so if it fails.
 attempt() {
@@ -72,6 +72,16 @@ pose() {
         black_scholes-large) both=(--options 50000000 --steps 70 --warm-up 10) ;;
         rsim-small) both=(--edge 12 --steps 20) mine=(--out "$scratch/room.png") ;;
         rsim-large) both=(--edge 64 --steps 110 --warm-up 10) mine=(--out "$scratch/room.png") ;;
+        cahn_hilliard-small) both=(--size 64 --steps 20) mine=(--frames 0) ;;
+        cahn_hilliard-large) both=(--size 1024 --steps 40 --warm-up 10) mine=(--frames 0 --oversubscribe "$chunks") ;;
+        pendulum-small) both=(--size 256) mine=(--out "$scratch/board.png") ;;
+        pendulum-large) both=(--size 4096 --rounds 12 --warm-up 2) mine=(--out "$scratch/board.png") ;;
+        mesh-small) both=(--sphere 6 --steps 100) mine=(--out "$scratch/mesh.png") ;;
+        mesh-large) both=(--sphere 9 --steps 5500 --warm-up 500) mine=(--out "$scratch/mesh.png") ;;
+        mandelbrot-small) both=(--size 512) mine=(--out "$scratch/set.png") ;;
+        mandelbrot-large) both=(--size 16384 --steps 22 --warm-up 2) mine=(--bands "$(($3 > 1 ? 16 : 1))" --out "$scratch/set.png") ;;
+        histogram-small) both=(--random 1000000) mine=(--kernel group --out "$scratch/pairs.png") ;;
+        histogram-large) both=(--random 1000000000 --steps 222 --warm-up 22) mine=(--kernel group --out "$scratch/pairs.png") ;;
     esac
 }
 
@@ -81,6 +91,7 @@ quicken() {
         nbody*) mine=("${mine[@]/group/fast}") ;;
         matmul) mine=(--kernel block) ;;
         black_scholes) mine=(--fast) ;;
+        mandelbrot) mine+=(--fast) ;;
     esac
 }
 

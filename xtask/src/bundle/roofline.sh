@@ -43,7 +43,7 @@ rows() {
             count = split(line, fields, /","/)
             if (!("Metric Value" in column)) { for (i = 1; i <= count; ++i) column[fields[i]] = i; next }
             kernel = cell("Kernel Name"); metric = cell("Metric Name"); value = cell("Metric Value")
-            gsub(/,/, "", value)
+            sub(/^void /, "", kernel); sub(/[<(].*/, "", kernel); gsub(/,/, "", value)
             if (!(kernel in seen)) { seen[kernel]; kernels[++n] = kernel }
             if (metric ~ /^gpu__time/) seconds[kernel] = value / 1e9
             else if (metric ~ /^dram__bytes/) bytes[kernel] += value
