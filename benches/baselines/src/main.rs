@@ -11,11 +11,18 @@
 //! other work on the machine matters little; of whole programs, which are compared bit for
 //! bit, there is also the median of the ratios of single turns.
 
+mod black_scholes;
+mod cahn_hilliard;
 mod collectives;
 mod latency;
+mod matmul;
+mod mesh;
 mod nbody;
+mod pendulum;
 mod ping_pong;
 mod reductions;
+mod rsim;
+mod spread;
 mod turns;
 mod wave;
 
@@ -49,10 +56,25 @@ struct Options {
     )]
     numbers: Vec<u32>,
     /// What to measure: messages (two processes), barriers, reductions,
-    /// collectives, programs (default: all)
+    /// collectives, programs, or one program by its name (default: all)
     #[arg(value_name = "GROUP")]
     groups: Vec<String>,
 }
+
+/// Prints the rows of one program.
+type Print = fn(&SimpleCommunicator, usize) -> celerity::Result<()>;
+
+/// Whole programs, each by the name of its example.
+const PROGRAMS: [(&str, Print); 8] = [
+    ("wave_sim", wave::print),
+    ("nbody", nbody::print),
+    ("matmul", matmul::print),
+    ("rsim", rsim::print),
+    ("black_scholes", black_scholes::print),
+    ("cahn_hilliard", cahn_hilliard::print),
+    ("mesh", mesh::print),
+    ("pendulum", pendulum::print),
+];
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -87,10 +109,11 @@ fn run(options: &Options) -> celerity::Result<()> {
     if wanted("collectives") {
         collectives::print(&world, &options.sizes, options.repetitions)?;
     }
-    if wanted("programs") {
-        programs(&world, options.repetitions)?;
-    }
-    Ok(())
+    let wanted_programs: Vec<Print> = PROGRAMS
+        .into_iter()
+        .filter_map(|(name, print)| (wanted("programs") || wanted(name)).then_some(print))
+        .collect();
+    programs(&world, &wanted_programs, options.repetitions)
 }
 
 /// A table of steps with a reduction: of few numbers it is the reduction that takes time.
@@ -106,15 +129,17 @@ fn reduction_steps(
     numbers.iter().try_for_each(|log2| reductions::print(world, 1 << log2, repetitions))
 }
 
-/// A table of whole programs. Two fields, as one that just fits into caches tells little about
-/// those that do not.
-fn programs(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
-    if is_root(world) {
+/// A table of whole programs.
+fn programs(
+    world: &SimpleCommunicator,
+    programs: &[Print],
+    repetitions: usize,
+) -> celerity::Result<()> {
+    if is_root(world) && !programs.is_empty() {
         println!("\n| program | processes | MPI by hand | Celerity | ratio | median ratio |");
         println!("| --- | --- | --- | --- | --- | --- |");
     }
-    [2048, 4096].into_iter().try_for_each(|size| wave::print(world, size, repetitions))?;
-    nbody::print(world, repetitions)
+    programs.iter().try_for_each(|print| print(world, repetitions))
 }
 
 /// Measures in each run: short ones, so that some of them have the machine for themselves.

@@ -6,8 +6,8 @@ use celerity::prelude::*;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::CommunicatorCollectives;
 
-use crate::turns::turns;
-use crate::{PROGRAM_WINDOWS, is_root, place, shortest};
+use crate::spread::{compare, share, timed};
+use crate::{PROGRAM_WINDOWS, place, shortest};
 
 const BODIES: usize = 4096;
 
@@ -25,32 +25,25 @@ type Velocity = [f64; 3];
 
 /// A row of a table: the number of processes, and how many pairs both ways compute.
 pub(crate) fn print(world: &SimpleCommunicator, repetitions: usize) -> celerity::Result<()> {
-    let (turns, [expected, places]) = turns(repetitions, || by_hand(world), ours)?;
-    assert_eq!(places, expected, "the places differ");
-    if is_root(world) {
-        let millions = (BODIES * BODIES * STEPS) as f64 / 1e6;
-        turns.print_program(&format!("nbody, {BODIES} bodies [Mpair/s]"), place(world).1, millions);
-    }
-    Ok(())
+    let name = format!("nbody, {BODIES} bodies [Mpair/s]");
+    let millions = (BODIES * BODIES * STEPS) as f64 / 1e6;
+    compare(world, repetitions, (&name, millions), || by_hand(world), ours)
 }
 
 fn by_hand(world: &SimpleCommunicator) -> (Duration, Vec<Position>) {
     let (rank, nodes) = place(world);
-    assert_eq!(BODIES % nodes, 0, "equal shares");
-    let share = BODIES / nodes;
+    let share = share(BODIES, nodes);
     let mut places: Vec<Position> = (0..BODIES).map(start_of).collect();
     let mut velocities = vec![[0.0; 3]; share];
-    let time = shortest(PROGRAM_WINDOWS, || {
+    let time = timed(world, || {
         for _ in 0..STEPS {
             let mut own = places[rank * share..(rank + 1) * share].to_vec();
             kick(&mut velocities, &own, &places);
             drift(&mut own, &velocities);
             world.all_gather_into(own.as_flattened(), places.as_flattened_mut());
         }
-        world.barrier();
-        Ok(())
     });
-    (time.expect("nothing is refused"), places)
+    (time, places)
 }
 
 fn ours() -> celerity::Result<(Duration, Vec<Position>)> {
@@ -61,7 +54,7 @@ fn ours() -> celerity::Result<(Duration, Vec<Position>)> {
             (0..STEPS).try_for_each(|_| step(queue, &places, &velocities))?;
             queue.barrier()
         })?;
-        Ok((time, queue.fence(&places)?.wait()?.as_slice().to_vec()))
+        Ok((time, queue.fence(&places)?.wait()?.into_vec()))
     })
 }
 

@@ -49,9 +49,10 @@ impl Turns {
         println!("| {name} | {processes} | {hand:.1} | {ours:.1} | {ratio:.2} |");
     }
 
-    /// A row of a table of whole programs that do `millions` of what they count per turn.
-    pub(crate) fn print_program(&self, name: &str, processes: usize, millions: f64) {
-        let [hand, ours] = self.least().map(|time| millions / time.as_secs_f64());
+    /// A row of a table of whole programs that do so much `work` per measure, in the unit that their
+    /// name tells.
+    pub(crate) fn print_program(&self, name: &str, processes: usize, work: f64) {
+        let [hand, ours] = self.least().map(|time| work / time.as_secs_f64());
         let (least, median) = (ours / hand, self.median_ratio());
         println!("| {name} | {processes} | {hand:.0} | {ours:.0} | {least:.3} | {median:.3} |");
     }
