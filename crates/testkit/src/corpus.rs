@@ -28,6 +28,7 @@ pub fn all(steps: usize) -> Vec<(&'static str, Program)> {
         ("patterns", patterns(9, steps)),
         ("cahn_hilliard", cahn_hilliard([5, 3, 4], steps)),
         ("pendulum", pendulum([6, 5], steps)),
+        ("mandelbrot", mandelbrot([7, 4], 3, steps)),
         ("mesh", mesh([7, 6], steps)),
         ("prk", prk([6, 5], steps)),
         ("accuracy", accuracy(10, steps)),
@@ -444,6 +445,26 @@ pub fn pendulum(size: [usize; 2], steps: usize) -> Program {
             IndexSpace { split, ..board },
             &[(rest, Write, own.clone()), (after, Write, own), (magnets, Read, MapperSpec::All)],
         );
+    }
+    program.finish()
+}
+
+/// Points that know nothing of each other, band by band of their rows: each step overwrites what the one before has
+/// found, and all of it is gathered in the end.
+#[must_use]
+pub fn mandelbrot([rows, columns]: [usize; 2], bands: usize, steps: usize) -> Program {
+    let mut program = ProgramBuilder::default();
+    let escapes = program.buffer([rows, columns]);
+    for _ in 0..steps {
+        for band in 0..bands {
+            let [begin, end] = [band, band + 1].map(|band| band * rows / bands);
+            let of_band = Box3::from_offset_range([begin, 0], [end - begin, columns]);
+            let space = IndexSpace::new(2, of_band);
+            program.kernel("escape", space, &[(escapes, Write, MapperSpec::OneToOne)]);
+        }
+    }
+    if steps > 0 {
+        program.host_once("gather", &[(escapes, Read, MapperSpec::All)]);
     }
     program.finish()
 }

@@ -43,7 +43,7 @@ pub struct Rest {
 /// rests by about 0.01.
 pub const SLOW: f32 = 0.05;
 
-/// How low a pendulum may swing: its distance from a magnet is then a [normal](normal) number, and so is all that comes
+/// How low a pendulum may swing: its distance from a magnet is then a [normal] number, and so is all that comes
 /// of it.
 pub const LOWEST: f32 = 1e-6;
 
