@@ -11,6 +11,7 @@
 //! has, so that threads beside each other load what lies side by side. In a step, each part first packs what
 //! others need of it, then computes; what it needs of the others, a mapper looks up in a table.
 
+mod heat;
 mod obj;
 mod partition;
 mod picture;
@@ -25,10 +26,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use celerity::prelude::*;
-use celerity_example_kernels::mesh::{mesh_pack, mesh_step};
 use clap::Parser;
 use image::ImageFormat;
 
+use heat::Heat;
 use obj::{Mesh, MeshError, distance};
 use partition::{Cell, Parts};
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
@@ -176,57 +177,18 @@ fn spread(queue: &Queue, options: &Options, surface: &Surface) -> celerity::Resu
     }
     let rows = queue.nodes() * queue.devices() * options.parts as usize;
     let parts = Parts::new(&surface.cells, &surface.centres, rows);
-    let (range, border_range) = ([rows, parts.slots], rows * parts.border_slots);
-    let own_part = per_dimension([Side::along(0), Side::all()]);
-    let (rows_of_borders, neighbours) = (parts.rows_of_borders(), parts.borders_of_neighbours());
-    let mut initial = vec![0.0; rows * parts.slots];
-    for (&[part, at], &temperature) in parts.places.iter().zip(&surface.initial) {
-        initial[part * parts.slots + at] = temperature;
-    }
-    let mut u = queue.buffer_from(range, initial)?.named("u");
-    let mut next = queue.buffer::<f32, 2>(range).named("next u");
-    let borders = queue.buffer::<f32, 1>(border_range).named("borders");
-    let packed = queue.buffer_from(border_range, parts.packed)?.named("packed");
-    let [a, b, c] = parts.beside.map(|beside| queue.buffer_from(range, beside));
-    let (a, b, c) = (a?.named("beside a"), b?.named("beside b"), c?.named("beside c"));
-    let [to_a, to_b, to_c] = parts.conductances.map(|flows| queue.buffer_from(range, flows));
-    let (to_a, to_b, to_c) = (to_a?.named("to a"), to_b?.named("to b"), to_c?.named("to c"));
+    let mut heat = Heat::new(queue, parts, surface.initial.iter().copied())?;
 
     let mut stopwatch = Stopwatch::start(options.measure);
     let bar = progress_bar(options.steps, queue.is_root());
     for number in 0..options.steps {
         stopwatch.before_step(queue, number)?;
-        // A single part has nobody who needs anything of it.
-        if border_range > 0 {
-            let accesses = (
-                borders.write(one_to_one()),
-                packed.read(one_to_one()),
-                u.read(rows_of_borders.clone()),
-            );
-            let task = queue.task("pack").granularity(parts.border_slots);
-            task.launch(border_range, accesses, mesh_pack)?;
-        }
-        let accesses = (
-            next.write(one_to_one()),
-            u.read(one_to_one()),
-            a.read(one_to_one()),
-            b.read(one_to_one()),
-            c.read(one_to_one()),
-            to_a.read(one_to_one()),
-            to_b.read(one_to_one()),
-            to_c.read(one_to_one()),
-            u.read(own_part),
-            borders.read(neighbours.clone()),
-        );
-        queue.task("step").launch(range, accesses, mesh_step)?;
-        std::mem::swap(&mut u, &mut next);
+        heat.step(queue)?;
         bar.inc(1);
     }
     let elapsed = stopwatch.stop(queue)?;
     bar.finish_and_clear();
-    let found = queue.fence(&u)?.wait()?;
-    let at_place = |&[part, at]: &[usize; 2]| found.as_slice()[part * parts.slots + at];
-    let temperatures = parts.places.iter().map(at_place).collect();
+    let temperatures = heat.temperatures(queue)?;
     let (is_root, nodes, devices) = (queue.is_root(), queue.nodes(), queue.devices());
     Ok(Outcome { is_root, nodes, devices, elapsed, temperatures })
 }

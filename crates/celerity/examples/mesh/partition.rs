@@ -17,6 +17,8 @@ pub(crate) struct Cell {
 /// A mesh in parts, as rows of equal length; places that no triangle has are at the end of each row.
 #[derive(Debug)]
 pub(crate) struct Parts {
+    /// How many there are, each of which is a row.
+    pub(crate) rows: usize,
     /// Places of a row.
     pub(crate) slots: usize,
     /// Places of what is packed of a part; 0 if nobody needs anything of another part.
@@ -80,7 +82,7 @@ impl Parts {
             packed.resize((part as usize + 1) * border_slots, [part, 0]);
         }
         let needed = needed.into();
-        Self { slots, border_slots, places, beside, conductances, packed, needed }
+        Self { rows: parts, slots, border_slots, places, beside, conductances, packed, needed }
     }
 
     /// The rows whose borders these are.
