@@ -12,6 +12,8 @@
 
 #[path = "../support/film.rs"]
 mod film;
+#[path = "../support/numbers.rs"]
+mod numbers;
 mod picture;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
@@ -33,6 +35,7 @@ use celerity_example_kernels::cahn_hilliard::{
 use clap::{Parser, ValueEnum};
 
 use film::Film;
+use numbers::positive;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, progress_bar};
 
@@ -54,10 +57,10 @@ struct Options {
     #[arg(long, default_value_t = 0.0, value_parser = between_metals)]
     mean: f64,
     /// What a border between the metals costs, in squares of a cell's side.
-    #[arg(long, default_value_t = 0.5, value_parser = positive)]
+    #[arg(long, default_value_t = 0.5, value_parser = positive::<f64>)]
     gamma: f64,
     /// How far a step goes: mobility times time. At most 1 / (72 γ + 12) is stable.
-    #[arg(long, default_value_t = 0.015, value_parser = positive)]
+    #[arg(long, default_value_t = 0.015, value_parser = positive::<f64>)]
     rate: f64,
     /// Chooses the noise at the start.
     #[arg(long, default_value_t = 1)]
@@ -90,13 +93,6 @@ fn between_metals(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(mean) if (-1.0..=1.0).contains(&mean) => Ok(mean),
         _ => Err("give a number from -1 to 1".into()),
-    }
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
-        _ => Err("give a number above 0".into()),
     }
 }
 

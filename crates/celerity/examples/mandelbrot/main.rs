@@ -11,6 +11,8 @@
 //! steps, those far away a few. So it is not enough that all devices have as many points: with `--bands`,
 //! rows are computed band by band, and each device has a part of each.
 
+#[path = "../support/numbers.rs"]
+mod numbers;
 mod picture;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
@@ -27,6 +29,7 @@ use celerity_kernel::Kernel as Compiled;
 use celerity_kernel::math::Float;
 use clap::{Parser, ValueEnum};
 
+use numbers::positive;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
 
@@ -51,7 +54,7 @@ struct Options {
         default_values_t = [-0.75, 0.0], value_parser = finite)]
     centre: Vec<f64>,
     /// How far the square reaches from its centre.
-    #[arg(long, default_value_t = 1.25, value_parser = positive)]
+    #[arg(long, default_value_t = 1.25, value_parser = positive::<f64>)]
     reach: f64,
     /// The numbers to compute with. Squares smaller than about a hundred thousandth want double ones.
     #[arg(long, value_enum, default_value_t = Precision::Single)]
@@ -91,13 +94,6 @@ fn finite(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if f64::is_finite(number) => Ok(number),
         _ => Err("give a number".into()),
-    }
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
-        _ => Err("give a number above 0".into()),
     }
 }
 

@@ -10,6 +10,8 @@
 //! 2019, section 4). How long a point takes differs by much, though: the farther from the centre, the
 //! longer its pendulum swings.
 
+#[path = "../support/numbers.rs"]
+mod numbers;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
 #[path = "../support/mod.rs"]
@@ -25,6 +27,7 @@ use celerity_example_kernels::pendulum::{LOWEST, Rest, Swing, pendulum, place, s
 use clap::Parser;
 use image::{ImageFormat, Rgb, RgbImage};
 
+use numbers::positive;
 use stopwatch::{Measure, Measured, Stopwatch, cluster, counted};
 use support::{OutputError, check_writable, progress_bar};
 
@@ -45,19 +48,19 @@ struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
     magnets: u32,
     /// How far the board reaches from the centre.
-    #[arg(long, default_value_t = 2.0, value_parser = positive)]
+    #[arg(long, default_value_t = 2.0, value_parser = positive::<f32>)]
     reach: f32,
     /// How much the pendulum's speed falls, per time and speed.
-    #[arg(long, default_value_t = Swing::USUAL.friction, value_parser = positive)]
+    #[arg(long, default_value_t = Swing::USUAL.friction, value_parser = positive::<f32>)]
     friction: f32,
     /// How strongly it is drawn back to the centre, per distance.
-    #[arg(long, default_value_t = Swing::USUAL.gravity, value_parser = positive)]
+    #[arg(long, default_value_t = Swing::USUAL.gravity, value_parser = positive::<f32>)]
     gravity: f32,
     /// How high above the board it swings, at least a millionth.
     #[arg(long, default_value_t = Swing::USUAL.height, value_parser = height)]
     height: f32,
     /// The time of a step.
-    #[arg(long, default_value_t = Swing::USUAL.step, value_parser = positive)]
+    #[arg(long, default_value_t = Swing::USUAL.step, value_parser = positive::<f32>)]
     dt: f32,
     /// How often the board is computed, to be measured: always with the same result.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -79,13 +82,6 @@ fn height(text: &str) -> Result<f32, String> {
     match positive(text)? {
         height if height >= LOWEST => Ok(height),
         _ => Err(format!("give a number of at least {LOWEST:e}")),
-    }
-}
-
-fn positive(text: &str) -> Result<f32, String> {
-    match text.parse() {
-        Ok(number) if number > 0.0 && f32::is_finite(number) => Ok(number),
-        _ => Err("give a number above 0".into()),
     }
 }
 
