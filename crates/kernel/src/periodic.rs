@@ -177,19 +177,23 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[track_caller]
     fn shift_around(&self, offset: [isize; D]) -> Shift {
         self.row.check(offset);
-        let limits = self.row.limits();
-        self.row.shift(core::array::from_fn(|dim| {
-            // Where the buffer does not go around, the size is 0. For items that no edge is near,
-            // limits are constants, and nothing is left of this.
-            let (step, size) = (offset[dim], self.around[dim] as isize);
-            match (stays(limits, dim, step), size > 0, step < 0) {
-                (true, _, _) => step,
-                (false, true, true) => step + size,
-                (false, true, false) => step - size,
-                (false, false, true) => -limits.below(dim),
-                (false, false, false) => limits.above(dim),
-            }
-        }))
+        self.row.shift(core::array::from_fn(|dim| self.around(offset, dim)))
+    }
+
+    /// How far an offset goes along a dimension, around or up to the edge. For items that no edge is near, limits are
+    /// constants, and the step is left.
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
+    fn around(&self, offset: [isize; D], dim: usize) -> isize {
+        // Where the buffer does not go around, the size is 0.
+        let (limits, step, size) = (self.row.limits(), offset[dim], self.around[dim] as isize);
+        match (stays(limits, dim, step), size > 0, step < 0) {
+            (true, _, _) => step,
+            (false, true, true) => step + size,
+            (false, true, false) => step - size,
+            (false, false, true) => -limits.below(dim),
+            (false, false, false) => limits.above(dim),
+        }
     }
 
     /// [`shift_around`](Self::shift_around) of constants, small enough to be joined with the kernel many times.
@@ -198,15 +202,10 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[track_caller]
     fn constant_shift(&self, offset: [isize; D]) -> Shift {
         self.row.check_constant(offset);
-        let limits = self.row.limits();
         let (mut shift, mut dim) = (0_isize, 0);
         while dim < D {
-            let (step, size) = (offset[dim], self.around[dim] as isize);
-            let edge = if step < 0 { -limits.below(dim) } else { limits.above(dim) };
-            let other_side = if step < 0 { step + size } else { step - size };
-            let beyond = if size > 0 { other_side } else { edge };
-            let to = if stays(limits, dim, step) { step } else { beyond };
-            shift = shift.wrapping_add(to.wrapping_mul(self.row.stride(dim).cast_signed()));
+            let stride = self.row.stride(dim).cast_signed();
+            shift = shift.wrapping_add(self.around(offset, dim).wrapping_mul(stride));
             dim += 1;
         }
         Shift { between: shift, within: 0 }
