@@ -41,12 +41,12 @@ pub fn potential(centre: f64, sides: [f64; 6], gamma: f64) -> f64 {
 #[must_use]
 pub fn energy(centre: f64, sides: [f64; 6], gamma: f64) -> f64 {
     let apart = 1.0 - centre * centre;
-    let square = |side: f64| (side - centre) * (side - centre);
     let [above, below, north, south, west, east] = sides;
-    let [above, below] = [square(above), square(below)];
-    let [north, south] = [square(north), square(south)];
-    let [west, east] = [square(west), square(east)];
-    0.25 * (apart * apart + gamma * ((above + below) + (north + south) + (west + east)))
+    let square = |side: f64| (side - centre) * (side - centre);
+    let around = (square(above) + square(below))
+        + (square(north) + square(south))
+        + (square(west) + square(east));
+    0.25 * (apart * apart + gamma * around)
 }
 
 /// The mixture of a cell after a step, from the potentials around it. `rate` is `M Δt`.
@@ -59,8 +59,7 @@ pub fn evolved(mixture: f64, centre: f64, sides: [f64; 6], rate: f64) -> f64 {
 /// Slices of one visible length, which lets the compiler drop bounds checks and vectorise.
 #[inline]
 fn of_len([above, below, north, south, west, east]: [&[f64]; 6], len: usize) -> [&[f64]; 6] {
-    let (planes, rows) = ([&above[..len], &below[..len]], [&north[..len], &south[..len]]);
-    [planes[0], planes[1], rows[0], rows[1], &west[..len], &east[..len]]
+    [&above[..len], &below[..len], &north[..len], &south[..len], &west[..len], &east[..len]]
 }
 
 /// The mixture at the start.
