@@ -14,6 +14,7 @@ mod lowering;
 mod object;
 mod reduce;
 mod regions;
+mod rows;
 mod tuple;
 
 use celerity_kernel::Atomic;
@@ -30,6 +31,7 @@ pub use host::{HostAccess, HostAccesses};
 pub use kernel::KernelAccess;
 pub(crate) use lowering::{Lowered, Lowering, Settling};
 pub use reduce::ReduceAccess;
+pub(crate) use rows::Rows;
 pub use tuple::KernelAccesses;
 
 /// A read access; what [`Buffer::read`] returns.

@@ -10,11 +10,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use celerity_executor::{BoundMemory, DeviceKernel};
-use celerity_kernel::Row;
 use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput, Tiling};
 
-use crate::access::{ItemBody, KernelAccesses, RowBody, rows_of};
+use crate::access::{ItemBody, KernelAccesses, RowBody, Rows};
 use crate::item_context;
 use crate::range::{bounds, to_box};
 use tiles::TileTraversal;
@@ -107,8 +106,8 @@ where
 {
     unsafe fn run(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
-        let call = |bound: &A::Bound<'_>, row, interior: &_| unsafe {
-            A::run_items(bound, row, interior, &self.kernel);
+        let call = |bound: &A::Bound<'_>, rows: &_, interior: &_| unsafe {
+            A::run_items(bound, rows, interior, &self.kernel);
         };
         // SAFETY: passed on.
         unsafe { self.launch.run((TileTraversal::Items, self.grain), chunk, memory, call) }
@@ -128,9 +127,9 @@ where
         let single = COMPILED && self.launch.tiling.is_some();
         let traversal = if single { TileTraversal::Items } else { TileTraversal::Rows };
         // SAFETY: rows come from `KernelSpec::run`, which keeps them apart.
-        let call = |bound: &A::Bound<'_>, row, interior: &Range<usize>| unsafe {
+        let call = |bound: &A::Bound<'_>, rows: &_, interior: &Range<usize>| unsafe {
             let together = if single { &(0..0) } else { interior };
-            A::run_row(bound, row, together, &self.kernel);
+            A::run_rows(bound, rows, together, &self.kernel);
         };
         // SAFETY: passed on.
         unsafe { self.launch.run((traversal, self.grain), chunk, memory, call) }
@@ -168,8 +167,8 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         Space { global, mappers, group: [1; 3], tiling: self.tiling.as_ref(), unordered }
     }
 
-    /// Calls `call` once for each of the rows that `chunk` is cut into: disjoint ones, each in
-    /// `chunk`.
+    /// Calls `call` with the rows that `chunk` is cut into: disjoint ones, each in
+    /// `chunk`, and several at a time if all accesses [join](KernelAccesses::joins) them.
     ///
     /// # Safety
     /// As [`DeviceKernel::run`].
@@ -178,7 +177,7 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         (run, grain): (TileTraversal, &Grain),
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
-        call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
+        call: impl Fn(&A::Bound<'_>, &Rows<K>, &Range<usize>) + Sync,
     ) {
         if let Some(tiling) = &self.tiling {
             // SAFETY: passed on.
@@ -188,8 +187,13 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         let (bound, interior) = unsafe { self.bind(chunk, memory) };
         grain.spread((bounds(chunk), 1), 1, &|piece| {
             item_context::named(|| {
-                rows_of(&piece, |start, len| {
-                    call(&bound, Row::new(start, len, self.global), &interior);
+                Rows::of(&piece, self.global, |rows| {
+                    if A::joins(&bound, &rows) {
+                        return call(&bound, &rows, &interior);
+                    }
+                    for row in (0..rows.count()).map(|n| rows.row(n)) {
+                        call(&bound, &Rows::single(row), &interior);
+                    }
                 });
             });
         });

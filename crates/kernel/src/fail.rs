@@ -23,12 +23,13 @@ pub(crate) fn stop<const N: usize>(text: &str, dims: usize, numbers: [usize; N])
 
 /// Panics with a text in which each `{}` stands for one of some numbers. Devices say the first text, which
 /// has none: these checks stand in loops that have no registers to spare. A product of matrices lost 4 %
-/// and a stencil 5 % while devices told the numbers of local memory, offsets and vectors.
+/// and a stencil 5 % while devices told the numbers of local memory, offsets and vectors. On CPUs it tells copies of
+/// them: what is told itself has an address, so a view that it is part of would be in memory from the beginning on.
 macro_rules! fail {
     ($on_device:literal, $message:literal, $($number:expr),+) => {{
         #[cfg(target_arch = "nvptx64")]
         $crate::fail::stop($on_device, 0, []);
         #[cfg(not(target_arch = "nvptx64"))]
-        panic!($message, $($number),+)
+        panic!($message, $({ $number }),+)
     }};
 }

@@ -326,6 +326,23 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         Self { first, limits, len, ..*self }
     }
 
+    /// The surroundings of as many items, so many rows further along the dimension before the fastest.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new), for those items; there is no such dimension only if `rows` is 0.
+    #[must_use]
+    #[inline]
+    pub unsafe fn rows_further(&self, rows: usize) -> Self {
+        let (mut first, mut limits) = (self.first, self.limits);
+        if let Some(dim) = D.checked_sub(2) {
+            // SAFETY: the caller vouches for the element of that row's first item.
+            first = unsafe { first.add(rows * self.strides[dim]) };
+            limits.below[dim] += rows;
+            limits.above[dim] -= rows;
+        }
+        Self { first, limits, ..*self }
+    }
+
     /// The same items, for which clamping along the fastest dimension is left out.
     ///
     /// # Safety

@@ -95,6 +95,17 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         Self { row: self.row.segment(start, len), around: self.around }
     }
 
+    /// The surroundings of as many items, so many rows further along the dimension before the fastest.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new), for those items; there is no such dimension only if `rows` is 0.
+    #[must_use]
+    #[inline]
+    pub unsafe fn rows_further(&self, rows: usize) -> Self {
+        // SAFETY: passed on.
+        Self { row: unsafe { self.row.rows_further(rows) }, around: self.around }
+    }
+
     /// The same items, for which nothing goes around, or is clamped, along the fastest dimension.
     ///
     /// # Safety
@@ -391,6 +402,21 @@ mod tests {
         assert_eq!(inner.at([0, -1, 1]), [10, 11]);
         assert_eq!(inner.item(1).at([1, 0, -1]), 13);
         assert_eq!(row.segment(0, 1).at([0, 0, -1]), [3]);
+    }
+
+    #[test]
+    fn a_row_further_on_goes_around_as_one_that_begins_there() {
+        let elements: [i32; 24] = core::array::from_fn(|i| i as i32);
+        let reach = Reach::boxed([1, 1, 1]);
+        let first = row_at(&elements, &reach, [true; 3], [1, 0, 1], 2);
+        for y in 0..RANGE[1] {
+            // SAFETY: the layout has that row.
+            let further = unsafe { first.rows_further(y) };
+            let there = row_at(&elements, &reach, [true; 3], [1, y, 1], 2);
+            for offset in all([3, 3, 3]).map(|[z, y, x]| [z - 1, y - 1, x - 1]) {
+                assert_eq!(further.at(offset), there.at(offset), "row {y}, {offset:?}");
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use celerity_kernel::{
 };
 use celerity_regions::Box3;
 
+use super::Rows;
 use crate::buffer::Element;
 use crate::range::bounds;
 
@@ -115,37 +116,52 @@ impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
         unsafe { std::slice::from_raw_parts_mut(self.base.add(self.layout.position(start)), len) }
     }
 
-    /// The surroundings of the `len` items from `start` in a buffer of `range`.
+    /// Whether the elements of each of `rows` begin behind those of the one before.
+    #[inline]
+    pub fn are_side_by_side(&self, rows: &Rows<D>) -> bool {
+        let apart = D.checked_sub(2).map(|dim| self.layout.strides()[dim]);
+        rows.count() == 1 || apart == Some(rows.first().len())
+    }
+
+    /// The surroundings of the first of `rows` in a buffer of `range`.
+    ///
+    /// # Panics
+    /// If not all of `rows` are inside of the buffer.
     ///
     /// # Safety
-    /// What `reach` allows from each of the items was declared, and nobody
+    /// What `reach` allows from each item of all of them was declared, and nobody
     /// writes it while the result lives.
     #[inline]
     pub unsafe fn neighborhood(
         &self,
         reach: &Reach<D>,
         range: [usize; D],
-        start: [usize; D],
-        len: usize,
+        rows: &Rows<D>,
     ) -> NeighborhoodRow<'_, T, D> {
+        rows.check_inside(range);
+        let (start, len) = (rows.first().start(), rows.first().len());
         // SAFETY: declared elements are in the layout and valid to read.
         unsafe { NeighborhoodRow::new(self.base, &self.layout, reach, range, start, len) }
     }
 
-    /// The surroundings of the `len` items from `start` in a buffer of `range`, of which opposite
+    /// The surroundings of the first of `rows` in a buffer of `range`, of which opposite
     /// edges meet along the dimensions that the second part of `reach` names.
     ///
+    /// # Panics
+    /// If not all of `rows` are inside of the buffer.
+    ///
     /// # Safety
-    /// What `reach` allows from each of the items was declared, and nobody
+    /// What `reach` allows from each item of all of them was declared, and nobody
     /// writes it while the result lives.
     #[inline]
     pub unsafe fn periodic(
         &self,
         (reach, along): &(Reach<D>, [bool; D]),
         range: [usize; D],
-        start: [usize; D],
-        len: usize,
+        rows: &Rows<D>,
     ) -> PeriodicRow<'_, T, D> {
+        rows.check_inside(range);
+        let (start, len) = (rows.first().start(), rows.first().len());
         // SAFETY: declared elements are in the layout and valid to read; a border that is wider
         // than the buffer is refused when the task is submitted (`MapperFlaw::BorderTooWide`).
         unsafe { PeriodicRow::new(self.base, &self.layout, (reach, *along), range, start, len) }
@@ -291,12 +307,42 @@ pub(crate) fn rows_of<const K: usize>(part: &Bounds<K>, mut visit: impl FnMut([u
 
 #[cfg(test)]
 mod tests {
+    use celerity_regions::Region;
+
     use super::*;
 
     fn rows<const K: usize>(part: Bounds<K>) -> Vec<([usize; K], usize)> {
         let mut rows = Vec::new();
         rows_of(&part, |start, len| rows.push((start, len)));
         rows
+    }
+
+    /// Whether the first rows of `part` are side by side in an allocation of all of `extent`.
+    fn joined<const K: usize>(extent: Box3, part: Bounds<K>) -> bool {
+        let (region, mut memory) = (Region::from(extent), vec![0_u8; 64]);
+        // SAFETY: the elements outlive the binding, are all of the extent, and nobody else's.
+        let elements = unsafe {
+            let memory = BoundMemory::new(memory.as_mut_ptr().cast(), extent, &region);
+            AccessedElements::<u8, K>::new(&memory)
+        };
+        let mut joined = Vec::new();
+        Rows::of(&part, part.max(), |rows| joined.push(elements.are_side_by_side(&rows)));
+        joined[0]
+    }
+
+    #[test]
+    fn rows_are_side_by_side_if_nothing_lies_between_them() {
+        let plane = Box3::from_range([4, 6]);
+        assert!(joined(plane, Bounds::new([1, 0], [3, 6])));
+        assert!(!joined(plane, Bounds::new([1, 0], [3, 5])));
+        assert!(!joined(plane, Bounds::new([1, 1], [3, 6])));
+        // One row has nothing beside it.
+        assert!(joined(plane, Bounds::new([1, 1], [2, 5])));
+        assert!(joined(Box3::from_offset_range([0, 1], [4, 4]), Bounds::new([1, 1], [3, 5])));
+        let space = Box3::from_range([2, 3, 4]);
+        assert!(joined(space, Bounds::new([0, 1, 0], [2, 3, 4])));
+        assert!(!joined(space, Bounds::new([0, 1, 1], [2, 3, 3])));
+        assert!(joined(Box3::from_range([9]), Bounds::new([2], [5])));
     }
 
     #[test]

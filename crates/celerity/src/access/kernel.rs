@@ -6,13 +6,18 @@ use std::ops::Range;
 use celerity_executor::BoundMemory;
 use celerity_kernel::Row;
 
-use super::Lowering;
+use super::{Lowering, Rows};
 use crate::error::Result;
 
 /// The rest of a [`KernelAccess`] all items of which share one view, to which the cursor leads: by
 /// address, since to hand it from row to row costs more than what is done with it in a short one.
 macro_rules! shared_view {
     ($k:ident) => {
+        #[inline]
+        fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<$k>) -> Self::Cursor<'a> {
+            rows
+        }
+
         #[inline]
         fn segment<'a>(
             cursor: &'a mut Self::Cursor<'_>,
@@ -42,6 +47,11 @@ macro_rules! shared_view {
 macro_rules! copied_view {
     ($k:ident) => {
         #[inline]
+        fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<$k>) -> Self::Cursor<'a> {
+            *rows
+        }
+
+        #[inline]
         fn segment<'a>(
             cursor: &'a mut Self::Cursor<'_>,
             _start: usize,
@@ -68,9 +78,15 @@ macro_rules! copied_view {
 pub(super) use copied_view;
 
 /// The rest of a [`KernelAccess`] whose cursor is a view of all items of a row, from which those of
-/// some are cut.
+/// some are cut; what several rows share is the view of the first.
 macro_rules! cut_view {
     ($k:ident) => {
+        #[inline]
+        fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, _row: &Row<$k>) -> Self::Cursor<'a> {
+            // SAFETY: `rows` was promised that there are so many, each as the first.
+            unsafe { rows.rows_further(n) }
+        }
+
         #[inline]
         fn segment<'a>(
             cursor: &'a mut Self::Cursor<'_>,
@@ -125,7 +141,10 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
     /// The plan with the memory of one chunk.
     #[doc(hidden)]
     type Bound<'m>: Sync;
-    /// The plan with the memory of one row of items.
+    /// The plan with the memory of several rows of items.
+    #[doc(hidden)]
+    type Rows<'r>;
+    /// The same of one of them.
     #[doc(hidden)]
     type Cursor<'r>;
 
@@ -157,11 +176,23 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
     #[doc(hidden)]
     fn end_tile(_bound: &Self::Bound<'_>) {}
 
-    /// # Safety
-    /// The row is in the chunk that `bound` was bound for, and no other live
-    /// cursor of `bound` shares an item with it.
+    /// Whether rows that follow each other can be had together. Not where one slice is to hold what lies
+    /// between their elements, too: others may be at work there.
     #[doc(hidden)]
-    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<K>) -> Self::Cursor<'r>;
+    #[inline]
+    fn joins(_bound: &Self::Bound<'_>, _rows: &Rows<K>) -> bool {
+        true
+    }
+
+    /// # Safety
+    /// The rows are in the chunk that `bound` was bound for, no others that live
+    /// share an item with them, and [`joins`](Self::joins) says so if there are several.
+    #[doc(hidden)]
+    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<K>) -> Self::Rows<'r>;
+
+    /// The `n`-th of them.
+    #[doc(hidden)]
+    fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<K>) -> Self::Cursor<'a>;
 
     /// The items of `segment`, which begins at the cursor's item `start`. Its
     /// length is visible to the optimiser as that of every slice.

@@ -6,7 +6,7 @@ use celerity_kernel::{Bounds, RegionView, Row};
 
 use super::host::{HostAccess, Memories, next};
 use super::kernel::copied_view;
-use super::{AccessedElements, KernelAccess, Lowering, ReadAccess};
+use super::{AccessedElements, KernelAccess, Lowering, ReadAccess, Rows};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{Gapped, Periodic, RegionMapper};
@@ -44,6 +44,7 @@ macro_rules! read_region {
             type RowView<'a> = RegionView<'a, T, $d>;
             type Plan = ();
             type Bound<'m> = BoundRegion<'m, T, $d>;
+            type Rows<'r> = RegionView<'r, T, $d>;
             type Cursor<'r> = RegionView<'r, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
@@ -56,7 +57,7 @@ macro_rules! read_region {
             }
 
             #[inline]
-            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<$k>) -> Self::Cursor<'r> {
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<$k>) -> Self::Rows<'r> {
                 bound.view()
             }
 

@@ -9,7 +9,7 @@ use celerity_kernel::Row;
 use super::body::{Bare, ItemBody, RowBody};
 use super::kernel::KernelAccess;
 use super::kernel::sealed::Sealed;
-use super::{Lowering, ReadAccess, ReduceAccess, UpdateAccess, WriteAccess};
+use super::{Lowering, ReadAccess, ReduceAccess, Rows, UpdateAccess, WriteAccess};
 use crate::error::Result;
 use crate::item_context;
 use crate::tuples::for_tuples;
@@ -60,43 +60,60 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     #[doc(hidden)]
     fn end_tile(bound: &Self::Bound<'_>);
 
-    /// Calls an item kernel for all items of a row.
+    /// As [`KernelAccess::joins`], for all accesses.
+    #[doc(hidden)]
+    fn joins(bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool;
+
+    /// Calls an item kernel for all items of some rows.
     ///
     /// # Safety
-    /// As [`KernelAccess::row`]; what is in `interior` is in [that](Self::interior) of `bound`.
+    /// As [`KernelAccess::rows`]; what is in `interior` is in [that](Self::interior) of `bound`.
     #[doc(hidden)]
     unsafe fn run_items<B>(
         bound: &Self::Bound<'_>,
-        row: Row<K>,
+        rows: &Rows<K>,
         interior: &Range<usize>,
         kernel: &B,
     ) where
         B: for<'a> ItemBody<Self::ItemViews<'a>, K>;
 
-    /// Calls a row kernel for all items of a row, one after the other those that [can be handled
+    /// Calls a row kernel for all items of some rows, one after the other those that [can be handled
     /// together](together).
     ///
     /// # Safety
     /// As [`run_items`](Self::run_items).
     #[doc(hidden)]
-    unsafe fn run_row<B>(bound: &Self::Bound<'_>, row: Row<K>, interior: &Range<usize>, kernel: &B)
-    where
+    unsafe fn run_rows<B>(
+        bound: &Self::Bound<'_>,
+        rows: &Rows<K>,
+        interior: &Range<usize>,
+        kernel: &B,
+    ) where
         B: for<'a> RowBody<Self::RowViews<'a>, K>;
 }
 
-/// How many items from `start` on can be handled together, since they are in `interior` along the fastest
-/// dimension: `None` of one that is not, which comes alone.
+/// Which items of a row can be handled together, since they are in `interior` along the fastest dimension:
+/// `None` if none are. Those that are not come alone.
 #[inline]
-fn together<const K: usize>(row: &Row<K>, start: usize, interior: &Range<usize>) -> Option<usize> {
-    let at = row.id(start).last().copied().unwrap_or(0);
-    interior.contains(&at).then(|| (interior.end - at).min(row.len() - start))
+fn together<const K: usize>(row: &Row<K>, interior: &Range<usize>) -> Option<Range<usize>> {
+    let first = row.start().last().copied().unwrap_or(0);
+    let within = |at: usize| at.saturating_sub(first).min(row.len());
+    let together = within(interior.start)..within(interior.end);
+    (!together.is_empty()).then_some(together)
+}
+
+/// How many items come next: all that can be handled [`together`] where these begin, else one.
+#[inline]
+fn next(start: usize, together: Option<&Range<usize>>) -> usize {
+    together.filter(|run| run.start == start).map_or(1, Range::len)
 }
 
 /// The optimiser knows that `&mut [T]` aliases nothing only while it is a
-/// function's own parameter. So each row goes through a function that takes
-/// every cursor as a parameter and is never inlined, and the kernel is inlined
+/// function's own parameter. So rows go through a function that takes what they share
+/// of every access as a parameter and is never inlined, and the kernel is inlined
 /// into that: without it, loops over several slices do not vectorise, or check
-/// for overlap at run time.
+/// for overlap at run time. Several rows, since what is found out once for all of them costs as much as
+/// tens of cells.
 ///
 /// Its name is what the standard library looks for in the backtrace of a panic: callers of a
 /// function that is called so are left out, 60 frames of the runtime here.
@@ -137,6 +154,11 @@ macro_rules! tuple_accesses {
             }
 
             #[allow(unused_variables)]
+            fn joins(bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool {
+                true $(&& $access::joins(&bound.$index, rows))*
+            }
+
+            #[allow(unused_variables)]
             fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
                 $($access::begin_tile(&bound.$index, tile, lanes);)*
             }
@@ -154,7 +176,7 @@ macro_rules! tuple_accesses {
             #[allow(unused_variables, unused_mut)]
             unsafe fn run_items<Kernel>(
                 bound: &Self::Bound<'_>,
-                row: Row<K>,
+                rows: &Rows<K>,
                 interior: &Range<usize>,
                 kernel: &Kernel,
             ) where
@@ -163,61 +185,68 @@ macro_rules! tuple_accesses {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
                 fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
-                    row: Row<K>,
+                    rows: &Rows<K>,
                     interior: &Range<usize>,
                     kernel: &Kernel,
-                    $(mut $cursor: $access::Cursor<'r>),*
+                    $(mut $cursor: $access::Rows<'r>),*
                 ) where
                     Kernel: for<'a> ItemBody<($($access::ItemView<'a>,)*), K>,
                 {
-                    let mut start = 0;
-                    while start < row.len() {
-                        start += match together(&row, start, interior) {
-                            Some(len) if Kernel::ALWAYS_INLINED => {
-                                let segment = row.segment(start, len);
-                                $(let mut $cursor = {
-                                    let cursor = $access::segment(&mut $cursor, start, &segment);
-                                    // SAFETY: `run_items` was promised that they are in all interiors.
-                                    unsafe { $access::inner(cursor) }
-                                };)*
-                                for i in 0..len {
-                                    let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
-                                    let item = segment.segment(i, 1);
-                                    item_context::at(&item, || kernel.item(segment.item(i), views));
+                    let together = together(rows.first(), interior);
+                    for n in 0..rows.count() {
+                        let row = rows.row(n);
+                        $(let mut $cursor = $access::row(&mut $cursor, n, &row);)*
+                        let mut start = 0;
+                        while start < row.len() {
+                            start += match &together {
+                                // Where they begin and end is the same in all rows.
+                                &Some(Range { start: begin, end }) if Kernel::ALWAYS_INLINED && begin == start => {
+                                    let (start, len) = (begin, end - begin);
+                                    let segment = row.segment(start, len);
+                                    $(let mut $cursor = {
+                                        let cursor = $access::segment(&mut $cursor, start, &segment);
+                                        // SAFETY: `run_items` was promised that they are in all interiors.
+                                        unsafe { $access::inner(cursor) }
+                                    };)*
+                                    for i in 0..len {
+                                        let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
+                                        let item = segment.segment(i, 1);
+                                        item_context::at(&item, || kernel.item(segment.item(i), views));
+                                    }
+                                    len
                                 }
-                                len
-                            }
-                            company => {
-                                // A constant, where there is a loop for those that have company.
-                                let alone = Kernel::ALWAYS_INLINED;
-                                let len = if alone { 1 } else { company.unwrap_or(1) };
-                                let segment = row.segment(start, len);
-                                $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
-                                for i in 0..len {
-                                    let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
-                                    let item = segment.segment(i, 1);
-                                    item_context::at(&item, || kernel.item(segment.item(i), views));
+                                _ => {
+                                    // A constant, where there is a loop for those that have company.
+                                    let alone = Kernel::ALWAYS_INLINED;
+                                    let len = if alone { 1 } else { next(start, together.as_ref()) };
+                                    let segment = row.segment(start, len);
+                                    $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                                    for i in 0..len {
+                                        let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
+                                        let item = segment.segment(i, 1);
+                                        item_context::at(&item, || kernel.item(segment.item(i), views));
+                                    }
+                                    len
                                 }
-                                len
-                            }
-                        };
+                            };
+                        }
                     }
                 }
                 __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
-                    row,
+                    rows,
                     interior,
                     kernel,
                     $({
                         // SAFETY: passed on.
-                        unsafe { $access::row(&bound.$index, &row) }
+                        unsafe { $access::rows(&bound.$index, rows) }
                     }),*
                 );
             }
 
             #[allow(unused_variables)]
-            unsafe fn run_row<Kernel>(
+            unsafe fn run_rows<Kernel>(
                 bound: &Self::Bound<'_>,
-                row: Row<K>,
+                rows: &Rows<K>,
                 interior: &Range<usize>,
                 kernel: &Kernel,
             ) where
@@ -226,46 +255,53 @@ macro_rules! tuple_accesses {
                 #[inline(never)]
                 #[allow(clippy::extra_unused_lifetimes, clippy::too_many_arguments)]
                 fn __rust_begin_short_backtrace<'r, const K: usize, $($access: KernelAccess<K>,)* Kernel>(
-                    row: Row<K>,
+                    rows: &Rows<K>,
                     interior: &Range<usize>,
                     kernel: &Kernel,
-                    $(mut $cursor: $access::Cursor<'r>),*
+                    $(mut $cursor: $access::Rows<'r>),*
                 ) where
                     Kernel: for<'a> RowBody<($($access::RowView<'a>,)*), K>,
                 {
-                    let mut start = 0;
-                    while start < row.len() {
-                        start += match together(&row, start, interior) {
-                            Some(len) if Kernel::ALWAYS_INLINED => {
-                                let segment = row.segment(start, len);
-                                let views = ($({
-                                    let cursor = $access::segment(&mut $cursor, start, &segment);
-                                    // SAFETY: `run_row` was promised that they are in all interiors.
-                                    $access::row_view(unsafe { $access::inner(cursor) })
-                                },)*);
-                                item_context::at(&segment, || kernel.row(segment, views));
-                                len
-                            }
-                            company => {
-                                // As for items.
-                                let alone = Kernel::ALWAYS_INLINED;
-                                let len = if alone { 1 } else { company.unwrap_or(1) };
-                                let segment = row.segment(start, len);
-                                $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
-                                let views = ($($access::row_view($cursor),)*);
-                                item_context::at(&segment, || kernel.row(segment, views));
-                                len
-                            }
-                        };
+                    let together = together(rows.first(), interior);
+                    for n in 0..rows.count() {
+                        let row = rows.row(n);
+                        $(let mut $cursor = $access::row(&mut $cursor, n, &row);)*
+                        let mut start = 0;
+                        while start < row.len() {
+                            start += match &together {
+                                // Where they begin and end is the same in all rows.
+                                &Some(Range { start: begin, end }) if Kernel::ALWAYS_INLINED && begin == start => {
+                                    let (start, len) = (begin, end - begin);
+                                    let segment = row.segment(start, len);
+                                    let views = ($({
+                                        let cursor = $access::segment(&mut $cursor, start, &segment);
+                                        // SAFETY: `run_rows` was promised that they are in all interiors.
+                                        $access::row_view(unsafe { $access::inner(cursor) })
+                                    },)*);
+                                    item_context::at(&segment, || kernel.row(segment, views));
+                                    len
+                                }
+                                _ => {
+                                    // As for items.
+                                    let alone = Kernel::ALWAYS_INLINED;
+                                    let len = if alone { 1 } else { next(start, together.as_ref()) };
+                                    let segment = row.segment(start, len);
+                                    $(let $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                                    let views = ($($access::row_view($cursor),)*);
+                                    item_context::at(&segment, || kernel.row(segment, views));
+                                    len
+                                }
+                            };
+                        }
                     }
                 }
                 __rust_begin_short_backtrace::<K, $($access,)* Kernel>(
-                    row,
+                    rows,
                     interior,
                     kernel,
                     $({
                         // SAFETY: passed on.
-                        unsafe { $access::row(&bound.$index, &row) }
+                        unsafe { $access::rows(&bound.$index, rows) }
                     }),*
                 );
             }
@@ -303,6 +339,10 @@ macro_rules! single_access {
                 <(Self,)>::interior(bound)
             }
 
+            fn joins(bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool {
+                <(Self,)>::joins(bound, rows)
+            }
+
             fn begin_tile(bound: &Self::Bound<'_>, tile: u64, lanes: usize) {
                 <(Self,)>::begin_tile(bound, tile, lanes);
             }
@@ -318,27 +358,27 @@ macro_rules! single_access {
             #[inline]
             unsafe fn run_items<B>(
                 bound: &Self::Bound<'_>,
-                row: Row<K>,
+                rows: &Rows<K>,
                 interior: &Range<usize>,
                 kernel: &B,
             ) where
                 B: for<'a> ItemBody<Self::ItemViews<'a>, K>,
             {
                 // SAFETY: passed on.
-                unsafe { <(Self,)>::run_items(bound, row, interior, &Bare(kernel)) }
+                unsafe { <(Self,)>::run_items(bound, rows, interior, &Bare(kernel)) }
             }
 
             #[inline]
-            unsafe fn run_row<B>(
+            unsafe fn run_rows<B>(
                 bound: &Self::Bound<'_>,
-                row: Row<K>,
+                rows: &Rows<K>,
                 interior: &Range<usize>,
                 kernel: &B,
             ) where
                 B: for<'a> RowBody<Self::RowViews<'a>, K>,
             {
                 // SAFETY: passed on.
-                unsafe { <(Self,)>::run_row(bound, row, interior, &Bare(kernel)) }
+                unsafe { <(Self,)>::run_rows(bound, rows, interior, &Bare(kernel)) }
             }
         }
     };
@@ -357,9 +397,10 @@ mod tests {
     fn border_items_come_alone() {
         let segments = |first: usize, len: usize, interior: Range<usize>| {
             let row = Row::new([7, first], len, [9, 9]);
+            let together = together(&row, &interior);
             let (mut segments, mut start) = (Vec::new(), 0);
             while start < len {
-                let len = together(&row, start, &interior).unwrap_or(1);
+                let len = next(start, together.as_ref());
                 segments.push((row.id(start)[1], len));
                 start += len;
             }

@@ -14,7 +14,7 @@ use super::compiled::tiles;
 use super::fibers::{Divergence, STACK, side_by_side};
 use super::grain::Grain;
 use super::{KernelSpec, Launched, Space};
-use crate::access::{Closure, KernelAccesses, rows_of};
+use crate::access::{Closure, KernelAccesses, Rows, rows_of};
 use crate::item_context;
 use crate::range::bounds;
 
@@ -136,14 +136,14 @@ where
         let body = |number: usize, meeting: &dyn GroupBarrier| {
             let inside = delinearize(number, size);
             let at = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
-            let row = Row::new(at, 1, self.launch.global);
+            let rows = Rows::single(Row::new(at, 1, self.launch.global));
             A::begin_row(bound, number);
             let call = closure::<A, _, K>(|item, views| {
                 self.kernel.item(NdItem::new(item, size, meeting), views, local);
             });
             // SAFETY: a row of one item that no other row of the chunk holds.
             unsafe {
-                A::run_items(bound, row, interior, &call);
+                A::run_items(bound, &rows, interior, &call);
             }
         };
         let name = |number: usize, out: &mut dyn fmt::Write| {

@@ -10,7 +10,7 @@ use celerity_tdag::Tiling;
 
 use super::compiled::tiles;
 use super::{Grain, KernelSpec};
-use crate::access::{KernelAccesses, rows_of};
+use crate::access::{KernelAccesses, Rows, rows_of};
 use crate::item_context;
 use crate::range::bounds;
 
@@ -68,7 +68,7 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         (tiling, run, grain): (&Tiling, TileTraversal, &Grain),
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
-        call: impl Fn(&A::Bound<'_>, Row<K>, &Range<usize>) + Sync,
+        call: impl Fn(&A::Bound<'_>, &Rows<K>, &Range<usize>) + Sync,
     ) {
         // All of a row goes to one accumulator: to reset others would cost as much as its items.
         let lanes = if run == TileTraversal::Items { tiles(tiling).lanes() } else { 1 };
@@ -78,14 +78,14 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
                 let row = Row::new(start, len, self.global);
                 if run == TileTraversal::Rows {
                     A::begin_row(bound, 0);
-                    return call(bound, row, interior);
+                    return call(bound, &Rows::single(row), interior);
                 }
                 let mut begin = 0;
                 while begin < len {
                     // Of a power of two: a division would take longer than a few items.
                     let part = (lanes - (position & (lanes - 1))).min(len - begin);
                     A::begin_row(bound, position);
-                    call(bound, row.segment(begin, part), interior);
+                    call(bound, &Rows::single(row.segment(begin, part)), interior);
                     (begin, position) = (begin + part, position + part);
                 }
             });

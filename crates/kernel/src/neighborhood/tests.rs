@@ -55,6 +55,21 @@ fn rows_that_stay_inside_are_clamped_along_slower_dimensions_all_the_same() {
 }
 
 #[test]
+fn a_row_further_on_is_as_one_that_begins_there() {
+    let elements = elements();
+    let first = row_at(&elements, Reach::boxed([2, 1]), [0, 1], 3);
+    for y in 0..RANGE[0] {
+        // SAFETY: the layout has that row.
+        let further = unsafe { first.rows_further(y) };
+        let there = row_at(&elements, Reach::boxed([2, 1]), [y, 1], 3);
+        for offset in [[0, 0], [0, -1], [-1, 1], [-2, 0], [1, 0], [2, 1]] {
+            assert_eq!(further.clamped(offset), there.clamped(offset), "row {y}, {offset:?}");
+            assert_eq!(further.get(offset), there.get(offset), "row {y}, {offset:?}");
+        }
+    }
+}
+
+#[test]
 fn every_border_item_agrees_with_arithmetic() {
     let elements = elements();
     let at = |y: isize, x: isize| elements[(y.clamp(0, 2) * 5 + x.clamp(0, 4)) as usize];

@@ -8,7 +8,7 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{NeighborhoodItem, NeighborhoodRow, PeriodicItem, PeriodicRow, Reach, Row};
 
 use super::KernelAccess;
-use crate::access::{AccessedElements, Lowering, ReadAccess, WriteAccess};
+use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{Neighborhood, OneToOne, Periodic};
@@ -18,6 +18,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> 
     type RowView<'a> = &'a [T];
     type Plan = ();
     type Bound<'m> = AccessedElements<'m, T, N>;
+    type Rows<'r> = &'r [T];
     type Cursor<'r> = &'r [T];
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
@@ -30,10 +31,20 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> 
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r AccessedElements<'_, T, N>, row: &Row<N>) -> &'r [T] {
-        // SAFETY: `bind`'s memory holds the chunk's elements, and nobody writes what is
-        // bound to a read, not through another access of the task either: see `BoundMemory`.
-        unsafe { bound.run(row.start(), row.len()) }
+    fn joins(bound: &AccessedElements<'_, T, N>, rows: &Rows<N>) -> bool {
+        bound.are_side_by_side(rows)
+    }
+
+    #[inline]
+    unsafe fn rows<'r>(bound: &'r AccessedElements<'_, T, N>, rows: &Rows<N>) -> &'r [T] {
+        // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side, and nobody
+        // writes what is bound to a read, not through another access of the task either: see `BoundMemory`.
+        unsafe { bound.run(rows.first().start(), rows.count() * rows.first().len()) }
+    }
+
+    #[inline]
+    fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
+        &rows[n * row.len()..][..row.len()]
     }
 
     #[inline]
@@ -61,6 +72,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne>
     type RowView<'a> = &'a mut [T];
     type Plan = ();
     type Bound<'m> = AccessedElements<'m, T, N>;
+    type Rows<'r> = &'r mut [T];
     type Cursor<'r> = &'r mut [T];
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
@@ -73,10 +85,20 @@ impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne>
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r AccessedElements<'_, T, N>, row: &Row<N>) -> &'r mut [T] {
-        // SAFETY: `bind`'s memory holds the chunk's elements; live rows share no
-        // items, and nobody else touches what is bound to a write: see `BoundMemory`.
-        unsafe { bound.run_mut(row.start(), row.len()) }
+    fn joins(bound: &AccessedElements<'_, T, N>, rows: &Rows<N>) -> bool {
+        bound.are_side_by_side(rows)
+    }
+
+    #[inline]
+    unsafe fn rows<'r>(bound: &'r AccessedElements<'_, T, N>, rows: &Rows<N>) -> &'r mut [T] {
+        // SAFETY: `bind`'s memory holds the chunk's elements, those of several rows side by side; live rows
+        // share no items, and nobody else touches what is bound to a write: see `BoundMemory`.
+        unsafe { bound.run_mut(rows.first().start(), rows.count() * rows.first().len()) }
+    }
+
+    #[inline]
+    fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
+        &mut rows[n * row.len()..][..row.len()]
     }
 
     #[inline]
@@ -119,6 +141,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
     type RowView<'a> = NeighborhoodRow<'a, T, N>;
     type Plan = NeighborhoodPlan<N>;
     type Bound<'m> = BoundNeighborhood<'m, T, N>;
+    type Rows<'r> = NeighborhoodRow<'r, T, N>;
     type Cursor<'r> = NeighborhoodRow<'r, T, N>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
@@ -137,11 +160,11 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Neighborho
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<N>) -> Self::Cursor<'r> {
+    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> Self::Rows<'r> {
         let NeighborhoodPlan { reach, range } = &bound.plan;
         // SAFETY: `bind`'s memory holds the surroundings of the whole chunk, and
         // nobody writes what is bound to a read: see `BoundMemory`.
-        unsafe { bound.elements.neighborhood(reach, *range, row.start(), row.len()) }
+        unsafe { bound.elements.neighborhood(reach, *range, rows) }
     }
 
     #[inline]
@@ -174,6 +197,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N
     type RowView<'a> = PeriodicRow<'a, T, N>;
     type Plan = PeriodicPlan<N>;
     type Bound<'m> = BoundPeriodic<'m, T, N>;
+    type Rows<'r> = PeriodicRow<'r, T, N>;
     type Cursor<'r> = PeriodicRow<'r, T, N>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
@@ -192,12 +216,12 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, Periodic<N
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<N>) -> Self::Cursor<'r> {
+    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<N>) -> Self::Rows<'r> {
         let PeriodicPlan { reach, range } = &bound.plan;
         // SAFETY: `bind`'s memory holds the surroundings of the whole chunk, those at the opposite
         // edges among them, in one allocation, and nobody writes what is bound to a read: see
         // `BoundMemory`.
-        unsafe { bound.elements.periodic(reach, *range, row.start(), row.len()) }
+        unsafe { bound.elements.periodic(reach, *range, rows) }
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
 use celerity_regions::Subrange;
 
 use super::KernelAccess;
-use crate::access::{AccessedElements, Lowering, ReadAccess, WriteAccess};
+use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::{
@@ -21,6 +21,7 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
     type RowView<'a> = WholeView<'a, T, D>;
     type Plan = [usize; D];
     type Bound<'m> = WholeView<'m, T, D>;
+    type Rows<'r> = &'r WholeView<'r, T, D>;
     type Cursor<'r> = &'r WholeView<'r, T, D>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<[usize; D]> {
@@ -36,7 +37,7 @@ impl<T: Element, const K: usize, const D: usize> KernelAccess<K> for ReadAccess<
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<K>) -> Self::Rows<'r> {
         bound
     }
 
@@ -51,6 +52,7 @@ macro_rules! read_part {
             type RowView<'a> = PartView<'a, T, $d>;
             type Plan = ();
             type Bound<'m> = PartView<'m, T, $d>;
+            type Rows<'r> = &'r PartView<'r, T, $d>;
             type Cursor<'r> = &'r PartView<'r, T, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
@@ -64,7 +66,7 @@ macro_rules! read_part {
             }
 
             #[inline]
-            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<$k>) -> Self::Cursor<'r> {
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<$k>) -> Self::Rows<'r> {
                 bound
             }
 
@@ -143,6 +145,7 @@ macro_rules! write_part {
             type RowView<'a> = PartViewMut<'a, T, $d>;
             type Plan = OwnPartPlan<$mapper, $d>;
             type Bound<'m> = OwnParts<'m, T, $mapper, $d>;
+            type Rows<'r> = OwnRow<'r, T, $mapper, $k, $d>;
             type Cursor<'r> = OwnRow<'r, T, $mapper, $k, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
@@ -167,8 +170,13 @@ macro_rules! write_part {
             }
 
             #[inline]
-            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, row: &Row<$k>) -> Self::Cursor<'r> {
-                OwnRow { plan: bound.plan, elements: &bound.elements, row: *row }
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<$k>) -> Self::Rows<'r> {
+                OwnRow { plan: bound.plan, elements: &bound.elements, row: *rows.first() }
+            }
+
+            #[inline]
+            fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, row: &Row<$k>) -> Self::Cursor<'a> {
+                OwnRow { row: *row, ..*rows }
             }
 
             #[inline]

@@ -8,7 +8,7 @@ use celerity_kernel::abi::LANES;
 use celerity_kernel::{ArrayReducer, Operator, Reducer, Row};
 
 use super::KernelAccess;
-use crate::access::{Lowering, ReduceAccess};
+use crate::access::{Lowering, ReduceAccess, Rows};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::partials::PartialResults;
@@ -70,6 +70,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     type RowView<'a> = Reducer<'a, T, O>;
     type Plan = O;
     type Bound<'m> = BoundReducer<'m, T, O>;
+    type Rows<'r> = RemainingAccumulators<'r, T, O>;
     type Cursor<'r> = RemainingAccumulators<'r, T, O>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<O> {
@@ -102,12 +103,23 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
         bound.end();
     }
 
+    /// Each row is told beforehand where its accumulators begin.
     #[inline]
-    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+    fn joins(_bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool {
+        rows.count() == 1
+    }
+
+    #[inline]
+    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<K>) -> Self::Rows<'r> {
         RemainingAccumulators {
             lanes: &bound.lanes[bound.next.get()..bound.used.get()],
             operator: bound.operator,
         }
+    }
+
+    #[inline]
+    fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<K>) -> Self::Cursor<'a> {
+        *rows
     }
 
     #[inline]
@@ -168,6 +180,7 @@ macro_rules! arrays {
             type RowView<'a> = ArrayReducer<'a, T, O, $d>;
             type Plan = (O, [usize; $d]);
             type Bound<'m> = BoundArrayReducer<'m, T, O, $d>;
+            type Rows<'r> = ArrayReducer<'r, T, O, $d>;
             type Cursor<'r> = ArrayReducer<'r, T, O, $d>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
@@ -195,7 +208,7 @@ macro_rules! arrays {
             }
 
             #[inline]
-            unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+            unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<K>) -> Self::Rows<'r> {
                 ArrayReducer::new(bound.accumulators(), bound.range, bound.operator)
             }
 

@@ -5,7 +5,7 @@ use celerity_executor::BoundMemory;
 use celerity_kernel::{Atomic, AtomicView, Row};
 
 use super::KernelAccess;
-use crate::access::{AccessedElements, Lowering, UpdateAccess};
+use crate::access::{AccessedElements, Lowering, Rows, UpdateAccess};
 use crate::buffer::Element;
 use crate::error::Result;
 use crate::mapper::ChunkMapper;
@@ -19,6 +19,7 @@ where
     type RowView<'a> = AtomicView<'a, T, D>;
     type Plan = ();
     type Bound<'m> = AtomicView<'m, T, D>;
+    type Rows<'r> = &'r AtomicView<'r, T, D>;
     type Cursor<'r> = &'r AtomicView<'r, T, D>;
 
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<()> {
@@ -32,7 +33,7 @@ where
     }
 
     #[inline]
-    unsafe fn row<'r>(bound: &'r Self::Bound<'_>, _row: &Row<K>) -> Self::Cursor<'r> {
+    unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<K>) -> Self::Rows<'r> {
         bound
     }
 
