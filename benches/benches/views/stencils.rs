@@ -6,7 +6,8 @@ use celerity::prelude::*;
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_row};
 use celerity_example_kernels::heat::{self, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
-    CUBE, in_threes, mean, mean_at, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row,
+    CUBE, in_threes, mean, mean_at, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops,
+    mean_of_27_row,
 };
 use celerity_example_kernels::wave::{self, Star, wave_step, wave_step_row};
 use celerity_kernel::math::Float;
@@ -187,7 +188,7 @@ fn and_edge(sum: f32, row: &[f32], [west, here, east]: [usize; 3]) -> f32 {
     sum + row[west] + row[here] + row[east]
 }
 
-fn nines() -> [Case; 3] {
+fn nines() -> [Case; 4] {
     let by_hand = |[to]: [&mut [f32]; 1], [from]: [&[f32]; 1]| {
         let [height, width] = PLANE;
         rows_of_plane(to, PLANE, |to, y| {
@@ -204,7 +205,24 @@ fn nines() -> [Case; 3] {
             queue.task("means").launch(PLANE, accesses, mean_of_9 {})
         }),
         beside(
-            "means, 9 points, by items, in loops".into(),
+            "means, 9 points, by items of a closure, in loops".into(),
+            PLANE,
+            by_hand,
+            |queue, [to], [from]| {
+                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
+                queue.task("means").parallel_for(PLANE, accesses, |_, (to, from)| {
+                    let mut sum = 0.0;
+                    for y in -1..2 {
+                        for x in -1..2 {
+                            sum += from.clamped([y, x]);
+                        }
+                    }
+                    *to = sum * (1.0 / 9.0);
+                })
+            },
+        ),
+        beside(
+            "means, 9 points, by items of a closure, in loops with `..=`".into(),
             PLANE,
             by_hand,
             |queue, [to], [from]| {
@@ -238,7 +256,7 @@ fn mean_row<const N: usize>(to: &mut [f32], rows: [&[f32]; N]) {
     }
 }
 
-fn twenty_sevens() -> [Case; 5] {
+fn twenty_sevens() -> [Case; 6] {
     const RANGE: [usize; 3] = space(256);
     let by_hand = |[to]: [&mut [f32]; 1], [from]: [&[f32]; 1]| {
         let [planes, rows, width] = RANGE;
@@ -288,11 +306,20 @@ fn twenty_sevens() -> [Case; 5] {
             by_hand,
             |queue, [to], [from]| {
                 let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
+                queue.task("means").launch(RANGE, accesses, mean_of_27_in_loops {})
+            },
+        ),
+        beside(
+            "means, 27 points, by items of a closure, in loops".into(),
+            RANGE,
+            by_hand,
+            |queue, [to], [from]| {
+                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
                 queue.task("means").parallel_for(RANGE, accesses, |_, (to, from)| {
                     let mut sum = 0.0;
-                    for z in -1..=1 {
-                        for y in -1..=1 {
-                            for x in -1..=1 {
+                    for z in -1..2 {
+                        for y in -1..2 {
+                            for x in -1..2 {
                                 sum += from.clamped([z, y, x]);
                             }
                         }

@@ -11,7 +11,7 @@ use crate::instances::{Instance, KernelOptions, instances};
 use crate::parts::{arguments, local_parameters, names_and_types, slice_bytes, view_traits};
 use crate::signature::{ParsedKernel, ParsedParameter};
 use crate::views::Kind;
-use crate::{entry, forbid};
+use crate::{entry, forbid, ranges};
 
 /// Expands `#[kernel(attribute)] function`.
 ///
@@ -19,8 +19,10 @@ use crate::{entry, forbid};
 /// What is wrong with the function, and what to write instead.
 pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let arguments: KernelOptions = parse2(attribute)?;
-    let function: ItemFn = parse2(function)?;
-    forbid::check(&function.sig.ident, function.block.to_token_stream())?;
+    let mut function: ItemFn = parse2(function)?;
+    let body = function.block.to_token_stream();
+    forbid::check(&function.sig.ident, body.clone())?;
+    function.block = parse2(ranges::half_open(body))?;
     let kernel = ParsedKernel::parse(function)?;
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]

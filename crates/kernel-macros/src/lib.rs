@@ -7,6 +7,7 @@ mod form;
 mod instances;
 mod parts;
 mod plain;
+mod ranges;
 mod signature;
 mod views;
 

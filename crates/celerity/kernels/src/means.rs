@@ -74,6 +74,20 @@ pub fn mean_of_27(_item: Item<3>, (to, from): (&mut f32, NeighborhoodItem<'_, f3
     *to = mean(from.clamped_each(CUBE));
 }
 
+/// As [`mean_of_27`], looking around in loops.
+#[kernel]
+pub fn mean_of_27_in_loops(_item: Item<3>, (to, from): (&mut f32, NeighborhoodItem<'_, f32, 3>)) {
+    let mut sum = 0.0;
+    for z in -1..=1 {
+        for y in -1..=1 {
+            for x in -1..=1 {
+                sum += from.clamped([z, y, x]);
+            }
+        }
+    }
+    *to = sum * (1.0 / 27.0);
+}
+
 /// The same for a run of cells.
 #[kernel]
 pub fn mean_of_27_row(_row: Row<3>, (to, from): (&mut [f32], NeighborhoodRow<'_, f32, 3>)) {

@@ -7,8 +7,8 @@
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
     finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mandelbrot, means,
-    mesh, names, patterns, pendulum, plate, prk, programs, radiosity, reductions, values, vectors,
-    wave,
+    mesh, names, patterns, pendulum, plate, prk, programs, radiosity, reductions, values,
+    vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, check_signature, entries};
@@ -128,6 +128,7 @@ fn kernels() -> Vec<Description> {
         of::<means::mean_of_9>(),
         of::<means::mean_of_9_row>(),
         of::<means::mean_of_27>(),
+        of::<means::mean_of_27_in_loops>(),
         of::<means::mean_of_27_row>(),
         of::<mesh::mesh_pack>(),
         of::<mesh::mesh_step>(),

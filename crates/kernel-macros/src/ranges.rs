@@ -1,0 +1,139 @@
+//! Loops over constant ranges that include their end, `for x in -1..=1`, as loops over ranges that do not, `for x in
+//! -1..2`. An inclusive range keeps beside its two ends whether it is over, and LLVM unrolls a loop over one when
+//! it has given up taking several items at once: means of 9 and 27 points, in loops over offsets, took 3.5 and 5 times
+//! as long. Looks at tokens, not at meaning: no type of an integer may be left where the end was its last.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::quote;
+use syn::{LitInt, parse2};
+
+/// The largest end for which the next number is one of every integer type.
+const LAST: i64 = i8::MAX as i64 - 1;
+
+/// The same code with half-open loops.
+pub(crate) fn half_open(code: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = code
+        .into_iter()
+        .map(|token| match token {
+            TokenTree::Group(group) => {
+                let mut inside = Group::new(group.delimiter(), half_open(group.stream()));
+                inside.set_span(group.span());
+                inside.into()
+            }
+            token => token,
+        })
+        .collect();
+    let mut at = 0;
+    while at < tokens.len() {
+        if is_word(&tokens[at], "in")
+            && let Some((range, len)) = rewritten(&tokens[at + 1..])
+        {
+            tokens.splice(at + 1..=at + len, range);
+        }
+        at += 1;
+    }
+    tokens.into_iter().collect()
+}
+
+/// The half-open range for the inclusive one that `tokens` begin with, if a loop's body follows; and how many tokens that
+/// was.
+fn rewritten(tokens: &[TokenTree]) -> Option<(TokenStream, usize)> {
+    let start = Integer::parse(tokens)?;
+    let [first, second, equals, rest @ ..] = &tokens[start.tokens..] else { return None };
+    let last = Integer::parse(rest)?;
+    let is_range = is_mark(first, '.') && is_mark(second, '.') && is_mark(equals, '=');
+    let is_loop = matches!(
+        rest.get(last.tokens),
+        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace
+    );
+    if !is_range || !is_loop || last.value > LAST {
+        return None;
+    }
+    let kept = tokens[..start.tokens].iter().cloned().collect::<TokenStream>();
+    let end = last.next();
+    Some((quote!(#kept .. #end), start.tokens + 3 + last.tokens))
+}
+
+/// An integer that is written out, perhaps with a sign.
+struct Integer {
+    value: i64,
+    literal: LitInt,
+    tokens: usize,
+}
+
+impl Integer {
+    /// The one that `tokens` begin with.
+    fn parse(tokens: &[TokenTree]) -> Option<Self> {
+        let is_negative = is_mark(tokens.first()?, '-');
+        let literal = tokens.get(usize::from(is_negative))?.clone();
+        let literal: LitInt = parse2(literal.into()).ok()?;
+        let value: i64 = literal.base10_parse().ok()?;
+        let value = if is_negative { -value } else { value };
+        Some(Self { value, literal, tokens: usize::from(is_negative) + 1 })
+    }
+
+    /// The next one, of the same type.
+    fn next(&self) -> TokenStream {
+        let next = self.value + 1;
+        let digits = format!("{}{}", next.abs(), self.literal.suffix());
+        let digits = LitInt::new(&digits, self.literal.span());
+        if next < 0 { quote!(-#digits) } else { quote!(#digits) }
+    }
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(ident) if ident == word)
+}
+
+fn is_mark(token: &TokenTree, mark: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half_open;
+
+    /// The code, with the spaces that the printer of tokens puts between them.
+    fn becomes(code: &str) -> String {
+        half_open(code.parse().unwrap()).to_string()
+    }
+
+    fn stays(code: &str) {
+        assert_eq!(becomes(code), code.parse::<proc_macro2::TokenStream>().unwrap().to_string());
+    }
+
+    fn same(code: &str, other: &str) {
+        assert_eq!(becomes(code), other.parse::<proc_macro2::TokenStream>().unwrap().to_string());
+    }
+
+    #[test]
+    fn loops_over_constants_become_half_open() {
+        same("for x in -1..=1 { f(x); }", "for x in -1..2 { f(x); }");
+        same("for x in 0..=8_usize { f(x); }", "for x in 0..9usize { f(x); }");
+        same("for x in -5..=-2 {}", "for x in -5.. -1 {}");
+        same("for x in -5..=-1 {}", "for x in -5..0 {}");
+        same("for x in 0x10..=0x1f {}", "for x in 0x10..32 {}");
+    }
+
+    #[test]
+    fn loops_in_loops_are_found() {
+        same(
+            "{ for y in -1..=1 { for x in -2..=2 { f([y, x]); } } }",
+            "{ for y in -1..2 { for x in -2..3 { f([y, x]); } } }",
+        );
+    }
+
+    #[test]
+    fn what_may_mean_something_else_stays() {
+        // The end may be the last of its type.
+        stays("for x in 0..=255 {}");
+        stays("for x in 0..=127i8 {}");
+        stays("for x in 0..=n {}");
+        stays("for x in (0..=3).rev() {}");
+        stays("match x { 0..=3 => f(), _ => {} }");
+        stays("let range = 0..=3;");
+        stays("for x in 0..3 {}");
+        stays("for x in 0..=1 + 2 {}");
+        same("for x in 0..=126 {}", "for x in 0..127 {}");
+    }
+}
