@@ -1,10 +1,12 @@
 //! Products of square matrices, `x ← a x`: rows over processes, which all know all of `x` after each
 //! product.
 
+#[path = "../../../crates/celerity/examples/matmul/panels.rs"]
+mod panels;
+
 use std::time::Duration;
 
 use celerity::prelude::*;
-use celerity_example_kernels::blocks::{BLOCK, SIDE, matmul_blocks};
 use celerity_example_kernels::linear::{element, matrix_fill};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::CommunicatorCollectives;
@@ -14,6 +16,7 @@ use crate::{PROGRAM_WINDOWS, place, shortest};
 
 /// Rows and columns of the matrices.
 const SIZE: usize = 768;
+const _: () = assert!(SIZE.is_multiple_of(panels::MULTIPLE));
 
 /// In each measure.
 const PRODUCTS: usize = 2;
@@ -116,28 +119,13 @@ fn ours() -> celerity::Result<(Duration, Vec<f32>)> {
         }
         let time = shortest(PROGRAM_WINDOWS, || {
             for _ in 0..PRODUCTS {
-                product(queue, &next, &a, &x)?;
+                panels::product(queue, &next, &a, &x)?;
                 std::mem::swap(&mut x, &mut next);
             }
             queue.barrier()
         })?;
         Ok((time, queue.fence(&x)?.wait()?.into_vec()))
     })
-}
-
-/// `next = a x`, with an item for each block of `next`.
-fn product(
-    queue: &Queue,
-    next: &Buffer<f32, 2>,
-    a: &Buffer<f32, 2>,
-    x: &Buffer<f32, 2>,
-) -> celerity::Result<()> {
-    let rows = per_dimension([Side::along(0).stride(BLOCK), Side::all()]);
-    let columns = per_dimension([Side::all(), Side::along(1).stride(BLOCK)]);
-    let accesses = (next.write(blocks([BLOCK; 2])), a.read(rows), x.read(columns));
-    let kernel = matmul_blocks { shared: SIZE };
-    queue.task("product").launch(nd_range([SIZE / BLOCK; 2], [SIDE; 2]), accesses, kernel)?;
-    Ok(())
 }
 
 /// With the loops by hand as a kernel, called for all rows of a process at once.

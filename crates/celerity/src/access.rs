@@ -26,12 +26,12 @@ use crate::mapper::{ChunkMapper, MapperFor};
 
 pub(crate) use body::{Closure, ItemBody, KernelFunction, RowBody};
 pub use device::{CallAccess, CallAccesses, DeviceView, DeviceViewMut};
-pub(crate) use elements::{AccessedElements, rows_of};
+pub(crate) use elements::AccessedElements;
 pub use host::{HostAccess, HostAccesses};
 pub use kernel::KernelAccess;
 pub(crate) use lowering::{Lowered, Lowering, Settling};
 pub use reduce::ReduceAccess;
-pub(crate) use rows::Rows;
+pub(crate) use rows::{Rows, rows_of};
 pub use tuple::KernelAccesses;
 
 /// A read access; what [`Buffer::read`] returns.

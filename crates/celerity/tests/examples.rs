@@ -331,10 +331,10 @@ fn nbody_rejects_bad_options() {
 
 #[test]
 fn matmul_equals_its_sequential_twin_on_every_cluster() {
-    for kernel in ["group", "item"] {
+    for (kernel, size) in [("group", "80"), ("item", "80"), ("panel", "288")] {
         for (nodes, devices) in CLUSTERS {
             let mut run = on_cluster("matmul", nodes, devices);
-            run.args(["--size", "80", "--steps", "2", "--verify", "--kernel", kernel]);
+            run.args(["--size", size, "--steps", "2", "--verify", "--kernel", kernel]);
             let output = succeed(&mut run);
             assert!(output.contains("bit for bit"), "{output}");
             assert!(output.contains(&cluster(nodes, devices)), "{output}");
@@ -344,8 +344,9 @@ fn matmul_equals_its_sequential_twin_on_every_cluster() {
 
 #[test]
 fn matmul_rejects_bad_input() {
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["--size", "0"], "--size"),
+        (&["--size", "80", "--kernel", "panel"], "a multiple of 32, not 80"),
         (&["--kernel", "magic"], "--kernel"),
         (&["--cublas", "--kernel", "item"], "--cublas"),
         // Here is none, and no GPU: either is said.

@@ -12,6 +12,7 @@
 //! order of its own.
 
 mod cublas;
+mod panels;
 #[path = "../support/stopwatch.rs"]
 mod stopwatch;
 
@@ -39,7 +40,7 @@ const SEED_X: u64 = 2;
 /// the work; the result does not depend on them.
 #[derive(Parser, Debug)]
 struct Options {
-    /// Rows and columns of the matrices: a multiple of 16 in groups, of 128 in groups of blocks.
+    /// Rows and columns of the matrices: a multiple of 16 in groups, of 32 in panels, of 128 in groups of blocks.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     size: u32,
     /// Products.
@@ -64,6 +65,8 @@ enum Kernel {
     Item,
     /// Called for groups of elements, which share tiles of both factors.
     Group,
+    /// Called for stacks of blocks of 4 × 8 elements, which share packed strips of the second factor: what CPUs like most.
+    Panel,
     /// Called for groups of blocks of 8 × 8 elements, of which 16 × 16 share tiles of both factors. In
     /// the fast form: GPUs fuse products and sums, so that --verify allows for differences.
     Block,
@@ -198,9 +201,26 @@ fn product(
         Kernel::Group => {
             task.launch(nd_range(range, [TILE, TILE]), accesses, matmul { shared: range[0] })?
         }
+        Kernel::Panel => return product_by_panels(queue, next, a, x),
         Kernel::Block => return product_by_blocks(queue, next, a, x),
     };
     Ok(())
+}
+
+/// The same, with an item for each of its small blocks.
+fn product_by_panels(
+    queue: &Queue,
+    next: &Buffer<f32, 2>,
+    a: &Buffer<f32, 2>,
+    x: &Buffer<f32, 2>,
+) -> celerity::Result<()> {
+    let ([size, _], multiple) = (next.range(), panels::MULTIPLE);
+    if !size.is_multiple_of(multiple) {
+        let what =
+            format!("--kernel panel takes a --size that is a multiple of {multiple}, not {size}");
+        return Err(celerity::Error::user(what));
+    }
+    panels::product(queue, next, a, x)
 }
 
 /// The same, with an item for each block of `next`.

@@ -23,6 +23,7 @@ pub mod mandelbrot;
 pub mod means;
 pub mod mesh;
 pub mod names;
+pub mod panels;
 pub mod patterns;
 pub mod pendulum;
 pub mod plate;

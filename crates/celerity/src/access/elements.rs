@@ -277,45 +277,11 @@ fn not_declared<const D: usize>(min: [usize; D], max: [usize; D]) -> ! {
     )
 }
 
-/// Calls `visit` with the first index and the length of every row of `part`, in
-/// order. A box without dimensions is one row of length 1.
-#[inline]
-pub(crate) fn rows_of<const K: usize>(part: &Bounds<K>, mut visit: impl FnMut([usize; K], usize)) {
-    if part.is_empty() {
-        return;
-    }
-    let len = part.range().last().copied().unwrap_or(1);
-    let (min, max) = (part.min(), part.max());
-    let mut start = min;
-    loop {
-        visit(start, len);
-        // An odometer over all dimensions but the fastest.
-        let mut dim = K.saturating_sub(1);
-        loop {
-            if dim == 0 {
-                return;
-            }
-            dim -= 1;
-            start[dim] += 1;
-            if start[dim] < max[dim] {
-                break;
-            }
-            start[dim] = min[dim];
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use celerity_regions::Region;
 
     use super::*;
-
-    fn rows<const K: usize>(part: Bounds<K>) -> Vec<([usize; K], usize)> {
-        let mut rows = Vec::new();
-        rows_of(&part, |start, len| rows.push((start, len)));
-        rows
-    }
 
     /// Whether the first rows of `part` are side by side in an allocation of all of `extent`.
     fn joined<const K: usize>(extent: Box3, part: Bounds<K>) -> bool {
@@ -343,15 +309,5 @@ mod tests {
         assert!(joined(space, Bounds::new([0, 1, 0], [2, 3, 4])));
         assert!(!joined(space, Bounds::new([0, 1, 1], [2, 3, 3])));
         assert!(joined(Box3::from_range([9]), Bounds::new([2], [5])));
-    }
-
-    #[test]
-    fn rows_come_in_order_in_every_dimensionality() {
-        assert_eq!(rows(Bounds::<0>::EMPTY), [([], 1)]);
-        assert_eq!(rows(Bounds::new([3], [7])), [([3], 4)]);
-        assert_eq!(rows(Bounds::new([1, 2], [3, 4])), [([1, 2], 2), ([2, 2], 2)]);
-        let cube = Bounds::new([0, 1, 2], [2, 3, 3]);
-        assert_eq!(rows(cube), [([0, 1, 2], 1), ([0, 2, 2], 1), ([1, 1, 2], 1), ([1, 2, 2], 1)]);
-        assert_eq!(rows(Bounds::new([0, 5], [2, 5])), []);
     }
 }

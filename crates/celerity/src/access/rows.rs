@@ -60,9 +60,37 @@ impl<const K: usize> Rows<K> {
             max[dim] = max[dim].min(min[dim] + 1);
             count
         });
-        super::rows_of(&Bounds::new(min, max), |start, len| {
+        rows_of(&Bounds::new(min, max), |start, len| {
             visit(Self { first: Row::new(start, len, global), count });
         });
+    }
+}
+
+/// Calls `visit` with the first index and the length of every row of `part`, in
+/// order. A box without dimensions is one row of length 1.
+#[inline]
+pub(crate) fn rows_of<const K: usize>(part: &Bounds<K>, mut visit: impl FnMut([usize; K], usize)) {
+    if part.is_empty() {
+        return;
+    }
+    let len = part.range().last().copied().unwrap_or(1);
+    let (min, max) = (part.min(), part.max());
+    let mut start = min;
+    loop {
+        visit(start, len);
+        // An odometer over all dimensions but the fastest.
+        let mut dim = K.saturating_sub(1);
+        loop {
+            if dim == 0 {
+                return;
+            }
+            dim -= 1;
+            start[dim] += 1;
+            if start[dim] < max[dim] {
+                break;
+            }
+            start[dim] = min[dim];
+        }
     }
 }
 
@@ -93,7 +121,23 @@ mod tests {
         let (part, mut rows, mut single) =
             (Bounds::new([1, 2, 3], [3, 5, 7]), Vec::new(), Vec::new());
         Rows::of(&part, [9; 3], |block| rows.extend((0..block.count()).map(|n| block.row(n))));
-        super::super::rows_of(&part, |start, len| single.push(Row::new(start, len, [9; 3])));
+        rows_of(&part, |start, len| single.push(Row::new(start, len, [9; 3])));
         assert_eq!(rows, single);
+    }
+
+    fn rows<const K: usize>(part: Bounds<K>) -> Vec<([usize; K], usize)> {
+        let mut rows = Vec::new();
+        rows_of(&part, |start, len| rows.push((start, len)));
+        rows
+    }
+
+    #[test]
+    fn rows_come_in_order_in_every_dimensionality() {
+        assert_eq!(rows(Bounds::<0>::EMPTY), [([], 1)]);
+        assert_eq!(rows(Bounds::new([3], [7])), [([3], 4)]);
+        assert_eq!(rows(Bounds::new([1, 2], [3, 4])), [([1, 2], 2), ([2, 2], 2)]);
+        let cube = Bounds::new([0, 1, 2], [2, 3, 3]);
+        assert_eq!(rows(cube), [([0, 1, 2], 1), ([0, 2, 2], 1), ([1, 1, 2], 1), ([1, 2, 2], 1)]);
+        assert_eq!(rows(Bounds::new([0, 5], [2, 5])), []);
     }
 }

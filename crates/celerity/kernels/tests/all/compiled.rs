@@ -7,7 +7,7 @@
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
     finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mandelbrot, means,
-    mesh, names, patterns, pendulum, plate, prk, programs, radiosity, reductions, values,
+    mesh, names, panels, patterns, pendulum, plate, prk, programs, radiosity, reductions, values,
     vectors, wave,
 };
 use celerity_kernel::Kernel;
@@ -132,6 +132,7 @@ fn kernels() -> Vec<Description> {
         of::<means::mean_of_27_row>(),
         of::<mesh::mesh_pack>(),
         of::<mesh::mesh_step>(),
+        of::<panels::matmul_panels>(),
         of::<pendulum::pendulum>(),
         of::<plate::plate_heat>(),
         of::<plate::plate_relax>(),
