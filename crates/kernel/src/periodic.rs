@@ -99,6 +99,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     ///
     /// # Safety
     /// As [`new`](Self::new), for those items; there is no such dimension only if `rows` is 0.
+    #[cfg(not(target_arch = "nvptx64"))]
     #[must_use]
     #[inline]
     pub unsafe fn rows_further(&self, rows: usize) -> Self {

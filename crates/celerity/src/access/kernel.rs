@@ -14,7 +14,11 @@ use crate::error::Result;
 macro_rules! shared_view {
     ($k:ident) => {
         #[inline]
-        fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<$k>) -> Self::Cursor<'a> {
+        unsafe fn row<'a>(
+            rows: &'a mut Self::Rows<'_>,
+            _n: usize,
+            _row: &Row<$k>,
+        ) -> Self::Cursor<'a> {
             rows
         }
 
@@ -47,7 +51,11 @@ macro_rules! shared_view {
 macro_rules! copied_view {
     ($k:ident) => {
         #[inline]
-        fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<$k>) -> Self::Cursor<'a> {
+        unsafe fn row<'a>(
+            rows: &'a mut Self::Rows<'_>,
+            _n: usize,
+            _row: &Row<$k>,
+        ) -> Self::Cursor<'a> {
             *rows
         }
 
@@ -82,8 +90,12 @@ pub(super) use copied_view;
 macro_rules! cut_view {
     ($k:ident) => {
         #[inline]
-        fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, _row: &Row<$k>) -> Self::Cursor<'a> {
-            // SAFETY: `rows` was promised that there are so many, each as the first.
+        unsafe fn row<'a>(
+            rows: &'a mut Self::Rows<'_>,
+            n: usize,
+            _row: &Row<$k>,
+        ) -> Self::Cursor<'a> {
+            // SAFETY: there are so many, and `rows` was promised of each what it was of the first.
             unsafe { rows.rows_further(n) }
         }
 
@@ -191,8 +203,11 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
     unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<K>) -> Self::Rows<'r>;
 
     /// The `n`-th of them.
+    ///
+    /// # Safety
+    /// There are more than `n`.
     #[doc(hidden)]
-    fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<K>) -> Self::Cursor<'a>;
+    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<K>) -> Self::Cursor<'a>;
 
     /// The items of `segment`, which begins at the cursor's item `start`. Its
     /// length is visible to the optimiser as that of every slice.

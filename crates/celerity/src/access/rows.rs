@@ -49,7 +49,7 @@ impl<const K: usize> Rows<K> {
         assert!(inside, "rows outside of the buffer");
     }
 
-    /// All rows of `part` of the index space `global`, as few times several as there can be, in order. A
+    /// All rows of `part` of the index space `global`, in order, and at a time as many as follow each other. A
     /// box without dimensions is one row of length 1.
     #[inline]
     pub(crate) fn of(part: &Bounds<K>, global: [usize; K], mut visit: impl FnMut(Self)) {

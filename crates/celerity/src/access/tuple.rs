@@ -195,7 +195,10 @@ macro_rules! tuple_accesses {
                     let together = together(rows.first(), interior);
                     for n in 0..rows.count() {
                         let row = rows.row(n);
-                        $(let mut $cursor = $access::row(&mut $cursor, n, &row);)*
+                        $(let mut $cursor = {
+                            // SAFETY: there are more than `n`.
+                            unsafe { $access::row(&mut $cursor, n, &row) }
+                        };)*
                         let mut start = 0;
                         while start < row.len() {
                             start += match &together {
@@ -265,7 +268,10 @@ macro_rules! tuple_accesses {
                     let together = together(rows.first(), interior);
                     for n in 0..rows.count() {
                         let row = rows.row(n);
-                        $(let mut $cursor = $access::row(&mut $cursor, n, &row);)*
+                        $(let mut $cursor = {
+                            // SAFETY: there are more than `n`.
+                            unsafe { $access::row(&mut $cursor, n, &row) }
+                        };)*
                         let mut start = 0;
                         while start < row.len() {
                             start += match &together {

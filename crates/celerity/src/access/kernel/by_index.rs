@@ -43,7 +43,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for ReadAccess<T, N, OneToOne> 
     }
 
     #[inline]
-    fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
+    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
         &rows[n * row.len()..][..row.len()]
     }
 
@@ -97,7 +97,7 @@ impl<T: Element, const N: usize> KernelAccess<N> for WriteAccess<T, N, OneToOne>
     }
 
     #[inline]
-    fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
+    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<N>) -> Self::Cursor<'a> {
         &mut rows[n * row.len()..][..row.len()]
     }
 

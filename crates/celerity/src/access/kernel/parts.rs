@@ -175,7 +175,7 @@ macro_rules! write_part {
             }
 
             #[inline]
-            fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, row: &Row<$k>) -> Self::Cursor<'a> {
+            unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, row: &Row<$k>) -> Self::Cursor<'a> {
                 OwnRow { row: *row, ..*rows }
             }
 

@@ -118,7 +118,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     }
 
     #[inline]
-    fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<K>) -> Self::Cursor<'a> {
+    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<K>) -> Self::Cursor<'a> {
         *rows
     }
 
