@@ -3,6 +3,7 @@
 //! take several cells at once, and edges are computed apart.
 
 use celerity::prelude::*;
+use celerity::{Neighborhood, OneToOne, ReadAccess, WriteAccess};
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_row};
 use celerity_example_kernels::heat::{self, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
@@ -188,6 +189,14 @@ fn and_edge(sum: f32, row: &[f32], [west, here, east]: [usize; 3]) -> f32 {
     sum + row[west] + row[here] + row[east]
 }
 
+/// What means are written to, and all that touches a cell.
+fn near<const D: usize>(
+    to: &Buffer<f32, D>,
+    from: &Buffer<f32, D>,
+) -> (WriteAccess<f32, D, OneToOne>, ReadAccess<f32, D, Neighborhood<D>>) {
+    (to.write(one_to_one()), from.read(neighborhood([1; D])))
+}
+
 fn nines() -> [Case; 4] {
     let by_hand = |[to]: [&mut [f32]; 1], [from]: [&[f32]; 1]| {
         let [height, width] = PLANE;
@@ -197,20 +206,17 @@ fn nines() -> [Case; 4] {
     };
     [
         beside("means, 9 points, by rows".into(), PLANE, by_hand, |queue, [to], [from]| {
-            let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-            queue.task("means").launch(PLANE, accesses, mean_of_9_row {})
+            queue.task("means").launch(PLANE, near(to, from), mean_of_9_row {})
         }),
         beside("means, 9 points, by items".into(), PLANE, by_hand, |queue, [to], [from]| {
-            let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-            queue.task("means").launch(PLANE, accesses, mean_of_9 {})
+            queue.task("means").launch(PLANE, near(to, from), mean_of_9 {})
         }),
         beside(
             "means, 9 points, by items of a closure, in loops".into(),
             PLANE,
             by_hand,
             |queue, [to], [from]| {
-                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-                queue.task("means").parallel_for(PLANE, accesses, |_, (to, from)| {
+                queue.task("means").parallel_for(PLANE, near(to, from), |_, (to, from)| {
                     let mut sum = 0.0;
                     for y in -1..2 {
                         for x in -1..2 {
@@ -226,8 +232,7 @@ fn nines() -> [Case; 4] {
             PLANE,
             by_hand,
             |queue, [to], [from]| {
-                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-                queue.task("means").parallel_for(PLANE, accesses, |_, (to, from)| {
+                queue.task("means").parallel_for(PLANE, near(to, from), |_, (to, from)| {
                     let mut sum = 0.0;
                     for y in -1..=1 {
                         for x in -1..=1 {
@@ -268,20 +273,17 @@ fn twenty_sevens() -> [Case; 6] {
     };
     [
         beside("means, 27 points, by rows".into(), RANGE, by_hand, |queue, [to], [from]| {
-            let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-            queue.task("means").launch(RANGE, accesses, mean_of_27_row {})
+            queue.task("means").launch(RANGE, near(to, from), mean_of_27_row {})
         }),
         beside("means, 27 points, by items".into(), RANGE, by_hand, |queue, [to], [from]| {
-            let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-            queue.task("means").launch(RANGE, accesses, mean_of_27 {})
+            queue.task("means").launch(RANGE, near(to, from), mean_of_27 {})
         }),
         beside(
             "means, 27 points, by rows of a closure".into(),
             RANGE,
             by_hand,
             |queue, [to], [from]| {
-                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-                queue.task("means").parallel_for_rows(RANGE, accesses, |_, (to, from)| {
+                queue.task("means").parallel_for_rows(RANGE, near(to, from), |_, (to, from)| {
                     let rows = in_threes(from.clamped_each(CUBE));
                     for (i, to) in to.iter_mut().enumerate() {
                         *to = mean_at(&rows, i);
@@ -294,8 +296,7 @@ fn twenty_sevens() -> [Case; 6] {
             RANGE,
             by_hand,
             |queue, [to], [from]| {
-                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-                queue.task("means").parallel_for(RANGE, accesses, |_, (to, from)| {
+                queue.task("means").parallel_for(RANGE, near(to, from), |_, (to, from)| {
                     *to = mean(from.clamped_each(CUBE));
                 })
             },
@@ -305,8 +306,7 @@ fn twenty_sevens() -> [Case; 6] {
             RANGE,
             by_hand,
             |queue, [to], [from]| {
-                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-                queue.task("means").launch(RANGE, accesses, mean_of_27_in_loops {})
+                queue.task("means").launch(RANGE, near(to, from), mean_of_27_in_loops {})
             },
         ),
         beside(
@@ -314,8 +314,7 @@ fn twenty_sevens() -> [Case; 6] {
             RANGE,
             by_hand,
             |queue, [to], [from]| {
-                let accesses = (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-                queue.task("means").parallel_for(RANGE, accesses, |_, (to, from)| {
+                queue.task("means").parallel_for(RANGE, near(to, from), |_, (to, from)| {
                     let mut sum = 0.0;
                     for z in -1..2 {
                         for y in -1..2 {

@@ -91,33 +91,29 @@ fn is_mark(token: &TokenTree, mark: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::half_open;
+    use super::{TokenStream, half_open};
 
-    /// The code, with the spaces that the printer of tokens puts between them.
-    fn becomes(code: &str) -> String {
-        half_open(code.parse().unwrap()).to_string()
+    fn becomes(code: &str, expected: &str) {
+        let expected: TokenStream = expected.parse().unwrap();
+        assert_eq!(half_open(code.parse().unwrap()).to_string(), expected.to_string());
     }
 
     fn stays(code: &str) {
-        assert_eq!(becomes(code), code.parse::<proc_macro2::TokenStream>().unwrap().to_string());
-    }
-
-    fn same(code: &str, other: &str) {
-        assert_eq!(becomes(code), other.parse::<proc_macro2::TokenStream>().unwrap().to_string());
+        becomes(code, code);
     }
 
     #[test]
     fn loops_over_constants_become_half_open() {
-        same("for x in -1..=1 { f(x); }", "for x in -1..2 { f(x); }");
-        same("for x in 0..=8_usize { f(x); }", "for x in 0..9usize { f(x); }");
-        same("for x in -5..=-2 {}", "for x in -5.. -1 {}");
-        same("for x in -5..=-1 {}", "for x in -5..0 {}");
-        same("for x in 0x10..=0x1f {}", "for x in 0x10..32 {}");
+        becomes("for x in -1..=1 { f(x); }", "for x in -1..2 { f(x); }");
+        becomes("for x in 0..=8_usize { f(x); }", "for x in 0..9usize { f(x); }");
+        becomes("for x in -5..=-2 {}", "for x in -5.. -1 {}");
+        becomes("for x in -5..=-1 {}", "for x in -5..0 {}");
+        becomes("for x in 0x10..=0x1f {}", "for x in 0x10..32 {}");
     }
 
     #[test]
     fn loops_in_loops_are_found() {
-        same(
+        becomes(
             "{ for y in -1..=1 { for x in -2..=2 { f([y, x]); } } }",
             "{ for y in -1..2 { for x in -2..3 { f([y, x]); } } }",
         );
@@ -134,6 +130,6 @@ mod tests {
         stays("let range = 0..=3;");
         stays("for x in 0..3 {}");
         stays("for x in 0..=1 + 2 {}");
-        same("for x in 0..=126 {}", "for x in 0..127 {}");
+        becomes("for x in 0..=126 {}", "for x in 0..127 {}");
     }
 }

@@ -594,12 +594,10 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     /// The elements at several offsets: [`clamped`](Self::clamped) of each, in the order of `offsets`.
     /// These are 1 to 64, or the program does not compile. Give constants: on CPUs, what they are
     /// clamped to is then found out once for a run of items. `map` of an array finds it out for each
-    /// item and takes as long as fifty of them (seven points in space). Loops over constant offsets are as good as
-    /// this if their ranges are half open, `-1..2`: `#[kernel]` sees to that, closures have to.
+    /// item and takes as long as fifty of them (seven points in space). Loops over constant offsets come
+    /// near this if their ranges are half open, `-1..2`: `#[kernel]` sees to that, closures have to.
     ///
-    /// Surroundings whose edges meet have no such method, since what wraps around is a choice for each
-    /// dimension and not a limit, and has not been measured with many offsets: see
-    /// [`PeriodicItem::at`](crate::PeriodicItem::at) for how to give them several.
+    /// Of surroundings whose edges meet, it is [`PeriodicItem::at_each`](crate::PeriodicItem::at_each).
     ///
     /// ```
     /// use celerity_kernel::{Item, NeighborhoodItem, kernel};

@@ -201,26 +201,23 @@ fn product(
         Kernel::Group => {
             task.launch(nd_range(range, [TILE, TILE]), accesses, matmul { shared: range[0] })?
         }
-        Kernel::Panel => return product_by_panels(queue, next, a, x),
+        Kernel::Panel => {
+            check_size("panel", range, panels::MULTIPLE)?;
+            return panels::product(queue, next, a, x);
+        }
         Kernel::Block => return product_by_blocks(queue, next, a, x),
     };
     Ok(())
 }
 
-/// The same, with an item for each of its small blocks.
-fn product_by_panels(
-    queue: &Queue,
-    next: &Buffer<f32, 2>,
-    a: &Buffer<f32, 2>,
-    x: &Buffer<f32, 2>,
-) -> celerity::Result<()> {
-    let ([size, _], multiple) = (next.range(), panels::MULTIPLE);
-    if !size.is_multiple_of(multiple) {
-        let what =
-            format!("--kernel panel takes a --size that is a multiple of {multiple}, not {size}");
-        return Err(celerity::Error::user(what));
+/// Makes sure that the matrices are made of whole groups of a kernel.
+fn check_size(kernel: &str, [size, _]: [usize; 2], multiple: usize) -> celerity::Result<()> {
+    if size.is_multiple_of(multiple) {
+        return Ok(());
     }
-    panels::product(queue, next, a, x)
+    let what =
+        format!("--kernel {kernel} takes a --size that is a multiple of {multiple}, not {size}");
+    Err(celerity::Error::user(what))
 }
 
 /// The same, with an item for each block of `next`.
@@ -231,11 +228,7 @@ fn product_by_blocks(
     x: &Buffer<f32, 2>,
 ) -> celerity::Result<()> {
     let [size, _] = next.range();
-    if !size.is_multiple_of(EDGE) {
-        let what =
-            format!("--kernel block takes a --size that is a multiple of {EDGE}, not {size}");
-        return Err(celerity::Error::user(what));
-    }
+    check_size("block", next.range(), EDGE)?;
     let rows = per_dimension([Side::along(0).stride(BLOCK), Side::all()]);
     let columns = per_dimension([Side::all(), Side::along(1).stride(BLOCK)]);
     let accesses = (next.write(blocks([BLOCK; 2])), a.read(rows), x.read(columns));
