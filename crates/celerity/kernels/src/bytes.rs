@@ -30,7 +30,7 @@ pub const PAIRS: usize = 256 * 256;
 pub const CROWD: usize = 1024;
 
 /// Bytes that an item loads at once. Parts begin at multiples of that.
-pub const WIDE: usize = 32;
+pub const WIDE: usize = 16;
 
 /// Words in which a group counts: 16 bits for each of two pairs, whose second bytes differ in the highest bit.
 const WORDS: usize = PAIRS / 2;
@@ -42,11 +42,14 @@ const MUCH: u32 = 1 << 10;
 const COME: u32 = MUCH | MUCH << 16;
 
 /// Of both counts, the bits of which one is set when a quarter of the room is gone. Whoever sees that waits until
-/// others have handed on what they have to. Before it waits, each item of a group counts [`WIDE`] pairs at most, so
+/// others have handed on what they have to. Before it waits, each item of a group counts [`AT_ONCE`] pairs at most, so
 /// that no text, be it of equal bytes, fills more than the next half of the room.
 const HIGH: u32 = 0xc000_c000;
 
-const _: () = assert!(CROWD * WIDE <= 1 << 15, "all that are not looked at yet have room");
+/// Pairs that an item counts before it looks at what their counts were: those that begin in a word.
+const AT_ONCE: usize = 4;
+
+const _: () = assert!(CROWD * AT_ONCE <= 1 << 15, "all that are not looked at yet have room");
 
 /// What a group counts in: 128 KiB.
 type Own<'g> = Local<'g, u32, { PAIRS / 2 }>;
@@ -71,24 +74,18 @@ pub fn count_pairs(
     // Each byte but the text's last one is the first of a pair.
     let end = (begin + share).min(text.bounds().max()[0].saturating_sub(1));
     let pairs = end.saturating_sub(begin);
-    let hand_on =
-        |pair: u32, count: u32| counts.at([part, index_of(pair)]).fetch_add(u64::from(count));
+    let hand_on = |pair: u32, count: u32| {
+        counts.at([part, index_of(pair)]).fetch_add(u64::from(count));
+    };
     let (mut at, rest) = (begin + nth * WIDE, begin + pairs / WIDE * WIDE);
     while at < rest {
-        let (mut come, seen) = count_all(text.vector([at]), text[at + WIDE], own);
-        while come != 0 {
-            let pair = pair_at(text, at + come.trailing_zeros() as usize);
-            let (word, one) = place_of(pair);
-            own.fetch_add(word, (MUCH * one).wrapping_neg());
-            hand_on(pair, MUCH);
-            come &= come - 1;
-        }
-        if seen & HIGH != 0 {
-            for nth in 0..WIDE {
-                let (word, _) = place_of(pair_at(text, at + nth));
-                while own.fetch_add(word, 0) & HIGH != 0 {}
-            }
-        }
+        let (bytes, behind): ([u8; WIDE], u8) = (text.vector([at]), text[at + WIDE]);
+        // By four bytes: of single ones, the compiler would take the words apart.
+        let [a, b, c, d] = [0, 1, 2, 3].map(|nth| u32::from_le_bytes(bytes.as_chunks().0[nth]));
+        count_four(a, b, own, hand_on);
+        count_four(b, c, own, hand_on);
+        count_four(c, d, own, hand_on);
+        count_four(d, behind.into(), own, hand_on);
         at += items * WIDE;
     }
     if nth < pairs % WIDE {
@@ -133,35 +130,33 @@ fn places_of(word: u32, next: u32) -> [(usize, u32); 4] {
     [(a, one(0)), (b, one(1)), (c, one(2)), (d, one(3))]
 }
 
-/// Counts the pairs that begin with these bytes, of which the one behind is given, too. Bits of the first number say
-/// which of them have brought their count to a multiple of [`MUCH`], those of the second one whether one is [`HIGH`].
+/// Counts the four pairs that begin with the bytes of a word. `next` is the word behind. Who brings a count to a multiple
+/// of [`MUCH`] hands it on; who sees one that is [`HIGH`] waits.
 #[inline(always)]
-fn count_all(bytes: [u8; WIDE], behind: u8, own: Own<'_>) -> (u32, u32) {
-    // By four bytes: of single ones, the compiler would take the words apart.
-    let words = bytes.as_chunks().0;
-    let word = |nth: usize| u32::from_le_bytes(words[nth]);
-    let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(word);
-    let first = count_sixteen([a, b, c, d, e], own);
-    let second = count_sixteen([e, f, g, h, behind.into()], own);
-    (first.0 | second.0 << 16, first.1 | second.1)
-}
-
-/// The same for the bytes of four words.
-#[inline(always)]
-fn count_sixteen([a, b, c, d, behind]: [u32; 5], own: Own<'_>) -> (u32, u32) {
-    let places = [places_of(a, b), places_of(b, c), places_of(c, d), places_of(d, behind)];
+fn count_four(word: u32, next: u32, own: Own<'_>, hand_on: impl Fn(u32, u32)) {
+    let places = places_of(word, next);
     // All are on their way before one is looked at.
-    let before = places.map(|four| four.map(|(word, one)| own.fetch_add(word, one)));
+    let before = places.map(|(word, one)| own.fetch_add(word, one));
     // Of a count's bits those that have changed, but for the highest, which are as they are now.
-    let seen = |nth: usize| {
-        let (before, (_, one)) = (before[nth / 4][nth % 4], places[nth / 4][nth % 4]);
-        before.wrapping_add(one) ^ before & !HIGH
-    };
-    let all = (0..16).fold(0, |all, nth| all | seen(nth));
-    if all & COME == 0 {
-        return (0, all);
+    let seen = |nth: usize| before[nth].wrapping_add(places[nth].1) ^ before[nth] & !HIGH;
+    let all = seen(0) | seen(1) | seen(2) | seen(3);
+    // Once for all four: hardly ever is there anything to do.
+    if all & (COME | HIGH) == 0 {
+        return;
     }
-    ((0..16).fold(0, |come, nth| come | u32::from(seen(nth) & COME != 0) << nth), all)
+    let pairs = [word, word >> 8, word >> 16, word >> 24 | next << 8];
+    for nth in 0..AT_ONCE {
+        if seen(nth) & COME != 0 {
+            let (word, one) = places[nth];
+            own.fetch_add(word, (MUCH * one).wrapping_neg());
+            hand_on(pairs[nth], MUCH);
+        }
+    }
+    if all & HIGH != 0 {
+        for (word, _) in places {
+            while own.fetch_add(word, 0) & HIGH != 0 {}
+        }
+    }
 }
 
 /// Where a part's counts have that of a pair.

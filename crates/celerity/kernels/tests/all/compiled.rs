@@ -315,7 +315,7 @@ fn groups_share_memory_and_wait() {
         "all threads come to the same barrier"
     );
     assert!(body("histogram").contains("atom.shared.add.u32"));
-    // As many registers as there are for each of 1024 items, and pairs counted 16 at a time.
+    // As many registers as there are for each of 1024 items, and pairs counted by four.
     let pairs = body("count_pairs");
     assert!(pairs.contains(")\n.maxnreg 64\n{") && !pairs.contains(".local"), "{pairs}");
     assert!(pairs.matches("atom.shared.add.u32").count() >= 32 && !pairs.contains("call"));

@@ -280,9 +280,8 @@ fn groups_count_the_pairs_of_their_part_and_hand_on_what_is_much() {
         assert!(memory.numbers::<8, u64>(PLACES[4]) == expected, "of {behind} bytes");
         let wide = (behind - 1) / WIDE;
         assert_eq!(count(&counts, "ld.global.v4"), wide * WIDE / 16, "{counts:?}");
-        // One byte behind each wide run, and of those that are left, or of much, two each.
-        let much = if of_one { wide * WIDE / 1024 } else { 0 };
-        let single = wide + 2 * ((behind - 1) % WIDE + much);
+        // One byte behind each wide run, and of those that are left, two each.
+        let single = wide + 2 * ((behind - 1) % WIDE);
         assert_eq!(count(&counts, "ld.global.nc.b8"), single, "{counts:?}");
     }
 }
