@@ -2,26 +2,51 @@
 
 use celerity::prelude::*;
 use celerity::{CustomMapper, Result};
-use celerity_example_kernels::mesh::{mesh_pack, mesh_step};
+use celerity_example_kernels::mesh::mesh_step;
 
-use super::partition::Parts;
+use super::partition::{Cells, Parts, Place};
 
-/// Temperatures of all parts, each of which is a row, and what a step needs.
+/// Temperatures of all parts, and what a step needs.
 pub(crate) struct Heat {
+    /// What other parts need, and the rest.
+    border: Zone,
+    inner: Zone,
+    /// The borders of parts and of those beside them, and the parts' own.
+    neighbours: CustomMapper<2, 2>,
+    own: CustomMapper<2, 2>,
+    /// Where each triangle is.
+    places: Vec<Place>,
+}
+
+/// Triangles of all parts, each of which is a row.
+struct Zone {
     now: Buffer<f32, 2>,
     next: Buffer<f32, 2>,
-    /// What is packed, part by part.
-    borders: Buffer<f32, 1>,
-    packed: Buffer<[u32; 2], 1>,
     /// By side.
     beside: [Buffer<u32, 2>; 3],
     conductances: [Buffer<f32, 2>; 3],
-    rows_of_borders: CustomMapper<1, 2>,
-    neighbours: CustomMapper<2, 1>,
-    slots: usize,
-    border_slots: usize,
-    /// Where each triangle is.
-    places: Vec<[usize; 2]>,
+}
+
+impl Zone {
+    fn new(
+        queue: &Queue,
+        name: &str,
+        rows: usize,
+        cells: Cells,
+        initial: Vec<f32>,
+    ) -> Result<Self> {
+        let range = [rows, cells.slots];
+        let now = queue.buffer_from(range, initial)?.named(format!("u {name}"));
+        let next = queue.buffer::<f32, 2>(range).named(format!("next u {name}"));
+        let [a, b, c] = cells.beside.map(|beside| queue.buffer_from(range, beside));
+        let named = |what: &str| format!("{what} {name}");
+        let beside =
+            [a?.named(named("beside a")), b?.named(named("beside b")), c?.named(named("beside c"))];
+        let [a, b, c] = cells.conductances.map(|flows| queue.buffer_from(range, flows));
+        let conductances =
+            [a?.named(named("to a")), b?.named(named("to b")), c?.named(named("to c"))];
+        Ok(Self { now, next, beside, conductances })
+    }
 }
 
 impl Heat {
@@ -34,51 +59,46 @@ impl Heat {
         parts: Parts,
         temperatures: impl Iterator<Item = f32>,
     ) -> Result<Self> {
-        let (rows_of_borders, neighbours) =
-            (parts.rows_of_borders(), parts.borders_of_neighbours());
-        let Parts { rows, slots, border_slots, places, beside, conductances, packed, .. } = parts;
-        let (range, border_range) = ([rows, slots], rows * border_slots);
-        let mut initial = vec![0.0; rows * slots];
-        for (&[part, at], temperature) in places.iter().zip(temperatures) {
-            initial[part * slots + at] = temperature;
+        let (neighbours, own) = (parts.borders_of_neighbours(), Parts::own_borders());
+        let Parts { rows, border, inner, places, .. } = parts;
+        let [mut warm_border, mut warm_inner] =
+            [&border, &inner].map(|cells| vec![0.0; rows * cells.slots]);
+        for (place, temperature) in places.iter().zip(temperatures) {
+            match place.is_border {
+                true => warm_border[place.part * border.slots + place.at] = temperature,
+                false => warm_inner[place.part * inner.slots + place.at] = temperature,
+            }
         }
-        let now = queue.buffer_from(range, initial)?.named("u");
-        let next = queue.buffer::<f32, 2>(range).named("next u");
-        let borders = queue.buffer::<f32, 1>(border_range).named("borders");
-        let packed = queue.buffer_from(border_range, packed)?.named("packed");
-        let [a, b, c] = beside.map(|beside| queue.buffer_from(range, beside));
-        let beside = [a?.named("beside a"), b?.named("beside b"), c?.named("beside c")];
-        let [a, b, c] = conductances.map(|flows| queue.buffer_from(range, flows));
-        let conductances = [a?.named("to a"), b?.named("to b"), c?.named("to c")];
-        Ok(Self {
-            now,
-            next,
-            borders,
-            packed,
-            beside,
-            conductances,
-            rows_of_borders,
-            neighbours,
-            slots,
-            border_slots,
-            places,
-        })
+        let border = Zone::new(queue, "border", rows, border, warm_border)?;
+        let inner = Zone::new(queue, "inner", rows, inner, warm_inner)?;
+        Ok(Self { border, inner, neighbours, own, places })
     }
 
-    /// Submits a step.
+    /// Submits a step. What others need comes first, so that it travels while the rest is computed.
     ///
     /// # Errors
     /// As tasks.
     pub(crate) fn step(&mut self, queue: &Queue) -> Result<()> {
-        let Self { now, next, borders, packed, .. } = &*self;
-        let ([a, b, c], [to_a, to_b, to_c]) = (&self.beside, &self.conductances);
         // A single part has nobody who needs anything of it.
-        if self.border_slots > 0 {
-            let rows = now.read(self.rows_of_borders.clone());
-            let accesses = (borders.write(one_to_one()), packed.read(one_to_one()), rows);
-            let task = queue.task("pack").granularity(self.border_slots);
-            task.launch(borders.range(), accesses, mesh_pack)?;
+        if self.border.now.range()[1] > 0 {
+            self.advance(queue, "border", &self.border, &self.neighbours)?;
         }
+        self.advance(queue, "inner", &self.inner, &self.own)?;
+        for Zone { now, next, .. } in [&mut self.border, &mut self.inner] {
+            std::mem::swap(now, next);
+        }
+        Ok(())
+    }
+
+    /// A step of some triangles of each part, which have those `borders` beside them.
+    fn advance(
+        &self,
+        queue: &Queue,
+        name: &str,
+        zone: &Zone,
+        borders: &CustomMapper<2, 2>,
+    ) -> Result<()> {
+        let Zone { now, next, beside: [a, b, c], conductances: [to_a, to_b, to_c] } = zone;
         let accesses = (
             next.write(one_to_one()),
             now.read(one_to_one()),
@@ -88,11 +108,11 @@ impl Heat {
             to_a.read(one_to_one()),
             to_b.read(one_to_one()),
             to_c.read(one_to_one()),
-            now.read(per_dimension([Side::along(0), Side::all()])),
-            borders.read(self.neighbours.clone()),
+            self.inner.now.read(per_dimension([Side::along(0), Side::all()])),
+            self.border.now.read(borders.clone()),
         );
-        queue.task("step").launch(next.range(), accesses, mesh_step)?;
-        std::mem::swap(&mut self.now, &mut self.next);
+        let bits = Parts::bits(self.border.now.range()[1]);
+        queue.task(name).launch(next.range(), accesses, mesh_step { bits })?;
         Ok(())
     }
 
@@ -101,8 +121,12 @@ impl Heat {
     /// # Errors
     /// As [`Queue::fence`].
     pub(crate) fn temperatures(&self, queue: &Queue) -> Result<Vec<f32>> {
-        let found = queue.fence(&self.now)?.wait()?;
-        let at_place = |&[part, at]: &[usize; 2]| found.as_slice()[part * self.slots + at];
+        let (border, inner) = (queue.fence(&self.border.now)?, queue.fence(&self.inner.now)?);
+        let (border, inner) = (border.wait()?, inner.wait()?);
+        let at_place = |place: &Place| match place.is_border {
+            true => border[[place.part, place.at]],
+            false => inner[[place.part, place.at]],
+        };
         Ok(self.places.iter().map(at_place).collect())
     }
 }

@@ -14,27 +14,51 @@ pub(crate) struct Cell {
     pub(crate) conductances: [f32; 3],
 }
 
-/// A mesh in parts, as rows of equal length; places that no triangle has are at the end of each row.
+/// A mesh in parts. A part has two rows: its border, which other parts need, and the rest.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// How many there are, each of which is a row.
+    /// How many there are.
     pub(crate) rows: usize,
+    /// Of no places if nobody needs anything of another part.
+    pub(crate) border: Cells,
+    pub(crate) inner: Cells,
+    /// Where each triangle is.
+    pub(crate) places: Vec<Place>,
+    /// For each part the parts whose borders it needs, and itself, from the first to the last.
+    needed: Arc<[Range<usize>]>,
+}
+
+/// Where a triangle is: its part, and its place in one of the part's rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) part: usize,
+    pub(crate) is_border: bool,
+    pub(crate) at: usize,
+}
+
+/// Rows of equal length, one for each part; places that no triangle has are at the end of each.
+#[derive(Debug)]
+pub(crate) struct Cells {
     /// Places of a row.
     pub(crate) slots: usize,
-    /// Places of what is packed of a part; 0 if nobody needs anything of another part.
-    pub(crate) border_slots: usize,
-    /// Where each triangle is: its part, and its place there.
-    pub(crate) places: Vec<[usize; 2]>,
-    /// What is beside the three sides of each triangle, side by side, row by row: the place of a triangle of
-    /// the same part, or, from `slots` on, a place among all that is packed.
+    /// What is beside the three sides of each triangle, side by side, row by row: the place of an inner triangle of
+    /// the same part, or, from the end of its row on, a place in a border, of so many [`bits`](Parts::bits), below the
+    /// number of its part.
     pub(crate) beside: [Vec<u32>; 3],
     /// How much of the difference in temperature flows through each side in a step, likewise; 0 where nothing
     /// is beside it.
     pub(crate) conductances: [Vec<f32>; 3],
-    /// What is packed, part by part: where the triangles are.
-    pub(crate) packed: Vec<[u32; 2]>,
-    /// For each part the parts whose borders it needs, and itself, from the first to the last.
-    needed: Arc<[Range<usize>]>,
+}
+
+impl Cells {
+    /// So many rows, of so many places at least.
+    fn new(rows: usize, places: usize) -> Self {
+        let slots = places.next_multiple_of(LINE);
+        let places = rows * slots;
+        let (beside, conductances) =
+            ([(); 3].map(|()| vec![0; places]), [(); 3].map(|()| vec![0.0; places]));
+        Self { slots, beside, conductances }
+    }
 }
 
 /// Rows have a multiple of so many places, so that each begins with a line of a GPU's cache.
@@ -46,64 +70,58 @@ impl Parts {
         let mut order: Vec<u32> = (0..cells.len() as u32).collect();
         let mut members = Vec::new();
         bisect(&mut order, centres, parts, &mut members);
-        let mut places = vec![[0; 2]; cells.len()];
-        for (part, members) in members.iter().enumerate() {
-            for (at, &triangle) in members.iter().enumerate() {
-                places[triangle as usize] = [part, at];
-            }
-        }
-        let slots = members.iter().map(Vec::len).max().unwrap_or(0).max(1).next_multiple_of(LINE);
-        let borders = borders(cells, &places, &members);
-        let border_slots = borders.iter().map(Vec::len).max().unwrap_or(0);
-        let mut beside = [(); 3].map(|()| vec![0; parts * slots]);
-        let mut conductances = [(); 3].map(|()| vec![0.0; parts * slots]);
+        let places = places(cells, &members);
+        // Of the longest row.
+        let most = |is_border: bool| {
+            let mut lengths = vec![0; parts];
+            let places = places.iter().filter(|place| place.is_border == is_border);
+            places.for_each(|place| lengths[place.part] += 1);
+            lengths.into_iter().max().unwrap_or(0)
+        };
+        let mut border = Cells::new(parts, most(true));
+        // At least one place, which places without a triangle have beside them.
+        let mut inner = Cells::new(parts, most(false).max(1));
+        let (bits, inner_slots) = (Self::bits(border.slots), inner.slots);
+        let number = |Place { part, is_border, at }: Place| match is_border {
+            true => inner_slots + (part << bits) + at,
+            false => at,
+        };
         let mut needed: Vec<_> = (0..parts).map(|part| part..part + 1).collect();
-        for (cell, &[part, at]) in cells.iter().zip(&places) {
+        for (cell, &place) in cells.iter().zip(&places) {
+            let zone = if place.is_border { &mut border } else { &mut inner };
+            let slot = place.part * zone.slots + place.at;
             for side in 0..3 {
-                let other = cell.beside[side].map(|other| places[other as usize]);
-                let number = match other {
-                    None => at,
-                    Some([of, there]) if of == part => there,
-                    Some([of, there]) => {
-                        let range = &mut needed[part];
-                        *range = range.start.min(of)..range.end.max(of + 1);
-                        let place = borders[of].binary_search(&(there as u32));
-                        let place = place.expect("what is beside another part is packed");
-                        slots + of * border_slots + place
-                    }
-                };
-                beside[side][part * slots + at] = number as u32;
-                conductances[side][part * slots + at] = cell.conductances[side];
+                let other = cell.beside[side].map_or(place, |other| places[other as usize]);
+                let range = &mut needed[place.part];
+                *range = range.start.min(other.part)..range.end.max(other.part + 1);
+                zone.beside[side][slot] = number(other) as u32;
+                zone.conductances[side][slot] = cell.conductances[side];
             }
         }
-        let mut packed = Vec::with_capacity(parts * border_slots);
-        for (part, border) in (0..).zip(&borders) {
-            packed.extend(border.iter().map(|&at| [part, at]));
-            packed.resize((part as usize + 1) * border_slots, [part, 0]);
-        }
-        let needed = needed.into();
-        Self { rows: parts, slots, border_slots, places, beside, conductances, packed, needed }
+        Self { rows: parts, border, inner, places, needed: needed.into() }
     }
 
-    /// The rows whose borders these are.
-    pub(crate) fn rows_of_borders(&self) -> CustomMapper<1, 2> {
-        let border_slots = self.border_slots;
-        mapper("rows of borders", move |places: Chunk<1>, [_, slots]: [usize; 2]| {
-            let first = places.offset[0] / border_slots;
-            let end = (places.offset[0] + places.range[0]).div_ceil(border_slots);
-            Subrange::new([first, 0], [end - first, slots])
-        })
+    /// How many bits the places of a border have, of which there are so many.
+    pub(crate) fn bits(border_slots: usize) -> u32 {
+        border_slots.next_power_of_two().ilog2()
     }
 
     /// The borders that parts need, from the first to the last. Each interval has its own part, so
     /// those of neighbours meet, and two chunks need together what their union needs.
-    pub(crate) fn borders_of_neighbours(&self) -> CustomMapper<2, 1> {
-        let (needed, border_slots) = (Arc::clone(&self.needed), self.border_slots);
-        mapper("borders of neighbours", move |parts: Chunk<2>, _| {
+    pub(crate) fn borders_of_neighbours(&self) -> CustomMapper<2, 2> {
+        let needed = Arc::clone(&self.needed);
+        mapper("borders of neighbours", move |parts: Chunk<2>, [_, slots]: [usize; 2]| {
             let of_chunk = &needed[parts.offset[0]..parts.offset[0] + parts.range[0]];
             let first = of_chunk.iter().map(|range| range.start).min().unwrap_or(0);
             let end = of_chunk.iter().map(|range| range.end).max().unwrap_or(first);
-            Subrange::new([first * border_slots], [(end - first) * border_slots])
+            Subrange::new([first, 0], [end - first, slots])
+        })
+    }
+
+    /// The borders that parts have themselves.
+    pub(crate) fn own_borders() -> CustomMapper<2, 2> {
+        mapper("own borders", |parts: Chunk<2>, [_, slots]: [usize; 2]| {
+            Subrange::new([parts.offset[0], 0], [parts.range[0], slots])
         })
     }
 }
@@ -137,15 +155,25 @@ fn bisect(order: &mut [u32], centres: &[[f32; 3]], parts: usize, members: &mut V
     bisect(high, centres, parts - below, members);
 }
 
-/// For each part the places, ascending, that have a triangle of another part beside them.
-fn borders(cells: &[Cell], places: &[[usize; 2]], members: &[Vec<u32>]) -> Vec<Vec<u32>> {
-    let is_border = |triangle: u32, part: usize| {
-        let beside = cells[triangle as usize].beside.into_iter().flatten();
-        beside.into_iter().any(|other| places[other as usize][0] != part)
+/// Where the triangles of each part are: in their order, those that have a triangle of another part beside them in the
+/// border, the others behind each other in the other row.
+fn places(cells: &[Cell], members: &[Vec<u32>]) -> Vec<Place> {
+    let mut parts = vec![0; cells.len()];
+    for (part, members) in members.iter().enumerate() {
+        members.iter().for_each(|&triangle| parts[triangle as usize] = part);
+    }
+    let is_border = |triangle: usize| {
+        let beside = cells[triangle].beside.into_iter().flatten();
+        beside.into_iter().any(|other| parts[other as usize] != parts[triangle])
     };
-    let of_part = |(part, members): (usize, &Vec<u32>)| {
-        let members = (0..).zip(members);
-        members.filter(|&(_, &triangle)| is_border(triangle, part)).map(|(at, _)| at).collect()
-    };
-    members.iter().enumerate().map(of_part).collect()
+    let mut places = vec![Place { part: 0, is_border: false, at: 0 }; cells.len()];
+    for (part, members) in members.iter().enumerate() {
+        let (mut in_border, mut in_inner) = (0.., 0..);
+        for triangle in members.iter().map(|&triangle| triangle as usize) {
+            let is_border = is_border(triangle);
+            let at = if is_border { in_border.next() } else { in_inner.next() };
+            places[triangle] = Place { part, is_border, at: at.expect("there are numbers enough") };
+        }
+    }
+    places
 }

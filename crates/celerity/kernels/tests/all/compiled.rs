@@ -130,7 +130,6 @@ fn kernels() -> Vec<Description> {
         of::<means::mean_of_27>(),
         of::<means::mean_of_27_in_loops>(),
         of::<means::mean_of_27_row>(),
-        of::<mesh::mesh_pack>(),
         of::<mesh::mesh_step>(),
         of::<panels::matmul_panels>(),
         of::<pendulum::pendulum>(),
