@@ -4,7 +4,8 @@
 #
 #   ./compare.sh            on 1, 2 and 4 GPUs, as far as there are so many
 #   ./compare.sh 1 8        on these counts of GPUs
-#   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU
+#   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU; SIZE (16384) and
+#                           SPACE ("1024 1024 1024": planes, rows, columns) say how large they are
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
 # kernel_cost beside heat and gray_scott by hand, of the same size. All is measured once, and again as
@@ -89,26 +90,32 @@ table() {
         }' "$csv"
 }
 
-# Heat in a box and a reaction on a plane, on one GPU: ours is the kernels, in the forms that kernel_cost
-# has. Prints ratios of rates: ours over each form by hand, of the same size.
+# Heat and means in a box, a reaction and means on a plane, on one GPU: ours is the kernels, in the forms that
+# kernel_cost has. Prints ratios of rates: ours over each form by hand, of the same size.
 stencils() {
     hide 1
-    local ours="$scratch/ours" theirs="$scratch/theirs" form precision command
-    command=("$root/bin/kernel_cost" --stencils --size 16384 --space 1024 1024 1024)
+    local ours="$scratch/ours" theirs="$scratch/theirs" form precision command size=${SIZE:-16384} space box
+    read -ra space <<<"${SPACE:-1024 1024 1024}"
+    box=(--planes "${space[0]}" --rows "${space[1]}" --columns "${space[2]}")
+    command=("$root/bin/kernel_cost" --stencils --size "$size" --space "${space[@]}")
     if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "${command[@]}"; then
         cat "$scratch/log"
     fi
     cp "$scratch/log" "$ours"
     : >"$theirs"
-    for precision in single double; do
-        for form in plain row march; do
-            command=("$root/baselines/bin/heat-strict" --planes 1024 --rows 1024 --columns 1024 --form "$form" --precision "$precision")
+    for form in plain row march; do
+        for precision in single double; do
+            command=("$root/baselines/bin/heat-strict" "${box[@]}" --form "$form" --precision "$precision")
             by_hand "heat $([[ $precision == single ]] && echo f32 || echo f64)" "$form" >>"$theirs"
         done
+        command=("$root/baselines/bin/means-strict" "${box[@]}" --form "$form")
+        by_hand "means of 27" "$form" >>"$theirs"
     done
     for form in plain row; do
-        command=("$root/baselines/bin/gray_scott-strict" --size 16384 --form "$form")
+        command=("$root/baselines/bin/gray_scott-strict" --size "$size" --form "$form")
         by_hand reaction "$form" >>"$theirs"
+        command=("$root/baselines/bin/means-strict" --shape square --rows "$size" --columns "$size" --form "$form")
+        by_hand "means of 9" "$form" >>"$theirs"
     done
     ratios "$theirs" "$ours"
 }
@@ -121,7 +128,10 @@ by_hand() {
 # Rates of kernel_cost's stencils, which it gives in bytes, over those by hand, in cells.
 ratios() {
     awk '
-        BEGIN { bytes["heat f32"] = 8; bytes["heat f64"] = bytes["reaction"] = 16 }
+        BEGIN {
+            bytes["heat f32"] = bytes["means of 9"] = bytes["means of 27"] = 8
+            bytes["heat f64"] = bytes["reaction"] = 16
+        }
         NR == FNR { split($0, it, ","); hand[it[1], it[2]] = it[3] * bytes[it[1]] / 1e9; next }
         /, by (row|item) / {
             name = $0; sub(/, by .*/, "", name)

@@ -1,10 +1,13 @@
-//! Steps of other stencils, by row and by item: heat in a box, of both precisions, and a reaction of
-//! two substances on a square. The same as the baselines `heat` and `gray_scott` by hand.
+//! Steps of other stencils, by row and by item: heat in a box, of both precisions, a reaction of two substances on a
+//! square, and means over all that touches a cell, of 9 on a square and of 27 in a box. The same as the baselines
+//! `heat`, `gray_scott` and `means` by hand.
 
 use celerity::prelude::*;
 use celerity::{Element, Result};
 use celerity_example_kernels::gray_scott::{Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
+use celerity_example_kernels::means::{mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row};
+use celerity_example_kernels::wave::wave_fill;
 use celerity_kernel::math::Float;
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
 
@@ -25,7 +28,9 @@ pub(crate) struct Sizes {
 pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
     heat::<f32>(queue, sizes, ["heat f32, by row", "heat f32, by item"], tell)?;
     heat::<f64>(queue, sizes, ["heat f64, by row", "heat f64, by item"], tell)?;
-    reaction(queue, sizes, tell)
+    reaction(queue, sizes, tell)?;
+    means_of_9(queue, sizes, tell)?;
+    means_of_27(queue, sizes, tell)
 }
 
 fn heat<T>(
@@ -74,5 +79,40 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Resu
         queue.task("item").launch(plane, accesses(), react::new(rates)).map(drop)
     })?;
     tell("reaction, by item", seconds, bytes);
+    Ok(())
+}
+
+fn means_of_9(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+    let plane = sizes.plane;
+    let (from, to) = (queue.buffer::<f32, 2>(plane), queue.buffer::<f32, 2>(plane));
+    let fill = wave_fill { size: plane[1] };
+    queue.task("fill").launch(plane, from.write(one_to_one()), fill)?;
+    let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1])));
+    let bytes = (8 * plane.iter().product::<usize>()) as f64;
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("row").launch(plane, accesses(), mean_of_9_row {}).map(drop)
+    })?;
+    tell("means of 9, by row", seconds, bytes);
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("item").launch(plane, accesses(), mean_of_9 {}).map(drop)
+    })?;
+    tell("means of 9, by item", seconds, bytes);
+    Ok(())
+}
+
+fn means_of_27(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+    let space = sizes.space;
+    let (from, to) = (queue.buffer::<f32, 3>(space), queue.buffer::<f32, 3>(space));
+    queue.task("fill").launch(space, from.write(one_to_one()), heat_fill::new(space))?;
+    let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
+    let bytes = (8 * space.iter().product::<usize>()) as f64;
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("row").launch(space, accesses(), mean_of_27_row {}).map(drop)
+    })?;
+    tell("means of 27, by row", seconds, bytes);
+    let seconds = fastest(queue, sizes.rounds, || {
+        queue.task("item").launch(space, accesses(), mean_of_27 {}).map(drop)
+    })?;
+    tell("means of 27, by item", seconds, bytes);
     Ok(())
 }

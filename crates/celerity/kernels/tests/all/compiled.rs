@@ -295,6 +295,36 @@ fn squares_are_loaded_once_and_stored_once() {
 }
 
 #[test]
+fn cubes_are_loaded_once_and_stored_once() {
+    for (entry, lines) in [("mean_of_9", 3), ("mean_of_9_row", 3), ("mean_of_27", 9)] {
+        let body = body(entry);
+        assert_eq!(body.matches("ld.global.nc.v4.").count(), lines, "{entry}: {body}");
+        assert_eq!(body.matches("st.global.v4.").count(), 1, "{entry}: {body}");
+        assert!(!body.contains("call.uni"), "{entry}: {body}");
+    }
+    assert_eq!(body("mean_of_27_row").matches("ld.global.nc.v4.").count(), 9);
+}
+
+#[test]
+fn no_other_kernel_keeps_anything_in_memory_of_a_thread() {
+    let with_memory = kernels().into_iter().map(|kernel| kernel.entry);
+    let mut with_memory: Vec<_> =
+        with_memory.filter(|entry| body(entry).contains(".local")).collect();
+    with_memory.sort_unstable();
+    // Lists whose length is known when they run, tables of functions, and matmul_panels, which is for CPUs.
+    let expected = [
+        "approximate",
+        "build_room",
+        "count_up",
+        "errors",
+        "matmul_panels",
+        "move_body",
+        "run_statement",
+    ];
+    assert_eq!(with_memory, expected);
+}
+
+#[test]
 fn what_is_only_read_goes_through_the_read_only_cache() {
     for entry in ["wave_step", "life_step", "kick_f64", "multiply", "multiply_sparse", "saxpy_f64"]
     {
