@@ -143,14 +143,15 @@ pub enum Step {
 /// * every submitted instruction is assigned exactly once;
 /// * *direct* assignment: all its dependencies have completed; it gets the
 ///   least loaded lane of its group;
-/// * *eager* assignment: all its incomplete dependencies have been assigned to
-///   one and the same lane, which belongs to its group; it gets that lane, whose
+/// * *eager* assignment, where lanes cannot wait for each other: all its incomplete dependencies have
+///   been assigned to one and the same lane, which belongs to its group; it gets that lane, whose
 ///   order stands in for the dependencies;
 /// * *joined* assignment: all its incomplete dependencies have been assigned to
 ///   lanes that [can wait for each other](Self::with_joins), as those of its group
-///   can; it gets the lane of its group that most of them are on, or else the
-///   least loaded one, and is told what to wait for on the others. Of two joined
-///   instructions, the later may be reported first: it is over when both are;
+///   can; it gets a lane of its group whose last job is one of them, of several the one that most of
+///   them are on, or else the least loaded one: so it waits for nothing that it does not depend on, if
+///   there is such a lane. It is told what to wait for on the others. Of two joined instructions, the
+///   later may be reported first: it is over when both are;
 /// * instructions for the node itself go first: they are short, and they are
 ///   what starts communication; otherwise first ready, first assigned;
 /// * of two instructions that [conflict](Self::exclude), none is assigned while the other is and
@@ -433,21 +434,26 @@ impl Engine {
         }
     }
 
-    /// The lane of the group that most incomplete dependencies are on, or else the
-    /// least loaded one.
+    /// Where lanes cannot wait for each other, the one that all incomplete dependencies are on; where they
+    /// can, one that ends with a dependency. Or else the least loaded one of the group.
     fn choose_lane(&self, index: u64) -> LaneId {
         let slot = &self.slots[offset(self.base, index)];
         let Target::Lanes(group) = slot.target else {
             unreachable!("only instructions for lanes are queued for lanes")
         };
-        if let Some(lane) = slot.common_lane().filter(|&lane| group.contains(lane)) {
+        let joins = self.joins.is_some_and(|joins| joins.contains(group.first()));
+        if let Some(lane) = slot.common_lane().filter(|&lane| !joins && group.contains(lane)) {
             return lane;
         }
         let lane = match slot.predecessors.is_empty() {
             true => group.slots().min_by_key(|&lane| self.load[lane]),
             false => group.slots().min_by_key(|&lane| {
-                let before = self.jobs_on(index).filter(|job| job.lane.slot() == lane).count();
-                (Reverse(before), self.load[lane])
+                let jobs = self.jobs_on(index).filter(|job| job.lane.slot() == lane);
+                let (before, last) = jobs.fold((0, None), |(before, last), job| {
+                    (before + 1, last.max(Some(job.number)))
+                });
+                let follows = last.is_some_and(|last| last + 1 == self.assigned[lane]);
+                (Reverse(if follows { before } else { 0 }), self.load[lane])
             }),
         };
         let lane = lane.expect("a group has lanes");

@@ -10,7 +10,7 @@ use crate::engine::{LaneGroup, LaneId, Target};
 ///
 /// | work | lanes | why |
 /// | --- | --- | --- |
-/// | kernels | two per device | a kernel that does not fill the machine does not hold up an independent one; chains stay on one lane, where they are assigned eagerly |
+/// | kernels | two per device | a kernel that does not fill the machine does not hold up an independent one; chains stay on one lane |
 /// | copies from or to a device | one per device, the source's if both ends are devices | a copy never waits behind a kernel that it does not depend on |
 /// | host tasks | four | one that waits for a file or a fence does not hold up three others |
 /// | collective groups | one each, 128 | functions of a group wait for those of the same group on other nodes: they have to be able to start whatever else blocks |

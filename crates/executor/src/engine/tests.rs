@@ -138,11 +138,16 @@ impl Twin {
     }
 
     fn check_lane(&self, index: u64, group: LaneGroup, lane: LaneId) {
-        if let Some(eager) = self.eager_lane(index).filter(|&lane| group.contains(lane)) {
+        let joins = self.joins.is_some_and(|joins| joins.contains(lane));
+        let eager = self.eager_lane(index).filter(|&lane| group.contains(lane));
+        if let Some(eager) = eager.filter(|_| !joins) {
             return assert_eq!(eager, lane, "I{index} leaves its lane");
         }
         let rank = |slot: usize| {
-            let before = self.running(index, slot).count();
+            let last = self.history[slot].last();
+            let follows =
+                last.is_some_and(|last| self.running(index, slot).any(|job| job == *last));
+            let before = if follows { self.running(index, slot).count() } else { 0 };
             (std::cmp::Reverse(before), self.on_lanes[slot].len())
         };
         let best = group.slots().map(rank).min().unwrap();
@@ -326,6 +331,21 @@ fn lanes_that_wait_for_each_other_start_at_once_and_end_in_any_order() {
     assert_eq!(engine.complete(first), Step::Wait);
     assert_eq!(engine.complete(second), Step::Issue);
     assert_eq!(engine.next_assignment().unwrap().instruction, epoch);
+}
+
+#[test]
+fn who_can_stands_behind_nothing_but_what_it_depends_on() {
+    let [border, inner, next_border, next_inner] = ids();
+    let mut engine = Engine::new(3).with_joins(Some(LaneGroup::new(LaneId::from_slot(0), 3)));
+    let _ = engine.submit(border, &[], KERNELS);
+    let _ = engine.submit(inner, &[border], KERNELS);
+    let _ = engine.submit(next_border, &[border, inner], KERNELS);
+    let _ = engine.submit(next_inner, &[border, inner], KERNELS);
+    let [.., third, fourth] = [(); 4].map(|()| engine.next_assignment().unwrap());
+    // The lane of both dependencies now ends with what is none.
+    assert_ne!(third.lane, fourth.lane);
+    let before = LaneJob { lane: third.lane.unwrap(), number: 1 };
+    assert_eq!((third.after.as_slice(), fourth.after.as_slice()), (&[][..], &[before][..]));
 }
 
 #[test]
