@@ -121,7 +121,6 @@ verify() {
     for precision in single double; do
         check "nbody fast, $precision, $what" "${gpus[@]}" "$bin/nbody" --random 4096 --steps 3 --kernel fast --precision "$precision" --verify
     done
-    check "matmul by panels, $what" "${gpus[@]}" "$bin/matmul" --size 512 --steps 2 --kernel panel --verify
     check "matmul by blocks, $what" "${gpus[@]}" "$bin/matmul" --size 512 --steps 2 --kernel block --verify
     if has_cublas; then check "matmul by cuBLAS, $what" "${gpus[@]}" "$bin/matmul" --size 500 --steps 2 --verify --cublas; fi
     check "rsim without lookahead, $what" "${gpus[@]}" env CELERITY_LOOKAHEAD=none "$bin/rsim" --verify --out "$picture"

@@ -65,7 +65,8 @@ enum Kernel {
     Item,
     /// Called for groups of elements, which share tiles of both factors.
     Group,
-    /// Called for stacks of blocks of 4 × 8 elements, which share packed strips of the second factor: what CPUs like most.
+    /// Called for stacks of blocks of 4 × 8 elements, which share packed strips of the second factor: what CPUs like most. On
+    /// CPUs alone: blocks are counted by columns, through a mapper that only hosts evaluate.
     Panel,
     /// Called for groups of blocks of 8 × 8 elements, of which 16 × 16 share tiles of both factors. In
     /// the fast form: GPUs fuse products and sums, so that --verify allows for differences.
