@@ -469,34 +469,33 @@ pub fn mandelbrot([rows, columns]: [usize; 2], bands: usize, steps: usize) -> Pr
     program.finish()
 }
 
-/// Parts of a mesh, each a row: they pack what other parts need, and read the packed rows of their
-/// neighbours.
+/// Parts of a mesh: a row each for what other parts need, its border, and for the rest. A border is computed from
+/// those of its neighbours, and what is inside from its own.
 #[must_use]
 pub fn mesh([parts, elements]: [usize; 2], steps: usize) -> Program {
     let mut program = ProgramBuilder::default();
-    let [mut u, table] = [(); 2].map(|()| program.initialized([parts, elements]));
-    let mut next = program.buffer([parts, elements]);
-    let (borders, packed) = (program.buffer([parts, 2]), program.initialized([parts, 2]));
+    let widths = [2, elements];
+    let mut now = widths.map(|width| program.initialized([parts, width]));
+    let tables = widths.map(|width| program.initialized([parts, width]));
+    let mut next = widths.map(|width| program.buffer([parts, width]));
     let (own, row) = (MapperSpec::OneToOne, MapperSpec::Slice { dim: 1 });
     let beside = SideSpec::Windows { from: 0, stride: 1, first: -1, width: 3, clamped: true };
     let neighbours = MapperSpec::PerDimension(vec![beside, SideSpec::All]);
     for _ in 0..steps {
-        program.kernel(
-            "pack",
-            IndexSpace::new(2, Box3::from_range([parts, 2])),
-            &[(borders, Write, own.clone()), (packed, Read, own.clone()), (u, Read, row.clone())],
-        );
-        program.kernel(
-            "step",
-            IndexSpace::new(2, Box3::from_range([parts, elements])),
-            &[
-                (next, Write, own.clone()),
-                (table, Read, own.clone()),
-                (u, Read, row.clone()),
-                (borders, Read, neighbours.clone()),
-            ],
-        );
-        std::mem::swap(&mut u, &mut next);
+        let [border, inner] = now;
+        for (zone, name, borders) in [(0, "border", &neighbours), (1, "inner", &row)] {
+            program.kernel(
+                name,
+                IndexSpace::new(2, Box3::from_range([parts, widths[zone]])),
+                &[
+                    (next[zone], Write, own.clone()),
+                    (tables[zone], Read, own.clone()),
+                    (inner, Read, row.clone()),
+                    (border, Read, borders.clone()),
+                ],
+            );
+        }
+        std::mem::swap(&mut now, &mut next);
     }
     program.finish()
 }

@@ -34,7 +34,7 @@ impl Part {
     pub(super) fn new(sphere: &Sphere, rank: usize, nodes: usize) -> Self {
         let Sphere { cells, centres } = sphere;
         let places = Parts::new(cells, centres, nodes).places;
-        let part_of = |triangle: u32| places[triangle as usize][0];
+        let part_of = |triangle: u32| places[triangle as usize].part;
         let beside = |triangle: u32| cells[triangle as usize].beside.into_iter().flatten();
         let touches = |triangle, part| beside(triangle).any(|other| part_of(other) == part);
         let all = 0..cells.len() as u32;

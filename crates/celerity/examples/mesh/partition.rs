@@ -155,24 +155,31 @@ fn bisect(order: &mut [u32], centres: &[[f32; 3]], parts: usize, members: &mut V
     bisect(high, centres, parts - below, members);
 }
 
-/// Where the triangles of each part are: in their order, those that have a triangle of another part beside them in the
-/// border, the others behind each other in the other row.
+/// Where the triangles of each part are: in the border those that have a triangle of another part beside them, and in the
+/// other row the others, of which those that have one of the border beside them come first, as a kernel looks further for
+/// these. In their order otherwise.
 fn places(cells: &[Cell], members: &[Vec<u32>]) -> Vec<Place> {
     let mut parts = vec![0; cells.len()];
     for (part, members) in members.iter().enumerate() {
         members.iter().for_each(|&triangle| parts[triangle as usize] = part);
     }
-    let is_border = |triangle: usize| {
-        let beside = cells[triangle].beside.into_iter().flatten();
-        beside.into_iter().any(|other| parts[other as usize] != parts[triangle])
-    };
+    let beside = |triangle: usize| cells[triangle].beside.into_iter().flatten();
+    let of_another =
+        |triangle: usize| beside(triangle).any(|other| parts[other as usize] != parts[triangle]);
+    let is_border: Vec<bool> = (0..cells.len()).map(of_another).collect();
+    let is_near = |triangle: usize| beside(triangle).any(|other| is_border[other as usize]);
     let mut places = vec![Place { part: 0, is_border: false, at: 0 }; cells.len()];
     for (part, members) in members.iter().enumerate() {
-        let (mut in_border, mut in_inner) = (0.., 0..);
-        for triangle in members.iter().map(|&triangle| triangle as usize) {
-            let is_border = is_border(triangle);
-            let at = if is_border { in_border.next() } else { in_inner.next() };
-            places[triangle] = Place { part, is_border, at: at.expect("there are numbers enough") };
+        let triangles = members.iter().map(|&triangle| triangle as usize);
+        let (border, inner): (Vec<_>, Vec<_>) =
+            triangles.partition(|&triangle| is_border[triangle]);
+        let (near, far): (Vec<_>, Vec<_>) =
+            inner.into_iter().partition(|&triangle| is_near(triangle));
+        for (at, &triangle) in border.iter().enumerate() {
+            places[triangle] = Place { part, is_border: true, at };
+        }
+        for (at, &triangle) in near.iter().chain(&far).enumerate() {
+            places[triangle] = Place { part, is_border: false, at };
         }
     }
     places

@@ -35,13 +35,13 @@ pub fn mesh_step(
 ) {
     // All of the row is declared, so places are positions.
     let part = u.row([row.start()[0]]).as_relative_slice();
-    let around = Around { beside: [a, b, c], part, borders, bits };
-    let (len, flows) = (after.len(), [to_a, to_b, to_c]);
+    let (beside, flows) = ([a, b, c], [to_a, to_b, to_c]);
+    let triangles = Triangles { here, beside, flows, part, borders, bits };
     let mut first = 0;
-    while first < len {
-        first += match len - first >= RUN {
-            true => advance::<RUN>(first, (after, here), flows, &around),
-            false => advance::<1>(first, (after, here), flows, &around),
+    while first < after.len() {
+        first += match after.len() - first >= RUN {
+            true => triangles.advance::<RUN>(first, after),
+            false => triangles.advance::<1>(first, after),
         };
     }
 }
@@ -49,74 +49,66 @@ pub fn mesh_step(
 /// Triangles that are computed at once: as many as a thread of a device gets.
 const RUN: usize = 4;
 
-/// A step of `N` triangles, from the `first` on. Returns how many they are.
-#[inline(always)]
-fn advance<const N: usize>(
-    first: usize,
-    (after, here): (&mut [f32], &[f32]),
-    flows: [&[f32]; 3],
-    around: &Around<'_>,
-) -> usize {
-    let (after, here) = (&mut after[first..][..N], of::<N>(here, first));
-    let [to_a, to_b, to_c] = flows.map(|flows| of::<N>(flows, first));
-    let beside = around.temperatures::<N>(first);
-    for i in 0..N {
-        after[i] = next(here[i], beside[i], [to_a[i], to_b[i], to_c[i]]);
-    }
-    N
-}
-
-/// The `N` numbers from the `first` on, which are on their way when it is found out what is beside triangles.
-#[inline(always)]
-fn of<const N: usize>(numbers: &[f32], first: usize) -> [f32; N] {
-    numbers[first..].first_chunk().copied().expect("rows are equally long")
-}
-
-/// What triangles have beside them.
-struct Around<'a> {
-    /// Where it is, by side.
+/// Triangles of a row, and what is around them.
+struct Triangles<'a> {
+    here: &'a [f32],
+    /// Where what is beside them is, and how much flows there, by side.
     beside: [&'a [u32]; 3],
+    flows: [&'a [f32]; 3],
     /// The temperatures of their part, and those of borders, whose places have so many bits.
     part: &'a [f32],
     borders: PartView<'a, f32, 2>,
     bits: u32,
 }
 
-impl Around<'_> {
-    /// The temperatures beside `N` triangles, from the `first` on.
+impl Triangles<'_> {
+    /// A step of `N` of them, from the `first` on. Returns how many they are.
     ///
-    /// Where all are is found out before one is loaded, and whether all are of the part is asked once: otherwise each load
-    /// would wait for the one before.
+    /// Whether all that is beside them is of the part is asked once: if it were asked of each, each load would wait for the
+    /// one before.
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "what iterates over an array keeps it in memory")]
-    fn temperatures<const N: usize>(&self, first: usize) -> [[f32; 3]; N] {
+    fn advance<const N: usize>(&self, first: usize, after: &mut [f32]) -> usize {
         let beside = self.beside.map(|beside| &beside[first..][..N]);
-        let (mut last, mut found) = (0, [[0.0; 3]; N]);
+        let mut last = 0;
         for i in 0..N {
             for side in 0..3 {
                 last = beside[side][i].max(last);
             }
         }
-        if let Some(own) = self.part.get(..=last as usize) {
-            for i in 0..N {
-                for side in 0..3 {
-                    found[i][side] = own[beside[side][i] as usize];
-                }
-            }
-        } else {
-            let mut places = [[&0.0; 3]; N];
-            for i in 0..N {
-                for side in 0..3 {
-                    places[i][side] = self.place(beside[side][i] as usize);
-                }
-            }
-            for i in 0..N {
-                for side in 0..3 {
-                    found[i][side] = *places[i][side];
-                }
+        let Some(own) = self.part.get(..=last as usize) else {
+            self.advance_at_border::<N>(first, after);
+            return N;
+        };
+        let mut found = [[0.0; 3]; N];
+        for i in 0..N {
+            for side in 0..3 {
+                found[i][side] = own[beside[side][i] as usize];
             }
         }
-        found
+        self.flow(first, after, found);
+        N
+    }
+
+    /// The same where some of what is beside them is of borders. Where all is, is found out before anything is loaded. On
+    /// CPUs apart from the other: what it needs would be made ready for each.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), cold, inline(never))]
+    #[allow(clippy::needless_range_loop, reason = "as above")]
+    fn advance_at_border<const N: usize>(&self, first: usize, after: &mut [f32]) {
+        let beside = self.beside.map(|beside| &beside[first..][..N]);
+        let (mut places, mut found) = ([[&0.0; 3]; N], [[0.0; 3]; N]);
+        for i in 0..N {
+            for side in 0..3 {
+                places[i][side] = self.place(beside[side][i] as usize);
+            }
+        }
+        for i in 0..N {
+            for side in 0..3 {
+                found[i][side] = *places[i][side];
+            }
+        }
+        self.flow(first, after, found);
     }
 
     /// The place with that number: of the part, or in a border.
@@ -127,6 +119,16 @@ impl Around<'_> {
             let part = number.wrapping_shr(self.bits);
             &self.borders[[part, number - part.wrapping_shl(self.bits)]]
         })
+    }
+
+    /// The temperatures after a step, of those that were found beside them.
+    #[inline(always)]
+    fn flow<const N: usize>(&self, first: usize, after: &mut [f32], beside: [[f32; 3]; N]) {
+        let (after, here) = (&mut after[first..][..N], &self.here[first..][..N]);
+        let [to_a, to_b, to_c] = self.flows.map(|flows| &flows[first..][..N]);
+        for i in 0..N {
+            after[i] = next(here[i], beside[i], [to_a[i], to_b[i], to_c[i]]);
+        }
     }
 }
 
