@@ -1,6 +1,7 @@
 //! The trace of a run, as far as costs follow from it: how long kernels and host tasks ran for how many
 //! items, what submitting and scheduling took, and when the run ended. Owns the reading of such files.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -33,7 +34,7 @@ pub struct MeasuredLaunch {
     pub on_device: bool,
     /// How many items.
     pub items: u64,
-    /// How long it ran.
+    /// How long it ran. Of a time in which several kernels of a device ran, each has its share.
     pub took: Nanos,
 }
 
@@ -67,6 +68,7 @@ impl RecordedRun {
     /// [`PredictError::Malformed`] with the line that is none of a trace.
     pub fn parse(text: &str, path: &Path) -> Result<Self, PredictError> {
         let mut run = Self::default();
+        let mut devices = BTreeMap::<_, Vec<Busy>>::new();
         for (line, text) in (1..).zip(text.lines()) {
             let text = text.trim().trim_end_matches(',');
             if text.is_empty() || text == "[" || text == "]" {
@@ -77,6 +79,15 @@ impl RecordedRun {
             let event: Value = serde_json::from_str(text)
                 .map_err(|error| malformed(format!("this is no line of a trace: {error}")))?;
             run.take(&event).map_err(malformed)?;
+            if let Some(device) = device(&event) {
+                let (start, launch) =
+                    (nanos(&event, "ts").map_err(malformed)?, run.launches.len() - 1);
+                let end = start + run.launches[launch].took;
+                devices.entry(device).or_default().push(Busy { start, end, launch });
+            }
+        }
+        for (launch, took) in devices.into_values().flat_map(shares) {
+            run.launches[launch].took = took;
         }
         run.program.sort_by_key(|stretch| stretch.start);
         Ok(run)
@@ -99,6 +110,48 @@ impl RecordedRun {
         }
         Ok(())
     }
+}
+
+/// When a launch ran on its device.
+struct Busy {
+    start: Nanos,
+    end: Nanos,
+    launch: usize,
+}
+
+/// The node and the device that a kernel ran on; `None` if a slice is no kernel's.
+fn device(event: &Value) -> Option<(u64, String)> {
+    let is_kernel = event["ph"] == "X" && event["cat"] == "kernel";
+    let place = || Some((event["pid"].as_u64()?, event["args"]["device"].as_str()?.to_owned()));
+    is_kernel.then(place).flatten()
+}
+
+/// What each launch on a device takes of its time: of a time in which several run, each has an equal part. A device of a
+/// prediction does one job after the other, so it takes as long for all of them. O(n log n), times how many run at once.
+fn shares(mut launches: Vec<Busy>) -> Vec<(usize, Nanos)> {
+    launches.sort_by_key(|busy| busy.start);
+    let mut shares = vec![0.0; launches.len()];
+    let (mut running, mut now) = (Vec::<usize>::new(), 0);
+    let mut run_until = |running: &mut Vec<usize>, until: Nanos| {
+        while let Some(end) = running.iter().map(|&nth| launches[nth].end).min() {
+            let (stop, count) = (end.min(until), running.len() as f64);
+            running.iter().for_each(|&nth| shares[nth] += (stop - now.min(stop)) as f64 / count);
+            now = stop;
+            running.retain(|&nth| launches[nth].end > stop);
+            if stop == until {
+                break;
+            }
+        }
+        now = until;
+    };
+    for (nth, busy) in launches.iter().enumerate() {
+        run_until(&mut running, busy.start);
+        running.push(nth);
+    }
+    run_until(&mut running, Nanos::MAX);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+    let rounded = shares.into_iter().map(|share: f64| share.round() as Nanos);
+    launches.iter().map(|busy| busy.launch).zip(rounded).collect()
 }
 
 fn stretch(event: &Value) -> Result<Stretch, String> {
@@ -152,6 +205,28 @@ mod tests {
         assert_eq!(items("[0..4, 2..8]"), Ok(24));
         assert_eq!(items("[]"), Ok(1));
         assert!(items("4 x 8").is_err() && items("[3..2]").is_err());
+    }
+
+    #[test]
+    fn kernels_side_by_side_share_their_device() {
+        let kernel = |device: &str, start: u32, took: u32| {
+            format!(
+                r#"{{"ts":{start},"ph":"X","dur":{took},"pid":0,"tid":1,"name":"k","cat":"kernel","args":{{"task":"T1","chunk":"[0..5]","device":"{device}"}}}},"#
+            )
+        };
+        let lines = [
+            kernel("D0", 10, 60),
+            kernel("D1", 10, 60),
+            kernel("D0", 20, 10),
+            kernel("D0", 20, 30),
+            kernel("D0", 70, 5),
+            kernel("D0", 90, 0),
+        ];
+        let run = RecordedRun::parse(&lines.join("\n"), "t.json".as_ref()).unwrap();
+        let took: Vec<_> = run.launches.iter().map(|launch| launch.took).collect();
+        // 10 alone, 10 of three, 20 of two, 20 alone.
+        assert_eq!(took, [43_333, 60_000, 3_333, 13_333, 5_000, 0]);
+        assert_eq!(took[0] + took[2] + took[3], 59_999, "of 60 µs");
     }
 
     #[test]
