@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The mesh is cut into as many parts as there are devices, by recursive coordinate bisection, before
-//! it is computed on (CCGrid 2023, section V). A part is a row of buffers, one for each number that a triangle
-//! has, so that threads beside each other load what lies side by side. In a step, each part first packs what
-//! others need of it, then computes; what it needs of the others, a mapper looks up in a table.
+//! it is computed on (CCGrid 2023, section V). A part is two rows of buffers, one for each number that a triangle
+//! has, so that threads beside each other load what lies side by side: a row of the triangles that other parts need, the
+//! part's border, and one of the rest. In a step, borders come first, and travel while the rest is computed; whose
+//! borders a part needs, a mapper looks up in a table.
 
 mod heat;
 mod obj;
