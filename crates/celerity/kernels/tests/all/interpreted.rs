@@ -8,6 +8,10 @@ use celerity_example_kernels::MODULE;
 use celerity_example_kernels::accuracy::{arguments, both, normal_values};
 use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
 use celerity_example_kernels::linear::blend;
+use celerity_example_kernels::means::{
+    CUBE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
+};
+use celerity_example_kernels::mesh::{mesh_step, next};
 use celerity_example_kernels::prk::nstream::triad;
 use celerity_example_kernels::prk::stencil::{stencil_square, stencil_star};
 use celerity_example_kernels::prk::transpose::{
@@ -221,6 +225,54 @@ fn stencils_have_the_bits_of_hosts() {
     }
 }
 
+/// Compares means over a cell and all around it with those of plain loops: of a box's cells but for its first and last plane,
+/// or of a plane's but for its first and last row.
+fn check_means<K: Kernel>(kernel: &K, range: [usize; 3]) {
+    let is_plane = K::DESCRIPTION.dims == 2;
+    let u: Vec<f32> =
+        numbers(range.iter().product(), 3).into_iter().map(|number| number as f32).collect();
+    let cell = |start: [usize; 3], offset: [isize; 3]| {
+        let at = |dim: usize| start[dim].saturating_add_signed(offset[dim]).min(range[dim] - 1);
+        u[(at(0) * range[1] + at(1)) * range[2] + at(2)]
+    };
+    let inner = 1..range[0] - 1;
+    let starts = inner.clone().flat_map(|z| (0..range[1]).map(move |y| (z, y)));
+    let starts = starts.flat_map(|(z, y)| (0..range[2]).map(move |x| [z, y, x]));
+    let expected: Vec<f32> = starts
+        .map(|start| match is_plane {
+            // The last dimension has one cell.
+            true => mean::<9>(std::array::from_fn(|n| {
+                cell(start, [n as isize / 3 - 1, n as isize % 3 - 1, 0])
+            })),
+            false => mean(CUBE.map(|offset| cell(start, offset))),
+        })
+        .collect();
+    let items = Bounds::new([inner.start, 0, 0], [inner.end, range[1], range[2]]);
+    let border = if is_plane { [1, 1, 0] } else { [1; 3] };
+    let around = Mapping::Neighborhood { border, axes_only: false };
+    let accesses = [
+        access(0, items, range, Mapping::OneToOne),
+        access(1, Bounds::from_range(range), range, around),
+    ];
+    let memory = Memory::default().with(PLACES[0], &vec![0.0_f32; expected.len()]);
+    let mut memory = memory.with(PLACES[1], &u);
+    launch(kernel, &chunk_of(items, range), &accesses, &mut memory);
+    let label = format!("{}, {range:?}", K::DESCRIPTION.name);
+    assert_eq!(memory.numbers::<4, f32>(PLACES[0]), expected, "{label}");
+}
+
+#[test]
+fn means_have_the_bits_of_hosts() {
+    for columns in [16, 17] {
+        let (plane, space) = ([6, columns, 1], [4, 5, columns]);
+        check_means(&mean_of_9 {}, plane);
+        check_means(&mean_of_9_row {}, plane);
+        check_means(&mean_of_27 {}, space);
+        check_means(&mean_of_27_row {}, space);
+        check_means(&mean_of_27_in_loops {}, space);
+    }
+}
+
 #[test]
 fn functions_of_normal_numbers_round_once() {
     let all = (0..60_000_u32).map(|at| arguments(at.wrapping_mul(71_569)));
@@ -283,5 +335,69 @@ fn groups_count_the_pairs_of_their_part_and_hand_on_what_is_much() {
         // One byte behind each wide run, and of those that are left, two each.
         let single = wide + 2 * ((behind - 1) % WIDE);
         assert_eq!(count(&counts, "ld.global.nc.b8"), single, "{counts:?}");
+    }
+}
+
+#[test]
+fn triangles_find_what_is_beside_them_in_their_part_and_in_borders() {
+    const PARTS: usize = 2;
+    const INNER: usize = 64;
+    const BORDER: usize = 32;
+    const BITS: u32 = BORDER.ilog2();
+    let place = |nth: usize| (nth as u64 + 1) << 16;
+    // The second part: what is inside of its border, and the border.
+    for len in [INNER, BORDER] {
+        let single = |seed: usize, len: usize| -> Vec<f32> {
+            numbers(len, seed).into_iter().map(|number| number as f32).collect()
+        };
+        let (u, borders) = (single(1, INNER), single(2, PARTS * BORDER));
+        let (here, flows) = (single(3, len), [4, 5, 6].map(|seed| single(seed, len)));
+        // Of the first half, all is of the part; of the rest, every third one is of a border.
+        let beside = [7, 8, 9].map(|seed| -> Vec<u32> {
+            let number = |(at, random): (usize, f64)| {
+                let random = (random * 64.0) as usize;
+                match at >= len / 2 && random.is_multiple_of(3) {
+                    true => INNER + ((random % PARTS) << BITS) + random % BORDER,
+                    false => random % INNER,
+                }
+            };
+            numbers(len, seed).into_iter().enumerate().map(number).map(|at| at as u32).collect()
+        });
+        let row = |len: usize| Bounds::new([PARTS - 1, 0, 0], [PARTS, len, 1]);
+        let access = |nth: usize, extent, len: usize, mapping| AccessMemory {
+            address: place(nth),
+            extent,
+            part: extent,
+            buffer: [PARTS, len, 1],
+            mapping,
+        };
+        let mut accesses: Vec<_> =
+            (0..8).map(|nth| access(nth, row(len), len, Mapping::OneToOne)).collect();
+        accesses.push(access(8, row(INNER), INNER, Mapping::Opaque));
+        let both = Bounds::from_range([PARTS, BORDER, 1]);
+        accesses.push(access(9, both, BORDER, Mapping::Opaque));
+        let mut memory = Memory::default().with(place(0), &vec![0.0_f32; len]);
+        memory = memory.with(place(1), &here).with(place(8), &u).with(place(9), &borders);
+        for side in 0..3 {
+            memory = memory.with(place(2 + side), &beside[side]);
+            memory = memory.with(place(5 + side), &flows[side]);
+        }
+        let chunk = chunk_of(row(len), [PARTS, len, 1]);
+        let counts = launch(&mesh_step { bits: BITS }, &chunk, &accesses, &mut memory);
+        let temperature = |number: u32| {
+            let number = number as usize;
+            number.checked_sub(INNER).map_or_else(|| u[number], |number| borders[number])
+        };
+        let expected: Vec<f32> = (0..len)
+            .map(|at| {
+                let sides = [0, 1, 2];
+                let beside = sides.map(|side| temperature(beside[side][at]));
+                next(here[at], beside, sides.map(|side| flows[side][at]))
+            })
+            .collect();
+        assert!(memory.numbers::<4, f32>(place(0)) == expected, "of {len}");
+        // All but what is beside triangles in steps of 16 bytes.
+        assert_eq!(count(&counts, "ld.global.nc.v4"), 7 * len / 4, "{counts:?}");
+        assert_eq!(count(&counts, "st.global.v4"), len / 4, "{counts:?}");
     }
 }

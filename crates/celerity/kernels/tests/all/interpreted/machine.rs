@@ -55,7 +55,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(f32: 4, f64: 8, u8: 1, u64: 8);
+numbers!(f32: 4, f64: 8, u8: 1, u32: 4, u64: 8);
 
 /// How often instructions were carried out, by their names: `ld.global.nc.v2.b64`.
 pub(super) type Counts = HashMap<String, usize>;
