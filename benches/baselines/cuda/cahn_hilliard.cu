@@ -220,8 +220,6 @@ std::vector<Part> divide(const std::vector<Gpu>& gpus, int size)
     return parts;
 }
 
-int blocks(int total, int of) { return (total + of - 1) / of; }
-
 // What is launched, how.
 struct Plan {
     std::string form;

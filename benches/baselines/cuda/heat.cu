@@ -106,8 +106,6 @@ std::vector<T> reference(int3 size, int steps, T rate)
     return u;
 }
 
-int blocks(int total, int of) { return (total + of - 1) / of; }
-
 template <class T>
 void measure(const Options& options, int3 size)
 {

@@ -153,8 +153,6 @@ std::vector<float> reference(int3 size, int steps, bool cube)
     return u;
 }
 
-int blocks(int total, int of) { return (total + of - 1) / of; }
-
 template <bool CUBE>
 void launch(const std::string& form, const Shape& shape, const Gpu& gpu, float* after, const float* u, int3 size)
 {

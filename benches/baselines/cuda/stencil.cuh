@@ -29,6 +29,9 @@ struct Shape {
     int planes;
 };
 
+// How many of so many threads are needed for all.
+inline int blocks(int total, int of) { return (total + of - 1) / of; }
+
 // The seconds of all timed steps in the fastest of the shapes, each of which starts anew.
 inline double fastest(const std::vector<Gpu>& gpus, const Options& options, const std::vector<Shape>& shapes,
                       const std::function<void()>& start, const std::function<void(const Shape&, int)>& step)

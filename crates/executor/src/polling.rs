@@ -71,7 +71,7 @@ pub(crate) const LONGEST_LAG: Duration = Duration::from_millis(10);
 /// In so many rounds of polling, in each of which it gives way, a node lets what it sends leave
 /// before it computes. A peer that waits for the data takes it in the first few; one that does
 /// not is busy itself. A round without events takes about a microsecond on a network that has
-/// to be looked at. With 64, two processes of mesh lost 7 % of their time to it, in which neither looked.
+/// to be looked at. With 64, two processes of mesh lost 4 to 7 % of their time to it, in which neither looked.
 pub(crate) const ROUNDS_TO_LEAVE: u32 = 16;
 
 /// The same as time, for where a round takes long: on a core that others want, giving way so often

@@ -8,7 +8,7 @@
 #                           SPACE ("1024 1024 1024": planes, rows, columns) say how large they are
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
-# kernel_cost beside heat and gray_scott by hand, of the same size. All is measured once, and again as
+# kernel_cost beside heat, means and gray_scott by hand, of the same size. All is measured once, and again as
 # long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
 # has all runs, of which the fastest counts. The baselines are compiled first, unless they have been: see baselines/compile.sh.
 set -uo pipefail

@@ -3,7 +3,7 @@
 //! `heat`, `gray_scott` and `means` by hand.
 
 use celerity::prelude::*;
-use celerity::{Element, Result};
+use celerity::{Element, Result, TaskId};
 use celerity_example_kernels::gray_scott::{Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
 use celerity_example_kernels::means::{mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row};
@@ -23,22 +23,35 @@ pub(crate) struct Sizes {
     pub(crate) rounds: (u32, u32),
 }
 
-/// Calls `tell` with the name of each form, the seconds of a step, and the bytes that it moves
-/// between memory and device at least.
-pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
-    heat::<f32>(queue, sizes, ["heat f32, by row", "heat f32, by item"], tell)?;
-    heat::<f64>(queue, sizes, ["heat f64, by row", "heat f64, by item"], tell)?;
+/// Is told the name of each form, the seconds of a step, and the bytes that it moves between memory and device at least.
+type Tell<'a> = dyn Fn(&str, f64, f64) + 'a;
+
+/// Measures all stencils.
+pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
+    heat::<f32>(queue, sizes, "heat f32", tell)?;
+    heat::<f64>(queue, sizes, "heat f64", tell)?;
     reaction(queue, sizes, tell)?;
     means_of_9(queue, sizes, tell)?;
     means_of_27(queue, sizes, tell)
 }
 
-fn heat<T>(
+/// Measures a step in both forms, of so many bytes.
+fn both_forms(
     queue: &Queue,
-    sizes: &Sizes,
-    [by_row, by_item]: [&str; 2],
-    tell: &dyn Fn(&str, f64, f64),
-) -> Result<()>
+    rounds: (u32, u32),
+    (name, bytes): (&str, usize),
+    tell: &Tell<'_>,
+    by_row: impl Fn() -> Result<TaskId>,
+    by_item: impl Fn() -> Result<TaskId>,
+) -> Result<()> {
+    let seconds = fastest(queue, rounds, || by_row().map(drop))?;
+    tell(&format!("{name}, by row"), seconds, bytes as f64);
+    let seconds = fastest(queue, rounds, || by_item().map(drop))?;
+    tell(&format!("{name}, by item"), seconds, bytes as f64);
+    Ok(())
+}
+
+fn heat<T>(queue: &Queue, sizes: &Sizes, name: &str, tell: &Tell<'_>) -> Result<()>
 where
     T: Float + Element,
     heat_fill<T>: for<'a> ItemKernel<3, &'a mut T>,
@@ -49,19 +62,13 @@ where
     let (u, after) = (queue.buffer::<T, 3>(space), queue.buffer::<T, 3>(space));
     queue.task("fill").launch(space, u.write(one_to_one()), heat_fill::new(space))?;
     let accesses = || (after.write(one_to_one()), u.read(neighborhood([1, 1, 1])));
-    let bytes = (2 * size_of::<T>() * space.iter().product::<usize>()) as f64;
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("row").launch(space, accesses(), heat_step_row::new(rate)).map(drop)
-    })?;
-    tell(by_row, seconds, bytes);
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("item").launch(space, accesses(), heat_step::new(rate)).map(drop)
-    })?;
-    tell(by_item, seconds, bytes);
-    Ok(())
+    let bytes = 2 * size_of::<T>() * space.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(space, accesses(), heat_step_row::new(rate));
+    let by_item = || queue.task("item").launch(space, accesses(), heat_step::new(rate));
+    both_forms(queue, sizes.rounds, (name, bytes), tell, by_row, by_item)
 }
 
-fn reaction(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+fn reaction(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let (plane, rates) = (sizes.plane, Rates::SPOTS);
     let [u, v, next_u, next_v] = std::array::from_fn(|_| queue.buffer::<f32, 2>(plane));
     let start = (u.write(one_to_one()), v.write(one_to_one()));
@@ -70,49 +77,31 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Resu
         let (to_u, to_v) = (next_u.write(one_to_one()), next_v.write(one_to_one()));
         (to_u, to_v, u.read(neighborhood([1, 1])), v.read(neighborhood([1, 1])))
     };
-    let bytes = (16 * plane.iter().product::<usize>()) as f64;
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("row").launch(plane, accesses(), react_row::new(rates)).map(drop)
-    })?;
-    tell("reaction, by row", seconds, bytes);
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("item").launch(plane, accesses(), react::new(rates)).map(drop)
-    })?;
-    tell("reaction, by item", seconds, bytes);
-    Ok(())
+    let bytes = 16 * plane.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(plane, accesses(), react_row::new(rates));
+    let by_item = || queue.task("item").launch(plane, accesses(), react::new(rates));
+    both_forms(queue, sizes.rounds, ("reaction", bytes), tell, by_row, by_item)
 }
 
-fn means_of_9(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+fn means_of_9(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let plane = sizes.plane;
     let (from, to) = (queue.buffer::<f32, 2>(plane), queue.buffer::<f32, 2>(plane));
     let fill = wave_fill { size: plane[1] };
     queue.task("fill").launch(plane, from.write(one_to_one()), fill)?;
     let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-    let bytes = (8 * plane.iter().product::<usize>()) as f64;
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("row").launch(plane, accesses(), mean_of_9_row {}).map(drop)
-    })?;
-    tell("means of 9, by row", seconds, bytes);
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("item").launch(plane, accesses(), mean_of_9 {}).map(drop)
-    })?;
-    tell("means of 9, by item", seconds, bytes);
-    Ok(())
+    let bytes = 8 * plane.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(plane, accesses(), mean_of_9_row {});
+    let by_item = || queue.task("item").launch(plane, accesses(), mean_of_9 {});
+    both_forms(queue, sizes.rounds, ("means of 9", bytes), tell, by_row, by_item)
 }
 
-fn means_of_27(queue: &Queue, sizes: &Sizes, tell: &dyn Fn(&str, f64, f64)) -> Result<()> {
+fn means_of_27(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let space = sizes.space;
     let (from, to) = (queue.buffer::<f32, 3>(space), queue.buffer::<f32, 3>(space));
     queue.task("fill").launch(space, from.write(one_to_one()), heat_fill::new(space))?;
     let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-    let bytes = (8 * space.iter().product::<usize>()) as f64;
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("row").launch(space, accesses(), mean_of_27_row {}).map(drop)
-    })?;
-    tell("means of 27, by row", seconds, bytes);
-    let seconds = fastest(queue, sizes.rounds, || {
-        queue.task("item").launch(space, accesses(), mean_of_27 {}).map(drop)
-    })?;
-    tell("means of 27, by item", seconds, bytes);
-    Ok(())
+    let bytes = 8 * space.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(space, accesses(), mean_of_27_row {});
+    let by_item = || queue.task("item").launch(space, accesses(), mean_of_27 {});
+    both_forms(queue, sizes.rounds, ("means of 27", bytes), tell, by_row, by_item)
 }

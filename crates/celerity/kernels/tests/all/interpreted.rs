@@ -9,7 +9,7 @@ use celerity_example_kernels::accuracy::{arguments, both, normal_values};
 use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
 use celerity_example_kernels::linear::blend;
 use celerity_example_kernels::means::{
-    CUBE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
+    CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
 };
 use celerity_example_kernels::mesh::{mesh_step, next};
 use celerity_example_kernels::prk::nstream::triad;
@@ -241,9 +241,7 @@ fn check_means<K: Kernel>(kernel: &K, range: [usize; 3]) {
     let expected: Vec<f32> = starts
         .map(|start| match is_plane {
             // The last dimension has one cell.
-            true => mean::<9>(std::array::from_fn(|n| {
-                cell(start, [n as isize / 3 - 1, n as isize % 3 - 1, 0])
-            })),
+            true => mean(SQUARE.map(|[y, x]| cell(start, [y, x, 0]))),
             false => mean(CUBE.map(|offset| cell(start, offset))),
         })
         .collect();
