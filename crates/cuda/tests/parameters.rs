@@ -76,12 +76,12 @@ unsafe impl DeviceCode for Compiled {
 }
 
 /// What the entry point does, with the parameters as its signature has them: the launch's block of
-/// 128 bytes, an address, the access's block of 176, a [`Step`] and a byte.
+/// 128 bytes, an address, the access's block of 184, a [`Step`] and a byte.
 fn on_gpu(launch: &FakeLaunch) -> Result<(), String> {
     let word = |index: usize| launch.parameter::<u64>(8 * index) as usize;
     let (first, count, base, origin) = (word(0), word(3), word(16), word(18));
-    let step: Step = launch.parameter(312);
-    let sign: i8 = launch.parameter(312 + size_of::<Step>());
+    let step: Step = launch.parameter(320);
+    let sign: i8 = launch.parameter(320 + size_of::<Step>());
     for index in first..first + count {
         let body = std::ptr::with_exposed_provenance_mut::<Body>(base).wrapping_add(index - origin);
         // SAFETY: the allocation holds the bodies of the chunk, which nobody else touches.

@@ -200,6 +200,35 @@ impl<const D: usize> Limits<D> {
         }
         limits
     }
+
+    /// The same of the item that has `within` others of its run before it, as far as it may look along the fastest
+    /// dimension as well: `below` and `above` are those of the run's first item. The compiler knows then that an offset
+    /// which stays in the run stays in the buffer, and what is left of the others is one choice for all rows.
+    #[inline]
+    pub(crate) fn at_edges(
+        mut self,
+        run: usize,
+        within: usize,
+        below: [u32; D],
+        above: [u32; D],
+    ) -> Self {
+        let Some(fastest) = D.checked_sub(1) else { return self };
+        let (before, behind) = (within, run - 1 - within);
+        let beyond = [below[fastest], above[fastest].wrapping_sub((run - 1) as u32)];
+        self.below[fastest] = beyond[0] as usize + before;
+        self.above[fastest] = beyond[1] as usize + behind;
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let next = crate::machine::unless_zero;
+            if before == 0 {
+                self.next[0][fastest] = next(beyond[0], -1);
+            }
+            if behind == 0 {
+                self.next[1][fastest] = next(beyond[1], 1);
+            }
+        }
+        self
+    }
 }
 
 /// How far an element lies from an item's own, in elements. What the allocation holds for one offset, it holds also for

@@ -210,6 +210,19 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
                 let (below, above) = block.room(place.at);
                 Limits::inside_rows(place.run, below, above, strides)
             }
+            Inside::Run => {
+                let mut run = place.at;
+                if let Some(fastest) = run.last_mut() {
+                    *fastest -= place.within;
+                }
+                let (below, above) = block.room(run);
+                Limits::inside_rows(place.run, below, above, strides).at_edges(
+                    place.run,
+                    place.within,
+                    below,
+                    above,
+                )
+            }
             Inside::Unknown => Limits::of(crate::abi::first(block.buffer), place.start, place.len),
         };
         // SAFETY: the allocation holds what `reach` allows from every item.

@@ -52,11 +52,11 @@ pub struct AccessBlock {
     pub buffer: [u64; 3],
     /// How far a neighbourhood reaches; or the size of an item's block.
     pub border: [u64; 3],
-    /// How many elements the buffer has before that of the chunk's first item, along dimensions 0
-    /// and 1, where these are not the fastest. Not more than [`FAR`](Self::FAR).
-    pub below: [u32; 2],
-    /// How many it has behind it.
-    pub above: [u32; 2],
+    /// How many elements the buffer has before that of the chunk's first item, along each dimension.
+    /// Not more than [`FAR`](Self::FAR).
+    pub below: [u32; 3],
+    /// How many it has behind it. Not more than a number of 32 bits counts.
+    pub above: [u32; 3],
     /// 1 if a neighbourhood has no diagonals.
     pub axes_only: u32,
     /// The dimension that an item has all of, for a part per item, or [`BLOCKS`](Self::BLOCKS). Of a periodic neighbourhood,
@@ -67,7 +67,7 @@ pub struct AccessBlock {
 }
 
 const _: () = assert!(size_of::<LaunchBlock>() == 128 && align_of::<LaunchBlock>() == 8);
-const _: () = assert!(size_of::<AccessBlock>() == 176 && align_of::<AccessBlock>() == 8);
+const _: () = assert!(size_of::<AccessBlock>() == 184 && align_of::<AccessBlock>() == 8);
 
 impl LaunchBlock {
     /// The block as a device reads it.
@@ -100,19 +100,20 @@ impl AccessBlock {
     /// Each item has a block.
     pub const BLOCKS: u32 = u32::MAX;
 
-    /// Further than a neighbourhood reaches along a slow dimension where threads take runs: a
-    /// quarter of what numbers of 32 bits count, so that a place in a chunk can be added.
-    pub const FAR: u32 = 1 << 30;
+    /// As far as a neighbourhood may reach where threads take runs. A chunk has so many places less than
+    /// numbers of 32 bits count: a place can be added to it, and taken from what they count at most.
+    pub const FAR: u32 = 1 << 29;
 
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
         let Self { first, origin, strides, part_min, part_max, buffer, border, .. } = *self;
-        let words = [self.below, self.above, [self.axes_only, self.slice_dim]];
+        let ([a, b, c], [d, e, f]) = (self.below, self.above);
+        let words = [a, b, c, d, e, f, self.axes_only, self.slice_dim];
         let mut bytes = [0; size_of::<Self>()];
         put(&mut bytes, &[first]);
         put(&mut bytes[8..], [origin, strides, part_min, part_max, buffer, border].as_flattened());
-        for (place, word) in bytes[152..].chunks_exact_mut(4).zip(words.as_flattened()) {
+        for (place, word) in bytes[152..].chunks_exact_mut(4).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         bytes
@@ -126,15 +127,14 @@ impl AccessBlock {
         Layout::from_parts(first(self.origin), strides)
     }
 
-    /// How many elements the buffer has before an item's and behind it, along slow dimensions,
-    /// where threads take runs. At least so many as a neighbourhood reaches, if not exactly.
+    /// How many elements the buffer has before an item's and behind it, where threads take runs.
+    /// At least so many as a neighbourhood reaches, if not exactly.
     #[inline]
     pub(crate) fn room<const D: usize>(&self, at: [usize; D]) -> ([u32; D], [u32; D]) {
-        let slow = |room: &[u32; 2], dim: usize| room.get(dim).copied().unwrap_or(0);
         let at = |dim: usize| at[dim] as u32;
         (
-            core::array::from_fn(|dim| slow(&self.below, dim).wrapping_add(at(dim))),
-            core::array::from_fn(|dim| slow(&self.above, dim).wrapping_sub(at(dim))),
+            core::array::from_fn(|dim| self.below[dim].wrapping_add(at(dim))),
+            core::array::from_fn(|dim| self.above[dim].wrapping_sub(at(dim))),
         )
     }
 
@@ -206,10 +206,10 @@ mod tests {
             part_max: [11, 12, 13],
             buffer: [14, 15, 16],
             border: [17, 18, 19],
-            below: [20, 21],
-            above: [22, 23],
-            axes_only: 24,
-            slice_dim: 25,
+            below: [20, 21, 22],
+            above: [23, 24, 25],
+            axes_only: 26,
+            slice_dim: 27,
         };
         let bytes = block.to_bytes();
         for (index, word) in bytes[..152].chunks_exact(8).enumerate() {
@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(word, (index as u32 + 20).to_ne_bytes());
         }
         assert_eq!(offset_of!(AccessBlock, below), 152);
-        assert_eq!(offset_of!(AccessBlock, slice_dim), 172);
+        assert_eq!(offset_of!(AccessBlock, slice_dim), 180);
     }
 
     #[test]
@@ -233,8 +233,8 @@ mod tests {
             part_max: [0; 3],
             buffer: [0; 3],
             border: [0; 3],
-            below: [0; 2],
-            above: [0; 2],
+            below: [0; 3],
+            above: [0; 3],
             axes_only: 0,
             slice_dim: 0,
         };

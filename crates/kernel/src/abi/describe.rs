@@ -396,7 +396,7 @@ mod tests {
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
-        scalars: &[ScalarParameter::of::<u8>("a"), ScalarParameter::of::<[u64; 472]>("b")],
+        scalars: &[ScalarParameter::of::<u8>("a"), ScalarParameter::of::<[u64; 471]>("b")],
         local: &[],
     };
 
@@ -420,9 +420,9 @@ mod tests {
 
     #[test]
     fn parameters_must_fit_a_launch() {
-        assert_eq!(KERNEL.parameter_bytes(), 128 + 8 + 176 + 8 + 3776);
+        assert_eq!(KERNEL.parameter_bytes(), 128 + 8 + 184 + 8 + 3768);
         assert_eq!(KERNEL.check_for_devices(&[]), Ok(()));
-        const LARGE: &[ScalarParameter] = &[ScalarParameter::of::<[u64; 474]>("b")];
+        const LARGE: &[ScalarParameter] = &[ScalarParameter::of::<[u64; 473]>("b")];
         let error = Description { scalars: LARGE, ..KERNEL }.check_for_devices(&[]).unwrap_err();
         assert_eq!(error, Unsuitable::Parameters { bytes: 4104 });
         assert!(error.to_string().contains("4104 bytes"), "{error}");

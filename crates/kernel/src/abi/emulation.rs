@@ -46,7 +46,7 @@ impl Taken {
             steps: (words[15] >> 16) as u16,
             blocks: (words[15] >> 32) as u32,
         };
-        let two = |at: usize| [words[at] as u32, (words[at] >> 32) as u32];
+        let half = |at: usize| (words[at / 2] >> (at % 2 * 32)) as u32;
         let access = |at: usize| AccessBlock {
             first: words[at + 1],
             origin: three(at + 2),
@@ -55,12 +55,12 @@ impl Taken {
             part_max: three(at + 11),
             buffer: three(at + 14),
             border: three(at + 17),
-            below: two(at + 20),
-            above: two(at + 21),
-            axes_only: words[at + 22] as u32,
-            slice_dim: (words[at + 22] >> 32) as u32,
+            below: [0, 1, 2].map(|dim| half(2 * at + 40 + dim)),
+            above: [0, 1, 2].map(|dim| half(2 * at + 43 + dim)),
+            axes_only: half(2 * at + 46),
+            slice_dim: half(2 * at + 47),
         };
-        let accesses = (0..accesses).map(|index| 16 + 23 * index);
+        let accesses = (0..accesses).map(|index| 16 + 24 * index);
         Self { launch, accesses: accesses.map(|at| (words[at], access(at))).collect() }
     }
 }

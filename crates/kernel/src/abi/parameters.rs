@@ -404,6 +404,11 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
 
 fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> LaunchBlock {
     let (mut inner_min, mut inner_max) = inner(kernel.dims, chunk, accesses);
+    if let (true, Some(fastest)) = (kernel.runs().look_over_edges(), kernel.dims.checked_sub(1))
+        && accesses.iter().all(|memory| chunk.items.max()[fastest] <= memory.buffer[fastest])
+    {
+        (inner_min[fastest], inner_max[fastest]) = (0, chunk.items.range()[fastest] as u64);
+    }
     let (mut run, items) = (1, kernel.runs().items() as u16);
     if let Some(fastest) = kernel.dims.checked_sub(1)
         && items > 1
@@ -431,7 +436,7 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
 /// Whether places along x are numbers of 32 bits, also behind the chunk in its last block, and no
 /// neighbourhood reaches very far.
 fn counts_in_32_bits(chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
-    let far = AccessBlock::FAR as usize / 2;
+    let far = AccessBlock::FAR as usize;
     let is_near = |memory: &AccessMemory| match memory.mapping {
         Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } => {
             border.iter().all(|&reach| reach < far)
@@ -510,16 +515,14 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
         part_max: words(memory.part.max()),
         buffer: words(memory.buffer),
         border: words(border),
-        below: [0, 1].map(|dim| near(items[dim])),
-        above: [0, 1].map(|dim| near(memory.buffer[dim].saturating_sub(items[dim] + 1))),
+        below: items.map(|first| first.min(AccessBlock::FAR as usize) as u32),
+        above: [0, 1, 2].map(|dim| {
+            let above = memory.buffer[dim].saturating_sub(items[dim] + 1);
+            u32::try_from(above).unwrap_or(u32::MAX)
+        }),
         axes_only,
         slice_dim,
     }
-}
-
-/// A distance as threads that take runs know it.
-fn near(distance: usize) -> u32 {
-    distance.min(AccessBlock::FAR as usize) as u32
 }
 
 /// Sizes along x, y and z of those in the order of the dimensions.
@@ -589,13 +592,13 @@ mod tests {
         // All of the chunk is inside. Rows are aligned for runs, though not along the buffer's edges.
         assert_eq!(words[9..15], [0, 0, 0, 16, 16, 1]);
         assert_eq!(words[15], 4 | 1 << 16 | 1 << 32);
-        let neighborhood = &words[16 + 23..];
+        let neighborhood = &words[16 + 24..];
         assert_eq!(neighborhood[0], 4096);
         assert_eq!(neighborhood[1..8], [8 * 64 + 16, 0, 0, 0, 64, 1, 1]);
         assert_eq!(neighborhood[8..14], [0, 0, 0, 64, 64, 1]);
         assert_eq!(neighborhood[14..20], [64, 64, 1, 1, 2, 0]);
-        // Elements before and behind, along dimensions 0 and 1.
-        assert_eq!(neighborhood[20..], [8 | 16 << 32, 55 | 47 << 32, 1]);
+        // Elements before and behind.
+        assert_eq!(neighborhood[20..], [8 | 16 << 32, 55 << 32, 47, 1]);
     }
 
     #[test]
@@ -615,13 +618,13 @@ mod tests {
         // 64 accumulators of a tile, four of a thread; room for values of 256 threads.
         assert_eq!((shape.grid, shape.block), ([4, 1, 1], [16, 1, 1]));
         assert_eq!((item.scratch_bytes(), shape.shared_bytes), (1024, 1024 + 400));
-        assert_eq!(bytes.len(), 128 + 88 + 3 * 184);
+        assert_eq!(bytes.len(), 128 + 88 + 3 * 192);
         let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
         // The chunk begins with tile [1, 2] of 8 × 8.
         assert_eq!((word(128 + 72), word(128 + 80)), (10, 64));
         let array = |nth: usize| {
-            let block = 128 + 88 + 184 * nth + 8;
-            (word(block + 32), (word(block + 168) >> 32) as u32)
+            let block = 128 + 88 + 192 * nth + 8;
+            (word(block + 32), (word(block + 176) >> 32) as u32)
         };
         assert_eq!(array(1), (100, 1024));
         assert_eq!(array(2), (20_000, AccessBlock::IN_GLOBAL));
@@ -666,6 +669,32 @@ mod tests {
         // The second row begins at another place, or rows have an odd stride.
         assert_eq!(run(8, 14, 32), 1);
         assert_eq!(run(8, 12, 30), 1);
+    }
+
+    /// Of elements that are only counted.
+    #[test]
+    fn places_far_apart_have_as_much_around_them_as_there_is() {
+        const FEW: u64 = 3;
+        let (rows, far) = (3_000_000_000_usize, AccessBlock::FAR as usize);
+        for first in [0, 5, far + 7, 1_000_000_000] {
+            let items = Bounds::new([first, 0, 0], [rows - 4, 4, 1]);
+            let chunk = Chunk { items, global: [rows, 4, 1], ..CHUNK };
+            let memory = AccessMemory { buffer: [rows, 4, 1], ..memory(items, AROUND) };
+            assert!(counts_in_32_bits(&chunk, &[memory]));
+            let block = access_block(&memory, &chunk);
+            for row in [first, first + 2, first + far, rows - 5] {
+                let ([below, _], [above, _]) = block.room([row - first, 0]);
+                let near = |room: u32, exact: usize| {
+                    assert_eq!(
+                        u64::from(room).min(FEW),
+                        (exact as u64).min(FEW),
+                        "{row} from {first}"
+                    );
+                };
+                near(below, row);
+                near(above, rows - 1 - row);
+            }
+        }
     }
 
     #[test]

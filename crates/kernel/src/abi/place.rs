@@ -5,9 +5,10 @@
 //!
 //! The fastest dimension lies along x, the next along y and z. Where rows are aligned for it, a
 //! thread takes a *run* of [`RUN`] items along x, which begins at a multiple of [`RUN`]; of a
-//! stencil over elements of 8 bytes, of two; otherwise one item. Runs are whole, and none looks over the edge along x, so that all lanes of a warp do
-//! the same. What is left of rows, the *edges*, are the items at both ends that are in no such run.
-//! They come one by one, in blocks of their own behind those of runs along x: these blocks number
+//! stencil over elements of 8 bytes, of two; otherwise one item. Runs are whole, and all lanes of a warp do
+//! the same: a run in one call never looks over the edge along x, and in one in a call for each of its items,
+//! what the outermost ones look at is chosen without a branch. What is left of rows, the *edges*, are the items
+//! at both ends that are in no such run. They come one by one, in blocks of their own behind those of runs along x: these blocks number
 //! the edges of the rows that the blocks beside them begin with, row by row, and each thread takes
 //! one of them. So lanes are full whatever the size of a row, and edges are read while the rows around
 //! them are in the cache.
@@ -57,6 +58,14 @@ impl Runs {
             Self::WholePair | Self::ByPair => 2,
         }
     }
+
+    /// Whether items of a run may look over the edge along the fastest dimension: what they see there are elements,
+    /// not slices of rows.
+    #[must_use]
+    #[inline]
+    pub const fn look_over_edges(self) -> bool {
+        matches!(self, Self::ByItem | Self::ByPair)
+    }
 }
 
 /// A run of items that a thread handles at once.
@@ -86,6 +95,8 @@ pub enum Inside {
     Unknown,
     /// It is known of the fastest dimension.
     Row,
+    /// It is known of whole runs that they lie in the buffer, and of what is around them nothing.
+    Run,
     /// It is known of all dimensions.
     All,
 }
@@ -146,7 +157,11 @@ pub fn visit<const K: usize>(
     if takes_runs && thread.block[0] < launch.blocks {
         // One kind of call, not another one for rows that no edge is near: the compiler would
         // see what both have in common, and load the last item of each run by itself.
-        let inside = if bordered { Inside::Row } else { Inside::All };
+        let inside = match (bordered, runs.look_over_edges()) {
+            (false, _) => Inside::All,
+            (true, false) => Inside::Row,
+            (true, true) => Inside::Run,
+        };
         let x = thread.along::<K>(0, 1).wrapping_mul(runs.items() as u32);
         if (launch.inner_min[K - 1] as u32..launch.inner_max[K - 1] as u32).contains(&x) {
             let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
@@ -351,7 +366,11 @@ mod tests {
             let len = if in_run && is_whole { runs.items() } else { 1 };
             let run = if in_run { runs.items() } else { 1 };
             assert_eq!((place.run, place.len), (run, len), "{item:?}");
-            let inside = if in_run { Inside::Row } else { Inside::Unknown };
+            let inside = match (in_run, is_whole) {
+                (false, _) => Inside::Unknown,
+                (true, true) => Inside::Row,
+                (true, false) => Inside::Run,
+            };
             let by_item = in_run && !is_whole;
             let within = if by_item { x as usize % run } else { 0 };
             assert_eq!((place.inside, place.within), (inside, within), "{item:?}");

@@ -152,7 +152,7 @@ mod tests {
 .visible .entry step_f32(
 	.param .align 8 .b8 step_param_0[128],
 	.param .u64 .ptr .align 16 step_param_1,
-	.param .align 8 .b8 step_param_2[176],
+	.param .align 8 .b8 step_param_2[184],
 	.param .f32 step_param_3,
 	.param .align 2 .b8 step_param_4[6]
 )
