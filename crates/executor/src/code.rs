@@ -122,8 +122,8 @@ pub struct Parameters {
     bytes: Vec<u8>,
 }
 
-/// What a chunk and three or four views take: one allocation for most kernels.
-const USUAL_BYTES: usize = 256;
+/// What a chunk and four views take: one allocation for most kernels.
+const USUAL_BYTES: usize = 1024;
 
 impl Default for Parameters {
     /// None, with room for those of most kernels.

@@ -149,8 +149,8 @@ pub enum Step {
 /// * *joined* assignment: all its incomplete dependencies have been assigned to
 ///   lanes that [can wait for each other](Self::with_joins), as those of its group
 ///   can; it gets a lane of its group whose last job is one of them, of several the one that most of
-///   them are on, or else the least loaded one: so it waits for nothing that it does not depend on, if
-///   there is such a lane. It is told what to wait for on the others. Of two joined instructions, the
+///   them are on, and of those the one that has been given nothing for longest, or else the least loaded one: so it waits for nothing that it does not depend on, if
+///   there is such a lane, and work that goes on step by step stays on its lane. It is told what to wait for on the others. Of two joined instructions, the
 ///   later may be reported first: it is over when both are;
 /// * instructions for the node itself go first: they are short, and they are
 ///   what starts communication; otherwise first ready, first assigned;
@@ -445,19 +445,25 @@ impl Engine {
         if let Some(lane) = slot.common_lane().filter(|&lane| !joins && group.contains(lane)) {
             return lane;
         }
-        let lane = match slot.predecessors.is_empty() {
-            true => group.slots().min_by_key(|&lane| self.load[lane]),
-            false => group.slots().min_by_key(|&lane| {
-                let jobs = self.jobs_on(index).filter(|job| job.lane.slot() == lane);
-                let (before, last) = jobs.fold((0, None), |(before, last), job| {
-                    (before + 1, last.max(Some(job.number)))
-                });
-                let follows = last.is_some_and(|last| last + 1 == self.assigned[lane]);
-                (Reverse(if follows { before } else { 0 }), self.load[lane])
-            }),
-        };
+        let lane = group.slots().min_by_key(|&lane| {
+            let (before, last) = self.followed_on(lane, index);
+            (Reverse(before), last, self.load[lane])
+        });
         let lane = lane.expect("a group has lanes");
         LaneId(u16::try_from(lane).expect("lane slots come from lane ids"))
+    }
+
+    /// Of the dependencies that are running on a lane, how many there are, and the latest of them; nothing
+    /// if the lane goes on with something else.
+    fn followed_on(&self, lane: usize, index: u64) -> (usize, u64) {
+        let (mut before, mut latest, mut end) = (0, 0, None);
+        for (predecessor, job) in self.jobs_on(index) {
+            if job.lane.slot() == lane {
+                (before, latest) = (before + 1, latest.max(predecessor));
+                end = end.max(Some(job.number + 1));
+            }
+        }
+        if end == Some(self.assigned[lane]) { (before, latest) } else { (0, 0) }
     }
 
     fn assign_to_lane(&mut self, index: u64, lane: LaneId) {
@@ -477,7 +483,7 @@ impl Engine {
     }
 
     /// The dependencies that are running, as far as they have been kept.
-    fn jobs_on(&self, index: u64) -> impl Iterator<Item = LaneJob> {
+    fn jobs_on(&self, index: u64) -> impl Iterator<Item = (u64, LaneJob)> {
         let mut edge = self.slots[offset(self.base, index)].predecessors.first();
         let predecessors = std::iter::from_fn(move || {
             let (predecessor, next) = self.edges.get(edge)?;
@@ -487,7 +493,7 @@ impl Engine {
         predecessors.filter(|&predecessor| predecessor >= self.base).filter_map(|predecessor| {
             let slot = &self.slots[offset(self.base, predecessor)];
             let lane = slot.lane.filter(|_| slot.state == State::Assigned)?;
-            Some(LaneJob { lane, number: slot.number })
+            Some((predecessor, LaneJob { lane, number: slot.number }))
         })
     }
 
@@ -499,7 +505,7 @@ impl Engine {
         }
         let own = self.slots[offset(self.base, index)].lane;
         let mut jobs = SmallVec::<[LaneJob; 2]>::new();
-        for job in self.jobs_on(index).filter(|job| Some(job.lane) != own) {
+        for (_, job) in self.jobs_on(index).filter(|(_, job)| Some(job.lane) != own) {
             match jobs.iter_mut().find(|known| known.lane == job.lane) {
                 Some(known) => known.number = known.number.max(job.number),
                 None => jobs.push(job),

@@ -148,7 +148,8 @@ impl Twin {
             let follows =
                 last.is_some_and(|last| self.running(index, slot).any(|job| job == *last));
             let before = if follows { self.running(index, slot).count() } else { 0 };
-            (std::cmp::Reverse(before), self.on_lanes[slot].len())
+            let since = if follows { *last.unwrap() } else { 0 };
+            (std::cmp::Reverse(before), since, self.on_lanes[slot].len())
         };
         let best = group.slots().map(rank).min().unwrap();
         assert_eq!(rank(lane.slot()), best, "I{index} is on neither its lane nor a free one");
