@@ -206,10 +206,10 @@ fn nines() -> [Case; 4] {
     };
     [
         beside("means, 9 points, by rows".into(), PLANE, by_hand, |queue, [to], [from]| {
-            queue.task("means").launch(PLANE, near(to, from), mean_of_9_row {})
+            queue.task("means").launch(PLANE, near(to, from), mean_of_9_row::<f32>::new())
         }),
         beside("means, 9 points, by items".into(), PLANE, by_hand, |queue, [to], [from]| {
-            queue.task("means").launch(PLANE, near(to, from), mean_of_9 {})
+            queue.task("means").launch(PLANE, near(to, from), mean_of_9::<f32>::new())
         }),
         beside(
             "means, 9 points, by items of a closure, in loops".into(),
@@ -273,10 +273,10 @@ fn twenty_sevens() -> [Case; 6] {
     };
     [
         beside("means, 27 points, by rows".into(), RANGE, by_hand, |queue, [to], [from]| {
-            queue.task("means").launch(RANGE, near(to, from), mean_of_27_row {})
+            queue.task("means").launch(RANGE, near(to, from), mean_of_27_row::<f32>::new())
         }),
         beside("means, 27 points, by items".into(), RANGE, by_hand, |queue, [to], [from]| {
-            queue.task("means").launch(RANGE, near(to, from), mean_of_27 {})
+            queue.task("means").launch(RANGE, near(to, from), mean_of_27::<f32>::new())
         }),
         beside(
             "means, 27 points, by rows of a closure".into(),

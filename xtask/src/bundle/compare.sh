@@ -94,28 +94,32 @@ table() {
 # kernel_cost has. Prints ratios of rates: ours over each form by hand, of the same size.
 stencils() {
     hide 1
-    local ours="$scratch/ours" theirs="$scratch/theirs" form precision command size=${SIZE:-16384} space box
+    local ours="$scratch/ours" theirs="$scratch/theirs" form precision type command size=${SIZE:-16384} space box square
     read -ra space <<<"${SPACE:-1024 1024 1024}"
     box=(--planes "${space[0]}" --rows "${space[1]}" --columns "${space[2]}")
+    square=(--shape square --rows "$size" --columns "$size")
     command=("$root/bin/kernel_cost" --stencils --size "$size" --space "${space[@]}")
     if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "${command[@]}"; then
         cat "$scratch/log"
     fi
     cp "$scratch/log" "$ours"
     : >"$theirs"
-    for form in plain row march; do
-        for precision in single double; do
+    for precision in single double; do
+        type=$([[ $precision == single ]] && echo f32 || echo f64)
+        for form in plain row march; do
             command=("$root/baselines/bin/heat-strict" "${box[@]}" --form "$form" --precision "$precision")
-            by_hand "heat $([[ $precision == single ]] && echo f32 || echo f64)" "$form" >>"$theirs"
+            by_hand "heat $type" "$form" >>"$theirs"
+            command=("$root/baselines/bin/means-strict" "${box[@]}" --form "$form" --precision "$precision")
+            by_hand "means of 27 $type" "$form" >>"$theirs"
         done
-        command=("$root/baselines/bin/means-strict" "${box[@]}" --form "$form")
-        by_hand "means of 27" "$form" >>"$theirs"
+        for form in plain row; do
+            command=("$root/baselines/bin/means-strict" "${square[@]}" --form "$form" --precision "$precision")
+            by_hand "means of 9 $type" "$form" >>"$theirs"
+        done
     done
     for form in plain row; do
         command=("$root/baselines/bin/gray_scott-strict" --size "$size" --form "$form")
         by_hand reaction "$form" >>"$theirs"
-        command=("$root/baselines/bin/means-strict" --shape square --rows "$size" --columns "$size" --form "$form")
-        by_hand "means of 9" "$form" >>"$theirs"
     done
     ratios "$theirs" "$ours"
 }
@@ -129,8 +133,8 @@ by_hand() {
 ratios() {
     awk '
         BEGIN {
-            bytes["heat f32"] = bytes["means of 9"] = bytes["means of 27"] = 8
-            bytes["heat f64"] = bytes["reaction"] = 16
+            bytes["heat f32"] = bytes["means of 9 f32"] = bytes["means of 27 f32"] = 8
+            bytes["heat f64"] = bytes["means of 9 f64"] = bytes["means of 27 f64"] = bytes["reaction"] = 16
         }
         NR == FNR { split($0, it, ","); hand[it[1], it[2]] = it[3] * bytes[it[1]] / 1e9; next }
         /, by (row|item) / {

@@ -1,13 +1,14 @@
-//! Steps of other stencils, by row and by item: heat in a box, of both precisions, a reaction of two substances on a
-//! square, and means over all that touches a cell, of 9 on a square and of 27 in a box. The same as the baselines
+//! Steps of other stencils, by row and by item: a reaction of two substances on a square; and, of both precisions, heat in a box, and
+//! means over all that touches a cell, of 9 on a square and of 27 in a box. The same as the baselines
 //! `heat`, `gray_scott` and `means` by hand.
 
 use celerity::prelude::*;
 use celerity::{Element, Result, TaskId};
 use celerity_example_kernels::gray_scott::{Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
-use celerity_example_kernels::means::{mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row};
-use celerity_example_kernels::wave::wave_fill;
+use celerity_example_kernels::means::{
+    mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row, plane_fill,
+};
 use celerity_kernel::math::Float;
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
 
@@ -31,8 +32,10 @@ pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<(
     heat::<f32>(queue, sizes, "heat f32", tell)?;
     heat::<f64>(queue, sizes, "heat f64", tell)?;
     reaction(queue, sizes, tell)?;
-    means_of_9(queue, sizes, tell)?;
-    means_of_27(queue, sizes, tell)
+    means_of_9::<f32>(queue, sizes, "means of 9 f32", tell)?;
+    means_of_9::<f64>(queue, sizes, "means of 9 f64", tell)?;
+    means_of_27::<f32>(queue, sizes, "means of 27 f32", tell)?;
+    means_of_27::<f64>(queue, sizes, "means of 27 f64", tell)
 }
 
 /// Measures a step in both forms, of so many bytes.
@@ -83,25 +86,36 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     both_forms(queue, sizes.rounds, ("reaction", bytes), tell, by_row, by_item)
 }
 
-fn means_of_9(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
+fn means_of_9<T>(queue: &Queue, sizes: &Sizes, name: &str, tell: &Tell<'_>) -> Result<()>
+where
+    T: Float + Element,
+    plane_fill<T>: for<'a> ItemKernel<2, &'a mut T>,
+    mean_of_9<T>: for<'a> ItemKernel<2, (&'a mut T, NeighborhoodItem<'a, T, 2>)>,
+    mean_of_9_row<T>: for<'a> RowKernel<2, (&'a mut [T], NeighborhoodRow<'a, T, 2>)>,
+{
     let plane = sizes.plane;
-    let (from, to) = (queue.buffer::<f32, 2>(plane), queue.buffer::<f32, 2>(plane));
-    let fill = wave_fill { size: plane[1] };
-    queue.task("fill").launch(plane, from.write(one_to_one()), fill)?;
+    let (from, to) = (queue.buffer::<T, 2>(plane), queue.buffer::<T, 2>(plane));
+    queue.task("fill").launch(plane, from.write(one_to_one()), plane_fill::new())?;
     let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-    let bytes = 8 * plane.iter().product::<usize>();
-    let by_row = || queue.task("row").launch(plane, accesses(), mean_of_9_row {});
-    let by_item = || queue.task("item").launch(plane, accesses(), mean_of_9 {});
-    both_forms(queue, sizes.rounds, ("means of 9", bytes), tell, by_row, by_item)
+    let bytes = 2 * size_of::<T>() * plane.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(plane, accesses(), mean_of_9_row::new());
+    let by_item = || queue.task("item").launch(plane, accesses(), mean_of_9::new());
+    both_forms(queue, sizes.rounds, (name, bytes), tell, by_row, by_item)
 }
 
-fn means_of_27(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
+fn means_of_27<T>(queue: &Queue, sizes: &Sizes, name: &str, tell: &Tell<'_>) -> Result<()>
+where
+    T: Float + Element,
+    heat_fill<T>: for<'a> ItemKernel<3, &'a mut T>,
+    mean_of_27<T>: for<'a> ItemKernel<3, (&'a mut T, NeighborhoodItem<'a, T, 3>)>,
+    mean_of_27_row<T>: for<'a> RowKernel<3, (&'a mut [T], NeighborhoodRow<'a, T, 3>)>,
+{
     let space = sizes.space;
-    let (from, to) = (queue.buffer::<f32, 3>(space), queue.buffer::<f32, 3>(space));
+    let (from, to) = (queue.buffer::<T, 3>(space), queue.buffer::<T, 3>(space));
     queue.task("fill").launch(space, from.write(one_to_one()), heat_fill::new(space))?;
     let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-    let bytes = 8 * space.iter().product::<usize>();
-    let by_row = || queue.task("row").launch(space, accesses(), mean_of_27_row {});
-    let by_item = || queue.task("item").launch(space, accesses(), mean_of_27 {});
-    both_forms(queue, sizes.rounds, ("means of 27", bytes), tell, by_row, by_item)
+    let bytes = 2 * size_of::<T>() * space.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(space, accesses(), mean_of_27_row::new());
+    let by_item = || queue.task("item").launch(space, accesses(), mean_of_27::new());
+    both_forms(queue, sizes.rounds, (name, bytes), tell, by_row, by_item)
 }

@@ -2,6 +2,7 @@
 //! Kernels and sequential programs share its functions, so that their results can be compared bit for
 //! bit.
 
+use celerity_kernel::math::Float;
 use celerity_kernel::{Item, NeighborhoodItem, NeighborhoodRow, Row, kernel};
 
 /// The offsets of a cell and those around it, row by row.
@@ -29,17 +30,23 @@ pub const CUBE: [[isize; 3]; 27] = {
 /// The mean of some cells, which are added up in their order.
 #[inline]
 #[must_use]
-pub fn mean<const N: usize>(cells: [f32; N]) -> f32 {
-    cells.iter().sum::<f32>() * (1.0 / N as f32)
+pub fn mean<T: Float, const N: usize>(cells: [T; N]) -> T {
+    cells.iter().fold(T::from(0.0), |sum, &cell| sum + cell) * share(N)
+}
+
+/// What each of so many counts.
+#[inline]
+fn share<T: Float>(cells: usize) -> T {
+    T::from(1.0) / T::from(cells as f32)
 }
 
 /// The mean of what is at `i` in rows, three slices for each: its cells to the left, those in the middle, and those to the
 /// right. In the same order as [`mean`].
 #[inline]
 #[must_use]
-pub fn mean_at<const N: usize>(rows: &[[&[f32]; 3]; N], i: usize) -> f32 {
-    let sum = rows.iter().fold(0.0, |sum, row| sum + row[0][i] + row[1][i] + row[2][i]);
-    sum * (1.0 / (3 * N) as f32)
+pub fn mean_at<T: Float, const N: usize>(rows: &[[&[T]; 3]; N], i: usize) -> T {
+    let sum = rows.iter().fold(T::from(0.0), |sum, row| sum + row[0][i] + row[1][i] + row[2][i]);
+    sum * share(3 * N)
 }
 
 /// What surrounds the cells of a row in space, as [`mean_at`] wants it.
@@ -47,20 +54,28 @@ pub fn mean_at<const N: usize>(rows: &[[&[f32]; 3]; N], i: usize) -> f32 {
 /// Written out: what an array of 27 is mapped by is no part of a loop over cells, which then loads all addresses for each.
 #[inline]
 #[must_use]
-pub fn in_threes(near: [&[f32]; 27]) -> [[&[f32]; 3]; 9] {
+pub fn in_threes<T>(near: [&[T]; 27]) -> [[&[T]; 3]; 9] {
     let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
     [three(0), three(3), three(6), three(9), three(12), three(15), three(18), three(21), three(24)]
 }
 
+/// Cells of a plane at the start: blocks of 8² cells, of which every other one is warm.
+#[kernel(instances(f32, f64))]
+pub fn plane_fill<T: Float>(item: Item<2>, u: &mut T) {
+    let [y, x] = item.id();
+    let is_warm = (y / 8 + x / 8).is_multiple_of(2);
+    *u = T::from(if is_warm { 0.25 + ((y + x) % 64) as f32 } else { 0.0 });
+}
+
 /// One step in two dimensions, cell by cell.
-#[kernel]
-pub fn mean_of_9(_item: Item<2>, (to, from): (&mut f32, NeighborhoodItem<'_, f32, 2>)) {
+#[kernel(instances(f32, f64))]
+pub fn mean_of_9<T: Float>(_item: Item<2>, (to, from): (&mut T, NeighborhoodItem<'_, T, 2>)) {
     *to = mean(from.clamped_each(SQUARE));
 }
 
 /// The same for a run of cells.
-#[kernel]
-pub fn mean_of_9_row(_row: Row<2>, (to, from): (&mut [f32], NeighborhoodRow<'_, f32, 2>)) {
+#[kernel(instances(f32, f64))]
+pub fn mean_of_9_row<T: Float>(_row: Row<2>, (to, from): (&mut [T], NeighborhoodRow<'_, T, 2>)) {
     let [a, b, c, d, e, f, g, h, k] = from.clamped_each(SQUARE);
     let rows = [[a, b, c], [d, e, f], [g, h, k]];
     for (i, to) in to.iter_mut().enumerate() {
@@ -69,8 +84,8 @@ pub fn mean_of_9_row(_row: Row<2>, (to, from): (&mut [f32], NeighborhoodRow<'_, 
 }
 
 /// One step in three dimensions, cell by cell.
-#[kernel]
-pub fn mean_of_27(_item: Item<3>, (to, from): (&mut f32, NeighborhoodItem<'_, f32, 3>)) {
+#[kernel(instances(f32, f64))]
+pub fn mean_of_27<T: Float>(_item: Item<3>, (to, from): (&mut T, NeighborhoodItem<'_, T, 3>)) {
     *to = mean(from.clamped_each(CUBE));
 }
 
@@ -89,8 +104,8 @@ pub fn mean_of_27_in_loops(_item: Item<3>, (to, from): (&mut f32, NeighborhoodIt
 }
 
 /// The same for a run of cells.
-#[kernel]
-pub fn mean_of_27_row(_row: Row<3>, (to, from): (&mut [f32], NeighborhoodRow<'_, f32, 3>)) {
+#[kernel(instances(f32, f64))]
+pub fn mean_of_27_row<T: Float>(_row: Row<3>, (to, from): (&mut [T], NeighborhoodRow<'_, T, 3>)) {
     let rows = in_threes(from.clamped_each(CUBE));
     for (i, to) in to.iter_mut().enumerate() {
         *to = mean_at(&rows, i);

@@ -125,11 +125,17 @@ fn kernels() -> Vec<Description> {
         of::<mandelbrot::mandelbrot<f64>>(),
         of::<mandelbrot::mandelbrot_fast<f32>>(),
         of::<mandelbrot::mandelbrot_fast<f64>>(),
-        of::<means::mean_of_9>(),
-        of::<means::mean_of_9_row>(),
-        of::<means::mean_of_27>(),
+        of::<means::plane_fill<f32>>(),
+        of::<means::plane_fill<f64>>(),
+        of::<means::mean_of_9<f32>>(),
+        of::<means::mean_of_9<f64>>(),
+        of::<means::mean_of_9_row<f32>>(),
+        of::<means::mean_of_9_row<f64>>(),
+        of::<means::mean_of_27<f32>>(),
+        of::<means::mean_of_27<f64>>(),
         of::<means::mean_of_27_in_loops>(),
-        of::<means::mean_of_27_row>(),
+        of::<means::mean_of_27_row<f32>>(),
+        of::<means::mean_of_27_row<f64>>(),
         of::<mesh::mesh_step>(),
         of::<panels::matmul_panels>(),
         of::<pendulum::pendulum>(),
@@ -296,13 +302,18 @@ fn squares_are_loaded_once_and_stored_once() {
 
 #[test]
 fn cubes_are_loaded_once_and_stored_once() {
-    for (entry, lines) in [("mean_of_9", 3), ("mean_of_9_row", 3), ("mean_of_27", 9)] {
-        let body = body(entry);
-        assert_eq!(body.matches("ld.global.nc.v4.").count(), lines, "{entry}: {body}");
-        assert_eq!(body.matches("st.global.v4.").count(), 1, "{entry}: {body}");
-        assert!(!body.contains("call.uni"), "{entry}: {body}");
+    for (kernel, lines) in [("mean_of_9", 3), ("mean_of_9_row", 3), ("mean_of_27", 9)] {
+        for (precision, wide) in [("f32", "v4"), ("f64", "v2")] {
+            let entry = format!("{kernel}_{precision}");
+            let body = body(&entry);
+            let loads = body.matches(&format!("ld.global.nc.{wide}.")).count();
+            assert_eq!(loads, lines, "{entry}: {body}");
+            assert_eq!(body.matches(&format!("st.global.{wide}.")).count(), 1, "{entry}: {body}");
+            assert!(!body.contains("call.uni"), "{entry}: {body}");
+        }
     }
-    assert_eq!(body("mean_of_27_row").matches("ld.global.nc.v4.").count(), 9);
+    assert_eq!(body("mean_of_27_row_f32").matches("ld.global.nc.v4.").count(), 9);
+    assert_eq!(body("mean_of_27_row_f64").matches("ld.global.nc.v2.").count(), 9);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod machine;
 mod parser;
 
+use std::fmt::Debug;
+
 use celerity_example_kernels::MODULE;
 use celerity_example_kernels::accuracy::{arguments, both, normal_values};
 use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
@@ -18,6 +20,7 @@ use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
 };
 use celerity_kernel::abi::{AccessMemory, Chunk, Mapping};
+use celerity_kernel::math::Float;
 use celerity_kernel::{Bounds, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel};
 
 use machine::{Counts, Memory, Number};
@@ -227,10 +230,13 @@ fn stencils_have_the_bits_of_hosts() {
 
 /// Compares means over a cell and all around it with those of plain loops: of a box's cells but for its first and last plane,
 /// or of a plane's but for its first and last row.
-fn check_means<K: Kernel>(kernel: &K, range: [usize; 3]) {
+fn check_means<K: Kernel, T: Float + Debug + Number<N>, const N: usize>(
+    kernel: &K,
+    range: [usize; 3],
+) {
     let is_plane = K::DESCRIPTION.dims == 2;
-    let u: Vec<f32> =
-        numbers(range.iter().product(), 3).into_iter().map(|number| number as f32).collect();
+    let of = |number| T::from(number as f32);
+    let u: Vec<T> = numbers(range.iter().product(), 3).into_iter().map(of).collect();
     let cell = |start: [usize; 3], offset: [isize; 3]| {
         let at = |dim: usize| start[dim].saturating_add_signed(offset[dim]).min(range[dim] - 1);
         u[(at(0) * range[1] + at(1)) * range[2] + at(2)]
@@ -238,7 +244,7 @@ fn check_means<K: Kernel>(kernel: &K, range: [usize; 3]) {
     let inner = 1..range[0] - 1;
     let starts = inner.clone().flat_map(|z| (0..range[1]).map(move |y| (z, y)));
     let starts = starts.flat_map(|(z, y)| (0..range[2]).map(move |x| [z, y, x]));
-    let expected: Vec<f32> = starts
+    let expected: Vec<T> = starts
         .map(|start| match is_plane {
             // The last dimension has one cell.
             true => mean(SQUARE.map(|[y, x]| cell(start, [y, x, 0]))),
@@ -252,22 +258,27 @@ fn check_means<K: Kernel>(kernel: &K, range: [usize; 3]) {
         access(0, items, range, Mapping::OneToOne),
         access(1, Bounds::from_range(range), range, around),
     ];
-    let memory = Memory::default().with(PLACES[0], &vec![0.0_f32; expected.len()]);
+    let memory = Memory::default().with(PLACES[0], &vec![T::from(0.0); expected.len()]);
     let mut memory = memory.with(PLACES[1], &u);
     launch(kernel, &chunk_of(items, range), &accesses, &mut memory);
-    let label = format!("{}, {range:?}", K::DESCRIPTION.name);
-    assert_eq!(memory.numbers::<4, f32>(PLACES[0]), expected, "{label}");
+    let label = format!("{}, {range:?}", K::DESCRIPTION.entry);
+    assert_eq!(memory.numbers::<N, T>(PLACES[0]), expected, "{label}");
 }
 
 #[test]
 fn means_have_the_bits_of_hosts() {
-    for columns in [16, 17] {
+    // Of four, a run of which both ends are those of its row.
+    for columns in [4, 16, 17] {
         let (plane, space) = ([6, columns, 1], [4, 5, columns]);
-        check_means(&mean_of_9 {}, plane);
-        check_means(&mean_of_9_row {}, plane);
-        check_means(&mean_of_27 {}, space);
-        check_means(&mean_of_27_row {}, space);
-        check_means(&mean_of_27_in_loops {}, space);
+        check_means::<_, f32, 4>(&mean_of_9::<f32>::new(), plane);
+        check_means::<_, f64, 8>(&mean_of_9::<f64>::new(), plane);
+        check_means::<_, f32, 4>(&mean_of_9_row::<f32>::new(), plane);
+        check_means::<_, f64, 8>(&mean_of_9_row::<f64>::new(), plane);
+        check_means::<_, f32, 4>(&mean_of_27::<f32>::new(), space);
+        check_means::<_, f64, 8>(&mean_of_27::<f64>::new(), space);
+        check_means::<_, f32, 4>(&mean_of_27_row::<f32>::new(), space);
+        check_means::<_, f64, 8>(&mean_of_27_row::<f64>::new(), space);
+        check_means::<_, f32, 4>(&mean_of_27_in_loops {}, space);
     }
 }
 
