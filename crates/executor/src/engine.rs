@@ -149,9 +149,10 @@ pub enum Step {
 /// * *joined* assignment: all its incomplete dependencies have been assigned to
 ///   lanes that [can wait for each other](Self::with_joins), as those of its group
 ///   can; it gets a lane of its group whose last job is one of them, of several the one that most of
-///   them are on, and of those the one that has been given nothing for longest, or else the least loaded one: so it waits for nothing that it does not depend on, if
-///   there is such a lane, and work that goes on step by step stays on its lane. It is told what to wait for on the others. Of two joined instructions, the
-///   later may be reported first: it is over when both are;
+///   them are on, and of those the one that has been given nothing for longest, or else the least
+///   loaded one: so it waits for nothing that it does not depend on, if there is such a lane, and work
+///   that goes on step by step stays on its lane. It is told what to wait for on the others. Of two
+///   joined instructions, the later may be reported first: it is over when both are;
 /// * instructions for the node itself go first: they are short, and they are
 ///   what starts communication; otherwise first ready, first assigned;
 /// * of two instructions that [conflict](Self::exclude), none is assigned while the other is and
@@ -435,7 +436,7 @@ impl Engine {
     }
 
     /// Where lanes cannot wait for each other, the one that all incomplete dependencies are on; where they
-    /// can, one that ends with a dependency. Or else the least loaded one of the group.
+    /// can, one that ends with a dependency, the earliest such end. Or else the least loaded one of the group.
     fn choose_lane(&self, index: u64) -> LaneId {
         let slot = &self.slots[offset(self.base, index)];
         let Target::Lanes(group) = slot.target else {

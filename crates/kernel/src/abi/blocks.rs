@@ -19,7 +19,8 @@ pub struct LaunchBlock {
     pub inner_min: [u64; 3],
     /// ... up to here can look as far as any neighbourhood allows without leaving
     /// its buffer. The whole chunk, if there are no neighbourhoods; nothing, if both are equal.
-    /// Along the fastest dimension these are whole runs.
+    /// Along the fastest dimension these are whole runs: all that there are, of a kernel whose runs may
+    /// [look over edges](super::Runs::look_over_edges).
     pub inner_max: [u64; 3],
     /// Items per thread along the fastest dimension: 1, or [`RUN`](super::RUN)
     /// when all rows are aligned for it.
