@@ -1,6 +1,10 @@
 //! Means over a cell and all that touch it, in two dimensions and in three: stencils of 9 and 27 points.
 //! Kernels and sequential programs share its functions, so that their results can be compared bit for
 //! bit.
+#![allow(
+    clippy::inline_always,
+    reason = "what is not joined with a kernel gets 27 slices in memory: by rows that took six times as long"
+)]
 
 use celerity_kernel::math::Float;
 use celerity_kernel::{Item, NeighborhoodItem, NeighborhoodRow, Row, kernel};
@@ -28,21 +32,21 @@ pub const CUBE: [[isize; 3]; 27] = {
 };
 
 /// The mean of some cells, which are added up in their order.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn mean<T: Float, const N: usize>(cells: [T; N]) -> T {
     cells.iter().fold(T::from(0.0), |sum, &cell| sum + cell) * share(N)
 }
 
 /// What each of so many counts.
-#[inline]
+#[inline(always)]
 fn share<T: Float>(cells: usize) -> T {
     T::from(1.0) / T::from(cells as f32)
 }
 
 /// The mean of what is at `i` in rows, three slices for each: its cells to the left, those in the middle, and those to the
 /// right. In the same order as [`mean`].
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn mean_at<T: Float, const N: usize>(rows: &[[&[T]; 3]; N], i: usize) -> T {
     let sum = rows.iter().fold(T::from(0.0), |sum, row| sum + row[0][i] + row[1][i] + row[2][i]);
@@ -52,7 +56,7 @@ pub fn mean_at<T: Float, const N: usize>(rows: &[[&[T]; 3]; N], i: usize) -> T {
 /// What surrounds the cells of a row in space, as [`mean_at`] wants it.
 ///
 /// Written out: what an array of 27 is mapped by is no part of a loop over cells, which then loads all addresses for each.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn in_threes<T>(near: [&[T]; 27]) -> [[&[T]; 3]; 9] {
     let three = |n: usize| [near[n], near[n + 1], near[n + 2]];
