@@ -446,10 +446,13 @@ impl Engine {
         if let Some(lane) = slot.common_lane().filter(|&lane| !joins && group.contains(lane)) {
             return lane;
         }
-        let lane = group.slots().min_by_key(|&lane| {
-            let (before, last) = self.followed_on(lane, index);
-            (Reverse(before), last, self.load[lane])
-        });
+        let lane = match slot.predecessors.is_empty() {
+            true => group.slots().min_by_key(|&lane| self.load[lane]),
+            false => group.slots().min_by_key(|&lane| {
+                let (before, last) = self.followed_on(lane, index);
+                (Reverse(before), last, self.load[lane])
+            }),
+        };
         let lane = lane.expect("a group has lanes");
         LaneId(u16::try_from(lane).expect("lane slots come from lane ids"))
     }

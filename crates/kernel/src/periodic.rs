@@ -290,7 +290,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
         let shift = self.row.shift_around(offset);
         self.row.check_side_by_side(offset);
         // SAFETY: as in `PeriodicRow::at`, and `at` is one of the row's items.
-        unsafe { *self.row.row.element(shift).add(self.at) }
+        unsafe { *self.row.row.element_beside(shift, self.at) }
     }
 
     /// The elements at several offsets: [`at`](Self::at) of each, in the order of `offsets`. These are 1 to 64, or the
@@ -315,7 +315,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
         let shift = self.row.constant_shift(offset);
         self.row.check_side_by_side(offset);
         // SAFETY: as in `at`.
-        unsafe { *self.row.row.element(shift).add(self.at) }
+        unsafe { *self.row.row.element_beside(shift, self.at) }
     }
 
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go

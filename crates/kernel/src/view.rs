@@ -227,7 +227,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
         };
         // SAFETY: the allocation holds what `reach` allows from every item.
         unsafe {
-            let first = own_run(pointer, block, place);
+            let first = own_run(pointer, block, place).add(place.within - behind_run(place));
             NeighborhoodRow::from_parts(first, strides, reach, limits, place.len)
         }
     }
@@ -251,7 +251,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D
     ) -> Self::State {
         // SAFETY: passed on.
         let row = unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) };
-        (row, place.within)
+        (row, behind_run(place))
     }
 
     #[inline]
@@ -301,7 +301,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
     ) -> Self::State {
         // SAFETY: passed on.
         let row = unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) };
-        (row, place.within)
+        (row, behind_run(place))
     }
 
     #[inline]
@@ -412,6 +412,13 @@ impl<'a, T: Atomic, const K: usize, const D: usize> View<K> for AtomicView<'a, T
     unsafe fn view(state: &mut Self::State) -> Self {
         *state
     }
+}
+
+/// How far an item lies behind where its surroundings begin: on devices that is where its run begins, so that the
+/// compiler sees what items of a run have in common.
+#[inline]
+fn behind_run<const K: usize>(place: &Place<K>) -> usize {
+    if cfg!(target_arch = "nvptx64") { place.within } else { 0 }
 }
 
 /// The box that a launch has declared, which was one where the block was written.
