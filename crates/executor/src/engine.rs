@@ -446,6 +446,7 @@ impl Engine {
         if let Some(lane) = slot.common_lane().filter(|&lane| !joins && group.contains(lane)) {
             return lane;
         }
+        // Where lanes cannot wait for each other, nobody keeps predecessors, and this is a path of each instruction.
         let lane = match slot.predecessors.is_empty() {
             true => group.slots().min_by_key(|&lane| self.load[lane]),
             false => group.slots().min_by_key(|&lane| {

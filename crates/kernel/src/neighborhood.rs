@@ -311,11 +311,10 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         Self { first, strides, reach, limits, len, elements: PhantomData }
     }
 
-    /// The surroundings of the item whose element lies `at` elements behind the first one's, and
-    /// which has the same limits.
+    /// The surroundings of the first item.
     #[inline]
-    pub(crate) fn item_behind(&self, at: usize) -> NeighborhoodItem<'_, T, D> {
-        NeighborhoodItem { row: self, at }
+    pub(crate) fn first_item(&self) -> NeighborhoodItem<'_, T, D> {
+        NeighborhoodItem { row: self, at: 0 }
     }
 
     #[inline]
@@ -583,24 +582,6 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         unsafe { self.first.offset(between).offset(within) }
     }
 
-    /// The same, from the item that is so many behind the first: which may be the first one that the allocation has
-    /// something at this distance of.
-    ///
-    /// # Safety
-    /// As for [`element`](Self::element), from that item.
-    #[inline]
-    pub(crate) unsafe fn element_beside(&self, shift: Shift, at: usize) -> *const T {
-        #[cfg(target_arch = "nvptx64")]
-        let Shift { between, within } = shift;
-        // SAFETY: passed on. On devices, rows begin with the first item of a run, which has as much at the distance between
-        // rows; on hosts, all items of a row have the same limits.
-        #[cfg(target_arch = "nvptx64")]
-        return unsafe { self.first.offset(between).offset(within + at.cast_signed()) };
-        // SAFETY: as above.
-        #[cfg(not(target_arch = "nvptx64"))]
-        return unsafe { self.element(shift).add(at) };
-    }
-
     #[inline]
     #[track_caller]
     pub(crate) fn check(&self, offset: [isize; D]) {
@@ -630,7 +611,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
         let shift = self.row.clamped_shift(offset);
         // SAFETY: the row's contract covers clamped offsets from each of its
         // items, and `at` is one of them.
-        unsafe { *self.row.element_beside(shift, self.at) }
+        unsafe { *self.row.element(shift).add(self.at) }
     }
 
     /// [`clamped`](Self::clamped), of a constant.
@@ -640,7 +621,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     fn constant(&self, offset: [isize; D]) -> T {
         let shift = self.row.constant_shift(offset);
         // SAFETY: as in `clamped`.
-        unsafe { *self.row.element_beside(shift, self.at) }
+        unsafe { *self.row.element(shift).add(self.at) }
     }
 
     /// The elements at several offsets: [`clamped`](Self::clamped) of each, in the order of `offsets`.
@@ -687,7 +668,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     pub fn get(&self, offset: [isize; D]) -> Option<T> {
         let shift = self.row.shift_inside(offset)?;
         // SAFETY: as in `clamped`; the offset needs no clamping.
-        Some(unsafe { *self.row.element_beside(shift, self.at) })
+        Some(unsafe { *self.row.element(shift).add(self.at) })
     }
 }
 

@@ -70,11 +70,10 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         Self { row, around: sizes(range, along) }
     }
 
-    /// The surroundings of the item whose element lies `at` elements behind the first one's, and
-    /// which has the same limits.
+    /// The surroundings of the first item.
     #[inline]
-    pub(crate) fn item_behind(&self, at: usize) -> PeriodicItem<'_, T, D> {
-        PeriodicItem { row: self, at }
+    pub(crate) fn first_item(&self) -> PeriodicItem<'_, T, D> {
+        PeriodicItem { row: self, at: 0 }
     }
 
     /// The number of items in the row.
@@ -290,7 +289,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
         let shift = self.row.shift_around(offset);
         self.row.check_side_by_side(offset);
         // SAFETY: as in `PeriodicRow::at`, and `at` is one of the row's items.
-        unsafe { *self.row.row.element_beside(shift, self.at) }
+        unsafe { *self.row.row.element(shift).add(self.at) }
     }
 
     /// The elements at several offsets: [`at`](Self::at) of each, in the order of `offsets`. These are 1 to 64, or the
@@ -315,7 +314,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
         let shift = self.row.constant_shift(offset);
         self.row.check_side_by_side(offset);
         // SAFETY: as in `at`.
-        unsafe { *self.row.row.element_beside(shift, self.at) }
+        unsafe { *self.row.row.element(shift).add(self.at) }
     }
 
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go

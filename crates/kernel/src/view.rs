@@ -72,30 +72,12 @@ unsafe fn own<P: DevicePointer, const K: usize>(
     block: &AccessBlock,
     place: &Place<K>,
 ) -> *mut P::Element {
-    // SAFETY: passed on; all items of a run have their elements side by side.
-    unsafe { own_run(pointer, block, place).add(place.within) }
-}
-
-/// The same for the first item of the run that the place is in.
-///
-/// # Safety
-/// As [`own`].
-#[inline]
-unsafe fn own_run<P: DevicePointer, const K: usize>(
-    pointer: &mut P,
-    block: &AccessBlock,
-    place: &Place<K>,
-) -> *mut P::Element {
-    let mut at = place.at;
-    if let Some(fastest) = at.last_mut() {
-        *fastest -= place.within;
-    }
-    // SAFETY: the allocation holds the element of every item of the launch. No address of an
-    // element is null, which the compiler does not see.
+    // SAFETY: the allocation holds the element of every item of the launch, so also of the first one of a
+    // run, behind which all others of it have theirs. No address of an element is null, which the compiler does not see.
     unsafe {
-        let run = pointer.address().add(block.position(at, place.run));
+        let run = pointer.address().add(block.position(place.run_at(), place.run));
         core::hint::assert_unchecked(!run.is_null());
-        run
+        run.add(place.within)
     }
 }
 
@@ -206,28 +188,19 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
         let strides = block.layout().strides();
         let limits = match place.inside {
             Inside::All => Limits::UNREACHED,
-            Inside::Row => {
-                let (below, above) = block.room(place.at);
-                Limits::inside_rows(place.run, below, above, strides)
-            }
-            Inside::Run => {
-                let mut run = place.at;
-                if let Some(fastest) = run.last_mut() {
-                    *fastest -= place.within;
+            Inside::Row | Inside::Run => {
+                let (below, above) = block.room(place.run_at());
+                let limits = Limits::inside_rows(place.run, below, above, strides);
+                match place.inside {
+                    Inside::Run => limits.at_edges(place.run, place.within, below, above),
+                    _ => limits,
                 }
-                let (below, above) = block.room(run);
-                Limits::inside_rows(place.run, below, above, strides).at_edges(
-                    place.run,
-                    place.within,
-                    below,
-                    above,
-                )
             }
             Inside::Unknown => Limits::of(crate::abi::first(block.buffer), place.start, place.len),
         };
         // SAFETY: the allocation holds what `reach` allows from every item.
         unsafe {
-            let first = own_run(pointer, block, place).add(place.within - behind_run(place));
+            let first = own(pointer, block, place);
             NeighborhoodRow::from_parts(first, strides, reach, limits, place.len)
         }
     }
@@ -241,7 +214,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
 impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D> {
     const PARAMETER: ViewParameter = <NeighborhoodRow<'a, T, D> as View<D>>::PARAMETER;
     type Pointer = SharedPointer<T>;
-    type State = (NeighborhoodRow<'static, T, D>, usize);
+    type State = NeighborhoodRow<'static, T, D>;
 
     #[inline]
     unsafe fn state(
@@ -250,15 +223,14 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodItem<'a, T, D
         place: &Place<D>,
     ) -> Self::State {
         // SAFETY: passed on.
-        let row = unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) };
-        (row, behind_run(place))
+        unsafe { <NeighborhoodRow<'a, T, D> as View<D>>::state(pointer, block, place) }
     }
 
     #[inline]
-    unsafe fn view((row, within): &mut Self::State) -> Self {
+    unsafe fn view(row: &mut Self::State) -> Self {
         let row: *const NeighborhoodRow<'a, T, D> = row;
         // SAFETY: the caller keeps the state longer than the view.
-        unsafe { (*row).item_behind(*within) }
+        unsafe { (*row).first_item() }
     }
 }
 
@@ -291,7 +263,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicRow<'a, T, D> {
 impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
     const PARAMETER: ViewParameter = <PeriodicRow<'a, T, D> as View<D>>::PARAMETER;
     type Pointer = SharedPointer<T>;
-    type State = (PeriodicRow<'static, T, D>, usize);
+    type State = PeriodicRow<'static, T, D>;
 
     #[inline]
     unsafe fn state(
@@ -300,15 +272,14 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicItem<'a, T, D> {
         place: &Place<D>,
     ) -> Self::State {
         // SAFETY: passed on.
-        let row = unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) };
-        (row, behind_run(place))
+        unsafe { <PeriodicRow<'a, T, D> as View<D>>::state(pointer, block, place) }
     }
 
     #[inline]
-    unsafe fn view((row, within): &mut Self::State) -> Self {
+    unsafe fn view(row: &mut Self::State) -> Self {
         let row: *const PeriodicRow<'a, T, D> = row;
         // SAFETY: the caller keeps the state longer than the view.
-        unsafe { (*row).item_behind(*within) }
+        unsafe { (*row).first_item() }
     }
 }
 
@@ -412,13 +383,6 @@ impl<'a, T: Atomic, const K: usize, const D: usize> View<K> for AtomicView<'a, T
     unsafe fn view(state: &mut Self::State) -> Self {
         *state
     }
-}
-
-/// How far an item lies behind where its surroundings begin: on devices that is where its run begins, so that the
-/// compiler sees what items of a run have in common.
-#[inline]
-fn behind_run<const K: usize>(place: &Place<K>) -> usize {
-    if cfg!(target_arch = "nvptx64") { place.within } else { 0 }
 }
 
 /// The box that a launch has declared, which was one where the block was written.

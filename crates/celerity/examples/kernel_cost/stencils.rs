@@ -9,7 +9,6 @@ use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
     mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row, plane_fill,
 };
-use celerity_kernel::math::Float;
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
 
 use crate::rounds::fastest;
@@ -29,13 +28,22 @@ type Tell<'a> = dyn Fn(&str, f64, f64) + 'a;
 
 /// Measures all stencils.
 pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
-    heat::<f32>(queue, sizes, "heat f32", tell)?;
-    heat::<f64>(queue, sizes, "heat f64", tell)?;
+    let (space, plane) = ((sizes.space, sizes.rounds), (sizes.plane, sizes.rounds));
+    let kernels =
+        (heat_fill::<f32>::new(space.0), heat_step_row::new(0.125), heat_step::new(0.125));
+    one_field(queue, space, "heat f32", tell, kernels)?;
+    let kernels =
+        (heat_fill::<f64>::new(space.0), heat_step_row::new(0.125), heat_step::new(0.125));
+    one_field(queue, space, "heat f64", tell, kernels)?;
     reaction(queue, sizes, tell)?;
-    means_of_9::<f32>(queue, sizes, "means of 9 f32", tell)?;
-    means_of_9::<f64>(queue, sizes, "means of 9 f64", tell)?;
-    means_of_27::<f32>(queue, sizes, "means of 27 f32", tell)?;
-    means_of_27::<f64>(queue, sizes, "means of 27 f64", tell)
+    let kernels = (plane_fill::<f32>::new(), mean_of_9_row::new(), mean_of_9::new());
+    one_field(queue, plane, "means of 9 f32", tell, kernels)?;
+    let kernels = (plane_fill::<f64>::new(), mean_of_9_row::new(), mean_of_9::new());
+    one_field(queue, plane, "means of 9 f64", tell, kernels)?;
+    let kernels = (heat_fill::<f32>::new(space.0), mean_of_27_row::new(), mean_of_27::new());
+    one_field(queue, space, "means of 27 f32", tell, kernels)?;
+    let kernels = (heat_fill::<f64>::new(space.0), mean_of_27_row::new(), mean_of_27::new());
+    one_field(queue, space, "means of 27 f64", tell, kernels)
 }
 
 /// Measures a step in both forms, of so many bytes.
@@ -54,21 +62,25 @@ fn both_forms(
     Ok(())
 }
 
-fn heat<T>(queue: &Queue, sizes: &Sizes, name: &str, tell: &Tell<'_>) -> Result<()>
-where
-    T: Float + Element,
-    heat_fill<T>: for<'a> ItemKernel<3, &'a mut T>,
-    heat_step<T>: for<'a> ItemKernel<3, (&'a mut T, NeighborhoodItem<'a, T, 3>)>,
-    heat_step_row<T>: for<'a> RowKernel<3, (&'a mut [T], NeighborhoodRow<'a, T, 3>)>,
-{
-    let (space, rate) = (sizes.space, T::from(0.125));
-    let (u, after) = (queue.buffer::<T, 3>(space), queue.buffer::<T, 3>(space));
-    queue.task("fill").launch(space, u.write(one_to_one()), heat_fill::new(space))?;
-    let accesses = || (after.write(one_to_one()), u.read(neighborhood([1, 1, 1])));
-    let bytes = 2 * size_of::<T>() * space.iter().product::<usize>();
-    let by_row = || queue.task("row").launch(space, accesses(), heat_step_row::new(rate));
-    let by_item = || queue.task("item").launch(space, accesses(), heat_step::new(rate));
-    both_forms(queue, sizes.rounds, (name, bytes), tell, by_row, by_item)
+/// Measures steps from one field to another, in so many rounds: by the kernel that fills the former, and those by row and by item.
+fn one_field<T: Element, const D: usize>(
+    queue: &Queue,
+    (range, rounds): ([usize; D], (u32, u32)),
+    name: &str,
+    tell: &Tell<'_>,
+    (fill, row, item): (
+        impl for<'a> ItemKernel<D, &'a mut T>,
+        impl for<'a> RowKernel<D, (&'a mut [T], NeighborhoodRow<'a, T, D>)> + Copy,
+        impl for<'a> ItemKernel<D, (&'a mut T, NeighborhoodItem<'a, T, D>)> + Copy,
+    ),
+) -> Result<()> {
+    let [from, to] = std::array::from_fn(|_| queue.buffer::<T, D>(range));
+    queue.task("fill").launch(range, from.write(one_to_one()), fill)?;
+    let accesses = || (to.write(one_to_one()), from.read(neighborhood([1; D])));
+    let bytes = 2 * size_of::<T>() * range.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(range, accesses(), row);
+    let by_item = || queue.task("item").launch(range, accesses(), item);
+    both_forms(queue, rounds, (name, bytes), tell, by_row, by_item)
 }
 
 fn reaction(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
@@ -84,38 +96,4 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let by_row = || queue.task("row").launch(plane, accesses(), react_row::new(rates));
     let by_item = || queue.task("item").launch(plane, accesses(), react::new(rates));
     both_forms(queue, sizes.rounds, ("reaction", bytes), tell, by_row, by_item)
-}
-
-fn means_of_9<T>(queue: &Queue, sizes: &Sizes, name: &str, tell: &Tell<'_>) -> Result<()>
-where
-    T: Float + Element,
-    plane_fill<T>: for<'a> ItemKernel<2, &'a mut T>,
-    mean_of_9<T>: for<'a> ItemKernel<2, (&'a mut T, NeighborhoodItem<'a, T, 2>)>,
-    mean_of_9_row<T>: for<'a> RowKernel<2, (&'a mut [T], NeighborhoodRow<'a, T, 2>)>,
-{
-    let plane = sizes.plane;
-    let (from, to) = (queue.buffer::<T, 2>(plane), queue.buffer::<T, 2>(plane));
-    queue.task("fill").launch(plane, from.write(one_to_one()), plane_fill::new())?;
-    let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1])));
-    let bytes = 2 * size_of::<T>() * plane.iter().product::<usize>();
-    let by_row = || queue.task("row").launch(plane, accesses(), mean_of_9_row::new());
-    let by_item = || queue.task("item").launch(plane, accesses(), mean_of_9::new());
-    both_forms(queue, sizes.rounds, (name, bytes), tell, by_row, by_item)
-}
-
-fn means_of_27<T>(queue: &Queue, sizes: &Sizes, name: &str, tell: &Tell<'_>) -> Result<()>
-where
-    T: Float + Element,
-    heat_fill<T>: for<'a> ItemKernel<3, &'a mut T>,
-    mean_of_27<T>: for<'a> ItemKernel<3, (&'a mut T, NeighborhoodItem<'a, T, 3>)>,
-    mean_of_27_row<T>: for<'a> RowKernel<3, (&'a mut [T], NeighborhoodRow<'a, T, 3>)>,
-{
-    let space = sizes.space;
-    let (from, to) = (queue.buffer::<T, 3>(space), queue.buffer::<T, 3>(space));
-    queue.task("fill").launch(space, from.write(one_to_one()), heat_fill::new(space))?;
-    let accesses = || (to.write(one_to_one()), from.read(neighborhood([1, 1, 1])));
-    let bytes = 2 * size_of::<T>() * space.iter().product::<usize>();
-    let by_row = || queue.task("row").launch(space, accesses(), mean_of_27_row::new());
-    let by_item = || queue.task("item").launch(space, accesses(), mean_of_27::new());
-    both_forms(queue, sizes.rounds, (name, bytes), tell, by_row, by_item)
 }

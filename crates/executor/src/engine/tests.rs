@@ -144,12 +144,10 @@ impl Twin {
             return assert_eq!(eager, lane, "I{index} leaves its lane");
         }
         let rank = |slot: usize| {
-            let last = self.history[slot].last();
-            let follows =
-                last.is_some_and(|last| self.running(index, slot).any(|job| job == *last));
-            let before = if follows { self.running(index, slot).count() } else { 0 };
-            let since = if follows { *last.unwrap() } else { 0 };
-            (std::cmp::Reverse(before), since, self.on_lanes[slot].len())
+            let last = self.history[slot].last().copied();
+            let followed = last.filter(|&last| self.running(index, slot).any(|job| job == last));
+            let before = followed.map_or(0, |_| self.running(index, slot).count());
+            (std::cmp::Reverse(before), followed, self.on_lanes[slot].len())
         };
         let best = group.slots().map(rank).min().unwrap();
         assert_eq!(rank(lane.slot()), best, "I{index} is on neither its lane nor a free one");

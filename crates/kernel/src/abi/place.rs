@@ -115,6 +115,16 @@ pub struct Seat<const K: usize> {
 }
 
 impl<const K: usize> Place<K> {
+    /// The first item of the run that it is, or is in, counted from the chunk's first.
+    #[inline]
+    pub(crate) fn run_at(&self) -> [usize; K] {
+        let mut at = self.at;
+        if let Some(fastest) = at.last_mut() {
+            *fastest -= self.within;
+        }
+        at
+    }
+
     /// One item, counted from the chunk's first, of which nothing is known.
     #[inline]
     pub(super) fn single(launch: &LaunchBlock, at: [usize; K]) -> Self {
