@@ -99,9 +99,9 @@ fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenS
     let name = &kernel.name;
     let at = at(kernel.form);
     let body = body(kernel, traits, names, &at);
-    let runs = match kernel.form {
-        Form::Item => quote!(runs_of_items),
-        Form::Row => quote!(runs_of_rows),
+    let form = match kernel.form {
+        Form::Item => quote!(Item),
+        Form::Row => quote!(Row),
         Form::Group => {
             let call = inlined(&quote!(__place, __item), &body);
             return quote!(
@@ -109,12 +109,16 @@ fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenS
             );
         }
     };
-    let runs = quote!(::celerity_kernel::abi::#runs(&[#(#traits::PARAMETER),*]));
+    let traversal = quote!(::celerity_kernel::abi::traversal(
+        ::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]
+    ));
     let call = inlined(&quote!(__place), &body);
     quote!(
-        ::celerity_kernel::device::run::<__DIMS>(
-            stringify!(#name), &__launch, const { #runs }, __BORDERED, #call
-        );
+        struct __Kernel;
+        impl ::celerity_kernel::abi::Traverse for __Kernel {
+            const TRAVERSAL: ::celerity_kernel::abi::Traversal = #traversal;
+        }
+        ::celerity_kernel::device::run::<__DIMS, __Kernel>(stringify!(#name), &__launch, #call);
     )
 }
 

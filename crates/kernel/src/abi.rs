@@ -6,6 +6,8 @@ mod blocks;
 mod describe;
 #[cfg(test)]
 mod emulation;
+#[cfg(not(target_arch = "nvptx64"))]
+mod excerpt;
 mod geometry;
 pub(crate) mod local;
 pub(crate) mod message;
@@ -23,13 +25,15 @@ pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
-    runs_of_items, runs_of_rows, slices_begin,
+    slices_begin, traversal,
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub use excerpt::ModuleOutline;
 pub use geometry::{Geometry, GroupError, check_groups, is_block};
 pub use local::{LocalParameter, local_offset, slices_bytes};
 pub use message::PanicMessage;
 pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
-pub use place::{Inside, Place, Runs, Seat, Thread, seat, visit};
+pub use place::{Edges, Inside, Place, Seat, Thread, Traversal, Traverse, seat, visit};
 pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries};
 pub use record::{DevicePanic, PanicRecord};

@@ -1,7 +1,7 @@
 //! How a thread of a device takes part in a launch: which items it computes, in runs, in groups, or
 //! in a tile with others. What it is made of is in `machine`.
 
-use crate::abi::{LaunchBlock, Place, Runs, Seat, seat, visit};
+use crate::abi::{LaunchBlock, Place, Seat, Traverse, seat, visit};
 use crate::group::NdItem;
 use crate::item::Item;
 use crate::machine::failure::{leave_edges, leave_launch};
@@ -16,19 +16,17 @@ mod tiles;
 
 /// Calls `call` for all runs of items that this thread takes.
 #[inline(always)]
-pub fn run<const K: usize>(
+pub fn run<const K: usize, By: Traverse>(
     kernel: &'static str,
     launch: &LaunchBlock,
-    runs: Runs,
-    bordered: bool,
     call: impl FnMut(Place<K>),
 ) {
     let thread = thread();
     leave_launch(kernel, launch, K);
-    if runs != Runs::Never && launch.run > 1 && thread.block[0] >= launch.blocks {
+    if const { By::TRAVERSAL.run > 1 } && launch.run > 1 && thread.block[0] >= launch.blocks {
         leave_edges::<K>(launch);
     }
-    visit(launch, &thread, runs, bordered, call);
+    visit::<K, By>(launch, &thread, call);
 }
 
 /// Calls `call` for the one item that this thread takes of a launch whose blocks are

@@ -180,7 +180,11 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
         block: &AccessBlock,
         place: &Place<D>,
     ) -> Self::State {
-        let border = crate::abi::first(block.border);
+        let mut border = crate::abi::first(block.border);
+        if let (Inside::Run, Some(fastest)) = (place.inside, border.last_mut()) {
+            // As it is. What a kernel does for larger borders is left out then.
+            *fastest = usize::min(*fastest, 1);
+        }
         let reach = match block.axes_only {
             0 => Reach::boxed(border),
             _ => Reach::along_axes(border),

@@ -4,7 +4,8 @@ use celerity::Sum;
 use celerity::prelude::*;
 use celerity_example_kernels::prk::reduce::fill_rows;
 use celerity_example_kernels::prk::stencil::{
-    increment, stencil_fill, stencil_square, stencil_star, sum_of_sizes,
+    increment, stencil_fill, stencil_square, stencil_square_of, stencil_star, stencil_star_of,
+    sum_of_sizes,
 };
 use clap::ValueEnum;
 
@@ -89,11 +90,23 @@ impl Benchmark for Options {
             match self.shape {
                 Shape::Star => {
                     let accesses = (out, u.read(neighborhood_along_axes([radius; 2])));
-                    task.launch(inner, accesses, stencil_star { radius })?
+                    match radius {
+                        1 => task.launch(inner, accesses, stencil_star::<1>::new())?,
+                        2 => task.launch(inner, accesses, stencil_star::<2>::new())?,
+                        3 => task.launch(inner, accesses, stencil_star::<3>::new())?,
+                        4 => task.launch(inner, accesses, stencil_star::<4>::new())?,
+                        _ => task.launch(inner, accesses, stencil_star_of { radius })?,
+                    }
                 }
                 Shape::Grid => {
                     let accesses = (out, u.read(neighborhood([radius; 2])));
-                    task.launch(inner, accesses, stencil_square { radius })?
+                    match radius {
+                        1 => task.launch(inner, accesses, stencil_square::<1, 3>::new())?,
+                        2 => task.launch(inner, accesses, stencil_square::<2, 5>::new())?,
+                        3 => task.launch(inner, accesses, stencil_square::<3, 7>::new())?,
+                        4 => task.launch(inner, accesses, stencil_square::<4, 9>::new())?,
+                        _ => task.launch(inner, accesses, stencil_square_of { radius })?,
+                    }
                 }
             };
             queue.task("increment").launch(range, u.read_write(one_to_one()), increment)?;

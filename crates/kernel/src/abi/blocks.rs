@@ -19,12 +19,13 @@ pub struct LaunchBlock {
     pub inner_min: [u64; 3],
     /// ... up to here can look as far as any neighbourhood allows without leaving
     /// its buffer. The whole chunk, if there are no neighbourhoods; nothing, if both are equal.
-    /// Along the fastest dimension these are whole runs: all that there are, of a kernel whose runs may
-    /// [look over edges](super::Runs::look_over_edges).
+    /// Along the fastest dimension these are whole runs: all that there are, if they look over edges.
     pub inner_max: [u64; 3],
     /// Items per thread along the fastest dimension: 1, or [`RUN`](super::RUN)
     /// when all rows are aligned for it.
-    pub run: u16,
+    pub run: u8,
+    /// 1 if runs look over the ends of rows.
+    pub over_edges: u8,
     /// Items, or runs, per thread along the slowest dimension: as many blocks of threads apart as
     /// there are threads of a block along it.
     pub steps: u16,
@@ -74,11 +75,12 @@ impl LaunchBlock {
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
-        let Self { offset, range, global, inner_min, inner_max, run, steps, blocks } = *self;
+        let Self { offset, range, global, inner_min, inner_max, run, over_edges, steps, blocks } =
+            *self;
         let mut bytes = [0; size_of::<Self>()];
         let fields = [offset, range, global, inner_min, inner_max];
         put(&mut bytes, fields.as_flattened());
-        bytes[120..122].copy_from_slice(&run.to_ne_bytes());
+        [bytes[120], bytes[121]] = [run, over_edges];
         bytes[122..124].copy_from_slice(&steps.to_ne_bytes());
         bytes[124..].copy_from_slice(&blocks.to_ne_bytes());
         bytes
@@ -185,16 +187,18 @@ mod tests {
             inner_min: [10, 11, 12],
             inner_max: [13, 14, 15],
             run: 16,
-            steps: 17,
-            blocks: 18,
+            over_edges: 17,
+            steps: 18,
+            blocks: 19,
         };
         let bytes = block.to_bytes();
         for (index, word) in bytes[..120].chunks_exact(8).enumerate() {
             assert_eq!(word, (index as u64 + 1).to_ne_bytes());
         }
-        assert_eq!(bytes[offset_of!(LaunchBlock, run)..][..2], 16_u16.to_ne_bytes());
-        assert_eq!(bytes[offset_of!(LaunchBlock, steps)..][..2], 17_u16.to_ne_bytes());
-        assert_eq!(bytes[offset_of!(LaunchBlock, blocks)..][..4], 18_u32.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, run)], 16);
+        assert_eq!(bytes[offset_of!(LaunchBlock, over_edges)], 17);
+        assert_eq!(bytes[offset_of!(LaunchBlock, steps)..][..2], 18_u16.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, blocks)..][..4], 19_u32.to_ne_bytes());
     }
 
     #[test]

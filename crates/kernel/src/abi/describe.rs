@@ -3,9 +3,10 @@
 
 use core::fmt;
 
+use super::RUN;
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{ALIGNMENT, LocalParameter, local_offset};
-use super::place::Runs;
+use super::place::{Edges, Traversal};
 use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
 use crate::plain::Scalar;
 
@@ -125,36 +126,37 @@ impl Parameter {
     }
 }
 
-/// How threads take the items of a kernel by item: in runs if it is a stencil, so that all that it
+/// How threads go through the items of a kernel of this form with these views. O(views).
+///
+/// Of a kernel by item, in runs if it is a stencil, so that all that it
 /// sees are elements of items and what is around them, of up to 8 bytes. Such a kernel has little to
 /// do for each item but to load and to store, which runs do 16 bytes at a time. Any other may have a loop for
-/// each item, and needs all threads that there are. So does one with more than eight views. O(views).
+/// each item, and needs all threads that there are.
+///
+/// Of a kernel by row, in runs, half as long if all that it sees are elements of items and
+/// what is around them, of 5 to 8 bytes. Of four `f64` a lane would load and store 16 bytes twice, and lanes beside each
+/// other not side by side. Where one by item would have runs, these may come item by item as well.
 #[must_use]
-pub const fn runs_of_items(views: &[ViewParameter]) -> Runs {
-    if !any_is_bordered(views) || views.len() > FEW_VIEWS {
-        return Runs::Never;
-    }
-    match largest_of_items(views) {
-        1..=4 => Runs::ByItem,
-        5..=8 => Runs::ByPair,
-        _ => Runs::Never,
-    }
+pub const fn traversal(form: Form, views: &[ViewParameter]) -> Traversal {
+    let (bordered, largest) = (any_is_bordered(views), largest_of_items(views));
+    let by_item = bordered && views.len() <= FEW_VIEWS && 0 < largest && largest <= 8;
+    let run = match (form, largest) {
+        (Form::Group, _) => 1,
+        (Form::Item, _) if !by_item => 1,
+        (_, 5..=8) => 2,
+        _ => RUN,
+    };
+    let edges = match form {
+        _ if !bordered => Edges::Unseen,
+        Form::Item | Form::Row if by_item => Edges::AsLaunched,
+        _ => Edges::Apart,
+    };
+    Traversal { run, by_item: matches!(form, Form::Item), edges }
 }
 
-/// A kernel by item with more views takes no runs: four calls with eighteen of them were a function of their own, to
+/// A kernel with more views takes no runs by item: four calls with eighteen of them were a function of their own, to
 /// which all views went through memory.
 const FEW_VIEWS: usize = 8;
-
-/// How threads take the rows of a kernel by row: in runs, half as long if all that it sees are elements of items and
-/// what is around them, of 5 to 8 bytes. Of four `f64` a lane would load and store 16 bytes twice, and lanes beside each
-/// other not side by side. O(views).
-#[must_use]
-pub const fn runs_of_rows(views: &[ViewParameter]) -> Runs {
-    match largest_of_items(views) {
-        5..=8 => Runs::WholePair,
-        _ => Runs::Whole,
-    }
-}
 
 /// Bytes of the largest element, if a kernel sees nothing but those of items and what is around them; 0 otherwise.
 /// O(views).
@@ -236,15 +238,10 @@ impl Description {
         self.slices_begin() + MODULE_SHARED_BYTES
     }
 
-    /// How threads take its items where rows are aligned for runs: as [`runs_of_items`] or
-    /// [`runs_of_rows`] says. O(views).
+    /// How threads go through its items. O(views).
     #[must_use]
-    pub const fn runs(&self) -> Runs {
-        match self.form {
-            Form::Row => runs_of_rows(self.views),
-            Form::Item => runs_of_items(self.views),
-            Form::Group => Runs::Never,
-        }
+    pub const fn traversal(&self) -> Traversal {
+        traversal(self.form, self.views)
     }
 
     /// Whether it looks at what is around items. O(views).
@@ -407,15 +404,23 @@ mod tests {
         }
         let (own, around) = (ViewKind::Own, ViewKind::Neighborhood);
         let part = view(ViewKind::Part, 8);
-        let of = |views: &[ViewParameter]| (runs_of_rows(views), runs_of_items(views));
+        let of = |views: &[ViewParameter]| {
+            [Form::Row, Form::Item].map(|form| {
+                let Traversal { run, by_item, edges } = traversal(form, views);
+                assert_eq!(by_item, form == Form::Item);
+                (run, edges)
+            })
+        };
         // A kernel by item gains by runs if it looks around.
-        assert_eq!(of(&[view(own, 4), view(own, 4)]), (Runs::Whole, Runs::Never));
-        assert_eq!(of(&[view(own, 8), view(own, 4)]), (Runs::WholePair, Runs::Never));
-        assert_eq!(of(&[view(own, 2), view(around, 4)]), (Runs::Whole, Runs::ByItem));
-        assert_eq!(of(&[view(own, 6), view(around, 4)]), (Runs::WholePair, Runs::ByPair));
-        assert_eq!(of(&[view(own, 8), view(around, 16)]), (Runs::Whole, Runs::Never));
-        assert_eq!(of(&[view(own, 8), view(around, 8), part]), (Runs::Whole, Runs::Never));
-        assert_eq!(of(&[view(around, 8); 9]), (Runs::WholePair, Runs::Never));
+        let unseen = |run| (run, Edges::Unseen);
+        assert_eq!(of(&[view(own, 4), view(own, 4)]), [unseen(4), unseen(1)]);
+        assert_eq!(of(&[view(own, 8), view(own, 4)]), [unseen(2), unseen(1)]);
+        assert_eq!(of(&[view(own, 2), view(around, 4)]), [(4, Edges::AsLaunched); 2]);
+        assert_eq!(of(&[view(own, 6), view(around, 4)]), [(2, Edges::AsLaunched); 2]);
+        let apart = |run| [(run, Edges::Apart), (1, Edges::Apart)];
+        assert_eq!(of(&[view(own, 8), view(around, 16)]), apart(4));
+        assert_eq!(of(&[view(own, 8), view(around, 8), part]), apart(4));
+        assert_eq!(of(&[view(around, 8); 9]), apart(2));
     }
 
     #[test]

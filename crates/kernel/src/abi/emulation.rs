@@ -3,12 +3,13 @@
 //! generates for devices, is written out by hand.
 #![allow(unsafe_code)]
 
+use core::marker::PhantomData;
 use std::vec::Vec;
 
 use super::pointer::host::FromAddress;
 use super::{
     AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
-    Thread, ViewKind, visit, write_parameters,
+    Thread, Traversal, Traverse, traversal, visit, write_parameters,
 };
 use crate::atomic::AtomicView;
 use crate::bounds::Bounds;
@@ -42,7 +43,8 @@ impl Taken {
             global: three(6),
             inner_min: three(9),
             inner_max: three(12),
-            run: words[15] as u16,
+            run: words[15] as u8,
+            over_edges: (words[15] >> 8) as u8,
             steps: (words[15] >> 16) as u16,
             blocks: (words[15] >> 32) as u32,
         };
@@ -126,9 +128,8 @@ fn launch_as<Out, In, const K: usize>(
             (launch.range[0] as u32).div_ceil(shape.block[K - 1] * u32::from(steps));
     }
     let [(out, out_block), (input, in_block)] = accesses.try_into().unwrap();
-    let bordered = matches!(In::PARAMETER.kind, ViewKind::Neighborhood | ViewKind::Periodic);
     for thread in threads(&shape) {
-        visit(&launch, &thread, description.runs(), bordered, |place: Place<K>| {
+        let mut take = |place: Place<K>| {
             // SAFETY: the addresses come from live memory, which nothing else uses
             // meanwhile; threads run one after another.
             unsafe {
@@ -138,8 +139,26 @@ fn launch_as<Out, In, const K: usize>(
                     In::state(&mut In::Pointer::from_address(input), &in_block, &place);
                 body(place, Out::view(&mut out_state), In::view(&mut in_state));
             }
-        });
+        };
+        match form {
+            Form::Row => visit::<K, Kernel<Out, In, K, true>>(&launch, &thread, &mut take),
+            _ => visit::<K, Kernel<Out, In, K, false>>(&launch, &thread, &mut take),
+        }
     }
+}
+
+/// A kernel with two views, by row or by item.
+struct Kernel<Out, In, const K: usize, const BY_ROW: bool>(PhantomData<(Out, In)>);
+
+impl<Out, In, const K: usize, const BY_ROW: bool> Traverse for Kernel<Out, In, K, BY_ROW>
+where
+    Out: View<K>,
+    In: View<K>,
+{
+    const TRAVERSAL: Traversal = {
+        let form = if BY_ROW { Form::Row } else { Form::Item };
+        traversal(form, &[Out::PARAMETER, In::PARAMETER])
+    };
 }
 
 fn input() -> Memory {
@@ -171,9 +190,10 @@ fn star(u: &[f32], [rows, columns]: [usize; 2], [y, x]: [usize; 2]) -> f32 {
     at(-1, 0) + at(1, 0) + at(0, -1) + 2.0 * at(0, 1)
 }
 
-/// Buffers of the tests: those that have runs, and others. Miri is given one of each.
+/// Buffers of the tests: those that have runs, wide ones and narrow ones, whose runs look over edges, and others. Miri is
+/// given one of each.
 const SHAPES: &[[usize; 2]] = match cfg!(miri) {
-    true => &[[6, 16], [2, 3]],
+    true => &[[6, 16], [3, 28], [2, 3]],
     false => &[[6, 16], [5, 13], [2, 3], [40, 4], [3, 100], [2, 12]],
 };
 
@@ -206,7 +226,8 @@ fn rows_of_a_stencil_agree_with_arithmetic() {
             );
         }
         check(&out, &u, range);
-        let expected = if [[6, 16], [3, 100], [2, 12]].contains(&range) { super::RUN } else { 1 };
+        // Where runs look over edges, items come one by one.
+        let expected = if [[3, 28], [3, 100]].contains(&range) { super::RUN } else { 1 };
         assert_eq!(longest, expected, "the longest run of {range:?}");
     }
 }
@@ -408,14 +429,14 @@ fn items_that_update_elements_share_the_declared_box() {
 
 /// A sum over an element and those two before and behind it, and, in three dimensions, those beside
 /// it, with clamped coordinates.
-fn around_3(u: &[f32], range: [usize; 3], at: [usize; 3]) -> f32 {
+fn around_3(u: &[f32], range: [usize; 3], at: [usize; 3], offsets: &[[isize; 3]]) -> f32 {
     let element = |offset: [isize; 3]| {
         let [z, y, x]: [usize; 3] = core::array::from_fn(|dim| {
             (at[dim] as isize + offset[dim]).clamp(0, range[dim] as isize - 1) as usize
         });
         u[(z * range[1] + y) * range[2] + x]
     };
-    OFFSETS.iter().enumerate().map(|(nth, &offset)| (nth + 1) as f32 * element(offset)).sum()
+    offsets.iter().enumerate().map(|(nth, &offset)| (nth + 1) as f32 * element(offset)).sum()
 }
 
 /// Steps of one and of two elements, and diagonals.
@@ -441,7 +462,6 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
         true => &[[2, 2, 12]],
         false => &[[3, 5, 64], [7, 3, 16], [9, 4, 12], [2, 3, 7], [1, 1, 40], [30, 30, 1]],
     };
-    const BOX: Mapping = Mapping::Neighborhood { border: [2; 3], axes_only: false };
     let wishes: &[(u16, Option<[usize; 3]>)] = match cfg!(miri) {
         true => &[(2, None)],
         false => &[
@@ -453,9 +473,11 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
             (5, Some([2, 16, 1])),
         ],
     };
-    for (&range, &(steps, block)) in
-        shapes.iter().flat_map(|range| wishes.iter().map(move |by| (range, by)))
-    {
+    // Along rows, only what looks one element far takes narrow ones in runs from end to end.
+    let cases = shapes.iter().flat_map(|range| wishes.iter().map(move |by| (range, by)));
+    for ((&range, &(steps, block)), reach) in cases.flat_map(|case| [(case, 1), (case, 2)]) {
+        let border = [2, 2, reach as usize];
+        let offsets = OFFSETS.map(|[z, y, x]| [z, y, x.clamp(-reach, reach)]);
         let wish = Wish { steps: Some(steps), block };
         let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
         let whole = Bounds::from_range(range);
@@ -466,7 +488,7 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
             buffer: range,
             mapping,
         };
-        let read = access(&mut u, BOX);
+        let read = access(&mut u, Mapping::Neighborhood { border, axes_only: false });
         let by_row = [access(&mut rows, Mapping::OneToOne), read];
         let by_item = [access(&mut items, Mapping::OneToOne), read];
         let middle = range.map(|size| size / 2);
@@ -485,7 +507,7 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
                 chunk,
                 &by_row,
                 |_: Place<3>, out: &mut [f32], u: NeighborhoodRow<'_, f32, 3>| {
-                    let around = OFFSETS.map(|offset| u.clamped(offset));
+                    let around = offsets.map(|offset| u.clamped(offset));
                     for (i, out) in out.iter_mut().enumerate() {
                         let numbered = around.iter().enumerate();
                         *out = numbered.map(|(nth, row)| (nth + 1) as f32 * row[i]).sum();
@@ -498,7 +520,7 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
                 chunk,
                 &by_item,
                 |_: Place<3>, out: &mut f32, u: NeighborhoodItem<'_, f32, 3>| {
-                    let numbered = OFFSETS.iter().enumerate();
+                    let numbered = offsets.iter().enumerate();
                     let around = numbered.map(|(nth, &at)| (nth + 1) as f32 * u.clamped(at));
                     *out = around.sum();
                 },
@@ -508,9 +530,9 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
         for position in 0..volume {
             let x = position % range[2];
             let at = [position / range[2] / range[1], position / range[2] % range[1], x];
-            let expected = around_3(&u.0, range, at);
+            let expected = around_3(&u.0, range, at, &offsets);
             let found = (rows.0[position], items.0[position]);
-            assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {wish:?}");
+            assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {border:?}, {wish:?}");
         }
     }
 }

@@ -6,8 +6,9 @@
 //! The fastest dimension lies along x, the next along y and z. Where rows are aligned for it, a
 //! thread takes a *run* of [`RUN`] items along x, which begins at a multiple of [`RUN`]; of a
 //! stencil over elements of 8 bytes, of two; otherwise one item. Runs are whole, and all lanes of a warp do
-//! the same: a run in one call never looks over the edge along x, and in one in a call for each of its items,
-//! what the outermost ones look at is chosen without a branch. What is left of rows, the *edges*, are the items
+//! the same: a run in one call never looks over the edge along x, and of one in a call for each of its items,
+//! what the outermost ones look at is chosen without a branch. So stencils that look at the next items take whole rows
+//! in runs where these are narrow, and edges are a good part of them. What is otherwise left of rows, the *edges*, are the items
 //! at both ends that are in no such run. They come one by one, in blocks of their own behind those of runs along x: these blocks number
 //! the edges of the rows that the blocks beside them begin with, row by row, and each thread takes
 //! one of them. So lanes are full whatever the size of a row, and edges are read while the rows around
@@ -32,40 +33,38 @@ pub struct Thread {
     pub threads: [u32; 3],
 }
 
-/// How threads take the items of a kernel where rows are aligned for runs.
+/// How threads go through the items of a kernel: what its views say, and constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Runs {
-    /// One by one all the same.
-    Never,
-    /// A run in one call.
-    Whole,
-    /// A run of two items in one call: 16 bytes of `f64`.
-    WholePair,
-    /// A run in a call for each of its items.
-    ByItem,
-    /// A run of two items in two calls: 16 bytes of `f64`.
-    ByPair,
+pub struct Traversal {
+    /// Items of a run: 16 bytes of the largest element, where that is what it sees of items. 1 if threads take
+    /// items one by one all the same.
+    pub run: usize,
+    /// Whether items of a run come in a call for each, or in one.
+    pub by_item: bool,
+    /// What becomes of items that look over an end of their row.
+    pub edges: Edges,
 }
 
-impl Runs {
-    /// Items of a run.
-    #[must_use]
-    #[inline]
-    pub const fn items(self) -> usize {
-        match self {
-            Self::Never => 1,
-            Self::Whole | Self::ByItem => RUN,
-            Self::WholePair | Self::ByPair => 2,
-        }
-    }
+/// A kernel, as far as it is said how threads go through its items. A type, so that what a kernel does not do
+/// is gone before a compiler weighs how large it is.
+pub trait Traverse {
+    /// How they do.
+    const TRAVERSAL: Traversal;
 
-    /// Whether items of a run may look over the edge along the fastest dimension: what they see there are elements,
-    /// not slices of rows.
-    #[must_use]
-    #[inline]
-    pub const fn look_over_edges(self) -> bool {
-        matches!(self, Self::ByItem | Self::ByPair)
-    }
+    /// Whether threads look around.
+    const IS_BORDERED: bool = !matches!(Self::TRAVERSAL.edges, Edges::Unseen);
+}
+
+/// What becomes of items that look over an end of their row, where others come in runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// None does: kernels without neighbourhoods.
+    Unseen,
+    /// They come one by one, and no run looks over an edge.
+    Apart,
+    /// If the launch [says so](LaunchBlock::over_edges), they are in runs, in a call for each item: what such items see
+    /// are elements, not slices of rows. Otherwise as above.
+    AsLaunched,
 }
 
 /// A run of items that a thread handles at once.
@@ -95,7 +94,8 @@ pub enum Inside {
     Unknown,
     /// It is known of the fastest dimension.
     Row,
-    /// It is known of whole runs that they lie in the buffer, and of what is around them nothing.
+    /// It is known of whole runs that they lie in the buffer, and of neighbourhoods that they reach one element at most
+    /// along the fastest dimension.
     Run,
     /// It is known of all dimensions.
     All,
@@ -151,31 +151,32 @@ pub fn seat<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> Seat<K> {
 }
 
 /// Calls `call` for the items that `thread` takes of a launch over `K` dimensions, by the rule
-/// above. All threads of the launch's grid together take each item once. `bordered`: whether there
-/// is a neighbourhood; if not, threads take no steps.
+/// above. All threads of the launch's grid together take each item once. Without neighbourhoods, threads take no steps.
 #[inline]
-pub fn visit<const K: usize>(
+pub fn visit<const K: usize, By: Traverse>(
     launch: &LaunchBlock,
     thread: &Thread,
-    runs: Runs,
-    bordered: bool,
     mut call: impl FnMut(Place<K>),
 ) {
     const { assert!(K <= 3, "index spaces have at most three dimensions") };
-    let steps = if bordered && K > 1 { u32::from(launch.steps) } else { 1 };
-    let takes_runs = runs != Runs::Never && K > 0 && launch.run > 1;
+    let steps = if By::IS_BORDERED && K > 1 { u32::from(launch.steps) } else { 1 };
+    let run = const { By::TRAVERSAL.run };
+    let takes_runs = run > 1 && K > 0 && launch.run > 1;
     if takes_runs && thread.block[0] < launch.blocks {
-        // One kind of call, not another one for rows that no edge is near: the compiler would
+        // The launch says which, not each run whether an edge is near: the compiler would
         // see what both have in common, and load the last item of each run by itself.
-        let inside = match (bordered, runs.look_over_edges()) {
-            (false, _) => Inside::All,
-            (true, false) => Inside::Row,
-            (true, true) => Inside::Run,
-        };
-        let x = thread.along::<K>(0, 1).wrapping_mul(runs.items() as u32);
+        let over_edges =
+            const { matches!(By::TRAVERSAL.edges, Edges::AsLaunched) } && launch.over_edges != 0;
+        let x = thread.along::<K>(0, 1).wrapping_mul(run as u32);
         if (launch.inner_min[K - 1] as u32..launch.inner_max[K - 1] as u32).contains(&x) {
             let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
-            first.each_step::<K>(steps, |chosen| chosen.run::<K>(runs, inside, &mut call));
+            if over_edges {
+                first.each_step::<K>(steps, |chosen| {
+                    chosen.items_of_run::<K, true>(run, &mut call);
+                });
+            } else {
+                first.each_step::<K>(steps, |chosen| chosen.run::<K, By>(&mut call));
+            }
         }
         return;
     }
@@ -272,33 +273,52 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// The run from here on.
+    /// The run from here on, of which no item looks over an end of its row.
     #[inline]
-    fn run<const K: usize>(&self, runs: Runs, inside: Inside, call: &mut impl FnMut(Place<K>)) {
-        let place = |within: usize, len: usize| {
-            let mut at = self.at();
-            if let Some(fastest) = at.last_mut() {
-                *fastest += within;
-            }
-            let run = runs.items();
-            Place { within, len, inside, run, ..Place::single(self.launch, at) }
-        };
-        match runs {
-            Runs::Whole | Runs::Never => call(place(0, RUN)),
-            Runs::WholePair => call(place(0, 2)),
-            Runs::ByItem => {
-                const { assert!(RUN == 4) };
-                // Not a loop: the compiler is to see constants, and to load items side by side.
-                call(place(0, 1));
-                call(place(1, 1));
-                call(place(2, 1));
-                call(place(3, 1));
-            }
-            Runs::ByPair => {
-                call(place(0, 1));
-                call(place(1, 1));
-            }
+    fn run<const K: usize, By: Traverse>(&self, call: &mut impl FnMut(Place<K>)) {
+        let run = const { By::TRAVERSAL.run };
+        if const { By::TRAVERSAL.by_item } {
+            self.items_of_run::<K, false>(run, call);
+        } else {
+            let inside = const { if By::IS_BORDERED { Inside::Row } else { Inside::All } };
+            call(self.part_of_run(run, 0, run, inside));
         }
+    }
+
+    /// The run from here on, in a call for each of its items. Of each kind, one place calls it: so it
+    /// becomes part of the entry point, however large the kernel is.
+    #[inline]
+    fn items_of_run<const K: usize, const OVER_EDGES: bool>(
+        &self,
+        run: usize,
+        call: &mut impl FnMut(Place<K>),
+    ) {
+        let inside = if OVER_EDGES { Inside::Run } else { Inside::Row };
+        let item = |within: usize| self.part_of_run(run, within, 1, inside);
+        // Not a loop: the compiler is to see constants, and to load items side by side.
+        const { assert!(RUN == 4) };
+        call(item(0));
+        call(item(1));
+        if run == RUN {
+            call(item(2));
+            call(item(3));
+        }
+    }
+
+    /// So many items of the run from here on.
+    #[inline]
+    fn part_of_run<const K: usize>(
+        &self,
+        run: usize,
+        within: usize,
+        len: usize,
+        inside: Inside,
+    ) -> Place<K> {
+        let mut at = self.at();
+        if let Some(fastest) = at.last_mut() {
+            *fastest += within;
+        }
+        Place { within, len, inside, run, ..Place::single(self.launch, at) }
     }
 
     #[inline]
@@ -335,20 +355,20 @@ mod tests {
             inner_min: [0; 3],
             inner_max: range,
             run: 1,
+            over_edges: 0,
             steps: 1,
             blocks: 0,
         }
     }
 
     /// Each item with the places it was visited at.
-    fn visits<const K: usize>(
+    fn visits<const K: usize, By: Traverse>(
         block: &LaunchBlock,
         shape: &Geometry,
-        runs: Runs,
     ) -> BTreeMap<[usize; K], Vec<Place<K>>> {
         let mut seen = BTreeMap::<_, Vec<_>>::new();
         for thread in threads(shape) {
-            visit::<K>(block, &thread, runs, true, |place| {
+            visit::<K, By>(block, &thread, |place| {
                 let offset: [usize; K] = first(block.offset);
                 assert_eq!(place.start, core::array::from_fn(|dim| offset[dim] + place.at[dim]));
                 for i in 0..place.len {
@@ -361,28 +381,54 @@ mod tests {
         seen
     }
 
+    /// A kernel that takes runs of so many items, and treats edges in one of the ways there are.
+    struct Of<const RUN: usize, const BY_ITEM: bool, const EDGES: u8>;
+
+    impl<const RUN: usize, const BY_ITEM: bool, const EDGES: u8> Traverse for Of<RUN, BY_ITEM, EDGES> {
+        const TRAVERSAL: Traversal = Traversal {
+            run: RUN,
+            by_item: BY_ITEM,
+            edges: [Edges::Unseen, Edges::Apart, Edges::AsLaunched][EDGES as usize],
+        };
+    }
+
+    /// [`check`] of all kernels that take such runs. Of a launch over edges, those that may.
+    fn check_all<const K: usize, const RUN: usize>(shape: Geometry, block: &LaunchBlock) {
+        check::<K, Of<RUN, false, 2>>(shape, block);
+        check::<K, Of<RUN, true, 2>>(shape, block);
+        if block.over_edges == 0 {
+            check::<K, Of<RUN, false, 1>>(shape, block);
+            check::<K, Of<RUN, true, 1>>(shape, block);
+        }
+        if block.over_edges == 0 && block.steps == 1 {
+            check::<K, Of<RUN, false, 0>>(shape, block);
+        }
+    }
+
     /// Makes sure that each item is visited once, those of whole runs between `left` and `behind`
     /// in runs and all others by themselves.
-    fn check<const K: usize>(shape: Geometry, block: &LaunchBlock, runs: Runs) {
-        let seen = visits::<K>(block, &shape, runs);
+    fn check<const K: usize, By: Traverse>(shape: Geometry, block: &LaunchBlock) {
+        let traversal = By::TRAVERSAL;
+        let seen = visits::<K, By>(block, &shape);
         let range: [usize; K] = first(block.range);
         assert_eq!(seen.len(), range.iter().product::<usize>(), "{shape:?} {block:?}");
         let between = block.inner_min[K - 1]..block.inner_max[K - 1];
         for (item, places) in seen {
             let [place] = places[..] else { panic!("{item:?} was visited at {places:?}") };
             let x = (item[K - 1] - block.offset[K - 1] as usize) as u64;
-            let in_run = block.run > 1 && runs != Runs::Never && between.contains(&x);
-            let is_whole = matches!(runs, Runs::Whole | Runs::WholePair);
-            let len = if in_run && is_whole { runs.items() } else { 1 };
-            let run = if in_run { runs.items() } else { 1 };
+            let in_run = block.run > 1 && traversal.run > 1 && between.contains(&x);
+            let over_edges = traversal.edges == Edges::AsLaunched && block.over_edges != 0;
+            let is_whole = !(traversal.by_item || over_edges);
+            let run = if in_run { traversal.run } else { 1 };
+            let len = if is_whole { run } else { 1 };
             assert_eq!((place.run, place.len), (run, len), "{item:?}");
-            let inside = match (in_run, is_whole) {
+            let inside = match (in_run, traversal.edges) {
                 (false, _) => Inside::Unknown,
-                (true, true) => Inside::Row,
-                (true, false) => Inside::Run,
+                (true, Edges::Unseen) => Inside::All,
+                (true, _) if over_edges => Inside::Run,
+                (true, _) => Inside::Row,
             };
-            let by_item = in_run && !is_whole;
-            let within = if by_item { x as usize % run } else { 0 };
+            let within = if is_whole { 0 } else { x as usize % run };
             assert_eq!((place.inside, place.within), (inside, within), "{item:?}");
         }
     }
@@ -409,15 +455,16 @@ mod tests {
             let shape = Geometry { grid, block, shared_bytes: 0 };
             (shape, LaunchBlock { steps, ..launch(range) })
         };
-        for runs in [Runs::Never, Runs::Whole, Runs::WholePair, Runs::ByItem, Runs::ByPair] {
-            IN_SPACE.iter().map(made).for_each(|(shape, launch)| check::<3>(shape, &launch, runs));
-            IN_A_PLANE
-                .iter()
-                .map(made)
-                .for_each(|(shape, launch)| check::<2>(shape, &launch, runs));
-            let (shape, launch) = made(&([2, 1, 1], [8, 1, 1], [13, 1, 1], 1));
-            check::<1>(shape, &launch, runs);
+        for (shape, launch) in IN_SPACE.iter().map(made) {
+            check_all::<3, 1>(shape, &launch);
+            check_all::<3, RUN>(shape, &launch);
         }
+        for (shape, launch) in IN_A_PLANE.iter().map(made) {
+            check_all::<2, 2>(shape, &launch);
+        }
+        let (shape, launch) = made(&([2, 1, 1], [8, 1, 1], [13, 1, 1], 1));
+        check_all::<1, 1>(shape, &launch);
+        check_all::<1, RUN>(shape, &launch);
     }
 
     /// Planes and rows of a launch; rows, with the runs in them; blocks, and their steps. As above for
@@ -438,16 +485,16 @@ mod tests {
         let ([planes, rows], sizes, blocks) = WITH_RUNS;
         for &(size, left, behind) in sizes {
             for &(mut block, steps) in blocks {
-                for runs in [Runs::Whole, Runs::WholePair, Runs::ByItem, Runs::ByPair] {
+                for (run, over_edges) in [(2, 0), (2, 1), (4, 0), (4, 1)] {
                     for dims in (1..=3).rev() {
                         block[dims..].fill(1);
                         let mut range = [1; 3];
                         range[..dims].copy_from_slice(&[planes, rows, size][3 - dims..]);
-                        let mut launch = LaunchBlock { run: runs.items() as u16, ..launch(range) };
+                        let mut launch = LaunchBlock { run, over_edges, ..launch(range) };
                         launch.inner_min[dims - 1] = left;
                         launch.inner_max[dims - 1] = behind;
                         let across = [range[dims.saturating_sub(2)], range[0]];
-                        let width = launch.run as u32 * block[0];
+                        let width = u32::from(run) * block[0];
                         let mut grid = [(size as u32).div_ceil(width), 1, 1];
                         for axis in 1..dims {
                             let steps = if axis + 1 == dims { steps } else { 1 };
@@ -458,10 +505,13 @@ mod tests {
                         let edges = (left + size - behind) as u32 * block[1] * block[2];
                         grid[0] += edges.div_ceil(block.iter().product());
                         let shape = Geometry { grid, block, shared_bytes: 0 };
-                        match dims {
-                            1 => check::<1>(shape, &launch, runs),
-                            2 => check::<2>(shape, &launch, runs),
-                            _ => check::<3>(shape, &launch, runs),
+                        match (dims, run) {
+                            (1, 2) => check_all::<1, 2>(shape, &launch),
+                            (1, _) => check_all::<1, 4>(shape, &launch),
+                            (2, 2) => check_all::<2, 2>(shape, &launch),
+                            (2, _) => check_all::<2, 4>(shape, &launch),
+                            (_, 2) => check_all::<3, 2>(shape, &launch),
+                            (_, _) => check_all::<3, 4>(shape, &launch),
                         }
                     }
                 }
@@ -490,7 +540,7 @@ mod tests {
     fn a_space_without_dimensions_has_one_item() {
         let mut calls = 0;
         let thread = Thread { block: [0; 3], thread: [0; 3], threads: [1; 3] };
-        visit::<0>(&launch([1; 3]), &thread, Runs::Whole, true, |place| {
+        visit::<0, Of<RUN, false, 1>>(&launch([1; 3]), &thread, |place| {
             calls += 1;
             assert_eq!((place.start, place.len), ([], 1));
         });

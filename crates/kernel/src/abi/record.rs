@@ -2,9 +2,10 @@
 
 use core::fmt;
 
+use super::RUN;
 use super::blocks::LaunchBlock;
 use super::message::{NUMBERS, PanicMessage};
-use super::place::{Runs, Thread, visit};
+use super::place::{Edges, Place, Thread, Traversal, Traverse, visit};
 
 /// Bytes for each text; longer ones are cut.
 pub(crate) const TEXT_BYTES: usize = 256;
@@ -20,7 +21,6 @@ const SOURCES: usize = 112 + 8 * NUMBERS;
 /// States of a record. A device goes from the first to the last in order.
 #[cfg(any(test, target_arch = "nvptx64"))]
 pub(crate) const EMPTY: u32 = 0;
-#[cfg(target_arch = "nvptx64")]
 pub(crate) const CLAIMED: u32 = 1;
 pub(crate) const COMPLETE: u32 = 2;
 
@@ -88,6 +88,12 @@ impl PanicRecord {
     /// Bytes of a record.
     pub const SIZE: usize = SOURCES + 3 * (16 + TEXT_BYTES);
 
+    /// Whether a record that begins with `state` has been claimed by a thread that is not done with it.
+    #[must_use]
+    pub const fn is_being_written(state: u32) -> bool {
+        state == CLAIMED
+    }
+
     /// The panic in a record that was copied from shared memory, or `None` if
     /// there was none, or it is not complete yet.
     #[must_use]
@@ -100,7 +106,7 @@ impl PanicRecord {
         let long = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
         let long_three = |at: usize| core::array::from_fn(|i| long(at + 8 * i));
         let dims = word(12).min(3) as usize;
-        let [run, steps] = [long(40) as u16, (long(40) >> 16) as u16];
+        let (run, steps) = (long(40) as u8, (long(40) >> 16) as u16);
         let launch =
             LaunchBlock { run, steps, blocks: word(44), ..some_launch(dims, long_three(16)) };
         let thread = Thread { block: three(72), thread: three(84), threads: three(96) };
@@ -133,7 +139,17 @@ fn some_launch(dims: usize, offset: [u64; 3]) -> LaunchBlock {
         core::array::from_fn(|dim| if dim + 1 == dims { u64::MAX } else { u32::MAX.into() });
     let inner_min = [0; 3];
     let (inner_max, global) = (range, range);
-    LaunchBlock { offset, range, global, inner_min, inner_max, run: 1, steps: 1, blocks: 0 }
+    LaunchBlock {
+        offset,
+        range,
+        global,
+        inner_min,
+        inner_max,
+        run: 1,
+        over_edges: 0,
+        steps: 1,
+        blocks: 0,
+    }
 }
 
 /// The first item that a thread takes, and whether it takes others.
@@ -160,13 +176,23 @@ fn first_item(
     }
 }
 
+/// A kernel that takes runs of so many items, if its launch does.
+struct InRuns<const RUN: usize>;
+
+impl<const RUN: usize> Traverse for InRuns<RUN> {
+    const TRAVERSAL: Traversal = Traversal { run: RUN, by_item: false, edges: Edges::Apart };
+}
+
 fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3], bool) {
     let (mut first, mut taken) = (None, 0);
-    let runs = if launch.run == 2 { Runs::ByPair } else { Runs::Whole };
-    visit::<K>(launch, thread, runs, true, |place| {
+    let take = |place: Place<K>| {
         first.get_or_insert(place.start);
         taken += place.len;
-    });
+    };
+    match launch.run {
+        2 => visit::<K, InRuns<2>>(launch, thread, take),
+        _ => visit::<K, InRuns<RUN>>(launch, thread, take),
+    }
     let first: [usize; K] = first.unwrap_or([0; K]);
     (core::array::from_fn(|dim| first.get(dim).map_or(0, |&index| index as u64)), taken > 1)
 }

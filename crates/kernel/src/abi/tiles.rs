@@ -283,6 +283,7 @@ mod tests {
             inner_min,
             inner_max,
             run: 1,
+            over_edges: 0,
             steps: 1,
             blocks: 0,
         }

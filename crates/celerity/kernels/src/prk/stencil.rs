@@ -56,29 +56,30 @@ fn add_star<const R: usize>(out: &mut [f64], u: &NeighborhoodRow<'_, f64, 2>) {
     }
 }
 
-/// `out += ` the star of `u`: points farther along an axis count with weight, those before with its
-/// negative.
+/// `out += ` the star of `u`, of a radius `R` that the compiler knows: points farther along an axis count with weight,
+/// those before with its negative.
+#[kernel(instances(1, 2, 3, 4))]
+pub fn stencil_star<const R: usize>(
+    _row: Row<2>,
+    (out, u): (&mut [f64], NeighborhoodRow<'_, f64, 2>),
+) {
+    add_star::<R>(out, &u);
+}
+
+/// The same of any radius.
 #[kernel]
-pub fn stencil_star(
+pub fn stencil_star_of(
     _row: Row<2>,
     (out, u): (&mut [f64], NeighborhoodRow<'_, f64, 2>),
     radius: usize,
 ) {
-    match radius {
-        1 => add_star::<1>(out, &u),
-        2 => add_star::<2>(out, &u),
-        3 => add_star::<3>(out, &u),
-        4 => add_star::<4>(out, &u),
-        _ => {
-            for distance in 1..=radius as isize {
-                let weight = star_weight(distance as usize, radius);
-                for after in [[distance, 0], [0, distance]] {
-                    let before = after.map(|step| -step);
-                    let (after, before) = (u.clamped(after), u.clamped(before));
-                    for (out, (after, before)) in out.iter_mut().zip(after.iter().zip(before)) {
-                        *out += weight * (after - before);
-                    }
-                }
+    for distance in 1..=radius as isize {
+        let weight = star_weight(distance as usize, radius);
+        for after in [[distance, 0], [0, distance]] {
+            let before = after.map(|step| -step);
+            let (after, before) = (u.clamped(after), u.clamped(before));
+            for (out, (after, before)) in out.iter_mut().zip(after.iter().zip(before)) {
+                *out += weight * (after - before);
             }
         }
     }
@@ -173,27 +174,29 @@ fn line_of_square<'a, const R: usize, const W: usize>(
     u.clamped_each(array::from_fn(|x| [from_centre(y), from_centre(x)]))
 }
 
-/// `out += ` the square of `u`.
+/// `out += ` the square of `u`, of a radius `R` that the compiler knows, `W` points wide. A kernel for
+/// each radius: one for all is too large to stay in one piece on devices, and what is a function of its own sees views in memory.
+#[kernel(instances((1, 3), (2, 5), (3, 7), (4, 9)))]
+pub fn stencil_square<const R: usize, const W: usize>(
+    _row: Row<2>,
+    (out, u): (&mut [f64], NeighborhoodRow<'_, f64, 2>),
+) {
+    add_square::<R, W>(out, &u);
+}
+
+/// The same of any radius.
 #[kernel]
-pub fn stencil_square(
+pub fn stencil_square_of(
     _row: Row<2>,
     (out, u): (&mut [f64], NeighborhoodRow<'_, f64, 2>),
     radius: usize,
 ) {
-    match radius {
-        1 => add_square::<1, 3>(out, &u),
-        2 => add_square::<2, 5>(out, &u),
-        3 => add_square::<3, 7>(out, &u),
-        4 => add_square::<4, 9>(out, &u),
-        _ => {
-            let reach = radius as isize;
-            for down in -reach..=reach {
-                for right in -reach..=reach {
-                    let weight = square_weight([down, right], radius);
-                    for (out, cell) in out.iter_mut().zip(u.clamped([down, right])) {
-                        *out += weight * cell;
-                    }
-                }
+    let reach = radius as isize;
+    for down in -reach..=reach {
+        for right in -reach..=reach {
+            let weight = square_weight([down, right], radius);
+            for (out, cell) in out.iter_mut().zip(u.clamped([down, right])) {
+                *out += weight * cell;
             }
         }
     }

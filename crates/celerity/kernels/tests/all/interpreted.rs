@@ -15,7 +15,9 @@ use celerity_example_kernels::means::{
 };
 use celerity_example_kernels::mesh::{mesh_step, next};
 use celerity_example_kernels::prk::nstream::triad;
-use celerity_example_kernels::prk::stencil::{stencil_square, stencil_star};
+use celerity_example_kernels::prk::stencil::{
+    stencil_square, stencil_square_of, stencil_star, stencil_star_of,
+};
 use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
 };
@@ -222,9 +224,30 @@ where
 #[test]
 fn stencils_have_the_bits_of_hosts() {
     // Rows that are aligned for runs, and others. Of radius 5 the compiler knows nothing.
-    for (radius, columns) in (1..=5).flat_map(|radius| [(radius, 24), (radius, 25)]) {
-        check_stencil(stencil_star { radius }, radius, columns, true);
-        check_stencil(stencil_square { radius }, radius, columns, false);
+    // Narrow rows, and wide ones, whose edges are apart.
+    for (radius, columns) in (1..=5).flat_map(|radius| [24, 25, 280].map(|it| (radius, it))) {
+        match radius {
+            1 => {
+                check_stencil(stencil_star::<1>::new(), radius, columns, true);
+                check_stencil(stencil_square::<1, 3>::new(), radius, columns, false);
+            }
+            2 => {
+                check_stencil(stencil_star::<2>::new(), radius, columns, true);
+                check_stencil(stencil_square::<2, 5>::new(), radius, columns, false);
+            }
+            3 => {
+                check_stencil(stencil_star::<3>::new(), radius, columns, true);
+                check_stencil(stencil_square::<3, 7>::new(), radius, columns, false);
+            }
+            4 => {
+                check_stencil(stencil_star::<4>::new(), radius, columns, true);
+                check_stencil(stencil_square::<4, 9>::new(), radius, columns, false);
+            }
+            _ => {
+                check_stencil(stencil_star_of { radius }, radius, columns, true);
+                check_stencil(stencil_square_of { radius }, radius, columns, false);
+            }
+        }
     }
 }
 
