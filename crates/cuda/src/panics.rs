@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use celerity_kernel::abi::{DevicePanic, PanicRecord};
 
@@ -62,8 +63,15 @@ impl GpuPanics {
         self.state().load(Ordering::Acquire) != 0
     }
 
-    /// The panic, which is forgotten. No kernel of the module runs that this node has launched.
+    /// The panic, which is forgotten. No kernel of the module runs that this node has launched. One of
+    /// another node that shares the GPU may be writing it: it is waited for, which takes microseconds.
     pub(crate) fn take(&self) -> Option<String> {
+        let end = Instant::now() + LONGEST_WRITE;
+        while PanicRecord::is_being_written(self.state().load(Ordering::Acquire))
+            && Instant::now() < end
+        {
+            std::thread::sleep(Duration::from_micros(20));
+        }
         // SAFETY: the record is there, and who has claimed it is done with it.
         let bytes = unsafe { pointer(self.address).cast::<[u8; PanicRecord::SIZE]>().read() };
         // SAFETY: these bytes are what is behind the state. Kernels, also those of other nodes that share
@@ -97,6 +105,9 @@ impl Drop for GpuPanics {
 
 const RECORD_BYTES: u64 = PanicRecord::SIZE.next_multiple_of(8) as u64;
 const POINTER_BYTES: u64 = 8;
+
+/// How long a thread of a GPU may take for a record before it is given up.
+const LONGEST_WRITE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -44,6 +44,26 @@ unsafe fn record_panic(record: *mut u8) {
     put(0, &2_u32.to_ne_bytes());
 }
 
+/// Two nodes of a process that share a GPU share its records: the kernel of one may be at it when that of the other
+/// has ended.
+#[test]
+fn a_record_that_is_being_written_is_waited_for() {
+    let fake: Arc<dyn Driver> = Arc::new(panicking());
+    let loaded = fake.load(Gpu::from_slot(0), Image::Ptx(PANICKING)).unwrap();
+    let record = GpuPanics::install(&fake, loaded).unwrap().unwrap();
+    record.state().store(1, Ordering::Release);
+    assert!(record.is_set());
+    let said = std::thread::scope(|scope| {
+        let taken = scope.spawn(|| record.take());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        // SAFETY: it is a record, which is claimed.
+        unsafe { record_panic(pointer(record.address)) };
+        taken.join().unwrap()
+    });
+    assert!(said.unwrap().contains("no fuel"));
+    assert!(!record.is_set());
+}
+
 #[test]
 fn a_panic_is_not_found_a_second_time() {
     let fake: Arc<dyn Driver> = Arc::new(panicking());
