@@ -1,11 +1,12 @@
 //! From code modules to functions on GPUs: compiles each module once per
-//! architecture, loads it once per GPU, and keeps it. Launches nothing.
+//! architecture, loads it once per GPU, or of each kernel what it needs, and keeps it. Launches nothing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use celerity_executor::{BoundMemory, CodeModule, CodeSource, DeviceCode};
+use celerity_kernel::abi::ModuleOutline;
 use celerity_regions::{Box3, Region};
 use celerity_tdag::Count;
 use thiserror::Error;
@@ -147,14 +148,25 @@ struct Unit {
     module: Arc<CodeModule>,
     /// By architecture: what its source has been compiled to.
     binaries: Mutex<HashMap<Capability, Arc<[u8]>>>,
+    /// By what a text of it is for: what is in it.
+    outlines: Mutex<HashMap<u32, Option<Arc<ModuleOutline>>>>,
     /// By GPU.
-    loaded: Vec<OnceLock<Result<Loaded, CodeError>>>,
+    on_gpus: Vec<OnGpu>,
 }
 
+/// What of a module is on a GPU.
+#[derive(Default)]
+struct OnGpu {
+    /// All of it, where it is not known what entry points need.
+    whole: OnceLock<Result<Loaded, CodeError>>,
+    /// A program uses few entry points: looking through them is faster than a map.
+    entries: Mutex<Vec<(Box<str>, LoadedEntry)>>,
+}
+
+/// A module on a GPU, or an excerpt of one.
+#[derive(Clone)]
 struct Loaded {
     module: ModuleHandle,
-    /// A module has few entry points: looking through them is faster than a map.
-    entries: Mutex<Vec<(Box<str>, LoadedEntry)>>,
     /// Where its views record what goes wrong, if they check.
     record: Option<AccessRecord>,
     /// Where its kernels record that they panicked, if they can.
@@ -195,19 +207,22 @@ impl CodeLoader {
         look: impl FnOnce(&LoadedEntry) -> T,
     ) -> Result<T, CodeError> {
         let unit = self.unit(code.module());
-        let loaded = unit.loaded[gpu.slot()].get_or_init(|| self.load(&unit, gpu));
-        let loaded = loaded.as_ref().map_err(Clone::clone)?;
-        let name = code.entry();
-        let mut entries = lock(&loaded.entries);
+        let (on_gpu, name) = (&unit.on_gpus[gpu.slot()], code.entry());
+        let mut entries = lock(&on_gpu.entries);
         if let Some((_, known)) = entries.iter().find(|(known, _)| **known == *name) {
             return Ok(look(known));
         }
+        // What a driver makes of an excerpt that it does not take, it says of the whole.
+        let loaded = match self.load_excerpt(&unit, gpu, name) {
+            Some(loaded) => loaded,
+            None => on_gpu.whole.get_or_init(|| self.load(&unit, gpu)).clone()?,
+        };
         let function = self.driver.function(loaded.module, name);
         let function = function.map_err(|error| missing(&unit.module, name, gpu, error))?;
         let parameter_bytes = self.driver.parameter_bytes(function);
         let parameter_bytes =
             parameter_bytes.map_err(|error| load_error(&unit.module, gpu, error))?;
-        let (record, panics) = (loaded.record, loaded.panics.clone());
+        let Loaded { record, panics, .. } = loaded;
         let entry = LoadedEntry { function, parameter_bytes, record, panics };
         let seen = look(&entry);
         entries.push((name.into(), entry));
@@ -239,8 +254,9 @@ impl CodeLoader {
     fn unit(&self, module: &Arc<CodeModule>) -> Arc<Unit> {
         let mut units = lock(&self.units);
         let unit = units.entry(Arc::as_ptr(module).addr()).or_insert_with(|| {
-            let loaded = self.capabilities.iter().map(|_| OnceLock::new()).collect();
-            Arc::new(Unit { module: module.clone(), binaries: Mutex::default(), loaded })
+            let on_gpus = self.capabilities.iter().map(|_| OnGpu::default()).collect();
+            let (binaries, outlines) = (Mutex::default(), Mutex::default());
+            Arc::new(Unit { module: module.clone(), binaries, outlines, on_gpus })
         });
         unit.clone()
     }
@@ -252,29 +268,49 @@ impl CodeLoader {
         };
         let module = match unit.module.source() {
             CodeSource::Ptx(text) => load(Image::Ptx(text))?,
-            CodeSource::PtxFor(texts) => load(Image::Ptx(self.newest(unit, texts, gpu)?))?,
+            CodeSource::PtxFor(texts) => load(Image::Ptx(self.newest(unit, texts, gpu)?.1))?,
             CodeSource::Binary(code) => load(Image::Binary(code))?,
             CodeSource::CudaCpp(source) => load(Image::Binary(&self.compiled(unit, source, gpu)?))?,
             _ => unreachable!("all forms of code are handled"),
         };
-        let failed = |error| load_error(&unit.module, gpu, error);
-        let record = self.driver.variable(module, AccessRecord::VARIABLE).map_err(failed)?;
-        let record = record.map(|(address, bytes)| AccessRecord::new(address, bytes));
-        let panics = GpuPanics::install(&self.driver, module).map_err(failed)?;
-        Ok(Loaded { module, entries: Mutex::default(), record, panics })
+        self.with_records(module).map_err(|error| load_error(&unit.module, gpu, error))
     }
 
-    /// The newest text that the GPU can run.
+    fn with_records(&self, module: ModuleHandle) -> Result<Loaded, DriverError> {
+        let record = self.driver.variable(module, AccessRecord::VARIABLE)?;
+        let record = record.map(|(address, bytes)| AccessRecord::new(address, bytes));
+        let panics = GpuPanics::install(&self.driver, module)?;
+        Ok(Loaded { module, record, panics })
+    }
+
+    /// An entry point of a module in PTX with no more than what it needs, if that is known: the driver compiles
+    /// all that it is given.
+    fn load_excerpt(&self, unit: &Unit, gpu: Gpu, entry: &str) -> Option<Loaded> {
+        let (key, text) = match unit.module.source() {
+            CodeSource::Ptx(text) => (0, &**text),
+            CodeSource::PtxFor(texts) => self.newest(unit, texts, gpu).ok()?,
+            _ => return None,
+        };
+        let mut outlines = lock(&unit.outlines);
+        let outline =
+            outlines.entry(key).or_insert_with(|| ModuleOutline::of(text).map(Arc::new)).clone();
+        drop(outlines);
+        let excerpt = outline?.only(text, entry)?;
+        let module = self.driver.load(gpu, Image::Ptx(&excerpt)).ok()?;
+        self.with_records(module).ok()
+    }
+
+    /// The newest text that the GPU can run, and what it needs.
     fn newest<'a>(
         &self,
         unit: &Unit,
         texts: &'a [(u32, Cow<'static, str>)],
         gpu: Gpu,
-    ) -> Result<&'a str, CodeError> {
+    ) -> Result<(u32, &'a str), CodeError> {
         let (major, minor) = self.capabilities[gpu.slot()];
         let known = major * 10 + minor;
         let text = texts.iter().rev().find(|(needed, _)| *needed <= known);
-        text.map(|(_, text)| &**text).ok_or_else(|| CodeError::TooNew {
+        text.map(|(needed, text)| (*needed, &**text)).ok_or_else(|| CodeError::TooNew {
             module: unit.module.name().to_owned(),
             gpu,
             capability: format!("{major}.{minor}"),

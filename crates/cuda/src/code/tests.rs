@@ -51,6 +51,37 @@ fn source_is_compiled_once_per_architecture() {
     assert_eq!(compiler.0.load(Ordering::SeqCst), 1);
 }
 
+/// A module as `#[kernel]` makes it, of two kernels and a function for one of them.
+const OF_KERNELS: &str = "
+.version 7.0
+.visible .global .align 8 .b8 celerity_record[8];
+.func help() { ret; }
+.visible .entry step() { call help; }
+.visible .entry leap() { ret; }
+";
+
+#[test]
+fn of_kernels_of_a_module_each_is_loaded_when_it_is_used() {
+    let fake = || FakeDriver::new(2, 1 << 20).with_kernel("step", |_| Ok(()));
+    let fake = || fake().with_kernel("leap", |_| Ok(()));
+    for (text, loads) in
+        [(OF_KERNELS.to_owned(), [1, 2, 2, 3]), (OF_KERNELS.replace("_record", ""), [1, 1, 1, 2])]
+    {
+        let driver = Arc::new(fake());
+        let loader = CodeLoader::new(driver.clone(), None, vec![(9, 0); 2]);
+        let module = CodeModule::new("sample", CodeSource::Ptx(text.into()));
+        let calls = [("step", 0), ("leap", 0), ("step", 0), ("leap", 1)];
+        for ((entry, slot), loads) in calls.into_iter().zip(loads) {
+            let code = Coded { module: module.clone(), entry };
+            loader.entry(gpu(slot), &code).unwrap();
+            assert_eq!(driver.counts().loads, loads, "{entry}");
+        }
+        let code = Coded { module, entry: "hop" };
+        let error = loader.entry(gpu(0), &code).unwrap_err();
+        assert!(matches!(error, CodeError::MissingEntry { .. }), "{error}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_code_is_told() {
     let compiler: Arc<dyn Compiler> = Arc::new(Copying::default());
