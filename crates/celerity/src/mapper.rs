@@ -253,6 +253,19 @@ pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
     #[doc(hidden)]
     fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D>;
 
+    /// The same of a part that is known by its bounds, in which no index is so large that it could wrap around.
+    #[doc(hidden)]
+    #[inline]
+    fn part_within(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        self.part(subrange(&part), global, buffer)
+    }
+
+    /// Whether what belongs to a part of the index space has in it what belongs to each part of that part.
+    #[doc(hidden)]
+    fn is_monotone(&self) -> bool {
+        false
+    }
+
     /// Whether what belongs to items side by side along dimension `dim` of the index space is one
     /// box, as what belongs to one of them is.
     #[doc(hidden)]
@@ -338,13 +351,22 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
 
 impl<const N: usize> ItemMapper<N, N> for Slice {
     #[inline]
-    fn part(&self, part: Subrange<N>, _global: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
-        let own = to_bounds(part);
+    fn part(&self, part: Subrange<N>, global: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
+        self.part_within(to_bounds(part), global, buffer)
+    }
+
+    #[inline]
+    fn part_within(&self, own: Bounds<N>, _: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
         // Not by an index, for which both corners would go through memory for every item.
         let corner = |own: [usize; N], all: [usize; N]| {
             std::array::from_fn(|dim| if dim == self.dim { all[dim] } else { own[dim] })
         };
         Bounds::new(corner(own.min(), [0; N]), corner(own.max(), buffer))
+    }
+
+    #[inline]
+    fn is_monotone(&self) -> bool {
+        true
     }
 }
 

@@ -59,12 +59,16 @@ impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
     }
 
     pub(crate) fn check_declared(&self, part: &Bounds<D>) {
-        let is_declared = match &self.part {
+        if !self.is_declared(part) {
+            not_declared(part.min(), part.max());
+        }
+    }
+
+    /// Whether all of `part` was declared.
+    pub(crate) fn is_declared(&self, part: &Bounds<D>) -> bool {
+        match &self.part {
             Some(declared) => declared.contains_all(part),
             None => self.is_in_a_box(part),
-        };
-        if !is_declared {
-            not_declared(part.min(), part.max());
         }
     }
 
@@ -179,15 +183,11 @@ impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
 
     /// The elements of `part`.
     ///
-    /// # Panics
-    /// If `part` was not declared.
-    ///
     /// # Safety
-    /// `part` was declared for writing, if at all, and nobody else touches it
-    /// while the result lives.
+    /// `part` was declared for writing, and nobody else touches it while the result lives.
     #[inline]
     pub unsafe fn part_mut(&self, part: Bounds<D>) -> PartViewMut<'_, T, D> {
-        self.check_declared(&part);
+        debug_assert!(self.is_declared(&part));
         // SAFETY: declared elements are in the layout; exclusive by contract.
         unsafe { PartViewMut::new(self.base, self.layout, part) }
     }
@@ -195,10 +195,10 @@ impl<'m, T: Element, const D: usize> AccessedElements<'m, T, D> {
     /// The same, of all that there is: for a single view, which outlives this.
     ///
     /// # Panics
-    /// As [`part_mut`](Self::part_mut).
+    /// If `part` was not declared.
     ///
     /// # Safety
-    /// As [`part_mut`](Self::part_mut).
+    /// As [`part_mut`](Self::part_mut), if it was declared.
     pub unsafe fn into_part_mut(self, part: Bounds<D>) -> PartViewMut<'m, T, D> {
         self.check_declared(&part);
         // SAFETY: as in `part_mut`; the memory lives as long as `'m`.

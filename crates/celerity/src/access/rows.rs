@@ -39,6 +39,20 @@ impl<const K: usize> Rows<K> {
         Row::new(start, self.first.len(), self.first.range())
     }
 
+    /// All of their items.
+    #[inline]
+    pub(crate) fn bounds(&self) -> Bounds<K> {
+        let start = self.first.start();
+        let mut end = start.map(|index| index + 1);
+        if let Some(dim) = K.checked_sub(2) {
+            end[dim] += self.count - 1;
+        }
+        if let Some(fastest) = end.last_mut() {
+            *fastest += self.first.len() - 1;
+        }
+        Bounds::new(start, end)
+    }
+
     /// Makes sure that the last of them is inside of a buffer of this size, as a view of the first does of
     /// that one.
     #[inline]
@@ -123,6 +137,11 @@ mod tests {
         Rows::of(&part, [9; 3], |block| rows.extend((0..block.count()).map(|n| block.row(n))));
         rows_of(&part, |start, len| single.push(Row::new(start, len, [9; 3])));
         assert_eq!(rows, single);
+        let mut planes = Vec::new();
+        Rows::of(&part, [9; 3], |block| planes.push(block.bounds()));
+        let plane = |z| Bounds::new([z, 2, 3], [z + 1, 5, 7]);
+        assert_eq!(planes, [plane(1), plane(2)]);
+        assert_eq!(Rows::single(Row::new([], 1, [])).bounds(), Bounds::new([], []));
     }
 
     fn rows<const K: usize>(part: Bounds<K>) -> Vec<([usize; K], usize)> {

@@ -104,6 +104,8 @@ pub struct OwnRow<'r, T, M, const K: usize, const D: usize> {
     plan: &'r OwnPartPlan<M, D>,
     elements: &'r AccessedElements<'r, T, D>,
     row: Row<K>,
+    /// Whether it is known that what belongs to its items was declared.
+    is_declared: bool,
 }
 
 impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow<'r, T, M, K, D> {
@@ -113,8 +115,15 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
     /// No other part of these items is there while the result is.
     #[inline]
     unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
-        let part = self.plan.part(start, len, self.row.range());
-        // SAFETY: live rows share no items, nor do parts of this one, the mapper promises that
+        let mut end = start.map(|first| first + 1);
+        if let Some(fastest) = end.last_mut() {
+            *fastest += len - 1;
+        }
+        let part = self.plan.part(Bounds::new(start, end), self.row.range());
+        if !self.is_declared {
+            self.elements.check_declared(&part);
+        }
+        // SAFETY: it was declared; live rows share no items, nor do parts of this one, the mapper promises that
         // then their parts share no elements, and nobody else touches what is bound to a write:
         // see `BoundMemory`.
         unsafe { self.elements.part_mut(part) }
@@ -123,17 +132,27 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
 
 impl<M, const D: usize> OwnPartPlan<M, D> {
     #[inline]
-    fn part<const K: usize>(&self, start: [usize; K], len: usize, global: [usize; K]) -> Bounds<D>
+    fn part<const K: usize>(&self, items: Bounds<K>, global: [usize; K]) -> Bounds<D>
     where
         M: ItemMapper<K, D>,
     {
-        let mut range = [1; K];
-        if let Some(fastest) = range.last_mut() {
-            *fastest = len;
-        }
         let offset = std::array::from_fn(|dim| self.offset[dim]);
         let global = Subrange { offset, range: global };
-        self.mapper.part(Subrange { offset: start, range }, global, self.range)
+        self.mapper.part_within(items, global, self.range)
+    }
+}
+
+impl<'m, T: Element, M, const D: usize> OwnParts<'m, T, M, D> {
+    /// All of `rows`. Where what belongs to them together has in it what belongs to each item, that is looked up once.
+    #[inline]
+    fn rows<const K: usize>(&self, rows: &Rows<K>) -> OwnRow<'_, T, M, K, D>
+    where
+        M: ItemMapper<K, D>,
+    {
+        let (Self { plan, elements }, row) = (self, *rows.first());
+        let is_declared = plan.mapper.is_monotone()
+            && elements.is_declared(&plan.part(rows.bounds(), row.range()));
+        OwnRow { plan, elements, row, is_declared }
     }
 }
 
@@ -171,7 +190,7 @@ macro_rules! write_part {
 
             #[inline]
             unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, rows: &Rows<$k>) -> Self::Rows<'r> {
-                OwnRow { plan: bound.plan, elements: &bound.elements, row: *rows.first() }
+                bound.rows(rows)
             }
 
             #[inline]
