@@ -367,7 +367,7 @@ fn kernel_cost_compares_its_forms_and_prints_a_rate_for_each() {
     let mut run = on_cluster("kernel_cost", 2, 1);
     run.args(["--size", "20", "--steps", "1", "--rounds", "1", "--stencils"]);
     let output = succeed(run.args(["--space", "5", "3", "12"]));
-    assert_eq!(output.matches(" GB/s").count(), 15, "{output}");
+    assert_eq!(output.matches(" GB/s").count(), 19, "{output}");
     let output = succeed(on_cluster("kernel_cost", 2, 1).arg("--verify"));
     assert!(output.contains("bit for bit") && !output.contains("GB/s"), "{output}");
 }

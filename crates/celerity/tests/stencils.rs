@@ -9,6 +9,7 @@ use celerity::prelude::*;
 use celerity::{Element, Platform, Result};
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{self, heat_fill, heat_step, heat_step_row};
+use celerity_example_kernels::shallow_water::{self, water_fill, water_step, water_step_row};
 use celerity_example_kernels::wave::{self, Star, wave_step, wave_step_row};
 use celerity_kernel::math::Float;
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
@@ -130,6 +131,66 @@ fn two_fields_that_react_by_item_and_by_row() {
             let found: Vec<_> = u.into_iter().zip(v).map(|(u, v)| [u, v]).collect();
             assert!(found == expected, "reaction over {range:?}");
         });
+    }
+}
+
+/// Shallow water after two steps, by item and by row.
+fn water_of<T>(range: [usize; 2], [rate, smooth]: [T; 2])
+where
+    T: Float + Element + PartialEq,
+    water_fill<T>: for<'a> ItemKernel<2, (&'a mut T, &'a mut T, &'a mut T)>,
+    water_step<T>: for<'a> ItemKernel<2, OfThree<&'a mut T, NeighborhoodItem<'a, T, 2>>>,
+    water_step_row<T>: for<'a> RowKernel<2, OfThree<&'a mut [T], NeighborhoodRow<'a, T, 2>>>,
+{
+    let mut expected: Vec<[T; 3]> = indices(range).map(shallow_water::initial).collect();
+    for _ in 0..2 {
+        let next = |at| {
+            let around: [_; 4] =
+                shallow_water::SIDES.map(|offset| clamped(&expected, range, at, offset));
+            let of = |which: usize| around.map(|all| all[which]);
+            let cell = clamped(&expected, range, at, [0; 2]);
+            shallow_water::next(cell, [of(0), of(1), of(2)], rate, smooth)
+        };
+        expected = indices(range).map(next).collect();
+    }
+    let program = |queue: &Queue| {
+        let [h, u, v, next_h, next_u, next_v] = from_fn(|_| queue.buffer::<T, 2>(range));
+        let start = (h.write(one_to_one()), u.write(one_to_one()), v.write(one_to_one()));
+        queue.task("fill").launch(range, start, water_fill::new())?;
+        let steps = [
+            ([&h, &u, &v], [&next_h, &next_u, &next_v]),
+            ([&next_h, &next_u, &next_v], [&h, &u, &v]),
+        ];
+        for (by_row, (from, to)) in [false, true].into_iter().zip(steps) {
+            let [a, b, c] = to.map(|field| field.write(one_to_one()));
+            let [x, y, z] = from.map(|field| field.read(neighborhood([1, 1])));
+            let accesses = (a, b, c, x, y, z);
+            match by_row {
+                true => {
+                    queue.task("row").launch(range, accesses, water_step_row::new(rate, smooth))?
+                }
+                false => {
+                    queue.task("item").launch(range, accesses, water_step::new(rate, smooth))?
+                }
+            };
+        }
+        Ok([contents(queue, &h)?, contents(queue, &u)?, contents(queue, &v)?])
+    };
+    everywhere(program, |[h, u, v]| {
+        let flows = u.into_iter().zip(v);
+        let found: Vec<_> = h.into_iter().zip(flows).map(|(h, (u, v))| [h, u, v]).collect();
+        assert!(found == expected, "water over {range:?}");
+    });
+}
+
+/// What a kernel sees of three fields, and writes of three others.
+type OfThree<Own, Around> = (Own, Own, Own, Around, Around, Around);
+
+#[test]
+fn three_fields_that_flow_by_item_and_by_row() {
+    for range in PLANES {
+        water_of::<f32>(range, [0.125, 0.125]);
+        water_of::<f64>(range, [0.2, 0.1]);
     }
 }
 

@@ -8,7 +8,7 @@
 #                           SPACE ("1024 1024 1024": planes, rows, columns) say how large they are
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
-# kernel_cost beside heat, means and gray_scott by hand, of the same size. All is measured once, and again as
+# kernel_cost beside heat, means, gray_scott and shallow_water by hand, of the same size. All is measured once, and again as
 # long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
 # has all runs, of which the fastest counts. The baselines are compiled first, unless they have been: see baselines/compile.sh.
 set -uo pipefail
@@ -90,7 +90,7 @@ table() {
         }' "$csv"
 }
 
-# Heat and means in a box, a reaction and means on a plane, on one GPU: ours is the kernels, in the forms that
+# Heat and means in a box, a reaction, shallow water and means on a plane, on one GPU: ours is the kernels, in the forms that
 # kernel_cost has. Prints ratios of rates: ours over each form by hand, of the same size.
 stencils() {
     hide 1
@@ -115,6 +115,8 @@ stencils() {
         for form in plain row; do
             command=("$root/baselines/bin/means-strict" "${square[@]}" --form "$form" --precision "$precision")
             by_hand "means of 9 $type" "$form" >>"$theirs"
+            command=("$root/baselines/bin/shallow_water-strict" --size "$size" --form "$form" --precision "$precision")
+            by_hand "water $type" "$form" >>"$theirs"
         done
     done
     for form in plain row; do
@@ -134,6 +136,8 @@ ratios() {
     awk '
         BEGIN {
             bytes["heat f32"] = bytes["means of 9 f32"] = bytes["means of 27 f32"] = 8
+            bytes["water f32"] = 24
+            bytes["water f64"] = 48
             bytes["heat f64"] = bytes["means of 9 f64"] = bytes["means of 27 f64"] = bytes["reaction"] = 16
         }
         NR == FNR { split($0, it, ","); hand[it[1], it[2]] = it[3] * bytes[it[1]] / 1e9; next }

@@ -47,7 +47,7 @@ struct Options {
     /// Only compare the forms
     #[arg(long)]
     verify: bool,
-    /// Times other stencils instead: heat and means in a box, a reaction and means on the field
+    /// Times other stencils instead: heat and means in a box; a reaction, shallow water and means on the field
     #[arg(long, conflicts_with = "verify")]
     stencils: bool,
     /// Times steps in blocks of several shapes instead

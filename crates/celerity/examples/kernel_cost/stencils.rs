@@ -1,6 +1,6 @@
-//! Steps of other stencils, by row and by item: a reaction of two substances on a square; and, of both precisions, heat in a box, and
-//! means over all that touches a cell, of 9 on a square and of 27 in a box. The same as the baselines
-//! `heat`, `gray_scott` and `means` by hand.
+//! Steps of other stencils, by row and by item: a reaction of two substances on a square; and, of both precisions, heat in a box, waves
+//! on shallow water, which are three fields on a square, and means over all that touches a cell, of 9 on a square and of 27 in a box.
+//! The same as the baselines `heat`, `gray_scott`, `shallow_water` and `means` by hand.
 
 use celerity::prelude::*;
 use celerity::{Element, Result, TaskId};
@@ -9,6 +9,7 @@ use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
     mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row, plane_fill,
 };
+use celerity_example_kernels::shallow_water::{water_fill, water_step, water_step_row};
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
 
 use crate::rounds::fastest;
@@ -36,6 +37,18 @@ pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<(
         (heat_fill::<f64>::new(space.0), heat_step_row::new(0.125), heat_step::new(0.125));
     one_field(queue, space, "heat f64", tell, kernels)?;
     reaction(queue, sizes, tell)?;
+    let kernels = (
+        water_fill::<f32>::new(),
+        water_step_row::new(0.125, 0.125),
+        water_step::new(0.125, 0.125),
+    );
+    water(queue, plane, "water f32", tell, kernels)?;
+    let kernels = (
+        water_fill::<f64>::new(),
+        water_step_row::new(0.125, 0.125),
+        water_step::new(0.125, 0.125),
+    );
+    water(queue, plane, "water f64", tell, kernels)?;
     let kernels = (plane_fill::<f32>::new(), mean_of_9_row::new(), mean_of_9::new());
     one_field(queue, plane, "means of 9 f32", tell, kernels)?;
     let kernels = (plane_fill::<f64>::new(), mean_of_9_row::new(), mean_of_9::new());
@@ -96,4 +109,33 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let by_row = || queue.task("row").launch(plane, accesses(), react_row::new(rates));
     let by_item = || queue.task("item").launch(plane, accesses(), react::new(rates));
     both_forms(queue, sizes.rounds, ("reaction", bytes), tell, by_row, by_item)
+}
+
+/// What a kernel sees of three fields, and writes of three others.
+type OfThree<Own, Around> = (Own, Own, Own, Around, Around, Around);
+
+/// Measures steps from three fields to three others, as [`one_field`] does.
+fn water<T: Element>(
+    queue: &Queue,
+    (range, rounds): ([usize; 2], (u32, u32)),
+    name: &str,
+    tell: &Tell<'_>,
+    (fill, row, item): (
+        impl for<'a> ItemKernel<2, (&'a mut T, &'a mut T, &'a mut T)>,
+        impl for<'a> RowKernel<2, OfThree<&'a mut [T], NeighborhoodRow<'a, T, 2>>> + Copy,
+        impl for<'a> ItemKernel<2, OfThree<&'a mut T, NeighborhoodItem<'a, T, 2>>> + Copy,
+    ),
+) -> Result<()> {
+    let [h, u, v, next_h, next_u, next_v] = std::array::from_fn(|_| queue.buffer::<T, 2>(range));
+    let start = (h.write(one_to_one()), u.write(one_to_one()), v.write(one_to_one()));
+    queue.task("fill").launch(range, start, fill)?;
+    let accesses = || {
+        let (to_h, to_u) = (next_h.write(one_to_one()), next_u.write(one_to_one()));
+        let [h, u, v] = [&h, &u, &v].map(|field| field.read(neighborhood([1, 1])));
+        (to_h, to_u, next_v.write(one_to_one()), h, u, v)
+    };
+    let bytes = 6 * size_of::<T>() * range.iter().product::<usize>();
+    let by_row = || queue.task("row").launch(range, accesses(), row);
+    let by_item = || queue.task("item").launch(range, accesses(), item);
+    both_forms(queue, rounds, (name, bytes), tell, by_row, by_item)
 }

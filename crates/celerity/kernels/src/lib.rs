@@ -31,6 +31,7 @@ pub mod prk;
 pub mod programs;
 pub mod radiosity;
 pub mod reductions;
+pub mod shallow_water;
 pub mod values;
 pub mod vectors;
 pub mod wave;

@@ -7,8 +7,8 @@
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
     finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mandelbrot, means,
-    mesh, names, panels, patterns, pendulum, plate, prk, programs, radiosity, reductions, values,
-    vectors, wave,
+    mesh, names, panels, patterns, pendulum, plate, prk, programs, radiosity, reductions,
+    shallow_water, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{Description, ModuleOutline, check_signature, entries};
@@ -140,6 +140,12 @@ fn kernels() -> Vec<Description> {
         of::<panels::matmul_panels>(),
         of::<pendulum::pendulum>(),
         of::<plate::plate_heat>(),
+        of::<shallow_water::water_fill<f32>>(),
+        of::<shallow_water::water_fill<f64>>(),
+        of::<shallow_water::water_step<f32>>(),
+        of::<shallow_water::water_step<f64>>(),
+        of::<shallow_water::water_step_row<f32>>(),
+        of::<shallow_water::water_step_row<f64>>(),
         of::<plate::plate_relax>(),
         of::<prk::nstream::triad>(),
         of::<prk::stencil::stencil_fill>(),
@@ -287,6 +293,11 @@ fn rows_are_moved_as_vectors_of_sixteen_bytes() {
             2 * stores,
             "vector stores of {entry}: {body}"
         );
+    }
+    // Of three fields there is no code for runs that look over edges.
+    for entry in ["water_step_row_f32", "water_step_f32"] {
+        assert_eq!(body(entry).matches("ld.global.nc.v4.").count(), 9, "{entry}");
+        assert_eq!(body(entry).matches("st.global.v4.").count(), 3, "{entry}");
     }
     // Of double precision in runs of two.
     for entry in ["heat_step_row_f64", "heat_step_f64"] {
