@@ -78,7 +78,7 @@ pub fn mean_of_9<T: Float>(_item: Item<2>, (to, from): (&mut T, NeighborhoodItem
 }
 
 /// The same for a run of cells.
-#[kernel(instances(f32, f64))]
+#[kernel(registers = 64, instances(f32, f64))]
 pub fn mean_of_9_row<T: Float>(_row: Row<2>, (to, from): (&mut [T], NeighborhoodRow<'_, T, 2>)) {
     let [a, b, c, d, e, f, g, h, k] = from.clamped_each(SQUARE);
     let rows = [[a, b, c], [d, e, f], [g, h, k]];

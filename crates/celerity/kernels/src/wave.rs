@@ -108,13 +108,13 @@ pub(crate) fn next_row(up: &mut [f32], star: Star<&[f32]>, c: f32) {
 
 /// One step, cell by cell. `up` holds the heights of two steps ago, `u` those of
 /// the last.
-#[kernel]
+#[kernel(registers = 64)]
 pub fn wave_step(_item: Item<2>, (up, u): (&mut f32, NeighborhoodItem<'_, f32, 2>), c: f32) {
     *up = next(*up, Star::around(|offset| u.clamped(offset)), c);
 }
 
 /// The same for a run of cells.
-#[kernel]
+#[kernel(registers = 64)]
 pub fn wave_step_row(_row: Row<2>, (up, u): (&mut [f32], NeighborhoodRow<'_, f32, 2>), c: f32) {
     next_row(up, Star::around(|offset| u.clamped(offset)), c);
 }
