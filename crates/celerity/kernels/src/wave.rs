@@ -108,7 +108,7 @@ pub(crate) fn next_row(up: &mut [f32], star: Star<&[f32]>, c: f32) {
 
 /// One step, cell by cell. `up` holds the heights of two steps ago, `u` those of
 /// the last.
-#[kernel(registers = 64)]
+#[kernel]
 pub fn wave_step(_item: Item<2>, (up, u): (&mut f32, NeighborhoodItem<'_, f32, 2>), c: f32) {
     *up = next(*up, Star::around(|offset| u.clamped(offset)), c);
 }
