@@ -19,14 +19,9 @@ BOTH Cell initial(int y, int x)
     return is_seed ? Cell{0.5f, 0.25f} : Cell{1.0f, 0.0f};
 }
 
-// Neighbours of a cell: what they have of one substance.
-struct Around {
-    float north, south, west, east;
-};
+BOTH float more(float centre, const Sides<float>& a) { return a.north + a.south + a.west + a.east - 4.0f * centre; }
 
-BOTH float more(float centre, const Around& a) { return a.north + a.south + a.west + a.east - 4.0f * centre; }
-
-BOTH Cell next(float u, float v, const Around& around_u, const Around& around_v, const Rates& rates)
+BOTH Cell next(float u, float v, const Sides<float>& around_u, const Sides<float>& around_v, const Rates& rates)
 {
     const float reaction = u * v * v;
     return {u + (rates.spread_u * more(u, around_u) - reaction + rates.feed * (1.0f - u)),
@@ -53,46 +48,23 @@ __global__ void plain(float* __restrict__ next_u, float* __restrict__ next_v, co
 {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= size || y >= size) return;
-    const auto at = [&](int y, int x) { return static_cast<size_t>(y) * size + x; };
-    const auto around = [&](const float* f) {
-        return Around{f[at(max(y - 1, 0), x)], f[at(min(y + 1, size - 1), x)], f[at(y, max(x - 1, 0))],
-                      f[at(y, min(x + 1, size - 1))]};
-    };
-    const Cell cell = next(u[at(y, x)], v[at(y, x)], around(u), around(v), rates);
-    next_u[at(y, x)] = cell.u;
-    next_v[at(y, x)] = cell.v;
+    const size_t at = static_cast<size_t>(y) * size + x;
+    const Cell cell = next(u[at], v[at], sides(u, y, x, size), sides(v, y, x, size), rates);
+    next_u[at] = cell.u;
+    next_v[at] = cell.v;
 }
-
-// What four cells of a row see of one field.
-struct FourAround {
-    Four<float> centre, north, south;
-    float west, east;
-
-    __device__ FourAround(const float* __restrict__ f, int y, int x, int size)
-    {
-        const auto at = [&](int y) { return f + static_cast<size_t>(y) * size + x; };
-        centre = four(at(y));
-        north = four(at(max(y - 1, 0)));
-        south = four(at(min(y + 1, size - 1)));
-        west = x > 0 ? at(y)[-1] : centre.x;
-        east = x + 4 < size ? at(y)[4] : centre.w;
-    }
-};
 
 __global__ void row(float* __restrict__ next_u, float* __restrict__ next_v, const float* __restrict__ u,
                     const float* __restrict__ v, int size, Rates rates)
 {
     const int x = 4 * (blockIdx.x * blockDim.x + threadIdx.x), y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= size || y >= size) return;
-    const FourAround a(u, y, x, size), b(v, y, x, size);
-    const auto cell = [&](float Four<float>::*which, float west_u, float east_u, float west_v, float east_v) {
-        return next(a.centre.*which, b.centre.*which, {a.north.*which, a.south.*which, west_u, east_u},
-                    {b.north.*which, b.south.*which, west_v, east_v}, rates);
+    const FourSides<float> a(u, y, x, size), b(v, y, x, size);
+    const auto cell = [&](float Four<float>::*which, Sides<float> (FourSides<float>::*sides)() const) {
+        return next(a.centre.*which, b.centre.*which, (a.*sides)(), (b.*sides)(), rates);
     };
-    const Cell first = cell(&Four<float>::x, a.west, a.centre.y, b.west, b.centre.y);
-    const Cell second = cell(&Four<float>::y, a.centre.x, a.centre.z, b.centre.x, b.centre.z);
-    const Cell third = cell(&Four<float>::z, a.centre.y, a.centre.w, b.centre.y, b.centre.w);
-    const Cell fourth = cell(&Four<float>::w, a.centre.z, a.east, b.centre.z, b.east);
+    const Cell first = cell(&Four<float>::x, &FourSides<float>::first), second = cell(&Four<float>::y, &FourSides<float>::second);
+    const Cell third = cell(&Four<float>::z, &FourSides<float>::third), fourth = cell(&Four<float>::w, &FourSides<float>::fourth);
     const size_t at = static_cast<size_t>(y) * size + x;
     put(next_u + at, {first.u, second.u, third.u, fourth.u});
     put(next_v + at, {first.v, second.v, third.v, fourth.v});
@@ -120,7 +92,7 @@ std::vector<float> reference(int size, int steps)
                 return f[static_cast<size_t>(std::clamp(y, 0, size - 1)) * size + std::clamp(x, 0, size - 1)];
             };
             const auto around = [&](const std::vector<float>& f) {
-                return Around{at(f, y - 1, x), at(f, y + 1, x), at(f, y, x - 1), at(f, y, x + 1)};
+                return Sides<float>{at(f, y - 1, x), at(f, y + 1, x), at(f, y, x - 1), at(f, y, x + 1)};
             };
             return next(at(u, y, x), at(v, y, x), around(u), around(v), SPOTS);
         });

@@ -20,20 +20,14 @@ BOTH Cell<T> initial(int y, int x)
 template <class T>
 using Field = T Cell<T>::*;
 
-// Neighbours of a cell: what they have of one field.
 template <class T>
-struct Around {
-    T north, south, west, east;
-};
-
-template <class T>
-BOTH T level(T centre, const Around<T>& a, T smooth)
+BOTH T level(T centre, const Sides<T>& a, T smooth)
 {
     return centre + smooth * (a.north + a.south + a.west + a.east - T(4) * centre);
 }
 
 template <class T>
-BOTH Cell<T> next(const Cell<T>& cell, const Around<T>& h, const Around<T>& u, const Around<T>& v, T rate, T smooth)
+BOTH Cell<T> next(const Cell<T>& cell, const Sides<T>& h, const Sides<T>& u, const Sides<T>& v, T rate, T smooth)
 {
     return {level(cell.h, h, smooth) - rate * (u.east - u.west + v.south - v.north),
             level(cell.u, u, smooth) - rate * (h.east - h.west),
@@ -58,40 +52,13 @@ __global__ void plain(T* __restrict__ next_h, T* __restrict__ next_u, T* __restr
 {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= size || y >= size) return;
-    const auto at = [&](int y, int x) { return static_cast<size_t>(y) * size + x; };
-    const auto around = [&](const T* f) {
-        return Around<T>{f[at(max(y - 1, 0), x)], f[at(min(y + 1, size - 1), x)], f[at(y, max(x - 1, 0))],
-                         f[at(y, min(x + 1, size - 1))]};
-    };
+    const size_t at = static_cast<size_t>(y) * size + x;
     const Cell<T> cell =
-        next({h[at(y, x)], u[at(y, x)], v[at(y, x)]}, around(h), around(u), around(v), rate, smooth);
-    next_h[at(y, x)] = cell.h;
-    next_u[at(y, x)] = cell.u;
-    next_v[at(y, x)] = cell.v;
+        next({h[at], u[at], v[at]}, sides(h, y, x, size), sides(u, y, x, size), sides(v, y, x, size), rate, smooth);
+    next_h[at] = cell.h;
+    next_u[at] = cell.u;
+    next_v[at] = cell.v;
 }
-
-// What four cells of a row see of one field.
-template <class T>
-struct FourAround {
-    Four<T> centre, north, south;
-    T west, east;
-
-    __device__ FourAround(const T* __restrict__ f, int y, int x, int size)
-    {
-        const auto at = [&](int y) { return f + static_cast<size_t>(y) * size + x; };
-        centre = four(at(y));
-        north = four(at(max(y - 1, 0)));
-        south = four(at(min(y + 1, size - 1)));
-        west = x > 0 ? at(y)[-1] : centre.x;
-        east = x + 4 < size ? at(y)[4] : centre.w;
-    }
-
-    // The first to the fourth cell's neighbours.
-    __device__ Around<T> first() const { return {north.x, south.x, west, centre.y}; }
-    __device__ Around<T> second() const { return {north.y, south.y, centre.x, centre.z}; }
-    __device__ Around<T> third() const { return {north.z, south.z, centre.y, centre.w}; }
-    __device__ Around<T> fourth() const { return {north.w, south.w, centre.z, east}; }
-};
 
 template <class T>
 __global__ void row(T* __restrict__ next_h, T* __restrict__ next_u, T* __restrict__ next_v, const T* __restrict__ h,
@@ -99,13 +66,13 @@ __global__ void row(T* __restrict__ next_h, T* __restrict__ next_u, T* __restric
 {
     const int x = 4 * (blockIdx.x * blockDim.x + threadIdx.x), y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= size || y >= size) return;
-    const FourAround<T> a(h, y, x, size), b(u, y, x, size), c(v, y, x, size);
-    const auto cell = [&](T Four<T>::*which, Around<T> (FourAround<T>::*around)() const) {
-        return next({a.centre.*which, b.centre.*which, c.centre.*which}, (a.*around)(), (b.*around)(), (c.*around)(),
+    const FourSides<T> a(h, y, x, size), b(u, y, x, size), c(v, y, x, size);
+    const auto cell = [&](T Four<T>::*which, Sides<T> (FourSides<T>::*sides)() const) {
+        return next({a.centre.*which, b.centre.*which, c.centre.*which}, (a.*sides)(), (b.*sides)(), (c.*sides)(),
                     rate, smooth);
     };
-    const Cell<T> first = cell(&Four<T>::x, &FourAround<T>::first), second = cell(&Four<T>::y, &FourAround<T>::second);
-    const Cell<T> third = cell(&Four<T>::z, &FourAround<T>::third), fourth = cell(&Four<T>::w, &FourAround<T>::fourth);
+    const Cell<T> first = cell(&Four<T>::x, &FourSides<T>::first), second = cell(&Four<T>::y, &FourSides<T>::second);
+    const Cell<T> third = cell(&Four<T>::z, &FourSides<T>::third), fourth = cell(&Four<T>::w, &FourSides<T>::fourth);
     const size_t at = static_cast<size_t>(y) * size + x;
     put(next_h + at, {first.h, second.h, third.h, fourth.h});
     put(next_u + at, {first.u, second.u, third.u, fourth.u});
@@ -130,7 +97,7 @@ std::vector<T> reference(int size, int steps, T rate, T smooth)
     for (int step = 0; step < steps; ++step)
         each([&](int y, int x) {
             const auto around = [&](Field<T> of) {
-                return Around<T>{now[index(y - 1, x)].*of, now[index(y + 1, x)].*of, now[index(y, x - 1)].*of,
+                return Sides<T>{now[index(y - 1, x)].*of, now[index(y + 1, x)].*of, now[index(y, x - 1)].*of,
                                  now[index(y, x + 1)].*of};
             };
             return next(now[index(y, x)], around(&Cell<T>::h), around(&Cell<T>::u), around(&Cell<T>::v), rate, smooth);

@@ -23,6 +23,43 @@ __device__ void put(T* at, const Four<T>& cells)
     *reinterpret_cast<Four<T>*>(at) = cells;
 }
 
+// What a cell of a plane has of a field at its four sides.
+template <class T>
+struct Sides {
+    T north, south, west, east;
+};
+
+// The same of one of `size` cells along each side: at its edges, the cell's own.
+template <class T>
+__device__ Sides<T> sides(const T* __restrict__ f, int y, int x, int size)
+{
+    const auto at = [&](int y, int x) { return f[static_cast<size_t>(y) * size + x]; };
+    return {at(max(y - 1, 0), x), at(min(y + 1, size - 1), x), at(y, max(x - 1, 0)), at(y, min(x + 1, size - 1))};
+}
+
+// Four cells of a row, and what they have at their sides.
+template <class T>
+struct FourSides {
+    Four<T> centre, north, south;
+    T west, east;
+
+    __device__ FourSides(const T* __restrict__ f, int y, int x, int size)
+    {
+        const auto at = [&](int y) { return f + static_cast<size_t>(y) * size + x; };
+        centre = four(at(y));
+        north = four(at(max(y - 1, 0)));
+        south = four(at(min(y + 1, size - 1)));
+        west = x > 0 ? at(y)[-1] : centre.x;
+        east = x + 4 < size ? at(y)[4] : centre.w;
+    }
+
+    // Of the first to the fourth cell.
+    __device__ Sides<T> first() const { return {north.x, south.x, west, centre.y}; }
+    __device__ Sides<T> second() const { return {north.y, south.y, centre.x, centre.z}; }
+    __device__ Sides<T> third() const { return {north.z, south.z, centre.y, centre.w}; }
+    __device__ Sides<T> fourth() const { return {north.w, south.w, centre.z, east}; }
+};
+
 // A shape of blocks, and planes that a thread goes through.
 struct Shape {
     dim3 threads;

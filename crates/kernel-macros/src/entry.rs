@@ -34,8 +34,6 @@ pub(crate) fn entry(
     let (scalars, types) = names_and_types(kernel);
     let local = local_parameters(kernel);
     let dims = &kernel.dims;
-    let bordered = kernel.views.list.iter().zip(&traits).filter(|(view, _)| !view.reduces);
-    let bordered = bordered.map(|(_, view)| view);
     let (tiles, run) = match reduces(kernel) {
         true => {
             let tiles = quote!(__tiles: ::celerity_kernel::abi::TileBlock,);
@@ -71,7 +69,6 @@ pub(crate) fn entry(
             #(#scalars: #types),*
         ) {
             const __DIMS: usize = { #dims };
-            const __BORDERED: bool = false #(|| #bordered::PARAMETER.kind.is_bordered())*;
             const __LOCAL: &[::celerity_kernel::abi::LocalParameter] = #local;
             #slices
             #run
@@ -162,8 +159,11 @@ fn in_tile(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> To
         }
         Form::Item | Form::Row => {
             let call = inlined(&quote!(__place), &quote!({ #body #(#turn)* }));
+            let bordered = kernel.views.list.iter().zip(traits).filter(|(view, _)| !view.reduces);
+            let bordered = bordered.map(|(_, view)| view);
             quote!(::celerity_kernel::device::run_tile::<__DIMS>(
-                &__launch, &__tile, __BORDERED, #call
+                &__launch, &__tile,
+                const { false #(|| #bordered::PARAMETER.kind.is_bordered())* }, #call
             ))
         }
     };

@@ -88,6 +88,13 @@ impl LaunchBlock {
 }
 
 impl LaunchBlock {
+    /// A whole index space of items that threads take one by one, none of which looks over an edge.
+    pub(super) const fn one_by_one(offset: [u64; 3], range: [u64; 3]) -> Self {
+        let (global, inner_min, inner_max) = (range, [0; 3], range);
+        let (run, over_edges, steps, blocks) = (1, 0, 1, 0);
+        Self { offset, range, global, inner_min, inner_max, run, over_edges, steps, blocks }
+    }
+
     /// Whether no neighbourhood of an item, counted from the chunk's first, leaves its buffer.
     #[inline]
     pub(super) fn is_inner<const K: usize>(&self, at: [usize; K]) -> bool {

@@ -476,64 +476,68 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
     // Along rows, only what looks one element far takes narrow ones in runs from end to end.
     let cases = shapes.iter().flat_map(|range| wishes.iter().map(move |by| (range, by)));
     for ((&range, &(steps, block)), reach) in cases.flat_map(|case| [(case, 1), (case, 2)]) {
-        let border = [2, 2, reach as usize];
-        let offsets = OFFSETS.map(|[z, y, x]| [z, y, x.clamp(-reach, reach)]);
-        let wish = Wish { steps: Some(steps), block };
-        let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
-        let whole = Bounds::from_range(range);
-        let access = |memory: &mut Memory, mapping| AccessMemory {
-            address: memory.0.as_mut_ptr().expose_provenance() as u64,
-            extent: whole,
-            part: whole,
-            buffer: range,
-            mapping,
-        };
-        let read = access(&mut u, Mapping::Neighborhood { border, axes_only: false });
-        let by_row = [access(&mut rows, Mapping::OneToOne), read];
-        let by_item = [access(&mut items, Mapping::OneToOne), read];
-        let middle = range.map(|size| size / 2);
-        for chunk in [
-            Bounds::new([0; 3], [middle[0], range[1], range[2]]),
-            Bounds::new([middle[0], 0, 0], [range[0], middle[1], range[2]]),
-            Bounds::new([middle[0], middle[1], 0], [range[0], range[1], middle[2]]),
-            Bounds::new(middle, range),
-        ] {
-            if chunk.is_empty() {
-                continue;
-            }
-            launch_as(
-                wish,
-                Form::Row,
-                chunk,
-                &by_row,
-                |_: Place<3>, out: &mut [f32], u: NeighborhoodRow<'_, f32, 3>| {
-                    let around = offsets.map(|offset| u.clamped(offset));
-                    for (i, out) in out.iter_mut().enumerate() {
-                        let numbered = around.iter().enumerate();
-                        *out = numbered.map(|(nth, row)| (nth + 1) as f32 * row[i]).sum();
-                    }
-                },
-            );
-            launch_as(
-                wish,
-                Form::Item,
-                chunk,
-                &by_item,
-                |_: Place<3>, out: &mut f32, u: NeighborhoodItem<'_, f32, 3>| {
-                    let numbered = offsets.iter().enumerate();
-                    let around = numbered.map(|(nth, &at)| (nth + 1) as f32 * u.clamped(at));
-                    *out = around.sum();
-                },
-            );
+        check_in_space(range, Wish { steps: Some(steps), block }, reach);
+    }
+}
+
+/// Compares sums over what is up to `reach` elements away along rows, and up to two along other dimensions, with arithmetic.
+fn check_in_space(range: [usize; 3], wish: Wish, reach: isize) {
+    let border = [2, 2, reach as usize];
+    let offsets = OFFSETS.map(|[z, y, x]| [z, y, x.clamp(-reach, reach)]);
+    let (mut u, mut rows, mut items) = (input(), Memory([-1.0; 1024]), Memory([-1.0; 1024]));
+    let whole = Bounds::from_range(range);
+    let access = |memory: &mut Memory, mapping| AccessMemory {
+        address: memory.0.as_mut_ptr().expose_provenance() as u64,
+        extent: whole,
+        part: whole,
+        buffer: range,
+        mapping,
+    };
+    let read = access(&mut u, Mapping::Neighborhood { border, axes_only: false });
+    let by_row = [access(&mut rows, Mapping::OneToOne), read];
+    let by_item = [access(&mut items, Mapping::OneToOne), read];
+    let middle = range.map(|size| size / 2);
+    for chunk in [
+        Bounds::new([0; 3], [middle[0], range[1], range[2]]),
+        Bounds::new([middle[0], 0, 0], [range[0], middle[1], range[2]]),
+        Bounds::new([middle[0], middle[1], 0], [range[0], range[1], middle[2]]),
+        Bounds::new(middle, range),
+    ] {
+        if chunk.is_empty() {
+            continue;
         }
-        let volume: usize = range.iter().product();
-        for position in 0..volume {
-            let x = position % range[2];
-            let at = [position / range[2] / range[1], position / range[2] % range[1], x];
-            let expected = around_3(&u.0, range, at, &offsets);
-            let found = (rows.0[position], items.0[position]);
-            assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {border:?}, {wish:?}");
-        }
+        launch_as(
+            wish,
+            Form::Row,
+            chunk,
+            &by_row,
+            |_: Place<3>, out: &mut [f32], u: NeighborhoodRow<'_, f32, 3>| {
+                let around = offsets.map(|offset| u.clamped(offset));
+                for (i, out) in out.iter_mut().enumerate() {
+                    let numbered = around.iter().enumerate();
+                    *out = numbered.map(|(nth, row)| (nth + 1) as f32 * row[i]).sum();
+                }
+            },
+        );
+        launch_as(
+            wish,
+            Form::Item,
+            chunk,
+            &by_item,
+            |_: Place<3>, out: &mut f32, u: NeighborhoodItem<'_, f32, 3>| {
+                let numbered = offsets.iter().enumerate();
+                let around = numbered.map(|(nth, &at)| (nth + 1) as f32 * u.clamped(at));
+                *out = around.sum();
+            },
+        );
+    }
+    let volume: usize = range.iter().product();
+    for position in 0..volume {
+        let x = position % range[2];
+        let at = [position / range[2] / range[1], position / range[2] % range[1], x];
+        let expected = around_3(&u.0, range, at, &offsets);
+        let found = (rows.0[position], items.0[position]);
+        assert_eq!(found, (expected, expected), "{at:?} of {range:?}, {border:?}, {wish:?}");
     }
 }
 

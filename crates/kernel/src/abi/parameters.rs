@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, Form, ViewKind, ViewParameter};
-use super::place::Edges;
+use super::place::{Edges, Traversal};
 use super::tiles::{TileBlock, Tiles};
 use super::{ALIGNMENT, Geometry, GroupError, check_groups};
 use crate::bounds::{Bounds, Layout};
@@ -405,14 +405,16 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
 
 fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> LaunchBlock {
     let (mut inner_min, mut inner_max) = inner(kernel.dims, chunk, accesses);
-    let over_edges = look_over_edges(kernel, chunk, accesses);
+    let Traversal { run: items, edges, .. } = kernel.traversal();
+    let over_edges =
+        edges == Edges::AsLaunched && may_look_over_edges(kernel.dims, chunk, accesses);
     if let (true, Some(fastest)) = (over_edges, kernel.dims.checked_sub(1)) {
         (inner_min[fastest], inner_max[fastest]) = (0, chunk.items.range()[fastest] as u64);
     }
-    let (mut run, items) = (1, kernel.traversal().run as u8);
+    let (mut run, items) = (1, items as u8);
     if let Some(fastest) = kernel.dims.checked_sub(1)
         && items > 1
-        && aligned(kernel, chunk, accesses)
+        && aligned(kernel, items.into(), chunk, accesses)
         && counts_in_32_bits(chunk, accesses)
     {
         let min = inner_min[fastest].next_multiple_of(items.into());
@@ -434,9 +436,9 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
     }
 }
 
-/// Whether runs look over the ends of rows, if there are any.
-fn look_over_edges(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
-    let Some(fastest) = kernel.dims.checked_sub(1) else { return false };
+/// Whether rows are narrow, and neighbourhoods reach no farther along them than runs that look over their ends may.
+fn may_look_over_edges(dims: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
+    let Some(fastest) = dims.checked_sub(1) else { return false };
     let end = chunk.items.max()[fastest];
     let is_near = |memory: &AccessMemory| match memory.mapping {
         Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } => {
@@ -444,9 +446,7 @@ fn look_over_edges(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory
         }
         _ => true,
     };
-    kernel.traversal().edges == Edges::AsLaunched
-        && chunk.items.range()[fastest] <= NARROW
-        && accesses.iter().all(is_near)
+    chunk.items.range()[fastest] <= NARROW && accesses.iter().all(is_near)
 }
 
 /// The longest rows that stencils take in runs from end to end. In tests less, so that small launches are of both kinds.
@@ -492,10 +492,9 @@ fn inner(dims: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> ([u64; 3], [u
     (words(min), words(max))
 }
 
-/// Whether every row that the kernel sees may be taken in runs.
-fn aligned(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
+/// Whether every row that the kernel sees may be taken in runs of so many items.
+fn aligned(kernel: &Description, run: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
     let Some(fastest) = kernel.dims.checked_sub(1) else { return false };
-    let run = kernel.traversal().run;
     let of_rows = |view: &ViewParameter| {
         matches!(view.kind, ViewKind::Own | ViewKind::Neighborhood | ViewKind::Periodic)
     };

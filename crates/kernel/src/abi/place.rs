@@ -348,17 +348,7 @@ mod tests {
     }
 
     fn launch(range: [u64; 3]) -> LaunchBlock {
-        LaunchBlock {
-            offset: [3, 4, 8],
-            range,
-            global: [100; 3],
-            inner_min: [0; 3],
-            inner_max: range,
-            run: 1,
-            over_edges: 0,
-            steps: 1,
-            blocks: 0,
-        }
+        LaunchBlock { global: [100; 3], ..LaunchBlock::one_by_one([3, 4, 8], range) }
     }
 
     /// Each item with the places it was visited at.

@@ -137,19 +137,7 @@ fn some_launch(dims: usize, offset: [u64; 3]) -> LaunchBlock {
     // Sizes along y and z are numbers of 32 bits.
     let range =
         core::array::from_fn(|dim| if dim + 1 == dims { u64::MAX } else { u32::MAX.into() });
-    let inner_min = [0; 3];
-    let (inner_max, global) = (range, range);
-    LaunchBlock {
-        offset,
-        range,
-        global,
-        inner_min,
-        inner_max,
-        run: 1,
-        over_edges: 0,
-        steps: 1,
-        blocks: 0,
-    }
+    LaunchBlock::one_by_one(offset, range)
 }
 
 /// The first item that a thread takes, and whether it takes others.

@@ -275,18 +275,7 @@ mod tests {
 
     fn launch(offset: [usize; 3], range: [usize; 3]) -> LaunchBlock {
         let [offset, range] = [offset, range].map(|sizes| sizes.map(|size| size as u64));
-        let (inner_min, inner_max) = ([0; 3], range);
-        LaunchBlock {
-            offset,
-            range,
-            global: range,
-            inner_min,
-            inner_max,
-            run: 1,
-            over_edges: 0,
-            steps: 1,
-            blocks: 0,
-        }
+        LaunchBlock::one_by_one(offset, range)
     }
 
     /// Every item of an index space in one chunk, with its tile and its accumulator there.

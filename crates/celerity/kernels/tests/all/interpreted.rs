@@ -178,11 +178,22 @@ const ROWS: usize = 23;
 const FIRST: usize = 4;
 const END: usize = 19;
 
-/// Compares a stencil of a plane with what the same kernel does on a host, point by point.
-fn check_stencil<K>(kernel: K, radius: usize, columns: usize, axes_only: bool)
-where
-    K: Kernel + for<'a> RowKernel<2, (&'a mut [f64], NeighborhoodRow<'a, f64, 2>)>,
+/// A kernel by row that adds what is around cells to them.
+trait Stencil: Kernel + for<'a> RowKernel<2, (&'a mut [f64], NeighborhoodRow<'a, f64, 2>)> {}
+
+impl<K> Stencil for K where
+    K: Kernel + for<'a> RowKernel<2, (&'a mut [f64], NeighborhoodRow<'a, f64, 2>)>
 {
+}
+
+/// Compares a star and a square of one radius with what they do on a host.
+fn check_both(star: impl Stencil, square: impl Stencil, radius: usize, columns: usize) {
+    check_stencil(star, radius, columns, true);
+    check_stencil(square, radius, columns, false);
+}
+
+/// Compares a stencil of a plane with what the same kernel does on a host, point by point.
+fn check_stencil<K: Stencil>(kernel: K, radius: usize, columns: usize, axes_only: bool) {
     let range = [ROWS, columns];
     let buffer = [ROWS, columns, 1];
     let held = FIRST.saturating_sub(radius)..(END + radius).min(ROWS);
@@ -227,26 +238,16 @@ fn stencils_have_the_bits_of_hosts() {
     // Narrow rows, and wide ones, whose edges are apart.
     for (radius, columns) in (1..=5).flat_map(|radius| [24, 25, 280].map(|it| (radius, it))) {
         match radius {
-            1 => {
-                check_stencil(stencil_star::<1>::new(), radius, columns, true);
-                check_stencil(stencil_square::<1, 3>::new(), radius, columns, false);
-            }
-            2 => {
-                check_stencil(stencil_star::<2>::new(), radius, columns, true);
-                check_stencil(stencil_square::<2, 5>::new(), radius, columns, false);
-            }
-            3 => {
-                check_stencil(stencil_star::<3>::new(), radius, columns, true);
-                check_stencil(stencil_square::<3, 7>::new(), radius, columns, false);
-            }
-            4 => {
-                check_stencil(stencil_star::<4>::new(), radius, columns, true);
-                check_stencil(stencil_square::<4, 9>::new(), radius, columns, false);
-            }
-            _ => {
-                check_stencil(stencil_star_of { radius }, radius, columns, true);
-                check_stencil(stencil_square_of { radius }, radius, columns, false);
-            }
+            1 => check_both(stencil_star::<1>::new(), stencil_square::<1, 3>::new(), 1, columns),
+            2 => check_both(stencil_star::<2>::new(), stencil_square::<2, 5>::new(), 2, columns),
+            3 => check_both(stencil_star::<3>::new(), stencil_square::<3, 7>::new(), 3, columns),
+            4 => check_both(stencil_star::<4>::new(), stencil_square::<4, 9>::new(), 4, columns),
+            _ => check_both(
+                stencil_star_of { radius },
+                stencil_square_of { radius },
+                radius,
+                columns,
+            ),
         }
     }
 }

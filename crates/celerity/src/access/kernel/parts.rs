@@ -115,11 +115,8 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
     /// No other part of these items is there while the result is.
     #[inline]
     unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
-        let mut end = start.map(|first| first + 1);
-        if let Some(fastest) = end.last_mut() {
-            *fastest += len - 1;
-        }
-        let part = self.plan.part(Bounds::new(start, end), self.row.range());
+        let range = self.row.range();
+        let part = self.plan.part(Rows::single(Row::new(start, len, range)).bounds(), range);
         if !self.is_declared {
             self.elements.check_declared(&part);
         }
