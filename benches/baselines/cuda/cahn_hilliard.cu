@@ -20,16 +20,16 @@ BOTH double initial(int z, int y, int x)
 }
 
 // What the neighbours of a cell have.
-struct Sides {
+struct SixSides {
     double above, below, north, south, west, east;
 };
 
-BOTH double sum(const Sides& s)
+BOTH double sum(const SixSides& s)
 {
     return (s.above + s.below) + (s.north + s.south) + (s.west + s.east);
 }
 
-BOTH double laplacian(double centre, const Sides& sides)
+BOTH double laplacian(double centre, const SixSides& sides)
 {
     return sum(sides) - 6.0 * centre;
 }
@@ -37,7 +37,7 @@ BOTH double laplacian(double centre, const Sides& sides)
 // What the kernels compute of a cell, from what it had before, if that is read, and from another field.
 struct Potential {
     static constexpr bool reads = false;
-    BOTH static double of(double, double centre, const Sides& sides)
+    BOTH static double of(double, double centre, const SixSides& sides)
     {
         return centre * centre * centre - centre - GAMMA * laplacian(centre, sides);
     }
@@ -45,7 +45,7 @@ struct Potential {
 
 struct Evolved {
     static constexpr bool reads = true;
-    BOTH static double of(double mixture, double centre, const Sides& sides)
+    BOTH static double of(double mixture, double centre, const SixSides& sides)
     {
         return mixture + RATE * laplacian(centre, sides);
     }
@@ -53,11 +53,11 @@ struct Evolved {
 
 struct Energy {
     static constexpr bool reads = false;
-    BOTH static double of(double, double centre, const Sides& s)
+    BOTH static double of(double, double centre, const SixSides& s)
     {
         const double apart = 1.0 - centre * centre;
         const auto square = [&](double side) { return (side - centre) * (side - centre); };
-        const Sides squares = {square(s.above), square(s.below), square(s.north),
+        const SixSides squares = {square(s.above), square(s.below), square(s.north),
                                square(s.south), square(s.west),  square(s.east)};
         return 0.25 * (apart * apart + GAMMA * sum(squares));
     }
@@ -366,7 +366,7 @@ std::vector<double> reference(int size, int steps)
                 for (int x = 0; x < size; ++x) field[at(z, y, x)] = cell(z, y, x);
     };
     const auto sides = [&](const std::vector<double>& field, int z, int y, int x) {
-        return Sides{field[at(z - 1, y, x)], field[at(z + 1, y, x)], field[at(z, y - 1, x)],
+        return SixSides{field[at(z - 1, y, x)], field[at(z + 1, y, x)], field[at(z, y - 1, x)],
                      field[at(z, y + 1, x)], field[at(z, y, x - 1)], field[at(z, y, x + 1)]};
     };
     const auto compute = [&](auto rule, std::vector<double>& out, const std::vector<double>& in) {

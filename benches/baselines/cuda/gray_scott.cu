@@ -28,59 +28,59 @@ BOTH Cell next(float u, float v, const Sides<float>& around_u, const Sides<float
             v + (rates.spread_v * more(v, around_v) + reaction - (rates.feed + rates.kill) * v)};
 }
 
-// Both fields, of `size` cells along each side.
+// Both fields.
 struct Fields {
     float *u, *v;
 };
 
-__global__ void fill(Fields fields, int size)
+__global__ void fill(Fields fields, int2 size)
 {
-    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
-    if (x >= size) return;
+    const int x = blockIdx.y * blockDim.x + threadIdx.x, y = blockIdx.x;
+    if (x >= size.x) return;
     const Cell cell = initial(y, x);
-    const size_t at = static_cast<size_t>(y) * size + x;
+    const size_t at = static_cast<size_t>(y) * size.x + x;
     fields.u[at] = cell.u;
     fields.v[at] = cell.v;
 }
 
 __global__ void plain(float* __restrict__ next_u, float* __restrict__ next_v, const float* __restrict__ u,
-                      const float* __restrict__ v, int size, Rates rates)
+                      const float* __restrict__ v, int2 size, Rates rates)
 {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-    if (x >= size || y >= size) return;
-    const size_t at = static_cast<size_t>(y) * size + x;
+    if (x >= size.x || y >= size.y) return;
+    const size_t at = static_cast<size_t>(y) * size.x + x;
     const Cell cell = next(u[at], v[at], sides(u, y, x, size), sides(v, y, x, size), rates);
     next_u[at] = cell.u;
     next_v[at] = cell.v;
 }
 
 __global__ void row(float* __restrict__ next_u, float* __restrict__ next_v, const float* __restrict__ u,
-                    const float* __restrict__ v, int size, Rates rates)
+                    const float* __restrict__ v, int2 size, Rates rates)
 {
     const int x = 4 * (blockIdx.x * blockDim.x + threadIdx.x), y = blockIdx.y * blockDim.y + threadIdx.y;
-    if (x >= size || y >= size) return;
+    if (x >= size.x || y >= size.y) return;
     const FourSides<float> a(u, y, x, size), b(v, y, x, size);
     const auto cell = [&](float Four<float>::*which, Sides<float> (FourSides<float>::*sides)() const) {
         return next(a.centre.*which, b.centre.*which, (a.*sides)(), (b.*sides)(), rates);
     };
     const Cell first = cell(&Four<float>::x, &FourSides<float>::first), second = cell(&Four<float>::y, &FourSides<float>::second);
     const Cell third = cell(&Four<float>::z, &FourSides<float>::third), fourth = cell(&Four<float>::w, &FourSides<float>::fourth);
-    const size_t at = static_cast<size_t>(y) * size + x;
+    const size_t at = static_cast<size_t>(y) * size.x + x;
     put(next_u + at, {first.u, second.u, third.u, fourth.u});
     put(next_v + at, {first.v, second.v, third.v, fourth.v});
 }
 
 // The same by plain loops: all of u, then all of v.
-std::vector<float> reference(int size, int steps)
+std::vector<float> reference(int2 size, int steps)
 {
-    const size_t cells = static_cast<size_t>(size) * size;
+    const size_t cells = static_cast<size_t>(size.y) * size.x;
     std::vector<float> u(cells), v(cells), next_u(cells), next_v(cells);
     const auto each = [&](auto cell) {
-        for (int y = 0; y < size; ++y)
-            for (int x = 0; x < size; ++x) {
+        for (int y = 0; y < size.y; ++y)
+            for (int x = 0; x < size.x; ++x) {
                 const Cell after = cell(y, x);
-                next_u[static_cast<size_t>(y) * size + x] = after.u;
-                next_v[static_cast<size_t>(y) * size + x] = after.v;
+                next_u[static_cast<size_t>(y) * size.x + x] = after.u;
+                next_v[static_cast<size_t>(y) * size.x + x] = after.v;
             }
         std::swap(u, next_u);
         std::swap(v, next_v);
@@ -89,7 +89,7 @@ std::vector<float> reference(int size, int steps)
     for (int step = 0; step < steps; ++step)
         each([&](int y, int x) {
             const auto at = [&](const std::vector<float>& f, int y, int x) {
-                return f[static_cast<size_t>(std::clamp(y, 0, size - 1)) * size + std::clamp(x, 0, size - 1)];
+                return f[static_cast<size_t>(std::clamp(y, 0, size.y - 1)) * size.x + std::clamp(x, 0, size.x - 1)];
             };
             const auto around = [&](const std::vector<float>& f) {
                 return Sides<float>{at(f, y - 1, x), at(f, y + 1, x), at(f, y, x - 1), at(f, y, x + 1)};
@@ -102,24 +102,23 @@ std::vector<float> reference(int size, int steps)
 
 int main(int argc, char** argv)
 {
-    const Options options(argc, argv, {{"size", "512"}, {"steps", "100"}, {"form", "row"}});
-    const int size = options.number("size", 1);
+    const Options options(argc, argv, {{"size", "512"}, {"rows", "0"}, {"columns", "0"}, {"steps", "100"}, {"form", "row"}});
+    const int2 size = plane_size(options);
     const std::string form = options.text("form");
     if (form != "plain" && form != "row") fail("--form is plain or row, not \"" + form + "\"");
-    if (form == "row" && size % 4 != 0) fail("--size must be a multiple of 4, but for --form plain");
+    if (form == "row" && size.x % 4 != 0) fail("rows must have a multiple of 4 cells, but for --form plain");
     const std::vector<Gpu> gpus = open_gpus(1);
     const Gpu& gpu = gpus.front();
-    const size_t cells = static_cast<size_t>(size) * size;
+    const size_t cells = static_cast<size_t>(size.y) * size.x;
     // One behind the other: u, and v.
     Array<float> current = allocate<float>(gpu, 2 * cells), other = allocate<float>(gpu, 2 * cells);
     const auto start = [&] {
-        fill<<<dim3((size + 255) / 256, size), 256, 0, gpu.stream>>>({current.get(), current.get() + cells}, size);
+        fill<<<dim3(size.y, blocks(size.x, 256)), 256, 0, gpu.stream>>>({current.get(), current.get() + cells}, size);
         CHECK(cudaGetLastError());
     };
     const auto step = [&](const Shape& shape, int) {
-        const int columns = form == "row" ? size / 4 : size;
-        const dim3 threads = shape.threads;
-        const dim3 grid((columns + threads.x - 1) / threads.x, (size + threads.y - 1) / threads.y);
+        const int columns = form == "row" ? size.x / 4 : size.x;
+        const dim3 threads = shape.threads, grid(blocks(columns, threads.x), blocks(size.y, threads.y));
         const float* u = current.get();
         float* next_u = other.get();
         const auto kernel = form == "row" ? row : plain;
@@ -136,5 +135,5 @@ int main(int argc, char** argv)
         if (options.verify) compare(field, reference(size, options.number("steps")), 1e-4);
         if (options.checksum) sum = checksum(field);
     }
-    report(("gray_scott-" + form).c_str(), options, size, seconds, static_cast<double>(cells), "cells", sum);
+    report(("gray_scott-" + form).c_str(), options, size.x, seconds, static_cast<double>(cells), "cells", sum);
 }

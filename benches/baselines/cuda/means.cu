@@ -14,7 +14,7 @@ BOTH float initial(int z, int y, int x)
 template <class T>
 __global__ void fill(T* u, int3 size)
 {
-    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y, z = blockIdx.z;
+    const int x = blockIdx.y * blockDim.x + threadIdx.x, y = blockIdx.x, z = blockIdx.z;
     if (x < size.x) u[(static_cast<size_t>(z) * size.y + y) * size.x + x] = initial(z, y, x);
 }
 
@@ -179,7 +179,7 @@ void measure(const Options& options, int3 size)
     const size_t cells = static_cast<size_t>(size.z) * size.y * size.x;
     Array<T> u = allocate<T>(gpu, cells), after = allocate<T>(gpu, cells);
     const auto start = [&] {
-        fill<<<dim3(blocks(size.x, 256), size.y, size.z), 256, 0, gpu.stream>>>(u.get(), size);
+        fill<<<dim3(size.y, blocks(size.x, 256), size.z), 256, 0, gpu.stream>>>(u.get(), size);
         CHECK(cudaGetLastError());
     };
     const auto step = [&](const Shape& shape, int) {
@@ -190,6 +190,10 @@ void measure(const Options& options, int3 size)
     std::vector<Shape> shapes = {{{32, 4, 1}, 0}, {{32, 8, 1}, 0}, {{64, 4, 1}, 0}, {{16, 8, 1}, 0}, {{128, 2, 1}, 0}};
     if (cube && form != "march") shapes.insert(shapes.end(), {{{32, 4, 2}, 0}, {{16, 8, 2}, 0}});
     if (form == "march") shapes = {{{32, 4, 1}, 8}, {{16, 8, 1}, 8}, {{32, 8, 1}, 8}, {{32, 4, 1}, 32}, {{32, 8, 1}, 32}};
+    // Of many rows, those of which no grid has enough.
+    const auto too_many = [&](const Shape& shape) { return blocks(size.y, shape.threads.y) > 65535; };
+    shapes.erase(std::remove_if(shapes.begin(), shapes.end(), too_many), shapes.end());
+    if (shapes.empty()) fail("--rows has more than grids of blocks have");
     const double seconds = fastest(gpus, options, shapes, start, step);
     uint64_t sum = 0;
     if (options.verify || options.checksum) {

@@ -29,12 +29,12 @@ struct Sides {
     T north, south, west, east;
 };
 
-// The same of one of `size` cells along each side: at its edges, the cell's own.
+// The same of one of so many columns (x) and rows (y): at its edges, the cell's own.
 template <class T>
-__device__ Sides<T> sides(const T* __restrict__ f, int y, int x, int size)
+__device__ Sides<T> sides(const T* __restrict__ f, int y, int x, int2 size)
 {
-    const auto at = [&](int y, int x) { return f[static_cast<size_t>(y) * size + x]; };
-    return {at(max(y - 1, 0), x), at(min(y + 1, size - 1), x), at(y, max(x - 1, 0)), at(y, min(x + 1, size - 1))};
+    const auto at = [&](int y, int x) { return f[static_cast<size_t>(y) * size.x + x]; };
+    return {at(max(y - 1, 0), x), at(min(y + 1, size.y - 1), x), at(y, max(x - 1, 0)), at(y, min(x + 1, size.x - 1))};
 }
 
 // Four cells of a row, and what they have at their sides.
@@ -43,14 +43,14 @@ struct FourSides {
     Four<T> centre, north, south;
     T west, east;
 
-    __device__ FourSides(const T* __restrict__ f, int y, int x, int size)
+    __device__ FourSides(const T* __restrict__ f, int y, int x, int2 size)
     {
-        const auto at = [&](int y) { return f + static_cast<size_t>(y) * size + x; };
+        const auto at = [&](int y) { return f + static_cast<size_t>(y) * size.x + x; };
         centre = four(at(y));
         north = four(at(max(y - 1, 0)));
-        south = four(at(min(y + 1, size - 1)));
+        south = four(at(min(y + 1, size.y - 1)));
         west = x > 0 ? at(y)[-1] : centre.x;
-        east = x + 4 < size ? at(y)[4] : centre.w;
+        east = x + 4 < size.x ? at(y)[4] : centre.w;
     }
 
     // Of the first to the fourth cell.
@@ -59,6 +59,13 @@ struct FourSides {
     __device__ Sides<T> third() const { return {north.z, south.z, centre.y, centre.w}; }
     __device__ Sides<T> fourth() const { return {north.w, south.w, centre.z, east}; }
 };
+
+// Columns (x) and rows (y) of a plane: `--size` of both, or what `--columns` and `--rows` say.
+inline int2 plane_size(const Options& options)
+{
+    const auto along = [&](const char* name) { return options.number(options.number(name) > 0 ? name : "size", 1); };
+    return make_int2(along("columns"), along("rows"));
+}
 
 // A shape of blocks, and planes that a thread goes through.
 struct Shape {

@@ -4,8 +4,8 @@
 #
 #   ./compare.sh            on 1, 2 and 4 GPUs, as far as there are so many
 #   ./compare.sh 1 8        on these counts of GPUs
-#   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU; SIZE (16384) and
-#                           SPACE ("1024 1024 1024": planes, rows, columns) say how large they are
+#   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU; SIZE (16384), SPACE
+#                           ("1024 1024 1024": planes, rows, columns) and PLANE (SIZE twice) say how large they are
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
 # kernel_cost beside heat, means, gray_scott and shallow_water by hand, of the same size. All is measured once, and again as
@@ -94,11 +94,12 @@ table() {
 # kernel_cost has. Prints ratios of rates: ours over each form by hand, of the same size.
 stencils() {
     hide 1
-    local ours="$scratch/ours" theirs="$scratch/theirs" form precision type command size=${SIZE:-16384} space box square
+    local ours="$scratch/ours" theirs="$scratch/theirs" form precision type command size=${SIZE:-16384} space plane box flat
     read -ra space <<<"${SPACE:-1024 1024 1024}"
+    read -ra plane <<<"${PLANE:-$size $size}"
     box=(--planes "${space[0]}" --rows "${space[1]}" --columns "${space[2]}")
-    square=(--shape square --rows "$size" --columns "$size")
-    command=("$root/bin/kernel_cost" --stencils --size "$size" --space "${space[@]}")
+    flat=(--rows "${plane[0]}" --columns "${plane[1]}")
+    command=("$root/bin/kernel_cost" --stencils --size "$size" --space "${space[@]}" --plane "${plane[@]}")
     if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "${command[@]}"; then
         cat "$scratch/log"
     fi
@@ -113,14 +114,14 @@ stencils() {
             by_hand "means of 27 $type" "$form" >>"$theirs"
         done
         for form in plain row; do
-            command=("$root/baselines/bin/means-strict" "${square[@]}" --form "$form" --precision "$precision")
+            command=("$root/baselines/bin/means-strict" --shape square "${flat[@]}" --form "$form" --precision "$precision")
             by_hand "means of 9 $type" "$form" >>"$theirs"
-            command=("$root/baselines/bin/shallow_water-strict" --size "$size" --form "$form" --precision "$precision")
+            command=("$root/baselines/bin/shallow_water-strict" "${flat[@]}" --form "$form" --precision "$precision")
             by_hand "water $type" "$form" >>"$theirs"
         done
     done
     for form in plain row; do
-        command=("$root/baselines/bin/gray_scott-strict" --size "$size" --form "$form")
+        command=("$root/baselines/bin/gray_scott-strict" "${flat[@]}" --form "$form")
         by_hand reaction "$form" >>"$theirs"
     done
     ratios "$theirs" "$ours"

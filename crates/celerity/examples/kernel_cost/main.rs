@@ -62,6 +62,15 @@ struct Options {
         value_parser = clap::value_parser!(u32).range(1..=65_535)
     )]
     space: Vec<u32>,
+    /// Rows and columns of the plane of other stencils, if not those of the field
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["ROWS", "COLUMNS"],
+        requires = "stencils",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    plane: Vec<u32>,
 }
 
 /// A way to compute a step.
@@ -184,7 +193,11 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
     tell(COPY.name, bytes(&COPY) / copied, bytes(&COPY));
     if options.stencils {
         let space = std::array::from_fn(|dim| options.space[dim] as usize);
-        return stencils::measure(queue, &stencils::Sizes { space, plane: range, rounds }, &tell);
+        let plane = match options.plane[..] {
+            [rows, columns] => [rows as usize, columns as usize],
+            _ => range,
+        };
+        return stencils::measure(queue, &stencils::Sizes { space, plane, rounds }, &tell);
     }
     if options.blocks {
         return blocks::measure(queue, range, rounds, &(up, u));
