@@ -65,8 +65,14 @@ unsafe impl DeviceCode for Compiled {
             mapping: Mapping::OneToOne,
         };
         let items = bounds(chunk);
-        let chunk =
-            Chunk { items, global: [BODIES, 1, 1], group: [1; 3], tiles: None, block: None };
+        let chunk = Chunk {
+            items,
+            global: [BODIES, 1, 1],
+            group: [1; 3],
+            tiles: None,
+            block: None,
+            narrow: false,
+        };
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
         let shape = self.kernel.put_launch(&chunk, &[access], &mut append)?;

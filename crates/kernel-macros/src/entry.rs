@@ -1,4 +1,4 @@
-//! The function that a device starts with. What it names itself begins with `__`: a kernel, its
+//! The functions that a device starts with. What it names itself begins with `__`: a kernel, its
 //! parameters, and what stands beside it may have any other name.
 
 use proc_macro2::{Span, TokenStream};
@@ -20,12 +20,36 @@ struct Names {
     tile: Ident,
 }
 
-/// The entry point: parameters in the order of the calling convention, base addresses as
+/// Which rows an entry point is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// All, if there is no other one.
+    Wide,
+    /// Those that are taken in runs from end to end.
+    Narrow,
+}
+
+/// The most views of a kernel that has an entry point for narrow rows.
+const FEW_VIEWS: usize = 8;
+
+/// What a kernel's entry point for narrow rows is called, if it may have one: what it sees must be elements of items, and
+/// what is around them. Whether it has one, the size of elements says. No function of a user's has such a name.
+pub(crate) fn narrow_name(kernel: &ParsedKernel, entry_name: &str) -> Option<String> {
+    let views = &kernel.views.list;
+    let may = kernel.form != Form::Group
+        && views.len() <= FEW_VIEWS
+        && views.iter().all(|view| view.is_own || view.is_bordered)
+        && views.iter().any(|view| view.is_bordered);
+    may.then(|| format!("{entry_name}$narrow"))
+}
+
+/// An entry point: parameters in the order of the calling convention, base addresses as
 /// references. There is one in the code that is compiled for its arithmetic, fast or strict; in the other
 /// code it is a function that nobody calls.
 pub(crate) fn entry(
     kernel: &ParsedKernel,
     entry_name: &str,
+    rows: Breadth,
     arguments: &KernelOptions,
 ) -> TokenStream {
     let (traits, all) = (view_traits(kernel), names(kernel));
@@ -39,7 +63,7 @@ pub(crate) fn entry(
             let tiles = quote!(__tiles: ::celerity_kernel::abi::TileBlock,);
             (Some(tiles), in_tile(kernel, &traits, &all))
         }
-        false => (None, run(kernel, &traits, &all)),
+        false => (None, run(kernel, rows, &traits, &all)),
     };
     let slices = kernel.locals(Kind::Slice).next().map(|_| {
         quote! {
@@ -49,7 +73,12 @@ pub(crate) fn entry(
         }
     });
     let arithmetic = if arguments.is_fast { quote!(fast) } else { quote!(strict) };
-    let limit = arguments.registers.map(|registers| {
+    let limits = arguments.registers.as_ref();
+    let limit = limits.and_then(|limits| match rows {
+        Breadth::Wide => limits.wide,
+        Breadth::Narrow => limits.narrow,
+    });
+    let limit = limit.map(|registers| {
         let line = format!("// celerity: {entry_name} has at most {registers} registers");
         quote!(#line)
     });
@@ -92,7 +121,12 @@ fn names(kernel: &ParsedKernel) -> Vec<Names> {
 }
 
 /// How a device runs the kernel wherever it stands.
-fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenStream {
+fn run(
+    kernel: &ParsedKernel,
+    rows: Breadth,
+    traits: &[TokenStream],
+    names: &[Names],
+) -> TokenStream {
     let name = &kernel.name;
     let at = at(kernel.form);
     let body = body(kernel, traits, names, &at);
@@ -106,16 +140,25 @@ fn run(kernel: &ParsedKernel, traits: &[TokenStream], names: &[Names]) -> TokenS
             );
         }
     };
-    let traversal = quote!(::celerity_kernel::abi::traversal(
-        ::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]
-    ));
+    let signature = quote!(::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]);
+    let wide = quote!(::celerity_kernel::abi::traversal(#signature));
+    let narrow = quote!(::celerity_kernel::abi::narrow_traversal(#signature));
+    // Of large elements nothing is launched so, and there is no code for it.
+    let (is_launched, traversal) = match rows {
+        Breadth::Wide => (quote!(true), wide),
+        Breadth::Narrow => {
+            (quote!(#narrow.is_some()), quote!(match #narrow { Some(it) => it, None => #wide }))
+        }
+    };
     let call = inlined(&quote!(__place), &body);
     quote!(
         struct __Kernel;
         impl ::celerity_kernel::abi::Traverse for __Kernel {
             const TRAVERSAL: ::celerity_kernel::abi::Traversal = #traversal;
         }
-        ::celerity_kernel::device::run::<__DIMS, __Kernel>(stringify!(#name), &__launch, #call);
+        if const { #is_launched } {
+            ::celerity_kernel::device::run::<__DIMS, __Kernel>(stringify!(#name), &__launch, #call);
+        }
     )
 }
 

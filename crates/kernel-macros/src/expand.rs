@@ -6,12 +6,13 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
+use crate::entry::{self, Breadth};
 use crate::form::Form;
 use crate::instances::{Instance, KernelOptions, instances};
 use crate::parts::{arguments, local_parameters, names_and_types, slice_bytes, view_traits};
 use crate::signature::{ParsedKernel, ParsedParameter};
 use crate::views::Kind;
-use crate::{entry, forbid, ranges};
+use crate::{forbid, ranges};
 
 /// Expands `#[kernel(attribute)] function`.
 ///
@@ -179,22 +180,28 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
     }
 }
 
-/// What there is once for each instance: its description, and its entry point.
+/// What there is once for each instance: its description, and its entry points.
 fn compiled(kernel: &ParsedKernel, instance: &Instance, arguments: &KernelOptions) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
-    let description = description(kernel, &entry_name);
-    let entry = entry::entry(kernel, &entry_name, arguments);
+    let narrow_name = entry::narrow_name(kernel, &entry_name);
+    let description = description(kernel, &entry_name, narrow_name.as_deref());
+    let entry = entry::entry(kernel, &entry_name, Breadth::Wide, arguments);
+    let narrow = narrow_name.map(|name| {
+        let entry = entry::entry(kernel, &name, Breadth::Narrow, arguments);
+        quote!(const _: () = { #entry };)
+    });
     quote! {
         const _: () = {
             #aliases
             #description
             #entry
+            #narrow
         };
     }
 }
 
-fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
+fn description(kernel: &ParsedKernel, entry: &str, narrow: Option<&str>) -> TokenStream {
     let ParsedKernel { name, generics, dims, form, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
     let views = view_traits(kernel);
@@ -205,6 +212,15 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
     };
     let (names, types) = names_and_types(kernel);
     let (local, slice_bytes) = (local_parameters(kernel), slice_bytes(kernel));
+    let narrow = match narrow {
+        Some(narrow) => quote!({
+            let traversal = ::celerity_kernel::abi::narrow_traversal(
+                ::celerity_kernel::abi::Form::#form, &[#(#views::PARAMETER),*]
+            );
+            if traversal.is_some() { Some(#narrow) } else { None }
+        }),
+        None => quote!(None),
+    };
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         impl ::celerity_kernel::Kernel for #name #type_generics {
@@ -212,6 +228,7 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
                 ::celerity_kernel::abi::Description {
                     name: stringify!(#name),
                     entry: #entry,
+                    narrow_entry: #narrow,
                     form: ::celerity_kernel::abi::Form::#form,
                     dims: #dims,
                     views: &[#(#views::PARAMETER),*],
@@ -376,7 +393,12 @@ mod tests {
             (quote!(fast, fast), "`fast` stands here twice"),
             (quote!(fast fast), "expected `,`"),
             (quote!(registers = 8), "16 to 255 registers"),
-            (quote!(registers(128)), "expected `=`"),
+            (quote!(registers), "expected `=`"),
+            (quote!(registers(128)), "expected ident"),
+            (quote!(registers(all = 128)), "rows are `wide` or `narrow`"),
+            (quote!(registers(wide = 64, wide = 32)), "`wide` stands here twice"),
+            (quote!(registers(narrow = 256)), "16 to 255 registers"),
+            (quote!(registers(wide = 64), registers = 64), "`registers` stands here twice"),
         ] {
             let message = error(attribute, function.clone());
             assert!(message.contains(expected), "{message}");
@@ -391,6 +413,24 @@ mod tests {
         let code = kernel(quote!(registers = 128, fast), function).unwrap().to_string();
         let limited = code.contains("fast \"k\" [\"// celerity: k has at most 128 registers\"]");
         assert!(limited, "{code}");
+        let stencil = quote!(
+            fn k(item: Item<1>, (to, u): (&mut f32, NeighborhoodItem<f32, 1>)) {}
+        );
+        for (attribute, of_wide, of_narrow) in [
+            (quote!(registers = 64), Some(64), Some(64)),
+            (quote!(registers(wide = 64)), Some(64), None),
+            (quote!(registers(narrow = 40)), None, Some(40)),
+            (quote!(registers(narrow = 40, wide = 64)), Some(64), Some(40)),
+        ] {
+            let code = kernel(attribute, stencil.clone()).unwrap().to_string();
+            for (entry, limit) in [("k", of_wide), ("k$narrow", of_narrow)] {
+                let line = |registers| {
+                    format!("\"// celerity: {entry} has at most {registers} registers\"")
+                };
+                let line = limit.map(line).unwrap_or_default();
+                assert!(code.contains(&format!("strict \"{entry}\" [{line}]")), "{code}");
+            }
+        }
     }
 
     #[test]
@@ -415,6 +455,42 @@ mod tests {
         let (value, rest) = code.split_once("struct k").unwrap();
         assert!(value.contains("Doubles") && !value.contains("some_lint"), "{value}");
         assert!(rest.contains("some_lint") && !rest.contains("Doubles"), "{rest}");
+    }
+
+    #[test]
+    fn stencils_alone_have_entry_points_for_narrow_rows() {
+        let names = |function: TokenStream| {
+            let code = kernel(TokenStream::new(), function).unwrap().to_string();
+            code.matches("entry_point !").count() == 2 && code.contains("strict \"k$narrow\"")
+        };
+        assert!(names(quote!(
+            fn k(item: Item<2>, (to, u): (&mut f32, NeighborhoodItem<f32, 2>)) {}
+        )));
+        assert!(names(quote!(
+            fn k(row: Row<2>, (to, a, u): (&mut [f32], &[f32], PeriodicRow<f32, 2>)) {}
+        )));
+        for other in [
+            quote!(
+                fn k(item: Item<2>, to: &mut f32) {}
+            ),
+            quote!(
+                fn k(
+                    item: Item<2>,
+                    to: &mut f32,
+                    u: NeighborhoodItem<f32, 2>,
+                    all: WholeView<f32, 1>,
+                ) {
+                }
+            ),
+            quote!(
+                fn k(item: NdItem<'_, 2>, (to, u): (&mut f32, NeighborhoodItem<f32, 2>)) {}
+            ),
+            quote!(
+                fn k(item: Item<2>, (sum, u): (Reducer<f32, Sum>, NeighborhoodItem<f32, 2>)) {}
+            ),
+        ] {
+            assert!(!names(other.clone()), "{other}");
+        }
     }
 
     #[test]

@@ -2,20 +2,22 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
+use syn::token::Paren;
 use syn::{
     Error, GenericArgument, GenericParam, Generics, Ident, LitInt, Result, Token, parenthesized,
 };
 
-/// `fast`, `registers = 128`, `instances(f32, f64)`, in any order.
+/// `fast`, `registers = 128` or `registers(wide = 64)`, `instances(f32, f64)`, in any order.
 #[derive(Default)]
 pub(crate) struct KernelOptions {
     /// Whether devices may fuse and approximate.
     pub(crate) is_fast: bool,
     /// How many registers a thread may have.
-    pub(crate) registers: Option<u32>,
+    pub(crate) registers: Option<Registers>,
     /// What stands in `instances((f32, 4), (f64, 8))`.
     list: Option<(Ident, TokenStream)>,
 }
@@ -27,10 +29,7 @@ impl Parse for KernelOptions {
             let name: Ident = input.parse()?;
             let is_new = match name.to_string().as_str() {
                 "fast" => !std::mem::replace(&mut arguments.is_fast, true),
-                "registers" => {
-                    input.parse::<Token![=]>()?;
-                    arguments.registers.replace(registers(&input.parse()?)?).is_none()
-                }
+                "registers" => arguments.registers.replace(input.parse()?).is_none(),
                 "instances" => {
                     let list;
                     parenthesized!(list in input);
@@ -52,14 +51,59 @@ impl Parse for KernelOptions {
 fn unknown(name: &Ident) -> Error {
     let what = format!(
         "`#[kernel]` does not know `{name}`: write `fast`, for fused and approximate arithmetic on \
-         devices, `registers = 128`, for what a thread of a device may have, or `instances(...)`, the \
-         instances of a generic kernel"
+         devices, `registers = 128`, for what a thread of a device may have, `registers(wide = 128)`, if \
+         that is for rows that are not narrow, or `instances(...)`, the instances of a generic kernel"
     );
     Error::new(name.span(), what)
 }
 
+/// How many registers a thread may have, by the rows that it is for.
+pub(crate) struct Registers {
+    pub(crate) wide: Option<u32>,
+    pub(crate) narrow: Option<u32>,
+}
+
+impl Parse for Registers {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        if !input.peek(Paren) {
+            input.parse::<Token![=]>()?;
+            let all = Some(count(&input.parse()?)?);
+            return Ok(Self { wide: all, narrow: all });
+        }
+        let limits;
+        parenthesized!(limits in input);
+        let mut of = Self { wide: None, narrow: None };
+        for limit in Punctuated::<Limit, Token![,]>::parse_terminated(&limits)? {
+            let place = match limit.rows.to_string().as_str() {
+                "wide" => &mut of.wide,
+                "narrow" => &mut of.narrow,
+                _ => return Err(Error::new(limit.rows.span(), "rows are `wide` or `narrow`")),
+            };
+            if place.replace(limit.count).is_some() {
+                let what = format!("`{}` stands here twice", limit.rows);
+                return Err(Error::new(limit.rows.span(), what));
+            }
+        }
+        Ok(of)
+    }
+}
+
+/// `wide = 64`.
+struct Limit {
+    rows: Ident,
+    count: u32,
+}
+
+impl Parse for Limit {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let rows = input.call(Ident::parse_any)?;
+        input.parse::<Token![=]>()?;
+        Ok(Self { rows, count: count(&input.parse()?)? })
+    }
+}
+
 /// So many have no meaning to the driver, or are what threads have at most anyway.
-fn registers(number: &LitInt) -> Result<u32> {
+fn count(number: &LitInt) -> Result<u32> {
     match number.base10_parse()? {
         count @ 16..=255 => Ok(count),
         _ => Err(Error::new(number.span(), "a thread of a device has 16 to 255 registers")),

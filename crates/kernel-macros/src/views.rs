@@ -15,6 +15,10 @@ pub(crate) struct ViewType {
     ty: Type,
     /// Whether items are combined through it.
     pub(crate) reduces: bool,
+    /// Whether it shows nothing but an item's own element, or those of a run.
+    pub(crate) is_own: bool,
+    /// Whether it shows what is around them.
+    pub(crate) is_bordered: bool,
 }
 
 const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_, T, D>`, \
@@ -60,7 +64,9 @@ impl ViewType {
             )),
             (_, name) => {
                 let reduces = matches!(name, "Reducer" | "ArrayReducer");
-                Ok(Self { ty: ty.clone(), reduces })
+                let is_own = matches!(name, "&" | "[]");
+                let is_bordered = name.starts_with("Neighborhood") || name.starts_with("Periodic");
+                Ok(Self { ty: ty.clone(), reduces, is_own, is_bordered })
             }
         }
     }

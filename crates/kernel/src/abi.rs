@@ -25,7 +25,7 @@ pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
-    slices_begin, traversal,
+    narrow_traversal, slices_begin, traversal,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use excerpt::ModuleOutline;

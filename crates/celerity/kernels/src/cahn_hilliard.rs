@@ -69,13 +69,13 @@ pub fn alloy_fill(item: Item<3>, c: &mut f64, mean: f64, seed: u64) {
 }
 
 /// Potentials, cell by cell.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn alloy_potential(_item: Item<3>, (mu, c): (&mut f64, PeriodicItem<'_, f64, 3>), gamma: f64) {
     *mu = potential(c.at([0; 3]), c.at_each(SIDES), gamma);
 }
 
 /// The same for a run of cells.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn alloy_potential_row(
     _row: Row<3>,
     (mu, c): (&mut [f64], PeriodicRow<'_, f64, 3>),
@@ -91,13 +91,13 @@ pub fn alloy_potential_row(
 }
 
 /// Free energies, cell by cell.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn alloy_energy(_item: Item<3>, (f, c): (&mut f64, PeriodicItem<'_, f64, 3>), gamma: f64) {
     *f = energy(c.at([0; 3]), c.at_each(SIDES), gamma);
 }
 
 /// The same for a run of cells.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn alloy_energy_row(_row: Row<3>, (f, c): (&mut [f64], PeriodicRow<'_, f64, 3>), gamma: f64) {
     let len = f.len();
     let (centre, sides) = (&c.at([0; 3])[..len], of_len(c.at_each(SIDES), len));
@@ -108,13 +108,13 @@ pub fn alloy_energy_row(_row: Row<3>, (f, c): (&mut [f64], PeriodicRow<'_, f64, 
 }
 
 /// A step of the mixture, cell by cell.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn alloy_evolve(_item: Item<3>, (c, mu): (&mut f64, PeriodicItem<'_, f64, 3>), rate: f64) {
     *c = evolved(*c, mu.at([0; 3]), mu.at_each(SIDES), rate);
 }
 
 /// The same for a run of cells.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn alloy_evolve_row(_row: Row<3>, (c, mu): (&mut [f64], PeriodicRow<'_, f64, 3>), rate: f64) {
     let len = c.len();
     let (centre, sides) = (&mu.at([0; 3])[..len], of_len(mu.at_each(SIDES), len));

@@ -68,13 +68,13 @@ pub fn step_unchecked_32(item: Item<2>, (up, u): (&mut f32, WholeView<'_, f32, 2
 }
 
 /// The step on a torus: opposite edges meet.
-#[kernel]
+#[kernel(registers(wide = 64))]
 pub fn step_around(_item: Item<2>, (up, u): (&mut f32, PeriodicItem<'_, f32, 2>), c: f32) {
     *up = next(*up, Star::around(|offset| u.at(offset)), c);
 }
 
 /// The same for a run of cells.
-#[kernel]
+#[kernel(registers(wide = 64))]
 pub fn step_around_row(_row: Row<2>, (up, u): (&mut [f32], PeriodicRow<'_, f32, 2>), c: f32) {
     next_row(up, Star::around(|offset| u.at(offset)), c);
 }

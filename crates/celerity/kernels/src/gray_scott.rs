@@ -55,7 +55,7 @@ pub fn react_fill(item: Item<2>, (u, v): (&mut f32, &mut f32)) {
 }
 
 /// One step, cell by cell.
-#[kernel]
+#[kernel(registers(wide = 64))]
 pub fn react(
     _item: Item<2>,
     (next_u, next_v, u, v): (
@@ -71,7 +71,7 @@ pub fn react(
 }
 
 /// The same for a run of cells.
-#[kernel]
+#[kernel(registers(wide = 64))]
 pub fn react_row(
     _row: Row<2>,
     (next_u, next_v, u, v): (

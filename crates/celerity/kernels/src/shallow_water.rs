@@ -42,7 +42,7 @@ pub fn water_fill<T: Float>(item: Item<2>, (h, u, v): (&mut T, &mut T, &mut T)) 
 }
 
 /// One step, cell by cell.
-#[kernel(registers = 64, instances(f32, f64))]
+#[kernel(registers(wide = 64), instances(f32, f64))]
 pub fn water_step<T: Float>(
     _item: Item<2>,
     (next_h, next_u, next_v, h, u, v): (
@@ -62,7 +62,7 @@ pub fn water_step<T: Float>(
 }
 
 /// The same for a run of cells.
-#[kernel(registers = 64, instances(f32, f64))]
+#[kernel(registers(wide = 64), instances(f32, f64))]
 pub fn water_step_row<T: Float>(
     _row: Row<2>,
     (next_h, next_u, next_v, h, u, v): (

@@ -114,7 +114,7 @@ pub fn wave_step(_item: Item<2>, (up, u): (&mut f32, NeighborhoodItem<'_, f32, 2
 }
 
 /// The same for a run of cells.
-#[kernel(registers = 64)]
+#[kernel(registers(wide = 64))]
 pub fn wave_step_row(_row: Row<2>, (up, u): (&mut [f32], NeighborhoodRow<'_, f32, 2>), c: f32) {
     next_row(up, Star::around(|offset| u.clamped(offset)), c);
 }

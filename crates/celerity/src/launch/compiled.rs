@@ -26,16 +26,37 @@ pub(crate) struct CompiledKernel<H, W> {
     kernel: W,
     /// Threads of a block, if the program wants so many.
     block: Option<[usize; 3]>,
-    module: OnceLock<Result<Arc<CodeModule>, NoDeviceCode>>,
+    code: OnceLock<Result<Code, NoDeviceCode>>,
+}
+
+/// What of a module is launched.
+struct Code {
+    module: Arc<CodeModule>,
+    /// Whether it is the entry point for narrow rows.
+    narrow: bool,
 }
 
 impl<H, W: Kernel> CompiledKernel<H, W> {
     pub(crate) fn new(host: H, kernel: W, block: Option<[usize; 3]>) -> Self {
-        Self { host, kernel, block, module: OnceLock::new() }
+        Self { host, kernel, block, code: OnceLock::new() }
+    }
+}
+
+impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
+    fn code(&self) -> Result<&Code, &NoDeviceCode> {
+        let find = || {
+            let module = module_of(W::module(), &W::DESCRIPTION)?;
+            let Space { global, mappers, .. } = self.host.space();
+            let accesses = mappers.iter().map(|(mapper, buffer)| (mapping(mapper), size(buffer)));
+            let narrow = W::DESCRIPTION.is_narrow(&bounds(&global), accesses);
+            Ok(Code { module, narrow })
+        };
+        self.code.get_or_init(find).as_ref()
     }
 
-    fn module(&self) -> Result<&Arc<CodeModule>, &NoDeviceCode> {
-        self.module.get_or_init(|| module_of(W::module(), &W::DESCRIPTION)).as_ref()
+    /// The same where it has been looked for.
+    fn found(&self) -> &Code {
+        self.code().expect("`device_code` gives this out if there is a module")
     }
 }
 
@@ -54,7 +75,7 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
             let reason = format!("kernel `{}`: {error}", W::DESCRIPTION.name);
             NoDeviceCode { reason: reason.into() }
         })?;
-        self.module().map_err(Clone::clone)?;
+        self.code().map_err(Clone::clone)?;
         Ok(self)
     }
 }
@@ -64,11 +85,11 @@ impl<H: Launched, W: Kernel> DeviceKernel for CompiledKernel<H, W> {
 // in `TaskBuilder::submit_compiled` alone, which submits it with the accesses of its launch.
 unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     fn module(&self) -> &Arc<CodeModule> {
-        self.module().expect("`device_code` gives this out if there is a module")
+        &self.found().module
     }
 
     fn entry(&self) -> &str {
-        W::DESCRIPTION.entry
+        W::DESCRIPTION.entry_of(self.found().narrow)
     }
 
     fn shared_bytes(&self) -> u64 {
@@ -81,9 +102,10 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let Space { global, mappers, group, tiling, .. } = self.host.space();
-        let global = bounds::<3>(&global).range();
+        let global = size(&global);
         let (items, tiles) = (bounds(chunk), tiling.map(tiles));
-        let chunk = Chunk { items, global, group, tiles, block: self.block };
+        let narrow = self.found().narrow;
+        let chunk = Chunk { items, global, group, tiles, block: self.block, narrow };
         let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
@@ -110,9 +132,14 @@ fn access_memory(((mapper, buffer), memory): (&(Mapper, Box3), &BoundMemory<'_>)
         address: memory.base() as u64,
         extent: bounds(memory.extent()),
         part: bounds(&memory.region().bounding_box()),
-        buffer: bounds::<3>(buffer).range(),
+        buffer: size(buffer),
         mapping: mapping(mapper),
     }
+}
+
+/// The size of a space or a buffer, which begins with 0.
+fn size(of: &Box3) -> [usize; 3] {
+    bounds::<3>(of).range()
 }
 
 fn mapping(mapper: &Mapper) -> Mapping {
@@ -197,6 +224,7 @@ mod tests {
     const KERNEL: Description = Description {
         name: "step",
         entry: "step",
+        narrow_entry: None,
         form: Form::Item,
         dims: 1,
         views: &[],

@@ -203,7 +203,7 @@ unsafe impl DeviceCode for Statement {
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let (items, global) = (bounds(chunk, 1), bounds(&self.space, 1).range());
-        let chunk = Chunk { items, global, group: [1; 3], tiles: None, block: None };
+        let chunk = Chunk { items, global, group: [1; 3], tiles: None, block: None, narrow: false };
         let access = |wanted: bool| {
             (0..ACCESSES).map(move |nth| {
                 let written = self.accesses.get(nth).is_some_and(|&(_, written)| written);

@@ -23,9 +23,7 @@ pub struct LaunchBlock {
     pub inner_max: [u64; 3],
     /// Items per thread along the fastest dimension: 1, or [`RUN`](super::RUN)
     /// when all rows are aligned for it.
-    pub run: u8,
-    /// 1 if runs look over the ends of rows.
-    pub over_edges: u8,
+    pub run: u16,
     /// Items, or runs, per thread along the slowest dimension: as many blocks of threads apart as
     /// there are threads of a block along it.
     pub steps: u16,
@@ -75,12 +73,11 @@ impl LaunchBlock {
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
-        let Self { offset, range, global, inner_min, inner_max, run, over_edges, steps, blocks } =
-            *self;
+        let Self { offset, range, global, inner_min, inner_max, run, steps, blocks } = *self;
         let mut bytes = [0; size_of::<Self>()];
         let fields = [offset, range, global, inner_min, inner_max];
         put(&mut bytes, fields.as_flattened());
-        [bytes[120], bytes[121]] = [run, over_edges];
+        bytes[120..122].copy_from_slice(&run.to_ne_bytes());
         bytes[122..124].copy_from_slice(&steps.to_ne_bytes());
         bytes[124..].copy_from_slice(&blocks.to_ne_bytes());
         bytes
@@ -91,8 +88,8 @@ impl LaunchBlock {
     /// A whole index space of items that threads take one by one, none of which looks over an edge.
     pub(super) const fn one_by_one(offset: [u64; 3], range: [u64; 3]) -> Self {
         let (global, inner_min, inner_max) = (range, [0; 3], range);
-        let (run, over_edges, steps, blocks) = (1, 0, 1, 0);
-        Self { offset, range, global, inner_min, inner_max, run, over_edges, steps, blocks }
+        let (run, steps, blocks) = (1, 1, 0);
+        Self { offset, range, global, inner_min, inner_max, run, steps, blocks }
     }
 
     /// Whether no neighbourhood of an item, counted from the chunk's first, leaves its buffer.
@@ -194,18 +191,16 @@ mod tests {
             inner_min: [10, 11, 12],
             inner_max: [13, 14, 15],
             run: 16,
-            over_edges: 17,
-            steps: 18,
-            blocks: 19,
+            steps: 17,
+            blocks: 18,
         };
         let bytes = block.to_bytes();
         for (index, word) in bytes[..120].chunks_exact(8).enumerate() {
             assert_eq!(word, (index as u64 + 1).to_ne_bytes());
         }
-        assert_eq!(bytes[offset_of!(LaunchBlock, run)], 16);
-        assert_eq!(bytes[offset_of!(LaunchBlock, over_edges)], 17);
-        assert_eq!(bytes[offset_of!(LaunchBlock, steps)..][..2], 18_u16.to_ne_bytes());
-        assert_eq!(bytes[offset_of!(LaunchBlock, blocks)..][..4], 19_u32.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, run)..][..2], 16_u16.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, steps)..][..2], 17_u16.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, blocks)..][..4], 18_u32.to_ne_bytes());
     }
 
     #[test]

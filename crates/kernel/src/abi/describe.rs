@@ -23,6 +23,8 @@ pub struct Description {
     pub name: &'static str,
     /// The entry point's name in the compiled module.
     pub entry: &'static str,
+    /// The name of the one for [narrow rows](narrow_traversal), if it has one.
+    pub narrow_entry: Option<&'static str>,
     /// What it is called with.
     pub form: Form,
     /// Dimensions of its index space.
@@ -126,7 +128,8 @@ impl Parameter {
     }
 }
 
-/// How threads go through the items of a kernel of this form with these views. O(views).
+/// How threads go through the items of a kernel of this form with these views, if rows are not
+/// [narrow](narrow_traversal). O(views).
 ///
 /// Of a kernel by item, in runs if it is a stencil, so that all that it
 /// sees are elements of items and what is around them, of up to 8 bytes. Such a kernel has little to
@@ -135,32 +138,43 @@ impl Parameter {
 ///
 /// Of a kernel by row, in runs, half as long if all that it sees are elements of items and
 /// what is around them, of 5 to 8 bytes. Of four `f64` a lane would load and store 16 bytes twice, and lanes beside each
-/// other not side by side. Where one by item would have runs, these may come item by item as well.
+/// other not side by side.
 #[must_use]
 pub const fn traversal(form: Form, views: &[ViewParameter]) -> Traversal {
-    let (is_bordered, largest) = (bordered(views) > 0, largest_of_items(views));
-    let by_item = is_bordered && views.len() <= FEW_VIEWS && 0 < largest && largest <= 8;
-    let run = match (form, largest) {
+    let run = match (form, largest_of_items(views)) {
         (Form::Group, _) => 1,
-        (Form::Item, _) if !by_item => 1,
+        (Form::Item, _) if !can_go_by_item(views) => 1,
         (_, 5..=8) => 2,
         _ => RUN,
     };
-    let edges = match form {
-        _ if !is_bordered => Edges::Unseen,
-        Form::Item | Form::Row if by_item && bordered(views) <= FEW_BORDERED => Edges::AsLaunched,
-        _ => Edges::Apart,
-    };
+    let edges = if is_bordered(views) { Edges::Apart } else { Edges::Unseen };
     Traversal { run, by_item: matches!(form, Form::Item), edges }
 }
 
-/// A kernel with more views takes no runs by item: four calls with eighteen of them were a function of their own, to
-/// which all views went through memory.
-const FEW_VIEWS: usize = 8;
+/// The same of narrow rows, for which such kernels have an entry point of their own: runs from end to end, in a call for
+/// each item. `None` for others. O(views).
+///
+/// They are stencils that see nothing but elements of items and what is around them.
+#[must_use]
+pub const fn narrow_traversal(form: Form, views: &[ViewParameter]) -> Option<Traversal> {
+    match form {
+        Form::Item | Form::Row if can_go_by_item(views) => {
+            let Traversal { run, .. } = traversal(form, views);
+            Some(Traversal { run, by_item: true, edges: Edges::InRuns })
+        }
+        _ => None,
+    }
+}
 
-/// A kernel that looks around in more buffers keeps its edges apart. The code for runs that look over edges had the most registers of all:
-/// with three fields and their successors 70 instead of 56, and wide rows 3 to 6 % less of the rate.
-const FEW_BORDERED: usize = 2;
+/// Whether runs of a kernel may come in a call for each item, of which all together load as one. O(views).
+const fn can_go_by_item(views: &[ViewParameter]) -> bool {
+    let largest = largest_of_items(views);
+    is_bordered(views) && views.len() <= FEW_VIEWS && 0 < largest && largest <= 8
+}
+
+/// A kernel with more views takes no runs by item: four calls with eighteen of them were a function of their own, to
+/// which all views went through memory. (`#[kernel]` makes no second entry point for so many.)
+const FEW_VIEWS: usize = 8;
 
 /// Bytes of the largest element, if a kernel sees nothing but those of items and what is around them; 0 otherwise.
 /// O(views).
@@ -179,16 +193,16 @@ const fn largest_of_items(views: &[ViewParameter]) -> usize {
     largest
 }
 
-/// In how many buffers a kernel looks at what is around items. O(views).
-const fn bordered(views: &[ViewParameter]) -> usize {
-    let (mut bordered, mut view) = (0, 0);
+/// Whether a kernel looks at what is around items. O(views).
+const fn is_bordered(views: &[ViewParameter]) -> bool {
+    let mut view = 0;
     while view < views.len() {
         if views[view].kind.is_bordered() {
-            bordered += 1;
+            return true;
         }
         view += 1;
     }
-    bordered
+    false
 }
 
 /// As [`Description::slices_begin`], for entry points. O(arrays and views).
@@ -242,16 +256,18 @@ impl Description {
         self.slices_begin() + MODULE_SHARED_BYTES
     }
 
-    /// How threads go through its items. O(views).
+    /// How threads go through its items, by its entry point for narrow rows or by the other one. O(views).
     #[must_use]
-    pub const fn traversal(&self) -> Traversal {
-        traversal(self.form, self.views)
+    pub fn traversal(&self, narrow: bool) -> Traversal {
+        let wide = || traversal(self.form, self.views);
+        let of_narrow = narrow.then(|| narrow_traversal(self.form, self.views)).flatten();
+        of_narrow.unwrap_or_else(wide)
     }
 
     /// Whether it looks at what is around items. O(views).
     #[must_use]
     pub fn is_bordered(&self) -> bool {
-        bordered(self.views) > 0
+        is_bordered(self.views)
     }
 
     /// Whether it reduces. O(views).
@@ -394,6 +410,7 @@ mod tests {
     const KERNEL: Description = Description {
         name: "step",
         entry: "step",
+        narrow_entry: None,
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
@@ -412,22 +429,26 @@ mod tests {
             [Form::Row, Form::Item].map(|form| {
                 let Traversal { run, by_item, edges } = traversal(form, views);
                 assert_eq!(by_item, form == Form::Item);
-                (run, edges)
+                assert_eq!(edges == Edges::Apart, is_bordered(views));
+                let narrow = narrow_traversal(form, views);
+                let expected = Traversal { run, by_item: true, edges: Edges::InRuns };
+                assert!(narrow.is_none_or(|narrow| narrow == expected));
+                (run, narrow.is_some())
             })
         };
         // A kernel by item gains by runs if it looks around.
-        let unseen = |run| (run, Edges::Unseen);
-        assert_eq!(of(&[view(own, 4), view(own, 4)]), [unseen(4), unseen(1)]);
-        assert_eq!(of(&[view(own, 8), view(own, 4)]), [unseen(2), unseen(1)]);
-        assert_eq!(of(&[view(own, 2), view(around, 4)]), [(4, Edges::AsLaunched); 2]);
-        assert_eq!(of(&[view(own, 6), view(around, 4)]), [(2, Edges::AsLaunched); 2]);
+        let wide = |row, item| [(row, false), (item, false)];
+        assert_eq!(of(&[view(own, 4), view(own, 4)]), wide(4, 1));
+        assert_eq!(of(&[view(own, 8), view(own, 4)]), wide(2, 1));
+        assert_eq!(of(&[view(own, 2), view(around, 4)]), [(4, true); 2]);
+        assert_eq!(of(&[view(own, 6), view(around, 4)]), [(2, true); 2]);
         // Three fields, and what they are next.
         let [to, from] = [view(own, 4), view(around, 4)];
-        assert_eq!(of(&[to, to, to, from, from, from]), [(4, Edges::Apart); 2]);
-        let apart = |run| [(run, Edges::Apart), (1, Edges::Apart)];
-        assert_eq!(of(&[view(own, 8), view(around, 16)]), apart(4));
-        assert_eq!(of(&[view(own, 8), view(around, 8), part]), apart(4));
-        assert_eq!(of(&[view(around, 8); 9]), apart(2));
+        assert_eq!(of(&[to, to, to, from, from, from]), [(4, true); 2]);
+        assert_eq!(of(&[view(own, 8), view(around, 16)]), wide(4, 1));
+        assert_eq!(of(&[view(own, 8), view(around, 8), part]), wide(4, 1));
+        assert_eq!(of(&[view(around, 8); 9]), wide(2, 1));
+        assert_eq!(narrow_traversal(Form::Group, &[view(own, 4), view(around, 4)]), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use super::pointer::host::FromAddress;
 use super::{
     AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
-    Thread, Traversal, Traverse, traversal, visit, write_parameters,
+    Thread, Traversal, Traverse, narrow_traversal, traversal, visit, write_parameters,
 };
 use crate::atomic::AtomicView;
 use crate::bounds::Bounds;
@@ -43,8 +43,7 @@ impl Taken {
             global: three(6),
             inner_min: three(9),
             inner_max: three(12),
-            run: words[15] as u8,
-            over_edges: (words[15] >> 8) as u8,
+            run: words[15] as u16,
             steps: (words[15] >> 16) as u16,
             blocks: (words[15] >> 32) as u32,
         };
@@ -110,15 +109,18 @@ fn launch_as<Out, In, const K: usize>(
     let description = Description {
         name: "",
         entry: "",
+        narrow_entry: narrow_traversal(form, &[Out::PARAMETER, In::PARAMETER]).map(|_| "narrow"),
         form,
         dims: K,
         views: const { &[Out::PARAMETER, In::PARAMETER] },
         scalars: &[],
         local: &[],
     };
+    let around = accesses.iter().map(|memory| (memory.mapping, memory.buffer));
+    let narrow = description.is_narrow(&Bounds::from_range(accesses[0].buffer), around);
     let Wish { steps, block } = wish;
     let (global, mut bytes) = (accesses[0].buffer, Vec::new());
-    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block };
+    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block, narrow };
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let mut shape = write_parameters(&description, 0, &chunk, accesses, &mut append).unwrap();
     let Taken { mut launch, accesses } = Taken::read(&bytes, 2);
@@ -140,24 +142,39 @@ fn launch_as<Out, In, const K: usize>(
                 body(place, Out::view(&mut out_state), In::view(&mut in_state));
             }
         };
-        match form {
-            Form::Row => visit::<K, Kernel<Out, In, K, true>>(&launch, &thread, &mut take),
-            _ => visit::<K, Kernel<Out, In, K, false>>(&launch, &thread, &mut take),
+        match (form, narrow) {
+            (Form::Row, false) => visit::<K, Wide<Out, In, K, true>>(&launch, &thread, &mut take),
+            (_, false) => visit::<K, Wide<Out, In, K, false>>(&launch, &thread, &mut take),
+            (Form::Row, _) => visit::<K, Narrow<Out, In, K, true>>(&launch, &thread, &mut take),
+            (_, _) => visit::<K, Narrow<Out, In, K, false>>(&launch, &thread, &mut take),
         }
     }
 }
 
-/// A kernel with two views, by row or by item.
-struct Kernel<Out, In, const K: usize, const BY_ROW: bool>(PhantomData<(Out, In)>);
+/// The entry point of a kernel with two views, by row or by item.
+struct Wide<Out, In, const K: usize, const BY_ROW: bool>(PhantomData<(Out, In)>);
 
-impl<Out, In, const K: usize, const BY_ROW: bool> Traverse for Kernel<Out, In, K, BY_ROW>
-where
-    Out: View<K>,
-    In: View<K>,
+impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool> Traverse
+    for Wide<Out, In, K, BY_ROW>
 {
     const TRAVERSAL: Traversal = {
         let form = if BY_ROW { Form::Row } else { Form::Item };
         traversal(form, &[Out::PARAMETER, In::PARAMETER])
+    };
+}
+
+/// That for narrow rows. What has none is never launched so.
+struct Narrow<Out, In, const K: usize, const BY_ROW: bool>(PhantomData<(Out, In)>);
+
+impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool> Traverse
+    for Narrow<Out, In, K, BY_ROW>
+{
+    const TRAVERSAL: Traversal = {
+        let form = if BY_ROW { Form::Row } else { Form::Item };
+        match narrow_traversal(form, &[Out::PARAMETER, In::PARAMETER]) {
+            Some(narrow) => narrow,
+            None => Wide::<Out, In, K, BY_ROW>::TRAVERSAL,
+        }
     };
 }
 

@@ -5,7 +5,6 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, Form, ViewKind, ViewParameter};
-use super::place::{Edges, Traversal};
 use super::tiles::{TileBlock, Tiles};
 use super::{ALIGNMENT, Geometry, GroupError, check_groups};
 use crate::bounds::{Bounds, Layout};
@@ -25,6 +24,8 @@ pub struct Chunk {
     /// Threads of a block along each dimension, if that is not left to a rule: for kernels over items and
     /// rows that do not reduce, wherever there can be such blocks (see [`is_block`](super::is_block)).
     pub block: Option<[usize; 3]>,
+    /// Whether the entry point for narrow rows is launched, as [`Description::is_narrow`] says of the task.
+    pub narrow: bool,
 }
 
 /// Memory for one access of a launch. Boxes in three dimensions, as in [`Chunk`].
@@ -405,13 +406,10 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
 
 fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) -> LaunchBlock {
     let (mut inner_min, mut inner_max) = inner(kernel.dims, chunk, accesses);
-    let Traversal { run: items, edges, .. } = kernel.traversal();
-    let over_edges =
-        edges == Edges::AsLaunched && may_look_over_edges(kernel.dims, chunk, accesses);
-    if let (true, Some(fastest)) = (over_edges, kernel.dims.checked_sub(1)) {
+    if let (true, Some(fastest)) = (chunk.narrow, kernel.dims.checked_sub(1)) {
         (inner_min[fastest], inner_max[fastest]) = (0, chunk.items.range()[fastest] as u64);
     }
-    let (mut run, items) = (1, items as u8);
+    let (mut run, items) = (1, kernel.traversal(chunk.narrow).run as u16);
     if let Some(fastest) = kernel.dims.checked_sub(1)
         && items > 1
         && aligned(kernel, items.into(), chunk, accesses)
@@ -430,23 +428,41 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
         inner_min,
         inner_max,
         run,
-        over_edges: over_edges.into(),
         steps: 1,
         blocks: 0,
     }
 }
 
-/// Whether rows are narrow, and neighbourhoods reach no farther along them than runs that look over their ends may.
-fn may_look_over_edges(dims: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
-    let Some(fastest) = dims.checked_sub(1) else { return false };
-    let end = chunk.items.max()[fastest];
-    let is_near = |memory: &AccessMemory| match memory.mapping {
-        Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } => {
-            border[fastest] <= 1 && end <= memory.buffer[fastest]
+impl Description {
+    /// Whether a task with these items launches the entry point for narrow rows: if there is one, rows are narrow, and
+    /// neighbourhoods reach no farther along them than runs that look over their ends may. `accesses` are what they map to,
+    /// and how large buffers are. The same for all chunks of the task. O(accesses).
+    #[must_use]
+    pub fn is_narrow(
+        &self,
+        space: &Bounds<3>,
+        accesses: impl IntoIterator<Item = (Mapping, [usize; 3])>,
+    ) -> bool {
+        let (Some(_), Some(fastest)) = (self.narrow_entry, self.dims.checked_sub(1)) else {
+            return false;
+        };
+        let is_near = |(mapping, buffer): (Mapping, [usize; 3])| match mapping {
+            Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } => {
+                border[fastest] <= 1 && space.max()[fastest] <= buffer[fastest]
+            }
+            _ => true,
+        };
+        space.range()[fastest] <= NARROW && accesses.into_iter().all(is_near)
+    }
+
+    /// The entry point that such a task launches, or any other.
+    #[must_use]
+    pub const fn entry_of(&self, narrow: bool) -> &'static str {
+        match self.narrow_entry {
+            Some(entry) if narrow => entry,
+            _ => self.entry,
         }
-        _ => true,
-    };
-    chunk.items.range()[fastest] <= NARROW && accesses.iter().all(is_near)
+    }
 }
 
 /// The longest rows that stencils take in runs from end to end. In tests less, so that small launches are of both kinds.
@@ -556,6 +572,7 @@ fn words(coordinates: [usize; 3]) -> [u64; 3] {
 mod tests {
     use std::vec::Vec;
 
+    use super::super::describe::narrow_traversal;
     use super::*;
 
     const fn view(kind: ViewKind, writes: bool) -> ViewParameter {
@@ -563,7 +580,17 @@ mod tests {
     }
 
     fn kernel(form: Form, views: &'static [ViewParameter]) -> Description {
-        Description { name: "k", entry: "k", form, dims: 2, views, scalars: &[], local: &[] }
+        let narrow_entry = narrow_traversal(form, views).map(|_| "k$narrow");
+        Description {
+            name: "k",
+            entry: "k",
+            narrow_entry,
+            form,
+            dims: 2,
+            views,
+            scalars: &[],
+            local: &[],
+        }
     }
 
     const STENCIL: &[ViewParameter] =
@@ -582,6 +609,7 @@ mod tests {
         group: [4, 8, 1],
         tiles: None,
         block: None,
+        narrow: false,
     };
 
     fn write(

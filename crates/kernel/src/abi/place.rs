@@ -8,7 +8,8 @@
 //! stencil over elements of 8 bytes, of two; otherwise one item. Runs are whole, and all lanes of a warp do
 //! the same: a run in one call never looks over the edge along x, and of one in a call for each of its items,
 //! what the outermost ones look at is chosen without a branch. So stencils that look at the next items take whole rows
-//! in runs where these are narrow, and edges are a good part of them. What is otherwise left of rows, the *edges*, are the items
+//! in runs where these are narrow, and edges are a good part of them: by an entry point of their own, since both
+//! in one have the registers of the larger. What is otherwise left of rows, the *edges*, are the items
 //! at both ends that are in no such run. They come one by one, in blocks of their own behind those of runs along x: these blocks number
 //! the edges of the rows that the blocks beside them begin with, row by row, and each thread takes
 //! one of them. So lanes are full whatever the size of a row, and edges are read while the rows around
@@ -62,9 +63,8 @@ pub enum Edges {
     Unseen,
     /// They come one by one, and no run looks over an edge.
     Apart,
-    /// If the launch [says so](LaunchBlock::over_edges), they are in runs, in a call for each item: what such items see
-    /// are elements, not slices of rows. Otherwise as above.
-    AsLaunched,
+    /// They are in runs, which come in a call for each item: what such items see are elements, not slices of rows.
+    InRuns,
 }
 
 /// A run of items that a thread handles at once.
@@ -163,20 +163,10 @@ pub fn visit<const K: usize, By: Traverse>(
     let run = const { By::TRAVERSAL.run };
     let takes_runs = run > 1 && K > 0 && launch.run > 1;
     if takes_runs && thread.block[0] < launch.blocks {
-        // The launch says which, not each run whether an edge is near: the compiler would
-        // see what both have in common, and load the last item of each run by itself.
-        let over_edges =
-            const { matches!(By::TRAVERSAL.edges, Edges::AsLaunched) } && launch.over_edges != 0;
         let x = thread.along::<K>(0, 1).wrapping_mul(run as u32);
         if (launch.inner_min[K - 1] as u32..launch.inner_max[K - 1] as u32).contains(&x) {
             let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
-            if over_edges {
-                first.each_step::<K>(steps, |chosen| {
-                    chosen.items_of_run::<K, true>(run, &mut call);
-                });
-            } else {
-                first.each_step::<K>(steps, |chosen| chosen.run::<K, By>(&mut call));
-            }
+            first.each_step::<K>(steps, |chosen| chosen.run::<K, By>(&mut call));
         }
         return;
     }
@@ -273,27 +263,18 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// The run from here on, of which no item looks over an end of its row.
+    /// The run from here on.
     #[inline]
     fn run<const K: usize, By: Traverse>(&self, call: &mut impl FnMut(Place<K>)) {
-        let run = const { By::TRAVERSAL.run };
-        if const { By::TRAVERSAL.by_item } {
-            self.items_of_run::<K, false>(run, call);
-        } else {
-            let inside = const { if By::IS_BORDERED { Inside::Row } else { Inside::All } };
-            call(self.part_of_run(run, 0, run, inside));
+        let Traversal { run, by_item, edges } = const { By::TRAVERSAL };
+        let inside = match edges {
+            Edges::Unseen => Inside::All,
+            Edges::Apart => Inside::Row,
+            Edges::InRuns => Inside::Run,
+        };
+        if !by_item {
+            return call(self.part_of_run(run, 0, run, inside));
         }
-    }
-
-    /// The run from here on, in a call for each of its items. Of each kind, one place calls it: so it
-    /// becomes part of the entry point, however large the kernel is.
-    #[inline]
-    fn items_of_run<const K: usize, const OVER_EDGES: bool>(
-        &self,
-        run: usize,
-        call: &mut impl FnMut(Place<K>),
-    ) {
-        let inside = if OVER_EDGES { Inside::Run } else { Inside::Row };
         let item = |within: usize| self.part_of_run(run, within, 1, inside);
         // Not a loop: the compiler is to see constants, and to load items side by side.
         const { assert!(RUN == 4) };
@@ -378,19 +359,16 @@ mod tests {
         const TRAVERSAL: Traversal = Traversal {
             run: RUN,
             by_item: BY_ITEM,
-            edges: [Edges::Unseen, Edges::Apart, Edges::AsLaunched][EDGES as usize],
+            edges: [Edges::Unseen, Edges::Apart, Edges::InRuns][EDGES as usize],
         };
     }
 
-    /// [`check`] of all kernels that take such runs. Of a launch over edges, those that may.
+    /// [`check`] of all kernels that take such runs.
     fn check_all<const K: usize, const RUN: usize>(shape: Geometry, block: &LaunchBlock) {
-        check::<K, Of<RUN, false, 2>>(shape, block);
         check::<K, Of<RUN, true, 2>>(shape, block);
-        if block.over_edges == 0 {
-            check::<K, Of<RUN, false, 1>>(shape, block);
-            check::<K, Of<RUN, true, 1>>(shape, block);
-        }
-        if block.over_edges == 0 && block.steps == 1 {
+        check::<K, Of<RUN, false, 1>>(shape, block);
+        check::<K, Of<RUN, true, 1>>(shape, block);
+        if block.steps == 1 {
             check::<K, Of<RUN, false, 0>>(shape, block);
         }
     }
@@ -407,16 +385,15 @@ mod tests {
             let [place] = places[..] else { panic!("{item:?} was visited at {places:?}") };
             let x = (item[K - 1] - block.offset[K - 1] as usize) as u64;
             let in_run = block.run > 1 && traversal.run > 1 && between.contains(&x);
-            let over_edges = traversal.edges == Edges::AsLaunched && block.over_edges != 0;
-            let is_whole = !(traversal.by_item || over_edges);
+            let is_whole = !traversal.by_item;
             let run = if in_run { traversal.run } else { 1 };
             let len = if is_whole { run } else { 1 };
             assert_eq!((place.run, place.len), (run, len), "{item:?}");
             let inside = match (in_run, traversal.edges) {
                 (false, _) => Inside::Unknown,
                 (true, Edges::Unseen) => Inside::All,
-                (true, _) if over_edges => Inside::Run,
-                (true, _) => Inside::Row,
+                (true, Edges::Apart) => Inside::Row,
+                (true, Edges::InRuns) => Inside::Run,
             };
             let within = if is_whole { 0 } else { x as usize % run };
             assert_eq!((place.inside, place.within), (inside, within), "{item:?}");
@@ -475,12 +452,12 @@ mod tests {
         let ([planes, rows], sizes, blocks) = WITH_RUNS;
         for &(size, left, behind) in sizes {
             for &(mut block, steps) in blocks {
-                for (run, over_edges) in [(2, 0), (2, 1), (4, 0), (4, 1)] {
+                for run in [2, 4] {
                     for dims in (1..=3).rev() {
                         block[dims..].fill(1);
                         let mut range = [1; 3];
                         range[..dims].copy_from_slice(&[planes, rows, size][3 - dims..]);
-                        let mut launch = LaunchBlock { run, over_edges, ..launch(range) };
+                        let mut launch = LaunchBlock { run, ..launch(range) };
                         launch.inner_min[dims - 1] = left;
                         launch.inner_max[dims - 1] = behind;
                         let across = [range[dims.saturating_sub(2)], range[0]];

@@ -1,7 +1,7 @@
 //! Reads signatures out of compiled modules: the device's side, to compare with
 //! the host's. Knows as much of the assembly as that takes.
 
-use core::fmt;
+use core::{fmt, iter};
 
 use super::describe::{Description, Parameter};
 
@@ -53,26 +53,28 @@ impl<'a> EntryPoint<'a> {
     }
 }
 
-/// Compares a kernel's description with its entry point in a module.
+/// Compares a kernel's description with its entry points in a module.
 ///
 /// # Errors
 /// The first difference.
 pub fn check_signature(ptx: &str, kernel: &Description) -> Result<(), SignatureError> {
-    let Description { name, entry, .. } = *kernel;
-    let Some(found) = entries(ptx).find(|found| found.name == entry) else {
-        return Err(SignatureError::NoEntry { kernel: name, entry });
-    };
-    let (mut host, mut module) = (kernel.parameters(), found.parameters());
-    for position in 0.. {
-        match (host.next(), module.next()) {
-            (None, None) => break,
-            (host, module) if host == module => {}
-            (host, module) => {
-                return Err(SignatureError::Parameter { kernel: name, position, host, module });
+    let Description { name, entry, narrow_entry, .. } = *kernel;
+    iter::once(entry).chain(narrow_entry).try_for_each(|entry| {
+        let Some(found) = entries(ptx).find(|found| found.name == entry) else {
+            return Err(SignatureError::NoEntry { kernel: name, entry });
+        };
+        let (mut host, mut module) = (kernel.parameters(), found.parameters());
+        for position in 0.. {
+            match (host.next(), module.next()) {
+                (None, None) => break,
+                (host, module) if host == module => {}
+                (host, module) => {
+                    return Err(SignatureError::Parameter { kernel: name, position, host, module });
+                }
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Of `.param .u64 .ptr .align 16 name` and `.param .align 8 .b8 name[128]`: a
@@ -130,6 +132,7 @@ impl fmt::Display for Shown<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::format;
     use std::string::ToString;
 
     use super::super::describe::{Form, ScalarParameter, ViewKind, ViewParameter};
@@ -138,6 +141,7 @@ mod tests {
     const KERNEL: Description = Description {
         name: "step",
         entry: "step_f32",
+        narrow_entry: None,
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
@@ -183,5 +187,12 @@ mod tests {
     fn a_missing_entry_point_is_named() {
         let error = check_signature(".visible .entry other()", &KERNEL).unwrap_err().to_string();
         assert!(error.contains("`step_f32`") && error.contains("`step`"), "{error}");
+        let both = Description { narrow_entry: Some("step_f32$narrow"), ..KERNEL };
+        let error = check_signature(PTX, &both).unwrap_err().to_string();
+        assert!(error.contains("`step_f32$narrow`"), "{error}");
+        let narrow = PTX.replace("step_f32(", "step_f32$narrow(");
+        assert_eq!(check_signature(&format!("{PTX}{narrow}"), &both), Ok(()));
+        let other = narrow.replace("step_param_0[128]", "step_param_0[120]");
+        assert!(check_signature(&format!("{PTX}{other}"), &both).is_err());
     }
 }

@@ -39,13 +39,16 @@ fn launch<K: Kernel>(
     memory: &mut Memory,
 ) -> Counts {
     let module = MODULE.ptx(u32::MAX).unwrap_or_else(|missing| panic!("{missing}"));
-    let entry = Entry::read(module, K::DESCRIPTION.entry);
+    let around = accesses.iter().map(|access| (access.mapping, access.buffer));
+    let narrow = K::DESCRIPTION.is_narrow(&Bounds::from_range(chunk.global), around);
+    let (entry, chunk) = (K::DESCRIPTION.entry_of(narrow), Chunk { narrow, ..*chunk });
+    let entry = Entry::read(module, entry);
     let mut parameters = Vec::new();
     let mut append = |piece: &[u8], alignment| {
         parameters.resize(parameters.len().next_multiple_of(alignment), 0);
         parameters.extend_from_slice(piece);
     };
-    let shape = kernel.put_launch(chunk, accesses, &mut append).unwrap();
+    let shape = kernel.put_launch(&chunk, accesses, &mut append).unwrap();
     machine::run(&entry, &shape, &parameters, memory)
 }
 
@@ -56,7 +59,7 @@ fn access(nth: usize, extent: Bounds<3>, buffer: [usize; 3], mapping: Mapping) -
 
 /// A chunk of items in no groups, of an index space of the size of a buffer.
 fn chunk_of(items: Bounds<3>, global: [usize; 3]) -> Chunk {
-    Chunk { items, global, group: [1; 3], tiles: None, block: None }
+    Chunk { items, global, group: [1; 3], tiles: None, block: None, narrow: false }
 }
 
 /// So many numbers, which look random.

@@ -93,9 +93,24 @@ fn launched(
         Form::Row => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
         Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
     };
-    let description =
-        Description { name: "", entry: "", form, dims: 2, views, scalars: &[], local: &[] };
-    let chunk = Chunk { items: chunk, global: buffer, group, tiles: Some(tiles), block: None };
+    let description = Description {
+        name: "",
+        entry: "",
+        narrow_entry: None,
+        form,
+        dims: 2,
+        views,
+        scalars: &[],
+        local: &[],
+    };
+    let chunk = Chunk {
+        items: chunk,
+        global: buffer,
+        group,
+        tiles: Some(tiles),
+        block: None,
+        narrow: false,
+    };
     let mut bytes = Vec::new();
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let shape = write_parameters(&description, 0, &chunk, &accesses, &mut append).unwrap();
@@ -295,7 +310,16 @@ fn kernels_that_devices_do_not_reduce_say_why() {
     ];
     for (views, unordered, expected) in &CASES {
         let (form, local, scalars) = (Form::Item, &[], &[]);
-        let kernel = Description { name: "", entry: "", form, dims: 2, views, scalars, local };
+        let kernel = Description {
+            name: "",
+            entry: "",
+            narrow_entry: None,
+            form,
+            dims: 2,
+            views,
+            scalars,
+            local,
+        };
         match (kernel.check_for_devices(unordered), expected) {
             (Ok(()), None) => {}
             (Err(error), Some(expected)) => {
