@@ -68,6 +68,9 @@ pub struct CudaConfig {
     /// an earlier batch runs on its lane: longer than it takes to launch one. A node
     /// with several GPUs or with windows does not wait.
     pub lull: Duration,
+    /// Of jobs that take so long, a batch has no more than are before it on its lane: they may be all that it can have until an
+    /// end is seen, and what has waited for an end starts tens of microseconds behind it.
+    pub long: Duration,
     /// Memory of each GPU that the other processes of the host read, if nodes are on
     /// [wires](celerity_executor::Wires).
     pub windows: WindowConfig,
@@ -89,6 +92,7 @@ impl Default for CudaConfig {
             least_chunk: 1 << 16,
             batch: 16,
             lull: Duration::from_micros(10),
+            long: Duration::from_micros(12),
             windows: WindowConfig::default(),
             collectives: CollectiveTerms { least: 1 << 20, least_row: 64 },
             spin: Duration::from_millis(1),

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use celerity_executor::{Span, Time};
 use celerity_idag::InstructionId;
@@ -29,6 +30,12 @@ pub(super) struct Lane {
     /// Jobs with no event behind them yet.
     open: Jobs,
     batches: VecDeque<Batch>,
+    /// Jobs of those batches.
+    sealed: usize,
+    /// When jobs were seen to end last, or the first of those that are there came.
+    since: Instant,
+    /// What one of those that ended then had taken.
+    pace: Duration,
     /// Jobs that have been seen to end: the number of the oldest that has not.
     ended: u64,
 }
@@ -112,6 +119,9 @@ impl Lane {
             halted: false,
             open: Jobs::new(),
             batches: VecDeque::new(),
+            sealed: 0,
+            since: Instant::now(),
+            pace: Duration::ZERO,
             ended: 0,
         })
     }
@@ -135,11 +145,25 @@ impl Lane {
         Behind::Later
     }
 
-    /// Notes a job that has been put on the stream; returns how many have no event
-    /// behind them.
-    pub(super) fn started(&mut self, job: Job) -> usize {
+    /// Notes a job that has been put on the stream; returns whether there is to be an event
+    /// behind it: there are `most` without one or, of jobs that take `long`, as many as are to be seen to end before them.
+    ///
+    /// Otherwise a few jobs that are all there is, since others wait for an end of theirs, might have a single event, and the
+    /// GPU would have nothing to do when it comes.
+    pub(super) fn started(&mut self, job: Job, most: usize, long: Duration) -> bool {
+        if self.is_empty() {
+            self.since = Instant::now();
+        }
         self.open.push(job);
-        self.open.len()
+        let most = if self.pace < long { most } else { most.min(self.sealed) };
+        self.open.len() >= most
+    }
+
+    /// Notes that so many jobs have been seen to end.
+    pub(super) fn progressed(&mut self, jobs: usize) {
+        let now = Instant::now();
+        let jobs = u32::try_from(jobs).unwrap_or(u32::MAX).max(1);
+        self.pace = now.duration_since(std::mem::replace(&mut self.since, now)) / jobs;
     }
 
     /// How many jobs have no event behind them.
@@ -150,6 +174,7 @@ impl Lane {
     /// Ends the batch with an event, which has been recorded on the stream.
     pub(super) fn seal(&mut self, event: Event, timing: Option<JobTiming>) {
         let jobs = std::mem::take(&mut self.open);
+        self.sealed += jobs.len();
         self.batches.push_back(Batch { event, jobs, timing });
     }
 
@@ -173,6 +198,7 @@ impl Lane {
         }
         Ok(self.batches.pop_front().map(|Batch { event, jobs, timing }| {
             self.ended += jobs.len() as u64;
+            self.sealed -= jobs.len();
             let span = timing.as_ref().and_then(|timing| timing.span(driver, event));
             let start = timing.map(|timing| timing.start);
             Ended { jobs, span, events: [event].into_iter().chain(start).collect() }
@@ -182,6 +208,7 @@ impl Lane {
     /// Forgets everything on the lane, and returns it, oldest first.
     pub(super) fn give_up(&mut self) -> Jobs {
         self.halted = true;
+        self.sealed = 0;
         let sealed = self.batches.drain(..).flat_map(|batch| batch.jobs);
         let mut jobs: Jobs = sealed.collect();
         jobs.append(&mut self.open);

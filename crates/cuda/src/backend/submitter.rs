@@ -7,6 +7,11 @@
 //! that trickle in as fast as they can be launched share events, too. With several
 //! GPUs it ends as soon as no more jobs wait, since another GPU may wait for its event.
 //!
+//! Of jobs that take longer than it takes to record an event, a batch is also full if it has as many as are before it
+//! on its lane. The jobs of two horizons may be all that can be there until the end of the first one's is seen:
+//! with one event behind all of them, a GPU stood still at each second horizon, and started again with the
+//! jobs of two.
+//!
 //! Ends are looked for without a break for a short time, then between naps that
 //! grow with the wait, so that seeing an end takes a small part of what the job
 //! took. From issuing a kernel to seeing its end takes 11 to 13 µs on an H200,
@@ -60,6 +65,7 @@ pub(super) struct Submitter {
     batch: usize,
     spin: Duration,
     lull: Duration,
+    long: Duration,
     /// Of all GPUs of the node.
     lanes: Arc<Lanes>,
     /// Those of this GPU.
@@ -94,6 +100,7 @@ impl Submitter {
             batch: config.batch.max(1),
             spin: config.spin,
             lull: config.lull,
+            long: config.long,
             lanes: (*lanes).clone(),
             own: first..first + lanes_per_device(),
             held: None,
@@ -216,8 +223,9 @@ impl Submitter {
         match outcome {
             Ok(panics) => {
                 self.unseen += 1;
-                let open = self.lane(lane).started(Job { instruction, panics });
-                if timing.is_some() || open >= self.batch {
+                let job = Job { instruction, panics };
+                let is_full = self.lane(lane).started(job, self.batch, self.long);
+                if timing.is_some() || is_full {
                     self.seal(lane, timing);
                 }
             }
@@ -390,14 +398,21 @@ impl Submitter {
         let mut any = false;
         self.unseen = 0;
         for lane in self.own.clone() {
+            let mut jobs = 0;
             loop {
                 let polled = self.lane(lane).poll(self.driver());
                 match polled {
-                    Ok(Some(ended)) => self.ended(ended),
+                    Ok(Some(ended)) => {
+                        jobs += ended.jobs.len();
+                        self.ended(ended);
+                    }
                     Ok(None) => break,
                     Err(error) => self.give_up(&error),
                 }
                 any = true;
+            }
+            if jobs > 0 {
+                self.lane(lane).progressed(jobs);
             }
         }
         any
@@ -440,7 +455,11 @@ impl Submitter {
                 self.reports.completed([failed(instruction, failure)]);
             }
             Err(error) => {
-                self.lane(lane).started(Job { instruction, panics: None });
+                self.lane(lane).started(
+                    Job { instruction, panics: None },
+                    usize::MAX,
+                    Duration::MAX,
+                );
                 self.give_up(&error);
             }
         }

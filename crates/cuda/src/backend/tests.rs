@@ -204,8 +204,15 @@ fn jobs_of_a_lane_share_events() {
 
 #[test]
 fn jobs_that_trickle_in_share_events_while_another_runs() {
-    for (devices, records) in [(1, 2), (2, 10)] {
-        let config = CudaConfig { lull: Duration::MAX, ..CudaConfig::default() };
+    // Events behind each, and in the end. Of long jobs one, one, two, four, and what is left.
+    const SHORT: [usize; 10] = [1; 10];
+    const LONG: [usize; 10] = [1, 2, 2, 3, 3, 3, 3, 4, 4, 4];
+    const EACH: [usize; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+    let (never, always) = (Duration::MAX, Duration::ZERO);
+    for (devices, long, recorded, records) in
+        [(1, never, SHORT, 2), (1, always, LONG, 5), (2, never, EACH, 10), (2, always, EACH, 10)]
+    {
+        let config = CudaConfig { lull: Duration::MAX, long, ..CudaConfig::default() };
         let fake = FakeDriver::new(usize::from(devices), 1 << 20);
         let mut node = Node::new(fake, devices, &config);
         let base = node.backend.alloc(device_memory(0), 8, 8).unwrap();
@@ -218,8 +225,7 @@ fn jobs_that_trickle_in_share_events_while_another_runs() {
             let job = node.job("increment", 1, base);
             node.issue(0, job);
             // Each is on the GPU, and its event, if it gets one, before the next comes.
-            let recorded = if devices == 1 { 1 } else { launches };
-            let wanted = (before.launches + launches, before.records + recorded);
+            let wanted = (before.launches + launches, before.records + recorded[launches - 1]);
             let counted = |counts: FakeCounts| (counts.launches, counts.records);
             while counted(node.fake.counts()) != wanted {
                 std::thread::yield_now();
