@@ -99,7 +99,7 @@ stencils() {
     read -ra plane <<<"${PLANE:-$size $size}"
     box=(--planes "${space[0]}" --rows "${space[1]}" --columns "${space[2]}")
     flat=(--rows "${plane[0]}" --columns "${plane[1]}")
-    command=("$root/bin/kernel_cost" --stencils --size "$size" --space "${space[@]}" --plane "${plane[@]}")
+    command=("$root/bin/kernel_cost" --stencils --rounds 3 --steps 100 --size "$size" --space "${space[@]}" --plane "${plane[@]}")
     if attempt "${only[@]}" CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "${command[@]}"; then
         cat "$scratch/log"
     fi
