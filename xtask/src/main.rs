@@ -5,6 +5,7 @@
 //! workspace does: it depends on none of them, so that it builds first and builds fast.
 
 mod api;
+mod baselines;
 mod bench;
 mod book;
 mod bundle;
@@ -65,6 +66,10 @@ enum Command {
     /// The group `instructions` counts the instructions of fixed cases under valgrind, and compares them
     /// with those committed in benches/instructions/counts.txt.
     Bench(bench::Options),
+    /// Check that the programs by hand in CUDA C++ compile.
+    ///
+    /// Installs nvcc into the target directory, by Python's pip, if there is none (`NVCC`, or on the path).
+    Baselines(baselines::Options),
     /// Build the book from the pages that docs/SUMMARY.md lists, and follow all of its links.
     ///
     /// Installs mdBook into the target directory if it is not there, which takes minutes.
@@ -185,6 +190,7 @@ fn run(command: Command) -> Result<bool, Error> {
     match command {
         Command::Test(options) => test::run(&workspace, &options),
         Command::Bench(options) => bench::run(&workspace, &options),
+        Command::Baselines(options) => baselines::run(&workspace, &options),
         Command::Book(options) => book::run(&workspace, &options),
         Command::Api(options) => api::run(&workspace, &options),
         Command::Msrv(options) => msrv::run(&workspace, &options),

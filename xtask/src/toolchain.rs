@@ -80,7 +80,7 @@ pub(crate) fn provide(version: &str) -> Result<(), String> {
 
 /// Runs a command to its end, or ends it when it takes longer than `patience`. The error is a line: the
 /// last that the command wrote.
-fn complete(command: &mut Command, patience: Duration) -> Result<(), String> {
+pub(crate) fn complete(command: &mut Command, patience: Duration) -> Result<(), String> {
     let name = describe(command);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
