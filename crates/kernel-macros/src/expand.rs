@@ -476,9 +476,7 @@ mod tests {
             quote!(
                 fn k(
                     item: Item<2>,
-                    to: &mut f32,
-                    u: NeighborhoodItem<f32, 2>,
-                    all: WholeView<f32, 1>,
+                    (to, u, all): (&mut f32, NeighborhoodItem<f32, 2>, WholeView<f32, 1>),
                 ) {
                 }
             ),
