@@ -9,7 +9,9 @@ use celerity::prelude::*;
 use celerity::{Element, Platform, Result};
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{self, heat_fill, heat_step, heat_step_row};
-use celerity_example_kernels::shallow_water::{self, water_fill, water_step, water_step_row};
+use celerity_example_kernels::shallow_water::{
+    self, OfThree, water_fill, water_step, water_step_row,
+};
 use celerity_example_kernels::wave::{self, Star, wave_step, wave_step_row};
 use celerity_kernel::math::Float;
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
@@ -182,9 +184,6 @@ where
         assert!(found == expected, "water over {range:?}");
     });
 }
-
-/// What a kernel sees of three fields, and writes of three others.
-type OfThree<Own, Around> = (Own, Own, Own, Around, Around, Around);
 
 #[test]
 fn three_fields_that_flow_by_item_and_by_row() {

@@ -266,11 +266,12 @@ impl CodeLoader {
             let loaded = self.driver.load(gpu, image);
             loaded.map_err(|error| load_error(&unit.module, gpu, error))
         };
-        let module = match unit.module.source() {
-            CodeSource::Ptx(text) => load(Image::Ptx(text))?,
-            CodeSource::PtxFor(texts) => load(Image::Ptx(self.newest(unit, texts, gpu)?.1))?,
-            CodeSource::Binary(code) => load(Image::Binary(code))?,
-            CodeSource::CudaCpp(source) => load(Image::Binary(&self.compiled(unit, source, gpu)?))?,
+        let module = match (unit.module.source(), self.assembly(unit, gpu)) {
+            (_, Some(assembly)) => load(Image::Ptx(assembly?.1))?,
+            (CodeSource::Binary(code), _) => load(Image::Binary(code))?,
+            (CodeSource::CudaCpp(source), _) => {
+                load(Image::Binary(&self.compiled(unit, source, gpu)?))?
+            }
             _ => unreachable!("all forms of code are handled"),
         };
         self.with_records(module).map_err(|error| load_error(&unit.module, gpu, error))
@@ -286,11 +287,7 @@ impl CodeLoader {
     /// An entry point of a module in PTX with no more than what it needs, if that is known: the driver compiles
     /// all that it is given.
     fn load_excerpt(&self, unit: &Unit, gpu: Gpu, entry: &str) -> Option<Loaded> {
-        let (key, text) = match unit.module.source() {
-            CodeSource::Ptx(text) => (0, &**text),
-            CodeSource::PtxFor(texts) => self.newest(unit, texts, gpu).ok()?,
-            _ => return None,
-        };
+        let (key, text) = self.assembly(unit, gpu)?.ok()?;
         let mut outlines = lock(&unit.outlines);
         let outline =
             outlines.entry(key).or_insert_with(|| ModuleOutline::of(text).map(Arc::new)).clone();
@@ -298,6 +295,15 @@ impl CodeLoader {
         let excerpt = outline?.only(text, entry)?;
         let module = self.driver.load(gpu, Image::Ptx(&excerpt)).ok()?;
         self.with_records(module).ok()
+    }
+
+    /// The text of a module in PTX for a GPU, and which of its texts that is. `None` if it is in another form.
+    fn assembly<'a>(&self, unit: &'a Unit, gpu: Gpu) -> Option<Result<(u32, &'a str), CodeError>> {
+        match unit.module.source() {
+            CodeSource::Ptx(text) => Some(Ok((0, text))),
+            CodeSource::PtxFor(texts) => Some(self.newest(unit, texts, gpu)),
+            _ => None,
+        }
     }
 
     /// The newest text that the GPU can run, and what it needs.

@@ -9,7 +9,7 @@ use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
     mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row, plane_fill,
 };
-use celerity_example_kernels::shallow_water::{water_fill, water_step, water_step_row};
+use celerity_example_kernels::shallow_water::{OfThree, water_fill, water_step, water_step_row};
 use celerity_kernel::{ItemKernel, NeighborhoodItem, NeighborhoodRow, RowKernel};
 
 use crate::rounds::fastest;
@@ -110,9 +110,6 @@ fn reaction(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let by_item = || queue.task("item").launch(plane, accesses(), react::new(rates));
     both_forms(queue, sizes.rounds, ("reaction", bytes), tell, by_row, by_item)
 }
-
-/// What a kernel sees of three fields, and writes of three others.
-type OfThree<Own, Around> = (Own, Own, Own, Around, Around, Around);
 
 /// Measures steps from three fields to three others, as [`one_field`] does.
 fn water<T: Element>(

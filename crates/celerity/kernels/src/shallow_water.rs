@@ -35,6 +35,9 @@ pub fn next<T: Float>([h, u, v]: [T; 3], around: [[T; 4]; 3], rate: T, smooth: T
     ]
 }
 
+/// What a step sees of an item: its own elements of three fields that it writes, and what is around it in three others.
+pub type OfThree<Own, Around> = (Own, Own, Own, Around, Around, Around);
+
 /// All fields at the start.
 #[kernel(instances(f32, f64))]
 pub fn water_fill<T: Float>(item: Item<2>, (h, u, v): (&mut T, &mut T, &mut T)) {
