@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::files;
 use crate::runner::{self, describe};
 use crate::skip;
 use crate::toolchain::complete;
@@ -93,8 +94,7 @@ fn sources(root: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Whether a program includes the header of NVIDIA's library of collective operations.
 fn needs_nccl(source: &Path) -> Result<bool, Error> {
-    let read = |error| Error::Read { path: source.to_owned(), source: error };
-    Ok(fs::read_to_string(source).map_err(read)?.contains("#include <nccl.h>"))
+    Ok(files::read(source)?.contains("#include <nccl.h>"))
 }
 
 /// Whether the compiler finds a header.

@@ -30,8 +30,6 @@ pub(super) struct Lane {
     /// Jobs with no event behind them yet.
     open: Jobs,
     batches: VecDeque<Batch>,
-    /// Jobs of those batches.
-    sealed: usize,
     /// When jobs were seen to end last, or the first of those that are there came.
     since: Instant,
     /// What one of those that ended then had taken.
@@ -119,7 +117,6 @@ impl Lane {
             halted: false,
             open: Jobs::new(),
             batches: VecDeque::new(),
-            sealed: 0,
             since: Instant::now(),
             pace: Duration::ZERO,
             ended: 0,
@@ -155,7 +152,8 @@ impl Lane {
             self.since = Instant::now();
         }
         self.open.push(job);
-        let most = if self.pace < long { most } else { most.min(self.sealed) };
+        let before = || self.batches.iter().map(|batch| batch.jobs.len()).sum();
+        let most = if self.pace < long { most } else { most.min(before()) };
         self.open.len() >= most
     }
 
@@ -174,7 +172,6 @@ impl Lane {
     /// Ends the batch with an event, which has been recorded on the stream.
     pub(super) fn seal(&mut self, event: Event, timing: Option<JobTiming>) {
         let jobs = std::mem::take(&mut self.open);
-        self.sealed += jobs.len();
         self.batches.push_back(Batch { event, jobs, timing });
     }
 
@@ -198,7 +195,6 @@ impl Lane {
         }
         Ok(self.batches.pop_front().map(|Batch { event, jobs, timing }| {
             self.ended += jobs.len() as u64;
-            self.sealed -= jobs.len();
             let span = timing.as_ref().and_then(|timing| timing.span(driver, event));
             let start = timing.map(|timing| timing.start);
             Ended { jobs, span, events: [event].into_iter().chain(start).collect() }
@@ -208,7 +204,6 @@ impl Lane {
     /// Forgets everything on the lane, and returns it, oldest first.
     pub(super) fn give_up(&mut self) -> Jobs {
         self.halted = true;
-        self.sealed = 0;
         let sealed = self.batches.drain(..).flat_map(|batch| batch.jobs);
         let mut jobs: Jobs = sealed.collect();
         jobs.append(&mut self.open);

@@ -256,12 +256,10 @@ impl Description {
         self.slices_begin() + MODULE_SHARED_BYTES
     }
 
-    /// How threads go through its items, by its entry point for narrow rows or by the other one. O(views).
+    /// How threads go through its items, if rows are not [narrow](narrow_traversal). Runs are as long either way. O(views).
     #[must_use]
-    pub fn traversal(&self, narrow: bool) -> Traversal {
-        let wide = || traversal(self.form, self.views);
-        let of_narrow = narrow.then(|| narrow_traversal(self.form, self.views)).flatten();
-        of_narrow.unwrap_or_else(wide)
+    pub const fn traversal(&self) -> Traversal {
+        traversal(self.form, self.views)
     }
 
     /// Whether it looks at what is around items. O(views).
@@ -322,6 +320,16 @@ impl Description {
         let tiles = self.reduces().then_some(Parameter::of::<TileBlock>());
         let launch = core::iter::once(Parameter::of::<LaunchBlock>()).chain(tiles);
         launch.chain(views).chain(scalars)
+    }
+}
+
+#[cfg(test)]
+impl Description {
+    /// A kernel without a name, which takes nothing by value, with the entry points that such a kernel has.
+    pub(super) fn unnamed(form: Form, dims: usize, views: &'static [ViewParameter]) -> Self {
+        let narrow_entry = narrow_traversal(form, views).map(|_| "$narrow");
+        let (name, entry, scalars, local) = ("", "", &[], &[]);
+        Self { name, entry, narrow_entry, form, dims, views, scalars, local }
     }
 }
 

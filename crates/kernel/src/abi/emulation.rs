@@ -106,16 +106,8 @@ fn launch_as<Out, In, const K: usize>(
     Out: View<K, Pointer: FromAddress>,
     In: View<K, Pointer: FromAddress>,
 {
-    let description = Description {
-        name: "",
-        entry: "",
-        narrow_entry: narrow_traversal(form, &[Out::PARAMETER, In::PARAMETER]).map(|_| "narrow"),
-        form,
-        dims: K,
-        views: const { &[Out::PARAMETER, In::PARAMETER] },
-        scalars: &[],
-        local: &[],
-    };
+    let views = const { &[Out::PARAMETER, In::PARAMETER] };
+    let description = Description::unnamed(form, K, views);
     let around = accesses.iter().map(|memory| (memory.mapping, memory.buffer));
     let narrow = description.is_narrow(&Bounds::from_range(accesses[0].buffer), around);
     let Wish { steps, block } = wish;
@@ -142,38 +134,33 @@ fn launch_as<Out, In, const K: usize>(
                 body(place, Out::view(&mut out_state), In::view(&mut in_state));
             }
         };
+        let take = &mut take;
         match (form, narrow) {
-            (Form::Row, false) => visit::<K, Wide<Out, In, K, true>>(&launch, &thread, &mut take),
-            (_, false) => visit::<K, Wide<Out, In, K, false>>(&launch, &thread, &mut take),
-            (Form::Row, _) => visit::<K, Narrow<Out, In, K, true>>(&launch, &thread, &mut take),
-            (_, _) => visit::<K, Narrow<Out, In, K, false>>(&launch, &thread, &mut take),
+            (Form::Row, false) => {
+                visit::<K, Entry<Out, In, K, true, false>>(&launch, &thread, take)
+            }
+            (Form::Row, true) => visit::<K, Entry<Out, In, K, true, true>>(&launch, &thread, take),
+            (_, false) => visit::<K, Entry<Out, In, K, false, false>>(&launch, &thread, take),
+            (_, true) => visit::<K, Entry<Out, In, K, false, true>>(&launch, &thread, take),
         }
     }
 }
 
-/// The entry point of a kernel with two views, by row or by item.
-struct Wide<Out, In, const K: usize, const BY_ROW: bool>(PhantomData<(Out, In)>);
+/// An entry point of a kernel with two views, by row or by item, for narrow rows or others. What has none for narrow
+/// rows is never launched so.
+struct Entry<Out, In, const K: usize, const BY_ROW: bool, const NARROW: bool>(
+    PhantomData<(Out, In)>,
+);
 
-impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool> Traverse
-    for Wide<Out, In, K, BY_ROW>
+impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool, const NARROW: bool> Traverse
+    for Entry<Out, In, K, BY_ROW, NARROW>
 {
     const TRAVERSAL: Traversal = {
         let form = if BY_ROW { Form::Row } else { Form::Item };
-        traversal(form, &[Out::PARAMETER, In::PARAMETER])
-    };
-}
-
-/// That for narrow rows. What has none is never launched so.
-struct Narrow<Out, In, const K: usize, const BY_ROW: bool>(PhantomData<(Out, In)>);
-
-impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool> Traverse
-    for Narrow<Out, In, K, BY_ROW>
-{
-    const TRAVERSAL: Traversal = {
-        let form = if BY_ROW { Form::Row } else { Form::Item };
-        match narrow_traversal(form, &[Out::PARAMETER, In::PARAMETER]) {
-            Some(narrow) => narrow,
-            None => Wide::<Out, In, K, BY_ROW>::TRAVERSAL,
+        let views = &[Out::PARAMETER, In::PARAMETER];
+        match narrow_traversal(form, views) {
+            Some(narrow) if NARROW => narrow,
+            _ => traversal(form, views),
         }
     };
 }

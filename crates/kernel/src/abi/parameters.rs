@@ -409,7 +409,7 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
     if let (true, Some(fastest)) = (chunk.narrow, kernel.dims.checked_sub(1)) {
         (inner_min[fastest], inner_max[fastest]) = (0, chunk.items.range()[fastest] as u64);
     }
-    let (mut run, items) = (1, kernel.traversal(chunk.narrow).run as u16);
+    let (mut run, items) = (1, kernel.traversal().run as u16);
     if let Some(fastest) = kernel.dims.checked_sub(1)
         && items > 1
         && aligned(kernel, items.into(), chunk, accesses)
@@ -572,7 +572,6 @@ fn words(coordinates: [usize; 3]) -> [u64; 3] {
 mod tests {
     use std::vec::Vec;
 
-    use super::super::describe::narrow_traversal;
     use super::*;
 
     const fn view(kind: ViewKind, writes: bool) -> ViewParameter {
@@ -580,17 +579,7 @@ mod tests {
     }
 
     fn kernel(form: Form, views: &'static [ViewParameter]) -> Description {
-        let narrow_entry = narrow_traversal(form, views).map(|_| "k$narrow");
-        Description {
-            name: "k",
-            entry: "k",
-            narrow_entry,
-            form,
-            dims: 2,
-            views,
-            scalars: &[],
-            local: &[],
-        }
+        Description::unnamed(form, 2, views)
     }
 
     const STENCIL: &[ViewParameter] =

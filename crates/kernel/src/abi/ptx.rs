@@ -58,23 +58,27 @@ impl<'a> EntryPoint<'a> {
 /// # Errors
 /// The first difference.
 pub fn check_signature(ptx: &str, kernel: &Description) -> Result<(), SignatureError> {
-    let Description { name, entry, narrow_entry, .. } = *kernel;
-    iter::once(entry).chain(narrow_entry).try_for_each(|entry| {
-        let Some(found) = entries(ptx).find(|found| found.name == entry) else {
-            return Err(SignatureError::NoEntry { kernel: name, entry });
-        };
-        let (mut host, mut module) = (kernel.parameters(), found.parameters());
-        for position in 0.. {
-            match (host.next(), module.next()) {
-                (None, None) => break,
-                (host, module) if host == module => {}
-                (host, module) => {
-                    return Err(SignatureError::Parameter { kernel: name, position, host, module });
-                }
+    let mut names = iter::once(kernel.entry).chain(kernel.narrow_entry);
+    names.try_for_each(|entry| check_entry(ptx, kernel, entry))
+}
+
+/// As [`check_signature`], of one entry point.
+fn check_entry(ptx: &str, kernel: &Description, entry: &'static str) -> Result<(), SignatureError> {
+    let name = kernel.name;
+    let Some(found) = entries(ptx).find(|found| found.name == entry) else {
+        return Err(SignatureError::NoEntry { kernel: name, entry });
+    };
+    let (mut host, mut module) = (kernel.parameters(), found.parameters());
+    for position in 0.. {
+        match (host.next(), module.next()) {
+            (None, None) => break,
+            (host, module) if host == module => {}
+            (host, module) => {
+                return Err(SignatureError::Parameter { kernel: name, position, host, module });
             }
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// Of `.param .u64 .ptr .align 16 name` and `.param .align 8 .b8 name[128]`: a

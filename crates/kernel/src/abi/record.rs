@@ -106,13 +106,9 @@ impl PanicRecord {
         let long = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
         let long_three = |at: usize| core::array::from_fn(|i| long(at + 8 * i));
         let dims = word(12).min(3) as usize;
-        let (run, steps) = (long(40) as u8, (long(40) >> 16) as u16);
-        let launch = LaunchBlock {
-            run: run.into(),
-            steps,
-            blocks: word(44),
-            ..some_launch(dims, long_three(16))
-        };
+        let (run, steps) = (long(40) as u16, (long(40) >> 16) as u16);
+        let launch =
+            LaunchBlock { run, steps, blocks: word(44), ..some_launch(dims, long_three(16)) };
         let thread = Thread { block: three(72), thread: three(84), threads: three(96) };
         let (item, is_first) = first_item(dims, launch, long_three(48), &thread);
         let text = |which: usize| {

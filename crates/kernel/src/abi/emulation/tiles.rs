@@ -58,6 +58,20 @@ impl Team for Standing<'_> {
     }
 }
 
+/// The block of a launch's tiles, as an entry point takes it.
+fn read_block(bytes: &[u8]) -> TileBlock {
+    let words = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+    let words: Vec<u64> = words.collect();
+    let three = |at: usize| [words[at], words[at + 1], words[at + 2]];
+    TileBlock {
+        tile: three(0),
+        chunk: three(3),
+        strides: three(6),
+        first: words[9],
+        lanes: words[10],
+    }
+}
+
 /// The partial results of a sum over the items of `chunk`, launched as for a device.
 fn launched(
     form: Form,
@@ -93,16 +107,7 @@ fn launched(
         Form::Row => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
         Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
     };
-    let description = Description {
-        name: "",
-        entry: "",
-        narrow_entry: None,
-        form,
-        dims: 2,
-        views,
-        scalars: &[],
-        local: &[],
-    };
+    let description = Description::unnamed(form, 2, views);
     let chunk = Chunk {
         items: chunk,
         global: buffer,
@@ -115,18 +120,7 @@ fn launched(
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let shape = write_parameters(&description, 0, &chunk, &accesses, &mut append).unwrap();
     assert!(shape.shared_bytes as usize >= description.scratch_bytes());
-    let block: Vec<u64> = bytes[128..][..size_of::<TileBlock>()]
-        .chunks_exact(8)
-        .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
-        .collect();
-    let three = |at: usize| [block[at], block[at + 1], block[at + 2]];
-    let block = TileBlock {
-        tile: three(0),
-        chunk: three(3),
-        strides: three(6),
-        first: block[9],
-        lanes: block[10],
-    };
+    let block = read_block(&bytes[128..][..size_of::<TileBlock>()]);
     bytes.drain(128..128 + size_of::<TileBlock>());
     let Taken { launch, accesses } = Taken::read(&bytes, 2);
     let [(value, value_block), (partial, partial_block)] = accesses.try_into().unwrap();
@@ -309,17 +303,7 @@ fn kernels_that_devices_do_not_reduce_say_why() {
         (reducing(array(false, true), 12), &[1], Some("elements of 12 bytes")),
     ];
     for (views, unordered, expected) in &CASES {
-        let (form, local, scalars) = (Form::Item, &[], &[]);
-        let kernel = Description {
-            name: "",
-            entry: "",
-            narrow_entry: None,
-            form,
-            dims: 2,
-            views,
-            scalars,
-            local,
-        };
+        let kernel = Description::unnamed(Form::Item, 2, views);
         match (kernel.check_for_devices(unordered), expected) {
             (Ok(()), None) => {}
             (Err(error), Some(expected)) => {
