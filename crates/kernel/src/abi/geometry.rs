@@ -19,14 +19,7 @@ const ITEM_ROWS: u64 = 8;
 const RUN_THREADS: u64 = 128;
 const RUN_ROWS: u64 = 4;
 
-/// Steps of a thread along the slowest dimension, where that is to be few and where it is to be
-/// many, and how many threads there must be all the same: as many as an H100 runs at once. Measured
-/// on one, by rows, as a part of a copy's bandwidth, for 1, 2, 4 and 8 steps: heat over 1024³ `f32`
-/// 0.88, 0.95, 0.89, 0.87; over 256 × 256 × 16384, whose planes have 16 MiB, best with 8; Gray and
-/// Scott's reaction over 16384² 0.93, 0.97, 0.92, 0.88; heat over 1024 × 1024 × 1023, whose rows
-/// are not aligned for runs, 0.34, 0.48, 0.55, 0.61.
-const FEW_STEPS: u64 = 2;
-const MANY_STEPS: u64 = 8;
+/// How many threads there must be before they take more than one step: as many as an H100 runs at once.
 const LEAST_THREADS: u64 = 1 << 18;
 
 /// The most threads of a block, and of those along z.
@@ -124,11 +117,10 @@ pub fn check_groups(
 
 impl Geometry {
     /// How many steps a thread takes along the axis of the slowest dimension, where one for each
-    /// item or run would be `threads` along x, y and z: a power of two, and only as many as leave
+    /// item or run would be `threads` along x, y and z: a power of two, `most` or as many as leave
     /// enough threads. O(1).
-    pub(super) fn steps(threads: [u64; 3], axis: usize, few: bool) -> u16 {
+    pub(super) fn steps(threads: [u64; 3], axis: usize, most: u64) -> u16 {
         let all = threads.iter().fold(1, |all: u64, &count| all.saturating_mul(count));
-        let most = if few { FEW_STEPS } else { MANY_STEPS };
         1 << (all / LEAST_THREADS).min(threads[axis]).clamp(1, most).ilog2()
     }
 
@@ -261,12 +253,13 @@ mod tests {
 
     #[test]
     fn threads_take_steps_where_there_are_enough_of_them() {
-        assert_eq!(Geometry::steps([256, 1024, 1024], 2, true), 2);
-        assert_eq!(Geometry::steps([256, 1024, 1024], 2, false), 8);
-        assert_eq!(Geometry::steps([128, 4096, 1], 1, true), 2);
-        assert_eq!(Geometry::steps([128, 4095, 1], 1, true), 1);
-        assert_eq!(Geometry::steps([1 << 20, 3, 1], 1, false), 2);
-        assert_eq!(Geometry::steps([1, 1, 1], 1, false), 1);
+        assert_eq!(Geometry::steps([256, 1024, 1024], 2, 4), 4);
+        assert_eq!(Geometry::steps([256, 1024, 1024], 2, 32), 32);
+        assert_eq!(Geometry::steps([256, 1024, 16], 2, 32), 16);
+        assert_eq!(Geometry::steps([128, 4096, 1], 1, 2), 2);
+        assert_eq!(Geometry::steps([128, 4095, 1], 1, 2), 1);
+        assert_eq!(Geometry::steps([1 << 20, 3, 1], 1, 8), 2);
+        assert_eq!(Geometry::steps([1, 1, 1], 1, 8), 1);
     }
 
     #[test]
