@@ -93,7 +93,7 @@ fn builds(workspace: &Workspace) -> [Build; 3] {
             features: "cublas",
             knows_mpi: true,
             kind: "--test",
-            programs: names(&["single_source", "kernel_reductions", "device_calls"]),
+            programs: names(&["single_source", "kernel_reductions", "device_calls", "stencils"]),
         },
     ]
 }

@@ -145,6 +145,7 @@ tests() {
     # One after the other: kernels of a module leave word of a panic in one place for each GPU, which runs
     # side by side would take from each other.
     check "kernels of one source" "${gpus[@]}" "$bin/single_source" --test-threads 1
+    check "stencils" "${gpus[@]}" "$bin/stencils" --test-threads 1
     check "reductions in kernels" "${gpus[@]}" "$bin/kernel_reductions"
     check "calls on devices" "${gpus[@]}" "$bin/device_calls"
     check "forms of kernels" "${gpus[@]}" "$bin/kernel_cost" --verify
