@@ -3,7 +3,7 @@
 //! The same as the baselines `heat`, `gray_scott`, `shallow_water` and `means` by hand.
 
 use celerity::prelude::*;
-use celerity::{Element, Result, TaskId};
+use celerity::{Element, Neighborhood, Result, TaskId};
 use celerity_example_kernels::gray_scott::{Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{heat_fill, heat_step, heat_step_row};
 use celerity_example_kernels::means::{
@@ -30,12 +30,13 @@ type Tell<'a> = dyn Fn(&str, f64, f64) + 'a;
 /// Measures all stencils.
 pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<()> {
     let (space, plane) = ((sizes.space, sizes.rounds), (sizes.plane, sizes.rounds));
+    let sides = neighborhood_along_axes([1; 3]);
     let kernels =
         (heat_fill::<f32>::new(space.0), heat_step_row::new(0.125), heat_step::new(0.125));
-    one_field(queue, space, "heat f32", tell, kernels)?;
+    one_field(queue, space, ("heat f32", sides), tell, kernels)?;
     let kernels =
         (heat_fill::<f64>::new(space.0), heat_step_row::new(0.125), heat_step::new(0.125));
-    one_field(queue, space, "heat f64", tell, kernels)?;
+    one_field(queue, space, ("heat f64", sides), tell, kernels)?;
     reaction(queue, sizes, tell)?;
     let kernels = (
         water_fill::<f32>::new(),
@@ -50,13 +51,13 @@ pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<(
     );
     water(queue, plane, "water f64", tell, kernels)?;
     let kernels = (plane_fill::<f32>::new(), mean_of_9_row::new(), mean_of_9::new());
-    one_field(queue, plane, "means of 9 f32", tell, kernels)?;
+    one_field(queue, plane, ("means of 9 f32", neighborhood([1; 2])), tell, kernels)?;
     let kernels = (plane_fill::<f64>::new(), mean_of_9_row::new(), mean_of_9::new());
-    one_field(queue, plane, "means of 9 f64", tell, kernels)?;
+    one_field(queue, plane, ("means of 9 f64", neighborhood([1; 2])), tell, kernels)?;
     let kernels = (heat_fill::<f32>::new(space.0), mean_of_27_row::new(), mean_of_27::new());
-    one_field(queue, space, "means of 27 f32", tell, kernels)?;
+    one_field(queue, space, ("means of 27 f32", neighborhood([1; 3])), tell, kernels)?;
     let kernels = (heat_fill::<f64>::new(space.0), mean_of_27_row::new(), mean_of_27::new());
-    one_field(queue, space, "means of 27 f64", tell, kernels)
+    one_field(queue, space, ("means of 27 f64", neighborhood([1; 3])), tell, kernels)
 }
 
 /// Measures a step in both forms, of so many bytes.
@@ -75,11 +76,12 @@ fn both_forms(
     Ok(())
 }
 
-/// Measures steps from one field to another, in so many rounds: by the kernel that fills the former, and those by row and by item.
+/// Measures steps from one field to another, in so many rounds, by the kernel that fills the former, and those by row and by item,
+/// which look at what `around` says.
 fn one_field<T: Element, const D: usize>(
     queue: &Queue,
     (range, rounds): ([usize; D], (u32, u32)),
-    name: &str,
+    (name, around): (&str, Neighborhood<D>),
     tell: &Tell<'_>,
     (fill, row, item): (
         impl for<'a> ItemKernel<D, &'a mut T>,
@@ -89,7 +91,7 @@ fn one_field<T: Element, const D: usize>(
 ) -> Result<()> {
     let [from, to] = std::array::from_fn(|_| queue.buffer::<T, D>(range));
     queue.task("fill").launch(range, from.write(one_to_one()), fill)?;
-    let accesses = || (to.write(one_to_one()), from.read(neighborhood([1; D])));
+    let accesses = || (to.write(one_to_one()), from.read(around));
     let bytes = 2 * size_of::<T>() * range.iter().product::<usize>();
     let by_row = || queue.task("row").launch(range, accesses(), row);
     let by_item = || queue.task("item").launch(range, accesses(), item);
