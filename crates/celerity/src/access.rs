@@ -29,7 +29,7 @@ pub use device::{CallAccess, CallAccesses, DeviceView, DeviceViewMut};
 pub(crate) use elements::AccessedElements;
 pub use host::{HostAccess, HostAccesses};
 pub use kernel::KernelAccess;
-pub(crate) use lowering::{Lowered, Lowering, Settling};
+pub(crate) use lowering::{Lowered, Lowering, Mapped, Settling};
 pub use reduce::ReduceAccess;
 pub(crate) use rows::{Rows, rows_of};
 pub use tuple::KernelAccesses;

@@ -13,7 +13,7 @@ use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_regions::{Box3, Subrange};
 use celerity_tdag::{Mapper, MapperInput, Tiling};
 
-use crate::access::{ItemBody, KernelAccesses, RowBody, Rows};
+use crate::access::{ItemBody, KernelAccesses, Mapped, RowBody, Rows};
 use crate::item_context;
 use crate::range::{bounds, to_box};
 use tiles::TileTraversal;
@@ -42,7 +42,7 @@ pub(crate) struct KernelSpec<A: KernelAccesses<K>, const K: usize> {
     pub(crate) global: [usize; K],
     /// Each access's mapper and buffer, to check what the executor binds; of a reduction, the
     /// buffer that is reduced into.
-    pub(crate) mappers: Vec<(Mapper, Box3)>,
+    pub(crate) mappers: Vec<Mapped>,
     /// How the index space is computed, if the kernel reduces.
     pub(crate) tiling: Option<Tiling>,
     /// The accesses that are reductions in any order.
@@ -55,7 +55,7 @@ pub(crate) struct Space<'l> {
     /// The whole index space.
     pub(crate) global: Box3,
     /// Each access's mapper and buffer.
-    pub(crate) mappers: &'l [(Mapper, Box3)],
+    pub(crate) mappers: &'l [Mapped],
     /// Items of a group; all 1 without.
     pub(crate) group: [usize; 3],
     /// How it is computed, if the kernel reduces.
@@ -227,7 +227,7 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
     fn check(&self, chunk: &Box3, memory: &[BoundMemory<'_>]) {
         assert_eq!(memory.len(), self.mappers.len(), "the executor binds one memory per access");
         let Space { global, mappers, .. } = self.space();
-        for ((mapper, buffer), bound) in mappers.iter().zip(memory) {
+        for (Mapped { mapper, buffer, .. }, bound) in mappers.iter().zip(memory) {
             let input = MapperInput { chunk: *chunk, global, buffer: *buffer };
             let complete = matches!(mapper, Mapper::User(_))
                 || bound.region().contains(&mapper.map_unclamped(&input));
@@ -239,10 +239,15 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
 #[cfg(test)]
 mod tests {
     use celerity_regions::Region;
+    use celerity_tdag::AccessMode;
 
     use super::*;
     use crate::access::UpdateAccess;
     use crate::mapper::{All, Slice};
+
+    fn mapped(mapper: Mapper, buffer: Box3) -> Mapped {
+        Mapped { mapper, buffer, mode: AccessMode::Update }
+    }
 
     /// What `check` makes of an update of rows, of which the executor has bound `bound`.
     fn check_update(bound: Box3) {
@@ -251,7 +256,7 @@ mod tests {
             plan: ((),),
             offset: [0; 2],
             global: [4, 6],
-            mappers: vec![(Mapper::Slice { dim: 1 }, buffer)],
+            mappers: vec![mapped(Mapper::Slice { dim: 1 }, buffer)],
             tiling: None,
             unordered: Vec::new(),
             accesses: PhantomData,
@@ -283,7 +288,7 @@ mod tests {
             plan: ((),),
             offset: [0],
             global: [4],
-            mappers: vec![(Mapper::All, Box3::from_range([4]))],
+            mappers: vec![mapped(Mapper::All, Box3::from_range([4]))],
             tiling: None,
             unordered: Vec::new(),
             accesses: PhantomData,

@@ -9,6 +9,9 @@ use celerity::prelude::*;
 use celerity::{Element, Platform, Result};
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{self, heat_fill, heat_step, heat_step_row};
+use celerity_example_kernels::means::{
+    CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row, plane_fill,
+};
 use celerity_example_kernels::shallow_water::{
     self, OfThree, water_fill, water_step, water_step_row,
 };
@@ -99,6 +102,53 @@ fn heat_in_space_by_item_and_by_row() {
     for range in SPACES {
         heat_of::<f32>(range, 0.125);
         heat_of::<f64>(range, 0.1);
+    }
+}
+
+/// Means of so many cells after a step, by row and by item.
+fn means_of<T, R, I, F, const D: usize, const N: usize>(
+    range: [usize; D],
+    offsets: [[isize; D]; N],
+    kernels: impl Fn() -> (F, R, I) + Sync,
+) where
+    T: Float + Element + PartialEq,
+    F: celerity_kernel::Kernel + for<'a> ItemKernel<D, &'a mut T>,
+    R: celerity_kernel::Kernel + for<'a> RowKernel<D, (&'a mut [T], NeighborhoodRow<'a, T, D>)>,
+    I: celerity_kernel::Kernel + for<'a> ItemKernel<D, (&'a mut T, NeighborhoodItem<'a, T, D>)>,
+{
+    let program = |queue: &Queue| {
+        let (fill, by_row, by_item) = kernels();
+        let [u, rows, items] = from_fn(|_| queue.buffer::<T, D>(range));
+        queue.task("fill").launch(range, u.write(one_to_one()), fill)?;
+        let around = || u.read(neighborhood([1; D]));
+        queue.task("row").launch(range, (rows.write(one_to_one()), around()), by_row)?;
+        queue.task("item").launch(range, (items.write(one_to_one()), around()), by_item)?;
+        Ok([contents(queue, &u)?, contents(queue, &rows)?, contents(queue, &items)?])
+    };
+    let check = |[u, rows, items]: [Vec<T>; 3]| {
+        let next = |at| mean(offsets.map(|offset| clamped(&u, range, at, offset)));
+        let expected: Vec<T> = indices(range).map(next).collect();
+        assert!(rows == expected && items == expected, "means of {N} over {range:?}");
+    };
+    match range.iter().product() {
+        0..100_000 => everywhere(program, check),
+        // Where threads of a GPU take stacks of runs, the last of which are not whole: there is nothing else to see.
+        _ => {
+            let config = Config::from_env().unwrap().nodes(1).devices(1).share_gpus(true);
+            check(config.run(program).unwrap());
+        }
+    }
+}
+
+#[test]
+fn means_of_what_touches_a_cell_by_item_and_by_row() {
+    for range in [[1, 1], [9, 131], [518, 4096]] {
+        let kernels = || (plane_fill::new(), mean_of_9_row::new(), mean_of_9::new());
+        means_of::<f64, _, _, _, 2, 9>(range, SQUARE, kernels);
+    }
+    for range in [[5, 6, 4], [2, 33, 18], [19, 112, 1024]] {
+        let kernels = || (heat_fill::new(range), mean_of_27_row::new(), mean_of_27::new());
+        means_of::<f64, _, _, _, 3, 27>(range, CUBE, kernels);
     }
 }
 

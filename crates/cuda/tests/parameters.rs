@@ -12,7 +12,7 @@ use celerity_executor::{
     BoundMemory, ClusterConfig, CodeModule, CodeSource, DeviceCode, DeviceKernel, HostFunction,
     InProcess, Launch, NoDeviceCode, NodeFrontend, Parameters, Payload, Run, SubmitError,
 };
-use celerity_kernel::abi::{AccessMemory, Chunk, Geometry, Mapping};
+use celerity_kernel::abi::{AccessMemory, Chunk, EntryKind, Geometry, Mapping};
 use celerity_kernel::half::{bf16, f16};
 use celerity_kernel::num_complex::Complex;
 use celerity_kernel::{Bounds, Item, ItemKernel, Kernel};
@@ -71,7 +71,7 @@ unsafe impl DeviceCode for Compiled {
             group: [1; 3],
             tiles: None,
             block: None,
-            narrow: false,
+            entry_kind: EntryKind::Plain,
         };
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);

@@ -20,27 +20,50 @@ struct Names {
     tile: Ident,
 }
 
-/// Which rows an entry point is for.
+/// The kinds of entry points there are: `celerity_kernel::abi::EntryKind`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Breadth {
-    /// All, if there is no other one.
-    Wide,
-    /// Those that are taken in runs from end to end.
+pub(crate) enum EntryKind {
+    Plain,
     Narrow,
+    Stacked,
 }
 
-/// The most views of a kernel that has an entry point for narrow rows.
+impl EntryKind {
+    pub(crate) fn path(self) -> TokenStream {
+        let name = match self {
+            Self::Plain => quote!(Plain),
+            Self::Narrow => quote!(Narrow),
+            Self::Stacked => quote!(Stacked),
+        };
+        quote!(::celerity_kernel::abi::EntryKind::#name)
+    }
+}
+
+/// The most views of a kernel that has entry points of other kinds than the plain one.
 const FEW_VIEWS: usize = 8;
 
-/// What a kernel's entry point for narrow rows is called, if it may have one: what it sees must be elements of items, and
-/// what is around them. Whether it has one, the size of elements says. No function of a user's has such a name.
-pub(crate) fn narrow_name(kernel: &ParsedKernel, entry_name: &str) -> Option<String> {
+/// What a kernel's entry point of another kind is called, if it may have one: what it sees must be elements of items, and
+/// what is around them; for stacks, in one buffer of several dimensions. Whether it has one, the size of elements says. No
+/// function of a user's has such a name.
+pub(crate) fn other_name(
+    kernel: &ParsedKernel,
+    entry_name: &str,
+    entry_kind: EntryKind,
+) -> Option<String> {
     let views = &kernel.views.list;
+    let around = || views.iter().filter(|view| view.is_bordered);
     let may = kernel.form != Form::Group
         && views.len() <= FEW_VIEWS
         && views.iter().all(|view| view.is_own || view.is_bordered)
-        && views.iter().any(|view| view.is_bordered);
-    may.then(|| format!("{entry_name}$narrow"))
+        && around().next().is_some();
+    let is_one_field = around().count() == 1 && !around().any(|view| view.is_periodic);
+    match entry_kind {
+        EntryKind::Narrow if may => Some(format!("{entry_name}$narrow")),
+        EntryKind::Stacked if may && is_one_field && kernel.dims.to_string() != "1" => {
+            Some(format!("{entry_name}$stacked"))
+        }
+        _ => None,
+    }
 }
 
 /// An entry point: parameters in the order of the calling convention, base addresses as
@@ -49,7 +72,7 @@ pub(crate) fn narrow_name(kernel: &ParsedKernel, entry_name: &str) -> Option<Str
 pub(crate) fn entry(
     kernel: &ParsedKernel,
     entry_name: &str,
-    rows: Breadth,
+    entry_kind: EntryKind,
     arguments: &KernelOptions,
 ) -> TokenStream {
     let (traits, all) = (view_traits(kernel), names(kernel));
@@ -63,7 +86,7 @@ pub(crate) fn entry(
             let tiles = quote!(__tiles: ::celerity_kernel::abi::TileBlock,);
             (Some(tiles), in_tile(kernel, &traits, &all))
         }
-        false => (None, run(kernel, rows, &traits, &all)),
+        false => (None, run(kernel, entry_kind, &traits, &all)),
     };
     let slices = kernel.locals(Kind::Slice).next().map(|_| {
         quote! {
@@ -74,9 +97,10 @@ pub(crate) fn entry(
     });
     let arithmetic = if arguments.is_fast { quote!(fast) } else { quote!(strict) };
     let limits = arguments.registers.as_ref();
-    let limit = limits.and_then(|limits| match rows {
-        Breadth::Wide => limits.wide,
-        Breadth::Narrow => limits.narrow,
+    let limit = limits.and_then(|limits| match entry_kind {
+        EntryKind::Plain => limits.wide,
+        EntryKind::Narrow => limits.narrow,
+        EntryKind::Stacked => limits.stacked,
     });
     let limit = limit.map(|registers| {
         let line = format!("// celerity: {entry_name} has at most {registers} registers");
@@ -123,7 +147,7 @@ fn names(kernel: &ParsedKernel) -> Vec<Names> {
 /// How a device runs the kernel wherever it stands.
 fn run(
     kernel: &ParsedKernel,
-    rows: Breadth,
+    entry_kind: EntryKind,
     traits: &[TokenStream],
     names: &[Names],
 ) -> TokenStream {
@@ -140,23 +164,28 @@ fn run(
             );
         }
     };
-    let signature = quote!(::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]);
-    let wide = quote!(::celerity_kernel::abi::traversal(#signature));
-    let narrow = quote!(::celerity_kernel::abi::narrow_traversal(#signature));
-    // Of large elements nothing is launched so, and there is no code for it.
-    let (is_launched, traversal) = match rows {
-        Breadth::Wide => (quote!(true), wide),
-        Breadth::Narrow => {
-            (quote!(#narrow.is_some()), quote!(match #narrow { Some(it) => it, None => #wide }))
-        }
-    };
+    let (entry_kind, plain) = (entry_kind.path(), EntryKind::Plain.path());
     let call = inlined(&quote!(__place), &body);
     quote!(
         struct __Kernel;
-        impl ::celerity_kernel::abi::Traverse for __Kernel {
-            const TRAVERSAL: ::celerity_kernel::abi::Traversal = #traversal;
+        impl __Kernel {
+            const fn traversal(
+                entry_kind: ::celerity_kernel::abi::EntryKind,
+            ) -> Option<::celerity_kernel::abi::Traversal> {
+                ::celerity_kernel::abi::traversal(
+                    entry_kind, ::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]
+                )
+            }
         }
-        if const { #is_launched } {
+        impl ::celerity_kernel::abi::Traverse for __Kernel {
+            const TRAVERSAL: ::celerity_kernel::abi::Traversal =
+                match (Self::traversal(#entry_kind), Self::traversal(#plain)) {
+                    (Some(it), _) | (None, Some(it)) => it,
+                    (None, None) => unreachable!(),
+                };
+        }
+        // Of large elements nothing is launched otherwise, and there is no code for it.
+        if const { __Kernel::traversal(#entry_kind).is_some() } {
             ::celerity_kernel::device::run::<__DIMS, __Kernel>(stringify!(#name), &__launch, #call);
         }
     )

@@ -6,7 +6,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericParam, Generics, Ident, ItemFn, Lifetime, Result, Type, parse_quote, parse2};
 
-use crate::entry::{self, Breadth};
+use crate::entry::{self, EntryKind};
 use crate::form::Form;
 use crate::instances::{Instance, KernelOptions, instances};
 use crate::parts::{arguments, local_parameters, names_and_types, slice_bytes, view_traits};
@@ -184,24 +184,24 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
 fn compiled(kernel: &ParsedKernel, instance: &Instance, arguments: &KernelOptions) -> TokenStream {
     let aliases = &instance.aliases;
     let entry_name = format!("{}{}", kernel.name, instance.suffix);
-    let narrow_name = entry::narrow_name(kernel, &entry_name);
-    let description = description(kernel, &entry_name, narrow_name.as_deref());
-    let entry = entry::entry(kernel, &entry_name, Breadth::Wide, arguments);
-    let narrow = narrow_name.map(|name| {
-        let entry = entry::entry(kernel, &name, Breadth::Narrow, arguments);
-        quote!(const _: () = { #entry };)
+    let description = description(kernel, &entry_name);
+    let entry = entry::entry(kernel, &entry_name, EntryKind::Plain, arguments);
+    let others = [EntryKind::Narrow, EntryKind::Stacked].into_iter().filter_map(|entry_kind| {
+        let name = entry::other_name(kernel, &entry_name, entry_kind)?;
+        let entry = entry::entry(kernel, &name, entry_kind, arguments);
+        Some(quote!(const _: () = { #entry };))
     });
     quote! {
         const _: () = {
             #aliases
             #description
             #entry
-            #narrow
+            #(#others)*
         };
     }
 }
 
-fn description(kernel: &ParsedKernel, entry: &str, narrow: Option<&str>) -> TokenStream {
+fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
     let ParsedKernel { name, generics, dims, form, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
     let views = view_traits(kernel);
@@ -212,15 +212,16 @@ fn description(kernel: &ParsedKernel, entry: &str, narrow: Option<&str>) -> Toke
     };
     let (names, types) = names_and_types(kernel);
     let (local, slice_bytes) = (local_parameters(kernel), slice_bytes(kernel));
-    let narrow = match narrow {
-        Some(narrow) => quote!({
-            let traversal = ::celerity_kernel::abi::narrow_traversal(
-                ::celerity_kernel::abi::Form::#form, &[#(#views::PARAMETER),*]
+    let [narrow, stacked] = [EntryKind::Narrow, EntryKind::Stacked].map(|entry_kind| {
+        let Some(name) = entry::other_name(kernel, entry, entry_kind) else { return quote!(None) };
+        let entry_kind = entry_kind.path();
+        quote!({
+            let traversal = ::celerity_kernel::abi::traversal(
+                #entry_kind, ::celerity_kernel::abi::Form::#form, &[#(#views::PARAMETER),*]
             );
-            if traversal.is_some() { Some(#narrow) } else { None }
-        }),
-        None => quote!(None),
-    };
+            if traversal.is_some() { Some(#name) } else { None }
+        })
+    });
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
         impl ::celerity_kernel::Kernel for #name #type_generics {
@@ -229,6 +230,7 @@ fn description(kernel: &ParsedKernel, entry: &str, narrow: Option<&str>) -> Toke
                     name: stringify!(#name),
                     entry: #entry,
                     narrow_entry: #narrow,
+                    stacked_entry: #stacked,
                     form: ::celerity_kernel::abi::Form::#form,
                     dims: #dims,
                     views: &[#(#views::PARAMETER),*],
@@ -395,7 +397,7 @@ mod tests {
             (quote!(registers = 8), "16 to 255 registers"),
             (quote!(registers), "expected `=`"),
             (quote!(registers(128)), "expected ident"),
-            (quote!(registers(all = 128)), "rows are `wide` or `narrow`"),
+            (quote!(registers(all = 128)), "rows are `wide`, `narrow` or `stacked`"),
             (quote!(registers(wide = 64, wide = 32)), "`wide` stands here twice"),
             (quote!(registers(narrow = 256)), "16 to 255 registers"),
             (quote!(registers(wide = 64), registers = 64), "`registers` stands here twice"),
@@ -458,17 +460,36 @@ mod tests {
     }
 
     #[test]
-    fn stencils_alone_have_entry_points_for_narrow_rows() {
-        let names = |function: TokenStream| {
+    fn stencils_alone_have_entry_points_of_other_kinds() {
+        let kinds = |function: TokenStream| {
             let code = kernel(TokenStream::new(), function).unwrap().to_string();
-            code.matches("entry_point !").count() == 2 && code.contains("strict \"k$narrow\"")
+            let has = |name: &str| code.contains(&format!("strict \"k${name}\""));
+            let (narrow, stacked) = (has("narrow"), has("stacked"));
+            let others = usize::from(narrow) + usize::from(stacked);
+            assert_eq!(code.matches("entry_point !").count(), 1 + others, "{code}");
+            (narrow, stacked)
         };
-        assert!(names(quote!(
+        let both = quote!(
             fn k(item: Item<2>, (to, u): (&mut f32, NeighborhoodItem<f32, 2>)) {}
-        )));
-        assert!(names(quote!(
-            fn k(row: Row<2>, (to, a, u): (&mut [f32], &[f32], PeriodicRow<f32, 2>)) {}
-        )));
+        );
+        assert_eq!(kinds(both), (true, true));
+        for narrow in [
+            quote!(
+                fn k(row: Row<2>, (to, a, u): (&mut [f32], &[f32], PeriodicRow<f32, 2>)) {}
+            ),
+            quote!(
+                fn k(item: Item<1>, (to, u): (&mut f32, NeighborhoodItem<f32, 1>)) {}
+            ),
+            quote!(
+                fn k(
+                    row: Row<2>,
+                    (to, u, v): (&mut [f32], NeighborhoodRow<f32, 2>, NeighborhoodRow<f32, 2>),
+                ) {
+                }
+            ),
+        ] {
+            assert_eq!(kinds(narrow.clone()), (true, false), "{narrow}");
+        }
         for other in [
             quote!(
                 fn k(item: Item<2>, to: &mut f32) {}
@@ -487,7 +508,7 @@ mod tests {
                 fn k(item: Item<2>, (sum, u): (Reducer<f32, Sum>, NeighborhoodItem<f32, 2>)) {}
             ),
         ] {
-            assert!(!names(other.clone()), "{other}");
+            assert_eq!(kinds(other.clone()), (false, false), "{other}");
         }
     }
 

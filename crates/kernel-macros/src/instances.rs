@@ -52,7 +52,7 @@ fn unknown(name: &Ident) -> Error {
     let what = format!(
         "`#[kernel]` does not know `{name}`: write `fast`, for fused and approximate arithmetic on \
          devices, `registers = 128`, for what a thread of a device may have, `registers(wide = 128)`, if \
-         that is for rows that are not narrow, or `instances(...)`, the instances of a generic kernel"
+         that is for rows that are neither narrow nor taken in stacks, or `instances(...)`, the instances of a generic kernel"
     );
     Error::new(name.span(), what)
 }
@@ -61,6 +61,7 @@ fn unknown(name: &Ident) -> Error {
 pub(crate) struct Registers {
     pub(crate) wide: Option<u32>,
     pub(crate) narrow: Option<u32>,
+    pub(crate) stacked: Option<u32>,
 }
 
 impl Parse for Registers {
@@ -68,16 +69,20 @@ impl Parse for Registers {
         if !input.peek(Paren) {
             input.parse::<Token![=]>()?;
             let all = Some(count(&input.parse()?)?);
-            return Ok(Self { wide: all, narrow: all });
+            return Ok(Self { wide: all, narrow: all, stacked: all });
         }
         let limits;
         parenthesized!(limits in input);
-        let mut of = Self { wide: None, narrow: None };
+        let mut of = Self { wide: None, narrow: None, stacked: None };
         for limit in Punctuated::<Limit, Token![,]>::parse_terminated(&limits)? {
             let place = match limit.rows.to_string().as_str() {
                 "wide" => &mut of.wide,
                 "narrow" => &mut of.narrow,
-                _ => return Err(Error::new(limit.rows.span(), "rows are `wide` or `narrow`")),
+                "stacked" => &mut of.stacked,
+                _ => {
+                    let what = "rows are `wide`, `narrow` or `stacked`";
+                    return Err(Error::new(limit.rows.span(), what));
+                }
             };
             if place.replace(limit.count).is_some() {
                 let what = format!("`{}` stands here twice", limit.rows);

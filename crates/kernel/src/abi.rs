@@ -24,16 +24,18 @@ pub(crate) use blocks::first;
 pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
-    Description, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
-    narrow_traversal, slices_begin, traversal,
+    Description, EntryKind, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
+    slices_begin, traversal,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use excerpt::ModuleOutline;
 pub use geometry::{Geometry, GroupError, check_groups, is_block};
 pub use local::{LocalParameter, local_offset, slices_bytes};
 pub use message::PanicMessage;
-pub use parameters::{AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
-pub use place::{Edges, Inside, Place, Seat, Thread, Traversal, Traverse, seat, visit};
+pub use parameters::{AccessKind, AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
+#[cfg(target_arch = "nvptx64")]
+pub(crate) use place::visit_joined;
+pub use place::{Edges, Inside, Place, Seat, StackLevel, Thread, Traversal, Traverse, seat, visit};
 pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries};
 pub use record::{DevicePanic, PanicRecord};
@@ -42,6 +44,10 @@ pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_group
 /// How many items of a row kernel a thread takes at once where memory is aligned
 /// for it: 16 bytes of `f32`, which is what a thread can load in one instruction.
 pub const RUN: usize = 4;
+
+/// How many runs, one behind the other along the slowest dimension, a thread takes at once where what is around
+/// their items overlaps most. Of four rows of a square of nine, what is around them is six rows, not twelve.
+pub const STACK: usize = 4;
 
 /// What every base address must be a multiple of, in bytes. Device allocators
 /// give 256.

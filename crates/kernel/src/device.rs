@@ -1,7 +1,7 @@
 //! How a thread of a device takes part in a launch: which items it computes, in runs, in groups, or
 //! in a tile with others. What it is made of is in `machine`.
 
-use crate::abi::{LaunchBlock, Place, Seat, Traverse, seat, visit};
+use crate::abi::{LaunchBlock, Place, Seat, Traverse, seat, visit, visit_joined};
 use crate::group::NdItem;
 use crate::item::Item;
 use crate::machine::failure::{leave_edges, leave_launch};
@@ -26,7 +26,11 @@ pub fn run<const K: usize, By: Traverse>(
     if const { By::TRAVERSAL.run > 1 } && launch.run > 1 && thread.block[0] >= launch.blocks {
         leave_edges::<K>(launch);
     }
-    visit::<K, By>(launch, &thread, call);
+    if const { By::TRAVERSAL.stack > 1 } {
+        visit_joined::<K, By>(launch, &thread, call);
+    } else {
+        visit::<K, By>(launch, &thread, call);
+    }
 }
 
 /// Calls `call` for the one item that this thread takes of a launch whose blocks are

@@ -10,6 +10,8 @@
 
 use core::marker::PhantomData;
 
+#[cfg(target_arch = "nvptx64")]
+use crate::abi::StackLevel;
 use crate::bounds::Layout;
 #[cfg(target_arch = "nvptx64")]
 use crate::fail::stop;
@@ -126,9 +128,13 @@ pub(crate) struct Limits<const D: usize> {
     /// Items of a run, if threads take runs: 1 if not.
     #[cfg(target_arch = "nvptx64")]
     run: usize,
-    /// How far apart elements are that follow each other, back and ahead: 0 at the edge.
+    /// How far apart elements are that follow each other, back and ahead: 0 at the edge. Ahead along the slowest dimension,
+    /// behind the highest level of a stack.
     #[cfg(target_arch = "nvptx64")]
     next: [[isize; D]; 2],
+    /// The level of a stack that items are on. All else is told from the lowest one, where their first element is, too.
+    #[cfg(target_arch = "nvptx64")]
+    level: StackLevel,
 }
 
 impl<const D: usize> Limits<D> {
@@ -143,6 +149,8 @@ impl<const D: usize> Limits<D> {
             run: 1,
             #[cfg(target_arch = "nvptx64")]
             next: [[0; D]; 2],
+            #[cfg(target_arch = "nvptx64")]
+            level: StackLevel::ONLY,
         }
     };
 
@@ -199,6 +207,23 @@ impl<const D: usize> Limits<D> {
             }
         }
         limits
+    }
+
+    /// The same of items on one level of a stack, of whose lowest one these are the limits.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline]
+    pub(crate) fn from_level(
+        mut self,
+        level: StackLevel,
+        above: [u32; D],
+        strides: [usize; D],
+    ) -> Self {
+        self.level = level;
+        if level.all > 1 {
+            let beyond = above[0].wrapping_sub(level.all as u32 - 1);
+            self.next[1][0] = crate::machine::unless_zero(beyond, strides[0] as isize);
+        }
+        self
     }
 
     /// The same of the item that has `within` others of its run before it, as far as it may look along the fastest
@@ -527,12 +552,23 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     fn clamped_shift(&self, offset: [isize; D]) -> Shift {
         self.check(offset);
         let limits = &self.limits;
+        #[cfg(target_arch = "nvptx64")]
+        let offset = self.from_the_ground(offset);
         self.sum(|dim| {
             #[cfg(target_arch = "nvptx64")]
-            match (limits.run > 1, offset[dim]) {
-                (true, -1) => return limits.next[0][dim],
-                (true, 1) => return limits.next[1][dim],
-                _ => {}
+            if limits.run > 1 {
+                // Nothing clamps what stays in the stack.
+                let highest = if dim == 0 { limits.level.all as isize - 1 } else { 0 };
+                match offset[dim] {
+                    -1 => return limits.next[0][dim],
+                    step if step == highest + 1 => {
+                        return highest * self.strides[dim] as isize + limits.next[1][dim];
+                    }
+                    step if 0 < step && step <= highest => {
+                        return step * self.strides[dim] as isize;
+                    }
+                    _ => {}
+                }
             }
             if offset[dim] == 0 {
                 return 0;
@@ -547,6 +583,8 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[track_caller]
     fn shift_inside(&self, offset: [isize; D]) -> Option<Shift> {
         self.check(offset);
+        #[cfg(target_arch = "nvptx64")]
+        let offset = self.from_the_ground(offset);
         let inside = (0..D).all(|dim| match offset[dim] {
             0 => true,
             step @ ..0 => -self.limits.below(dim) <= step,
@@ -559,6 +597,16 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[inline]
     pub(crate) fn shift(&self, offset: [isize; D]) -> Shift {
         self.sum(|dim| offset[dim] * self.strides[dim] as isize)
+    }
+
+    /// An offset from an item, from the one as many levels below it as there are.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline]
+    fn from_the_ground(&self, mut offset: [isize; D]) -> [isize; D] {
+        if let Some(slowest) = offset.first_mut() {
+            *slowest += self.limits.level.below as isize;
+        }
+        offset
     }
 
     /// The sum of distances along all dimensions.

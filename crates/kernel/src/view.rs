@@ -190,11 +190,15 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for NeighborhoodRow<'a, T, D>
             _ => Reach::along_axes(border),
         };
         let strides = block.layout().strides();
+        #[cfg(target_arch = "nvptx64")]
+        let place = &place.on_the_ground();
         let limits = match place.inside {
             Inside::All => Limits::UNREACHED,
             Inside::Row | Inside::Run => {
                 let (below, above) = block.room(place.run_at());
                 let limits = Limits::inside_rows(place.run, below, above, strides);
+                #[cfg(target_arch = "nvptx64")]
+                let limits = limits.from_level(place.level, above, strides);
                 match place.inside {
                     Inside::Run => limits.at_edges(place.run, place.within, below, above),
                     _ => limits,

@@ -56,13 +56,21 @@ pub(crate) struct Settling {
     reduced: Vec<(Arc<BufferHandle>, Pending)>,
 }
 
+/// What one access maps to.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    pub(crate) mapper: Mapper,
+    /// The extent of its buffer; of a reduction, of the buffer that is reduced into.
+    pub(crate) buffer: Box3,
+    pub(crate) mode: AccessMode,
+}
+
 /// A task's accesses.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
     pub(crate) accesses: Vec<Access>,
-    /// The mapper of each, and the extent of its buffer; of a reduction, of the buffer that is
-    /// reduced into.
-    pub(crate) mappers: Vec<(Mapper, Box3)>,
+    /// The mapper of each, and its buffer.
+    pub(crate) mappers: Vec<Mapped>,
     pub(crate) settling: Settling,
     /// Those that are reductions in any order.
     pub(crate) unordered: Vec<usize>,
@@ -172,7 +180,7 @@ impl<'q> Lowering<'q> {
         for Lowerable { position, bytes, result, includes_current, steps, .. } in reductions {
             let partials = Partials::new(origin.frontend, (tiling, space), bytes);
             let access = partials.access();
-            lowered.mappers[position].0 = Mapper::Tiles(Arc::new(tiling));
+            lowered.mappers[position].mapper = Mapper::Tiles(Arc::new(tiling));
             lowered.accesses[position] = access;
             if includes_current {
                 lowered.settling.needed.push(result.clone());
@@ -274,7 +282,7 @@ impl<'q> Lowering<'q> {
     }
 
     fn push_raw(&mut self, buffer: BufferId, mode: AccessMode, mapper: Mapper, extent: Box3) {
-        self.lowered.mappers.push((mapper.clone(), extent));
+        self.lowered.mappers.push(Mapped { mapper: mapper.clone(), buffer: extent, mode });
         self.lowered.accesses.push(Access::buffer(buffer, mode, mapper));
     }
 }

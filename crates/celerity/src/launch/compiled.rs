@@ -10,13 +10,15 @@ use celerity_executor::{
     BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
 };
 use celerity_kernel::abi::{
-    AccessMemory, Chunk, Description, Geometry, Mapping, Tiles, check_signature,
+    AccessKind, AccessMemory, Chunk, Description, EntryKind, Geometry, Mapping, Tiles,
+    check_signature,
 };
 use celerity_kernel::{Kernel, Module};
 use celerity_regions::Box3;
-use celerity_tdag::{Mapper, NeighborhoodShape, PerDimension, Side, Tiling, Windows};
+use celerity_tdag::{AccessMode, Mapper, NeighborhoodShape, PerDimension, Side, Tiling, Windows};
 
 use super::{Launched, Space};
+use crate::access::Mapped;
 use crate::range::bounds;
 
 /// A compiled kernel beside the same kernel for CPUs. The compiled one is looked
@@ -32,8 +34,8 @@ pub(crate) struct CompiledKernel<H, W> {
 /// What of a module is launched.
 struct Code {
     module: Arc<CodeModule>,
-    /// Whether it is the entry point for narrow rows.
-    narrow: bool,
+    /// By which of its entry points.
+    entry_kind: EntryKind,
 }
 
 impl<H, W: Kernel> CompiledKernel<H, W> {
@@ -47,9 +49,9 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
         let find = || {
             let module = module_of(W::module(), &W::DESCRIPTION)?;
             let Space { global, mappers, .. } = self.host.space();
-            let accesses = mappers.iter().map(|(mapper, buffer)| (mapping(mapper), size(buffer)));
-            let narrow = W::DESCRIPTION.is_narrow(&bounds(&global), accesses);
-            Ok(Code { module, narrow })
+            let accesses = mappers.iter().map(access_kind);
+            let entry_kind = W::DESCRIPTION.entry_kind(&bounds(&global), accesses);
+            Ok(Code { module, entry_kind })
         };
         self.code.get_or_init(find).as_ref()
     }
@@ -89,7 +91,8 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
     }
 
     fn entry(&self) -> &str {
-        W::DESCRIPTION.entry_of(self.found().narrow)
+        let entry = W::DESCRIPTION.entry_for(self.found().entry_kind);
+        entry.expect("a task asks for a kind of entry point that its kernel has")
     }
 
     fn shared_bytes(&self) -> u64 {
@@ -104,8 +107,8 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         let Space { global, mappers, group, tiling, .. } = self.host.space();
         let global = size(&global);
         let (items, tiles) = (bounds(chunk), tiling.map(tiles));
-        let narrow = self.found().narrow;
-        let chunk = Chunk { items, global, group, tiles, block: self.block, narrow };
+        let entry_kind = self.found().entry_kind;
+        let chunk = Chunk { items, global, group, tiles, block: self.block, entry_kind };
         let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
@@ -127,7 +130,14 @@ pub(super) fn tiles(tiling: &Tiling) -> Tiles {
     }
 }
 
-fn access_memory(((mapper, buffer), memory): (&(Mapper, Box3), &BoundMemory<'_>)) -> AccessMemory {
+fn access_kind(Mapped { mapper, buffer, mode }: &Mapped) -> AccessKind {
+    let updates = *mode == AccessMode::ReadWrite;
+    AccessKind { mapping: mapping(mapper), buffer: size(buffer), updates }
+}
+
+fn access_memory(
+    (Mapped { mapper, buffer, .. }, memory): (&Mapped, &BoundMemory<'_>),
+) -> AccessMemory {
     AccessMemory {
         address: memory.base() as u64,
         extent: bounds(memory.extent()),
@@ -225,6 +235,7 @@ mod tests {
         name: "step",
         entry: "step",
         narrow_entry: None,
+        stacked_entry: None,
         form: Form::Item,
         dims: 1,
         views: &[],

@@ -26,7 +26,10 @@ pub struct LaunchBlock {
     pub run: u16,
     /// Items, or runs, per thread along the slowest dimension: as many blocks of threads apart as
     /// there are threads of a block along it.
-    pub steps: u16,
+    pub steps: u8,
+    /// How many of these a thread takes at once, one behind the other: 1, or [`STACK`](super::STACK), of which
+    /// `steps` is a multiple then.
+    pub stack: u8,
     /// Blocks along x whose threads take runs. Those behind them take, one by one, the items of
     /// their rows that are in no run.
     pub blocks: u32,
@@ -73,12 +76,12 @@ impl LaunchBlock {
     /// The block as a device reads it.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
-        let Self { offset, range, global, inner_min, inner_max, run, steps, blocks } = *self;
+        let Self { offset, range, global, inner_min, inner_max, run, steps, stack, blocks } = *self;
         let mut bytes = [0; size_of::<Self>()];
         let fields = [offset, range, global, inner_min, inner_max];
         put(&mut bytes, fields.as_flattened());
         bytes[120..122].copy_from_slice(&run.to_ne_bytes());
-        bytes[122..124].copy_from_slice(&steps.to_ne_bytes());
+        (bytes[122], bytes[123]) = (steps, stack);
         bytes[124..].copy_from_slice(&blocks.to_ne_bytes());
         bytes
     }
@@ -88,8 +91,8 @@ impl LaunchBlock {
     /// A whole index space of items that threads take one by one, none of which looks over an edge.
     pub(super) const fn one_by_one(offset: [u64; 3], range: [u64; 3]) -> Self {
         let (global, inner_min, inner_max) = (range, [0; 3], range);
-        let (run, steps, blocks) = (1, 1, 0);
-        Self { offset, range, global, inner_min, inner_max, run, steps, blocks }
+        let (run, steps, stack, blocks) = (1, 1, 1, 0);
+        Self { offset, range, global, inner_min, inner_max, run, steps, stack, blocks }
     }
 
     /// Whether no neighbourhood of an item, counted from the chunk's first, leaves its buffer.
@@ -192,6 +195,7 @@ mod tests {
             inner_max: [13, 14, 15],
             run: 16,
             steps: 17,
+            stack: 18,
             blocks: 18,
         };
         let bytes = block.to_bytes();
@@ -199,7 +203,8 @@ mod tests {
             assert_eq!(word, (index as u64 + 1).to_ne_bytes());
         }
         assert_eq!(bytes[offset_of!(LaunchBlock, run)..][..2], 16_u16.to_ne_bytes());
-        assert_eq!(bytes[offset_of!(LaunchBlock, steps)..][..2], 17_u16.to_ne_bytes());
+        assert_eq!(bytes[offset_of!(LaunchBlock, steps)], 17);
+        assert_eq!(bytes[offset_of!(LaunchBlock, stack)], 18);
         assert_eq!(bytes[offset_of!(LaunchBlock, blocks)..][..4], 18_u32.to_ne_bytes());
     }
 

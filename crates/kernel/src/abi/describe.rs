@@ -3,11 +3,11 @@
 
 use core::fmt;
 
-use super::RUN;
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::local::{ALIGNMENT, LocalParameter, local_offset};
 use super::place::{Edges, Traversal};
 use super::tiles::{LANES, LANES_PER_THREAD, TileBlock};
+use super::{RUN, STACK};
 use crate::plain::Scalar;
 
 /// Bytes of each block's shared memory that a module keeps for itself.
@@ -23,8 +23,10 @@ pub struct Description {
     pub name: &'static str,
     /// The entry point's name in the compiled module.
     pub entry: &'static str,
-    /// The name of the one for [narrow rows](narrow_traversal), if it has one.
+    /// The name of the one for [narrow rows](EntryKind::Narrow), if it has one.
     pub narrow_entry: Option<&'static str>,
+    /// The name of the one for [stacks](EntryKind::Stacked), if it has one.
+    pub stacked_entry: Option<&'static str>,
     /// What it is called with.
     pub form: Form,
     /// Dimensions of its index space.
@@ -35,6 +37,20 @@ pub struct Description {
     pub scalars: &'static [ScalarParameter],
     /// The arrays of local memory that it takes, in order. The lengths of slices are among `scalars`.
     pub local: &'static [LocalParameter],
+}
+
+/// What entry points of a kernel differ by: how threads go through its items. In one with the
+/// code for two of them, every thread would have the registers of the larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// In runs, where rows are aligned for them, and items at edges by themselves. Of every kernel, and of every task.
+    Plain,
+    /// Runs from end to end, in a call for each item, which may look over edges: of stencils that see nothing but elements of
+    /// items and what is around them, in tasks whose rows are narrow.
+    Narrow,
+    /// In stacks of runs: of stencils over several dimensions that look around in one buffer and see nothing else but
+    /// elements of items, in tasks that look at boxes there.
+    Stacked,
 }
 
 /// How a kernel is called.
@@ -128,8 +144,8 @@ impl Parameter {
     }
 }
 
-/// How threads go through the items of a kernel of this form with these views, if rows are not
-/// [narrow](narrow_traversal). O(views).
+/// How threads go through the items of a kernel of this form with these views, by an entry point of that kind; `None` if there is no such
+/// entry point. O(views).
 ///
 /// Of a kernel by item, in runs if it is a stencil, so that all that it
 /// sees are elements of items and what is around them, of up to 8 bytes. Such a kernel has little to
@@ -140,7 +156,26 @@ impl Parameter {
 /// what is around them, of 5 to 8 bytes. Of four `f64` a lane would load and store 16 bytes twice, and lanes beside each
 /// other not side by side.
 #[must_use]
-pub const fn traversal(form: Form, views: &[ViewParameter]) -> Traversal {
+pub const fn traversal(
+    entry_kind: EntryKind,
+    form: Form,
+    views: &[ViewParameter],
+) -> Option<Traversal> {
+    let plain = plain_traversal(form, views);
+    let is_one = match (entry_kind, form) {
+        (EntryKind::Plain, _) => return Some(plain),
+        (_, Form::Group) => false,
+        (EntryKind::Narrow, _) => can_go_by_item(views),
+        (EntryKind::Stacked, _) => can_go_by_item(views) && is_around_one_field(views),
+    };
+    match entry_kind {
+        _ if !is_one => None,
+        EntryKind::Stacked => Some(Traversal { stack: STACK, ..plain }),
+        _ => Some(Traversal { by_item: true, edges: Edges::InRuns, ..plain }),
+    }
+}
+
+const fn plain_traversal(form: Form, views: &[ViewParameter]) -> Traversal {
     let run = match (form, largest_of_items(views)) {
         (Form::Group, _) => 1,
         (Form::Item, _) if !can_go_by_item(views) => 1,
@@ -148,28 +183,32 @@ pub const fn traversal(form: Form, views: &[ViewParameter]) -> Traversal {
         _ => RUN,
     };
     let edges = if is_bordered(views) { Edges::Apart } else { Edges::Unseen };
-    Traversal { run, by_item: matches!(form, Form::Item), edges }
-}
-
-/// The same of narrow rows, for which such kernels have an entry point of their own: runs from end to end, in a call for
-/// each item. `None` for others. O(views).
-///
-/// They are stencils that see nothing but elements of items and what is around them.
-#[must_use]
-pub const fn narrow_traversal(form: Form, views: &[ViewParameter]) -> Option<Traversal> {
-    match form {
-        Form::Item | Form::Row if can_go_by_item(views) => {
-            let Traversal { run, .. } = traversal(form, views);
-            Some(Traversal { run, by_item: true, edges: Edges::InRuns })
-        }
-        _ => None,
-    }
+    Traversal { run, by_item: matches!(form, Form::Item), edges, stack: 1 }
 }
 
 /// Whether runs of a kernel may come in a call for each item, of which all together load as one. O(views).
 const fn can_go_by_item(views: &[ViewParameter]) -> bool {
     let largest = largest_of_items(views);
     is_bordered(views) && views.len() <= FEW_VIEWS && 0 < largest && largest <= 8
+}
+
+/// Whether one view alone shows what is around items, in several dimensions, whose edges do not meet. O(views).
+///
+/// With more, a stack has too many elements at once: on an H200, waves on shallow water, which are three fields, went from 4,080
+/// to 2,305 GB/s (`f32`), and a reaction of two from 4,075 to 3,884.
+const fn is_around_one_field(views: &[ViewParameter]) -> bool {
+    let (mut found, mut view) = (0, 0);
+    while view < views.len() {
+        let ViewParameter { kind, dims, .. } = views[view];
+        if kind.is_bordered() {
+            if dims < 2 || matches!(kind, ViewKind::Periodic) {
+                return false;
+            }
+            found += 1;
+        }
+        view += 1;
+    }
+    found == 1
 }
 
 /// A kernel with more views takes no runs by item: four calls with eighteen of them were a function of their own, to
@@ -256,10 +295,20 @@ impl Description {
         self.slices_begin() + MODULE_SHARED_BYTES
     }
 
-    /// How threads go through its items, if rows are not [narrow](narrow_traversal). Runs are as long either way. O(views).
+    /// The name of its entry point of a kind, if it has one.
     #[must_use]
-    pub const fn traversal(&self) -> Traversal {
-        traversal(self.form, self.views)
+    pub const fn entry_for(&self, entry_kind: EntryKind) -> Option<&'static str> {
+        match entry_kind {
+            EntryKind::Plain => Some(self.entry),
+            EntryKind::Narrow => self.narrow_entry,
+            EntryKind::Stacked => self.stacked_entry,
+        }
+    }
+
+    /// Items of a run, which are as many whatever the entry point. O(views).
+    #[must_use]
+    pub const fn run(&self) -> usize {
+        plain_traversal(self.form, self.views).run
     }
 
     /// Whether it looks at what is around items. O(views).
@@ -327,9 +376,10 @@ impl Description {
 impl Description {
     /// A kernel without a name, which takes nothing by value, with the entry points that such a kernel has.
     pub(super) fn unnamed(form: Form, dims: usize, views: &'static [ViewParameter]) -> Self {
-        let narrow_entry = narrow_traversal(form, views).map(|_| "$narrow");
+        let narrow_entry = traversal(EntryKind::Narrow, form, views).map(|_| "$narrow");
+        let stacked_entry = traversal(EntryKind::Stacked, form, views).map(|_| "$stacked");
         let (name, entry, scalars, local) = ("", "", &[], &[]);
-        Self { name, entry, narrow_entry, form, dims, views, scalars, local }
+        Self { name, entry, narrow_entry, stacked_entry, form, dims, views, scalars, local }
     }
 }
 
@@ -419,6 +469,7 @@ mod tests {
         name: "step",
         entry: "step",
         narrow_entry: None,
+        stacked_entry: None,
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],
@@ -435,11 +486,12 @@ mod tests {
         let part = view(ViewKind::Part, 8);
         let of = |views: &[ViewParameter]| {
             [Form::Row, Form::Item].map(|form| {
-                let Traversal { run, by_item, edges } = traversal(form, views);
+                let plain = traversal(EntryKind::Plain, form, views).unwrap();
+                let Traversal { run, by_item, edges, stack: 1 } = plain else { panic!() };
                 assert_eq!(by_item, form == Form::Item);
                 assert_eq!(edges == Edges::Apart, is_bordered(views));
-                let narrow = narrow_traversal(form, views);
-                let expected = Traversal { run, by_item: true, edges: Edges::InRuns };
+                let narrow = traversal(EntryKind::Narrow, form, views);
+                let expected = Traversal { by_item: true, edges: Edges::InRuns, ..plain };
                 assert!(narrow.is_none_or(|narrow| narrow == expected));
                 (run, narrow.is_some())
             })
@@ -456,7 +508,31 @@ mod tests {
         assert_eq!(of(&[view(own, 8), view(around, 16)]), wide(4, 1));
         assert_eq!(of(&[view(own, 8), view(around, 8), part]), wide(4, 1));
         assert_eq!(of(&[view(around, 8); 9]), wide(2, 1));
-        assert_eq!(narrow_traversal(Form::Group, &[view(own, 4), view(around, 4)]), None);
+        assert_eq!(
+            traversal(EntryKind::Narrow, Form::Group, &[view(own, 4), view(around, 4)]),
+            None
+        );
+    }
+
+    #[test]
+    fn stencils_of_one_field_in_several_dimensions_go_in_stacks() {
+        const fn view(kind: ViewKind, dims: usize, size: usize) -> ViewParameter {
+            ViewParameter { kind, writes: false, dims, size, align: 4 }
+        }
+        let (own, around) = (ViewKind::Own, ViewKind::Neighborhood);
+        let [to, from] = [view(own, 2, 4), view(around, 2, 4)];
+        for form in [Form::Item, Form::Row] {
+            let of = |views: &[ViewParameter]| traversal(EntryKind::Stacked, form, views);
+            let plain = traversal(EntryKind::Plain, form, &[to, from]).unwrap();
+            assert_eq!(of(&[to, from]), Some(Traversal { stack: STACK, ..plain }));
+            assert!(of(&[to, to, from]).is_some() && of(&[view(around, 3, 8)]).is_some());
+            assert_eq!([of(&[to]), of(&[to, from, from]), of(&[view(around, 1, 4)])], [None; 3]);
+            let part = view(ViewKind::Part, 2, 4);
+            let periodic = view(ViewKind::Periodic, 2, 4);
+            assert_eq!([of(&[to, from, part]), of(&[to, periodic])], [None; 2]);
+            assert_eq!(of(&[to, view(around, 2, 16)]), None);
+        }
+        assert_eq!(traversal(EntryKind::Stacked, Form::Group, &[to, from]), None);
     }
 
     #[test]

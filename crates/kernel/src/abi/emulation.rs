@@ -8,8 +8,9 @@ use std::vec::Vec;
 
 use super::pointer::host::FromAddress;
 use super::{
-    AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
-    Thread, Traversal, Traverse, narrow_traversal, traversal, visit, write_parameters,
+    AccessBlock, AccessKind, AccessMemory, Chunk, Description, EntryKind, Form, Geometry,
+    LaunchBlock, Mapping, Place, STACK, Thread, Traversal, Traverse, traversal, visit,
+    write_parameters,
 };
 use crate::atomic::AtomicView;
 use crate::bounds::Bounds;
@@ -44,7 +45,8 @@ impl Taken {
             inner_min: three(9),
             inner_max: three(12),
             run: words[15] as u16,
-            steps: (words[15] >> 16) as u16,
+            steps: (words[15] >> 16) as u8,
+            stack: (words[15] >> 24) as u8,
             blocks: (words[15] >> 32) as u32,
         };
         let half = |at: usize| (words[at / 2] >> (at % 2 * 32)) as u32;
@@ -91,7 +93,7 @@ fn launch<Out, In, const K: usize>(
 /// What is not left to rules: steps of each thread, and threads of a block along each dimension.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wish {
-    steps: Option<u16>,
+    steps: Option<u8>,
     block: Option<[usize; 3]>,
 }
 
@@ -108,16 +110,21 @@ fn launch_as<Out, In, const K: usize>(
 {
     let views = const { &[Out::PARAMETER, In::PARAMETER] };
     let description = Description::unnamed(form, K, views);
-    let around = accesses.iter().map(|memory| (memory.mapping, memory.buffer));
-    let narrow = description.is_narrow(&Bounds::from_range(accesses[0].buffer), around);
+    let kind =
+        |&AccessMemory { mapping, buffer, .. }: &_| AccessKind { mapping, buffer, updates: false };
+    let around = accesses.iter().map(kind);
+    let entry_kind = description.entry_kind(&Bounds::from_range(accesses[0].buffer), around);
     let Wish { steps, block } = wish;
     let (global, mut bytes) = (accesses[0].buffer, Vec::new());
-    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block, narrow };
+    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block, entry_kind };
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let mut shape = write_parameters(&description, 0, &chunk, accesses, &mut append).unwrap();
     let Taken { mut launch, accesses } = Taken::read(&bytes, 2);
     if let Some(steps) = steps {
         launch.steps = steps;
+        let is_stacked =
+            entry_kind == EntryKind::Stacked && launch.run > 1 && steps.is_multiple_of(STACK as u8);
+        launch.stack = if is_stacked { STACK as u8 } else { 1 };
         shape.grid[K - 1] =
             (launch.range[0] as u32).div_ceil(shape.block[K - 1] * u32::from(steps));
     }
@@ -135,32 +142,46 @@ fn launch_as<Out, In, const K: usize>(
             }
         };
         let take = &mut take;
-        match (form, narrow) {
-            (Form::Row, false) => {
-                visit::<K, Entry<Out, In, K, true, false>>(&launch, &thread, take)
+        match (form, entry_kind) {
+            (Form::Row, EntryKind::Plain) => {
+                visit::<K, Entry<Out, In, K, true, 0>>(&launch, &thread, take)
             }
-            (Form::Row, true) => visit::<K, Entry<Out, In, K, true, true>>(&launch, &thread, take),
-            (_, false) => visit::<K, Entry<Out, In, K, false, false>>(&launch, &thread, take),
-            (_, true) => visit::<K, Entry<Out, In, K, false, true>>(&launch, &thread, take),
+            (Form::Row, EntryKind::Narrow) => {
+                visit::<K, Entry<Out, In, K, true, 1>>(&launch, &thread, take)
+            }
+            (Form::Row, EntryKind::Stacked) => {
+                visit::<K, Entry<Out, In, K, true, 2>>(&launch, &thread, take)
+            }
+            (_, EntryKind::Plain) => {
+                visit::<K, Entry<Out, In, K, false, 0>>(&launch, &thread, take)
+            }
+            (_, EntryKind::Narrow) => {
+                visit::<K, Entry<Out, In, K, false, 1>>(&launch, &thread, take)
+            }
+            (_, EntryKind::Stacked) => {
+                visit::<K, Entry<Out, In, K, false, 2>>(&launch, &thread, take)
+            }
         }
     }
 }
 
-/// An entry point of a kernel with two views, by row or by item, for narrow rows or others. What has none for narrow
-/// rows is never launched so.
-struct Entry<Out, In, const K: usize, const BY_ROW: bool, const NARROW: bool>(
+/// An entry point of a kernel with two views, by row or by item, of one of the [kinds](KINDS). What has none of a
+/// kind is never launched so.
+struct Entry<Out, In, const K: usize, const BY_ROW: bool, const KIND: usize>(
     PhantomData<(Out, In)>,
 );
 
-impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool, const NARROW: bool> Traverse
-    for Entry<Out, In, K, BY_ROW, NARROW>
+const KINDS: [EntryKind; 3] = [EntryKind::Plain, EntryKind::Narrow, EntryKind::Stacked];
+
+impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool, const KIND: usize> Traverse
+    for Entry<Out, In, K, BY_ROW, KIND>
 {
     const TRAVERSAL: Traversal = {
         let form = if BY_ROW { Form::Row } else { Form::Item };
         let views = &[Out::PARAMETER, In::PARAMETER];
-        match narrow_traversal(form, views) {
-            Some(narrow) if NARROW => narrow,
-            _ => traversal(form, views),
+        match (traversal(KINDS[KIND], form, views), traversal(EntryKind::Plain, form, views)) {
+            (Some(traversal), _) | (None, Some(traversal)) => traversal,
+            (None, None) => unreachable!(),
         }
     };
 }
@@ -466,7 +487,7 @@ fn stencils_in_space_agree_with_arithmetic_by_rows_and_items() {
         true => &[[2, 2, 12]],
         false => &[[3, 5, 64], [7, 3, 16], [9, 4, 12], [2, 3, 7], [1, 1, 40], [30, 30, 1]],
     };
-    let wishes: &[(u16, Option<[usize; 3]>)] = match cfg!(miri) {
+    let wishes: &[(u8, Option<[usize; 3]>)] = match cfg!(miri) {
         true => &[(2, None)],
         false => &[
             (1, None),

@@ -119,7 +119,7 @@ impl Geometry {
     /// How many steps a thread takes along the axis of the slowest dimension, where one for each
     /// item or run would be `threads` along x, y and z: a power of two, `most` or as many as leave
     /// enough threads. O(1).
-    pub(super) fn steps(threads: [u64; 3], axis: usize, most: u64) -> u16 {
+    pub(super) fn steps(threads: [u64; 3], axis: usize, most: u64) -> u8 {
         let all = threads.iter().fold(1, |all: u64, &count| all.saturating_mul(count));
         1 << (all / LEAST_THREADS).min(threads[axis]).clamp(1, most).ilog2()
     }

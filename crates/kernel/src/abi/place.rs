@@ -18,9 +18,17 @@
 //! Along the slowest dimension a thread takes several runs or items, `steps` of the launch, as far
 //! apart as its block has threads along it: what does not change on the way is computed once, and
 //! neighbours along that dimension are in the nearest cache.
+//!
+//! Where what is around items are boxes, several steps are one: a thread takes a *stack* of [`STACK`] runs that lie one
+//! behind the other, with nothing in between. What its levels look at is named from its lowest one, so that compilers see
+//! that it is the same, and load it once.
+#![allow(
+    clippy::inline_always,
+    reason = "however large a kernel is: in functions of their own, runs get all views through memory"
+)]
 
-use super::RUN;
 use super::blocks::{LaunchBlock, first};
+use super::{RUN, STACK};
 
 /// Where a thread stands in its launch: x, y, z, as the hardware counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +52,8 @@ pub struct Traversal {
     pub by_item: bool,
     /// What becomes of items that look over an end of their row.
     pub edges: Edges,
+    /// Runs that are taken at once along the slowest dimension, if a launch says so: 1 or [`STACK`].
+    pub stack: usize,
 }
 
 /// A kernel, as far as it is said how threads go through its items. A type, so that what a kernel does not do
@@ -84,6 +94,22 @@ pub struct Place<const K: usize> {
     pub inside: Inside,
     /// Items of the run that it is, or is in: what rows are aligned and strided for.
     pub run: usize,
+    /// Where in a stack it is.
+    pub level: StackLevel,
+}
+
+/// Where in a stack of runs one of them is. Constants, once inlined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackLevel {
+    /// How many are below it: before it along the slowest dimension.
+    pub below: usize,
+    /// How many there are in all.
+    pub all: usize,
+}
+
+impl StackLevel {
+    /// That of a run in no stack.
+    pub const ONLY: Self = Self { below: 0, all: 1 };
 }
 
 /// Along which dimensions neighbourhoods are known to stay in their buffers: constants once
@@ -125,13 +151,23 @@ impl<const K: usize> Place<K> {
         at
     }
 
+    /// The same on the stack's lowest level, from which devices name what is around all of them.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline]
+    pub(crate) fn on_the_ground(mut self) -> Self {
+        if let Some(slowest) = self.at.first_mut() {
+            *slowest -= self.level.below;
+        }
+        self
+    }
+
     /// One item, counted from the chunk's first, of which nothing is known.
     #[inline]
     pub(super) fn single(launch: &LaunchBlock, at: [usize; K]) -> Self {
         let offset: [usize; K] = first(launch.offset);
         let start = core::array::from_fn(|dim| offset[dim] + at[dim]);
         let (global, inside) = (first(launch.global), Inside::Unknown);
-        Self { start, at, within: 0, len: 1, global, inside, run: 1 }
+        Self { start, at, within: 0, len: 1, global, inside, run: 1, level: StackLevel::ONLY }
     }
 }
 
@@ -156,6 +192,17 @@ pub fn seat<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> Seat<K> {
 pub fn visit<const K: usize, By: Traverse>(
     launch: &LaunchBlock,
     thread: &Thread,
+    call: impl FnMut(Place<K>),
+) {
+    visit_joined::<K, By>(launch, thread, call);
+}
+
+/// As [`visit`], as a part of the caller, whatever a compiler thinks of its size: what there is of a kernel in stacks is in it
+/// up to twenty times. (Others are laid out better if it decides: a step of a mesh got ten registers more.)
+#[inline(always)]
+pub(crate) fn visit_joined<const K: usize, By: Traverse>(
+    launch: &LaunchBlock,
+    thread: &Thread,
     mut call: impl FnMut(Place<K>),
 ) {
     const { assert!(K <= 3, "index spaces have at most three dimensions") };
@@ -166,7 +213,13 @@ pub fn visit<const K: usize, By: Traverse>(
         let x = thread.along::<K>(0, 1).wrapping_mul(run as u32);
         if (launch.inner_min[K - 1] as u32..launch.inner_max[K - 1] as u32).contains(&x) {
             let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
-            first.each_step::<K>(steps, |chosen| chosen.run::<K, By>(&mut call));
+            if const { K > 1 && By::TRAVERSAL.stack > 1 } {
+                first.each_stack::<K, By>(thread, steps, &mut call);
+            } else {
+                first.each_step::<K>(steps, |chosen| {
+                    chosen.run::<K, By>(StackLevel::ONLY, &mut call)
+                });
+            }
         }
         return;
     }
@@ -240,6 +293,12 @@ impl<'a> Chosen<'a> {
         Self::of_thread::<K>(launch, &beside, x, steps)
     }
 
+    /// Where it is along the slowest dimension of several.
+    #[inline]
+    fn slowest<const K: usize>(&mut self) -> &mut u32 {
+        if K == 3 { &mut self.z } else { &mut self.y }
+    }
+
     /// Calls `call` here and at the next steps, as far as there are items.
     #[inline]
     fn each_step<const K: usize>(mut self, steps: u32, mut call: impl FnMut(&Self)) {
@@ -249,8 +308,7 @@ impl<'a> Chosen<'a> {
         }
         let mut left = steps;
         loop {
-            let slowest = if K == 3 { self.z } else { self.y };
-            if K > 1 && slowest >= range(K - 1) {
+            if K > 1 && *self.slowest::<K>() >= range(K - 1) {
                 return;
             }
             call(&self);
@@ -258,24 +316,74 @@ impl<'a> Chosen<'a> {
             if left == 0 || K < 2 {
                 return;
             }
-            let next = slowest + self.stride;
-            *(if K == 3 { &mut self.z } else { &mut self.y }) = next;
+            *self.slowest::<K>() += self.stride;
         }
     }
 
-    /// The run from here on.
-    #[inline]
-    fn run<const K: usize, By: Traverse>(&self, call: &mut impl FnMut(Place<K>)) {
-        let Traversal { run, by_item, edges } = const { By::TRAVERSAL };
+    /// Runs from here on, in stacks if the launch says so. Of one that is not whole, at the chunk's end, each run is
+    /// taken by itself.
+    #[inline(always)]
+    fn each_stack<const K: usize, By: Traverse>(
+        mut self,
+        thread: &Thread,
+        steps: u32,
+        call: &mut impl FnMut(Place<K>),
+    ) {
+        let height = u32::from(self.launch.stack);
+        let [range, rows] = [0, 1].map(|dim| self.launch.range[dim] as u32);
+        if K == 3 && self.y >= rows {
+            return;
+        }
+        *self.slowest::<K>() += thread.thread[K - 1] * (height - 1);
+        let mut stacks = if height == 1 { steps } else { steps / STACK as u32 };
+        while stacks > 0 {
+            let slowest = *self.slowest::<K>();
+            if slowest >= range {
+                return;
+            }
+            self.stack::<K, By>(height.min(range - slowest), call);
+            *self.slowest::<K>() += self.stride * height;
+            stacks -= 1;
+        }
+    }
+
+    /// The stack from here on, if it has so many runs; if not, they come one after the other.
+    #[inline(always)]
+    fn stack<const K: usize, By: Traverse>(&self, height: u32, call: &mut impl FnMut(Place<K>)) {
+        if height < STACK as u32 {
+            let mut one = *self;
+            for _ in 0..height {
+                one.run::<K, By>(StackLevel::ONLY, call);
+                *one.slowest::<K>() += 1;
+            }
+            return;
+        }
+        // Not a loop, as in a run.
+        const { assert!(STACK == 4) };
+        let level = |below| StackLevel { below, all: STACK };
+        self.run::<K, By>(level(0), call);
+        self.run::<K, By>(level(1), call);
+        self.run::<K, By>(level(2), call);
+        self.run::<K, By>(level(3), call);
+    }
+
+    /// The run so many levels up from here. All that are in a stack are in one piece of code, however large the kernel is.
+    #[inline(always)]
+    fn run<const K: usize, By: Traverse>(
+        &self,
+        level: StackLevel,
+        call: &mut impl FnMut(Place<K>),
+    ) {
+        let Traversal { run, by_item, edges, .. } = const { By::TRAVERSAL };
         let inside = match edges {
             Edges::Unseen => Inside::All,
             Edges::Apart => Inside::Row,
             Edges::InRuns => Inside::Run,
         };
         if !by_item {
-            return call(self.part_of_run(run, 0, run, inside));
+            return call(self.part_of_run(run, level, 0, run, inside));
         }
-        let item = |within: usize| self.part_of_run(run, within, 1, inside);
+        let item = |within: usize| self.part_of_run(run, level, within, 1, inside);
         // Not a loop: the compiler is to see constants, and to load items side by side.
         const { assert!(RUN == 4) };
         call(item(0));
@@ -286,11 +394,12 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// So many items of the run from here on.
+    /// So many items of the run so many levels up.
     #[inline]
     fn part_of_run<const K: usize>(
         &self,
         run: usize,
+        level: StackLevel,
         within: usize,
         len: usize,
         inside: Inside,
@@ -299,7 +408,10 @@ impl<'a> Chosen<'a> {
         if let Some(fastest) = at.last_mut() {
             *fastest += within;
         }
-        Place { within, len, inside, run, ..Place::single(self.launch, at) }
+        if K > 1 {
+            at[0] += level.below;
+        }
+        Place { within, len, inside, run, level, ..Place::single(self.launch, at) }
     }
 
     #[inline]
@@ -360,7 +472,15 @@ mod tests {
             run: RUN,
             by_item: BY_ITEM,
             edges: [Edges::Unseen, Edges::Apart, Edges::InRuns][EDGES as usize],
+            stack: 1,
         };
+    }
+
+    /// A kernel that takes stacks of runs of so many items.
+    struct InStacks<const RUN: usize, const BY_ITEM: bool>;
+
+    impl<const RUN: usize, const BY_ITEM: bool> Traverse for InStacks<RUN, BY_ITEM> {
+        const TRAVERSAL: Traversal = Traversal { stack: STACK, ..Of::<RUN, BY_ITEM, 1>::TRAVERSAL };
     }
 
     /// [`check`] of all kernels that take such runs.
@@ -368,6 +488,12 @@ mod tests {
         check::<K, Of<RUN, true, 2>>(shape, block);
         check::<K, Of<RUN, false, 1>>(shape, block);
         check::<K, Of<RUN, true, 1>>(shape, block);
+        for stack in [1, STACK as u8] {
+            if K > 1 && block.steps.is_multiple_of(stack) {
+                check::<K, InStacks<RUN, true>>(shape, &LaunchBlock { stack, ..*block });
+                check::<K, InStacks<RUN, false>>(shape, &LaunchBlock { stack, ..*block });
+            }
+        }
         if block.steps == 1 {
             check::<K, Of<RUN, false, 0>>(shape, block);
         }
@@ -397,12 +523,19 @@ mod tests {
             };
             let within = if is_whole { 0 } else { x as usize % run };
             assert_eq!((place.inside, place.within), (inside, within), "{item:?}");
+            let row = item[0] - block.offset[0] as usize;
+            let is_whole = row / STACK * STACK + STACK <= range[0];
+            let level = match in_run && block.stack > 1 && traversal.stack > 1 && is_whole {
+                true => StackLevel { below: row % STACK, all: STACK },
+                false => StackLevel::ONLY,
+            };
+            assert_eq!(place.level, level, "{item:?}");
         }
     }
 
     /// Grids, blocks, ranges and steps. The last steps are beyond the chunk. Miri, which takes long for
     /// each thread, is given few.
-    type Launched = ([u32; 3], [u32; 3], [u64; 3], u16);
+    type Launched = ([u32; 3], [u32; 3], [u64; 3], u8);
     const IN_SPACE: &[Launched] = match cfg!(miri) {
         true => &[([2, 2, 1], [2, 1, 2], [1, 2, 3], 1), ([2, 1, 2], [2, 1, 1], [3, 1, 3], 2)],
         false => &[
@@ -438,11 +571,11 @@ mod tests {
     /// Miri.
     type Rows = ([u64; 2], &'static [(u64, u64, u64)], &'static [([u32; 3], u32)]);
     const WITH_RUNS: Rows = match cfg!(miri) {
-        true => ([3, 2], &[(9, 4, 8)], &[([2, 1, 1], 2)]),
+        true => ([5, 2], &[(9, 4, 8)], &[([2, 1, 1], 2), ([1, 1, 1], 4)]),
         false => (
             [7, 5],
             &[(13, 4, 8), (16, 0, 16), (31, 4, 28), (18, 0, 16)],
-            &[([4, 2, 1], 1), ([3, 4, 2], 3), ([8, 1, 1], 2)],
+            &[([4, 2, 1], 1), ([3, 4, 2], 3), ([8, 1, 1], 2), ([3, 2, 1], 4), ([3, 1, 1], 8)],
         ),
     };
 
@@ -465,7 +598,7 @@ mod tests {
                         let mut grid = [(size as u32).div_ceil(width), 1, 1];
                         for axis in 1..dims {
                             let steps = if axis + 1 == dims { steps } else { 1 };
-                            launch.steps = steps as u16;
+                            launch.steps = steps as u8;
                             grid[axis] = (across[axis - 1] as u32).div_ceil(block[axis] * steps);
                         }
                         launch.blocks = grid[0];

@@ -58,7 +58,7 @@ impl<'a> EntryPoint<'a> {
 /// # Errors
 /// The first difference.
 pub fn check_signature(ptx: &str, kernel: &Description) -> Result<(), SignatureError> {
-    let mut names = iter::once(kernel.entry).chain(kernel.narrow_entry);
+    let mut names = iter::once(kernel.entry).chain(kernel.narrow_entry).chain(kernel.stacked_entry);
     names.try_for_each(|entry| check_entry(ptx, kernel, entry))
 }
 
@@ -146,6 +146,7 @@ mod tests {
         name: "step",
         entry: "step_f32",
         narrow_entry: None,
+        stacked_entry: None,
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],

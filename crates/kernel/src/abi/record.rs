@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use super::RUN;
 use super::blocks::LaunchBlock;
 use super::message::{NUMBERS, PanicMessage};
 use super::place::{Edges, Place, Thread, Traversal, Traverse, visit};
+use super::{RUN, STACK};
 
 /// Bytes for each text; longer ones are cut.
 pub(crate) const TEXT_BYTES: usize = 256;
@@ -106,9 +106,9 @@ impl PanicRecord {
         let long = |at: usize| u64::from_ne_bytes(core::array::from_fn(|i| bytes[at + i]));
         let long_three = |at: usize| core::array::from_fn(|i| long(at + 8 * i));
         let dims = word(12).min(3) as usize;
-        let (run, steps) = (long(40) as u16, (long(40) >> 16) as u16);
-        let launch =
-            LaunchBlock { run, steps, blocks: word(44), ..some_launch(dims, long_three(16)) };
+        let (run, steps, stack) = (long(40) as u16, bytes[42], bytes[43].max(1));
+        let some = some_launch(dims, long_three(16));
+        let launch = LaunchBlock { run, steps, stack, blocks: word(44), ..some };
         let thread = Thread { block: three(72), thread: three(84), threads: three(96) };
         let (item, is_first) = first_item(dims, launch, long_three(48), &thread);
         let text = |which: usize| {
@@ -164,11 +164,12 @@ fn first_item(
     }
 }
 
-/// A kernel that takes runs of so many items, if its launch does.
-struct InRuns<const RUN: usize>;
+/// A kernel that takes runs of so many items, in stacks of so many, if its launch does.
+struct InRuns<const RUN: usize, const STACK: usize>;
 
-impl<const RUN: usize> Traverse for InRuns<RUN> {
-    const TRAVERSAL: Traversal = Traversal { run: RUN, by_item: false, edges: Edges::Apart };
+impl<const RUN: usize, const STACK: usize> Traverse for InRuns<RUN, STACK> {
+    const TRAVERSAL: Traversal =
+        Traversal { run: RUN, by_item: false, edges: Edges::Apart, stack: STACK };
 }
 
 fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3], bool) {
@@ -177,9 +178,11 @@ fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3],
         first.get_or_insert(place.start);
         taken += place.len;
     };
-    match launch.run {
-        2 => visit::<K, InRuns<2>>(launch, thread, take),
-        _ => visit::<K, InRuns<RUN>>(launch, thread, take),
+    match (launch.run, launch.stack) {
+        (2, 1) => visit::<K, InRuns<2, 1>>(launch, thread, take),
+        (2, _) => visit::<K, InRuns<2, STACK>>(launch, thread, take),
+        (_, 1) => visit::<K, InRuns<RUN, 1>>(launch, thread, take),
+        (_, _) => visit::<K, InRuns<RUN, STACK>>(launch, thread, take),
     }
     let first: [usize; K] = first.unwrap_or([0; K]);
     (core::array::from_fn(|dim| first.get(dim).map_or(0, |&index| index as u64)), taken > 1)
@@ -220,7 +223,7 @@ mod tests {
         put(offset_of!(PanicRecord, offset), &3_u64.to_ne_bytes());
         put(offset_of!(PanicRecord, offset) + 8, &4_u64.to_ne_bytes());
         // Runs of four, two steps, five blocks of runs. Rows begin with one item in no run.
-        put(offset_of!(PanicRecord, shape), &(4_u64 | 2 << 16 | 5 << 32).to_ne_bytes());
+        put(offset_of!(PanicRecord, shape), &(4_u64 | 2 << 16 | 1 << 24 | 5 << 32).to_ne_bytes());
         for (nth, edge) in [4_u64, 40, 41].into_iter().enumerate() {
             put(offset_of!(PanicRecord, edges) + 8 * nth, &edge.to_ne_bytes());
         }

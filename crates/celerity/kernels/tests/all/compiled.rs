@@ -11,7 +11,7 @@ use celerity_example_kernels::{
     shallow_water, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
-use celerity_kernel::abi::{Description, ModuleOutline, check_signature, entries};
+use celerity_kernel::abi::{Description, EntryKind, ModuleOutline, check_signature, entries};
 
 fn ptx() -> &'static str {
     MODULE.ptx(u32::MAX).unwrap_or_else(|missing| panic!("{missing}"))
@@ -233,7 +233,10 @@ fn every_entry_point_is_called_as_the_host_describes_it() {
 
 #[test]
 fn every_entry_point_is_described() {
-    let of = |kernel: &Description| [Some(kernel.entry), kernel.narrow_entry];
+    let of = |kernel: &Description| {
+        [EntryKind::Plain, EntryKind::Narrow, EntryKind::Stacked]
+            .map(|entry_kind| kernel.entry_for(entry_kind))
+    };
     let mut described: Vec<_> = kernels().iter().flat_map(of).flatten().collect();
     let mut compiled: Vec<_> = entries(ptx()).map(|entry| entry.name).collect();
     described.sort_unstable();
@@ -351,6 +354,27 @@ fn cubes_are_loaded_once_and_stored_once() {
                 assert!(!body.contains("call.uni"), "{entry}: {body}");
             }
         }
+    }
+}
+
+#[test]
+fn what_the_levels_of_a_stack_share_is_loaded_once() {
+    // Of four rows of squares, six lines, and the three of one row by itself; of four planes of cubes, eighteen, and nine. Each is
+    // a wide load and one at either end. Items at edges are loaded one by one.
+    for (kernel, lines, cells) in [("mean_of_9_row", 9, 9), ("mean_of_27_row", 27, 27)] {
+        for (precision, wide) in [("f32", "v4"), ("f64", "v2")] {
+            let entry = format!("{kernel}_{precision}$stacked");
+            let body = body(&entry);
+            let count = |of: &str| body.matches(of).count();
+            assert_eq!(count(&format!("ld.global.nc.{wide}.")), lines, "{entry}: {body}");
+            assert_eq!(count("ld.global.nc."), 3 * lines + cells, "{entry}: {body}");
+            assert_eq!(count(&format!("st.global.{wide}.")), 5, "{entry}: {body}");
+        }
+    }
+    // However large a kernel is, all that it does for a stack is in one piece.
+    for entry in entries(ptx()).map(|entry| entry.name).filter(|name| name.ends_with("$stacked")) {
+        let body = body(entry);
+        assert!(!body.contains("call.uni") && !body.contains(".local"), "{entry}: {body}");
     }
 }
 

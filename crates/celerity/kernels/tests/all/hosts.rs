@@ -1,7 +1,7 @@
 //! The kernels as values on a host: what launching them on a CPU device calls.
 
 use celerity_example_kernels::{gravity, hash, linear, wave};
-use celerity_kernel::abi::{AccessMemory, Chunk, Geometry, Mapping};
+use celerity_kernel::abi::{AccessMemory, Chunk, EntryKind, Geometry, Mapping};
 use celerity_kernel::{
     Bounds, Item, ItemKernel, Kernel, Layout, NeighborhoodItem, NeighborhoodRow, Reach, Row,
     RowKernel, WholeView,
@@ -110,7 +110,14 @@ fn a_launch_ends_with_what_the_kernel_takes_by_value() {
     let around = Mapping::Neighborhood { border: [1, 1, 0], axes_only: false };
     let accesses = [memory(0x1000, Mapping::OneToOne), memory(0x2000, around)];
     let (items, global) = (Bounds::from_range([64, 64, 1]), [64, 64, 1]);
-    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block: None, narrow: true };
+    let chunk = Chunk {
+        items,
+        global,
+        group: [1; 3],
+        tiles: None,
+        block: None,
+        entry_kind: EntryKind::Narrow,
+    };
     let mut bytes = Vec::new();
     let geometry = wave::wave_step_row { c: 0.5 }
         .put_launch(&chunk, &accesses, &mut |piece, alignment| {

@@ -21,7 +21,7 @@ use celerity_example_kernels::prk::stencil::{
 use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
 };
-use celerity_kernel::abi::{AccessMemory, Chunk, Mapping};
+use celerity_kernel::abi::{AccessKind, AccessMemory, Chunk, EntryKind, Mapping, STACK};
 use celerity_kernel::math::Float;
 use celerity_kernel::{Bounds, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel};
 
@@ -38,17 +38,41 @@ fn launch<K: Kernel>(
     accesses: &[AccessMemory],
     memory: &mut Memory,
 ) -> Counts {
+    let kind =
+        |&AccessMemory { mapping, buffer, .. }: &_| AccessKind { mapping, buffer, updates: false };
+    let space = Bounds::from_range(chunk.global);
+    let entry_kind = K::DESCRIPTION.entry_kind(&space, accesses.iter().map(kind));
+    launch_as(kernel, &Chunk { entry_kind, ..*chunk }, None, accesses, memory)
+}
+
+/// Where the steps of each thread stand in what is told of a launch, and behind them how many of them are a stack.
+const STEPS: usize = 122;
+
+/// The same by the entry point that the chunk says, in so many steps: as many as large launches take.
+fn launch_as<K: Kernel>(
+    kernel: &K,
+    chunk: &Chunk,
+    steps: Option<u8>,
+    accesses: &[AccessMemory],
+    memory: &mut Memory,
+) -> Counts {
     let module = MODULE.ptx(u32::MAX).unwrap_or_else(|missing| panic!("{missing}"));
-    let around = accesses.iter().map(|access| (access.mapping, access.buffer));
-    let narrow = K::DESCRIPTION.is_narrow(&Bounds::from_range(chunk.global), around);
-    let (entry, chunk) = (K::DESCRIPTION.entry_of(narrow), Chunk { narrow, ..*chunk });
-    let entry = Entry::read(module, entry);
+    let entry_kind = chunk.entry_kind;
+    let entry = Entry::read(module, K::DESCRIPTION.entry_for(entry_kind).unwrap());
     let mut parameters = Vec::new();
     let mut append = |piece: &[u8], alignment| {
         parameters.resize(parameters.len().next_multiple_of(alignment), 0);
         parameters.extend_from_slice(piece);
     };
-    let shape = kernel.put_launch(&chunk, accesses, &mut append).unwrap();
+    let mut shape = kernel.put_launch(chunk, accesses, &mut append).unwrap();
+    if let Some(steps) = steps {
+        let takes_stacks = entry_kind == EntryKind::Stacked && parameters[STEPS - 2] > 1;
+        parameters[STEPS] = steps;
+        parameters[STEPS + 1] = if takes_stacks { STACK as u8 } else { 1 };
+        let [rows, ..] = chunk.items.range();
+        let slowest = K::DESCRIPTION.dims - 1;
+        shape.grid[slowest] = (rows as u32).div_ceil(shape.block[slowest] * u32::from(steps));
+    }
     machine::run(&entry, &shape, &parameters, memory)
 }
 
@@ -59,7 +83,7 @@ fn access(nth: usize, extent: Bounds<3>, buffer: [usize; 3], mapping: Mapping) -
 
 /// A chunk of items in no groups, of an index space of the size of a buffer.
 fn chunk_of(items: Bounds<3>, global: [usize; 3]) -> Chunk {
-    Chunk { items, global, group: [1; 3], tiles: None, block: None, narrow: false }
+    Chunk { items, global, group: [1; 3], tiles: None, block: None, entry_kind: EntryKind::Plain }
 }
 
 /// So many numbers, which look random.
@@ -229,11 +253,25 @@ fn check_stencil<K: Stencil>(kernel: K, radius: usize, columns: usize, axes_only
             Mapping::Neighborhood { border, axes_only },
         ),
     ];
-    let mut memory = Memory::default().with(PLACES[0], &out).with(PLACES[1], &u);
-    launch(&kernel, &chunk_of(items, buffer), &accesses, &mut memory);
-    let label = format!("{}, radius {radius}, {columns} columns", K::DESCRIPTION.name);
-    assert_eq!(memory.numbers::<8, f64>(PLACES[0]), expected, "{label}");
+    let memory = || Memory::default().with(PLACES[0], &out).with(PLACES[1], &u);
+    let chunk = chunk_of(items, buffer);
+    let check = |by: &str, memory: Memory| {
+        let label = format!("{}, radius {radius}, {columns} columns, {by}", K::DESCRIPTION.name);
+        assert_eq!(memory.numbers::<8, f64>(PLACES[0]), expected, "{label}");
+    };
+    let mut usual = memory();
+    launch(&kernel, &chunk, &accesses, &mut usual);
+    check("as usual", usual);
+    for (entry_kind, steps) in WALKS {
+        let mut walked = memory();
+        launch_as(&kernel, &Chunk { entry_kind, ..chunk }, Some(steps), &accesses, &mut walked);
+        check(&format!("{entry_kind:?} in {steps} steps"), walked);
+    }
 }
+
+/// How threads of large launches go: the last stacks of a chunk are not whole.
+const WALKS: [(EntryKind, u8); 3] =
+    [(EntryKind::Plain, 2), (EntryKind::Stacked, 4), (EntryKind::Stacked, 8)];
 
 #[test]
 fn stencils_have_the_bits_of_hosts() {
@@ -285,18 +323,28 @@ fn check_means<K: Kernel, T: Float + Debug + Number<N>, const N: usize>(
         access(0, items, range, Mapping::OneToOne),
         access(1, Bounds::from_range(range), range, around),
     ];
-    let memory = Memory::default().with(PLACES[0], &vec![T::from(0.0); expected.len()]);
-    let mut memory = memory.with(PLACES[1], &u);
-    launch(kernel, &chunk_of(items, range), &accesses, &mut memory);
+    let memory = || {
+        let memory = Memory::default().with(PLACES[0], &vec![T::from(0.0); expected.len()]);
+        memory.with(PLACES[1], &u)
+    };
+    let chunk = chunk_of(items, range);
     let label = format!("{}, {range:?}", K::DESCRIPTION.entry);
-    assert_eq!(memory.numbers::<N, T>(PLACES[0]), expected, "{label}");
+    let mut usual = memory();
+    launch(kernel, &chunk, &accesses, &mut usual);
+    assert_eq!(usual.numbers::<N, T>(PLACES[0]), expected, "{label}");
+    for (entry_kind, steps) in WALKS {
+        let mut walked = memory();
+        launch_as(kernel, &Chunk { entry_kind, ..chunk }, Some(steps), &accesses, &mut walked);
+        let label = format!("{label}, {entry_kind:?} in {steps} steps");
+        assert_eq!(walked.numbers::<N, T>(PLACES[0]), expected, "{label}");
+    }
 }
 
 #[test]
 fn means_have_the_bits_of_hosts() {
     // Of four, a run of which both ends are those of its row.
-    for columns in [4, 16, 17] {
-        let (plane, space) = ([6, columns, 1], [4, 5, columns]);
+    for (columns, rows) in [(4, 6), (16, 6), (17, 6), (20, 12)] {
+        let (plane, space) = ([rows, columns, 1], [rows - 2, 5, columns]);
         check_means::<_, f32, 4>(&mean_of_9::<f32>::new(), plane);
         check_means::<_, f64, 8>(&mean_of_9::<f64>::new(), plane);
         check_means::<_, f32, 4>(&mean_of_9_row::<f32>::new(), plane);

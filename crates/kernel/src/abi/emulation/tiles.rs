@@ -8,8 +8,8 @@ use std::vec::Vec;
 
 use super::super::pointer::host::FromAddress;
 use super::super::{
-    AccessMemory, Chunk, Description, Form, Mapping, Place, Tiles, ViewKind, ViewParameter,
-    visit_groups, visit_tile, write_parameters,
+    AccessMemory, Chunk, Description, EntryKind, Form, Mapping, Place, Tiles, ViewKind,
+    ViewParameter, visit_groups, visit_tile, write_parameters,
 };
 use super::{Memory, Taken, threads};
 use crate::abi::tiles::TileBlock;
@@ -114,7 +114,7 @@ fn launched(
         group,
         tiles: Some(tiles),
         block: None,
-        narrow: false,
+        entry_kind: EntryKind::Plain,
     };
     let mut bytes = Vec::new();
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
