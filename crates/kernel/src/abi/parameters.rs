@@ -485,10 +485,11 @@ impl Description {
     /// Which entry point a task with these items and accesses launches. The same for all chunks of the task. O(accesses).
     ///
     /// That for narrow rows, if there is one, rows are narrow, and neighbourhoods reach no farther along them than runs that
-    /// look over their ends may. Otherwise that for stacks, if there is one, neighbourhoods are boxes that reach one
+    /// look over their ends may. That for stacks, if there is one, neighbourhoods are boxes that reach one
     /// element far, rows of buffers are whole runs, and no element is both read and written: what one level writes, the next
     /// might read, so that it would wait for it (a stencil of nine points over 16384² `f64` that adds to what is there had 0.87 of
-    /// its rate on an H200; with rows that were no whole runs, heat in a box `f32` 0.78).
+    /// its rate on an H200; with rows that were no whole runs, heat in a box `f32` 0.78). Of both, that for stacks, unless rows
+    /// have very few runs.
     #[must_use]
     pub fn entry_kind(
         &self,
@@ -496,7 +497,8 @@ impl Description {
         accesses: impl IntoIterator<Item = AccessKind>,
     ) -> EntryKind {
         let Some(fastest) = self.dims.checked_sub(1) else { return EntryKind::Plain };
-        let mut is_narrow = self.narrow_entry.is_some() && space.range()[fastest] <= NARROW;
+        let row = space.range()[fastest];
+        let mut is_narrow = self.narrow_entry.is_some() && row <= NARROW;
         let mut is_stacked = self.stacked_entry.is_some();
         for AccessKind { mapping, buffer, updates } in accesses {
             if let Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } = mapping
@@ -509,12 +511,18 @@ impl Description {
             is_stacked &= !updates && buffer[fastest].is_multiple_of(self.run());
         }
         match (is_narrow, is_stacked) {
-            (true, _) => EntryKind::Narrow,
-            (false, true) => EntryKind::Stacked,
+            (true, true) if row <= FEW_RUNS * self.run() => EntryKind::Narrow,
+            (_, true) => EntryKind::Stacked,
+            (true, false) => EntryKind::Narrow,
             (false, false) => EntryKind::Plain,
         }
     }
 }
+
+/// Rows of so many runs are narrow even if they could be taken in stacks, whose edges are apart. On an H200, means of 27 over rows of 256, 128,
+/// 64 and 32 `f32` had 2,474, 2,192, 1,799 and 1,284 GB/s in stacks, and 1,889, 1,917, 1,856 and 1,907 as narrow ones;
+/// `f64`, in runs half as long, 2,698, 2,532, 2,244 and 1,857, and 1,953 to 2,002.
+const FEW_RUNS: usize = 16;
 
 /// The longest rows that stencils take in runs from end to end. In tests less, so that small launches are of both kinds.
 const NARROW: usize = if cfg!(test) { 24 } else { 256 };
@@ -758,6 +766,36 @@ mod tests {
     }
 
     /// Of elements that are only counted.
+    #[test]
+    fn the_task_decides_which_entry_point_is_launched() {
+        const BOX: Mapping = Mapping::Neighborhood { border: [1, 1, 0], axes_only: false };
+        let of = |views, row: usize, around: Mapping, updates: bool| {
+            let buffer = [64, row, 1];
+            let own = AccessKind { mapping: Mapping::OneToOne, buffer, updates };
+            let around = AccessKind { mapping: around, buffer, updates: false };
+            let kernel = kernel(Form::Row, views);
+            kernel.entry_kind(&Bounds::from_range(buffer), [own, around])
+        };
+        let wide = 2 * NARROW;
+        assert_eq!(of(STENCIL, wide, BOX, false), EntryKind::Stacked);
+        // Rows that are no whole runs, elements that are read and written, far sides, stars.
+        assert_eq!(of(STENCIL, wide + 1, BOX, false), EntryKind::Plain);
+        assert_eq!(of(STENCIL, wide, BOX, true), EntryKind::Plain);
+        let far = Mapping::Neighborhood { border: [1, 2, 0], axes_only: false };
+        let flat = Mapping::Neighborhood { border: [0, 1, 0], axes_only: false };
+        let star = Mapping::Neighborhood { border: [1, 1, 0], axes_only: true };
+        for other in [far, flat, star] {
+            assert_eq!(of(STENCIL, wide, other, false), EntryKind::Plain, "{other:?}");
+        }
+        // Few runs, whether edges are near or not.
+        assert_eq!(of(STENCIL, NARROW, BOX, false), EntryKind::Narrow);
+        assert_eq!(of(STENCIL, NARROW, star, true), EntryKind::Narrow);
+        assert_eq!(of(STENCIL, NARROW, far, false), EntryKind::Plain);
+        // Kernels that have no other entry point.
+        const OWN: &[ViewParameter] = &[view(ViewKind::Own, true), view(ViewKind::Own, false)];
+        assert_eq!(of(OWN, NARROW, Mapping::OneToOne, false), EntryKind::Plain);
+    }
+
     #[test]
     fn places_far_apart_have_as_much_around_them_as_there_is() {
         const FEW: u64 = 3;
