@@ -56,7 +56,7 @@ pub(crate) fn other_name(
         && views.len() <= FEW_VIEWS
         && views.iter().all(|view| view.is_own || view.is_bordered)
         && around().next().is_some();
-    let is_one_field = around().count() == 1 && !around().any(|view| view.is_periodic);
+    let is_one_field = around().count() == 1;
     match entry_kind {
         EntryKind::Narrow if may => Some(format!("{entry_name}$narrow")),
         EntryKind::Stacked if may && is_one_field && kernel.dims.to_string() != "1" => {

@@ -473,10 +473,11 @@ mod tests {
             fn k(item: Item<2>, (to, u): (&mut f32, NeighborhoodItem<f32, 2>)) {}
         );
         assert_eq!(kinds(both), (true, true));
+        let round = quote!(
+            fn k(row: Row<2>, (to, a, u): (&mut [f32], &[f32], PeriodicRow<f32, 2>)) {}
+        );
+        assert_eq!(kinds(round), (true, true));
         for narrow in [
-            quote!(
-                fn k(row: Row<2>, (to, a, u): (&mut [f32], &[f32], PeriodicRow<f32, 2>)) {}
-            ),
             quote!(
                 fn k(item: Item<1>, (to, u): (&mut f32, NeighborhoodItem<f32, 1>)) {}
             ),

@@ -19,8 +19,6 @@ pub(crate) struct ViewType {
     pub(crate) is_own: bool,
     /// Whether it shows what is around them.
     pub(crate) is_bordered: bool,
-    /// The same where edges meet.
-    pub(crate) is_periodic: bool,
 }
 
 const VIEWS: &str = "not a view; views are `&T`, `&mut T`, `NeighborhoodItem<'_, T, D>`, \
@@ -67,9 +65,8 @@ impl ViewType {
             (_, name) => {
                 let reduces = matches!(name, "Reducer" | "ArrayReducer");
                 let is_own = matches!(name, "&" | "[]");
-                let is_periodic = name.starts_with("Periodic");
-                let is_bordered = name.starts_with("Neighborhood") || is_periodic;
-                Ok(Self { ty: ty.clone(), reduces, is_own, is_bordered, is_periodic })
+                let is_bordered = name.starts_with("Neighborhood") || name.starts_with("Periodic");
+                Ok(Self { ty: ty.clone(), reduces, is_own, is_bordered })
             }
         }
     }

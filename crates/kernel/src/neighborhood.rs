@@ -166,6 +166,15 @@ impl<const D: usize> Limits<D> {
         self.above[dim] as isize
     }
 
+    /// How many levels of a stack are above its lowest one. Hosts have no stacks.
+    #[inline]
+    pub(crate) const fn highest(&self) -> isize {
+        #[cfg(target_arch = "nvptx64")]
+        return self.level.all as isize - 1;
+        #[cfg(not(target_arch = "nvptx64"))]
+        0
+    }
+
     /// Those of the `len` items from `start` in a buffer of size `range`, which
     /// they must be inside of.
     #[inline]
@@ -552,13 +561,12 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     fn clamped_shift(&self, offset: [isize; D]) -> Shift {
         self.check(offset);
         let limits = &self.limits;
-        #[cfg(target_arch = "nvptx64")]
         let offset = self.from_the_ground(offset);
         self.sum(|dim| {
             #[cfg(target_arch = "nvptx64")]
             if limits.run > 1 {
                 // Nothing clamps what stays in the stack.
-                let highest = if dim == 0 { limits.level.all as isize - 1 } else { 0 };
+                let highest = if dim == 0 { limits.highest() } else { 0 };
                 match offset[dim] {
                     -1 => return limits.next[0][dim],
                     step if step == highest + 1 => {
@@ -583,7 +591,6 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[track_caller]
     fn shift_inside(&self, offset: [isize; D]) -> Option<Shift> {
         self.check(offset);
-        #[cfg(target_arch = "nvptx64")]
         let offset = self.from_the_ground(offset);
         let inside = (0..D).all(|dim| match offset[dim] {
             0 => true,
@@ -599,10 +606,11 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         self.sum(|dim| offset[dim] * self.strides[dim] as isize)
     }
 
-    /// An offset from an item, from the one as many levels below it as there are.
-    #[cfg(target_arch = "nvptx64")]
+    /// An offset from an item, from the one on the lowest level of its stack.
     #[inline]
-    fn from_the_ground(&self, mut offset: [isize; D]) -> [isize; D] {
+    #[cfg_attr(not(target_arch = "nvptx64"), expect(unused_mut))]
+    pub(crate) fn from_the_ground(&self, mut offset: [isize; D]) -> [isize; D] {
+        #[cfg(target_arch = "nvptx64")]
         if let Some(slowest) = offset.first_mut() {
             *slowest += self.limits.level.below as isize;
         }

@@ -188,6 +188,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[track_caller]
     fn shift_around(&self, offset: [isize; D]) -> Shift {
         self.row.check(offset);
+        let offset = self.row.from_the_ground(offset);
         self.row.shift(core::array::from_fn(|dim| self.around(offset, dim)))
     }
 
@@ -232,7 +233,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     /// Whether no dimension that is clamped is left.
     #[inline]
     fn is_inside(&self, offset: [isize; D]) -> bool {
-        let limits = self.row.limits();
+        let (limits, offset) = (self.row.limits(), self.row.from_the_ground(offset));
         (0..D).all(|dim| self.around[dim] > 0 || stays(limits, dim, offset[dim]))
     }
 
@@ -256,7 +257,8 @@ fn stays<const D: usize>(limits: &Limits<D>, dim: usize, step: isize) -> bool {
     match step {
         0 => true,
         ..0 => -limits.below(dim) <= step,
-        1.. => step <= limits.above(dim),
+        // Nothing leaves a stack by itself.
+        1.. => dim == 0 && step <= limits.highest() || step <= limits.above(dim),
     }
 }
 

@@ -501,11 +501,10 @@ impl Description {
         let mut is_narrow = self.narrow_entry.is_some() && row <= NARROW;
         let mut is_stacked = self.stacked_entry.is_some();
         for AccessKind { mapping, buffer, updates } in accesses {
-            if let Mapping::Neighborhood { border, .. } | Mapping::Periodic { border, .. } = mapping
+            if let Mapping::Neighborhood { border, axes_only }
+            | Mapping::Periodic { border, axes_only, .. } = mapping
             {
                 is_narrow &= border[fastest] <= 1 && space.max()[fastest] <= buffer[fastest];
-            }
-            if let Mapping::Neighborhood { border, axes_only, .. } = mapping {
                 is_stacked &= !axes_only && border[..self.dims].iter().all(|&border| border == 1);
             }
             is_stacked &= !updates && buffer[fastest].is_multiple_of(self.run());
@@ -784,7 +783,10 @@ mod tests {
         let far = Mapping::Neighborhood { border: [1, 2, 0], axes_only: false };
         let flat = Mapping::Neighborhood { border: [0, 1, 0], axes_only: false };
         let star = Mapping::Neighborhood { border: [1, 1, 0], axes_only: true };
-        for other in [far, flat, star] {
+        let round =
+            |axes_only| Mapping::Periodic { border: [1, 1, 0], axes_only, along: [true; 3] };
+        assert_eq!(of(STENCIL, wide, round(false), false), EntryKind::Stacked);
+        for other in [far, flat, star, round(true)] {
             assert_eq!(of(STENCIL, wide, other, false), EntryKind::Plain, "{other:?}");
         }
         // Few runs, whether edges are near or not.

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use celerity_example_kernels::MODULE;
 use celerity_example_kernels::accuracy::{arguments, both, normal_values};
 use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
+use celerity_example_kernels::life::{self, life_step, life_step_row};
 use celerity_example_kernels::linear::blend;
 use celerity_example_kernels::means::{
     CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
@@ -354,6 +355,46 @@ fn means_have_the_bits_of_hosts() {
         check_means::<_, f32, 4>(&mean_of_27_row::<f32>::new(), space);
         check_means::<_, f64, 8>(&mean_of_27_row::<f64>::new(), space);
         check_means::<_, f32, 4>(&mean_of_27_in_loops {}, space);
+    }
+}
+
+/// Compares a generation of a world whose edges meet with that of plain loops: of all rows, as all of them are looked at, and
+/// by both kinds of entry points that take it in runs.
+fn check_life<K: Kernel>(kernel: &K, range: [usize; 3]) {
+    let [rows, columns, _] = range;
+    let world: Vec<u8> = (0..rows * columns).map(|i| life::initial([i / columns, i], 7)).collect();
+    let cell = |y: usize, x: usize, [down, right]: [isize; 2]| {
+        let around = |at: usize, by: isize, size: usize| {
+            (at as isize + by).rem_euclid(size as isize) as usize
+        };
+        world[around(y, down, rows) * columns + around(x, right, columns)]
+    };
+    let next = |i: usize| {
+        let (y, x) = (i / columns, i % columns);
+        let neighbours = life::NEIGHBOURS.map(|offset| cell(y, x, offset));
+        life::next(world[i], neighbours.iter().sum())
+    };
+    let expected: Vec<u8> = (0..world.len()).map(next).collect();
+    let around =
+        Mapping::Periodic { border: [1, 1, 0], axes_only: false, along: [true, true, false] };
+    let items = Bounds::from_range(range);
+    let accesses = [access(0, items, range, Mapping::OneToOne), access(1, items, range, around)];
+    for (entry_kind, steps) in WALKS {
+        let memory = Memory::default().with(PLACES[0], &vec![9_u8; world.len()]);
+        let mut memory = memory.with(PLACES[1], &world);
+        let chunk = Chunk { entry_kind, ..chunk_of(items, range) };
+        launch_as(kernel, &chunk, Some(steps), &accesses, &mut memory);
+        let label = format!("{}, {range:?}, {entry_kind:?} in {steps} steps", K::DESCRIPTION.entry);
+        assert_eq!(memory.numbers::<1, u8>(PLACES[0]), expected, "{label}");
+    }
+}
+
+#[test]
+fn worlds_whose_edges_meet_live_as_on_hosts() {
+    // Stacks at both edges, and one that is not whole; a world that is one stack.
+    for range in [[8, 16, 1], [11, 20, 1], [4, 12, 1], [3, 8, 1]] {
+        check_life(&life_step {}, range);
+        check_life(&life_step_row {}, range);
     }
 }
 
