@@ -561,7 +561,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     fn clamped_shift(&self, offset: [isize; D]) -> Shift {
         self.check(offset);
         let limits = &self.limits;
-        let offset = self.from_the_ground(offset);
+        let offset = self.seen_from_the_ground(offset);
         self.sum(|dim| {
             #[cfg(target_arch = "nvptx64")]
             if limits.run > 1 {
@@ -591,7 +591,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[track_caller]
     fn shift_inside(&self, offset: [isize; D]) -> Option<Shift> {
         self.check(offset);
-        let offset = self.from_the_ground(offset);
+        let offset = self.seen_from_the_ground(offset);
         let inside = (0..D).all(|dim| match offset[dim] {
             0 => true,
             step @ ..0 => -self.limits.below(dim) <= step,
@@ -609,7 +609,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     /// An offset from an item, from the one on the lowest level of its stack.
     #[inline]
     #[cfg_attr(not(target_arch = "nvptx64"), expect(unused_mut))]
-    pub(crate) fn from_the_ground(&self, mut offset: [isize; D]) -> [isize; D] {
+    pub(crate) fn seen_from_the_ground(&self, mut offset: [isize; D]) -> [isize; D] {
         #[cfg(target_arch = "nvptx64")]
         if let Some(slowest) = offset.first_mut() {
             *slowest += self.limits.level.below as isize;

@@ -188,7 +188,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[track_caller]
     fn shift_around(&self, offset: [isize; D]) -> Shift {
         self.row.check(offset);
-        let offset = self.row.from_the_ground(offset);
+        let offset = self.row.seen_from_the_ground(offset);
         self.row.shift(core::array::from_fn(|dim| self.around(offset, dim)))
     }
 
@@ -233,7 +233,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     /// Whether no dimension that is clamped is left.
     #[inline]
     fn is_inside(&self, offset: [isize; D]) -> bool {
-        let (limits, offset) = (self.row.limits(), self.row.from_the_ground(offset));
+        let (limits, offset) = (self.row.limits(), self.row.seen_from_the_ground(offset));
         (0..D).all(|dim| self.around[dim] > 0 || stays(limits, dim, offset[dim]))
     }
 
