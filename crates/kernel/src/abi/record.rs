@@ -251,6 +251,18 @@ mod tests {
     }
 
     #[test]
+    fn of_a_stack_the_lowest_item_is_named() {
+        let mut bytes = record();
+        // Four steps, which are one stack; then eight, which are two.
+        for (steps, first) in [(4, 3 + 4 * 6 + 4), (8, 3 + 8 * 6 + 4)] {
+            bytes[offset_of!(PanicRecord, shape) + 2..][..2].copy_from_slice(&[steps, STACK as u8]);
+            let failure = PanicRecord::read(&bytes).unwrap();
+            assert_eq!(failure.item[..failure.dims], [first, 4 + 4 * 3]);
+            assert!(failure.is_first);
+        }
+    }
+
+    #[test]
     fn an_item_in_no_run_is_named_itself() {
         let mut bytes = record();
         bytes[offset_of!(PanicRecord, thread)] = 6;
