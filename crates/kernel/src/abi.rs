@@ -37,7 +37,7 @@ pub use parameters::{AccessKind, AccessMemory, Chunk, LaunchError, Mapping, writ
 pub(crate) use place::visit_joined;
 pub use place::{Edges, Inside, Place, Seat, StackLevel, Thread, Traversal, Traverse, seat, visit};
 pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
-pub use ptx::{EntryPoint, SignatureError, check_signature, entries};
+pub use ptx::{EntryPoint, SignatureError, check_signature, entries, gains_by_stacks};
 pub use record::{DevicePanic, PanicRecord};
 pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
 

@@ -11,7 +11,7 @@ use celerity_executor::{
 };
 use celerity_kernel::abi::{
     AccessKind, AccessMemory, Chunk, Description, EntryKind, Geometry, Mapping, Tiles,
-    check_signature,
+    check_signature, gains_by_stacks,
 };
 use celerity_kernel::{Kernel, Module};
 use celerity_regions::Box3;
@@ -47,10 +47,12 @@ impl<H, W: Kernel> CompiledKernel<H, W> {
 impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
     fn code(&self) -> Result<&Code, &NoDeviceCode> {
         let find = || {
-            let module = module_of(W::module(), &W::DESCRIPTION)?;
+            let (module, has_stacks) = module_of(W::module(), &W::DESCRIPTION)?;
             let Space { global, mappers, .. } = self.host.space();
             let accesses = mappers.iter().map(access_kind);
-            let entry_kind = W::DESCRIPTION.entry_kind(&bounds(&global), accesses);
+            let stacked_entry = W::DESCRIPTION.stacked_entry.filter(|_| has_stacks);
+            let kernel = Description { stacked_entry, ..W::DESCRIPTION };
+            let entry_kind = kernel.entry_kind(&bounds(&global), accesses);
             Ok(Code { module, entry_kind })
         };
         self.code.get_or_init(find).as_ref()
@@ -191,17 +193,17 @@ fn blocks(sides: &PerDimension) -> Option<Mapping> {
 struct Known {
     module: &'static Module,
     loadable: Arc<CodeModule>,
-    /// The entry points that are called as hosts describe them.
-    sound: Vec<&'static str>,
+    /// The kernels that are called as hosts describe them, by their entry points, and whether they gain by stacks.
+    sound: Vec<(&'static str, bool)>,
 }
 
 /// The module as backends know it: always the same `Arc` for the same crate of
-/// kernels, since they load by address. Its entry point for the kernel has been
-/// compared with what the host passes.
+/// kernels, since they load by address. Its entry points for the kernel have been
+/// compared with what the host passes. And whether that for stacks is worth it.
 fn module_of(
     module: &'static Module,
     kernel: &Description,
-) -> Result<Arc<CodeModule>, NoDeviceCode> {
+) -> Result<(Arc<CodeModule>, bool), NoDeviceCode> {
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let unavailable = |error: &dyn Error| NoDeviceCode { reason: error.to_string().into() };
     let texts = module.compiled().map_err(|error| unavailable(&error))?;
@@ -215,13 +217,19 @@ fn module_of(
         known.len() - 1
     });
     let known = &mut known[index];
-    if !known.sound.contains(&kernel.entry) {
-        for ptx in texts {
-            check_signature(ptx.text, kernel).map_err(|error| unavailable(&error))?;
+    let found = known.sound.iter().find(|(entry, _)| *entry == kernel.entry);
+    let gains = match found {
+        Some((_, gains)) => *gains,
+        None => {
+            for ptx in texts {
+                check_signature(ptx.text, kernel).map_err(|error| unavailable(&error))?;
+            }
+            let gains = texts.iter().all(|ptx| gains_by_stacks(ptx.text, kernel));
+            known.sound.push((kernel.entry, gains));
+            gains
         }
-        known.sound.push(kernel.entry);
-    }
-    Ok(known.loadable.clone())
+    };
+    Ok((known.loadable.clone(), gains))
 }
 
 #[cfg(test)]
@@ -250,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_module_is_the_same_every_time() {
-        let module = || module_of(&MODULE, &KERNEL).unwrap();
+        let module = || module_of(&MODULE, &KERNEL).unwrap().0;
         let (first, second) = (module(), module());
         assert!(Arc::ptr_eq(&first, &second));
     }
