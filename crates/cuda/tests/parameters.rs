@@ -12,7 +12,7 @@ use celerity_executor::{
     BoundMemory, ClusterConfig, CodeModule, CodeSource, DeviceCode, DeviceKernel, HostFunction,
     InProcess, Launch, NoDeviceCode, NodeFrontend, Parameters, Payload, Run, SubmitError,
 };
-use celerity_kernel::abi::{AccessMemory, Chunk, EntryKind, Geometry, Mapping};
+use celerity_kernel::abi::{AccessMemory, Chunk, Geometry, Mapping};
 use celerity_kernel::half::{bf16, f16};
 use celerity_kernel::num_complex::Complex;
 use celerity_kernel::{Bounds, Item, ItemKernel, Kernel};
@@ -64,15 +64,7 @@ unsafe impl DeviceCode for Compiled {
             buffer: [BODIES, 1, 1],
             mapping: Mapping::OneToOne,
         };
-        let items = bounds(chunk);
-        let chunk = Chunk {
-            items,
-            global: [BODIES, 1, 1],
-            group: [1; 3],
-            tiles: None,
-            block: None,
-            entry_kind: EntryKind::Plain,
-        };
+        let chunk = Chunk::new(bounds(chunk), [BODIES, 1, 1]);
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
         let shape = self.kernel.put_launch(&chunk, &[access], &mut append)?;

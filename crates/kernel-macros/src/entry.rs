@@ -164,28 +164,20 @@ fn run(
             );
         }
     };
-    let (entry_kind, plain) = (entry_kind.path(), EntryKind::Plain.path());
+    let signature = quote!(::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]);
+    let entry_kind = entry_kind.path();
+    let traversal = quote!(::celerity_kernel::abi::traversal(#entry_kind, #signature));
     let call = inlined(&quote!(__place), &body);
     quote!(
         struct __Kernel;
-        impl __Kernel {
-            const fn traversal(
-                entry_kind: ::celerity_kernel::abi::EntryKind,
-            ) -> Option<::celerity_kernel::abi::Traversal> {
-                ::celerity_kernel::abi::traversal(
-                    entry_kind, ::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]
-                )
-            }
-        }
         impl ::celerity_kernel::abi::Traverse for __Kernel {
-            const TRAVERSAL: ::celerity_kernel::abi::Traversal =
-                match (Self::traversal(#entry_kind), Self::traversal(#plain)) {
-                    (Some(it), _) | (None, Some(it)) => it,
-                    (None, None) => unreachable!(),
-                };
+            const TRAVERSAL: ::celerity_kernel::abi::Traversal = match #traversal {
+                Some(it) => it,
+                None => ::celerity_kernel::abi::plain_traversal(#signature),
+            };
         }
-        // Of large elements nothing is launched otherwise, and there is no code for it.
-        if const { __Kernel::traversal(#entry_kind).is_some() } {
+        // Of large elements nothing is launched otherwise than plainly, and there is no code for it.
+        if const { #traversal.is_some() } {
             ::celerity_kernel::device::run::<__DIMS, __Kernel>(stringify!(#name), &__launch, #call);
         }
     )

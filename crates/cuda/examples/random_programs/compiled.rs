@@ -13,7 +13,7 @@ use celerity_example_kernels::programs::{
 use celerity_executor::{
     BoundMemory, CodeModule, CodeSource, DeviceCode, DeviceKernel, Launch, NoDeviceCode, Parameters,
 };
-use celerity_kernel::abi::{ALIGNMENT, AccessMemory, Chunk, EntryKind, Mapping};
+use celerity_kernel::abi::{ALIGNMENT, AccessMemory, Chunk, Mapping};
 use celerity_kernel::{AtomicView, Bounds, Item, ItemKernel, Kernel, Layout, PartView};
 use celerity_regions::Box3;
 use celerity_tdag::{AccessMode, NeighborhoodShape};
@@ -203,14 +203,7 @@ unsafe impl DeviceCode for Statement {
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let (items, global) = (bounds(chunk, 1), bounds(&self.space, 1).range());
-        let chunk = Chunk {
-            items,
-            global,
-            group: [1; 3],
-            tiles: None,
-            block: None,
-            entry_kind: EntryKind::Plain,
-        };
+        let chunk = Chunk::new(items, global);
         let access = |wanted: bool| {
             (0..ACCESSES).map(move |nth| {
                 let written = self.accesses.get(nth).is_some_and(|&(_, written)| written);

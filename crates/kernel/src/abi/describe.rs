@@ -175,7 +175,9 @@ pub const fn traversal(
     }
 }
 
-const fn plain_traversal(form: Form, views: &[ViewParameter]) -> Traversal {
+/// The same by the plain entry point, which every kernel has. O(views).
+#[must_use]
+pub const fn plain_traversal(form: Form, views: &[ViewParameter]) -> Traversal {
     let run = match (form, largest_of_items(views)) {
         (Form::Group, _) => 1,
         (Form::Item, _) if !can_go_by_item(views) => 1,

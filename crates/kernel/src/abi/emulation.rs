@@ -9,8 +9,8 @@ use std::vec::Vec;
 use super::pointer::host::FromAddress;
 use super::{
     AccessBlock, AccessKind, AccessMemory, Chunk, Description, EntryKind, Form, Geometry,
-    LaunchBlock, Mapping, Place, STACK, Thread, Traversal, Traverse, traversal, visit,
-    write_parameters,
+    LaunchBlock, Mapping, Place, STACK, Thread, Traversal, Traverse, plain_traversal, traversal,
+    visit, write_parameters,
 };
 use crate::atomic::AtomicView;
 use crate::bounds::Bounds;
@@ -116,7 +116,7 @@ fn launch_as<Out, In, const K: usize>(
     let entry_kind = description.entry_kind(&Bounds::from_range(accesses[0].buffer), around);
     let Wish { steps, block } = wish;
     let (global, mut bytes) = (accesses[0].buffer, Vec::new());
-    let chunk = Chunk { items, global, group: [1; 3], tiles: None, block, entry_kind };
+    let chunk = Chunk { block, entry_kind, ..Chunk::new(items, global) };
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let mut shape = write_parameters(&description, 0, &chunk, accesses, &mut append).unwrap();
     let Taken { mut launch, accesses } = Taken::read(&bytes, 2);
@@ -179,9 +179,9 @@ impl<Out: View<K>, In: View<K>, const K: usize, const BY_ROW: bool, const KIND: 
     const TRAVERSAL: Traversal = {
         let form = if BY_ROW { Form::Row } else { Form::Item };
         let views = &[Out::PARAMETER, In::PARAMETER];
-        match (traversal(KINDS[KIND], form, views), traversal(EntryKind::Plain, form, views)) {
-            (Some(traversal), _) | (None, Some(traversal)) => traversal,
-            (None, None) => unreachable!(),
+        match traversal(KINDS[KIND], form, views) {
+            Some(traversal) => traversal,
+            None => plain_traversal(form, views),
         }
     };
 }

@@ -28,6 +28,15 @@ pub struct Chunk {
     pub entry_kind: EntryKind,
 }
 
+impl Chunk {
+    /// Items of an index space in no groups and no tiles, in blocks by the rule, for the plain entry point.
+    #[must_use]
+    pub const fn new(items: Bounds<3>, global: [usize; 3]) -> Self {
+        let (group, entry_kind) = ([1; 3], EntryKind::Plain);
+        Self { items, global, group, tiles: None, block: None, entry_kind }
+    }
+}
+
 /// Memory for one access of a launch. Boxes in three dimensions, as in [`Chunk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessMemory {
@@ -487,7 +496,7 @@ impl Description {
     /// That for narrow rows, if there is one, rows are narrow, and neighbourhoods reach no farther along them than runs that
     /// look over their ends may. That for stacks, if there is one, neighbourhoods are boxes that reach one
     /// element far, rows of buffers are whole runs, and no element is both read and written: what one level writes, the next
-    /// might read, so that it would wait for it (a stencil of nine points over 16384² `f64` that adds to what is there had 0.87 of
+    /// might read, so that it would wait for it (a stencil of nine points over 16384² `f64` that adds to what is there had 0.88 of
     /// its rate on an H200; with rows that were no whole runs, heat in a box `f32` 0.78). Of both, that for stacks, unless rows
     /// have very few runs.
     #[must_use]

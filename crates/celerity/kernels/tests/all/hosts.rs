@@ -110,14 +110,7 @@ fn a_launch_ends_with_what_the_kernel_takes_by_value() {
     let around = Mapping::Neighborhood { border: [1, 1, 0], axes_only: false };
     let accesses = [memory(0x1000, Mapping::OneToOne), memory(0x2000, around)];
     let (items, global) = (Bounds::from_range([64, 64, 1]), [64, 64, 1]);
-    let chunk = Chunk {
-        items,
-        global,
-        group: [1; 3],
-        tiles: None,
-        block: None,
-        entry_kind: EntryKind::Narrow,
-    };
+    let chunk = Chunk { entry_kind: EntryKind::Narrow, ..Chunk::new(items, global) };
     let mut bytes = Vec::new();
     let geometry = wave::wave_step_row { c: 0.5 }
         .put_launch(&chunk, &accesses, &mut |piece, alignment| {

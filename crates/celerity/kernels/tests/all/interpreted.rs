@@ -82,11 +82,6 @@ fn access(nth: usize, extent: Bounds<3>, buffer: [usize; 3], mapping: Mapping) -
     AccessMemory { address: PLACES[nth], extent, part: extent, buffer, mapping }
 }
 
-/// A chunk of items in no groups, of an index space of the size of a buffer.
-fn chunk_of(items: Bounds<3>, global: [usize; 3]) -> Chunk {
-    Chunk { items, global, group: [1; 3], tiles: None, block: None, entry_kind: EntryKind::Plain }
-}
-
 /// So many numbers, which look random.
 fn numbers(len: usize, seed: usize) -> Vec<f64> {
     (0..len).map(|i| ((i * 7919 + seed * 104_729) % 1009) as f64 / 64.0).collect()
@@ -104,7 +99,7 @@ fn tiles_are_transposed_wherever_a_chunk_begins() {
     for first in [0, TILE] {
         let rows = ORDER - first;
         let items = Bounds::new([0, first / BLOCK[0], 0], global);
-        let chunk = Chunk { group: [1, GROUP[0], GROUP[1]], ..chunk_of(items, global) };
+        let chunk = Chunk { group: [1, GROUP[0], GROUP[1]], ..Chunk::new(items, global) };
         let own = Mapping::Blocks { size: [1, BLOCK[0], BLOCK[1]] };
         let accesses = [
             access(0, Bounds::new([0, first, 0], [2, ORDER, TILE]), [2, ORDER, TILE], own),
@@ -159,7 +154,7 @@ fn rows<const N: usize, T: Number<N>, K: Kernel>(
             Mapping::OneToOne,
         ));
     }
-    let chunk = chunk_of(Bounds::new([first, 0, 0], [len, 1, 1]), [len, 1, 1]);
+    let chunk = Chunk::new(Bounds::new([first, 0, 0], [len, 1, 1]), [len, 1, 1]);
     let counts = launch(kernel, &chunk, &accesses, &mut memory);
     let mut result = values[0][..first / 8 * 4].to_vec();
     result.extend(memory.numbers::<N, T>(PLACES[0]));
@@ -198,7 +193,7 @@ fn an_address_behind_a_buffer_is_found() {
     let (all, few) = (numbers(16, 0), numbers(15, 1));
     let memory = Memory::default().with(PLACES[0], &all).with(PLACES[1], &few);
     let mut memory = memory.with(PLACES[2], &all);
-    launch(&triad { scalar: 3.0 }, &chunk_of(items, [16, 1, 1]), &accesses, &mut memory);
+    launch(&triad { scalar: 3.0 }, &Chunk::new(items, [16, 1, 1]), &accesses, &mut memory);
 }
 
 /// The size of a plane that stencils look at, and the rows of a chunk in it.
@@ -255,7 +250,7 @@ fn check_stencil<K: Stencil>(kernel: K, radius: usize, columns: usize, axes_only
         ),
     ];
     let memory = || Memory::default().with(PLACES[0], &out).with(PLACES[1], &u);
-    let chunk = chunk_of(items, buffer);
+    let chunk = Chunk::new(items, buffer);
     let check = |by: &str, memory: Memory| {
         let label = format!("{}, radius {radius}, {columns} columns, {by}", K::DESCRIPTION.name);
         assert_eq!(memory.numbers::<8, f64>(PLACES[0]), expected, "{label}");
@@ -328,7 +323,7 @@ fn check_means<K: Kernel, T: Float + Debug + Number<N>, const N: usize>(
         let memory = Memory::default().with(PLACES[0], &vec![T::from(0.0); expected.len()]);
         memory.with(PLACES[1], &u)
     };
-    let chunk = chunk_of(items, range);
+    let chunk = Chunk::new(items, range);
     let label = format!("{}, {range:?}", K::DESCRIPTION.entry);
     let mut usual = memory();
     launch(kernel, &chunk, &accesses, &mut usual);
@@ -382,7 +377,7 @@ fn check_life<K: Kernel>(kernel: &K, range: [usize; 3]) {
     for (entry_kind, steps) in WALKS {
         let memory = Memory::default().with(PLACES[0], &vec![9_u8; world.len()]);
         let mut memory = memory.with(PLACES[1], &world);
-        let chunk = Chunk { entry_kind, ..chunk_of(items, range) };
+        let chunk = Chunk { entry_kind, ..Chunk::new(items, range) };
         launch_as(kernel, &chunk, Some(steps), &accesses, &mut memory);
         let label = format!("{}, {range:?}, {entry_kind:?} in {steps} steps", K::DESCRIPTION.entry);
         assert_eq!(memory.numbers::<1, u8>(PLACES[0]), expected, "{label}");
@@ -415,7 +410,7 @@ fn functions_of_normal_numbers_round_once() {
         .iter()
         .zip(PLACES)
         .fold(Memory::default(), |memory, (numbers, place)| memory.with(place, numbers));
-    let counts = launch(&normal_values {}, &chunk_of(whole, [len, 1, 1]), &accesses, &mut memory);
+    let counts = launch(&normal_values {}, &Chunk::new(whole, [len, 1, 1]), &accesses, &mut memory);
     let found: [Vec<f32>; 3] = [0, 1, 2].map(|nth| memory.numbers::<4, f32>(PLACES[nth]));
     for at in 0..len {
         let (x, y) = (x[at], y[at]);
@@ -445,7 +440,7 @@ fn groups_count_the_pairs_of_their_part_and_hand_on_what_is_much() {
             access(1, held, [share + behind, 1, 1], Mapping::Opaque),
         ];
         let items = Bounds::new([1, 0, 0], [2, 2 * CROWD, 1]);
-        let chunk = Chunk { group: [1, CROWD, 1], ..chunk_of(items, [3, 2 * CROWD, 1]) };
+        let chunk = Chunk { group: [1, CROWD, 1], ..Chunk::new(items, [3, 2 * CROWD, 1]) };
         // Behind all other places there is room for so many counts.
         let memory = Memory::default().with(PLACES[4], &vec![5_u64; PAIRS]);
         let mut memory = memory.with(PLACES[1], &text);
@@ -507,7 +502,7 @@ fn triangles_find_what_is_beside_them_in_their_part_and_in_borders() {
             memory = memory.with(place(2 + side), &beside[side]);
             memory = memory.with(place(5 + side), &flows[side]);
         }
-        let chunk = chunk_of(row(len), [PARTS, len, 1]);
+        let chunk = Chunk::new(row(len), [PARTS, len, 1]);
         let counts = launch(&mesh_step { bits: BITS }, &chunk, &accesses, &mut memory);
         let temperature = |number: u32| {
             let number = number as usize;

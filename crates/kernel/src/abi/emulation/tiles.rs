@@ -8,8 +8,8 @@ use std::vec::Vec;
 
 use super::super::pointer::host::FromAddress;
 use super::super::{
-    AccessMemory, Chunk, Description, EntryKind, Form, Mapping, Place, Tiles, ViewKind,
-    ViewParameter, visit_groups, visit_tile, write_parameters,
+    AccessMemory, Chunk, Description, Form, Mapping, Place, Tiles, ViewKind, ViewParameter,
+    visit_groups, visit_tile, write_parameters,
 };
 use super::{Memory, Taken, threads};
 use crate::abi::tiles::TileBlock;
@@ -108,14 +108,7 @@ fn launched(
         Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
     };
     let description = Description::unnamed(form, 2, views);
-    let chunk = Chunk {
-        items: chunk,
-        global: buffer,
-        group,
-        tiles: Some(tiles),
-        block: None,
-        entry_kind: EntryKind::Plain,
-    };
+    let chunk = Chunk { group, tiles: Some(tiles), ..Chunk::new(chunk, buffer) };
     let mut bytes = Vec::new();
     let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
     let shape = write_parameters(&description, 0, &chunk, &accesses, &mut append).unwrap();
