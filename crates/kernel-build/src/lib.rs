@@ -5,6 +5,7 @@ mod embed;
 mod error;
 mod hints;
 mod ir;
+mod left;
 mod limits;
 mod link;
 mod merge;
@@ -123,6 +124,7 @@ fn complete(nested: &Nested<'_>) -> Result<String, Error> {
     ir::check_statics(&compiled.ir, &compiled.libraries)
         .and_then(|()| link::complete(&compiled.ptx, &compiled.libraries))
         .map(limits::apply)
+        .map(|ptx| left::keep(&ptx))
         .map_err(|error| error.located(|| nested.places()))
 }
 
