@@ -39,9 +39,6 @@ impl EntryKind {
     }
 }
 
-/// The most views of a kernel that has entry points of other kinds than the plain one.
-const FEW_VIEWS: usize = 8;
-
 /// What a kernel's entry point of another kind is called, if it may have one: what it sees must be elements of items, and
 /// what is around them; for stacks, in one buffer of several dimensions. Whether it has one, the size of elements says. No
 /// function of a user's has such a name.
@@ -53,7 +50,6 @@ pub(crate) fn other_name(
     let views = &kernel.views.list;
     let around = || views.iter().filter(|view| view.is_bordered);
     let may = kernel.form != Form::Group
-        && views.len() <= FEW_VIEWS
         && views.iter().all(|view| view.is_own || view.is_bordered)
         && around().next().is_some();
     let is_one_field = around().count() == 1;
@@ -165,7 +161,7 @@ fn run(
         }
     };
     let signature = quote!(::celerity_kernel::abi::Form::#form, &[#(#traits::PARAMETER),*]);
-    let entry_kind = entry_kind.path();
+    let (entry_kind, is_short) = (entry_kind.path(), kernel.is_short);
     let traversal = quote!(::celerity_kernel::abi::traversal(#entry_kind, #signature));
     let call = inlined(&quote!(__place), &body);
     quote!(
@@ -175,6 +171,7 @@ fn run(
                 Some(it) => it,
                 None => ::celerity_kernel::abi::plain_traversal(#signature),
             };
+            const TAKES_STEPS: bool = ::celerity_kernel::abi::takes_steps(#signature, #is_short);
         }
         // Of large elements nothing is launched otherwise than plainly, and there is no code for it.
         if const { #traversal.is_some() } {
@@ -274,6 +271,13 @@ fn body(
             )
         },
     );
+    let ends =
+        list().filter(|((view, _), _)| !view.reduces).map(|((_, view), Names { state, .. })| {
+            quote!(
+                // SAFETY: as above, and the views are gone.
+                unsafe { #view::finish(#state) };
+            )
+        });
     let static_lifetime = Lifetime::new("'static", Span::call_site());
     let made: Vec<_> = list()
         .map(|((view, ty), Names { state, tile, .. })| match view.reduces {
@@ -304,5 +308,6 @@ fn body(
         let __views = unsafe { #made };
         // SAFETY: launches have the local memory that the description says.
         unsafe { #name #turbofish::call(#at, __views, #(#rest),*) };
+        #(#ends)*
     })
 }

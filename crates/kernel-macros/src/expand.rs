@@ -24,7 +24,8 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     let body = function.block.to_token_stream();
     forbid::check(&function.sig.ident, body.clone())?;
     function.block = parse2(ranges::half_open(body))?;
-    let kernel = ParsedKernel::parse(function)?;
+    let is_short = !ranges::count(&mut function.block);
+    let kernel = ParsedKernel { is_short, ..ParsedKernel::parse(function)? };
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()
@@ -202,7 +203,7 @@ fn compiled(kernel: &ParsedKernel, instance: &Instance, arguments: &KernelOption
 }
 
 fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
-    let ParsedKernel { name, generics, dims, form, .. } = kernel;
+    let ParsedKernel { name, generics, dims, form, is_short, .. } = kernel;
     let (_, type_generics, _) = generics.split_for_impl();
     let views = view_traits(kernel);
     let form = match form {
@@ -231,6 +232,9 @@ fn description(kernel: &ParsedKernel, entry: &str) -> TokenStream {
                     entry: #entry,
                     narrow_entry: #narrow,
                     stacked_entry: #stacked,
+                    takes_steps: ::celerity_kernel::abi::takes_steps(
+                        ::celerity_kernel::abi::Form::#form, &[#(#views::PARAMETER),*], #is_short
+                    ),
                     form: ::celerity_kernel::abi::Form::#form,
                     dims: #dims,
                     views: &[#(#views::PARAMETER),*],

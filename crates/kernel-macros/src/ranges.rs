@@ -5,7 +5,68 @@
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
-use syn::{LitInt, parse2};
+use syn::spanned::Spanned as _;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Block, Expr, ExprForLoop, ExprLit, ExprLoop, ExprRange, ExprUnary, ExprWhile, Lit, LitInt,
+    RangeLimits, UnOp, parse_quote_spanned, parse2,
+};
+
+/// Lets the loops over half-open ranges go through `celerity_kernel::counted`, which says why. Not those in the arguments of
+/// other macros, which may look for a loop themselves. Says whether there are loops, but for a few turns whose number is
+/// written out.
+pub(crate) fn count(block: &mut Block) -> bool {
+    let mut loops = Loops { are_there: false };
+    loops.visit_block_mut(block);
+    loops.are_there
+}
+
+struct Loops {
+    are_there: bool,
+}
+
+impl VisitMut for Loops {
+    fn visit_expr_for_loop_mut(&mut self, found: &mut ExprForLoop) {
+        visit_mut::visit_expr_for_loop_mut(self, found);
+        let Expr::Range(ExprRange {
+            start: Some(start),
+            limits: RangeLimits::HalfOpen(_),
+            end: Some(end),
+            ..
+        }) = &*found.expr
+        else {
+            self.are_there = true;
+            return;
+        };
+        let turns =
+            constant(end).zip(constant(start)).map(|(end, start)| end.saturating_sub(start));
+        self.are_there |= turns.is_none_or(|turns| turns > FEW_TURNS);
+        let range = &found.expr;
+        *found.expr = parse_quote_spanned!(range.span() => ::celerity_kernel::counted(#range));
+    }
+
+    fn visit_expr_while_mut(&mut self, found: &mut ExprWhile) {
+        self.are_there = true;
+        visit_mut::visit_expr_while_mut(self, found);
+    }
+
+    fn visit_expr_loop_mut(&mut self, found: &mut ExprLoop) {
+        self.are_there = true;
+        visit_mut::visit_expr_loop_mut(self, found);
+    }
+}
+
+/// Turns of a loop that is as good as written out.
+const FEW_TURNS: i64 = 8;
+
+/// An integer that is written out, perhaps with a sign.
+fn constant(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => constant(expr).map(|value| -value),
+        Expr::Lit(ExprLit { lit: Lit::Int(value), .. }) => value.base10_parse().ok(),
+        _ => None,
+    }
+}
 
 /// The largest end for which the next number is one of every integer type.
 const LAST: i64 = i8::MAX as i64 - 1;
@@ -91,7 +152,7 @@ fn is_mark(token: &TokenTree, mark: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{TokenStream, half_open};
+    use super::{TokenStream, count, half_open, parse2};
 
     fn becomes(code: &str, expected: &str) {
         let expected: TokenStream = expected.parse().unwrap();
@@ -131,5 +192,36 @@ mod tests {
         stays("for x in 0..3 {}");
         stays("for x in 0..=1 + 2 {}");
         becomes("for x in 0..=126 {}", "for x in 0..127 {}");
+    }
+
+    #[test]
+    fn loops_over_ranges_are_counted() {
+        let counted = |code: &str| {
+            let mut block = parse2(code.parse().unwrap()).unwrap();
+            let are_there = count(&mut block);
+            (quote::quote!(#block).to_string().replace(' ', ""), are_there)
+        };
+        let expected = |code: &str, loops| (code.replace(' ', ""), loops);
+        let inner = "for j in ::celerity_kernel::counted(i..i + 4) { f(j); }";
+        let outer = format!("{{ for i in ::celerity_kernel::counted(0..n) {{ {inner} }} }}");
+        assert_eq!(
+            counted("{ for i in 0..n { for j in i..i + 4 { f(j); } } }"),
+            expected(&outer, true)
+        );
+        assert_eq!(
+            counted("{ for i in -1..2 { f(i); } }"),
+            expected("{ for i in ::celerity_kernel::counted(-1..2) { f(i); } }", false)
+        );
+        for others in [
+            "{ for i in 0..=n {} }",
+            "{ for i in (0..n).rev() {} }",
+            "{ while f() {} }",
+            "{ loop {} }",
+        ] {
+            assert_eq!(counted(others), expected(others, true));
+        }
+        let macros = "{ unrolled!(for i in 0..n {}); let range = 0..n; }";
+        assert_eq!(counted(macros), expected(macros, false));
+        assert!(counted("{ for i in 0..9 {} }").1);
     }
 }

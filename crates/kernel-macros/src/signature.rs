@@ -25,6 +25,8 @@ pub(crate) struct ParsedKernel {
     /// What comes behind the views, in order.
     pub(crate) rest: Vec<ParsedParameter>,
     pub(crate) function: ItemFn,
+    /// Whether there are no loops in it.
+    pub(crate) is_short: bool,
 }
 
 /// The second parameter.
@@ -68,6 +70,7 @@ impl ParsedKernel {
             views,
             rest,
             function,
+            is_short: false,
         })
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use blocks::whole_runs;
 pub use blocks::{AccessBlock, LaunchBlock};
 pub use describe::{
     Description, EntryKind, Form, Parameter, ScalarParameter, Unsuitable, ViewKind, ViewParameter,
-    plain_traversal, slices_begin, traversal,
+    plain_traversal, slices_begin, takes_steps, traversal,
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use excerpt::ModuleOutline;

@@ -26,7 +26,7 @@ pub fn run<const K: usize, By: Traverse>(
     if const { By::TRAVERSAL.run > 1 } && launch.run > 1 && thread.block[0] >= launch.blocks {
         leave_edges::<K>(launch);
     }
-    if const { By::TRAVERSAL.stack > 1 } {
+    if const { By::TRAVERSAL.is_joined } {
         visit_joined::<K, By>(launch, &thread, call);
     } else {
         visit::<K, By>(launch, &thread, call);

@@ -20,6 +20,7 @@ mod atomic;
 #[cfg(not(target_arch = "nvptx64"))]
 mod barrier;
 mod bounds;
+mod counted;
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
 mod group;
@@ -60,6 +61,8 @@ pub use atomic::{Atomic, AtomicInteger, AtomicRef, AtomicView, Integer};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use barrier::GroupBarrier;
 pub use bounds::{Bounds, Layout, OuterIndex};
+#[doc(hidden)]
+pub use counted::{Following, Turns, counted};
 pub use group::{Group, NdItem};
 pub use index::ViewIndex;
 pub use item::{Item, Row};

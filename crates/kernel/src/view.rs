@@ -2,6 +2,8 @@
 //! in a signature and how it is made from the parameters of a launch.
 #![allow(unsafe_code)]
 
+use core::mem::MaybeUninit;
+
 use crate::abi::{
     AccessBlock, DevicePointer, ExclusivePointer, Inside, Place, SharedPointer, ViewKind,
     ViewParameter,
@@ -9,6 +11,7 @@ use crate::abi::{
 use crate::atomic::{Atomic, AtomicView};
 use crate::bounds::{Bounds, Layout};
 use crate::neighborhood::{Limits, NeighborhoodItem, NeighborhoodRow, Reach};
+use crate::outside::RowOf;
 use crate::part::PartView;
 use crate::part_mut::PartViewMut;
 use crate::periodic::{PeriodicItem, PeriodicRow};
@@ -51,6 +54,14 @@ pub trait View<const K: usize>: sealed::Sealed {
     /// The view is gone before the state is, and there is one at a time.
     #[doc(hidden)]
     unsafe fn view(state: &mut Self::State) -> Self;
+
+    /// What is to be done when the kernel has been called.
+    ///
+    /// # Safety
+    /// As [`View::state`], and the view is gone.
+    #[doc(hidden)]
+    #[inline]
+    unsafe fn finish(_: Self::State) {}
 }
 
 /// What elements of views on devices are.
@@ -106,23 +117,54 @@ impl<T: DeviceElement, const K: usize> View<K> for &T {
 impl<T: DeviceElement, const K: usize> View<K> for &mut T {
     const PARAMETER: ViewParameter = parameter::<T>(ViewKind::Own, true, K);
     type Pointer = ExclusivePointer<T>;
-    type State = *mut T;
+    type State = OwnElement<T>;
 
     #[inline]
     unsafe fn state(
         pointer: &mut ExclusivePointer<T>,
         block: &AccessBlock,
         place: &Place<K>,
-    ) -> *mut T {
-        // SAFETY: passed on.
-        unsafe { own(pointer, block, place) }
+    ) -> OwnElement<T> {
+        // SAFETY: passed on; it is an element that this thread alone handles, whatever it holds.
+        unsafe {
+            let address = own(pointer, block, place);
+            let is_kept = place.run > 1;
+            let value = match is_kept {
+                true => address.cast::<MaybeUninit<T>>().read(),
+                false => MaybeUninit::uninit(),
+            };
+            OwnElement { address, value, is_kept }
+        }
     }
 
     #[inline]
-    unsafe fn view(state: &mut *mut T) -> Self {
-        // SAFETY: the element of an item that this thread alone handles.
-        unsafe { &mut **state }
+    unsafe fn view(state: &mut OwnElement<T>) -> Self {
+        let address = if state.is_kept { state.value.as_mut_ptr() } else { state.address };
+        // SAFETY: the element of an item that this thread alone handles, or what it held.
+        unsafe { &mut *address }
     }
+
+    #[inline]
+    unsafe fn finish(OwnElement { address, value, is_kept }: OwnElement<T>) {
+        if is_kept {
+            // SAFETY: as in `state`.
+            unsafe { address.cast::<MaybeUninit<T>>().write(value) }
+        }
+    }
+}
+
+/// An item's own element, which a kernel may write.
+///
+/// Of items in runs it is kept in registers until the kernel has returned. So nothing has been stored when a
+/// kernel looks around for the last time, and what that checks is found out before the first run; of a kernel that
+/// writes several elements, all that a run loads and stores is in one piece of code then, and moves 16 bytes at a time. An item that is
+/// one by itself may be one of many that leave their elements as they are: that element stays where it is.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct OwnElement<T> {
+    address: *mut T,
+    value: MaybeUninit<T>,
+    is_kept: bool,
 }
 
 impl<T: DeviceElement, const K: usize> View<K> for &[T] {
@@ -325,8 +367,12 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<
         block: &AccessBlock,
         _: &Place<K>,
     ) -> Self::State {
-        // SAFETY: the allocation holds the declared box, which is only read.
-        unsafe { PartView::new(pointer.address(), block.layout(), declared(block)) }
+        // SAFETY: the allocation holds the declared box, which is only read and begins there.
+        unsafe {
+            let start = pointer.address().add(block.first as usize);
+            let part = (declared(block), RowOf::Nothing);
+            PartView::from_parts(start, block.layout::<D>().strides(), part)
+        }
     }
 
     #[inline]

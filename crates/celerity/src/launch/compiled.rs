@@ -244,6 +244,7 @@ mod tests {
         entry: "step",
         narrow_entry: None,
         stacked_entry: None,
+        takes_steps: false,
         form: Form::Item,
         dims: 1,
         views: &[],

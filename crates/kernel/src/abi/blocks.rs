@@ -41,7 +41,8 @@ pub struct LaunchBlock {
 #[repr(C)]
 pub struct AccessBlock {
     /// Of elements that belong to items: where that of the chunk's first item lies, in elements
-    /// from the allocation's first. A multiple of [`RUN`](super::RUN) where threads take runs.
+    /// from the allocation's first. A multiple of [`RUN`](super::RUN) where threads take runs. Of others, where the declared box's
+    /// first element lies; 0 if there is none.
     pub first: u64,
     /// The first element that the allocation holds, in buffer coordinates.
     pub origin: [u64; 3],

@@ -139,6 +139,8 @@ fn launch_as<Out, In, const K: usize>(
                 let mut in_state =
                     In::state(&mut In::Pointer::from_address(input), &in_block, &place);
                 body(place, Out::view(&mut out_state), In::view(&mut in_state));
+                Out::finish(out_state);
+                In::finish(in_state);
             }
         };
         let take = &mut take;

@@ -20,6 +20,7 @@ const RUN_THREADS: u64 = 128;
 const RUN_ROWS: u64 = 4;
 
 /// How many threads there must be before they take more than one step: as many as an H100 runs at once.
+const MANY_THREADS: u64 = 1 << 21;
 const LEAST_THREADS: u64 = 1 << 18;
 
 /// The most threads of a block, and of those along z.
@@ -122,6 +123,12 @@ impl Geometry {
     pub(super) fn steps(threads: [u64; 3], axis: usize, most: u64) -> u8 {
         let all = threads.iter().fold(1, |all: u64, &count| all.saturating_mul(count));
         1 << (all / LEAST_THREADS).min(threads[axis]).clamp(1, most).ilog2()
+    }
+
+    /// The same of kernels by item that look at nothing around. O(1).
+    pub(super) fn steps_of_many(threads: [u64; 3], axis: usize) -> u8 {
+        let all = threads.iter().fold(1, |all: u64, &count| all.saturating_mul(count));
+        1 << (all / MANY_THREADS).min(threads[axis]).clamp(1, 4).ilog2()
     }
 
     /// The same with more columns of blocks, in which each row of blocks has as many threads more.

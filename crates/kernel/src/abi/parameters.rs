@@ -311,10 +311,15 @@ fn geometry(
         Geometry::in_blocks(threads, along_axes(kernel.dims, words(group)))
     } else {
         threads[0] = threads[0].div_ceil(u64::from(launch.run));
-        if kernel.dims > 1 && kernel.is_bordered() {
+        if kernel.takes_steps && kernel.dims > 1 {
             let slowest = kernel.dims - 1;
-            let most = most_steps(kernel, chunk.entry_kind, accesses, launch.run);
-            launch.steps = Geometry::steps(threads, slowest, most);
+            launch.steps = match kernel.is_bordered() {
+                true => {
+                    let most = most_steps(kernel, chunk.entry_kind, accesses, launch.run);
+                    Geometry::steps(threads, slowest, most)
+                }
+                false => Geometry::steps_of_many(threads, slowest),
+            };
             if chunk.entry_kind == EntryKind::Stacked
                 && launch.run > 1
                 && launch.steps >= STACK as u8
@@ -606,9 +611,13 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
     }
     let (items, held) = (chunk.items.min(), memory.extent.min());
     let strides = Layout::row_major(&memory.extent).strides();
-    let along = |dim: usize| items[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
+    let beginning = match memory.mapping {
+        Mapping::OneToOne | Mapping::Neighborhood { .. } | Mapping::Periodic { .. } => items,
+        _ if memory.part.is_empty() => held,
+        _ => memory.part.min(),
+    };
+    let along = |dim: usize| beginning[dim].wrapping_sub(held[dim]).wrapping_mul(strides[dim]);
     AccessBlock {
-        // Of what does not go by the item nobody asks for it.
         first: (0..3).fold(0, |first: usize, dim| first.wrapping_add(along(dim))) as u64,
         origin: words(held),
         strides: words(strides),

@@ -54,6 +54,8 @@ pub struct Traversal {
     pub edges: Edges,
     /// Runs that are taken at once along the slowest dimension, if a launch says so: 1 or [`STACK`].
     pub stack: usize,
+    /// Whether a device has all of it in one piece of code, however large the kernel is.
+    pub is_joined: bool,
 }
 
 /// A kernel, as far as it is said how threads go through its items. A type, so that what a kernel does not do
@@ -62,8 +64,9 @@ pub trait Traverse {
     /// How they do.
     const TRAVERSAL: Traversal;
 
-    /// Whether threads look around.
-    const IS_BORDERED: bool = !matches!(Self::TRAVERSAL.edges, Edges::Unseen);
+    /// Whether threads take several steps along the slowest dimension, if a launch says so
+    /// ([`takes_steps`](super::takes_steps)).
+    const TAKES_STEPS: bool = !matches!(Self::TRAVERSAL.edges, Edges::Unseen);
 }
 
 /// What becomes of items that look over an end of their row, where others come in runs.
@@ -206,7 +209,7 @@ pub(crate) fn visit_joined<const K: usize, By: Traverse>(
     mut call: impl FnMut(Place<K>),
 ) {
     const { assert!(K <= 3, "index spaces have at most three dimensions") };
-    let steps = if By::IS_BORDERED && K > 1 { u32::from(launch.steps) } else { 1 };
+    let steps = if By::TAKES_STEPS && K > 1 { u32::from(launch.steps) } else { 1 };
     let run = const { By::TRAVERSAL.run };
     let takes_runs = run > 1 && K > 0 && launch.run > 1;
     if takes_runs && thread.block[0] < launch.blocks {
@@ -215,6 +218,12 @@ pub(crate) fn visit_joined<const K: usize, By: Traverse>(
             let first = Chosen::of_thread::<K>(launch, thread, u64::from(x), steps);
             if const { K > 1 && By::TRAVERSAL.stack > 1 } {
                 first.each_stack::<K, By>(thread, steps, &mut call);
+            } else if const { By::TRAVERSAL.is_joined } {
+                first.each_step_joined::<K>(
+                    steps,
+                    #[inline(always)]
+                    |chosen| chosen.run::<K, By>(StackLevel::ONLY, &mut call),
+                );
             } else {
                 first.each_step::<K>(steps, |chosen| {
                     chosen.run::<K, By>(StackLevel::ONLY, &mut call)
@@ -231,7 +240,15 @@ pub(crate) fn visit_joined<const K: usize, By: Traverse>(
         }
     };
     if K == 0 || first.x < launch.range[K - 1] {
-        first.each_step::<K>(steps, |chosen| call(Place::single(launch, chosen.at())));
+        if const { By::TRAVERSAL.is_joined } {
+            first.each_step_joined::<K>(
+                steps,
+                #[inline(always)]
+                |chosen| call(Place::single(launch, chosen.at())),
+            );
+        } else {
+            first.each_step::<K>(steps, |chosen| call(Place::single(launch, chosen.at())));
+        }
     }
 }
 
@@ -301,7 +318,13 @@ impl<'a> Chosen<'a> {
 
     /// Calls `call` here and at the next steps, as far as there are items.
     #[inline]
-    fn each_step<const K: usize>(mut self, steps: u32, mut call: impl FnMut(&Self)) {
+    fn each_step<const K: usize>(self, steps: u32, call: impl FnMut(&Self)) {
+        self.each_step_joined::<K>(steps, call);
+    }
+
+    /// The same, as a part of the caller.
+    #[inline(always)]
+    fn each_step_joined<const K: usize>(mut self, steps: u32, mut call: impl FnMut(&Self)) {
         let range = |axis: usize| self.launch.range[K - 1 - axis] as u32;
         if K == 3 && self.y >= range(1) {
             return;
@@ -473,6 +496,7 @@ mod tests {
             by_item: BY_ITEM,
             edges: [Edges::Unseen, Edges::Apart, Edges::InRuns][EDGES as usize],
             stack: 1,
+            is_joined: false,
         };
     }
 
@@ -480,7 +504,8 @@ mod tests {
     struct InStacks<const RUN: usize, const BY_ITEM: bool>;
 
     impl<const RUN: usize, const BY_ITEM: bool> Traverse for InStacks<RUN, BY_ITEM> {
-        const TRAVERSAL: Traversal = Traversal { stack: STACK, ..Of::<RUN, BY_ITEM, 1>::TRAVERSAL };
+        const TRAVERSAL: Traversal =
+            Traversal { stack: STACK, is_joined: true, ..Of::<RUN, BY_ITEM, 1>::TRAVERSAL };
     }
 
     /// [`check`] of all kernels that take such runs.

@@ -169,6 +169,7 @@ mod tests {
         entry: "step_f32",
         narrow_entry: None,
         stacked_entry: None,
+        takes_steps: false,
         form: Form::Item,
         dims: 1,
         views: &[ViewParameter { kind: ViewKind::Own, writes: true, dims: 1, size: 4, align: 4 }],

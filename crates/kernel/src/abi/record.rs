@@ -169,7 +169,7 @@ struct InRuns<const RUN: usize, const STACK: usize>;
 
 impl<const RUN: usize, const STACK: usize> Traverse for InRuns<RUN, STACK> {
     const TRAVERSAL: Traversal =
-        Traversal { run: RUN, by_item: false, edges: Edges::Apart, stack: STACK };
+        Traversal { run: RUN, by_item: false, edges: Edges::Apart, stack: STACK, is_joined: true };
 }
 
 fn first_of<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> ([u64; 3], bool) {
