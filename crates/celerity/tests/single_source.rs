@@ -445,14 +445,20 @@ fn a_sparse_matrix_is_indexed_as_a_whole_whatever_the_split() {
 
 #[test]
 fn an_element_outside_of_the_declared_part_is_not_read() {
-    let texts = failures(|queue| {
-        let (cells, table) = (queue.buffer::<u32, 1>(8), queue.buffer_from(50, vec![1; 50])?);
-        let part = fixed(Subrange { offset: [10], range: [5] });
-        let accesses = (cells.write(one_to_one()), table.read(part));
-        queue.task("outside").launch(8, accesses, faults::look::new(15))?;
-        queue.barrier()
-    });
-    for text in texts {
+    let outside = |is_deferred: bool| {
+        failures(move |queue| {
+            let (cells, table) = (queue.buffer::<u32, 1>(8), queue.buffer_from(50, vec![1; 50])?);
+            let part = fixed(Subrange { offset: [10], range: [5] });
+            let accesses = (cells.write(one_to_one()), table.read(part));
+            let task = queue.task("outside");
+            match is_deferred {
+                false => task.launch(8, accesses, faults::look::new(15))?,
+                true => task.launch(8, accesses, faults::look_deferred::new(15))?,
+            };
+            queue.barrier()
+        })
+    };
+    for text in [false, true].into_iter().flat_map(outside) {
         let said = "index [15] is outside of what the access declared for this chunk: [10] to [15]";
         assert!(text.contains("\"outside\"") && text.contains(said), "{text}");
     }

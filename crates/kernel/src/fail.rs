@@ -2,7 +2,7 @@
 //! checks that have no registers for numbers (`fail!`). Knows no check.
 
 #[cfg(target_arch = "nvptx64")]
-pub(crate) use crate::machine::failure::stop;
+pub(crate) use crate::machine::failure::{stop, stop_at};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::abi::PanicMessage;

@@ -21,6 +21,7 @@ mod atomic;
 mod barrier;
 mod bounds;
 mod counted;
+mod deferred;
 #[cfg(target_arch = "nvptx64")]
 pub mod device;
 mod group;
@@ -63,6 +64,7 @@ pub use barrier::GroupBarrier;
 pub use bounds::{Bounds, Layout, OuterIndex};
 #[doc(hidden)]
 pub use counted::{Following, Turns, counted};
+pub use deferred::Deferred;
 pub use group::{Group, NdItem};
 pub use index::ViewIndex;
 pub use item::{Item, Row};

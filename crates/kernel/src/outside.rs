@@ -6,10 +6,13 @@
 
 #![allow(clippy::inline_always, reason = "what is called in the end takes plain numbers")]
 
-use crate::bounds::Bounds;
 #[cfg(target_arch = "nvptx64")]
-use crate::fail::stop;
+use core::panic::Location;
+
+use crate::bounds::Bounds;
 use crate::fail::three;
+#[cfg(target_arch = "nvptx64")]
+use crate::fail::{stop, stop_at};
 
 /// What an index has to be inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +164,21 @@ fn no_element<const D: usize>(
     stop(scope.of_element(), dims, [z, y, x, z0, y0, x0, z1, y1, x1]);
     #[cfg(not(target_arch = "nvptx64"))]
     host::no_element(scope, dims, (z, y), (x, z0), (y0, x0), (z1, y1), (x1, nth))
+}
+
+/// Panics for an index that was outside of `part` in a view that was made to say so later.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+pub(crate) fn missed<const D: usize>(
+    view_made_at: &Location<'_>,
+    (scope, row): (Scope, RowOf),
+    index: [usize; D],
+    part: &Bounds<D>,
+) -> ! {
+    let ([z, y, x], dims) = row.widen(index, 0);
+    let ([z0, y0, x0], _) = row.widen(part.min(), 0);
+    let ([z1, y1, x1], _) = row.widen(part.max(), 1);
+    stop_at(view_made_at, scope.of_element(), dims, [z, y, x, z0, y0, x0, z1, y1, x1])
 }
 
 /// Panics: not all of the range that begins and ends at `ends` is in `part`, which is all there

@@ -144,9 +144,25 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
         unsafe { index.shared(|| self.start.offset(distance())) }
     }
 
+    /// Of which row it is a part.
+    #[inline]
+    pub(crate) const fn row_of(&self) -> RowOf {
+        self.row
+    }
+
+    /// The same view, or one of the same box that begins at `address`, if that is without elements.
+    #[cfg(target_arch = "nvptx64")]
+    #[inline(always)]
+    pub(crate) fn or_of(self, address: *const T) -> Self {
+        match self.part.is_empty() {
+            true => Self { start: address, strides: [0; D], ..self },
+            false => self,
+        }
+    }
+
     /// Where the element at `index` lies, if it was declared; any address otherwise.
     #[inline]
-    fn address(&self, index: [usize; D]) -> *const T {
+    pub(crate) fn address(&self, index: [usize; D]) -> *const T {
         self.start.wrapping_offset(distance(self.strides, self.part.min(), index))
     }
 

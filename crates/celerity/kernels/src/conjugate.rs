@@ -43,6 +43,7 @@ pub fn conjugate_multiply(
         Reducer<'_, f64, Sum>,
     ),
 ) {
+    let (columns, values, p) = (columns.deferred(), values.deferred(), p.deferred());
     let mut sum = 0.0;
     for at in ends[item[0]]..ends[item[0] + 1] {
         sum += values[at] * p[columns[at] as usize];

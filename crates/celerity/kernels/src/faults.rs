@@ -15,6 +15,13 @@ pub fn look(_item: Item<1>, (cell, part): (&mut u32, PartView<'_, u32, 1>), inde
     *cell = part[index];
 }
 
+/// The same, which GPUs say at the end.
+#[kernel]
+pub fn look_deferred(_item: Item<1>, (cell, part): (&mut u32, PartView<'_, u32, 1>), index: usize) {
+    let part = part.deferred();
+    *cell = part[index];
+}
+
 /// Looks, in one of several ways, at what is not there.
 #[kernel]
 pub fn stray(

@@ -77,6 +77,7 @@ pub fn multiply_sparse(
         WholeView<'_, f64, 1>,
     ),
 ) {
+    let (columns, values, x) = (columns.deferred(), values.deferred(), x.deferred());
     let mut sum = 0.0;
     for at in ends[item[0]]..ends[item[0] + 1] {
         sum += values[at] * x[columns[at] as usize];

@@ -64,8 +64,19 @@ pub(crate) fn leave_edges<const K: usize>(launch: &LaunchBlock) {
 #[inline(always)]
 #[track_caller]
 pub(crate) fn stop<const N: usize>(message: &'static str, dims: usize, numbers: [usize; N]) -> ! {
+    stop_at(Location::caller(), message, dims, numbers)
+}
+
+/// The same, for what has happened elsewhere.
+#[inline(always)]
+pub(crate) fn stop_at<const N: usize>(
+    location: &Location<'_>,
+    message: &'static str,
+    dims: usize,
+    numbers: [usize; N],
+) -> ! {
     const { assert!(N <= NUMBERS, "a record has no room for so many numbers") };
-    end(left_record(), Location::caller(), message, |record| {
+    end(left_record(), location, message, |record| {
         // SAFETY: inside of a record that this thread is alone with, as `end` says.
         unsafe {
             if N > 0 {

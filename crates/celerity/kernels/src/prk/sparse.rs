@@ -62,6 +62,7 @@ pub fn sparse_multiply(
     ),
 ) {
     let (columns, values) = (columns.row([item[0]]), values.row([item[0]]));
+    let vector = vector.deferred();
     let mut sum = 0.0;
     for (column, value) in columns.iter().zip(values.iter()) {
         sum += *value * vector[*column as usize];

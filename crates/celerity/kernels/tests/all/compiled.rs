@@ -66,6 +66,7 @@ fn kernels() -> Vec<Description> {
         of::<counting::summarize>(),
         of::<faults::number>(),
         of::<faults::look>(),
+        of::<faults::look_deferred>(),
         of::<faults::stray>(),
         of::<faults::stray_in_group>(),
         of::<faults::turn>(),

@@ -10,7 +10,7 @@ use celerity_example_kernels::MODULE;
 use celerity_example_kernels::accuracy::{arguments, both, normal_values};
 use celerity_example_kernels::bytes::{CROWD, PAIRS, WIDE, count_pairs};
 use celerity_example_kernels::life::{self, life_step, life_step_row};
-use celerity_example_kernels::linear::blend;
+use celerity_example_kernels::linear::{blend, multiply_sparse};
 use celerity_example_kernels::means::{
     CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
 };
@@ -194,6 +194,39 @@ fn an_address_behind_a_buffer_is_found() {
     let memory = Memory::default().with(PLACES[0], &all).with(PLACES[1], &few);
     let mut memory = memory.with(PLACES[2], &all);
     launch(&triad { scalar: 3.0 }, &Chunk::new(items, [16, 1, 1]), &accesses, &mut memory);
+}
+
+/// A matrix with so many entries in each of its rows, and a vector, which is shorter than some entries' columns say.
+#[test]
+fn rows_of_a_sparse_matrix_are_read_without_a_branch_for_each_entry() {
+    const ROWS: usize = 8;
+    const ENTRIES: usize = 40;
+    let numbers = |seed| numbers(ROWS * ENTRIES, seed);
+    let (values, x) = (numbers(1), numbers(2));
+    let columns: Vec<u32> = (0..ROWS * ENTRIES).map(|at| (at * 37 % x.len()) as u32).collect();
+    let ends: Vec<u64> = (0..=ROWS).map(|row| (row * ENTRIES) as u64).collect();
+    let line = |len: usize| Bounds::from_range([len, 1, 1]);
+    let of = |nth: usize, len: usize, mapping| access(nth, line(len), [len, 1, 1], mapping);
+    let accesses = [
+        of(0, ROWS, Mapping::OneToOne),
+        of(1, ROWS + 1, Mapping::Opaque),
+        of(2, columns.len(), Mapping::Opaque),
+        of(3, values.len(), Mapping::Opaque),
+        of(4, x.len(), Mapping::All),
+    ];
+    let memory = Memory::default().with(PLACES[0], &[0.0; ROWS]).with(PLACES[1], &ends);
+    let memory = memory.with(PLACES[2], &columns).with(PLACES[3], &values);
+    let mut memory = memory.with(PLACES[4], &x);
+    let chunk = Chunk::new(line(ROWS), [ROWS, 1, 1]);
+    let counts = launch(&multiply_sparse {}, &chunk, &accesses, &mut memory);
+    let expected = (0..ROWS).map(|row| {
+        let entries = row * ENTRIES..(row + 1) * ENTRIES;
+        entries.fold(0.0, |sum, at| sum + values[at] * x[columns[at] as usize])
+    });
+    assert_eq!(memory.numbers::<8, f64>(PLACES[0]), expected.collect::<Vec<_>>());
+    // The loop's own, and those of a thread.
+    let branches = count(&counts, "bra");
+    assert!(branches <= ROWS * (ENTRIES + 16), "{branches}");
 }
 
 /// The size of a plane that stencils look at, and the rows of a chunk in it.
