@@ -30,7 +30,7 @@ mkdir -p "$folder"
 compile bandwidth bandwidth &
 compile peak peak &
 compile reduce reduce &
-for program in wave_sim nbody matmul black_scholes rsim heat gray_scott shallow_water means cahn_hilliard pendulum mesh mandelbrot histogram; do
+for program in wave_sim nbody matmul black_scholes rsim heat gray_scott shallow_water means shapes cahn_hilliard pendulum mesh mandelbrot histogram; do
     compile "$program-strict" "$program" -fmad=false -DSTRICT &
     compile "$program-default" "$program" &
 done

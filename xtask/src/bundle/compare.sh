@@ -6,9 +6,10 @@
 #   ./compare.sh 1 8        on these counts of GPUs
 #   ./compare.sh stencils   only the stencils of kernel_cost, on one GPU; SIZE (16384), SPACE
 #                           ("1024 1024 1024": planes, rows, columns) and PLANE (SIZE twice) say how large they are
+#   ./compare.sh shapes     only the kernels of other shapes, on one GPU: SIDE (512) of a cube, SIZE (8192) of a square
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
-# kernel_cost beside heat, means, gray_scott and shallow_water by hand, of the same size. All is measured once, and again as
+# kernel_cost beside heat, means, gray_scott and shallow_water by hand, of the same size, and its shapes beside shapes. All is measured once, and again as
 # long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
 # has all runs, of which the fastest counts. The baselines are compiled first, unless they have been: see baselines/compile.sh.
 set -uo pipefail
@@ -127,6 +128,32 @@ stencils() {
     ratios "$theirs" "$ours"
 }
 
+# Kernels as one writes them at first, on one GPU: first, whether both make the same bits in small, then ratios of rates.
+shapes() {
+    hide 1
+    local sums="$scratch/sums" ours="$scratch/ours" shape sum rate side=${SIDE:-512} size=${SIZE:-8192}
+    command=(CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "$root/bin/kernel_cost" --shapes)
+    attempt "${only[@]}" "${command[@]}" --checksum --size 100 --space 24 24 24 && cp "$scratch/log" "$sums"
+    attempt "${only[@]}" "${command[@]}" --rounds 3 --steps 50 --size "$size" --space "$side" "$side" "$side" &&
+        cp "$scratch/log" "$ours"
+    echo "| shape | ours, GB/s | over a thread for each item by hand |"
+    echo "| --- | --- | --- |"
+    for shape in fields coefficients lattice coarser finer ways nearest sparse; do
+        command=("$root/baselines/bin/shapes-strict" --shape "$shape")
+        attempt "${only[@]}" "${command[@]}" --side 24 --size 100 --checksum || continue
+        sum=$(field checksum)
+        if ! grep -qx "$shape checksum=$sum" "$sums"; then
+            failed=$((failed + 1))
+            echo "FAILED: $shape: checksums of ours and of the baseline differ"
+        fi
+        attempt "${only[@]}" "${command[@]}" --side "$side" --size "$size" || continue
+        rate=$(field rate)
+        awk -v shape="$shape" -v rate="$rate" '$1 == shape {
+            for (i = 1; i <= NF; ++i) if ($i == "GB/s") printf "| %s | %s | %.3f |\n", shape, $(i - 1), $(i - 1) * 1e9 / rate
+        }' "$ours"
+    done
+}
+
 # Runs the array `command`; prints stencil, form, and cells per second.
 by_hand() {
     if attempt "${only[@]}" "${command[@]}" >&2; then echo "$1,$2,$(field rate)"; fi
@@ -168,6 +195,10 @@ if [[ ${1-} == stencils ]]; then
     stencils
     exit $((failed > 0))
 fi
+if [[ ${1-} == shapes ]]; then
+    shapes
+    exit $((failed > 0))
+fi
 
 there=$(nvidia-smi --list-gpus | wc -l)
 counts=()
@@ -190,6 +221,9 @@ for ((repeat = 0; repeat < ${REPEATS:-3} && SECONDS < ${BUDGET:-150}; ++repeat))
     done
 done
 table
-if [[ -x $root/baselines/bin/heat-strict && -x $root/bin/kernel_cost ]]; then stencils; fi
+if [[ -x $root/baselines/bin/heat-strict && -x $root/bin/kernel_cost ]]; then
+    stencils
+    shapes
+fi
 echo "figures are in $csv, after $SECONDS s; $failed failed"
 ((failed == 0))

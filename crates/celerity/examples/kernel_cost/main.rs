@@ -11,6 +11,7 @@
 mod blocks;
 #[path = "../support/rounds.rs"]
 mod rounds;
+mod shapes;
 mod stencils;
 
 use std::process::ExitCode;
@@ -53,6 +54,12 @@ struct Options {
     /// Times steps in blocks of several shapes instead
     #[arg(long, conflicts_with_all = ["verify", "stencils"])]
     blocks: bool,
+    /// Times kernels of other shapes instead, in a cube of as many planes as the box has and on the field
+    #[arg(long, conflicts_with_all = ["verify", "stencils", "blocks"])]
+    shapes: bool,
+    /// Tells what these make in one step, as the baseline does, and no times
+    #[arg(long, requires = "shapes")]
+    checksum: bool,
     /// Planes, rows and columns of the box
     #[arg(
         long,
@@ -179,6 +186,10 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         return Ok(());
     }
     let range = [options.size as usize; 2];
+    if options.checksum {
+        queue.require_results("--checksum")?;
+        return shapes::measure(queue, &options.shapes(), &|_, _, _| ());
+    }
     let (up, u) = fields(queue, range)?;
     let rounds = (options.rounds, options.steps);
     let time = |form: &Form| fastest(queue, rounds, || (form.step)(queue, range, &up, &u));
@@ -199,6 +210,9 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         };
         return stencils::measure(queue, &stencils::Sizes { space, plane, rounds }, &tell);
     }
+    if options.shapes {
+        return shapes::measure(queue, &options.shapes(), &tell);
+    }
     if options.blocks {
         return blocks::measure(queue, range, rounds, &(up, u));
     }
@@ -206,6 +220,16 @@ fn measure(queue: &Queue, options: &Options) -> Result<()> {
         tell(form.name, time(form)?, bytes(form));
     }
     Ok(())
+}
+
+impl Options {
+    fn shapes(&self) -> shapes::Sizes {
+        shapes::Sizes {
+            sides: (self.space[0] as usize, self.size as usize),
+            rounds: (self.rounds, self.steps),
+            checksums: self.checksum,
+        }
+    }
 }
 
 /// Two fields with drops in them.

@@ -32,6 +32,7 @@ pub mod programs;
 pub mod radiosity;
 pub mod reductions;
 pub mod shallow_water;
+pub mod shapes;
 pub mod values;
 pub mod vectors;
 pub mod wave;

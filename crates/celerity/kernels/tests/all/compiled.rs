@@ -8,7 +8,7 @@ use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
     finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mandelbrot, means,
     mesh, names, panels, patterns, pendulum, plate, prk, programs, radiosity, reductions,
-    shallow_water, values, vectors, wave,
+    shallow_water, shapes, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
 use celerity_kernel::abi::{
@@ -149,6 +149,19 @@ fn kernels() -> Vec<Description> {
         of::<shallow_water::water_step<f64>>(),
         of::<shallow_water::water_step_row<f32>>(),
         of::<shallow_water::water_step_row<f64>>(),
+        of::<shapes::coarsen>(),
+        of::<shapes::coefficients_step>(),
+        of::<shapes::cube_columns>(),
+        of::<shapes::electric_step>(),
+        of::<shapes::magnetic_step>(),
+        of::<shapes::multiply_rows>(),
+        of::<shapes::nearest_centre>(),
+        of::<shapes::noise_in_space>(),
+        of::<shapes::noise_on_line>(),
+        of::<shapes::noise_on_plane>(),
+        of::<shapes::noisy_points>(),
+        of::<shapes::refine>(),
+        of::<shapes::shorten>(),
         of::<plate::plate_relax>(),
         of::<prk::nstream::triad>(),
         of::<prk::stencil::stencil_fill>(),
@@ -529,6 +542,41 @@ fn checks_of_views_are_no_calls() {
     ] {
         assert!(!body(entry).contains("call"), "{entry} calls something");
     }
+}
+
+#[test]
+fn kernels_that_write_several_fields_move_runs_of_them() {
+    for (entry, fields) in [("magnetic_step", 3), ("electric_step", 3), ("lattice_step", 9)] {
+        let body = body(entry);
+        assert_eq!(body.matches("st.global.v4").count(), fields, "{entry}");
+        assert!(!body.contains(".local"), "{entry} keeps something in memory");
+    }
+    // The item's own, which it changes, and all seven coefficients.
+    let body = body("coefficients_step");
+    assert!(
+        body.matches("ld.global.nc.v4").count() >= 7 && body.contains("st.global.v4"),
+        "{body}"
+    );
+}
+
+#[test]
+fn loops_over_ranges_take_several_turns_at_once() {
+    let body = body("nearest_centre");
+    let loops = body.split("$L__BB").map(|block| block.matches("ld.global.nc.v4").count());
+    assert!(loops.max() >= Some(2), "{body}");
+}
+
+#[test]
+fn threads_leave_nothing_for_functions_that_are_not_called() {
+    let mut calling = 0;
+    for entry in entries(ptx()) {
+        let body = body(entry.name);
+        let leaves = body.contains("st.shared.v2.u64 [celerity_launch]");
+        let calls = body.lines().any(|line| line.trim_start().starts_with("call"));
+        assert_eq!(leaves, calls, "{}", entry.name);
+        calling += usize::from(calls);
+    }
+    assert!(calling > 0);
 }
 
 #[test]
