@@ -4,8 +4,8 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use celerity_kernel::abi::{DevicePanic, PanicRecord};
@@ -21,6 +21,8 @@ pub(crate) struct GpuPanics {
     driver: Arc<dyn Driver>,
     /// Of the record, and behind it of the pointer that the module was given.
     address: u64,
+    /// What was taken last.
+    last: Mutex<Option<String>>,
 }
 
 impl GpuPanics {
@@ -33,7 +35,7 @@ impl GpuPanics {
             return Ok(None);
         };
         let address = driver.alloc_host(RECORD_BYTES + POINTER_BYTES)?;
-        let record = Self { driver: driver.clone(), address };
+        let record = Self { driver: driver.clone(), address, last: Mutex::default() };
         // SAFETY: so many bytes were just allocated, aligned to a page.
         unsafe {
             pointer(address).write_bytes(0, PanicRecord::SIZE);
@@ -64,8 +66,13 @@ impl GpuPanics {
     }
 
     /// The panic, which is forgotten. No kernel of the module runs that this node has launched. One of
-    /// another node that shares the GPU may be writing it: it is waited for, which takes microseconds.
+    /// another node that shares the GPU may be writing it: it is waited for, which takes microseconds. If that node has taken it
+    /// since it was seen, it is told once more: kernels of both may have panicked, of which the first alone is recorded.
     pub(crate) fn take(&self) -> Option<String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_set() {
+            return last.clone();
+        }
         let end = Instant::now() + LONGEST_WRITE;
         while PanicRecord::is_being_written(self.state().load(Ordering::Acquire))
             && Instant::now() < end
@@ -78,7 +85,8 @@ impl GpuPanics {
         // the GPU, write there when they have claimed the record, which the store below allows.
         unsafe { pointer(self.address + 4).write_bytes(0, PanicRecord::SIZE - 4) };
         self.state().store(0, Ordering::Release);
-        PanicRecord::read(&bytes).as_ref().map(DevicePanic::to_string)
+        *last = PanicRecord::read(&bytes).as_ref().map(DevicePanic::to_string);
+        last.clone()
     }
 
     /// What a kernel that panics writes first and last.

@@ -8,13 +8,13 @@ use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Block, Expr, ExprForLoop, ExprLit, ExprLoop, ExprRange, ExprUnary, ExprWhile, Lit, LitInt,
-    RangeLimits, UnOp, parse_quote_spanned, parse2,
+    Block, Expr, ExprCall, ExprForLoop, ExprLit, ExprLoop, ExprRange, ExprUnary, ExprWhile, Lit,
+    LitInt, Path, RangeLimits, UnOp, parse_quote_spanned, parse2,
 };
 
 /// Lets the loops over half-open ranges go through `celerity_kernel::counted`, which says why. Not those in the arguments of
-/// other macros, which may look for a loop themselves. Says whether there are loops, but for a few turns whose number is
-/// written out.
+/// other macros, which may look for a loop themselves. Says whether there may be loops, but for a few turns whose number is
+/// written out: also where a function is called by its name alone, as one beside the kernel is.
 pub(crate) fn count(block: &mut Block) -> bool {
     let mut loops = Loops { are_there: false };
     loops.visit_block_mut(block);
@@ -45,6 +45,12 @@ impl VisitMut for Loops {
         *found.expr = parse_quote_spanned!(range.span() => ::celerity_kernel::counted(#range));
     }
 
+    fn visit_expr_call_mut(&mut self, found: &mut ExprCall) {
+        self.are_there |=
+            matches!(&*found.func, Expr::Path(function) if is_function(&function.path));
+        visit_mut::visit_expr_call_mut(self, found);
+    }
+
     fn visit_expr_while_mut(&mut self, found: &mut ExprWhile) {
         self.are_there = true;
         visit_mut::visit_expr_while_mut(self, found);
@@ -54,6 +60,11 @@ impl VisitMut for Loops {
         self.are_there = true;
         visit_mut::visit_expr_loop_mut(self, found);
     }
+}
+
+/// Whether a path is a name, and not that of a type.
+fn is_function(path: &Path) -> bool {
+    path.get_ident().is_some_and(|name| !name.to_string().starts_with(char::is_uppercase))
 }
 
 /// Turns of a loop that is as good as written out.
@@ -196,6 +207,10 @@ mod tests {
 
     #[test]
     fn loops_over_ranges_are_counted() {
+        assert!(count(&mut parse2("{ radiosity(x); }".parse().unwrap()).unwrap()));
+        for short in ["{ f32::min(a, b); }", "{ Some(x); }", "{ x.map(|x| x + 1); }"] {
+            assert!(!count(&mut parse2(short.parse().unwrap()).unwrap()), "{short}");
+        }
         let counted = |code: &str| {
             let mut block = parse2(code.parse().unwrap()).unwrap();
             let are_there = count(&mut block);
@@ -209,8 +224,8 @@ mod tests {
             expected(&outer, true)
         );
         assert_eq!(
-            counted("{ for i in -1..2 { f(i); } }"),
-            expected("{ for i in ::celerity_kernel::counted(-1..2) { f(i); } }", false)
+            counted("{ for i in -1..2 { sum += i; } }"),
+            expected("{ for i in ::celerity_kernel::counted(-1..2) { sum += i; } }", false)
         );
         for others in [
             "{ for i in 0..=n {} }",

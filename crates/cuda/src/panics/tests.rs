@@ -64,8 +64,9 @@ fn a_record_that_is_being_written_is_waited_for() {
     assert!(!record.is_set());
 }
 
+/// Both of two nodes may have seen it before one of them takes it: neither has a kernel without a message.
 #[test]
-fn a_panic_is_not_found_a_second_time() {
+fn a_panic_is_found_once_and_told_to_all_who_have_seen_it() {
     let fake: Arc<dyn Driver> = Arc::new(panicking());
     let gpu = Gpu::from_slot(0);
     let loaded = fake.load(gpu, Image::Ptx(PANICKING)).unwrap();
@@ -80,5 +81,5 @@ fn a_panic_is_not_found_a_second_time() {
     assert!(record.is_set());
     assert!(record.take().unwrap().ends_with("no fuel for 13 in [4]"));
     assert!(!record.is_set());
-    assert_eq!(record.take(), None);
+    assert!(record.take().unwrap().ends_with("no fuel for 13 in [4]"));
 }
