@@ -365,10 +365,15 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<
     unsafe fn state(
         pointer: &mut SharedPointer<T>,
         block: &AccessBlock,
-        _: &Place<K>,
+        place: &Place<K>,
     ) -> Self::State {
         // SAFETY: the allocation holds the declared box, which is only read and begins there.
         unsafe {
+            // Where that is, is found out once for all that an item of a group does. With what the host says, the driver's compiler
+            // made less of products of matrices: 0.84 of the rate in tiles, 0.976 in blocks.
+            if place.in_group {
+                return PartView::new(pointer.address(), block.layout(), declared(block));
+            }
             let start = pointer.address().add(block.first as usize);
             let part = (declared(block), RowOf::Nothing);
             PartView::from_parts(start, block.layout::<D>().strides(), part)

@@ -99,6 +99,8 @@ pub struct Place<const K: usize> {
     pub run: usize,
     /// Where in a stack it is.
     pub level: StackLevel,
+    /// Whether it is an item of a group.
+    pub in_group: bool,
 }
 
 /// Where in a stack of runs one of them is. Constants, once inlined.
@@ -170,7 +172,17 @@ impl<const K: usize> Place<K> {
         let offset: [usize; K] = first(launch.offset);
         let start = core::array::from_fn(|dim| offset[dim] + at[dim]);
         let (global, inside) = (first(launch.global), Inside::Unknown);
-        Self { start, at, within: 0, len: 1, global, inside, run: 1, level: StackLevel::ONLY }
+        Self {
+            start,
+            at,
+            within: 0,
+            len: 1,
+            global,
+            inside,
+            run: 1,
+            level: StackLevel::ONLY,
+            in_group: false,
+        }
     }
 }
 
@@ -186,7 +198,8 @@ pub fn seat<const K: usize>(launch: &LaunchBlock, thread: &Thread) -> Seat<K> {
     let at = core::array::from_fn(|dim| block[dim] * size[dim] + local[dim]);
     let group = core::array::from_fn(|dim| offset[dim] / size[dim] + block[dim]);
     // Neighbourhoods look where their buffer ends, everywhere.
-    Seat { place: Place::single(launch, at), local, group, size }
+    let place = Place { in_group: true, ..Place::single(launch, at) };
+    Seat { place, local, group, size }
 }
 
 /// Calls `call` for the items that `thread` takes of a launch over `K` dimensions, by the rule
