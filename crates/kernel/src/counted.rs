@@ -3,7 +3,8 @@
 //! `Range::next` asks whether there is a next number, counts if so, and its caller asks once more whether there was one.
 //! Elsewhere LLVM makes one question of the two; for GPUs it never copies a branch, a barrier may stand behind
 //! one, and what is counted is a selection instead. Such a loop has no number of turns that could be found out, and is not
-//! unrolled: the nearest of 64 points took 3.7 ms instead of 2.9 on an H200. Here is always counted, and asked once.
+//! unrolled: the nearest of 64 centres, for 2²⁶ points, took 3.74 ms instead of 2.71 on an H200. Here is always counted, and asked once.
+//! Hosts go through the range itself.
 
 use core::ops::Range;
 
@@ -11,7 +12,7 @@ use core::ops::Range;
 #[doc(hidden)]
 #[must_use]
 #[inline]
-pub fn counted<T: Following>(range: Range<T>) -> Turns<T> {
+pub const fn counted<T: Following>(range: Range<T>) -> Turns<T> {
     Turns(range)
 }
 
@@ -20,15 +21,27 @@ pub fn counted<T: Following>(range: Range<T>) -> Turns<T> {
 #[derive(Debug)]
 pub struct Turns<T>(Range<T>);
 
-impl<T: Following> Iterator for Turns<T> {
+impl<T: Following> Iterator for Turns<T>
+where
+    Range<T>: Iterator<Item = T>,
+{
     type Item = T;
 
     #[inline]
     fn next(&mut self) -> Option<T> {
-        let Range { start, end } = self.0;
-        self.0.start = start.following();
-        (start < end).then_some(start)
+        match cfg!(target_arch = "nvptx64") {
+            true => next(&mut self.0),
+            false => self.0.next(),
+        }
     }
+}
+
+/// The next number of a range, which is not to be asked again when it has ended.
+#[inline]
+fn next<T: Following>(range: &mut Range<T>) -> Option<T> {
+    let Range { start, end } = *range;
+    range.start = start.following();
+    (start < end).then_some(start)
 }
 
 /// What ranges of a loop are of: numbers and characters.
@@ -68,13 +81,17 @@ mod tests {
     use core::ops::Range;
     use std::vec::Vec;
 
-    use super::{Following, counted};
+    use super::{Following, counted, next};
 
     fn same<T: Following + core::fmt::Debug>(range: Range<T>)
     where
         Range<T>: Iterator<Item = T>,
     {
-        assert_eq!(counted(range.clone()).collect::<Vec<_>>(), range.collect::<Vec<_>>());
+        let expected: Vec<_> = range.clone().collect();
+        assert_eq!(counted(range.clone()).collect::<Vec<_>>(), expected);
+        let mut as_on_devices = range;
+        let found: Vec<_> = core::iter::from_fn(|| next(&mut as_on_devices)).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

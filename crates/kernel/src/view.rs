@@ -23,8 +23,9 @@ use crate::whole::WholeView;
 #[diagnostic::on_unimplemented(
     message = "a {K}-dimensional kernel cannot have the view `{Self}`",
     label = "not a view that this kernel can have",
-    note = "`&T`, `&mut T`, `&[T]`, `&mut [T]` and neighbourhoods need an index space and a buffer \
-            of equal dimensionality; `WholeView`, `PartView` and `AtomicView` may differ from it"
+    note = "`&T`, `&mut T`, `&[T]`, `&mut [T]`, neighbourhoods and `PartViewMut` need an index space and a buffer \
+            of equal dimensionality, such as [1, n] for n columns; `WholeView`, `PartView` and `AtomicView` may differ \
+            from it"
 )]
 pub trait View<const K: usize>: sealed::Sealed {
     /// The view in a signature.

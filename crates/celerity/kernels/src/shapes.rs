@@ -8,25 +8,25 @@ use crate::hash::unit;
 /// Numbers in a box that look random.
 #[kernel]
 pub fn noise_in_space(item: Item<3>, cell: &mut f32, salt: u64) {
-    *cell = unit(item.linear_id() as u64 ^ salt << 40);
+    *cell = unit(item.linear_id() as u64 ^ (salt << 40));
 }
 
 /// Numbers on a plane that look random.
 #[kernel]
 pub fn noise_on_plane(item: Item<2>, cell: &mut f32, salt: u64) {
-    *cell = unit(item.linear_id() as u64 ^ salt << 40);
+    *cell = unit(item.linear_id() as u64 ^ (salt << 40));
 }
 
 /// Numbers that look random.
 #[kernel]
 pub fn noise_on_line(item: Item<1>, cell: &mut f32, salt: u64) {
-    *cell = unit(item[0] as u64 ^ salt << 40);
+    *cell = unit(item[0] as u64 ^ (salt << 40));
 }
 
 /// Points in four dimensions that look random.
 #[kernel]
 pub fn noisy_points(item: Item<1>, point: &mut [f32; 4], salt: u64) {
-    *point = [0, 1, 2, 3].map(|dim| unit(4 * item[0] as u64 + dim ^ salt << 40));
+    *point = [0, 1, 2, 3].map(|dim| unit((4 * item[0] as u64 + dim) ^ (salt << 40)));
 }
 
 /// Half a step on Yee's grid: how the magnetic field changes by the electric one beside it.
