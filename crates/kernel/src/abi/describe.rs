@@ -403,13 +403,20 @@ impl Description {
     pub(super) fn unnamed(form: Form, dims: usize, views: &'static [ViewParameter]) -> Self {
         let narrow_entry = traversal(EntryKind::Narrow, form, views).map(|_| "$narrow");
         let stacked_entry = traversal(EntryKind::Stacked, form, views).map(|_| "$stacked");
-        let (name, entry, scalars, local) = ("", "", &[], &[]);
         let takes_steps = takes_steps(form, views, false);
-        #[rustfmt::skip]
-        let this = Self {
-            name, entry, narrow_entry, stacked_entry, takes_steps, form, dims, views, scalars, local,
-        };
-        this
+        let (name, entry) = ("", "");
+        Self {
+            name,
+            entry,
+            narrow_entry,
+            stacked_entry,
+            takes_steps,
+            form,
+            dims,
+            views,
+            scalars: &[],
+            local: &[],
+        }
     }
 }
 

@@ -20,8 +20,14 @@ const RUN_THREADS: u64 = 128;
 const RUN_ROWS: u64 = 4;
 
 /// How many threads there must be before they take more than one step: as many as an H100 runs at once.
-const MANY_THREADS: u64 = 1 << 21;
 const LEAST_THREADS: u64 = 1 << 18;
+
+/// How many there must be of kernels by item that look at nothing around: eight times as many, of which those that are left at the
+/// end are few.
+const MANY_THREADS: u64 = 1 << 21;
+
+/// How many steps these take at the most.
+const STEPS_OF_MANY: u64 = 4;
 
 /// The most threads of a block, and of those along z.
 const MOST_THREADS: u64 = 1024;
@@ -121,14 +127,17 @@ impl Geometry {
     /// item or run would be `threads` along x, y and z: a power of two, `most` or as many as leave
     /// enough threads. O(1).
     pub(super) fn steps(threads: [u64; 3], axis: usize, most: u64) -> u8 {
-        let all = threads.iter().fold(1, |all: u64, &count| all.saturating_mul(count));
-        1 << (all / LEAST_THREADS).min(threads[axis]).clamp(1, most).ilog2()
+        Self::steps_that_leave(LEAST_THREADS, threads, axis, most)
     }
 
     /// The same of kernels by item that look at nothing around. O(1).
     pub(super) fn steps_of_many(threads: [u64; 3], axis: usize) -> u8 {
+        Self::steps_that_leave(MANY_THREADS, threads, axis, STEPS_OF_MANY)
+    }
+
+    fn steps_that_leave(least: u64, threads: [u64; 3], axis: usize, most: u64) -> u8 {
         let all = threads.iter().fold(1, |all: u64, &count| all.saturating_mul(count));
-        1 << (all / MANY_THREADS).min(threads[axis]).clamp(1, 4).ilog2()
+        1 << (all / least).min(threads[axis]).clamp(1, most).ilog2()
     }
 
     /// The same with more columns of blocks, in which each row of blocks has as many threads more.
@@ -267,6 +276,10 @@ mod tests {
         assert_eq!(Geometry::steps([128, 4095, 1], 1, 2), 1);
         assert_eq!(Geometry::steps([1 << 20, 3, 1], 1, 8), 2);
         assert_eq!(Geometry::steps([1, 1, 1], 1, 8), 1);
+        assert_eq!(Geometry::steps_of_many([1024, 1024, 1024], 2), 4);
+        assert_eq!(Geometry::steps_of_many([2048, 2048, 1], 1), 2);
+        assert_eq!(Geometry::steps_of_many([2048, 1024, 1], 1), 1);
+        assert_eq!(Geometry::steps_of_many([1 << 30, 1, 1], 1), 1);
     }
 
     #[test]
