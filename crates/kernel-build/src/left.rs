@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 const STORE: &str = "st.shared.v2.u64 [celerity_launch";
 const LOAD: &str = "ld.shared.v2.u64 ";
 
-/// `ptx`, in which entry points without calls keep what they would leave.
+/// `ptx`, in which entry points without calls leave nothing.
 pub(crate) fn keep(ptx: &str) -> String {
     let mut text = String::with_capacity(ptx.len());
     let mut rest = ptx;
-    while let Some((before, from)) = split_before(rest, ".entry ") {
+    while let Some(start) = rest.find(".entry ") {
+        let (before, from) = rest.split_at(start);
         let (entry, behind) = from.split_at(from.find("\n}").unwrap_or(from.len()));
         text.push_str(before);
         match left(entry) {
@@ -70,7 +71,9 @@ fn push_found_again(text: &mut String, entry: &str, to: &str, from: &str) {
             push_found_again(text, entry, to, what);
             text.push_str(&format!("\t{operation} {to}, {to};\n"));
         }
-        (Some((operation, what)), None) if !what.starts_with('%') => {
+        (Some((operation @ ("ld.param.b64" | "mov.b64"), what)), None)
+            if !what.starts_with('%') =>
+        {
             text.push_str(&format!("\t{operation} {to}, {what};\n"));
         }
         _ => text.push_str(&format!("\tmov.b64 {to}, {from};\n")),
@@ -81,8 +84,7 @@ fn push_found_again(text: &mut String, entry: &str, to: &str, from: &str) {
 fn given<'a>(line: &'a str, register: &str) -> Option<(&'a str, &'a str)> {
     let (operation, rest) = line.trim_start().split_once([' ', '\t'])?;
     let what = rest.trim_start().strip_prefix(register)?.strip_prefix(", ")?.strip_suffix(';')?;
-    let may_be_done_again = ["ld.param.b64", "mov.b64", "cvta.global.u64"].contains(&operation);
-    Some(if may_be_done_again { (operation, what) } else { ("", "%") })
+    Some((operation, what))
 }
 
 /// Of `st.shared.v2.u64 [celerity_launch+16], {%rd1, %rd2};`, the place and the registers.
@@ -105,10 +107,6 @@ fn pair(registers: &str) -> Option<[&str; 2]> {
         .strip_suffix('}')?
         .split_once(", ")?;
     Some([first, second])
-}
-
-fn split_before<'a>(text: &'a str, pattern: &str) -> Option<(&'a str, &'a str)> {
-    text.find(pattern).map(|at| text.split_at(at))
 }
 
 #[cfg(test)]
@@ -144,37 +142,23 @@ ld.shared.v2.u64 {%rd15, %rd16}, [celerity_launch+48];
 
     #[test]
     fn what_would_be_left_is_found_again() {
-        let kept = keep(ENTRY);
-        assert_eq!(
-            kept,
-            "\
-.visible .entry a(
-)
-{
-\tmov.b64 \t%rd8, alloc_a;
-\tcvta.global.u64 \t%rd1, %rd8;
-\tmov.b64 \t%rd2, 4294967301;
-\tld.param.b64 \t%rd3, [a_param_0+8];
-\t// begin inline asm
-\t// end inline asm
-\t@%p1 bra $L1;
-\t// begin inline asm
-\tst.shared.v2.u64 [celerity_launch+48], {%rd5, %rd6};
-st.shared.u64 [celerity_launch+64], %rd7;
-\t// end inline asm
-$L1:
-\t// begin inline asm
-\tmov.b64 %rd11, alloc_a;
-\tcvta.global.u64 %rd11, %rd11;
-\tmov.b64 %rd12, 4294967301;
-\tld.param.b64 %rd13, [a_param_0+8];
-\tmov.b64 %rd14, %rd4;
-ld.shared.v2.u64 {%rd15, %rd16}, [celerity_launch+48];
-\t// end inline asm
-\tret;
-}
-"
-        );
+        let changes = [
+            ("\tst.shared.v2.u64 [celerity_launch], {%rd1, %rd2};\n", ""),
+            ("st.shared.v2.u64 [celerity_launch+16], {%rd3, %rd4};\n", ""),
+            (
+                "\tld.shared.v2.u64 {%rd11, %rd12}, [celerity_launch];\n",
+                "\tmov.b64 %rd11, alloc_a;\n\tcvta.global.u64 %rd11, %rd11;\n\tmov.b64 %rd12, 4294967301;\n",
+            ),
+            (
+                "ld.shared.v2.u64 {%rd13, %rd14}, [celerity_launch+16];\n",
+                "\tld.param.b64 %rd13, [a_param_0+8];\n\tmov.b64 %rd14, %rd4;\n",
+            ),
+        ];
+        let expected = changes.into_iter().fold(ENTRY.to_owned(), |entry, (from, to)| {
+            assert!(entry.contains(from), "{from}");
+            entry.replace(from, to)
+        });
+        assert_eq!(keep(ENTRY), expected);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     forbid::check(&function.sig.ident, body.clone())?;
     function.block = parse2(ranges::half_open(body))?;
     let is_short = !ranges::count(&mut function.block);
-    let kernel = ParsedKernel { is_short, ..ParsedKernel::parse(function)? };
+    let kernel = ParsedKernel::parse(function, is_short)?;
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()

@@ -54,7 +54,7 @@ impl ParsedKernel {
         self.rest.iter().filter(move |parameter| parameter.kind == kind)
     }
 
-    pub(crate) fn parse(function: ItemFn) -> Result<Self> {
+    pub(crate) fn parse(function: ItemFn, is_short: bool) -> Result<Self> {
         plain(&function.sig)?;
         let mut inputs = function.sig.inputs.iter();
         let (form, dims) = item(inputs.next(), &function.sig)?;
@@ -70,7 +70,7 @@ impl ParsedKernel {
             views,
             rest,
             function,
-            is_short: false,
+            is_short,
         })
     }
 }

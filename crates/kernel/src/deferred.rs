@@ -9,9 +9,9 @@ use core::ops::Index;
 use core::panic::Location;
 
 use crate::bounds::Layout;
+use crate::outside::Scope;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::outside::check_element;
-use crate::outside::{RowOf, Scope};
 use crate::part::PartView;
 use crate::plain::PlainData;
 use crate::whole::WholeView;
@@ -57,7 +57,6 @@ use crate::whole::WholeView;
 pub struct Deferred<'a, T, const D: usize> {
     view: PartView<'a, T, D>,
     scope: Scope,
-    row: RowOf,
     #[cfg(target_arch = "nvptx64")]
     missed: Missed<D>,
 }
@@ -81,9 +80,10 @@ struct Zeroes([u8; 256]);
 static ZEROES: Zeroes = Zeroes([0; 256]);
 
 impl<'a, T: PlainData, const D: usize> Deferred<'a, T, D> {
+    /// Its elements, of what scope says.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn new(view: PartView<'a, T, D>, (scope, row): (Scope, RowOf)) -> Self {
+    pub(crate) fn new(view: PartView<'a, T, D>, scope: Scope) -> Self {
         #[cfg(target_arch = "nvptx64")]
         let view = {
             const {
@@ -97,7 +97,6 @@ impl<'a, T: PlainData, const D: usize> Deferred<'a, T, D> {
         Self {
             view,
             scope,
-            row,
             #[cfg(target_arch = "nvptx64")]
             missed: Missed {
                 is_any: Cell::new(false),
@@ -124,7 +123,7 @@ impl<'a, T: PlainData, const D: usize> Deferred<'a, T, D> {
     #[inline(always)]
     #[track_caller]
     fn at(&self, index: [usize; D]) -> &T {
-        check_element((self.scope, self.row), index, &self.view.bounds());
+        check_element((self.scope, self.view.row_of()), index, &self.view.bounds());
         // SAFETY: it is in the part.
         unsafe { &*self.view.address(index) }
     }
@@ -158,7 +157,7 @@ impl<T, const D: usize> Drop for Deferred<'_, T, D> {
         if is_any.get() {
             crate::outside::missed(
                 view_made_at,
-                (self.scope, self.row),
+                (self.scope, self.view.row_of()),
                 index.get(),
                 &self.view.bounds(),
             );
@@ -173,7 +172,7 @@ impl<'a, T: PlainData, const D: usize> PartView<'a, T, D> {
     #[inline(always)]
     #[track_caller]
     pub fn deferred(self) -> Deferred<'a, T, D> {
-        Deferred::new(self, (Scope::Declared, self.row_of()))
+        Deferred::new(self, Scope::Declared)
     }
 }
 
@@ -188,7 +187,7 @@ impl<'a, T: PlainData, const D: usize> WholeView<'a, T, D> {
         // SAFETY: the slice holds as many elements as the range says, row-major.
         let view =
             unsafe { PartView::new(self.as_slice().as_ptr(), Layout::row_major(&buffer), buffer) };
-        Deferred::new(view, (Scope::Buffer, RowOf::Nothing))
+        Deferred::new(view, Scope::Buffer)
     }
 }
 

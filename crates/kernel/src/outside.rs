@@ -157,13 +157,20 @@ fn no_element<const D: usize>(
     part: &Bounds<D>,
     nth: usize,
 ) -> ! {
-    let ([z, y, x], dims) = row.widen(index, 0);
-    let ([z0, y0, x0], _) = row.widen(part.min(), 0);
-    let ([z1, y1, x1], _) = row.widen(part.max(), 1);
+    let (dims, [z, y, x, z0, y0, x0, z1, y1, x1]) = numbers(row, index, part);
     #[cfg(target_arch = "nvptx64")]
     stop(scope.of_element(), dims, [z, y, x, z0, y0, x0, z1, y1, x1]);
     #[cfg(not(target_arch = "nvptx64"))]
     host::no_element(scope, dims, (z, y), (x, z0), (y0, x0), (z1, y1), (x1, nth))
+}
+
+/// The dimensions that are told, and lists of the index and of the part's corners.
+#[inline(always)]
+fn numbers<const D: usize>(row: RowOf, index: [usize; D], part: &Bounds<D>) -> (usize, [usize; 9]) {
+    let ([z, y, x], dims) = row.widen(index, 0);
+    let ([z0, y0, x0], _) = row.widen(part.min(), 0);
+    let ([z1, y1, x1], _) = row.widen(part.max(), 1);
+    (dims, [z, y, x, z0, y0, x0, z1, y1, x1])
 }
 
 /// Panics for an index that was outside of `part` in a view that was made to say so later.
@@ -175,10 +182,8 @@ pub(crate) fn missed<const D: usize>(
     index: [usize; D],
     part: &Bounds<D>,
 ) -> ! {
-    let ([z, y, x], dims) = row.widen(index, 0);
-    let ([z0, y0, x0], _) = row.widen(part.min(), 0);
-    let ([z1, y1, x1], _) = row.widen(part.max(), 1);
-    stop_at(view_made_at, scope.of_element(), dims, [z, y, x, z0, y0, x0, z1, y1, x1])
+    let (dims, numbers) = numbers(row, index, part);
+    stop_at(view_made_at, scope.of_element(), dims, numbers)
 }
 
 /// Panics: not all of the range that begins and ends at `ends` is in `part`, which is all there

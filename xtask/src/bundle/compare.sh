@@ -9,8 +9,8 @@
 #   ./compare.sh shapes     only the kernels of other shapes, on one GPU: SIDE (512) of a cube, SIZE (8192) of a square
 #
 # Which programs, variants and options there are, programs.sh says. Behind the table, the stencils of
-# kernel_cost beside heat, means, gray_scott and shallow_water by hand, of the same size, and its shapes beside shapes. All is measured once, and again as
-# long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
+# kernel_cost beside heat, means, gray_scott and shallow_water by hand, of the same size, and its shapes beside
+# shapes. All is measured once, and again as long as BUDGET seconds (150) are not over and there were fewer than REPEATS (3) times; compare.csv
 # has all runs, of which the fastest counts. The baselines are compiled first, unless they have been: see baselines/compile.sh.
 set -uo pipefail
 
@@ -133,9 +133,10 @@ shapes() {
     hide 1
     local sums="$scratch/sums" ours="$scratch/ours" shape sum rate side=${SIDE:-512} size=${SIZE:-8192}
     command=(CELERITY_PLATFORM=cuda CELERITY_NODES=1 CELERITY_DEVICES=1 "$root/bin/kernel_cost" --shapes)
-    attempt "${only[@]}" "${command[@]}" --checksum --size 100 --space 24 24 24 && cp "$scratch/log" "$sums"
-    attempt "${only[@]}" "${command[@]}" --rounds 3 --steps 50 --size "$size" --space "$side" "$side" "$side" &&
-        cp "$scratch/log" "$ours"
+    attempt "${only[@]}" "${command[@]}" --checksum --size 100 --space 24 24 24 || return
+    cp "$scratch/log" "$sums"
+    attempt "${only[@]}" "${command[@]}" --rounds 3 --steps 50 --size "$size" --space "$side" "$side" "$side" || return
+    cp "$scratch/log" "$ours"
     echo "| shape | ours, GB/s | over a thread for each item by hand |"
     echo "| --- | --- | --- |"
     for shape in fields coefficients lattice coarser finer ways nearest sparse; do

@@ -9,6 +9,8 @@
 //! small field: those of a square, and those of a torus.
 
 mod blocks;
+#[path = "../support/checksum.rs"]
+mod checksum;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod shapes;

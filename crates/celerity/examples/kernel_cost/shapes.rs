@@ -7,7 +7,9 @@ use celerity_example_kernels::shapes::{
     ENTRIES, coarsen, coefficients_step, cube_columns, electric_step, magnetic_step, multiply_rows,
     nearest_centre, noise_in_space, noise_on_line, noise_on_plane, noisy_points, refine, shorten,
 };
+use celerity_kernel::ItemKernel;
 
+use crate::checksum::checksum;
 use crate::rounds::fastest;
 
 /// What is timed.
@@ -60,30 +62,31 @@ impl Measure<'_> {
         step()?;
         let result = self.queue.fence(result)?.wait()?;
         if self.queue.is_root() {
-            println!("{name} checksum={:016x}", checksum(bytemuck::cast_slice(result.as_slice())));
+            println!(
+                "{name} checksum={:016x}",
+                checksum(&[bytemuck::cast_slice(result.as_slice())])
+            );
         }
         Ok(())
     }
 
-    fn in_space(&self, side: usize, salt: u64) -> Result<Buffer<f32, 3>> {
-        let buffer = self.queue.buffer([side; 3]);
-        let noise = noise_in_space { salt };
-        self.queue.task("noise").launch([side; 3], buffer.write(one_to_one()), noise)?;
+    /// A buffer that a kernel has filled.
+    fn filled<T: Element, const D: usize>(
+        &self,
+        range: [usize; D],
+        fill: impl for<'a> ItemKernel<D, &'a mut T>,
+    ) -> Result<Buffer<T, D>> {
+        let buffer = self.queue.buffer(range);
+        self.queue.task("fill").launch(range, buffer.write(one_to_one()), fill)?;
         Ok(buffer)
+    }
+
+    fn in_space(&self, side: usize, salt: u64) -> Result<Buffer<f32, 3>> {
+        self.filled([side; 3], noise_in_space { salt })
     }
 
     fn on_line(&self, len: usize, salt: u64) -> Result<Buffer<f32, 1>> {
-        let buffer = self.queue.buffer(len);
-        let noise = noise_on_line { salt };
-        self.queue.task("noise").launch(len, buffer.write(one_to_one()), noise)?;
-        Ok(buffer)
-    }
-
-    fn points(&self, len: usize, salt: u64) -> Result<Buffer<[f32; 4], 1>> {
-        let buffer = self.queue.buffer(len);
-        let noise = noisy_points { salt };
-        self.queue.task("noise").launch(len, buffer.write(one_to_one()), noise)?;
-        Ok(buffer)
+        self.filled([len], noise_on_line { salt })
     }
 
     fn fields(&self) -> Result<()> {
@@ -152,9 +155,8 @@ impl Measure<'_> {
 
     fn ways(&self) -> Result<()> {
         let side = self.sizes.sides.1;
-        let (ways, range) = (self.queue.buffer::<f32, 2>([side; 2]), [side; 2]);
-        let noise = noise_on_plane { salt: 0 };
-        self.queue.task("noise").launch(range, ways.write(one_to_one()), noise)?;
+        let range = [side; 2];
+        let ways = self.filled(range, noise_on_plane { salt: 0 })?;
         let (from, to) = (self.on_line(side, 1)?, self.on_line(side, 2)?);
         self.of("ways", 8.0 * (side * side) as f64, &ways, || {
             let ends = (from.read(select([1])), to.read(select([0])));
@@ -165,7 +167,8 @@ impl Measure<'_> {
 
     fn nearest(&self) -> Result<()> {
         let len = self.sizes.sides.1.pow(2);
-        let (points, centres) = (self.points(len, 0)?, self.points(CENTRES, 1)?);
+        let points = self.filled([len], noisy_points { salt: 0 })?;
+        let centres = self.filled([CENTRES], noisy_points { salt: 1 })?;
         let nearest = self.queue.buffer::<u32, 1>(len);
         self.of("nearest", 20.0 * len as f64, &nearest, || {
             let accesses =
@@ -180,9 +183,8 @@ impl Measure<'_> {
         let rows = side.pow(3);
         let (x, y) = (self.on_line(rows, 0)?, self.queue.buffer::<f32, 1>(rows));
         let values = self.on_line(ENTRIES * rows, 1)?;
-        let columns = self.queue.buffer::<u32, 1>(ENTRIES * rows);
         let cube = cube_columns { cells: rows as u32, side: side as u32 };
-        self.queue.task("columns").launch(ENTRIES * rows, columns.write(one_to_one()), cube)?;
+        let columns = self.filled([ENTRIES * rows], cube)?;
         self.of("sparse", (8 * ENTRIES + 8) as f64 * rows as f64, &y, || {
             let entries = || blocks([ENTRIES]);
             let matrix = (columns.read(entries()), values.read(entries()));
@@ -198,12 +200,5 @@ fn halves() -> CustomMapper<3, 3> {
         let offset = chunk.offset.map(|at| at / 2);
         let end = |dim: usize| (chunk.offset[dim] + chunk.range[dim]).div_ceil(2);
         Subrange { offset, range: std::array::from_fn(|dim| end(dim) - offset[dim]) }
-    })
-}
-
-/// FNV-1a, 64 bits, as the baseline has it.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }

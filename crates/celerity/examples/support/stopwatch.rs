@@ -1,9 +1,14 @@
 //! How long the steps of an example take, and how people and scripts are told.
 //! Knows nothing of what is computed.
 
+#[path = "checksum.rs"]
+mod checksum;
+
 use std::time::{Duration, Instant};
 
 use celerity::prelude::*;
+
+use checksum::checksum;
 
 /// What is measured, as options of a program.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -111,12 +116,4 @@ pub(crate) fn counted(count: impl Into<u64>, thing: &str) -> String {
 /// What a program ran on: `2 nodes × 1 device`.
 pub(crate) fn cluster(nodes: usize, devices: usize) -> String {
     format!("{} × {}", counted(nodes as u64, "node"), counted(devices as u64, "device"))
-}
-
-/// FNV-1a, 64 bits: what programs in other languages can compute as well.
-fn checksum(parts: &[&[u8]]) -> u64 {
-    let bytes = parts.iter().copied().flatten();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, &byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

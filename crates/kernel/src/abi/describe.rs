@@ -196,21 +196,29 @@ pub const fn plain_traversal(form: Form, views: &[ViewParameter]) -> Traversal {
 /// stencils, to whom most of what they look at is the same; and of kernels by item without loops of their own
 /// (`is_short`) that see parts of buffers, where a good part of what a thread does is to find out where these are. O(views).
 ///
-/// On an H200, with four steps for one: the shortest paths by way of a node (8192² `f32`, two vectors) took 0.149 ms instead of
-/// 0.302, a finer grid from a coarser one (1024³) 3.29 instead of 5.59, and a coarser one 1.09 instead of 1.19, of which fewer instructions
-/// for a view are a part. Where there was nothing but elements of items and an exponential, four steps took 0.326 instead of 0.305, and
-/// a loop in the kernel has more registers.
+/// On an H200, with four steps for one, with parts whose beginnings hosts compute and with nothing left for panics: the shortest paths by
+/// way of a node (8192² `f32`, two vectors) took 0.149 ms instead of 0.302, a finer grid from a coarser one (1024³) 3.29 instead of 5.59,
+/// and a coarser one 1.09 instead of 1.19. What is the steps' part was not measured. Where there was nothing but elements of items and an
+/// exponential, steps alone made 0.326 of 0.282; and a loop around one in the kernel takes registers.
 #[must_use]
 pub const fn takes_steps(form: Form, views: &[ViewParameter], is_short: bool) -> bool {
-    if !matches!(form, Form::Item) || !is_short {
-        return !matches!(form, Form::Group) && is_bordered(views);
+    match form {
+        Form::Group => false,
+        Form::Item if is_short => is_bordered(views) || sees_parts(views),
+        Form::Item | Form::Row => is_bordered(views),
     }
-    let (mut sees_a_part, mut view) = (false, 0);
+}
+
+/// Whether a kernel sees parts of buffers, or whole ones, to read. O(views).
+const fn sees_parts(views: &[ViewParameter]) -> bool {
+    let mut view = 0;
     while view < views.len() {
-        sees_a_part |= matches!(views[view].kind, ViewKind::Part | ViewKind::Whole);
+        if matches!(views[view].kind, ViewKind::Part | ViewKind::Whole) {
+            return true;
+        }
         view += 1;
     }
-    sees_a_part || is_bordered(views)
+    false
 }
 
 /// Whether runs of a kernel may come in a call for each item, of which all together load as one. O(views).

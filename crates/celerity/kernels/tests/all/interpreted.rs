@@ -196,7 +196,7 @@ fn an_address_behind_a_buffer_is_found() {
     launch(&triad { scalar: 3.0 }, &Chunk::new(items, [16, 1, 1]), &accesses, &mut memory);
 }
 
-/// A matrix with so many entries in each of its rows, and a vector, which is shorter than some entries' columns say.
+/// A matrix with as many entries in each of its rows, whose columns are all over the vector.
 #[test]
 fn rows_of_a_sparse_matrix_are_read_without_a_branch_for_each_entry() {
     const ROWS: usize = 8;
