@@ -204,6 +204,59 @@ __global__ void multiply_rows(float* __restrict__ y, const uint32_t* __restrict_
     y[row] = sum;
 }
 
+// A thread for each column of a cube.
+__global__ void spread_in_column(float* __restrict__ warmth, float* __restrict__ factors, const float* __restrict__ spread, int side)
+{
+    const Cell cell(side);
+    if (!cell.is_there()) return;
+    float factor = 0, above = 0;
+    for (int layer = 0; layer < side; ++layer) {
+        const size_t at = cell.at(layer, cell.y, cell.x);
+        const float to = spread[at], part = 1.0f / (1.0f + 2.0f * to - to * factor);
+        above = (warmth[at] + to * above) * part;
+        factor = to * part;
+        warmth[at] = above;
+        factors[at] = factor;
+    }
+    float below = 0;
+    for (int layer = side; layer-- > 0;) {
+        const size_t at = cell.at(layer, cell.y, cell.x);
+        below = warmth[at] + factors[at] * below;
+        warmth[at] = below;
+    }
+}
+
+// Philox 4 x 32 with ten rounds.
+__device__ uint4 philox(uint4 counter, uint2 key)
+{
+#pragma unroll
+    for (int round = 0; round < 10; ++round) {
+        const uint64_t first = static_cast<uint64_t>(counter.x) * 0xd2511f53u, second = static_cast<uint64_t>(counter.z) * 0xcd9e8d57u;
+        counter = make_uint4(static_cast<uint32_t>(second >> 32) ^ counter.y ^ key.x, static_cast<uint32_t>(second),
+                             static_cast<uint32_t>(first >> 32) ^ counter.w ^ key.y, static_cast<uint32_t>(first));
+        key = make_uint2(key.x + 0x9e3779b9u, key.y + 0xbb67ae85u);
+    }
+    return counter;
+}
+
+__device__ uint32_t is_hit(uint32_t first, uint32_t second)
+{
+    const float x = static_cast<float>(first >> 8) / 16777216.0f, y = static_cast<float>(second >> 8) / 16777216.0f;
+    return x * x + y * y < 1.0f;
+}
+
+__global__ void throw_darts(uint32_t* __restrict__ hits, size_t count, uint32_t rounds)
+{
+    const size_t at = item();
+    if (at >= count) return;
+    uint32_t found = 0;
+    for (uint32_t round = 0; round < rounds; ++round) {
+        const uint4 numbers = philox(make_uint4(static_cast<uint32_t>(at), round, 0, 0), make_uint2(42, 7));
+        found += is_hit(numbers.x, numbers.y) + is_hit(numbers.z, numbers.w);
+    }
+    hits[at] = found;
+}
+
 // Runs one shape: its buffers, its step, and how many bytes that moves at least.
 class Bench {
 public:
@@ -267,8 +320,18 @@ public:
             of((8.0 * ENTRIES + 8) * rows, y, rows, 1, rows, [=](dim3 grid, dim3 threads) {
                 multiply_rows<<<grid, threads, 0, stream()>>>(y, columns, values, x, rows);
             });
+        } else if (shape == "columns") {
+            float *warmth = noise_of(cube, 0), *spread = noise_of(cube, 1), *factors = noise_of(cube, 2);
+            of(28.0 * cube, warmth, cube, 2, side, [=](dim3 grid, dim3 threads) {
+                spread_in_column<<<grid, threads, 0, stream()>>>(warmth, factors, spread, side);
+            });
+        } else if (shape == "darts") {
+            auto* hits = reinterpret_cast<uint32_t*>(noise_of(square, 0));
+            of(4.0 * square, hits, square, 1, square, [=](dim3 grid, dim3 threads) {
+                throw_darts<<<grid, threads, 0, stream()>>>(hits, square, 8);
+            });
         } else {
-            fail("--shape is fields, coefficients, lattice, coarser, finer, ways, nearest or sparse");
+            fail("--shape is fields, coefficients, lattice, coarser, finer, ways, nearest, sparse, columns or darts");
         }
     }
 

@@ -95,9 +95,9 @@ pub use celerity_kernel::ndarray;
 pub use celerity_kernel::num_complex;
 pub use celerity_kernel::{
     And, ArgMax, ArgMin, ArrayReducer, Atomic, AtomicRef, AtomicView, Bounds, Deferred, Group,
-    Item, Line, Local, LocalSlice, Located, Max, Min, NdItem, NeighborhoodItem, NeighborhoodRow,
-    Number, Operator, Or, PartView, PartViewMut, PeriodicItem, PeriodicRow, Product, Reducer,
-    RegionView, Row, Sum, ViewIndex, Warp, WholeView, WholeViewMut, Xor, kernel,
+    Item, Line, LineMut, Local, LocalSlice, Located, Max, Min, NdItem, NeighborhoodItem,
+    NeighborhoodRow, Number, Operator, Or, PartView, PartViewMut, PeriodicItem, PeriodicRow,
+    Product, Reducer, RegionView, Row, Sum, ViewIndex, Warp, WholeView, WholeViewMut, Xor, kernel,
 };
 #[cfg(feature = "mpi")]
 pub use celerity_mpi::{MpiGroup, MpiGroupError, ThreadLevel as MpiThreadLevel, rsmpi as mpi};

@@ -487,6 +487,9 @@ fn checks_that_fail_name_indices_and_what_there_is() {
             0_usize.wrapping_sub(9)
         )),
         on_both("index [0, 6] is outside of what this item may write: [0, 0] to [1, 6]".into()),
+        on_both(
+            "index [7] is outside of what this item may write along the line: [0] to [6]".into(),
+        ),
     ];
     for (way, said) in said.iter().enumerate() {
         let texts = failures(|queue| {

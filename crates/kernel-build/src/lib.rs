@@ -10,6 +10,7 @@ mod limits;
 mod link;
 mod merge;
 mod places;
+mod products;
 mod sysroot;
 mod toolchain;
 
@@ -125,6 +126,7 @@ fn complete(nested: &Nested<'_>) -> Result<String, Error> {
         .and_then(|()| link::complete(&compiled.ptx, &compiled.libraries))
         .map(limits::apply)
         .map(|ptx| left::keep(&ptx))
+        .map(|ptx| products::narrow(&ptx))
         .map_err(|error| error.located(|| nested.places()))
 }
 

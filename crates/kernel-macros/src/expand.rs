@@ -24,8 +24,7 @@ pub(crate) fn kernel(attribute: TokenStream, function: TokenStream) -> Result<To
     let body = function.block.to_token_stream();
     forbid::check(&function.sig.ident, body.clone())?;
     function.block = parse2(ranges::half_open(body))?;
-    let is_short = !ranges::count(&mut function.block);
-    let kernel = ParsedKernel::parse(function, is_short)?;
+    let kernel = ParsedKernel::parse(function)?;
     let instances = instances(&arguments, &kernel.name, &kernel.generics)?;
     let parts = [value(&kernel), host(&kernel)]
         .into_iter()

@@ -71,7 +71,7 @@ pub use item::{Item, Row};
 pub use kernel::{
     GroupKernel, ItemKernel, Kernel, KernelForm, PerGroup, PerItem, PerRow, RowKernel,
 };
-pub use line::Line;
+pub use line::{Line, LineMut};
 pub use local::{Local, LocalArray, LocalMemory, LocalSlice, LocalValues};
 pub use module::{Code, Module, NoCode, Ptx};
 pub use neighborhood::{NeighborhoodItem, NeighborhoodRow, Reach};

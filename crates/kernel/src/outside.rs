@@ -24,6 +24,8 @@ pub enum Scope {
     Line,
     /// What the item may write.
     Own,
+    /// What the item may write along one dimension.
+    OwnLine,
     /// What the items of the chunk may update.
     Updated,
     /// The buffer.
@@ -40,6 +42,7 @@ macro_rules! outside_of {
                 concat!($what, " what the access declared for this chunk along the line", $part)
             }
             Scope::Own => concat!($what, " what this item may write", $part),
+            Scope::OwnLine => concat!($what, " what this item may write along the line", $part),
             Scope::Updated => concat!($what, " what this chunk may update", $part),
             Scope::Buffer => concat!($what, " the buffer's range", $size),
         }
@@ -146,6 +149,19 @@ pub(crate) fn check_element<const D: usize>(
             no_element(scope, index, part, 2 * dim + 1);
         }
     }
+}
+
+/// As [`check_element`], of a line: by two comparisons on devices, too. Kernels go along lines by index, and of a loop over the
+/// same indices the compiler sees then that they are there.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn check_in_line(scope: Scope, at: usize, part: &Bounds<1>) {
+    #[cfg(target_arch = "nvptx64")]
+    if at < part.min()[0] || at >= part.max()[0] {
+        no_element((scope, RowOf::Nothing), [at], part, 0);
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    check_element((scope, RowOf::Nothing), [at], part);
 }
 
 /// Panics: there is no element at `index`, since the `nth` comparison says so.

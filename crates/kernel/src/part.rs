@@ -270,7 +270,15 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     /// If there is no such dimension.
     #[must_use]
     #[inline]
-    pub fn along(&self, dim: usize, mut index: [usize; D]) -> Line<'a, T> {
+    pub fn along(&self, dim: usize, index: [usize; D]) -> Line<'a, T> {
+        let (start, stride, run) = self.line(dim, index);
+        // SAFETY: `new`'s contract covers the run.
+        unsafe { Line::new(start, stride, run) }
+    }
+
+    /// Where the elements along `dim` through `index` begin, how far apart they are, and their indices along it.
+    #[inline]
+    pub(crate) fn line(&self, dim: usize, mut index: [usize; D]) -> (*const T, usize, Bounds<1>) {
         let (first, end) = (self.part.min()[dim], self.part.max()[dim]);
         index[dim] = first;
         let run = match self.part.contains(index) {
@@ -278,8 +286,7 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
             false => Bounds::EMPTY,
         };
         let stride = if dim + 1 == D { 1 } else { self.strides[dim] };
-        // SAFETY: `new`'s contract covers the run.
-        unsafe { Line::new(self.address(index), stride, run) }
+        (self.address(index), stride, run)
     }
 
     /// All elements, row-major, if they lie side by side. Positions in the slice count from the

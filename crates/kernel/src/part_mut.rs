@@ -7,6 +7,7 @@ use core::ops::{Index, IndexMut, Range};
 use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
 use crate::fail::{stop, three};
 use crate::index::ViewIndex;
+use crate::line::{Line, LineMut};
 use crate::outside::{RowOf, Scope};
 use crate::part::PartView;
 use crate::vector;
@@ -255,6 +256,33 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
         // SAFETY: the row's first element, if there is one, is in the box.
         let start = unsafe { self.start.offset(distance) };
         PartViewMut { start, strides: [1], part, row, elements: PhantomData }
+    }
+
+    /// The elements of the box along dimension `dim` through `index`, to read, by index along that dimension; see
+    /// [`along_mut`](Self::along_mut).
+    ///
+    /// # Panics
+    /// If there is no such dimension.
+    #[must_use]
+    #[inline]
+    pub fn along(&self, dim: usize, index: [usize; D]) -> Line<'_, T> {
+        self.as_view().along(dim, index)
+    }
+
+    /// The elements of the box along dimension `dim` through `index`, by index along that dimension: in two dimensions
+    /// `along_mut(0, [0, x])` is column `x`. What `index` has in that dimension does not matter. It is empty if nothing of it is
+    /// in the box.
+    ///
+    /// [`Line::narrowed`] has an example.
+    ///
+    /// # Panics
+    /// If there is no such dimension.
+    #[must_use]
+    #[inline]
+    pub fn along_mut(&mut self, dim: usize, index: [usize; D]) -> LineMut<'_, T> {
+        let (start, stride, run) = self.as_view().line(dim, index);
+        // SAFETY: the run is of the box, and the view is borrowed exclusively. Strides are those of an allocation that has it.
+        unsafe { LineMut::new(start.cast_mut(), stride, run) }
     }
 
     /// All elements of the box, row-major, if they lie side by side, as those

@@ -6,6 +6,7 @@ use celerity_example_kernels::lattice::{lattice_fill, lattice_step};
 use celerity_example_kernels::shapes::{
     ENTRIES, coarsen, coefficients_step, cube_columns, electric_step, magnetic_step, multiply_rows,
     nearest_centre, noise_in_space, noise_on_line, noise_on_plane, noisy_points, refine, shorten,
+    spread_in_column, throw_darts,
 };
 use celerity_kernel::ItemKernel;
 
@@ -28,6 +29,9 @@ type Tell<'a> = dyn Fn(&str, f64, f64) + 'a;
 /// How many centres there are.
 const CENTRES: usize = 64;
 
+/// Half as many darts does each item throw.
+const ROUNDS: u32 = 8;
+
 struct Measure<'a> {
     queue: &'a Queue,
     sizes: &'a Sizes,
@@ -43,7 +47,9 @@ pub(crate) fn measure(queue: &Queue, sizes: &Sizes, tell: &Tell<'_>) -> Result<(
     measure.grids()?;
     measure.ways()?;
     measure.nearest()?;
-    measure.sparse()
+    measure.sparse()?;
+    measure.columns()?;
+    measure.darts()
 }
 
 impl Measure<'_> {
@@ -190,6 +196,26 @@ impl Measure<'_> {
             let matrix = (columns.read(entries()), values.read(entries()));
             let accesses = (y.write(one_to_one()), matrix.0, matrix.1, x.read(all()));
             self.queue.task("multiply").launch(rows, accesses, multiply_rows).map(drop)
+        })
+    }
+
+    fn columns(&self) -> Result<()> {
+        let side = self.sizes.sides.0;
+        let (warmth, spread) = (self.in_space(side, 0)?, self.in_space(side, 1)?);
+        let factors = self.queue.buffer::<f32, 3>([side; 3]);
+        self.of("columns", 28.0 * side.pow(3) as f64, &warmth, || {
+            let system =
+                (warmth.read_write(slice(0)), factors.write(slice(0)), spread.read(slice(0)));
+            self.queue.task("spread").launch([1, side, side], system, spread_in_column).map(drop)
+        })
+    }
+
+    fn darts(&self) -> Result<()> {
+        let len = self.sizes.sides.1.pow(2);
+        let hits = self.queue.buffer::<u32, 1>(len);
+        self.of("darts", 4.0 * len as f64, &hits, || {
+            let throw = throw_darts { rounds: ROUNDS };
+            self.queue.task("throw").launch(len, hits.write(one_to_one()), throw).map(drop)
         })
     }
 }

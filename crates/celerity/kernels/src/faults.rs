@@ -43,8 +43,10 @@ pub fn stray(
         5 => part.along(0, [y, 2])[y.wrapping_sub(9)],
         _ => 0,
     };
-    if way == 6 {
-        row[[y, 6]] = 1;
+    match way {
+        6 => row[[y, 6]] = 1,
+        7 => row.along_mut(1, [y, 0])[7] = 1,
+        _ => {}
     }
 }
 

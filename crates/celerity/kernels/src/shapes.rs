@@ -1,7 +1,7 @@
 //! Kernels of many shapes, each a few lines as one writes them at first: many fields, coefficients for each cell, grids of
-//! two sizes, parts that go by one index, loops over a table, a sparse matrix. The CUDA C++ baseline `shapes` computes the same.
+//! two sizes, parts that go by one index, loops over a table, a sparse matrix, columns, random numbers. The CUDA C++ baseline `shapes` computes the same.
 
-use celerity_kernel::{Item, NeighborhoodItem, PartView, WholeView, kernel};
+use celerity_kernel::{Item, NeighborhoodItem, PartView, PartViewMut, WholeView, kernel};
 
 use crate::hash::unit;
 
@@ -176,4 +176,83 @@ pub fn multiply_rows(
         sum += values[at] * x[columns[at] as usize];
     }
     *y = sum;
+}
+
+/// How warmth spreads in a column of air within a step, however long that is: a system of equations for all layers, each of which knows
+/// its neighbours, solved from above to below and back. An item for each column, of one layer; `factors` is room to compute in.
+#[kernel]
+pub fn spread_in_column(
+    item: Item<3>,
+    (mut warmth, mut factors, spread): (
+        PartViewMut<'_, f32, 3>,
+        PartViewMut<'_, f32, 3>,
+        PartView<'_, f32, 3>,
+    ),
+) {
+    let mut warmth = warmth.along_mut(0, item.id());
+    let layers = warmth.indices();
+    let mut factors = factors.along_mut(0, item.id()).narrowed(layers.clone());
+    let spread = spread.along(0, item.id()).narrowed(layers.clone());
+    let (mut factor, mut above) = (0.0, 0.0);
+    for layer in layers.clone() {
+        let to = spread[layer];
+        let part = 1.0 / (1.0 + 2.0 * to - to * factor);
+        above = (warmth[layer] + to * above) * part;
+        factor = to * part;
+        warmth[layer] = above;
+        factors[layer] = factor;
+    }
+    let mut below = 0.0;
+    for layer in layers.rev() {
+        below = warmth[layer] + factors[layer] * below;
+        warmth[layer] = below;
+    }
+}
+
+/// Four numbers that look random, others for each counter and key: Salmon, Moraes, Dror and Shaw, "Parallel random
+/// numbers: as easy as 1, 2, 3" (2011), Philox 4 × 32 with ten rounds.
+#[must_use]
+pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let [a, b, c, d] = counter;
+        let (first, second) = (u64::from(a) * 0xd251_1f53, u64::from(c) * 0xcd9e_8d57);
+        let high = |product: u64| (product >> 32) as u32;
+        counter =
+            [high(second) ^ b ^ key[0], second as u32, high(first) ^ d ^ key[1], first as u32];
+        key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
+    }
+    counter
+}
+
+/// How many of `2 * rounds` darts that are thrown at a square hit the quarter of a disc in it.
+#[kernel]
+pub fn throw_darts(item: Item<1>, hits: &mut u32, rounds: u32) {
+    let is_hit = |x: u32, y: u32| {
+        let [x, y] = [x, y].map(|word| (word >> 8) as f32 / (1 << 24) as f32);
+        u32::from(x * x + y * y < 1.0)
+    };
+    let mut count = 0;
+    for round in 0..rounds {
+        let [a, b, c, d] = philox([item[0] as u32, round, 0, 0], [42, 7]);
+        count += is_hit(a, b) + is_hit(c, d);
+    }
+    *hits = count;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::philox;
+
+    /// The numbers that the authors' own code tells (`kat_vectors` of Random123).
+    #[test]
+    fn random_numbers_are_those_of_the_authors() {
+        let pi = [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344];
+        for (counter, key, expected) in [
+            ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+            ([u32::MAX; 4], [u32::MAX; 2], [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]),
+            (pi, [0xa409_3822, 0x299f_31d0], [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]),
+        ] {
+            assert_eq!(philox(counter, key), expected);
+        }
+    }
 }

@@ -49,6 +49,58 @@ fn rows_are_written_by_index() {
 }
 
 #[test]
+fn columns_are_written_by_index() {
+    let mut elements = [0; 20];
+    let mut view = view(&mut elements);
+    let mut column = view.along_mut(0, [9, 3]);
+    assert_eq!((column.indices(), column.len(), column.is_empty()), (1..3, 2, false));
+    column[1] = 5;
+    column.set(2, column[1] + 1);
+    assert_eq!((column.get(0), column.get(2)), (None, Some(&6)));
+    assert!(column.get_mut(0).is_none() && column.get_mut(3).is_none());
+    *column.get_mut(1).unwrap() += 2;
+    assert!(column.iter().eq(&[7, 6]) && column.as_line().iter().rev().eq(&[6, 7]));
+    for (at, element) in view.along_mut(0, [0, 2]).iter_mut().rev().enumerate() {
+        *element = at as i32 + 1;
+    }
+    view.along_mut(1, [2, 0])[2] += 2;
+    assert!(view.along(1, [2, 9]).iter().eq(&[3, 6]));
+    let outside = view.along_mut(0, [0, 4]);
+    assert!(outside.is_empty() && outside.iter().len() == 0);
+    assert_eq!(elements[5..15], [0, 0, 2, 7, 0, 0, 0, 3, 6, 0]);
+}
+
+#[test]
+fn lines_of_space_are_every_element_once() {
+    let mut cube = [0; 60];
+    let layout = Layout::row_major(&Bounds::from_range([3, 4, 5]));
+    let part = Bounds::new([1, 1, 2], [3, 3, 5]);
+    // SAFETY: the layout covers the whole array, all of it borrowed.
+    let mut view = unsafe { PartViewMut::new(cube.as_mut_ptr(), layout, part) };
+    for dim in 0..3 {
+        let mut least = part.max();
+        least[dim] = part.min()[dim] + 1;
+        let across = Bounds::new(part.min(), least);
+        let all = (0..60).map(|i| [i / 20, i / 5 % 4, i % 5]);
+        for index in all.filter(|index| across.contains(*index)) {
+            view.along_mut(dim, index).iter_mut().for_each(|element| *element += 1);
+        }
+    }
+    for (i, &element) in cube.iter().enumerate() {
+        let expected = if part.contains([i / 20, i / 5 % 4, i % 5]) { 3 } else { 0 };
+        assert_eq!(element, expected, "{i}");
+    }
+}
+
+#[test]
+#[should_panic(
+    expected = "index [3] is outside of what this item may write along the line: [1] to [3]"
+)]
+fn writing_behind_a_column_names_the_index() {
+    view(&mut [0; 20]).along_mut(0, [0, 3])[3] = 1;
+}
+
+#[test]
 fn boxes_of_all_dimensionalities_are_filled() {
     let mut cube = [0; 60];
     let layout = Layout::row_major(&Bounds::from_range([3, 4, 5]));

@@ -162,6 +162,8 @@ fn kernels() -> Vec<Description> {
         of::<shapes::noisy_points>(),
         of::<shapes::refine>(),
         of::<shapes::shorten>(),
+        of::<shapes::spread_in_column>(),
+        of::<shapes::throw_darts>(),
         of::<plate::plate_relax>(),
         of::<prk::nstream::triad>(),
         of::<prk::stencil::stencil_fill>(),
