@@ -72,6 +72,8 @@ fn provide(workspace: &Workspace) -> Result<Result<PathBuf, String>, Error> {
     let mut install = cargo();
     install.args(["install", "--locked", "--force", "mdbook", "--version", VERSION]);
     install.args(["--no-default-features", "--features", FEATURES, "--root"]).arg(&tools);
+    // Not optimised: a book of ours is built in seconds, and mdBook itself takes minutes.
+    install.arg("--debug");
     // Beside the workspace's own units, which then stay as they are.
     install.env("CARGO_TARGET_DIR", tools.join("build"));
     println!("=== {}", describe(&install));

@@ -145,6 +145,8 @@ impl Check<'_> {
         fs::remove_file(&lock).map_err(|source| Error::Write { path: lock, source })?;
         let mut compile = self.by_versions("check", &facade);
         compile.arg("--examples");
+        // For hosts alone: that kernels are compiled for devices by version, the project has shown.
+        compile.env("CELERITY_DEVICE_RUST_SRC", self.home.join("none"));
         Ok(runner::stream(&mut compile, |_| ())?.success())
     }
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use celerity_cdag::{Command, verify_cluster};
@@ -211,7 +211,7 @@ pub(crate) enum By {
 pub(crate) enum Finding {
     /// The check does not run the code with the bug.
     NotExercised,
-    /// All programs pass.
+    /// All programs pass that it was given.
     Blind,
     /// Program number `program` does not, from 1.
     Found { program: usize, by: By, what: String },
@@ -226,27 +226,49 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Puts the active bug through all checks, which share the processors.
-    pub(crate) fn hunt(mutant: Mutant, cases: &[Case]) -> Self {
+    /// Puts the active bug through all checks, each until it finds it.
+    pub(crate) fn of_all_checks(mutant: Mutant, cases: &[Case]) -> Self {
         let start = Instant::now();
         let next = AtomicUsize::new(0);
-        let worker = || {
+        let mut found = in_turns(|| {
             let mut found = Vec::new();
-            while let Some(check) = CHECKS.get(next.fetch_add(1, Ordering::Relaxed)) {
-                found.push((check.name, find(mutant, check, cases)));
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(check) = CHECKS.get(at) else { return found };
+                found.push((at, find(mutant, check, cases)));
+            }
+        });
+        found.sort_by_key(|(at, _)| *at);
+        let findings = found.into_iter().map(|(_, finding)| finding).collect();
+        Self { mutant, findings, time: start.elapsed() }
+    }
+
+    /// Puts program after program through all checks, until one of these finds the active bug.
+    pub(crate) fn of_first_check(mutant: Mutant, cases: &[Case]) -> Self {
+        let start = Instant::now();
+        let exercises = |at: &usize| (CHECKS[*at].exercises)(mutant.layer());
+        let exercised: Vec<_> = (0..CHECKS.len()).filter(exercises).collect();
+        let (next, is_found) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let mut found = in_turns(|| {
+            let mut found = Vec::new();
+            while !is_found.load(Ordering::Relaxed) {
+                let turn = next.fetch_add(1, Ordering::Relaxed);
+                let (program, at) = (turn / exercised.len(), exercised[turn % exercised.len()]);
+                let Some(case) = cases.get(program) else { break };
+                if let Some((by, what)) = finding(&CHECKS[at], case) {
+                    is_found.fetch_or(by == By::Check, Ordering::Relaxed);
+                    found.push((program + 1, at, by, what));
+                }
             }
             found
-        };
-        let mut found: Vec<_> = std::thread::scope(|scope| {
-            let workers = [(); 2].map(|()| scope.spawn(worker));
-            workers
-                .into_iter()
-                .flat_map(|worker| worker.join().expect("panics are caught"))
-                .collect()
         });
-        let position = |name| CHECKS.iter().position(|check| check.name == name);
-        found.sort_by_key(|(name, _)| position(*name));
-        let findings = found.into_iter().map(|(_, finding)| finding).collect();
+        let mut findings: Vec<_> = CHECKS.iter().map(|_| Finding::NotExercised).collect();
+        exercised.iter().for_each(|&at| findings[at] = Finding::Blind);
+        // What was found with the fewest programs stays.
+        found.sort_by_key(|(program, ..)| std::cmp::Reverse(*program));
+        for (program, at, by, what) in found {
+            findings[at] = Finding::Found { program, by, what };
+        }
         Self { mutant, findings, time: start.elapsed() }
     }
 
@@ -263,18 +285,35 @@ impl Row {
     }
 }
 
+/// What two workers bring that share the processors.
+fn in_turns<R: Send>(worker: impl Fn() -> Vec<R> + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let workers = [(); 2].map(|()| scope.spawn(&worker));
+        let found =
+            workers.into_iter().flat_map(|worker| worker.join().expect("panics are caught"));
+        found.collect()
+    })
+}
+
 /// Until the first program that does not pass.
 fn find(mutant: Mutant, check: &Check, cases: &[Case]) -> Finding {
     if !(check.exercises)(mutant.layer()) {
         return Finding::NotExercised;
     }
-    let verdicts = cases.iter().map(|case| quietly(|| (check.run)(case)));
-    let found = verdicts.zip(1..).find_map(|(verdict, program)| match verdict {
-        Ok(Ok(())) => None,
-        Ok(Err(what)) => Some(Finding::Found { program, by: By::Check, what }),
-        Err(what) => Some(Finding::Found { program, by: By::Assertion, what }),
+    let found = cases.iter().zip(1..).find_map(|(case, program)| {
+        let (by, what) = finding(check, case)?;
+        Some(Finding::Found { program, by, what })
     });
     found.unwrap_or(Finding::Blind)
+}
+
+/// Who says that something is wrong with one program, and what.
+fn finding(check: &Check, case: &Case) -> Option<(By, String)> {
+    match quietly(|| (check.run)(case)) {
+        Ok(Ok(())) => None,
+        Ok(Err(what)) => Some((By::Check, what)),
+        Err(what) => Some((By::Assertion, what)),
+    }
 }
 
 thread_local! {

@@ -24,10 +24,8 @@ pub(crate) fn details(rows: &[Row]) -> String {
     let line = |row: &Row| {
         let (check, program, what) = row.first(|_| true)?;
         let (mutant, what) = (row.mutant, what.lines().next().unwrap_or_default());
-        Some(format!(
-            "{mutant:?} ({})\n    {check}, program {program}: {what}\n",
-            mutant.description()
-        ))
+        let (means, time) = (mutant.description(), row.time.as_millis());
+        Some(format!("{mutant:?} ({means})\n    {check}, program {program}, {time} ms: {what}\n"))
     };
     rows.iter().filter_map(line).collect()
 }
