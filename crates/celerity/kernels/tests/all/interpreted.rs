@@ -22,9 +22,12 @@ use celerity_example_kernels::prk::stencil::{
 use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
 };
+use celerity_example_kernels::shapes::{spread_in_column, throw_darts};
 use celerity_kernel::abi::{AccessKind, AccessMemory, Chunk, EntryKind, Mapping, STACK};
 use celerity_kernel::math::Float;
-use celerity_kernel::{Bounds, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel};
+use celerity_kernel::{
+    Bounds, Item, ItemKernel, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel,
+};
 
 use machine::{Counts, Memory, Number};
 use parser::Entry;
@@ -227,6 +230,62 @@ fn rows_of_a_sparse_matrix_are_read_without_a_branch_for_each_entry() {
     // The loop's own, and those of a thread.
     let branches = count(&counts, "bra");
     assert!(branches <= ROWS * (ENTRIES + 16), "{branches}");
+}
+
+#[test]
+fn columns_are_solved_with_a_load_for_each_number() {
+    const LAYERS: usize = 9;
+    const ROWS: [usize; 2] = [2, 5];
+    let buffer = [LAYERS, 7, 6];
+    let extent = Bounds::new([0, ROWS[0], 0], [LAYERS, ROWS[1], 6]);
+    let len = extent.volume();
+    let spread: Vec<f32> = numbers(len, 1).iter().map(|&number| number as f32).collect();
+    let warmth: Vec<f32> = numbers(len, 2).iter().map(|&number| number as f32).collect();
+    let accesses = [0, 1, 2].map(|nth| access(nth, extent, buffer, Mapping::Slice { dim: 0 }));
+    let memory = Memory::default().with(PLACES[0], &warmth).with(PLACES[1], &vec![0.0_f32; len]);
+    let mut memory = memory.with(PLACES[2], &spread);
+    let items = Bounds::new([0, ROWS[0], 0], [1, ROWS[1], 6]);
+    let chunk = Chunk::new(items, [1, buffer[1], buffer[2]]);
+    let counts = launch(&spread_in_column {}, &chunk, &accesses, &mut memory);
+
+    let (mut warmth, mut factors) = (warmth, vec![0.0_f32; len]);
+    let columns = len / LAYERS;
+    for column in 0..columns {
+        let (mut factor, mut above, mut below) = (0.0, 0.0, 0.0);
+        for at in (0..LAYERS).map(|layer| layer * columns + column) {
+            let part = 1.0 / (1.0 + 2.0 * spread[at] - spread[at] * factor);
+            (above, factor) = ((warmth[at] + spread[at] * above) * part, spread[at] * part);
+            (warmth[at], factors[at]) = (above, factor);
+        }
+        for at in (0..LAYERS).rev().map(|layer| layer * columns + column) {
+            below = warmth[at] + factors[at] * below;
+            warmth[at] = below;
+        }
+    }
+    assert_eq!(memory.numbers::<4, f32>(PLACES[0]), warmth);
+    assert_eq!(memory.numbers::<4, f32>(PLACES[1]), factors);
+    // Two loads of each layer on the way down, and two on the way back, where the loop's own branch and a check are.
+    assert_eq!(count(&counts, "ld.global"), 4 * len, "{counts:?}");
+    assert!(count(&counts, "bra") <= 3 * len + 20 * columns, "{counts:?}");
+}
+
+#[test]
+fn random_numbers_are_made_of_products_of_32_bits() {
+    const ITEMS: usize = 40;
+    let line = Bounds::from_range([ITEMS, 1, 1]);
+    let mut memory = Memory::default().with(PLACES[0], &[0_u32; ITEMS]);
+    let accesses = [access(0, line, [ITEMS, 1, 1], Mapping::OneToOne)];
+    let kernel = throw_darts { rounds: 3 };
+    let counts = launch(&kernel, &Chunk::new(line, [ITEMS, 1, 1]), &accesses, &mut memory);
+    let expected = (0..ITEMS).map(|at| {
+        let mut hits = 0;
+        kernel.item(Item::new([at], [ITEMS]), &mut hits);
+        hits
+    });
+    assert_eq!(memory.numbers::<4, u32>(PLACES[0]), expected.collect::<Vec<_>>());
+    // Of those that look like 64 bits, one is a shift of a half, and one is the place of an element.
+    assert!(count(&counts, "mul.lo.s64") <= 3 * ITEMS, "{counts:?}");
+    assert!(count(&counts, "mul.wide.u32") >= 3 * 17 * ITEMS, "{counts:?}");
 }
 
 /// The size of a plane that stencils look at, and the rows of a chunk in it.

@@ -269,10 +269,12 @@ fn convert(instruction: &Instruction, value: u64) -> u64 {
     } else {
         cut(value, bits(from))
     };
-    match to.starts_with('f') {
-        false => cut(value, bits(to)),
-        true if from.starts_with('s') => (value.cast_signed() as f64).to_bits(),
-        true => (value as f64).to_bits(),
+    match (*to, from.starts_with('s')) {
+        ("f32", true) => (value.cast_signed() as f32).to_bits().into(),
+        ("f32", false) => (value as f32).to_bits().into(),
+        ("f64", true) => (value.cast_signed() as f64).to_bits(),
+        ("f64", false) => (value as f64).to_bits(),
+        _ => cut(value, bits(to)),
     }
 }
 
@@ -280,6 +282,7 @@ fn compare(instruction: &Instruction, a: u64, b: u64) -> bool {
     let (bits, parts) = (instruction.bits(), instruction.parts());
     let order = match parts.last().map_or(' ', |last| last.chars().next().unwrap()) {
         's' => signed(a, bits).cmp(&signed(b, bits)),
+        'f' if bits == 32 => f32::from_bits(a as u32).total_cmp(&f32::from_bits(b as u32)),
         'f' => f64::from_bits(a).total_cmp(&f64::from_bits(b)),
         _ => cut(a, bits).cmp(&cut(b, bits)),
     };
