@@ -91,7 +91,7 @@ same_bits='
 
 # What validates itself: the Parallel Research Kernels, with arguments that take no long.
 prk=("nstream 3 10000 0" "stencil 3 61" "transpose 3 96" "transpose 3 128 32 --kernel group" "reduce 3 101" "sparse 3 5 2" "dgemm 3 96 32 1"
-    "p2p 3 61 23" "pic 5 24 500 1 2 GEOMETRIC 0.9")
+    "dgemm 3 192 64 1 --kernel group" "p2p 3 61 23" "pic 5 24 500 1 2 GEOMETRIC 0.9")
 
 # Examples whose nodes send each other much, each compared with a sequential program, by the prefix in `gpus`.
 exchanges() {

@@ -4,6 +4,16 @@
 use std::time::Instant;
 
 use celerity::prelude::*;
+use clap::ValueEnum;
+
+/// How a kernel is written, of those that are written in two ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kernel {
+    /// Called for runs of elements. For CPUs.
+    Row,
+    /// Called for groups of elements, which share what they need in their memory: sizes must be multiples of a tile. For GPUs.
+    Group,
+}
 
 /// A kernel of the suite with its arguments.
 pub(crate) trait Benchmark: Sync {

@@ -3,11 +3,11 @@
 use celerity::Sum;
 use celerity::prelude::*;
 use celerity_example_kernels::prk::dgemm::{
-    dgemm_fill, dgemm_fill_bands, dgemm_multiply, sum_of_elements,
+    BLOCK, SIDE, TILE, dgemm_fill, dgemm_fill_bands, dgemm_multiply, dgemm_tiles, sum_of_elements,
 };
 use celerity_example_kernels::prk::reduce::fill_cube;
 
-use crate::bench::{Bench, Benchmark, Verdict, cut, rate};
+use crate::bench::{Bench, Benchmark, Kernel, Verdict, cut, rate};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Options {
@@ -22,6 +22,9 @@ pub(crate) struct Options {
     block: u32,
     /// Whether there are blocks: 0 for no.
     flag: i32,
+    /// How the kernel is written: for a run of elements, or for a group of them, which has a tile of 64² of the result.
+    #[arg(long, value_enum, default_value_t = Kernel::Row)]
+    kernel: Kernel,
 }
 
 impl Options {
@@ -46,6 +49,10 @@ impl Benchmark for Options {
                 "matrix order {order} should be divisible by block size {}",
                 self.block
             )),
+            () if self.kernel == Kernel::Group && !self.width().is_multiple_of(TILE) => {
+                let what = "--kernel group takes an order and a block size that are multiples of";
+                Err(format!("{what} {TILE}, not {order} and {}", self.block))
+            }
             () => Ok(()),
         }
     }
@@ -76,12 +83,23 @@ impl Benchmark for Options {
         queue.task("fill").launch([order; 2], a.write(one_to_one()), dgemm_fill)?;
         task("fill").launch(bands, b.write(one_to_one()), dgemm_fill_bands)?;
         task("clear").launch(bands, c.write(one_to_one()), fill_cube { value: 0.0 })?;
-        let rows = per_dimension([Side::along(1), Side::all()]);
+        let rows = |count| per_dimension([Side::along(1).stride(count), Side::all()]);
         let own_bands = per_dimension([Side::along(0), Side::all(), Side::all()]);
         let seconds = bench.time(self.iterations, |_| {
-            let accesses = (c.read_write(one_to_one()), a.read(rows), b.read(own_bands));
-            task("multiply").launch(bands, accesses, dgemm_multiply)?;
-            Ok(())
+            let task = task("multiply");
+            match self.kernel {
+                Kernel::Row => {
+                    let accesses = (c.read_write(one_to_one()), a.read(rows(1)), b.read(own_bands));
+                    task.launch(bands, accesses, dgemm_multiply).map(drop)
+                }
+                Kernel::Group => {
+                    let own = blocks([1, BLOCK, BLOCK]);
+                    let accesses = (c.read_write(own), a.read(rows(BLOCK)), b.read(own_bands));
+                    let items = [bands[0], order / BLOCK, width / BLOCK];
+                    let tiles = dgemm_tiles { order };
+                    task.launch(nd_range(items, [1, SIDE, SIDE]), accesses, tiles).map(drop)
+                }
+            }
         })?;
         let sum = queue.buffer::<f64, 0>([]).named("sum");
         let accesses = (c.read(one_to_one()), sum.reduce(Sum));

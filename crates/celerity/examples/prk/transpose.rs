@@ -8,9 +8,8 @@ use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_add, transpose_and_increment, transpose_error, transpose_fill,
     transpose_tiles,
 };
-use clap::ValueEnum;
 
-use crate::bench::{Bench, Benchmark, Verdict, rate};
+use crate::bench::{Bench, Benchmark, Kernel, Verdict, rate};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Options {
@@ -22,18 +21,10 @@ pub(crate) struct Options {
     /// Columns of a tile, which must divide the order; 0 for no tiles.
     #[arg(default_value_t = 32)]
     tile: usize,
-    /// How the kernel is written: for a run of elements, or for a group of them.
+    /// How the kernel is written: for a run of elements, each of which it takes from a column, or for a group of them, which turns a
+    /// tile of 32² in its memory.
     #[arg(long, value_enum, default_value_t = Kernel::Row)]
     kernel: Kernel,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kernel {
-    /// Called for runs of elements, each of which it takes from a column. For CPUs.
-    Row,
-    /// Called for groups of elements, which turn a tile of 32² in their memory: order and tile must be multiples of 32.
-    /// For GPUs.
-    Group,
 }
 
 impl Options {

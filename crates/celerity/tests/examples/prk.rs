@@ -4,7 +4,7 @@
 use crate::{CLUSTERS, fail, on_cluster, succeed};
 
 /// A kernel of the suite and its arguments, which take no long.
-const RUNS: [&str; 20] = [
+const RUNS: [&str; 21] = [
     "nstream 3 1001 0",
     "nstream 1 12 7",
     "stencil 3 37",
@@ -22,6 +22,7 @@ const RUNS: [&str; 20] = [
     "sparse 3 4 2",
     "dgemm 2 36 12 1",
     "dgemm 2 35 7 0",
+    "dgemm 1 128 64 1 --kernel group",
     "p2p 3 31 23",
     "p2p 2 13 40 7",
     "pic 5 24 500 1 2 GEOMETRIC 0.9",
@@ -101,6 +102,7 @@ fn refuses_what_does_not_go_together() {
         ("sparse 1 2 2", "Grid extent 4 smaller than stencil diameter 2*2+1= 5"),
         ("dgemm 1 3 1 1", "matrix order too small: 3"),
         ("dgemm 1 10 4 1", "should be divisible by block size 4"),
+        ("dgemm 1 96 32 1 --kernel group", "multiples of 64, not 96 and 32"),
         ("p2p 1 4 9", "First grid dimension 4 must be >= number of ranks 4"),
         ("pic 1 7 10 0 0 SINUSOIDAL", "must be positive and even: 7"),
         ("pic 1 8 10 5 0 SINUSOIDAL", "k-value too large: 5"),

@@ -194,6 +194,7 @@ fn kernels() -> Vec<Description> {
         of::<prk::dgemm::dgemm_fill>(),
         of::<prk::dgemm::dgemm_fill_bands>(),
         of::<prk::dgemm::dgemm_multiply>(),
+        of::<prk::dgemm::dgemm_tiles>(),
         of::<prk::dgemm::sum_of_elements>(),
         of::<prk::p2p::p2p_fill>(),
         of::<prk::p2p::p2p_wave>(),
