@@ -517,6 +517,22 @@ mod tests {
     }
 
     #[test]
+    fn loops_are_counted_but_for_those_of_groups() {
+        let code = |item: TokenStream| {
+            let function = quote!(
+                fn k(item: #item, a: &mut f32, n: u32) {
+                    for _ in 0..n {
+                        *a += 1.0;
+                    }
+                }
+            );
+            kernel(TokenStream::new(), function).unwrap().to_string()
+        };
+        assert!(code(quote!(Item<1>)).contains("counted"));
+        assert!(!code(quote!(NdItem<'_, 1>)).contains("counted"));
+    }
+
+    #[test]
     fn each_instance_has_an_entry_point_of_its_own() {
         let generic = quote!(
             fn k<T: Copy, const N: usize>(item: Item<1>, a: &mut T, b: [T; N]) {}

@@ -71,6 +71,32 @@ fn columns_are_written_by_index() {
 }
 
 #[test]
+fn lines_are_narrowed_to_indices_that_they_have() {
+    let mut elements = [0; 20];
+    let mut view = view(&mut elements);
+    let mut column = view.along_mut(0, [0, 2]).narrowed(2..3);
+    assert_eq!((column.indices(), column.get(1), column.get(2)), (2..3, None, Some(&0)));
+    column[2] = 4;
+    let column = view.along(0, [0, 2]);
+    assert!(column.narrowed(1..3).iter().eq(&[0, 4]) && column.narrowed(2..3)[2] == 4);
+    let nothing = [column.narrowed(2..2), column.narrowed(9..9), column.narrowed(7..5)];
+    let outside = view.along(0, [0, 4]).narrowed(0..0);
+    for line in nothing.into_iter().chain([outside]) {
+        assert!(line.is_empty() && line.iter().next().is_none() && line.get(2).is_none());
+        assert!(line.narrowed(8..8).is_empty());
+    }
+    assert_eq!(elements[12], 4);
+}
+
+#[test]
+#[should_panic(
+    expected = "range 1..4 is outside of what this item may write along the line: [1] to [3]"
+)]
+fn narrowing_to_more_names_both_ranges() {
+    let _ = view(&mut [0; 20]).along_mut(0, [0, 3]).narrowed(1..4);
+}
+
+#[test]
 fn lines_of_space_are_every_element_once() {
     let mut cube = [0; 60];
     let layout = Layout::row_major(&Bounds::from_range([3, 4, 5]));
