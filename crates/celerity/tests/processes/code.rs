@@ -110,6 +110,8 @@ pub(crate) fn overflowing() -> ExitCode {
     let (node, error, _) = fail_with(&config(), |queue| {
         let items = 8 * queue.nodes();
         let out = queue.buffer::<u32, 1>(items);
+        // All have begun: a node that comes late would only be told that another has died.
+        queue.barrier()?;
         queue.task("step").launch(nd_range(items, 8), out.write(one_to_one()), deep)?;
         queue.barrier()
     });
