@@ -79,7 +79,8 @@ fn lines_are_narrowed_to_indices_that_they_have() {
     column[2] = 4;
     let column = view.along(0, [0, 2]);
     assert!(column.narrowed(1..3).iter().eq(&[0, 4]) && column.narrowed(2..3)[2] == 4);
-    let nothing = [column.narrowed(2..2), column.narrowed(9..9), column.narrowed(7..5)];
+    let nothing =
+        [column.narrowed(2..2), column.narrowed(9..9), column.narrowed(Range { start: 7, end: 5 })];
     let outside = view.along(0, [0, 4]).narrowed(0..0);
     for line in nothing.into_iter().chain([outside]) {
         assert!(line.is_empty() && line.iter().next().is_none() && line.get(2).is_none());
