@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::instruction::split;
+
 const STORE: &str = "st.shared.v2.u64 [celerity_launch";
 const LOAD: &str = "ld.shared.v2.u64 ";
 
@@ -82,8 +84,8 @@ fn push_found_again(text: &mut String, entry: &str, to: &str, from: &str) {
 
 /// Of `ld.param.b64 %rd1, [a_param_0+8];`, the operation and what it gives to the register, if that is the one.
 fn given<'a>(line: &'a str, register: &str) -> Option<(&'a str, &'a str)> {
-    let (operation, rest) = line.trim_start().split_once([' ', '\t'])?;
-    let what = rest.trim_start().strip_prefix(register)?.strip_prefix(", ")?.strip_suffix(';')?;
+    let (operation, rest) = split(line.trim_start())?;
+    let what = rest.strip_prefix(register)?.strip_prefix(", ")?.strip_suffix(';')?;
     Some((operation, what))
 }
 

@@ -4,6 +4,7 @@ mod cargo;
 mod embed;
 mod error;
 mod hints;
+mod instruction;
 mod ir;
 mod left;
 mod limits;

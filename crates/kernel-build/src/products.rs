@@ -1,10 +1,12 @@
 //! Products of numbers of 32 bits. LLVM computes in 64 bits what begins or ends there, and does not say that the factors are
 //! less: of `u64::from(a) * u64::from(b)` whose factors are halves of other such products, as those of counter-based random
 //! numbers are, it makes `mul.lo.s64`, which a GPU has no instruction for. Here is found out again which registers of 64 bits
-//! hold numbers of 32, and their products become `mul.wide.u32`: one instruction instead of three, whose factors take one
+//! hold numbers of 32, and their products become `mul.wide.u32`: one instruction instead of several, whose factors take one
 //! register each.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::instruction::split;
 
 /// What is looked for, and what takes its place.
 const NARROWED: [(&str, &str); 2] =
@@ -138,7 +140,7 @@ fn registers_given(statement: &str) -> Vec<(&str, Given<'_>)> {
     if !operation.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return never(statement);
     }
-    let Some((to, from)) = operands.split_once(", ") else { return Vec::new() };
+    let Some((to, from)) = operands.split_once(", ") else { return never(operands) };
     if let Some(several) = operands.strip_prefix(['{', '(']) {
         return never(several.split(['}', ')']).next().unwrap_or(several));
     }
@@ -156,12 +158,6 @@ fn registers_given(statement: &str) -> Vec<(&str, Given<'_>)> {
         _ => Given::Never,
     };
     vec![(to, given)]
-}
-
-/// An instruction's name, and what follows it.
-fn split(instruction: &str) -> Option<(&str, &str)> {
-    let (operation, operands) = instruction.split_once([' ', '\t'])?;
-    Some((operation, operands.trim_start()))
 }
 
 /// The registers of 64 bits that are named.
@@ -229,6 +225,7 @@ mod tests {
             "selp.b64 %rd1, 1, %rd2, %p1",
             "ld.global.v2.b64 {%rd3, %rd1}, [%rd2]",
             "{ mov.b64 %rd1, %rd2",
+            "mov.b64 %rd1,%rd2",
             "ld.param.b64 %rd1, [retval0]",
             "mul.lo.s64 %rd1, %rd2, 3",
         ] {

@@ -7,14 +7,102 @@ use core::ops::{Index, IndexMut, Range};
 use crate::bounds::Bounds;
 use crate::outside::{RowOf, Scope, check_in_line, no_range};
 
-/// The declared elements along one dimension, by index along that dimension; see
-/// [`PartView::along`](crate::PartView::along).
+/// Where elements along one dimension lie, by index along it: what both kinds of lines have.
 #[derive(Debug)]
-pub struct Line<'a, T> {
+pub(crate) struct Strided<T> {
     /// The first element.
     start: *const T,
     stride: usize,
     part: Bounds<1>,
+}
+
+impl<T> Clone for Strided<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Strided<T> {}
+
+impl<T> Strided<T> {
+    /// The elements with the indices in `part`, the first of which is at `start`.
+    ///
+    /// # Safety
+    /// All of them are in one allocation, with the stride in between.
+    #[inline]
+    pub(crate) const unsafe fn new(start: *const T, stride: usize, part: Bounds<1>) -> Self {
+        Self { start, stride, part }
+    }
+
+    #[inline]
+    const fn indices(&self) -> Range<usize> {
+        let ([first], [end]) = (self.part.min(), self.part.max());
+        first..end
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.part.volume()
+    }
+
+    /// Those with these indices. If there are none, not made the box without elements, so that a compiler sees in a loop over the same
+    /// indices that all of them are there.
+    ///
+    /// # Panics
+    /// If not all of them are there.
+    #[inline]
+    #[track_caller]
+    fn narrowed(&self, scope: Scope, indices: Range<usize>) -> Self {
+        let Range { start: first, end } = self.indices();
+        if indices.start < indices.end && !(first <= indices.start && indices.end <= end) {
+            no_range((scope, RowOf::Nothing), (indices.start, indices.end), false, &self.part);
+        }
+        let part = Bounds::from_corners([indices.start], [indices.end.max(indices.start)]);
+        let skipped = indices.start.wrapping_sub(first).wrapping_mul(self.stride);
+        Self { start: self.start.wrapping_add(skipped), part, ..*self }
+    }
+
+    /// The one with the index `at`, if there is one.
+    #[inline]
+    fn get(&self, at: usize) -> Option<*const T> {
+        // SAFETY: there is.
+        self.part.contains([at]).then(|| unsafe { self.address(at) })
+    }
+
+    /// # Panics
+    /// If there is none with the index `at`.
+    #[inline]
+    #[track_caller]
+    fn at(&self, scope: Scope, at: usize) -> *const T {
+        check_in_line(scope, at, &self.part);
+        // SAFETY: there is one.
+        unsafe { self.address(at) }
+    }
+
+    /// All of them, by increasing index.
+    #[inline]
+    fn iter(&self) -> impl DoubleEndedIterator<Item = *const T> + ExactSizeIterator + use<T> {
+        let all = *self;
+        // SAFETY: there is one for each index.
+        self.indices().map(move |at| unsafe { all.address(at) })
+    }
+
+    /// # Safety
+    /// There is an element with the index `at`.
+    #[inline]
+    unsafe fn address(&self, at: usize) -> *const T {
+        let [first] = self.part.min();
+        // SAFETY: it is in the allocation, by `new`'s contract.
+        unsafe { self.start.add((at - first) * self.stride) }
+    }
+}
+
+/// The declared elements along one dimension, by index along that dimension; see
+/// [`PartView::along`](crate::PartView::along).
+#[derive(Debug)]
+pub struct Line<'a, T> {
+    all: Strided<T>,
     elements: PhantomData<&'a [T]>,
 }
 
@@ -33,28 +121,27 @@ unsafe impl<T: Sync> Send for Line<'_, T> {}
 unsafe impl<T: Sync> Sync for Line<'_, T> {}
 
 impl<'a, T> Line<'a, T> {
-    /// The line of the elements with the indices in `part`, the first of which is at `start`.
+    /// The line of these elements.
     ///
     /// # Safety
-    /// All of them have the stride in between, are valid to read and not written during `'a`.
+    /// All of them are valid to read and not written during `'a`.
     #[inline]
-    pub(crate) unsafe fn new(start: *const T, stride: usize, part: Bounds<1>) -> Self {
-        Self { start, stride, part, elements: PhantomData }
+    pub(crate) unsafe fn new(all: Strided<T>) -> Self {
+        Self { all, elements: PhantomData }
     }
 
     /// The indices of all elements, along the line's dimension.
     #[must_use]
     #[inline]
     pub const fn indices(&self) -> Range<usize> {
-        let ([first], [end]) = (self.part.min(), self.part.max());
-        first..end
+        self.all.indices()
     }
 
     /// The number of elements.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.part.volume()
+        self.all.len()
     }
 
     /// Whether there are none.
@@ -97,33 +184,22 @@ impl<'a, T> Line<'a, T> {
     #[inline]
     #[track_caller]
     pub fn narrowed(&self, indices: Range<usize>) -> Self {
-        let (part, start) = narrowed((self.start, self.stride, Scope::Line), &self.part, indices);
-        Self { start, part, ..*self }
+        Self { all: self.all.narrowed(Scope::Line, indices), ..*self }
     }
 
     /// The element with the index `at`, or `None` if it was not declared.
     #[must_use]
     #[inline]
     pub fn get(&self, at: usize) -> Option<&'a T> {
-        // SAFETY: it was declared.
-        self.part.contains([at]).then(|| unsafe { self.element(at) })
+        // SAFETY: `new`'s contract covers it.
+        self.all.get(at).map(|address| unsafe { &*address })
     }
 
     /// All elements, by increasing index.
     #[inline]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &'a T> + ExactSizeIterator + use<'a, T> {
-        let line = *self;
-        // SAFETY: all of these were declared.
-        self.indices().map(move |at| unsafe { line.element(at) })
-    }
-
-    /// # Safety
-    /// The element with the index `at` was declared.
-    #[inline]
-    unsafe fn element(&self, at: usize) -> &'a T {
-        let [first] = self.part.min();
-        // SAFETY: `new`'s contract covers it.
-        unsafe { &*self.start.add((at - first) * self.stride) }
+        // SAFETY: `new`'s contract covers each.
+        self.all.iter().map(|address| unsafe { &*address })
     }
 }
 
@@ -135,9 +211,8 @@ impl<T> Index<usize> for Line<'_, T> {
     #[inline]
     #[track_caller]
     fn index(&self, at: usize) -> &T {
-        check_in_line(Scope::Line, at, &self.part);
-        // SAFETY: it was declared.
-        unsafe { self.element(at) }
+        // SAFETY: `new`'s contract covers it.
+        unsafe { &*self.all.at(Scope::Line, at) }
     }
 }
 
@@ -145,10 +220,7 @@ impl<T> Index<usize> for Line<'_, T> {
 /// [`PartViewMut::along_mut`](crate::PartViewMut::along_mut).
 #[derive(Debug)]
 pub struct LineMut<'a, T> {
-    /// The first element.
-    start: *mut T,
-    stride: usize,
-    part: Bounds<1>,
+    all: Strided<T>,
     elements: PhantomData<&'a mut [T]>,
 }
 
@@ -158,14 +230,14 @@ unsafe impl<T: Send> Send for LineMut<'_, T> {}
 unsafe impl<T: Sync> Sync for LineMut<'_, T> {}
 
 impl<T> LineMut<'_, T> {
-    /// The line of the elements with the indices in `part`, the first of which is at `start`.
+    /// The line of these elements.
     ///
     /// # Safety
-    /// All of them have the stride in between, which is not 0, are valid to read and write, and nobody else reads or writes
-    /// them during the line's lifetime.
+    /// All of them are other elements, valid to read and write, and nobody else reads or writes them during the line's
+    /// lifetime.
     #[inline]
-    pub(crate) unsafe fn new(start: *mut T, stride: usize, part: Bounds<1>) -> Self {
-        Self { start, stride, part, elements: PhantomData }
+    pub(crate) unsafe fn new(all: Strided<T>) -> Self {
+        Self { all, elements: PhantomData }
     }
 
     /// The same elements, to read.
@@ -173,21 +245,21 @@ impl<T> LineMut<'_, T> {
     #[inline]
     pub const fn as_line(&self) -> Line<'_, T> {
         // The line's elements, which stay as they are while it is borrowed.
-        Line { start: self.start, stride: self.stride, part: self.part, elements: PhantomData }
+        Line { all: self.all, elements: PhantomData }
     }
 
     /// The indices of all elements, along the line's dimension.
     #[must_use]
     #[inline]
     pub const fn indices(&self) -> Range<usize> {
-        self.as_line().indices()
+        self.all.indices()
     }
 
     /// The number of elements.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.part.volume()
+        self.all.len()
     }
 
     /// Whether there are none.
@@ -205,9 +277,7 @@ impl<T> LineMut<'_, T> {
     #[inline]
     #[track_caller]
     pub fn narrowed(self, indices: Range<usize>) -> Self {
-        let whole = (self.start.cast_const(), self.stride, Scope::OwnLine);
-        let (part, start) = narrowed(whole, &self.part, indices);
-        Self { start: start.cast_mut(), part, ..self }
+        Self { all: self.all.narrowed(Scope::OwnLine, indices), ..self }
     }
 
     /// The element with the index `at`, or `None` if the line has none there.
@@ -221,8 +291,8 @@ impl<T> LineMut<'_, T> {
     #[must_use]
     #[inline]
     pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        // SAFETY: it is in the line.
-        self.part.contains([at]).then(|| unsafe { self.element_mut(at) })
+        // SAFETY: `new`'s contract covers it, and the line is borrowed exclusively.
+        self.all.get(at).map(|address| unsafe { &mut *address.cast_mut() })
     }
 
     /// Overwrites one element.
@@ -246,18 +316,8 @@ impl<T> LineMut<'_, T> {
     pub fn iter_mut(
         &mut self,
     ) -> impl DoubleEndedIterator<Item = &mut T> + ExactSizeIterator + use<'_, T> {
-        let (start, stride, [first]) = (self.start, self.stride, self.part.min());
         // SAFETY: `new`'s contract covers each, they are different ones, and the line is borrowed exclusively.
-        self.indices().map(move |at| unsafe { &mut *start.add((at - first) * stride) })
-    }
-
-    /// # Safety
-    /// The element with the index `at` is in the line.
-    #[inline]
-    unsafe fn element_mut(&mut self, at: usize) -> &mut T {
-        let [first] = self.part.min();
-        // SAFETY: `new`'s contract covers it, and the line is borrowed exclusively.
-        unsafe { &mut *self.start.add((at - first) * self.stride) }
+        self.all.iter().map(|address| unsafe { &mut *address.cast_mut() })
     }
 }
 
@@ -269,9 +329,8 @@ impl<T> Index<usize> for LineMut<'_, T> {
     #[inline]
     #[track_caller]
     fn index(&self, at: usize) -> &T {
-        check_in_line(Scope::OwnLine, at, &self.part);
-        // SAFETY: it is in the line.
-        unsafe { self.as_line().element(at) }
+        // SAFETY: `new`'s contract covers it.
+        unsafe { &*self.all.at(Scope::OwnLine, at) }
     }
 }
 
@@ -279,25 +338,7 @@ impl<T> IndexMut<usize> for LineMut<'_, T> {
     #[inline]
     #[track_caller]
     fn index_mut(&mut self, at: usize) -> &mut T {
-        check_in_line(Scope::OwnLine, at, &self.part);
-        // SAFETY: it is in the line.
-        unsafe { self.element_mut(at) }
+        // SAFETY: `new`'s contract covers it, and the line is borrowed exclusively.
+        unsafe { &mut *self.all.at(Scope::OwnLine, at).cast_mut() }
     }
-}
-
-/// The part of a line that has these indices, and where it begins: anywhere if there are none. Not made the box without elements then,
-/// so that a compiler sees in a loop over the same indices that all of them are there.
-#[inline]
-#[track_caller]
-fn narrowed<T>(
-    (start, stride, scope): (*const T, usize, Scope),
-    part: &Bounds<1>,
-    indices: Range<usize>,
-) -> (Bounds<1>, *const T) {
-    let ([first], [end]) = (part.min(), part.max());
-    if indices.start < indices.end && !(first <= indices.start && indices.end <= end) {
-        no_range((scope, RowOf::Nothing), (indices.start, indices.end), false, part);
-    }
-    let narrow = Bounds::from_corners([indices.start], [indices.end.max(indices.start)]);
-    (narrow, start.wrapping_add(indices.start.wrapping_sub(first).wrapping_mul(stride)))
 }

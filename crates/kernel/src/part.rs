@@ -7,7 +7,7 @@ use core::ops::{Index, Range};
 
 use crate::bounds::{Bounds, Layout, OuterIndex, distance, is_contiguous, next_row};
 use crate::index::ViewIndex;
-use crate::line::Line;
+use crate::line::{Line, Strided};
 use crate::outside::{RowOf, Scope, no_vector};
 use crate::vector;
 
@@ -271,14 +271,13 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
     #[must_use]
     #[inline]
     pub fn along(&self, dim: usize, index: [usize; D]) -> Line<'a, T> {
-        let (start, stride, run) = self.line(dim, index);
-        // SAFETY: `new`'s contract covers the run.
-        unsafe { Line::new(start, stride, run) }
+        // SAFETY: `new`'s contract covers them.
+        unsafe { Line::new(self.strided(dim, index)) }
     }
 
-    /// Where the elements along `dim` through `index` begin, how far apart they are, and their indices along it.
+    /// Where the elements along `dim` through `index` lie.
     #[inline]
-    pub(crate) fn line(&self, dim: usize, mut index: [usize; D]) -> (*const T, usize, Bounds<1>) {
+    pub(crate) fn strided(&self, dim: usize, mut index: [usize; D]) -> Strided<T> {
         let (first, end) = (self.part.min()[dim], self.part.max()[dim]);
         index[dim] = first;
         let run = match self.part.contains(index) {
@@ -286,7 +285,8 @@ impl<'a, T, const D: usize> PartView<'a, T, D> {
             false => Bounds::EMPTY,
         };
         let stride = if dim + 1 == D { 1 } else { self.strides[dim] };
-        (self.address(index), stride, run)
+        // SAFETY: the run is of the part, all of which is in the layout.
+        unsafe { Strided::new(self.address(index), stride, run) }
     }
 
     /// All elements, row-major, if they lie side by side. Positions in the slice count from the

@@ -280,9 +280,8 @@ impl<T, const D: usize> PartViewMut<'_, T, D> {
     #[must_use]
     #[inline]
     pub fn along_mut(&mut self, dim: usize, index: [usize; D]) -> LineMut<'_, T> {
-        let (start, stride, run) = self.as_view().line(dim, index);
-        // SAFETY: the run is of the box, and the view is borrowed exclusively. Strides are those of an allocation that has it.
-        unsafe { LineMut::new(start.cast_mut(), stride, run) }
+        // SAFETY: `new`'s contract covers them, a layout has each in another place, and the view is borrowed exclusively.
+        unsafe { LineMut::new(self.as_view().strided(dim, index)) }
     }
 
     /// All elements of the box, row-major, if they lie side by side, as those

@@ -15,6 +15,27 @@ pub(crate) enum Kernel {
     Group,
 }
 
+impl Kernel {
+    /// Refuses matrices of `order`, in bands of `width` columns, that groups do not cover with tiles; `named` is what the program was
+    /// told of bands, and how it calls that.
+    ///
+    /// # Errors
+    /// What sizes must be.
+    pub(crate) fn check(
+        self,
+        tile: usize,
+        [order, width]: [usize; 2],
+        (name, named): (&str, usize),
+    ) -> Result<(), String> {
+        match self {
+            Self::Group if !width.is_multiple_of(tile) => Err(format!(
+                "--kernel group takes an order and a {name} size that are multiples of {tile}, not {order} and {named}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A kernel of the suite with its arguments.
 pub(crate) trait Benchmark: Sync {
     /// What it says of itself, behind the name of the programming model.

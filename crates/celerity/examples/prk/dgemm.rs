@@ -49,11 +49,7 @@ impl Benchmark for Options {
                 "matrix order {order} should be divisible by block size {}",
                 self.block
             )),
-            () if self.kernel == Kernel::Group && !self.width().is_multiple_of(TILE) => {
-                let what = "--kernel group takes an order and a block size that are multiples of";
-                Err(format!("{what} {TILE}, not {order} and {}", self.block))
-            }
-            () => Ok(()),
+            () => self.kernel.check(TILE, [order, self.width()], ("block", self.block as usize)),
         }
     }
 

@@ -83,11 +83,7 @@ impl Benchmark for Options {
             () if !order.is_multiple_of(self.width()) => {
                 Err(format!("matrix order {order} should be divisible by tile size {}", self.tile))
             }
-            () if self.kernel == Kernel::Group && !self.width().is_multiple_of(TILE) => {
-                let what = "--kernel group takes an order and a tile size that are multiples of";
-                Err(format!("{what} {TILE}, not {order} and {}", self.tile))
-            }
-            () => Ok(()),
+            () => self.kernel.check(TILE, [order, self.width()], ("tile", self.tile)),
         }
     }
 

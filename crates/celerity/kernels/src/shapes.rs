@@ -1,5 +1,6 @@
 //! Kernels of many shapes, each a few lines as one writes them at first: many fields, coefficients for each cell, grids of
-//! two sizes, parts that go by one index, loops over a table, a sparse matrix, columns, random numbers. The CUDA C++ baseline `shapes` computes the same.
+//! two sizes, parts that go by one index, loops over a table, a sparse matrix, columns, random numbers. The CUDA C++ baseline
+//! `shapes` computes the same.
 
 use celerity_kernel::{Item, NeighborhoodItem, PartView, PartViewMut, WholeView, kernel};
 
