@@ -91,9 +91,10 @@ impl Nested<'_> {
         ir.map(|ir| SourceLocations::read(&ir)).unwrap_or_default()
     }
 
+    /// One for all architectures and kinds of arithmetic, so that what runs on the host, macros and
+    /// build scripts, is compiled once. Code for devices differs in its flags, by which Cargo keeps it apart.
     fn target_dir(&self) -> PathBuf {
-        let fast = if self.fast { "-fast" } else { "" };
-        self.script.shared.join(format!("sm_{}{fast}", self.architecture))
+        self.script.shared.join("target")
     }
 
     fn command(&self, debuginfo: &str) -> Command {
