@@ -10,11 +10,13 @@ use super::sources::SourceFile;
 /// its folder declares it, or some file names its path. One with a `main` of its own is none: a program that
 /// a test compiles, say to see how that fails.
 pub(super) fn declared(files: &[SourceFile]) -> Vec<Violation> {
+    let lines = files.iter().flat_map(|file| file.text.lines().map(str::trim));
+    let paths: Vec<_> = lines.filter(|line| line.starts_with("#[path = ")).collect();
     let undeclared = |file: &&SourceFile| {
-        let module = Module::of(&file.path);
-        let is_program = file.text.lines().any(|line| line.starts_with("fn main()"));
-        !is_program
-            && module.is_some_and(|module| !files.iter().any(|other| module.is_declared_by(other)))
+        let Some(module) = Module::of(&file.path) else { return false };
+        let is_program = || file.text.lines().any(|line| line.starts_with("fn main()"));
+        let is_declared = || files.iter().any(|other| module.is_declared_by(other));
+        !paths.iter().any(|path| module.is_named_by(path)) && !is_declared() && !is_program()
     };
     files
         .iter()
@@ -41,19 +43,17 @@ impl<'a> Module<'a> {
         (name != "main" && !folder.ends_with("/tests")).then_some(Self { folder, name })
     }
 
+    /// Whether an attribute `path` leads to it, as far as its last part tells.
+    fn is_named_by(&self, attribute: &str) -> bool {
+        attribute.ends_with(&format!("{}.rs\"]", self.name))
+    }
+
+    /// Whether a file is the root of its folder, and declares it.
     fn is_declared_by(&self, other: &SourceFile) -> bool {
-        let Self { folder, name } = self;
-        let is_root = || {
-            let roots = ["/main.rs", "/mod.rs", ".rs"];
-            roots.iter().any(|root| other.path.strip_suffix(root) == Some(folder))
-        };
-        let mut lines = other.text.lines().map(str::trim);
-        let end = format!("{name}.rs\"]");
-        let declaration = format!("mod {name};");
-        lines.any(|line| {
-            line.starts_with("#[path = ") && line.ends_with(&end)
-                || line.ends_with(&declaration) && is_root()
-        })
+        let roots = ["/main.rs", "/mod.rs", ".rs"];
+        let is_root = roots.iter().any(|root| other.path.strip_suffix(root) == Some(self.folder));
+        let declaration = format!("mod {};", self.name);
+        is_root && other.text.lines().any(|line| line.trim().ends_with(&declaration))
     }
 }
 
