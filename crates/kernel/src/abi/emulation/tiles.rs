@@ -8,8 +8,8 @@ use std::vec::Vec;
 
 use super::super::pointer::host::FromAddress;
 use super::super::{
-    AccessMemory, Chunk, Description, Form, Mapping, Place, Tiles, ViewKind, ViewParameter,
-    visit_groups, visit_tile, write_parameters,
+    AccessBlock, AccessMemory, Chunk, Description, Form, Geometry, LaunchBlock, Mapping, Place,
+    Thread, TileSeat, Tiles, ViewKind, ViewParameter, visit_groups, visit_tile, write_parameters,
 };
 use super::{Memory, Taken, threads};
 use crate::abi::tiles::TileBlock;
@@ -80,110 +80,133 @@ fn launched(
     group: [usize; 3],
     values: &mut Memory,
 ) -> Vec<f32> {
-    let buffer = [tiles.origin, tiles.tile, tiles.grid];
-    let buffer = core::array::from_fn(|dim| buffer[0][dim] + buffer[1][dim] * buffer[2][dim]);
-    let whole = Bounds::from_range(buffer);
     let mut partials = Memory([f32::NAN; 1024]);
-    let count = tiles.grid.iter().product();
-    let address = |memory: &mut Memory| memory.0.as_mut_ptr().expose_provenance() as u64;
-    let all = Bounds::from_range([count, 1, 1]);
-    let accesses = [
-        AccessMemory {
-            address: address(values),
-            extent: whole,
-            part: whole,
+    let chunk = Chunk { group, tiles: Some(tiles), ..Chunk::new(chunk, extent(&tiles)) };
+    let summation = Summation::prepare(form, &chunk, &tiles, values, &mut partials);
+    (0..summation.shape.grid[0]).for_each(|number| summation.run_block(number));
+    partials.0[..tiles.grid.iter().product()].to_vec()
+}
+
+/// That of a buffer of whole tiles.
+fn extent(tiles: &Tiles) -> [usize; 3] {
+    core::array::from_fn(|dim| tiles.origin[dim] + tiles.tile[dim] * tiles.grid[dim])
+}
+
+/// A launch of a kernel that reduces, as a device has it. What it reads and writes lives as long as it.
+struct Summation {
+    form: Form,
+    shape: Geometry,
+    launch: LaunchBlock,
+    tiles: TileBlock,
+    value: (u64, AccessBlock),
+    partial: (u64, AccessBlock),
+}
+
+impl Summation {
+    fn prepare(
+        form: Form,
+        chunk: &Chunk,
+        tiles: &Tiles,
+        values: &mut Memory,
+        partials: &mut Memory,
+    ) -> Self {
+        let (buffer, count) = (extent(tiles), tiles.grid.iter().product());
+        let access = |memory: &mut Memory, elements, buffer, mapping| AccessMemory {
+            address: memory.0.as_mut_ptr().expose_provenance() as u64,
+            extent: elements,
+            part: elements,
             buffer,
-            mapping: Mapping::OneToOne,
-        },
-        AccessMemory {
-            address: address(&mut partials),
-            extent: all,
-            part: all,
-            buffer: [1; 3],
-            mapping: Mapping::Tiles,
-        },
-    ];
-    let views: &[_] = match form {
-        Form::Row => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
-        Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
-    };
-    let description = Description::unnamed(form, 2, views);
-    let chunk = Chunk { group, tiles: Some(tiles), ..Chunk::new(chunk, buffer) };
-    let mut bytes = Vec::new();
-    let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
-    let shape = write_parameters(&description, 0, &chunk, &accesses, &mut append).unwrap();
-    assert!(shape.shared_bytes as usize >= description.scratch_bytes());
-    let block = read_block(&bytes[128..][..size_of::<TileBlock>()]);
-    bytes.drain(128..128 + size_of::<TileBlock>());
-    let Taken { launch, accesses } = Taken::read(&bytes, 2);
-    let [(value, value_block), (partial, partial_block)] = accesses.try_into().unwrap();
-    for number in 0..shape.grid[0] {
-        let tile = block.seat::<2>(&launch, number);
-        let team: Vec<_> = threads(&shape).filter(|thread| thread.block[0] == number).collect();
-        let (barrier, scratch) = (Barrier::new(team.len()), Mutex::new(vec![0; 1024]));
-        let warps: Vec<_> =
-            team.chunks(WARP as usize).map(|threads| Barrier::new(threads.len())).collect();
+            mapping,
+        };
+        let accesses = [
+            access(values, Bounds::from_range(buffer), buffer, Mapping::OneToOne),
+            access(partials, Bounds::from_range([count, 1, 1]), [1; 3], Mapping::Tiles),
+        ];
+        let views: &[_] = match form {
+            Form::Row => const { &[<&[f32] as View<2>>::PARAMETER, Total::PARAMETER] },
+            Form::Item | Form::Group => const { &[<&f32 as View<2>>::PARAMETER, Total::PARAMETER] },
+        };
+        let description = Description::unnamed(form, 2, views);
+        let mut bytes = Vec::new();
+        let mut append = |piece: &[u8], _| bytes.extend_from_slice(piece);
+        let shape = write_parameters(&description, 0, chunk, &accesses, &mut append).unwrap();
+        assert!(shape.shared_bytes as usize >= description.scratch_bytes());
+        let tiles = read_block(&bytes[128..][..size_of::<TileBlock>()]);
+        bytes.drain(128..128 + size_of::<TileBlock>());
+        let Taken { launch, accesses } = Taken::read(&bytes, 2);
+        let [value, partial] = accesses.try_into().unwrap();
+        Self { form, shape, launch, tiles, value, partial }
+    }
+
+    /// Its threads at once, as they wait for each other.
+    fn run_block(&self, number: u32) {
+        let tile = self.tiles.seat::<2>(&self.launch, number);
+        let of_block = threads(&self.shape).filter(|thread| thread.block[0] == number);
+        let of_block: Vec<_> = of_block.collect();
+        let (barrier, scratch) = (Barrier::new(of_block.len()), Mutex::new(vec![0; 1024]));
+        let warps = of_block.chunks(WARP as usize).map(|threads| Barrier::new(threads.len()));
+        let warps: Vec<_> = warps.collect();
         std::thread::scope(|scope| {
-            for (nth, thread) in team.iter().enumerate() {
-                let (barrier, values) = (&barrier, &scratch);
-                let nearby = &warps[nth / WARP as usize];
+            for (nth, thread) in of_block.iter().enumerate() {
                 let team = Standing {
                     thread: nth as u32,
-                    threads: team.len() as u32,
-                    barrier,
-                    nearby,
-                    values,
+                    threads: of_block.len() as u32,
+                    barrier: &barrier,
+                    nearby: &warps[nth / WARP as usize],
+                    values: &scratch,
                 };
-                scope.spawn(move || {
-                    // SAFETY: live memory, of which each tile has its element, and nobody writes
-                    // the values.
-                    unsafe {
-                        let mut pointer = FromAddress::from_address(partial);
-                        let mine = Total::begin(&mut pointer, &partial_block, tile.number, &team);
-                        team.meet();
-                        let combine = |place: &Place<2>| {
-                            let mut pointer = FromAddress::from_address(value);
-                            let sum = Total::view(&mine);
-                            if form == Form::Row {
-                                let mut state =
-                                    <&[f32] as View<2>>::state(&mut pointer, &value_block, place);
-                                let row = <&[f32] as View<2>>::view(&mut state);
-                                return row.iter().for_each(|&value| sum.combine(value));
-                            }
-                            let mut state =
-                                <&f32 as View<2>>::state(&mut pointer, &value_block, place);
-                            sum.combine(*<&f32 as View<2>>::view(&mut state));
-                        };
-                        let lanes = match form {
-                            Form::Group => {
-                                visit_groups(
-                                    &launch,
-                                    &tile,
-                                    thread,
-                                    || team.meet(),
-                                    |seat| {
-                                        combine(&seat.place);
-                                    },
-                                );
-                                Lanes::First(tile.lanes)
-                            }
-                            Form::Item | Form::Row => {
-                                let stands = (team.thread, team.threads);
-                                let taken = visit_tile(&launch, &tile, stands, false, |place| {
-                                    combine(&place);
-                                    Total::turn(&mine);
-                                });
-                                Lanes::InTurns { lanes: tile.lanes, taken }
-                            }
-                        };
-                        team.meet();
-                        Total::end(&mine, lanes, &team);
-                    }
-                });
+                let tile = &tile;
+                scope.spawn(move || self.run_thread(tile, thread, &team));
             }
         });
     }
-    partials.0[..count].to_vec()
+
+    /// What one thread of a block does about the block's tile.
+    fn run_thread(&self, tile: &TileSeat<2>, thread: &Thread, team: &Standing<'_>) {
+        let (partial, block) = &self.partial;
+        // SAFETY: live memory, of which each tile has its element.
+        unsafe {
+            let mut pointer = FromAddress::from_address(*partial);
+            let mine = Total::begin(&mut pointer, block, tile.number, team);
+            team.meet();
+            let lanes = match self.form {
+                Form::Group => {
+                    let meet = || team.meet();
+                    visit_groups(&self.launch, tile, thread, meet, |seat| {
+                        self.combine(&seat.place, Total::view(&mine));
+                    });
+                    Lanes::First(tile.lanes)
+                }
+                Form::Item | Form::Row => {
+                    let stands = (team.thread, team.threads);
+                    let taken = visit_tile(&self.launch, tile, stands, false, |place| {
+                        self.combine(&place, Total::view(&mine));
+                        Total::turn(&mine);
+                    });
+                    Lanes::InTurns { lanes: tile.lanes, taken }
+                }
+            };
+            team.meet();
+            Total::end(&mine, lanes, team);
+        }
+    }
+
+    /// Hands the values of an item, or of a row of them, to a sum.
+    fn combine(&self, place: &Place<2>, sum: Total<'_>) {
+        let (value, block) = &self.value;
+        // SAFETY: live memory that nobody writes.
+        unsafe {
+            let mut pointer = FromAddress::from_address(*value);
+            if self.form == Form::Row {
+                let mut state = <&[f32] as View<2>>::state(&mut pointer, block, place);
+                let row = <&[f32] as View<2>>::view(&mut state);
+                row.iter().for_each(|&value| sum.combine(value));
+            } else {
+                let mut state = <&f32 as View<2>>::state(&mut pointer, block, place);
+                sum.combine(*<&f32 as View<2>>::view(&mut state));
+            }
+        }
+    }
 }
 
 /// The sum over a tile by the definition, of values in the order of items with their accumulators.
