@@ -8,7 +8,7 @@ use celerity_regions::Subrange;
 use celerity_tdag::{self as tdag, Mapper, Share, Windows};
 
 use super::{ChunkMapper, ItemMapper, MapperFor, Unfit};
-use crate::range::{bounds, to_box};
+use crate::range::{bounds, subrange, to_box};
 
 /// What an item touches along one dimension of a buffer, for [`per_dimension`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -259,6 +259,28 @@ impl Side {
         }
     }
 
+    /// What the items of `part`, of which there are some, touch of a dimension of `size` elements: what
+    /// [`tdag::PerDimension::hull`] says within the buffer, found out in a few steps. `None` if it takes more than these.
+    #[inline]
+    fn interval<const K: usize>(self, part: &Bounds<K>, size: usize) -> Option<Range<usize>> {
+        match self.0 {
+            Form::All => Some(0..size),
+            Form::Along { dim, stride, offset, window, border } => {
+                let begins = |item: usize| {
+                    let element = isize::try_from(item.checked_mul(stride)?).ok()?;
+                    element.checked_add(offset)?.checked_sub_unsigned(border)
+                };
+                let reach = window.unwrap_or(stride.max(1)).checked_add(border.checked_mul(2)?)?;
+                let first = begins(*part.min().get(dim)?)?;
+                let end =
+                    begins(part.max().get(dim)?.checked_sub(1)?)?.checked_add_unsigned(reach)?;
+                let within = |element: isize| usize::try_from(element).unwrap_or(0).min(size);
+                Some(within(first)..within(end))
+            }
+            Form::Only { .. } | Form::Share { .. } => None,
+        }
+    }
+
     /// Stride and window, if windows leave out elements between them.
     fn gaps(self) -> Option<(usize, usize)> {
         match self.0 {
@@ -304,6 +326,24 @@ impl<const D: usize> PerDimension<D> {
         let image = self.sides().hull(&to_box(part), &to_box(global), &buffer);
         bounds(&image.intersection(&buffer))
     }
+
+    /// The same, for kernels, which ask for the part of each item.
+    #[inline]
+    pub(super) fn part_within<const K: usize>(
+        &self,
+        part: Bounds<K>,
+        global: Subrange<K>,
+        buffer: [usize; D],
+    ) -> Bounds<D> {
+        let (mut min, mut max) = ([0; D], [0; D]);
+        for dim in 0..D {
+            let Some(interval) = self.sides[dim].interval(&part, buffer[dim]) else {
+                return self.part(subrange(&part), global, buffer);
+            };
+            (min[dim], max[dim]) = (interval.start, interval.end);
+        }
+        Bounds::new(min, max)
+    }
 }
 
 impl<const K: usize, const D: usize> MapperFor<K, D> for PerDimension<D> {
@@ -321,5 +361,68 @@ impl<const K: usize, const D: usize> ItemMapper<K, D> for PerDimension<D> {
     #[inline]
     fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
         Self::part(self, part, global, buffer)
+    }
+
+    #[inline]
+    fn part_within(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        Self::part_within(self, part, global, buffer)
+    }
+
+    /// Where an interval begins and where it ends moves on with the items, if at all.
+    #[inline]
+    fn is_monotone(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sides of which some leave the buffer, some are empty, and some are beyond all numbers.
+    fn sides() -> Vec<Side> {
+        let mut sides = vec![Side::all(), Side::only(1..3), Side::only(2..9), Side::share(0)];
+        for (dim, stride) in [0, 1].into_iter().flat_map(|dim| [0, 1, 2, 5].map(|by| (dim, by))) {
+            for offset in [-7, -1, 0, 3, isize::MIN, isize::MAX] {
+                let side = Side::along(dim).stride(stride).offset(offset);
+                let borders = [0, 1, 4, usize::MAX / 2, usize::MAX];
+                sides.extend(borders.map(|border| side.border(border)));
+                sides.extend([0, 1, 6, usize::MAX].map(|window| side.window(window).border(1)));
+            }
+        }
+        sides.extend([1 << 62, usize::MAX].map(|stride| Side::along(0).stride(stride)));
+        sides
+    }
+
+    #[test]
+    fn kernels_find_the_part_that_the_task_graph_knows() {
+        let parts = [([0, 0], [1, 1]), ([2, 1], [3, 2]), ([0, 3], [4, 9]), ([3, 0], [8, 1])];
+        let global = Subrange { offset: [0, 0], range: [8, 9] };
+        let sides = sides();
+        for (number, &side) in sides.iter().enumerate() {
+            let mapper = per_dimension([side, sides[sides.len() - 1 - number]]);
+            for part in parts.map(|(min, max)| Bounds::new(min, max)) {
+                let expected = mapper.part(subrange(&part), global, [6, 11]);
+                assert_eq!(
+                    mapper.part_within(part, global, [6, 11]),
+                    expected,
+                    "{mapper:?}, {part:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_some_items_has_in_it_what_belongs_to_each() {
+        let global = Subrange { offset: [0, 0], range: [4, 4] };
+        for side in sides() {
+            let mapper = per_dimension([side]);
+            let of = |min, max| mapper.part_within(Bounds::new(min, max), global, [13]);
+            let all = of([0, 0], [4, 4]);
+            for item in (0..4).flat_map(|y| (0..4).map(move |x| [y, x])) {
+                let own = of(item, item.map(|at| at + 1));
+                assert!(own.is_empty() || all.contains_all(&own), "{side:?}, {item:?}");
+            }
+        }
     }
 }

@@ -137,6 +137,11 @@ impl<const K: usize, const D: usize> ItemMapper<K, D> for Gapped<D> {
         self.0.part(part, global, buffer)
     }
 
+    #[inline]
+    fn part_within(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        self.0.part_within(part, global, buffer)
+    }
+
     fn joins_items_along(&self, dim: usize) -> bool {
         !self.0.has_gaps_along(dim)
     }
