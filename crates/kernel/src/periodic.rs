@@ -8,7 +8,7 @@
 #![allow(clippy::inline_always, reason = "see `PeriodicRow::constant_shift`")]
 
 use crate::bounds::Layout;
-use crate::neighborhood::{Limits, NeighborhoodRow, Reach, Shift, for_each_offset};
+use crate::neighborhood::{NeighborhoodRow, Reach, Shift, for_each_offset, stays};
 
 /// The surroundings of a row of items, in a buffer whose opposite edges meet: shifted slices, each
 /// as long as the row. Position `i` in them belongs to the row's `i`-th item.
@@ -250,18 +250,6 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     }
 }
 
-/// Whether a step along a dimension ends inside of the buffer. Of a step that is a constant, as
-/// most are, one comparison is left, or none.
-#[inline]
-fn stays<const D: usize>(limits: &Limits<D>, dim: usize, step: isize) -> bool {
-    match step {
-        0 => true,
-        ..0 => -limits.below(dim) <= step,
-        // Nothing leaves a stack by itself.
-        1.. => dim == 0 && step <= limits.highest() || step <= limits.above(dim),
-    }
-}
-
 /// The size of the buffer along each dimension along which it goes around.
 #[inline]
 fn sizes<const D: usize>(range: [usize; D], along: [bool; D]) -> [usize; D] {
@@ -328,7 +316,14 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
     #[inline]
     #[track_caller]
     pub fn get(&self, offset: [isize; D]) -> Option<T> {
-        self.row.is_inside(offset).then(|| self.at(offset))
+        #[cfg(target_arch = "nvptx64")]
+        return self.row.is_inside(offset).then(|| self.at(offset));
+        // As of neighbourhoods whose edges are apart.
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let nearest = self.at(offset);
+            self.row.is_inside(offset).then_some(nearest)
+        }
     }
 }
 

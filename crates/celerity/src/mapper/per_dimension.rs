@@ -315,7 +315,7 @@ impl<const D: usize> PerDimension<D> {
 
     /// The box around what `part` of the index space touches. Whether this keeps items apart, the
     /// task graph has decided when the task was submitted.
-    #[inline]
+    #[inline(never)]
     pub(super) fn part<const K: usize>(
         &self,
         part: Subrange<K>,

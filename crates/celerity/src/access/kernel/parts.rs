@@ -113,10 +113,14 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
     ///
     /// # Safety
     /// No other part of these items is there while the result is.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // Of kernels that do little for each item, a call is most.
     unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
-        let range = self.row.range();
-        let part = self.plan.part(Rows::single(Row::new(start, len, range)).bounds(), range);
+        let mut end = start.map(|index| index + 1);
+        if let Some(fastest) = end.last_mut() {
+            *fastest += len - 1;
+        }
+        let part = self.plan.part(Bounds::new(start, end), self.row.range());
         if !self.is_declared {
             self.elements.check_declared(&part);
         }
@@ -211,7 +215,8 @@ macro_rules! write_part {
                 unsafe { cursor.part_mut(start, len) }
             }
 
-            #[inline]
+            #[inline(always)]
+            #[allow(clippy::inline_always)]
             fn item_view<'a>(
                 cursor: &'a mut Self::Cursor<'_>,
                 row: &Row<$k>,
