@@ -733,7 +733,8 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     /// # Panics
     /// If `offset` is larger than the declared border.
     #[must_use]
-    #[inline]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn get(&self, offset: [isize; D]) -> Option<T> {
         #[cfg(target_arch = "nvptx64")]
