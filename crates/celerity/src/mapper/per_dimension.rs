@@ -17,9 +17,22 @@ pub struct Side(Form);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Form {
     All,
-    Only { min: u64, max: u64 },
-    Along { dim: usize, stride: usize, offset: isize, window: Option<usize>, border: usize },
-    Share { dim: usize, granularity: usize },
+    Only {
+        min: u64,
+        max: u64,
+    },
+    Along {
+        dim: usize,
+        stride: usize,
+        offset: isize,
+        window: Option<usize>,
+        border: usize,
+        is_clamped: bool,
+    },
+    Share {
+        dim: usize,
+        granularity: usize,
+    },
 }
 
 /// The range mapper that [`per_dimension`], [`select`], [`transposed`] and [`even_split`] make: for each dimension of
@@ -103,7 +116,8 @@ pub fn transposed() -> PerDimension<2> {
 }
 
 /// Each item touches a block of its own: `size[d]` elements along dimension `d`, from the item's index
-/// times so many on. The buffer has at least as many elements as the items have together.
+/// times so many on. The buffer has at least as many elements as the items have together, unless blocks are
+/// [`clamped`](PerDimension::clamped).
 ///
 /// ```
 /// use celerity::prelude::*;
@@ -179,7 +193,8 @@ impl Side {
     /// slowest.
     #[must_use]
     pub const fn along(dim: usize) -> Self {
-        Self(Form::Along { dim, stride: 1, offset: 0, window: None, border: 0 })
+        let (stride, offset, window, border, is_clamped) = (1, 0, None, 0, false);
+        Self(Form::Along { dim, stride, offset, window, border, is_clamped })
     }
 
     /// An even share of the dimension: item `i` of the `n` along dimension `dim` of the index space
@@ -245,7 +260,7 @@ impl Side {
                 let from = dimension(dim);
                 tdag::Side::Share(Share { from, granularity: granularity as u64 })
             }
-            Form::Along { dim, stride, offset, window, border } => {
+            Form::Along { dim, stride, offset, window, border, is_clamped } => {
                 let window = window.unwrap_or(stride.max(1));
                 let border = border.min(isize::MAX as usize) as u64;
                 tdag::Side::Windows(Windows {
@@ -253,7 +268,7 @@ impl Side {
                     stride: stride as u64,
                     first: (offset as i64).saturating_sub_unsigned(border),
                     width: (window as u64).saturating_add(2 * border),
-                    clamped: border > 0,
+                    clamped: is_clamped || border > 0,
                 })
             }
         }
@@ -265,7 +280,8 @@ impl Side {
     fn interval<const K: usize>(self, part: &Bounds<K>, size: usize) -> Option<Range<usize>> {
         match self.0 {
             Form::All => Some(0..size),
-            Form::Along { dim, stride, offset, window, border } => {
+            // Whether what leaves the buffer is an error, the task graph has decided.
+            Form::Along { dim, stride, offset, window, border, is_clamped: _ } => {
                 let begins = |item: usize| {
                     let element = isize::try_from(item.checked_mul(stride)?).ok()?;
                     element.checked_add(offset)?.checked_sub_unsigned(border)
@@ -303,6 +319,37 @@ fn dimension(dim: usize) -> u8 {
 }
 
 impl<const D: usize> PerDimension<D> {
+    /// The same, of which the buffer's edges clamp what leaves it, as they clamp [borders](Side::border): a last
+    /// block that is not whole, say. Without it, that is an error. In compiled kernels on GPUs, items may read
+    /// through it, and not write.
+    ///
+    /// ```
+    /// use celerity::prelude::*;
+    ///
+    /// // Ten numbers in blocks of four.
+    /// let ranks = celerity::run(|queue| {
+    ///     let ranks = queue.buffer::<usize, 1>(10);
+    ///     queue.task("rank").parallel_for(3, ranks.write(blocks([4]).clamped()), |item, mut ranks| {
+    ///         let first = 4 * item[0];
+    ///         ranks[first..(first + 4).min(10)].iter_mut().enumerate().for_each(|(at, rank)| *rank = at);
+    ///     })?;
+    ///     Ok(queue.fence(&ranks)?.wait()?.into_vec())
+    /// })?;
+    /// assert_eq!(ranks, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]);
+    /// # Ok::<(), celerity::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn clamped(mut self) -> Self {
+        let mut dim = 0;
+        while dim < D {
+            if let Form::Along { is_clamped, .. } = &mut self.sides[dim].0 {
+                *is_clamped = true;
+            }
+            dim += 1;
+        }
+        self
+    }
+
     #[inline]
     pub(super) fn sides(&self) -> tdag::PerDimension {
         tdag::PerDimension::new(&self.sides.map(Side::lower))
@@ -401,7 +448,9 @@ mod tests {
         let sides = sides();
         for (number, &side) in sides.iter().enumerate() {
             let mapper = per_dimension([side, sides[sides.len() - 1 - number]]);
-            for part in parts.map(|(min, max)| Bounds::new(min, max)) {
+            let both = [mapper, mapper.clamped()];
+            let parts = parts.map(|(min, max)| Bounds::new(min, max));
+            for (mapper, part) in both.into_iter().flat_map(|it| parts.map(|part| (it, part))) {
                 let expected = mapper.part(subrange(&part), global, [6, 11]);
                 assert_eq!(
                     mapper.part_within(part, global, [6, 11]),

@@ -250,6 +250,41 @@ fn windows_overlap_are_shifted_and_are_clamped() {
 }
 
 #[test]
+fn blocks_at_the_edges_are_as_large_as_the_buffer_lets_them() {
+    let cases: [([usize; 2], [usize; 2], usize); 4] =
+        [([1, 1], [4, 4], 0), ([5, 7], [2, 3], 0), ([5, 7], [2, 3], 2), ([13, 2], [5, 9], 1)];
+    for (range, size, more) in cases {
+        // Blocks of which the last ones are beyond the buffer, too.
+        let items = [0, 1].map(|dim| range[dim].div_ceil(size[dim]) + more);
+        let found = everywhere(clusters(CLUSTERS), |queue| {
+            let blocks = blocks(size).clamped();
+            let [by_item, by_row] = [(); 2].map(|()| queue.buffer::<i64, 2>(range));
+            queue.task("number").parallel_for(
+                items,
+                by_item.write(blocks),
+                |item, mut block| {
+                    block.fill((10 * item[0] + item[1]) as i64);
+                },
+            )?;
+            let accesses = (by_row.write(blocks), by_item.read(blocks));
+            queue.task("copy").parallel_for_rows(items, accesses, move |_, (mut to, from)| {
+                for at in all_of(range) {
+                    if let Some(to) = to.get_mut(at) {
+                        *to = 2 * from[at];
+                    }
+                }
+            })?;
+            contents(queue, &by_row)
+        });
+        let expected: Vec<i64> =
+            indices(range).map(|[y, x]| 2 * (10 * (y / size[0]) + x / size[1]) as i64).collect();
+        assert_eq!(found, expected, "{range:?} in blocks of {size:?}, {more} more");
+    }
+    let error = error_through(blocks([1, 2]));
+    assert_says(&error, &["per_dimension(i0, 2*i1..+2)", "the buffer is {[0..4, 0..3]}"]);
+}
+
+#[test]
 fn even_shares_are_written_and_leave_nothing_out() {
     for (items, granularity) in [(1, 1), (3, 1), (4, 3), (13, 1)] {
         let found = everywhere(clusters(CLUSTERS), |queue| {
