@@ -247,7 +247,8 @@ pub trait MapperFor<const K: usize, const D: usize>: sealed::Sealed {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` may give two items of a kernel the same element to write",
     label = "items of a kernel cannot write through this range mapper",
-    note = "write through `one_to_one`, `slice`, `blocks`, `per_dimension` or `disjoint_mapper`, or use a host task"
+    note = "write through `one_to_one`, `slice`, `blocks`, `per_dimension` or `disjoint_mapper`, \
+            or use a host task"
 )]
 pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
     /// The part of a buffer of size `buffer` that belongs to `part` of the index

@@ -140,7 +140,8 @@ mod updates;
     note = "`one_to_one`, `slice` and `neighborhood` need an index space and a buffer of equal \
             dimensionality",
     note = "kernels write through `one_to_one`, `slice`, `blocks`, `per_dimension` or \
-            `disjoint_mapper`; through another range mapper they can `update` numbers of 32 and 64 bits, or use a host task"
+            `disjoint_mapper`; through another range mapper they can `update` numbers of 32 and \
+            64 bits, or use a host task"
 )]
 pub trait KernelAccess<const K: usize>: sealed::Sealed {
     /// What an item kernel gets.
