@@ -252,16 +252,9 @@ pub trait MapperFor<const K: usize, const D: usize>: sealed::Sealed {
 )]
 pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
     /// The part of a buffer of size `buffer` that belongs to `part` of the index
-    /// space `global`.
+    /// space `global`. Kernels ask for that of each item.
     #[doc(hidden)]
-    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D>;
-
-    /// The same of a part that is known by its bounds, in which no index is so large that it could wrap around.
-    #[doc(hidden)]
-    #[inline]
-    fn part_within(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        self.part(subrange(&part), global, buffer)
-    }
+    fn part(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D>;
 
     /// Whether what belongs to a part of the index space has in it what belongs to each part of that part.
     #[doc(hidden)]
@@ -354,12 +347,7 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for DisjointMapper<K, D> {
 
 impl<const N: usize> ItemMapper<N, N> for Slice {
     #[inline]
-    fn part(&self, part: Subrange<N>, global: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
-        self.part_within(to_bounds(part), global, buffer)
-    }
-
-    #[inline]
-    fn part_within(&self, own: Bounds<N>, _: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
+    fn part(&self, own: Bounds<N>, _: Subrange<N>, buffer: [usize; N]) -> Bounds<N> {
         // Not by an index, for which both corners would go through memory for every item.
         let corner = |own: [usize; N], all: [usize; N]| {
             std::array::from_fn(|dim| if dim == self.dim { all[dim] } else { own[dim] })
@@ -375,8 +363,8 @@ impl<const N: usize> ItemMapper<N, N> for Slice {
 
 impl<const K: usize, const D: usize> ItemMapper<K, D> for DisjointMapper<K, D> {
     #[inline]
-    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        to_bounds((self.0.function)(Chunk::new(part, global), buffer))
+    fn part(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        to_bounds((self.0.function)(Chunk::new(subrange(&part), global), buffer))
     }
 }
 

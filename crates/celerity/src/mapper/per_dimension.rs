@@ -360,10 +360,9 @@ impl<const D: usize> PerDimension<D> {
         self.sides.iter().any(|side| side.has_gaps_along(dim))
     }
 
-    /// The box around what `part` of the index space touches. Whether this keeps items apart, the
-    /// task graph has decided when the task was submitted.
+    /// The box around what `part` of the index space touches, by way of the task graph's mapper.
     #[inline(never)]
-    pub(super) fn part<const K: usize>(
+    fn hull<const K: usize>(
         &self,
         part: Subrange<K>,
         global: Subrange<K>,
@@ -372,24 +371,6 @@ impl<const D: usize> PerDimension<D> {
         let buffer = to_box(Subrange { offset: [0; D], range: buffer });
         let image = self.sides().hull(&to_box(part), &to_box(global), &buffer);
         bounds(&image.intersection(&buffer))
-    }
-
-    /// The same, for kernels, which ask for the part of each item.
-    #[inline]
-    pub(super) fn part_within<const K: usize>(
-        &self,
-        part: Bounds<K>,
-        global: Subrange<K>,
-        buffer: [usize; D],
-    ) -> Bounds<D> {
-        let (mut min, mut max) = ([0; D], [0; D]);
-        for dim in 0..D {
-            let Some(interval) = self.sides[dim].interval(&part, buffer[dim]) else {
-                return self.part(subrange(&part), global, buffer);
-            };
-            (min[dim], max[dim]) = (interval.start, interval.end);
-        }
-        Bounds::new(min, max)
     }
 }
 
@@ -405,14 +386,17 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for PerDimension<D> {
 impl<const K: usize, const D: usize> ChunkMapper<K, D> for PerDimension<D> {}
 
 impl<const K: usize, const D: usize> ItemMapper<K, D> for PerDimension<D> {
+    /// Whether items are kept apart, the task graph has decided when the task was submitted.
     #[inline]
-    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        Self::part(self, part, global, buffer)
-    }
-
-    #[inline]
-    fn part_within(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        Self::part_within(self, part, global, buffer)
+    fn part(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+        let (mut min, mut max) = ([0; D], [0; D]);
+        for dim in 0..D {
+            let Some(interval) = self.sides[dim].interval(&part, buffer[dim]) else {
+                return self.hull(subrange(&part), global, buffer);
+            };
+            (min[dim], max[dim]) = (interval.start, interval.end);
+        }
+        Bounds::new(min, max)
     }
 
     /// Where an interval begins and where it ends moves on with the items, if at all.
@@ -451,12 +435,8 @@ mod tests {
             let both = [mapper, mapper.clamped()];
             let parts = parts.map(|(min, max)| Bounds::new(min, max));
             for (mapper, part) in both.into_iter().flat_map(|it| parts.map(|part| (it, part))) {
-                let expected = mapper.part(subrange(&part), global, [6, 11]);
-                assert_eq!(
-                    mapper.part_within(part, global, [6, 11]),
-                    expected,
-                    "{mapper:?}, {part:?}"
-                );
+                let expected = mapper.hull(subrange(&part), global, [6, 11]);
+                assert_eq!(mapper.part(part, global, [6, 11]), expected, "{mapper:?}, {part:?}");
             }
         }
     }
@@ -466,7 +446,7 @@ mod tests {
         let global = Subrange { offset: [0, 0], range: [4, 4] };
         for side in sides() {
             let mapper = per_dimension([side]);
-            let of = |min, max| mapper.part_within(Bounds::new(min, max), global, [13]);
+            let of = |min, max| mapper.part(Bounds::new(min, max), global, [13]);
             let all = of([0, 0], [4, 4]);
             for item in (0..4).flat_map(|y| (0..4).map(move |x| [y, x])) {
                 let own = of(item, item.map(|at| at + 1));

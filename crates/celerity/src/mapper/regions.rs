@@ -133,13 +133,8 @@ impl<const K: usize, const D: usize> MapperFor<K, D> for Gapped<D> {
 
 impl<const K: usize, const D: usize> ItemMapper<K, D> for Gapped<D> {
     #[inline]
-    fn part(&self, part: Subrange<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
+    fn part(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
         self.0.part(part, global, buffer)
-    }
-
-    #[inline]
-    fn part_within(&self, part: Bounds<K>, global: Subrange<K>, buffer: [usize; D]) -> Bounds<D> {
-        self.0.part_within(part, global, buffer)
     }
 
     fn joins_items_along(&self, dim: usize) -> bool {

@@ -116,11 +116,8 @@ impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow
     #[inline(always)]
     #[allow(clippy::inline_always)] // Of kernels that do little for each item, a call is most.
     unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
-        let mut end = start.map(|index| index + 1);
-        if let Some(fastest) = end.last_mut() {
-            *fastest += len - 1;
-        }
-        let part = self.plan.part(Bounds::new(start, end), self.row.range());
+        let range = self.row.range();
+        let part = self.plan.part(Rows::single(Row::new(start, len, range)).bounds(), range);
         if !self.is_declared {
             self.elements.check_declared(&part);
         }
@@ -139,7 +136,7 @@ impl<M, const D: usize> OwnPartPlan<M, D> {
     {
         let offset = std::array::from_fn(|dim| self.offset[dim]);
         let global = Subrange { offset, range: global };
-        self.mapper.part_within(items, global, self.range)
+        self.mapper.part(items, global, self.range)
     }
 }
 
