@@ -9,8 +9,10 @@ use celerity::prelude::*;
 use celerity::{Element, Platform, Result};
 use celerity_example_kernels::gray_scott::{self, Rates, react, react_fill, react_row};
 use celerity_example_kernels::heat::{self, heat_fill, heat_step, heat_step_row};
+use celerity_example_kernels::lattice::{IN_SPACE, arrive};
 use celerity_example_kernels::means::{
-    CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_row, plane_fill,
+    CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
+    plane_fill,
 };
 use celerity_example_kernels::shallow_water::{
     self, OfThree, water_fill, water_step, water_step_row,
@@ -149,6 +151,35 @@ fn means_of_what_touches_a_cell_by_item_and_by_row() {
     for range in [[5, 6, 4], [2, 33, 18], [19, 112, 1024]] {
         let kernels = || (heat_fill::new(range), mean_of_27_row::new(), mean_of_27::new());
         means_of::<f64, _, _, _, 3, 27>(range, CUBE, kernels);
+        let kernels = || (heat_fill::new(range), mean_of_27_row::new(), mean_of_27_in_loops::new());
+        means_of::<f32, _, _, _, 3, 27>(range, CUBE, kernels);
+    }
+}
+
+/// Whatever loops over offsets become, also in spaces so narrow that several offsets lead to one cell.
+#[test]
+fn nineteen_neighbours_where_edges_meet_in_a_loop() {
+    for range in SPACES {
+        let count: usize = range.iter().product();
+        let before: Vec<[f32; 19]> =
+            (0..count).map(|cell| from_fn(|at| (19 * cell + at) as f32)).collect();
+        let arrived = |at: [usize; 3], q: usize| {
+            let from = |dim: usize| {
+                (at[dim] + range[dim]).wrapping_add_signed(-IN_SPACE[q][dim]) % range[dim]
+            };
+            before[(from(0) * range[1] + from(1)) * range[2] + from(2)][q]
+        };
+        let expected: Vec<[f32; 19]> =
+            indices(range).map(|at| from_fn(|q| arrived(at, q))).collect();
+        let program = |queue: &Queue| {
+            let from = queue.buffer_from(range, before.clone())?;
+            let to = queue.buffer::<[f32; 19], 3>(range);
+            let around = neighborhood([1, 1, 1]).periodic();
+            let accesses = (to.write(one_to_one()), from.read(around));
+            queue.task("arrive").launch(range, accesses, arrive)?;
+            contents(queue, &to)
+        };
+        everywhere(program, |found| assert!(found == expected, "nineteen over {range:?}"));
     }
 }
 

@@ -9,6 +9,7 @@ mod parts;
 mod plain;
 mod ranges;
 mod signature;
+mod unroll;
 mod views;
 
 use proc_macro::TokenStream;

@@ -40,8 +40,9 @@ impl VisitMut for Loops {
             self.are_there = true;
             return;
         };
-        let turns =
-            constant(end).zip(constant(start)).map(|(end, start)| end.saturating_sub(start));
+        let turns = constant(end)
+            .zip(constant(start))
+            .map(|(end, start)| end.value.saturating_sub(start.value));
         self.are_there |= turns.is_none_or(|turns| turns > FEW_TURNS);
         let range = &found.expr;
         *found.expr = parse_quote_spanned!(range.span() => ::celerity_kernel::counted(#range));
@@ -72,11 +73,22 @@ fn is_function(path: &Path) -> bool {
 /// Turns of a loop that is as good as written out.
 const FEW_TURNS: i64 = 8;
 
-/// An integer that is written out, perhaps with a sign.
-fn constant(expression: &Expr) -> Option<i64> {
+/// An end of a range: an integer that is written out, perhaps with a sign.
+pub(crate) struct Constant<'a> {
+    pub(crate) value: i64,
+    /// Its type, if that is written out, too.
+    pub(crate) suffix: &'a str,
+}
+
+pub(crate) fn constant(expression: &Expr) -> Option<Constant<'_>> {
     match expression {
-        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => constant(expr).map(|value| -value),
-        Expr::Lit(ExprLit { lit: Lit::Int(value), .. }) => value.base10_parse().ok(),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => {
+            let Constant { value, suffix } = constant(expr)?;
+            Some(Constant { value: -value, suffix })
+        }
+        Expr::Lit(ExprLit { lit: Lit::Int(literal), .. }) => {
+            Some(Constant { value: literal.base10_parse().ok()?, suffix: literal.suffix() })
+        }
         _ => None,
     }
 }

@@ -10,8 +10,8 @@ use syn::{
 };
 
 use crate::form::Form;
-use crate::ranges;
 use crate::views::{Kind, ViewType};
+use crate::{ranges, unroll};
 
 /// A kernel, understood.
 pub(crate) struct ParsedKernel {
@@ -61,6 +61,9 @@ impl ParsedKernel {
         let (form, dims) = item(inputs.next(), &function.sig)?;
         let views = views(inputs.next(), form, &function.sig)?;
         let rest = inputs.map(|input| parameter(input, form)).collect::<Result<_>>()?;
+        if form == Form::Item && views.list.iter().any(|view| view.is_bordered) {
+            unroll::offsets(&mut function.block);
+        }
         // Loops of groups, through tiles and warps, are such as they were written for: counted, LLVM takes two turns at once, and
         // a product in tiles lost 3 % of its rate, bodies in double precision 2 %, and gained 5 % in single.
         let is_short = form != Form::Group && !ranges::count(&mut function.block);

@@ -6,7 +6,7 @@
 //! as rows of length 1. All items of a longer row then share the same limits,
 //! so clamping is loop-invariant and a loop over items vectorises.
 #![allow(unsafe_code)]
-#![allow(clippy::inline_always, reason = "see `NeighborhoodRow::constant_shift`")]
+#![allow(clippy::inline_always, reason = "see `NeighborhoodRow::clamped_shift`")]
 
 use core::marker::PhantomData;
 
@@ -69,7 +69,7 @@ pub struct Reach<const D: usize> {
     border: [usize; D],
     axes_only: bool,
     /// Along how many dimensions at a time: what `axes_only` says, as a number, for one comparison in
-    /// [`NeighborhoodRow::constant_shift`].
+    /// [`NeighborhoodRow::check`].
     #[cfg(not(target_arch = "nvptx64"))]
     most_axes: u8,
 }
@@ -104,6 +104,7 @@ impl<const D: usize> Reach<D> {
         self.border
     }
 
+    #[cfg(target_arch = "nvptx64")]
     #[inline]
     fn allows(&self, offset: [isize; D]) -> bool {
         let near = (0..D).all(|dim| offset[dim].unsigned_abs() <= self.border[dim]);
@@ -431,21 +432,12 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     /// # Panics
     /// If `offset` is larger than the declared border.
     #[must_use]
-    #[inline]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn clamped(&self, offset: [isize; D]) -> &'a [T] {
         let shift = self.clamped_shift(offset);
         // SAFETY: `new`'s contract covers every clamped offset, for `len` items.
-        unsafe { core::slice::from_raw_parts(self.element(shift), self.len) }
-    }
-
-    /// [`clamped`](Self::clamped), of a constant.
-    #[cfg_attr(target_arch = "nvptx64", inline)]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
-    #[track_caller]
-    fn constant(&self, offset: [isize; D]) -> &'a [T] {
-        let shift = self.constant_shift(offset);
-        // SAFETY: as in `clamped`.
         unsafe { core::slice::from_raw_parts(self.element(shift), self.len) }
     }
 
@@ -475,7 +467,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn clamped_each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [&'a [T]; N] {
-        for_each_offset!(self.constant, offsets: N)
+        for_each_offset!(self.clamped, offsets: N)
     }
 
     /// For each item of the row the element at `offset` from it, or `None` if
@@ -505,31 +497,40 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         NeighborhoodItem { row: self, at: i }
     }
 
-    /// [`clamped_shift`](Self::clamped_shift) of constants: of each step, one of `back` and `ahead` is 0 then, and
-    /// what is left is small enough to be joined with the kernel nine times and more. Of offsets that
-    /// change in a loop, it takes twice as many instructions as [`clamped_shift`](Self::clamped_shift):
-    /// means of 9 and 27 points, in loops over offsets, took 2.5 and 2 times as long by it.
+    /// How far the element at a clamped offset lies from an item's own. Of a constant offset and items that no edge is
+    /// near, the products of steps and strides are left: little enough to be joined with a kernel, for each of its
+    /// many offsets.
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline(always)]
     #[track_caller]
-    fn constant_shift(&self, offset: [isize; D]) -> Shift {
-        self.check_constant(offset);
-        let (mut shift, mut dim) = (0_usize, 0);
-        while dim < D {
-            // Of steps that are constants, one of these is 0 and costs nothing.
-            let back = offset[dim].min(0).unsigned_abs().min(self.limits.below[dim]);
-            let ahead = offset[dim].max(0).unsigned_abs().min(self.limits.above[dim]);
-            shift = shift.wrapping_add(ahead.wrapping_sub(back).wrapping_mul(self.stride(dim)));
-            dim += 1;
-        }
-        Shift { between: shift.cast_signed(), within: 0 }
+    fn clamped_shift(&self, offset: [isize; D]) -> Shift {
+        self.check(offset);
+        self.sum_along(|dim| {
+            let size = offset[dim].unsigned_abs();
+            match offset[dim] < 0 {
+                true => 0_usize.wrapping_sub(size.min(self.limits.below[dim])).cast_signed(),
+                false => size.min(self.limits.above[dim]).cast_signed(),
+            }
+        })
     }
 
-    /// [`check`](Self::check) of constants, in one comparison for each dimension and one for all.
+    /// The sum of steps along all dimensions. A loop, as LLVM does not always join closures that iterators call.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    pub(crate) fn sum_along(&self, step: impl Fn(usize) -> isize) -> Shift {
+        let (mut between, mut dim) = (0_isize, 0);
+        while dim < D {
+            between = between.wrapping_add(step(dim).wrapping_mul(self.stride(dim).cast_signed()));
+            dim += 1;
+        }
+        Shift { between, within: 0 }
+    }
+
+    /// That an offset is within reach: one comparison for each dimension, and one for all.
     #[cfg(not(target_arch = "nvptx64"))]
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn check_constant(&self, offset: [isize; D]) {
+    pub(crate) fn check(&self, offset: [isize; D]) {
         let (mut near, mut axes, mut dim) = (true, 0, 0);
         while dim < D {
             near &= offset[dim].unsigned_abs() <= self.reach.border[dim];
@@ -551,19 +552,11 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
     #[cfg(target_arch = "nvptx64")]
     #[inline]
     #[track_caller]
-    fn constant_shift(&self, offset: [isize; D]) -> Shift {
-        self.clamped_shift(offset)
-    }
-
-    /// How far the element at a clamped offset lies from an item's own.
-    #[inline]
-    #[track_caller]
     fn clamped_shift(&self, offset: [isize; D]) -> Shift {
         self.check(offset);
         let limits = &self.limits;
         let offset = self.seen_from_the_ground(offset);
         self.sum(|dim| {
-            #[cfg(target_arch = "nvptx64")]
             if limits.run > 1 {
                 // Nothing clamps what stays in the stack.
                 let highest = if dim == 0 { limits.highest() } else { 0 };
@@ -639,6 +632,7 @@ impl<'a, T, const D: usize> NeighborhoodRow<'a, T, D> {
         unsafe { self.first.offset(between).offset(within) }
     }
 
+    #[cfg(target_arch = "nvptx64")]
     #[inline]
     #[track_caller]
     pub(crate) fn check(&self, offset: [isize; D]) {
@@ -674,7 +668,8 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     /// # Panics
     /// If `offset` is larger than the declared border.
     #[must_use]
-    #[inline]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn clamped(&self, offset: [isize; D]) -> T {
         let shift = self.row.clamped_shift(offset);
@@ -683,21 +678,11 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
         unsafe { *self.row.element(shift).add(self.at) }
     }
 
-    /// [`clamped`](Self::clamped), of a constant.
-    #[cfg_attr(target_arch = "nvptx64", inline)]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
-    #[track_caller]
-    fn constant(&self, offset: [isize; D]) -> T {
-        let shift = self.row.constant_shift(offset);
-        // SAFETY: as in `clamped`.
-        unsafe { *self.row.element(shift).add(self.at) }
-    }
-
     /// The elements at several offsets: [`clamped`](Self::clamped) of each, in the order of `offsets`.
     /// These are 1 to 64, or the program does not compile. Give constants: on CPUs, what they are
     /// clamped to is then found out once for a run of items. `map` of an array finds it out for each
-    /// item and takes as long as fifty of them (seven points in space). Loops over constant offsets come
-    /// near this if their ranges are half open, `-1..2`: `#[kernel]` sees to that, closures have to.
+    /// item and takes as long as fifty of them (seven points in space). In a kernel, loops whose ranges are
+    /// constants do as well. In a closure they do if the ranges are half open, `-1..2`, and offsets are few.
     ///
     /// Of surroundings whose edges meet, it is [`PeriodicItem::at_each`](crate::PeriodicItem::at_each).
     ///
@@ -724,7 +709,7 @@ impl<T: Copy, const D: usize> NeighborhoodItem<'_, T, D> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn clamped_each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [T; N] {
-        for_each_offset!(self.constant, offsets: N)
+        for_each_offset!(self.clamped, offsets: N)
     }
 
     /// The element at `offset` from the item, or `None` outside of the buffer: `get(offset).unwrap_or(0.0)` where

@@ -5,7 +5,7 @@
 //! needs: items that look over an edge along the fastest dimension come alone, since what they see
 //! does not lie side by side. What goes around along a slower dimension is a row like any other.
 #![allow(unsafe_code)]
-#![allow(clippy::inline_always, reason = "see `PeriodicRow::constant_shift`")]
+#![allow(clippy::inline_always, reason = "see `PeriodicRow::shift_around`")]
 
 use crate::bounds::Layout;
 use crate::neighborhood::{NeighborhoodRow, Reach, Shift, for_each_offset, stays};
@@ -124,7 +124,8 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     /// # Panics
     /// If `offset` is larger than the declared border.
     #[must_use]
-    #[inline]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> &'a [T] {
         let shift = self.shift_around(offset);
@@ -145,18 +146,7 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn at_each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [&'a [T]; N] {
-        for_each_offset!(self.constant, offsets: N)
-    }
-
-    /// [`at`](Self::at), of a constant.
-    #[cfg_attr(target_arch = "nvptx64", inline)]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
-    #[track_caller]
-    fn constant(&self, offset: [isize; D]) -> &'a [T] {
-        let shift = self.constant_shift(offset);
-        self.check_side_by_side(offset);
-        // SAFETY: as in `at`.
-        unsafe { core::slice::from_raw_parts(self.row.element(shift), self.len()) }
+        for_each_offset!(self.at, offsets: N)
     }
 
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go
@@ -184,12 +174,18 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
         PeriodicItem { row: self, at: i }
     }
 
-    #[inline]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     fn shift_around(&self, offset: [isize; D]) -> Shift {
         self.row.check(offset);
-        let offset = self.row.seen_from_the_ground(offset);
-        self.row.shift(core::array::from_fn(|dim| self.around(offset, dim)))
+        #[cfg(target_arch = "nvptx64")]
+        {
+            let offset = self.row.seen_from_the_ground(offset);
+            self.row.shift(core::array::from_fn(|dim| self.around(offset, dim)))
+        }
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.row.sum_along(|dim| self.around(offset, dim))
     }
 
     /// How far an offset goes along a dimension, around or up to the edge. For items that no edge is near, limits are
@@ -206,28 +202,6 @@ impl<'a, T, const D: usize> PeriodicRow<'a, T, D> {
             (false, false, true) => -limits.below(dim),
             (false, false, false) => limits.above(dim),
         }
-    }
-
-    /// [`shift_around`](Self::shift_around) of constants, small enough to be joined with the kernel many times.
-    #[cfg(not(target_arch = "nvptx64"))]
-    #[inline(always)]
-    #[track_caller]
-    fn constant_shift(&self, offset: [isize; D]) -> Shift {
-        self.row.check_constant(offset);
-        let (mut shift, mut dim) = (0_isize, 0);
-        while dim < D {
-            let stride = self.row.stride(dim).cast_signed();
-            shift = shift.wrapping_add(self.around(offset, dim).wrapping_mul(stride));
-            dim += 1;
-        }
-        Shift { between: shift, within: 0 }
-    }
-
-    #[cfg(target_arch = "nvptx64")]
-    #[inline]
-    #[track_caller]
-    fn constant_shift(&self, offset: [isize; D]) -> Shift {
-        self.shift_around(offset)
     }
 
     /// Whether no dimension that is clamped is left.
@@ -268,12 +242,14 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
     /// the opposite edge; along a dimension that does not go around, it becomes the nearest one
     /// inside.
     ///
-    /// Of several offsets, [`at_each`](Self::at_each) finds out what goes around once for a run of items.
+    /// On CPUs, where a constant goes is found out once for a run of items; offsets of a loop are constants where it is
+    /// unrolled, as `#[kernel]` sees to.
     ///
     /// # Panics
     /// If `offset` is larger than the declared border.
     #[must_use]
-    #[inline]
+    #[cfg_attr(target_arch = "nvptx64", inline)]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> T {
         let shift = self.row.shift_around(offset);
@@ -283,8 +259,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
     }
 
     /// The elements at several offsets: [`at`](Self::at) of each, in the order of `offsets`. These are 1 to 64, or the
-    /// program does not compile. Give constants: on CPUs, what goes around is then found out once for a run of items, and not for
-    /// each, which a `for` loop over offsets takes many times as long for.
+    /// program does not compile. Give constants, as for [clamped ones](crate::NeighborhoodItem::clamped_each).
     ///
     /// # Panics
     /// If one of `offsets` is larger than the declared border.
@@ -293,18 +268,7 @@ impl<T: Copy, const D: usize> PeriodicItem<'_, T, D> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
     #[track_caller]
     pub fn at_each<const N: usize>(&self, offsets: [[isize; D]; N]) -> [T; N] {
-        for_each_offset!(self.constant, offsets: N)
-    }
-
-    /// [`at`](Self::at), of a constant.
-    #[cfg_attr(target_arch = "nvptx64", inline)]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(always))]
-    #[track_caller]
-    fn constant(&self, offset: [isize; D]) -> T {
-        let shift = self.row.constant_shift(offset);
-        self.row.check_side_by_side(offset);
-        // SAFETY: as in `at`.
-        unsafe { *self.row.row.element(shift).add(self.at) }
+        for_each_offset!(self.at, offsets: N)
     }
 
     /// As [`at`](Self::at), but `None` outside of the buffer along a dimension that does not go

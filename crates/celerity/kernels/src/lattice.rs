@@ -153,3 +153,27 @@ mod tests {
         assert!(rest.iter().zip(collide(rest, 0.7)).all(|(a, b)| (a - b).abs() < 1e-7));
     }
 }
+
+/// Where what moves in each of nineteen directions in space goes (D3Q19): not at all, along an axis, or along two.
+pub const IN_SPACE: [[isize; 3]; 19] = {
+    let (mut directions, mut next, mut at) = ([[0; 3]; 19], 0, 0);
+    while at < 27 {
+        let direction = [at / 9 - 1, at / 3 % 3 - 1, at % 3 - 1];
+        let [z, y, x] = direction;
+        if z * y * x == 0 {
+            directions[next] = direction;
+            next += 1;
+        }
+        at += 1;
+    }
+    directions
+};
+
+/// What arrives in each cell. What moves in all directions lies side by side, and is looked for in a loop.
+#[kernel]
+pub fn arrive(_item: Item<3>, (to, from): (&mut [f32; 19], PeriodicItem<'_, [f32; 19], 3>)) {
+    for at in 0..19 {
+        let [z, y, x] = IN_SPACE[at];
+        to[at] = from.at([-z, -y, -x])[at];
+    }
+}

@@ -112,6 +112,7 @@ fn kernels() -> Vec<Description> {
         of::<patterns::mix_around>(),
         of::<lattice::lattice_fill>(),
         of::<lattice::lattice_step>(),
+        of::<lattice::arrive>(),
         of::<life::life_fill>(),
         of::<life::life_step>(),
         of::<life::life_step_row>(),
@@ -258,6 +259,8 @@ fn every_entry_point_is_described() {
     };
     let mut described: Vec<_> = kernels().iter().flat_map(of).flatten().collect();
     let mut compiled: Vec<_> = entries(ptx()).map(|entry| entry.name).collect();
+    // Where elements are too large for runs, which the macro does not know, there is an entry point that does nothing.
+    compiled.retain(|entry| described.contains(entry) || body(entry).contains("ld.param"));
     described.sort_unstable();
     compiled.sort_unstable();
     assert_eq!(compiled, described);

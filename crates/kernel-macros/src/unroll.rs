@@ -1,0 +1,249 @@
+//! Loops over offsets, written out for hosts. LLVM unrolls a loop that looks at neighbours while the whole is small, which
+//! some nine looks are. Beyond, each turn of each item finds out anew how far its offset goes, and nothing takes several
+//! items at once: a step of D3Q19 took 2.7 times as long. Devices keep the loop, which their compiler unrolls by rules of
+//! its own. Looks at tokens, not at meaning: what is called `at` need not be a neighbour, and unrolling it changes nothing.
+
+use std::ops::Range;
+
+use quote::quote;
+use syn::spanned::Spanned as _;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    Block, Expr, ExprBreak, ExprContinue, ExprForLoop, ExprLoop, ExprMethodCall, ExprRange,
+    ExprWhile, LitInt, Pat, RangeLimits, parse_quote,
+};
+
+use crate::ranges::constant;
+
+/// So many looks are left to LLVM …
+const FEW_LOOKS: i64 = 8;
+
+/// … and so are more than that, which would make kernels large.
+const MOST_LOOKS: i64 = 64;
+
+/// What looks at a neighbour by its offset.
+const METHODS: [&str; 3] = ["at", "clamped", "get"];
+
+/// Writes out the loops with constant turns in which so many neighbours are looked at.
+pub(crate) fn offsets(block: &mut Block) {
+    FindNests.visit_block_mut(block);
+}
+
+struct FindNests;
+
+impl VisitMut for FindNests {
+    fn visit_expr_mut(&mut self, found: &mut Expr) {
+        if let Expr::ForLoop(nest) = found
+            && let Some(looks) = Looks::of(nest)
+            && (FEW_LOOKS + 1..=MOST_LOOKS).contains(&looks)
+        {
+            let mut turns = found.clone();
+            WriteOut.visit_expr_mut(&mut turns);
+            // In no place of the kernel's: lints have nothing to say about these braces.
+            *found = parse_quote!({
+                #[cfg(not(target_arch = "nvptx64"))]
+                #turns
+                #[cfg(target_arch = "nvptx64")]
+                #found
+            });
+            return;
+        }
+        visit_mut::visit_expr_mut(self, found);
+    }
+}
+
+/// The looks of some code, when all loops around them are written out.
+#[derive(Default)]
+struct Looks {
+    count: i64,
+    /// Whether a loop around one of them cannot be.
+    is_bound: bool,
+}
+
+impl Looks {
+    /// Those of a loop that can be written out.
+    fn of(nest: &mut ExprForLoop) -> Option<i64> {
+        let mut looks = Self::default();
+        looks.visit_expr_for_loop_mut(nest);
+        (!looks.is_bound).then_some(looks.count)
+    }
+
+    /// Takes those of a loop's body in. A loop without any stays as it is, whatever it does.
+    fn add(&mut self, body: &mut Block, turns: Option<i64>) {
+        let mut inside = Self::default();
+        inside.visit_block_mut(body);
+        if inside.count > 0 {
+            self.is_bound |= inside.is_bound || turns.is_none();
+            self.count = inside.count.saturating_mul(turns.unwrap_or(1)).saturating_add(self.count);
+        }
+    }
+}
+
+impl VisitMut for Looks {
+    fn visit_expr_method_call_mut(&mut self, found: &mut ExprMethodCall) {
+        self.count += i64::from(METHODS.iter().any(|method| found.method == method));
+        visit_mut::visit_expr_method_call_mut(self, found);
+    }
+
+    fn visit_expr_for_loop_mut(&mut self, found: &mut ExprForLoop) {
+        let turns = Turns::of(found)
+            .map(|Turns { values, .. }| values.end.saturating_sub(values.start).max(0));
+        self.add(&mut found.body, turns);
+    }
+
+    fn visit_expr_while_mut(&mut self, found: &mut ExprWhile) {
+        self.add(&mut found.body, None);
+    }
+
+    fn visit_expr_loop_mut(&mut self, found: &mut ExprLoop) {
+        self.add(&mut found.body, None);
+    }
+
+    fn visit_expr_break_mut(&mut self, _: &mut ExprBreak) {
+        self.is_bound = true;
+    }
+
+    fn visit_expr_continue_mut(&mut self, _: &mut ExprContinue) {
+        self.is_bound = true;
+    }
+}
+
+/// Writes out each loop around a look, of which [`Looks`] has said that it can be.
+struct WriteOut;
+
+impl VisitMut for WriteOut {
+    fn visit_expr_mut(&mut self, found: &mut Expr) {
+        if let Expr::ForLoop(nest) = found {
+            if Looks::of(nest) == Some(0) {
+                return;
+            }
+            if let Some(turns) = Turns::of(nest) {
+                *found = turns.written_out(nest);
+            }
+        }
+        visit_mut::visit_expr_mut(self, found);
+    }
+}
+
+/// The values that a loop's variable takes, if they are written out and nothing is to be kept of the loop itself.
+struct Turns {
+    values: Range<i64>,
+    suffix: String,
+}
+
+impl Turns {
+    fn of(nest: &ExprForLoop) -> Option<Self> {
+        let ExprForLoop { attrs, label: None, pat, expr, .. } = nest else { return None };
+        let Expr::Range(ExprRange {
+            start: Some(start),
+            limits: RangeLimits::HalfOpen(_),
+            end: Some(end),
+            ..
+        }) = &**expr
+        else {
+            return None;
+        };
+        let is_name = matches!(&**pat, Pat::Ident(_) | Pat::Wild(_));
+        let (first, last) = (constant(start)?, constant(end)?);
+        let suffix = if first.suffix.is_empty() { last.suffix } else { first.suffix };
+        let values = first.value..last.value;
+        (attrs.is_empty() && is_name).then(|| Self { values, suffix: suffix.to_owned() })
+    }
+
+    fn written_out(&self, nest: &ExprForLoop) -> Expr {
+        let ExprForLoop { pat, body: Block { stmts, .. }, .. } = nest;
+        let turns = self.values.clone().map(|value| {
+            let digits = LitInt::new(&format!("{}{}", value.abs(), self.suffix), pat.span());
+            let sign = (value < 0).then(|| quote!(-));
+            // A constant that lints do not see: a turn that another one has gone out of the way of is no mistake.
+            quote!({ let #pat = ::core::convert::identity(#sign #digits); #(#stmts)* })
+        });
+        parse_quote!({ #(#turns)* })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::ToTokens as _;
+
+    use super::*;
+
+    fn unrolled(code: &str) -> String {
+        let mut block = syn::parse_str(code).unwrap();
+        offsets(&mut block);
+        block.to_token_stream().to_string().replace(' ', "")
+    }
+
+    /// What a loop becomes: `turns` for hosts, itself for devices.
+    fn becomes(code: &str, turns: &str) {
+        let expected = format!(
+            "{{{{#[cfg(not(target_arch=\"nvptx64\"))]{{{turns}}}#[cfg(target_arch=\"nvptx64\")]{code}}}}}"
+        );
+        assert_eq!(unrolled(&format!("{{ {code} }}")), expected.replace(' ', ""));
+    }
+
+    fn stays(code: &str) {
+        assert_eq!(unrolled(code), code.replace(' ', ""));
+    }
+
+    /// `body` for each value of a variable.
+    fn turns(name: &str, values: &[&str], body: impl Fn(&str) -> String) -> String {
+        let turn = |value: &&str| {
+            let body = body(value);
+            let statements = body.strip_prefix('{').and_then(|body| body.strip_suffix('}'));
+            format!("{{let{name}=::core::convert::identity({value});{}}}", statements.unwrap())
+        };
+        values.iter().map(turn).collect()
+    }
+
+    #[test]
+    fn loops_of_many_looks_are_written_out() {
+        let body = "{ sum += u.clamped([0, d]); }";
+        let nine = ["-4", "-3", "-2", "-1", "0", "1", "2", "3", "4"];
+        becomes(&format!("for d in -4..5 {body}"), &turns("d", &nine, |_| body.to_owned()));
+        let typed = nine.map(|value| format!("{value}isize"));
+        let typed = typed.each_ref().map(String::as_str);
+        becomes(&format!("for d in -4..5isize {body}"), &turns("d", &typed, |_| body.to_owned()));
+        becomes(&format!("for d in -4isize..5 {body}"), &turns("d", &typed, |_| body.to_owned()));
+        // Looks are counted, not turns.
+        let two = "{ f(u.at([r]), u.at([-r])); }";
+        let five = ["1", "2", "3", "4", "5"];
+        becomes(&format!("for mut r in 1..6 {two}"), &turns("mutr", &five, |_| two.to_owned()));
+    }
+
+    #[test]
+    fn nests_are_written_out_as_a_whole_and_loops_without_looks_stay() {
+        let body = "{ let v = u.get([y, x]); for k in 0..3 { if k == 2 { break; } f(v, k); } }";
+        let three = ["0", "1", "2"];
+        let inner = turns("x", &three, |_| body.to_owned());
+        let code = format!("for y in 0..3 {{ for x in 0..3 {body} }}");
+        becomes(&code, &turns("y", &three, |_| format!("{{{{{inner}}}}}")));
+    }
+
+    #[test]
+    fn loops_that_are_no_nest_of_constant_turns_stay() {
+        for code in [
+            "{ for d in 0..8 { f(u.at([d])); } }",
+            "{ for d in 0..65 { f(u.at([d])); } }",
+            "{ for d in 0..n { f(u.at([d])); } }",
+            "{ for d in offsets { f(u.at(d)); } }",
+            "{ for d in 0..19 { f(d); } }",
+            "{ for d in 0..19 { if f(d) { break; } g(u.at([d])); } }",
+            "{ for d in 0..19 { if f(d) { continue; } g(u.at([d])); } }",
+            "{ for d in 0..19 { while f(d) { g(u.at([d])); } } }",
+            "{ for d in 0..19 { loop { g(u.at([d])); } } }",
+            "{ 'all: for d in 0..19 { g(u.at([d])); } }",
+            "{ #[allow(lint)] for d in 0..19 { g(u.at([d])); } }",
+            "{ for i in 0..n { for d in 0..4 { g(u.at([d])); } } }",
+        ] {
+            stays(code);
+        }
+    }
+
+    #[test]
+    fn what_is_around_a_nest_stays() {
+        let code = unrolled("{ for i in 0..n { for d in 0..9 { g(u.at([d])); } } }");
+        assert!(code.starts_with("{foriin0..n{{#[cfg("), "{code}");
+        assert_eq!(code.matches("identity").count(), 9);
+    }
+}
