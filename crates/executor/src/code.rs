@@ -46,6 +46,13 @@ pub unsafe trait DeviceCode: Send + Sync {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>>;
+
+    /// Two parts of a chunk that a [launch](Self::launch) has no room for, to be launched one after the other with
+    /// what the whole is bound to; `None` if that is not why there is no launch.
+    fn halves(&self, chunk: &Box3) -> Option<[Box3; 2]> {
+        let _ = chunk;
+        None
+    }
 }
 
 /// A unit of code that is loaded at once.

@@ -9,6 +9,7 @@ mod emulation;
 #[cfg(not(target_arch = "nvptx64"))]
 mod excerpt;
 mod geometry;
+mod halves;
 pub(crate) mod local;
 pub(crate) mod message;
 mod parameters;
@@ -30,6 +31,7 @@ pub use describe::{
 #[cfg(not(target_arch = "nvptx64"))]
 pub use excerpt::ModuleOutline;
 pub use geometry::{Geometry, GroupError, check_groups, is_block};
+pub use halves::halves;
 pub use local::{LocalParameter, local_offset, slices_bytes};
 pub use message::PanicMessage;
 pub use parameters::{AccessKind, AccessMemory, Chunk, LaunchError, Mapping, write_parameters};

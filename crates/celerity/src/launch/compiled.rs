@@ -11,7 +11,7 @@ use celerity_executor::{
 };
 use celerity_kernel::abi::{
     AccessKind, AccessMemory, Chunk, Description, EntryKind, Geometry, Mapping, Tiles,
-    check_signature, gains_by_stacks,
+    check_signature, gains_by_stacks, halves,
 };
 use celerity_kernel::{Kernel, Module};
 use celerity_regions::Box3;
@@ -117,6 +117,12 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
         let Geometry { grid, block, shared_bytes } = shape;
         Ok(Launch { grid, block, shared_bytes, parameters })
+    }
+
+    fn halves(&self, chunk: &Box3) -> Option<[Box3; 2]> {
+        let words = |corner: [usize; 3]| corner.map(|coordinate| coordinate as u64);
+        let halves = halves(&W::DESCRIPTION, &bounds(chunk), self.host.space().group)?;
+        Some(halves.map(|half| Box3::new(words(half.min()), words(half.max()))))
     }
 }
 

@@ -297,9 +297,15 @@ impl Submitter {
         memory: &[BoundMemory<'_>],
     ) -> Result<Option<Arc<GpuPanics>>, String> {
         let entry = self.entries.get(&self.gpus, self.gpu, code)?;
-        let launch = code
-            .launch(chunk, memory)
-            .map_err(|error| format!("kernel `{}` cannot be launched: {error}", code.entry()))?;
+        let launch = match code.launch(chunk, memory) {
+            Ok(launch) => launch,
+            Err(error) => {
+                return match code.halves(chunk) {
+                    Some(halves) => self.launch_halves(stream, code, halves, memory),
+                    None => Err(format!("kernel `{}` cannot be launched: {error}", code.entry())),
+                };
+            }
+        };
         let Launch { grid, block, shared_bytes, parameters } = launch;
         if entry.record.is_some() {
             self.drain();
@@ -317,6 +323,23 @@ impl Submitter {
             Some(astray) => Err(format!("kernel `{}` {astray}", code.entry())),
             None => Ok(entry.panics),
         }
+    }
+
+    /// One after the other. If the second fails, the first has ended when this returns.
+    fn launch_halves(
+        &mut self,
+        stream: Stream,
+        code: &dyn DeviceCode,
+        [first, second]: [Box3; 2],
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Option<Arc<GpuPanics>>, String> {
+        self.launch(stream, code, &first, memory)?;
+        let launched = self.launch(stream, code, &second, memory);
+        if launched.is_err() {
+            // What failed on the GPU is found by the next event.
+            drop(self.driver().synchronize(stream));
+        }
+        launched
     }
 
     /// Lets a function put its work on a stream. If it fails, what it has put there so far has

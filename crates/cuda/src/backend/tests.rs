@@ -354,6 +354,84 @@ fn a_panic_in_what_users_write_is_a_failure_of_the_job() {
     assert_eq!(text, "how to launch it cannot be told: no idea");
 }
 
+/// Has room for three items in a launch, and cannot be launched for some.
+struct Narrow {
+    module: Arc<CodeModule>,
+    refused: u64,
+}
+
+// SAFETY: as of `Coded`, for a part of the chunk.
+unsafe impl DeviceCode for Narrow {
+    fn module(&self) -> &Arc<CodeModule> {
+        &self.module
+    }
+
+    fn entry(&self) -> &'static str {
+        "increment"
+    }
+
+    fn launch(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
+        let ([first, ..], [end, ..]) = (chunk.min(), chunk.max());
+        if (first..end).contains(&self.refused) || end - first > 3 {
+            return Err(format!("no room for {first} to {end}").into());
+        }
+        let mut parameters = celerity_executor::Parameters::default();
+        parameters.push(end - first);
+        parameters.push(memory[0].base() as u64 + 8 * first);
+        Ok(Launch { grid: [1; 3], block: [1; 3], shared_bytes: 0, parameters })
+    }
+
+    fn halves(&self, chunk: &Box3) -> Option<[Box3; 2]> {
+        let ([first, y, z], [end, ..]) = (chunk.min(), chunk.max());
+        let middle = first + (end - first) / 2;
+        let halves =
+            [Box3::new([first, y, z], [middle, 1, 1]), Box3::new([middle, y, z], [end, 1, 1])];
+        (end - first > 3).then_some(halves)
+    }
+}
+
+impl DeviceKernel for Narrow {
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        Ok(self)
+    }
+}
+
+#[test]
+fn a_chunk_that_no_launch_has_room_for_takes_several() {
+    for refused in [None, Some(1), Some(9)] {
+        let mut node = Node::with_seed(1, 1);
+        let [device, host] = [device_memory(0), MemoryId::HOST]
+            .map(|memory| node.backend.alloc(memory, 80, 8).unwrap());
+        let narrow = Narrow { module: node.module.clone(), refused: refused.unwrap_or(u64::MAX) };
+        let Job::Kernel { chunk, arguments, .. } = node.job("increment", 10, device) else {
+            unreachable!("it is a job of a kernel")
+        };
+        let launches = node.fake.counts().launches;
+        node.issue(0, Job::Kernel { kernel: Arc::new(narrow), chunk, arguments });
+        node.finish();
+        let launched = node.fake.counts().launches - launches;
+        match refused {
+            None => {
+                node.issue(COPIES, copy(device, host, 10));
+                node.finish();
+                assert_eq!((launched, numbers(host, 10)), (4, vec![1; 10]));
+            }
+            // Not launched twice, and nothing of it goes on.
+            Some(item) => {
+                let text = node.failure().failure.as_ref().unwrap().to_string();
+                assert!(text.contains("`increment` cannot be launched: no room for"), "{text}");
+                assert_eq!(launched, [0, 3][usize::from(item == 9)]);
+            }
+        }
+    }
+}
+
 #[test]
 fn jobs_are_timed_when_that_is_asked_for() {
     let mut node = Node::with_seed(1, 1);

@@ -636,11 +636,11 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
 }
 
 /// Sizes along x, y and z of those in the order of the dimensions.
-fn along_axes(dims: usize, sizes: [u64; 3]) -> [u64; 3] {
+pub(super) fn along_axes(dims: usize, sizes: [u64; 3]) -> [u64; 3] {
     [1, 2, 3].map(|back| dims.checked_sub(back).map_or(1, |dim| sizes[dim]))
 }
 
-fn words(coordinates: [usize; 3]) -> [u64; 3] {
+pub(super) fn words(coordinates: [usize; 3]) -> [u64; 3] {
     coordinates.map(|coordinate| coordinate as u64)
 }
 
