@@ -13,7 +13,7 @@ use crate::hints;
 use crate::places::SourceLocations;
 use crate::sysroot::{FLAGS, Sysroot, target_cpu};
 use crate::toolchain::Toolchain;
-use crate::{Script, TARGET};
+use crate::{Script, TARGET, unroll};
 
 /// Features that generated code needs. They stay inside of this crate: a crate of
 /// kernels names none.
@@ -27,6 +27,10 @@ const FAST: [&str; 4] = [
     "-Cllvm-args=--nvptx-prec-divf32=1",
     "-Cllvm-args=--nvptx-prec-sqrtf32=0",
 ];
+
+/// How entry points are told whether they are among some that are compiled alone.
+const SELECTION: [&str; 2] =
+    ["--check-cfg=cfg(celerity_some)", "--check-cfg=cfg(celerity_entry, values(any()))"];
 
 /// For the kernels that are embedded, and for those that are looked at to find lines in the source.
 const NO_DEBUGINFO: &str = "-Cdebuginfo=0";
@@ -43,6 +47,8 @@ pub(crate) struct Nested<'a> {
     pub(crate) architecture: u32,
     /// Whether it is for the kernels that are marked as fast, or for the others.
     pub(crate) fast: bool,
+    /// The entry points that are compiled, with loops unrolled. If there are none, all, without.
+    pub(crate) unrolled: &'a [String],
 }
 
 /// What came out.
@@ -115,6 +121,8 @@ impl Nested<'_> {
             .arg("--message-format=json-render-diagnostics")
             .arg("--")
             .args(FEATURES.map(|feature| format!("-Zcrate-attr=feature({feature})")))
+            .args(SELECTION)
+            .args(self.selected())
             .arg(debuginfo)
             .env("RUSTC", &self.toolchain.rustc)
             .env("RUSTC_BOOTSTRAP", "1")
@@ -124,6 +132,16 @@ impl Nested<'_> {
             .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
             .stdin(Stdio::null());
         command
+    }
+
+    /// Which kernels are compiled, and how, if not all as usual.
+    fn selected(&self) -> Vec<String> {
+        let one = |name: &String| ["--cfg".to_owned(), format!("celerity_entry=\"{name}\"")];
+        let mut flags: Vec<String> = self.unrolled.iter().flat_map(one).collect();
+        if !flags.is_empty() {
+            flags.extend(["--cfg=celerity_some", unroll::FLAG].map(str::to_owned));
+        }
+        flags
     }
 
     /// Flags for the kernels and all that they depend on.

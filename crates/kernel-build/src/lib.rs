@@ -14,6 +14,7 @@ mod places;
 mod products;
 mod sysroot;
 mod toolchain;
+mod unroll;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -105,16 +106,27 @@ impl Build {
         let mut modules = Vec::new();
         for &architecture in &self.architectures {
             let sysroot = &sysroot::prepare(toolchain, architecture, &script.shared)?;
-            let nested = |fast| Nested { script, toolchain, sysroot, architecture, fast };
-            let strict = complete(&nested(false))?;
+            let nested =
+                |fast| Nested { script, toolchain, sysroot, architecture, fast, unrolled: &[] };
+            let strict = best(&nested(false))?;
             let ptx = match merge::needs_fast(&strict) {
-                true => merge::merge(strict, &complete(&nested(true))?),
+                true => merge::merge(strict, &best(&nested(true))?, merge::SUFFIX),
                 false => strict,
             };
             modules.push((architecture, ptx));
         }
         embed::modules(script, &modules)
     }
+}
+
+/// The code of a compilation, and of a second one where that keeps less in memory of threads.
+fn best(nested: &Nested<'_>) -> Result<String, Error> {
+    let ptx = complete(nested)?;
+    let unrolled = &unroll::in_memory(&ptx)[..];
+    if unrolled.is_empty() {
+        return Ok(ptx);
+    }
+    Ok(unroll::take(ptx, &complete(&Nested { unrolled, ..*nested })?))
 }
 
 /// The code of one compilation, with the data that it refers to.

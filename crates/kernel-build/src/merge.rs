@@ -1,6 +1,6 @@
 //! Makes one module of two that were compiled from the same kernels: with strict arithmetic, and with
 //! fast. Each has the entry points of its own; what else both have by one name, functions that they call
-//! and data, gets another name in the fast one.
+//! and data, gets another name in the second one.
 
 use std::collections::BTreeSet;
 
@@ -14,25 +14,28 @@ const COMMON: [&str; 3] = ["celerity_record", "celerity_launch", "celerity_local
 const HEADER: [&str; 3] = [".version", ".target", ".address_size"];
 
 /// What names in fast code end with.
-const SUFFIX: &str = "_fast";
+pub(crate) const SUFFIX: &str = "_fast";
+
+/// What entry points begin with.
+pub(crate) const ENTRY: &str = ".visible .entry ";
 
 /// Whether strict code was compiled from kernels some of which are fast.
 pub(crate) fn needs_fast(strict: &str) -> bool {
     strict.lines().any(|line| line.trim() == FAST)
 }
 
-/// `strict`, and behind it what `fast` has beyond the header and what is common.
-pub(crate) fn merge(strict: String, fast: &str) -> String {
-    let names: BTreeSet<_> = own_names(fast).collect();
-    let mut merged = strict;
-    for line in fast.lines().filter(|line| !is_there(line)) {
-        push_renamed(&mut merged, line, &names);
+/// `first`, and behind it what `second` has beyond the header and what is common, by names that end with `suffix`.
+pub(crate) fn merge(first: String, second: &str, suffix: &str) -> String {
+    let names: BTreeSet<_> = own_names(second).collect();
+    let mut merged = first;
+    for line in second.lines().filter(|line| !is_there(line)) {
+        push_renamed(&mut merged, line, &names, suffix);
         merged.push('\n');
     }
     merged
 }
 
-/// Whether strict code has the same line.
+/// Whether the first one has the same line.
 fn is_there(line: &str) -> bool {
     let is_common = |name: &str| COMMON.contains(&name);
     HEADER.iter().any(|start| line.starts_with(start)) || variable(line).is_some_and(is_common)
@@ -70,7 +73,7 @@ fn without_linkage(line: &str) -> &str {
 }
 
 /// Appends a line in which those words that are `names` have the suffix.
-fn push_renamed(text: &mut String, line: &str, names: &BTreeSet<&str>) {
+fn push_renamed(text: &mut String, line: &str, names: &BTreeSet<&str>, suffix: &str) {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$');
     let mut rest = line;
     while !rest.is_empty() {
@@ -78,7 +81,7 @@ fn push_renamed(text: &mut String, line: &str, names: &BTreeSet<&str>) {
         let (word, behind) = rest.split_at(end);
         text.push_str(word);
         if names.contains(word) {
-            text.push_str(SUFFIX);
+            text.push_str(suffix);
         }
         let end = behind.find(is_of_name).unwrap_or(behind.len());
         text.push_str(&behind[..end]);
@@ -112,7 +115,7 @@ mod tests {
     fn what_both_have_is_there_in_either_arithmetic() {
         let fast = STRICT.replace("entry step", "entry dash").replace("// celerity: fast\n", "");
         let fast = fast.replace("call.uni helper", "mov.u64 %rd1, text;\n\tcall.uni helper");
-        let merged = merge(STRICT.to_owned(), &fast);
+        let merged = merge(STRICT.to_owned(), &fast, SUFFIX);
         assert!(merged.starts_with(STRICT));
         assert_eq!(
             merged[STRICT.len()..],

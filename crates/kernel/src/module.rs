@@ -203,7 +203,10 @@ macro_rules! exported {
                 ::core::arch::global_asm!($limit);
             }
         )?
-        #[unsafe(export_name = $name)]
+        #[cfg_attr(
+            any(not(celerity_some), celerity_entry = $name),
+            unsafe(export_name = $name)
+        )]
         $($function)*
     };
 }
