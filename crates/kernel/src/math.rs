@@ -50,6 +50,8 @@ use crate::plain::Scalar;
 mod fast;
 pub mod normal;
 mod straight;
+#[cfg(not(target_arch = "nvptx64"))]
+mod whole;
 
 /// `f32` and `f64`, with their arithmetic; sealed. `default()` is 0.
 pub trait Float:
@@ -74,14 +76,18 @@ impl Float for f64 {}
 /// Instructions of the device, which `libm` would spell out in integers.
 #[cfg(target_arch = "nvptx64")]
 mod exact {
-    pub(super) use core::f32::math::{mul_add as fmaf, sqrt as sqrtf};
-    pub(super) use core::f64::math::{mul_add as fma, sqrt};
+    pub(super) use core::f32::math::{
+        ceil as ceilf, floor as floorf, mul_add as fmaf, round as roundf, sqrt as sqrtf,
+        trunc as truncf,
+    };
+    pub(super) use core::f64::math::{ceil, floor, mul_add as fma, round, sqrt, trunc};
 }
 
 /// The compiler's own square root: `libm` has inline assembly for it, around which
-/// no loop is vectorised.
+/// no loop is vectorised. And integers by sums: `libm` looks at bits, in branches.
 #[cfg(not(target_arch = "nvptx64"))]
 mod exact {
+    pub(super) use super::whole::{ceil, ceilf, floor, floorf, round, roundf, trunc, truncf};
     pub(super) use libm::{fma, fmaf};
 
     #[inline]
@@ -174,13 +180,13 @@ functions! {
     /// `x * factor + term`, rounded once.
     mul_add(x, factor, term) = exact::{fmaf, fma};
     /// The largest integer that is not above `x`.
-    floor(x) = libm::{floorf, floor};
+    floor(x) = exact::{floorf, floor};
     /// The smallest integer that is not below `x`.
-    ceil(x) = libm::{ceilf, ceil};
+    ceil(x) = exact::{ceilf, ceil};
     /// The integer from `x` towards 0.
-    trunc(x) = libm::{truncf, trunc};
+    trunc(x) = exact::{truncf, trunc};
     /// The nearest integer, halves away from 0.
-    round(x) = libm::{roundf, round};
+    round(x) = exact::{roundf, round};
     /// e to the power of `x`.
     exp(x) = chosen::{expf, exp};
     /// 2 to the power of `x`.
