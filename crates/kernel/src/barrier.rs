@@ -9,6 +9,7 @@ pub trait GroupBarrier {
     /// place in the kernel.
     fn wait(&self, at: &'static Location<'static>);
 
-    /// A place for each item of the group, in which the others see what it passes.
+    /// A place for each item of the group, in which the others see what it passes. Of two boards, each time the other one:
+    /// what an item has passed stays until all have come to the next exchange.
     fn board(&self) -> &[Cell<u64>];
 }

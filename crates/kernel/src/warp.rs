@@ -1,6 +1,8 @@
 //! Items of a group that exchange values without memory: what devices do within a
 //! warp. Knows no dimensions.
 
+#[cfg(not(target_arch = "nvptx64"))]
+use core::cell::Cell;
 use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use core::marker::PhantomData;
@@ -17,7 +19,7 @@ use crate::plain::Scalar;
 ///
 /// As with a [barrier](crate::Group::barrier), all items of the *group* must come to the
 /// same exchanges, equally often. GPUs exchange within a warp alone, in a few
-/// instructions; on CPUs an exchange is two barriers, since a warp there is no more than
+/// instructions; on CPUs an exchange is a barrier, and so is a [sum](Self::sum), since a warp there is no more than
 /// the items that would be one.
 #[derive(Clone, Copy)]
 pub struct Warp<'g> {
@@ -126,16 +128,7 @@ impl<'g> Warp<'g> {
     #[inline]
     #[track_caller]
     pub fn sum<T: Word + Add<Output = T>>(&self, value: T) -> T {
-        let (mut sum, mut step, len) = (value, FULL / 2, self.len());
-        while step > 0 {
-            let other = self.lane() + step;
-            let theirs = self.shuffle(sum, if other < len { other } else { 0 });
-            if other < len {
-                sum = sum + theirs;
-            }
-            step /= 2;
-        }
-        self.shuffle(sum, 0)
+        self.added(value)
     }
 }
 
@@ -143,28 +136,41 @@ impl<'g> Warp<'g> {
 impl Warp<'_> {
     #[track_caller]
     fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
-        let from = self.first() + lane;
-        T::from_bits(self.meet(value.to_bits(), |passed| passed(from)))
+        T::from_bits(self.meet(value.to_bits(), |passed| passed[lane].get()))
+    }
+
+    /// Each item adds up all of the warp, as the first one does on devices.
+    #[track_caller]
+    fn added<T: Word + Add<Output = T>>(&self, value: T) -> T {
+        self.meet(value.to_bits(), |passed| {
+            let number =
+                |lane: usize| passed.get(lane).map_or(value, |bits| T::from_bits(bits.get()));
+            let (mut sums, mut step): ([T; FULL], _) = (core::array::from_fn(number), FULL / 2);
+            while step > 0 {
+                for lane in 0..step.min(passed.len().saturating_sub(step)) {
+                    sums[lane] = sums[lane] + sums[lane + step];
+                }
+                step /= 2;
+            }
+            sums[0]
+        })
     }
 
     #[track_caller]
     fn votes(&self, vote: bool) -> u32 {
-        let (first, len) = (self.first(), self.len());
         self.meet(u64::from(vote), |passed| {
-            (0..len).fold(0, |votes, lane| votes | (passed(first + lane) as u32) << lane)
+            let votes = passed.iter().enumerate();
+            votes.fold(0, |votes, (lane, vote)| votes | (vote.get() as u32) << lane)
         })
     }
 
-    /// Passes `bits`, and looks at what others pass, by their position in the group.
+    /// Passes `bits`, and looks at what all items of the warp pass.
     #[track_caller]
-    fn meet<R>(&self, bits: u64, look: impl FnOnce(&dyn Fn(usize) -> u64) -> R) -> R {
-        let (at, board) = (Location::caller(), self.meeting.board());
+    fn meet<R>(&self, bits: u64, look: impl FnOnce(&[Cell<u64>]) -> R) -> R {
+        let board = self.meeting.board();
         board[self.position].set(bits);
-        self.meeting.wait(at);
-        let seen = look(&|position| board[position].get());
-        // Nobody passes anything new before all have looked.
-        self.meeting.wait(at);
-        seen
+        self.meeting.wait(Location::caller());
+        look(&board[self.first()..][..self.len()])
     }
 }
 
@@ -184,6 +190,21 @@ impl Warp<'_> {
             _ => 0,
         };
         T::from_bits(u64::from(low) | u64::from(high) << 32)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn added<T: Word + Add<Output = T>>(&self, value: T) -> T {
+        let (mut sum, mut step, len) = (value, FULL / 2, self.len());
+        while step > 0 {
+            let other = self.lane() + step;
+            let theirs = self.shuffle(sum, if other < len { other } else { 0 });
+            if other < len {
+                sum = sum + theirs;
+            }
+            step /= 2;
+        }
+        self.shuffle(sum, 0)
     }
 
     #[inline(always)]
@@ -246,8 +267,6 @@ mod sealed {
 
 #[cfg(test)]
 mod tests {
-    use core::cell::Cell;
-
     use super::*;
 
     /// A meeting at which the others have been already.
@@ -284,6 +303,27 @@ mod tests {
         let last = Warp::new(33, 40, &nobody);
         assert!(last.any(true) && !last.any(false));
         assert!(last.all(true) && !last.all(false));
+    }
+
+    #[test]
+    fn a_sum_is_that_of_halves_in_turn() {
+        // 0.1 is no sum of powers of two, so that the order can be told.
+        let values: [f32; 40] = core::array::from_fn(|position| 0.1 + position as f32 * 1.7);
+        let halves = |values: &[f32]| {
+            let mut sums = values.to_vec();
+            for step in [16, 8, 4, 2, 1] {
+                let before = sums.clone();
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    *sum += before.get(lane + step).copied().unwrap_or(0.0);
+                }
+            }
+            sums[0]
+        };
+        let others = passed(|position| values[position].to_bits().into());
+        for (position, of) in [(0, 0..32), (13, 0..32), (33, 32..40)] {
+            let warp = Warp::new(position, 40, &others);
+            assert_eq!(warp.sum(values[position]).to_bits(), halves(&values[of]).to_bits());
+        }
     }
 
     #[test]

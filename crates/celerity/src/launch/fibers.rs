@@ -66,65 +66,87 @@ pub(crate) fn side_by_side(
     // SAFETY: fibers borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
     let body: &'static dyn Fn(usize, &dyn GroupBarrier) = unsafe { std::mem::transmute(body) };
-    let board: Rc<[Cell<u64>]> = (0..fibers).map(|_| Cell::new(0)).collect();
+    let boards: Rc<[Cell<u64>]> = (0..2 * fibers).map(|_| Cell::new(0)).collect();
     watched(name, |stacks| {
-        let all = (0..fibers).map(|number| spawn(number, body, &board));
-        let mut waiting = resume(fibers, stacks, all)?;
-        while !waiting.is_empty() {
-            waiting = resume(fibers, stacks, waiting.into_iter())?;
+        // The first is at its barrier, or over, before the next begins, which gets its stack if it is over.
+        let spawned = (0..fibers).map(|number| spawn(number, fibers, body, &boards));
+        let mut waiting = Vec::new();
+        let mut step = Step { fibers, stacks, waiting: 0, barrier: None };
+        for (number, mut fiber) in spawned.enumerate() {
+            match step.resume(number, &mut fiber)? {
+                true => waiting.push(fiber),
+                false => keep(fiber.routine.into_stack()),
+            }
         }
+        // Those that wait are all or none, so each stays in its place.
+        while step.all_wait()? {
+            step = Step { fibers, stacks, waiting: 0, barrier: None };
+            for (number, fiber) in waiting.iter_mut().enumerate() {
+                step.resume(number, fiber)?;
+            }
+        }
+        waiting.into_iter().for_each(|fiber| keep(fiber.routine.into_stack()));
         Ok(())
     })
 }
 
-/// Lets each fiber run until it waits or ends, and returns those that wait: all of
-/// the `fibers` that there are, or none.
-fn resume(
+/// From one barrier to the next, for all fibers.
+struct Step<'s> {
     fibers: usize,
-    stacks: &Stacks<'_>,
-    running: impl Iterator<Item = Fiber>,
-) -> Result<Vec<Fiber>, Divergence> {
-    let (mut waiting, mut barrier) = (Vec::new(), None);
-    // Those that wait are all or none, so each stays in its place.
-    for (number, mut fiber) in running.enumerate() {
-        stacks.go_to(fiber.limit, number);
-        match fiber.routine.resume(()) {
-            CoroutineResult::Return(()) => keep(fiber.routine.into_stack()),
-            CoroutineResult::Yield(other) => {
-                waiting.push(fiber);
-                let one: Barrier = *barrier.get_or_insert(other);
-                // The same barrier, or a copy of it that another crate has.
-                if !std::ptr::eq(one, other) && one != other {
-                    return Err(Divergence::Apart { fibers, one, other });
-                }
-            }
+    stacks: &'s Stacks<'s>,
+    /// How many have come to the next barrier, and which that is.
+    waiting: usize,
+    barrier: Option<Barrier>,
+}
+
+impl Step<'_> {
+    /// Lets a fiber run, and says whether it waits; if not, it has ended.
+    fn resume(&mut self, number: usize, fiber: &mut Fiber) -> Result<bool, Divergence> {
+        self.stacks.go_to(fiber.limit, number);
+        let CoroutineResult::Yield(other) = fiber.routine.resume(()) else { return Ok(false) };
+        self.waiting += 1;
+        let one: Barrier = *self.barrier.get_or_insert(other);
+        // The same barrier, or a copy of it that another crate has.
+        match std::ptr::eq(one, other) || one == other {
+            true => Ok(true),
+            false => Err(Divergence::Apart { fibers: self.fibers, one, other }),
         }
     }
-    match barrier {
-        Some(barrier) if waiting.len() < fibers => {
-            Err(Divergence::Ended { waiting: waiting.len(), fibers, barrier })
+
+    /// Whether all wait; if none does, all have ended.
+    fn all_wait(&self) -> Result<bool, Divergence> {
+        let Self { fibers, waiting, .. } = *self;
+        match self.barrier {
+            Some(barrier) if waiting < fibers => {
+                Err(Divergence::Ended { waiting, fibers, barrier })
+            }
+            barrier => Ok(barrier.is_some()),
         }
-        _ => Ok(waiting),
     }
 }
 
 fn spawn(
     number: usize,
+    fibers: usize,
     body: &'static dyn Fn(usize, &dyn GroupBarrier),
-    board: &Rc<[Cell<u64>]>,
+    boards: &Rc<[Cell<u64>]>,
 ) -> Fiber {
-    let (board, stack) = (board.clone(), stack());
+    let (boards, stack) = (boards.clone(), stack());
     let limit = limit(&stack);
     let routine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Barrier>, ()| {
-        body(number, &Yield { yielder, board });
+        body(number, &Yield { yielder, boards, fibers, is_second: Cell::new(false) });
     });
     Fiber { limit, routine }
 }
 
-/// The way of a fiber back to the others, and the board that they share.
+/// The way of a fiber back to the others, and the boards that they share.
 struct Yield<'y> {
     yielder: &'y Yielder<(), Barrier>,
-    board: Rc<[Cell<u64>]>,
+    /// One behind the other.
+    boards: Rc<[Cell<u64>]>,
+    fibers: usize,
+    /// Whether the second one is next: for all fibers alike, as they come to the same exchanges.
+    is_second: Cell<bool>,
 }
 
 impl GroupBarrier for Yield<'_> {
@@ -133,7 +155,8 @@ impl GroupBarrier for Yield<'_> {
     }
 
     fn board(&self) -> &[Cell<u64>] {
-        &self.board
+        let (first, second) = self.boards.split_at(self.fibers);
+        if self.is_second.replace(!self.is_second.get()) { second } else { first }
     }
 }
 
