@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -10,7 +11,7 @@ use celerity_kernel::GroupBarrier;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::overflow::{Name, Stacks, limit, watched};
+use super::overflow::{Stacks, limit, watched};
 
 /// Bytes of a stack. Only what is used takes memory: as a rule one page.
 pub(super) const STACK: usize = 256 << 10;
@@ -29,7 +30,8 @@ type Barrier = &'static Location<'static>;
 struct Fiber {
     /// The lowest address of its stack.
     limit: usize,
-    routine: Coroutine<(), Barrier, (), DefaultStack>,
+    /// Gives the barrier at which it waits, or nothing if it is done with a round.
+    routine: Coroutine<(), Option<Barrier>, (), DefaultStack>,
 }
 
 /// Fibers of one call have not all come to the same barrier.
@@ -48,100 +50,99 @@ pub(crate) enum Divergence {
     Apart { fibers: usize, one: Barrier, other: Barrier },
 }
 
-/// Calls `body` for each number below `fibers`, side by side: where one waits, the
-/// others go on. All must wait equally often, and at the same barriers. On each switch,
-/// O(1). If a stack overflows, `name` tells whose it was, and the process ends.
+/// What fibers are for: rounds, in each of which all of them do something and meet.
+pub(crate) trait Rounds {
+    /// Before the first fiber begins with a round.
+    fn begin(&self, round: usize);
+
+    /// What a fiber does in a round.
+    fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier);
+
+    /// Whose stack has overflowed, as [`Name`](super::overflow::Name) says it.
+    fn name(&self, round: usize, number: usize, out: &mut dyn fmt::Write) -> fmt::Result;
+}
+
+/// Runs `fibers` fibers side by side for so many rounds: where one waits, the
+/// others go on, and no round begins before all are done with the one before. In each, all must wait
+/// equally often, and at the same barriers. On each switch, O(1). If a stack overflows, the process ends.
 ///
 /// # Errors
 /// If they do not. Those that wait are unwound from there.
 ///
 /// # Panics
-/// With what `body` panics with, after the others have been unwound; and if the
+/// With what a round panics with, after the others have been unwound; and if the
 /// system has no memory for a stack.
 pub(crate) fn side_by_side(
     fibers: usize,
-    name: Name<'_>,
-    body: &dyn Fn(usize, &dyn GroupBarrier),
+    rounds: usize,
+    all: &dyn Rounds,
 ) -> Result<(), Divergence> {
+    if rounds == 0 {
+        return Ok(());
+    }
     // SAFETY: fibers borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
-    let body: &'static dyn Fn(usize, &dyn GroupBarrier) = unsafe { std::mem::transmute(body) };
+    let all: &'static dyn Rounds = unsafe { std::mem::transmute(all) };
     let boards: Rc<[Cell<u64>]> = (0..2 * fibers).map(|_| Cell::new(0)).collect();
-    watched(name, |stacks| {
-        // The first is at its barrier, or over, before the next begins, which gets its stack if it is over.
-        let spawned = (0..fibers).map(|number| spawn(number, fibers, body, &boards));
-        let mut waiting = Vec::new();
-        let mut step = Step { fibers, stacks, waiting: 0, barrier: None };
-        for (number, mut fiber) in spawned.enumerate() {
-            match step.resume(number, &mut fiber)? {
-                true => waiting.push(fiber),
-                false => keep(fiber.routine.into_stack()),
-            }
+    let round = Cell::new(0);
+    watched(&|number, out| all.name(round.get(), number, out), |stacks| {
+        let spawn = |number| spawn(number, (fibers, rounds), all, &boards);
+        let mut running: Vec<Fiber> = (0..fibers).map(spawn).collect();
+        while round.get() < rounds {
+            all.begin(round.get());
+            while step(stacks, &mut running)? {}
+            round.set(round.get() + 1);
         }
-        // Those that wait are all or none, so each stays in its place.
-        while step.all_wait()? {
-            step = Step { fibers, stacks, waiting: 0, barrier: None };
-            for (number, fiber) in waiting.iter_mut().enumerate() {
-                step.resume(number, fiber)?;
-            }
-        }
-        waiting.into_iter().for_each(|fiber| keep(fiber.routine.into_stack()));
+        running.into_iter().for_each(|fiber| keep(fiber.routine.into_stack()));
         Ok(())
     })
 }
 
-/// From one barrier to the next, for all fibers.
-struct Step<'s> {
-    fibers: usize,
-    stacks: &'s Stacks<'s>,
-    /// How many have come to the next barrier, and which that is.
-    waiting: usize,
-    barrier: Option<Barrier>,
-}
-
-impl Step<'_> {
-    /// Lets a fiber run, and says whether it waits; if not, it has ended.
-    fn resume(&mut self, number: usize, fiber: &mut Fiber) -> Result<bool, Divergence> {
-        self.stacks.go_to(fiber.limit, number);
-        let CoroutineResult::Yield(other) = fiber.routine.resume(()) else { return Ok(false) };
-        self.waiting += 1;
-        let one: Barrier = *self.barrier.get_or_insert(other);
+/// Lets each fiber run until it waits or is done with its round, and says whether they wait: all do, or none.
+fn step(stacks: &Stacks<'_>, running: &mut [Fiber]) -> Result<bool, Divergence> {
+    let fibers = running.len();
+    let (mut waiting, mut barrier) = (0, None);
+    for (number, fiber) in running.iter_mut().enumerate() {
+        stacks.go_to(fiber.limit, number);
+        let CoroutineResult::Yield(Some(other)) = fiber.routine.resume(()) else { continue };
+        waiting += 1;
+        let one: Barrier = *barrier.get_or_insert(other);
         // The same barrier, or a copy of it that another crate has.
-        match std::ptr::eq(one, other) || one == other {
-            true => Ok(true),
-            false => Err(Divergence::Apart { fibers: self.fibers, one, other }),
+        if !std::ptr::eq(one, other) && one != other {
+            return Err(Divergence::Apart { fibers, one, other });
         }
     }
-
-    /// Whether all wait; if none does, all have ended.
-    fn all_wait(&self) -> Result<bool, Divergence> {
-        let Self { fibers, waiting, .. } = *self;
-        match self.barrier {
-            Some(barrier) if waiting < fibers => {
-                Err(Divergence::Ended { waiting, fibers, barrier })
-            }
-            barrier => Ok(barrier.is_some()),
-        }
+    match barrier {
+        Some(barrier) if waiting < fibers => Err(Divergence::Ended { waiting, fibers, barrier }),
+        barrier => Ok(barrier.is_some()),
     }
 }
 
 fn spawn(
     number: usize,
-    fibers: usize,
-    body: &'static dyn Fn(usize, &dyn GroupBarrier),
+    (fibers, rounds): (usize, usize),
+    all: &'static dyn Rounds,
     boards: &Rc<[Cell<u64>]>,
 ) -> Fiber {
     let (boards, stack) = (boards.clone(), stack());
     let limit = limit(&stack);
-    let routine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), Barrier>, ()| {
-        body(number, &Yield { yielder, boards, fibers, is_second: Cell::new(false) });
-    });
+    let routine =
+        Coroutine::with_stack(stack, move |yielder: &Yielder<(), Option<Barrier>>, ()| {
+            let meeting = Yield { yielder, boards, fibers, is_second: Cell::new(false) };
+            for round in 0..rounds {
+                all.run(round, number, &meeting);
+                // Behind the last one it ends.
+                if round + 1 < rounds {
+                    yielder.suspend(None);
+                }
+            }
+        });
     Fiber { limit, routine }
 }
 
 /// The way of a fiber back to the others, and the boards that they share.
 struct Yield<'y> {
-    yielder: &'y Yielder<(), Barrier>,
+    yielder: &'y Yielder<(), Option<Barrier>>,
     /// One behind the other.
     boards: Rc<[Cell<u64>]>,
     fibers: usize,
@@ -151,7 +152,7 @@ struct Yield<'y> {
 
 impl GroupBarrier for Yield<'_> {
     fn wait(&self, at: Barrier) {
-        self.yielder.suspend(at);
+        self.yielder.suspend(Some(at));
     }
 
     fn board(&self) -> &[Cell<u64>] {
@@ -184,7 +185,29 @@ mod tests {
 
     use super::*;
 
-    const NOBODY: Name<'_> = &|_, _| Ok(());
+    /// Rounds without a beginning.
+    struct Walk<W>(W);
+
+    impl<W: Fn(usize, usize, &dyn GroupBarrier)> Rounds for Walk<W> {
+        fn begin(&self, _: usize) {}
+
+        fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier) {
+            (self.0)(round, number, meeting);
+        }
+
+        fn name(&self, _: usize, _: usize, _: &mut dyn fmt::Write) -> fmt::Result {
+            Ok(())
+        }
+    }
+
+    /// One round.
+    fn once(fibers: usize, walk: impl Fn(usize, &dyn GroupBarrier)) -> Result<(), Divergence> {
+        side_by_side(
+            fibers,
+            1,
+            &Walk(|_, number, meeting: &dyn GroupBarrier| walk(number, meeting)),
+        )
+    }
 
     /// Where a test waits, however often it is called.
     #[track_caller]
@@ -201,7 +224,7 @@ mod tests {
                 wait(meeting);
             }
         };
-        side_by_side(4, NOBODY, &walk).unwrap();
+        once(4, walk).unwrap();
         let expected: Vec<_> =
             (0..3).flat_map(|step| (0..4).map(move |number| (step, number))).collect();
         assert_eq!(log.into_inner(), expected);
@@ -209,7 +232,7 @@ mod tests {
 
     #[test]
     fn those_who_end_early_are_missed() {
-        let error = side_by_side(5, NOBODY, &|number, meeting| {
+        let error = once(5, |number, meeting| {
             if number != 2 {
                 wait(meeting);
             }
@@ -222,7 +245,7 @@ mod tests {
 
     #[test]
     fn two_places_are_not_one() {
-        let error = side_by_side(2, NOBODY, &|number, meeting| match number {
+        let error = once(2, |number, meeting| match number {
             0 => wait(meeting),
             _ => wait(meeting),
         });
@@ -240,7 +263,7 @@ mod tests {
         }
         let unwound = Cell::new(0);
         let panicking = || {
-            side_by_side(6, NOBODY, &|number, meeting| {
+            once(6, |number, meeting| {
                 let _guard = Unwound(&unwound);
                 wait(meeting);
                 assert!(number != 3, "three is wrong");
@@ -250,5 +273,62 @@ mod tests {
         let payload = catch_unwind(AssertUnwindSafe(panicking)).unwrap_err();
         assert_eq!(payload.downcast_ref(), Some(&"three is wrong"));
         assert_eq!(unwound.get(), 6);
+    }
+
+    #[test]
+    fn a_round_begins_when_all_are_done_with_the_one_before() {
+        struct Logged(RefCell<Vec<String>>);
+        impl Rounds for Logged {
+            fn begin(&self, round: usize) {
+                self.0.borrow_mut().push(format!("{round}:"));
+            }
+
+            fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier) {
+                self.0.borrow_mut().push(format!("{number}"));
+                for _ in 0..round {
+                    wait(meeting);
+                    self.0.borrow_mut().push(format!("{number}'"));
+                }
+            }
+
+            fn name(&self, _: usize, _: usize, _: &mut dyn fmt::Write) -> fmt::Result {
+                Ok(())
+            }
+        }
+        let log = Logged(RefCell::default());
+        side_by_side(3, 3, &log).unwrap();
+        let expected = "0: 0 1 2 1: 0 1 2 0' 1' 2' 2: 0 1 2 0' 1' 2' 0' 1' 2'";
+        assert_eq!(log.0.into_inner().join(" "), expected);
+        side_by_side(3, 0, &Logged(RefCell::default())).unwrap();
+    }
+
+    #[test]
+    fn those_who_are_done_early_are_missed_in_later_rounds_too() {
+        let walk = Walk(|round: usize, number: usize, meeting: &dyn GroupBarrier| {
+            if round < 2 || number == 1 {
+                wait(meeting);
+            }
+        });
+        let error = side_by_side(3, 4, &walk);
+        assert!(matches!(error, Err(Divergence::Ended { waiting: 1, fibers: 3, .. })), "{error:?}");
+    }
+
+    #[test]
+    fn what_was_passed_stays_until_all_have_looked() {
+        let seen = RefCell::new(Vec::new());
+        let walk = Walk(|round: usize, number: usize, meeting: &dyn GroupBarrier| {
+            for step in 0..3 {
+                let board = meeting.board();
+                board[number].set((100 * round + 10 * step + number) as u64);
+                wait(meeting);
+                seen.borrow_mut().push((number, board.iter().map(Cell::get).collect::<Vec<_>>()));
+            }
+        });
+        side_by_side(2, 2, &walk).unwrap();
+        for (number, of) in [0, 1].map(|number| (number, seen.borrow().clone())) {
+            let seen: Vec<_> = of.into_iter().filter(|(who, _)| *who == number).collect();
+            let expected = [0, 10, 20, 100, 110, 120].map(|first| (number, vec![first, first + 1]));
+            assert_eq!(seen, expected);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! queues.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 
@@ -11,10 +12,10 @@ use celerity_kernel::{Bounds, GroupBarrier, Item, LocalMemory, NdItem, Row};
 use celerity_regions::Box3;
 
 use super::compiled::tiles;
-use super::fibers::{Divergence, STACK, side_by_side};
+use super::fibers::{Divergence, Rounds, STACK, side_by_side};
 use super::grain::Grain;
 use super::{KernelSpec, Launched, Space};
-use crate::access::{Closure, KernelAccesses, Rows, rows_of};
+use crate::access::{Closure, KernelAccesses, Rows};
 use crate::item_context;
 use crate::range::bounds;
 
@@ -97,13 +98,14 @@ where
 
     /// Runs groups, one after the other.
     fn run_groups(&self, groups: Bounds<K>, bound: &A::Bound<'_>, interior: &Range<usize>) {
+        let size = self.group;
         let mut local = self.local_memory();
-        rows_of(&groups, |start, len| {
-            for group in Row::new(start, len, groups.range()).items() {
-                local.fill(u128::MAX);
-                self.run_group(group.id(), bound, interior, &mut local);
-            }
-        });
+        let local = Cell::from_mut(&mut local[..]).as_slice_of_cells();
+        let rounds =
+            GroupRounds { kernel: self, groups, bound, interior, local, group: Cell::new([0; K]) };
+        if let Err(divergence) = side_by_side(size.iter().product(), groups.volume(), &rounds) {
+            self.refuse(rounds.group.get(), divergence);
+        }
     }
 
     /// Memory for one group: aligned for every array, and not a number wherever nothing is written.
@@ -121,49 +123,6 @@ where
         memory
     }
 
-    fn run_group(
-        &self,
-        group: [usize; K],
-        bound: &A::Bound<'_>,
-        interior: &Range<usize>,
-        local: &mut [u128],
-    ) {
-        const { assert!(align_of::<u128>() >= 16) };
-        // SAFETY: aligned and initialised, and this group's alone until it has ended,
-        // on this thread.
-        let local = unsafe { LocalMemory::new(local.as_mut_ptr().cast(), size_of_val(local)) };
-        let size = self.group;
-        let body = |number: usize, meeting: &dyn GroupBarrier| {
-            let inside = delinearize(number, size);
-            let at = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
-            let rows = Rows::single(Row::new(at, 1, self.launch.global));
-            A::begin_row(bound, number);
-            let call = closure::<A, _, K>(|item, views| {
-                self.kernel.item(NdItem::new(item, size, meeting), views, local);
-            });
-            // SAFETY: a row of one item that no other row of the chunk holds.
-            unsafe {
-                A::run_items(bound, &rows, interior, &call);
-            }
-        };
-        let name = |number: usize, out: &mut dyn fmt::Write| {
-            let inside = delinearize(number, size);
-            let at: [usize; K] = std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim]);
-            write!(
-                out,
-                "the stack of item {at:?} of kernel `{}`, over {:?} items in groups of {size:?}, \
-                 has overflowed: an item of a group has {} KiB; let it recurse less, and put what \
-                 is large on the heap or into local memory",
-                W::DESCRIPTION.name,
-                self.launch.global,
-                STACK >> 10,
-            )
-        };
-        if let Err(divergence) = side_by_side(size.iter().product(), &name, &body) {
-            self.refuse(group, divergence);
-        }
-    }
-
     /// Ends the task: the kernel is wrong.
     fn refuse(&self, group: [usize; K], divergence: Divergence) -> ! {
         // Those who waited have been unwound, which is not their fault.
@@ -174,6 +133,74 @@ where
             W::DESCRIPTION.name,
             self.launch.global,
             self.group,
+        )
+    }
+}
+
+/// Groups as the rounds of fibers: a group after the other, and a fiber for each item of one.
+struct GroupRounds<'r, 'b, A: KernelAccesses<K>, W, const K: usize> {
+    kernel: &'r GroupKernel<A, W, K>,
+    groups: Bounds<K>,
+    bound: &'r A::Bound<'b>,
+    interior: &'r Range<usize>,
+    /// The memory of the group that is under way.
+    local: &'r [Cell<u128>],
+    /// Its index.
+    group: Cell<[usize; K]>,
+}
+
+impl<A, W, const K: usize> GroupRounds<'_, '_, A, W, K>
+where
+    A: KernelAccesses<K>,
+{
+    /// The index of an item.
+    fn item(&self, number: usize) -> [usize; K] {
+        let (group, size) = (self.group.get(), self.kernel.group);
+        let inside = delinearize(number, size);
+        std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim])
+    }
+}
+
+impl<A, W, const K: usize> Rounds for GroupRounds<'_, '_, A, W, K>
+where
+    A: KernelAccesses<K> + 'static,
+    W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
+{
+    fn begin(&self, round: usize) {
+        let (first, inside) = (self.groups.min(), delinearize(round, self.groups.range()));
+        self.group.set(std::array::from_fn(|dim| first[dim] + inside[dim]));
+        self.local.iter().for_each(|word| word.set(u128::MAX));
+    }
+
+    fn run(&self, _: usize, number: usize, meeting: &dyn GroupBarrier) {
+        const { assert!(align_of::<u128>() >= 16) };
+        let (bound, size) = (self.bound, self.kernel.group);
+        // SAFETY: aligned and initialised, and this group's alone until it has ended,
+        // on this thread.
+        let local = unsafe {
+            LocalMemory::new(self.local.as_ptr().cast_mut().cast(), size_of_val(self.local))
+        };
+        let rows = Rows::single(Row::new(self.item(number), 1, self.kernel.launch.global));
+        A::begin_row(bound, number);
+        let call = closure::<A, _, K>(|item, views| {
+            self.kernel.kernel.item(NdItem::new(item, size, meeting), views, local);
+        });
+        // SAFETY: a row of one item that no other row of the chunk holds.
+        unsafe {
+            A::run_items(bound, &rows, self.interior, &call);
+        }
+    }
+
+    fn name(&self, _: usize, number: usize, out: &mut dyn fmt::Write) -> fmt::Result {
+        let (at, size) = (self.item(number), self.kernel.group);
+        write!(
+            out,
+            "the stack of item {at:?} of kernel `{}`, over {:?} items in groups of {size:?}, \
+             has overflowed: an item of a group has {} KiB; let it recurse less, and put what \
+             is large on the heap or into local memory",
+            W::DESCRIPTION.name,
+            self.kernel.launch.global,
+            STACK >> 10,
         )
     }
 }
