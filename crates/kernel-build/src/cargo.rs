@@ -28,7 +28,7 @@ const FAST: [&str; 4] = [
     "-Cllvm-args=--nvptx-prec-sqrtf32=0",
 ];
 
-/// How entry points are told whether they are among some that are compiled alone.
+/// How entry points are told whether they are among some that are compiled alone: words that are no mistakes wherever kernels are.
 const SELECTION: [&str; 2] =
     ["--check-cfg=cfg(celerity_some)", "--check-cfg=cfg(celerity_entry, values(any()))"];
 
@@ -121,7 +121,6 @@ impl Nested<'_> {
             .arg("--message-format=json-render-diagnostics")
             .arg("--")
             .args(FEATURES.map(|feature| format!("-Zcrate-attr=feature({feature})")))
-            .args(SELECTION)
             .args(self.selected())
             .arg(debuginfo)
             .env("RUSTC", &self.toolchain.rustc)
@@ -147,6 +146,7 @@ impl Nested<'_> {
     /// Flags for the kernels and all that they depend on.
     fn flags(&self) -> String {
         let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
+        flags.extend(SELECTION.map(str::to_owned));
         flags.push(target_cpu(self.architecture));
         flags.push(format!("--sysroot={}", self.sysroot.path.display()));
         if self.fast {

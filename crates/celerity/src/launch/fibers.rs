@@ -51,7 +51,7 @@ pub(crate) enum Divergence {
 }
 
 /// What fibers are for: rounds, in each of which all of them do something and meet.
-pub(crate) trait Rounds {
+pub(crate) trait FiberRounds {
     /// Before the first fiber begins with a round.
     fn begin(&self, round: usize);
 
@@ -75,14 +75,14 @@ pub(crate) trait Rounds {
 pub(crate) fn side_by_side(
     fibers: usize,
     rounds: usize,
-    all: &dyn Rounds,
+    all: &dyn FiberRounds,
 ) -> Result<(), Divergence> {
     if rounds == 0 {
         return Ok(());
     }
     // SAFETY: fibers borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
-    let all: &'static dyn Rounds = unsafe { std::mem::transmute(all) };
+    let all: &'static dyn FiberRounds = unsafe { std::mem::transmute(all) };
     let boards: Rc<[Cell<u64>]> = (0..2 * fibers).map(|_| Cell::new(0)).collect();
     let round = Cell::new(0);
     watched(&|number, out| all.name(round.get(), number, out), |stacks| {
@@ -121,7 +121,7 @@ fn step(stacks: &Stacks<'_>, running: &mut [Fiber]) -> Result<bool, Divergence> 
 fn spawn(
     number: usize,
     (fibers, rounds): (usize, usize),
-    all: &'static dyn Rounds,
+    all: &'static dyn FiberRounds,
     boards: &Rc<[Cell<u64>]>,
 ) -> Fiber {
     let (boards, stack) = (boards.clone(), stack());
@@ -188,7 +188,7 @@ mod tests {
     /// Rounds without a beginning.
     struct Walk<W>(W);
 
-    impl<W: Fn(usize, usize, &dyn GroupBarrier)> Rounds for Walk<W> {
+    impl<W: Fn(usize, usize, &dyn GroupBarrier)> FiberRounds for Walk<W> {
         fn begin(&self, _: usize) {}
 
         fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier) {
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_round_begins_when_all_are_done_with_the_one_before() {
         struct Logged(RefCell<Vec<String>>);
-        impl Rounds for Logged {
+        impl FiberRounds for Logged {
             fn begin(&self, round: usize) {
                 self.0.borrow_mut().push(format!("{round}:"));
             }

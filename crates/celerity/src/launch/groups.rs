@@ -12,7 +12,7 @@ use celerity_kernel::{Bounds, GroupBarrier, Item, LocalMemory, NdItem, Row};
 use celerity_regions::Box3;
 
 use super::compiled::tiles;
-use super::fibers::{Divergence, Rounds, STACK, side_by_side};
+use super::fibers::{Divergence, FiberRounds, STACK, side_by_side};
 use super::grain::Grain;
 use super::{KernelSpec, Launched, Space};
 use crate::access::{Closure, KernelAccesses, Rows};
@@ -161,7 +161,7 @@ where
     }
 }
 
-impl<A, W, const K: usize> Rounds for GroupRounds<'_, '_, A, W, K>
+impl<A, W, const K: usize> FiberRounds for GroupRounds<'_, '_, A, W, K>
 where
     A: KernelAccesses<K> + 'static,
     W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
