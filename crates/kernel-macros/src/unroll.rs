@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Block, Expr, ExprBreak, ExprContinue, ExprForLoop, ExprLoop, ExprMethodCall, ExprRange,
-    ExprWhile, LitInt, Pat, RangeLimits, parse_quote,
+    ExprWhile, LitInt, Macro, Pat, RangeLimits, parse_quote,
 };
 
 use crate::ranges::constant;
@@ -23,6 +24,18 @@ const MOST_LOOKS: i64 = 64;
 
 /// What looks at a neighbour by its offset.
 const METHODS: [&str; 3] = ["at", "clamped", "get"];
+
+/// Macros that leave no loop, unless what they get does.
+const KNOWN: [&str; 8] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "matches",
+    "panic",
+];
 
 /// Writes out the loops with constant turns in which so many neighbours are looked at.
 pub(crate) fn offsets(block: &mut Block) {
@@ -39,9 +52,11 @@ impl VisitMut for FindNests {
         {
             let mut turns = found.clone();
             WriteOut.visit_expr_mut(&mut turns);
-            // In no place of the kernel's: lints have nothing to say about these braces.
+            // In no place of the kernel's: lints have nothing to say about these braces. Nor about what the last turn
+            // leaves for one that would follow.
             *found = parse_quote!({
                 #[cfg(not(target_arch = "nvptx64"))]
+                #[allow(unused_assignments, unreachable_code)]
                 #turns
                 #[cfg(target_arch = "nvptx64")]
                 #found
@@ -79,6 +94,19 @@ impl Looks {
     }
 }
 
+impl Looks {
+    /// In what a macro gets nothing is looked for but ways out.
+    fn visit_tokens(&mut self, tokens: &TokenStream) {
+        for token in tokens.clone() {
+            match token {
+                TokenTree::Group(group) => self.visit_tokens(&group.stream()),
+                TokenTree::Ident(word) => self.is_bound |= word == "break" || word == "continue",
+                TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+            }
+        }
+    }
+}
+
 impl VisitMut for Looks {
     fn visit_expr_method_call_mut(&mut self, found: &mut ExprMethodCall) {
         self.count += i64::from(METHODS.iter().any(|method| found.method == method));
@@ -97,6 +125,12 @@ impl VisitMut for Looks {
 
     fn visit_expr_loop_mut(&mut self, found: &mut ExprLoop) {
         self.add(&mut found.body, None);
+    }
+
+    /// A macro of the program's own may break out of the loop.
+    fn visit_macro_mut(&mut self, found: &mut Macro) {
+        self.is_bound |= !KNOWN.iter().any(|name| found.path.is_ident(name));
+        self.visit_tokens(&found.tokens);
     }
 
     fn visit_expr_break_mut(&mut self, _: &mut ExprBreak) {
@@ -177,7 +211,8 @@ mod tests {
     /// What a loop becomes: `turns` for hosts, itself for devices.
     fn becomes(code: &str, turns: &str) {
         let expected = format!(
-            "{{{{#[cfg(not(target_arch=\"nvptx64\"))]{{{turns}}}#[cfg(target_arch=\"nvptx64\")]{code}}}}}"
+            "{{{{#[cfg(not(target_arch=\"nvptx64\"))]#[allow(unused_assignments,unreachable_code)]{{{turns}}}\
+             #[cfg(target_arch=\"nvptx64\")]{code}}}}}"
         );
         assert_eq!(unrolled(&format!("{{ {code} }}")), expected.replace(' ', ""));
     }
@@ -212,6 +247,13 @@ mod tests {
     }
 
     #[test]
+    fn macros_that_leave_no_loop_do_not_matter() {
+        let body = "{ assert!(matches!(f(d), 1 | 2)); g(u.at([d])); }";
+        let nine = ["0", "1", "2", "3", "4", "5", "6", "7", "8"];
+        becomes(&format!("for d in 0..9 {body}"), &turns("d", &nine, |_| body.to_owned()));
+    }
+
+    #[test]
     fn nests_are_written_out_as_a_whole_and_loops_without_looks_stay() {
         let body = "{ let v = u.get([y, x]); for k in 0..3 { if k == 2 { break; } f(v, k); } }";
         let three = ["0", "1", "2"];
@@ -232,6 +274,8 @@ mod tests {
             "{ for d in 0..19 { if f(d) { continue; } g(u.at([d])); } }",
             "{ for d in 0..19 { while f(d) { g(u.at([d])); } } }",
             "{ for d in 0..19 { loop { g(u.at([d])); } } }",
+            "{ for d in 0..19 { leave!(); g(u.at([d])); } }",
+            "{ for d in 0..19 { assert!(f(d) || { break }); g(u.at([d])); } }",
             "{ 'all: for d in 0..19 { g(u.at([d])); } }",
             "{ #[allow(lint)] for d in 0..19 { g(u.at([d])); } }",
             "{ for i in 0..n { for d in 0..4 { g(u.at([d])); } } }",
