@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::entry_points::{EntryText, rewritten};
 use crate::instruction::split;
 
 const STORE: &str = "st.shared.v2.u64 [celerity_launch";
@@ -12,20 +13,10 @@ const LOAD: &str = "ld.shared.v2.u64 ";
 
 /// `ptx`, in which entry points without calls leave nothing.
 pub(crate) fn keep(ptx: &str) -> String {
-    let mut text = String::with_capacity(ptx.len());
-    let mut rest = ptx;
-    while let Some(start) = rest.find(".entry ") {
-        let (before, from) = rest.split_at(start);
-        let (entry, behind) = from.split_at(from.find("\n}").unwrap_or(from.len()));
-        text.push_str(before);
-        match left(entry) {
-            Some(left) => push_kept(&mut text, entry, &left),
-            None => text.push_str(entry),
-        }
-        rest = behind;
-    }
-    text.push_str(rest);
-    text
+    rewritten(ptx, |text, EntryText { text: entry, .. }| match left(entry) {
+        Some(left) => push_kept(text, entry, &left),
+        None => text.push_str(entry),
+    })
 }
 
 /// What an entry point leaves, by where: pairs of registers. Nothing if it calls a function, or leaves something else on another

@@ -2,6 +2,7 @@
 
 mod cargo;
 mod embed;
+mod entry_points;
 mod error;
 mod hints;
 mod instruction;

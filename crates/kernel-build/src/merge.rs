@@ -1,6 +1,6 @@
-//! Makes one module of two that were compiled from the same kernels: with strict arithmetic, and with
-//! fast. Each has the entry points of its own; what else both have by one name, functions that they call
-//! and data, gets another name in the second one.
+//! Makes one module of two that were compiled from the same kernels: with strict arithmetic and with
+//! fast, or with loops and with these unrolled. Each has entry points of its own; what else both have by one name,
+//! functions that they call and data, gets another name in the second one.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,6 @@ const HEADER: [&str; 3] = [".version", ".target", ".address_size"];
 
 /// What names in fast code end with.
 pub(crate) const SUFFIX: &str = "_fast";
-
-/// What entry points begin with.
-pub(crate) const ENTRY: &str = ".visible .entry ";
 
 /// Whether strict code was compiled from kernels some of which are fast.
 pub(crate) fn needs_fast(strict: &str) -> bool {

@@ -4,7 +4,10 @@
 //! rows in registers. So entry points that keep something in memory are compiled once more, with other limits, and whichever
 //! keeps less is taken.
 
-use crate::merge::{self, merge};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::entry_points::{EntryText, entry_points, rewritten};
+use crate::merge::merge;
 
 /// For the second time. The number is how large a loop may become.
 pub(crate) const FLAG: &str = "-Cllvm-args=-unroll-threshold=3000";
@@ -17,33 +20,30 @@ const LOCAL: &str = ".local ";
 
 /// The entry points that keep something in memory of each thread.
 pub(crate) fn in_memory(ptx: &str) -> Vec<String> {
-    let entries = entries(ptx).filter(|(_, text)| local_bytes(text) > 0);
-    entries.map(|(name, _)| name.to_owned()).collect()
+    let entries = entry_points(ptx).filter(|entry| local_bytes(entry.text) > 0);
+    entries.map(|entry| entry.name.to_owned()).collect()
 }
 
 /// `ptx` with those entry points of `unrolled` that keep less in memory.
 pub(crate) fn take(ptx: String, unrolled: &str) -> String {
-    let kept = |of: &str, name: &str| {
-        let found = entries(of).find(|(other, _)| *other == name);
-        found.map_or(u64::MAX, |(_, text)| local_bytes(text))
+    let kept: BTreeMap<_, _> =
+        entry_points(&ptx).map(|EntryText { name, text }| (name, local_bytes(text))).collect();
+    let is_better = |entry: &EntryText<'_>| {
+        kept.get(entry.name).is_some_and(|&kept| local_bytes(entry.text) < kept)
     };
-    let (better, others): (Vec<&str>, Vec<&str>) = entries(unrolled)
-        .map(|(name, _)| name)
-        .partition(|name| kept(unrolled, name) < kept(&ptx, name));
-    match better.is_empty() {
-        true => ptx,
-        false => merge(without(&ptx, &better), &without(unrolled, &others), SUFFIX),
+    let better: BTreeSet<_> =
+        entry_points(unrolled).filter(is_better).map(|entry| entry.name).collect();
+    if better.is_empty() {
+        return ptx;
     }
-}
-
-/// Entry points by their names, from the directive to the last brace.
-fn entries(ptx: &str) -> impl Iterator<Item = (&str, &str)> {
-    ptx.match_indices(merge::ENTRY).map(|(start, directive)| {
-        let text = &ptx[start..];
-        let text = &text[..text.find("\n}").map_or(text.len(), |end| end + 2)];
-        let name = &text[directive.len()..];
-        (name.split(['(', '\n']).next().unwrap_or(name), text)
-    })
+    let only = |of, taken| {
+        rewritten(of, |text, entry| {
+            if better.contains(entry.name) == taken {
+                text.push_str(entry.text);
+            }
+        })
+    };
+    merge(only(&ptx, false), &only(unrolled, true), SUFFIX)
 }
 
 /// Bytes of memory of a thread.
@@ -53,17 +53,6 @@ fn local_bytes(entry: &str) -> u64 {
         size.and_then(|size| size.parse().ok()).unwrap_or(u64::MAX)
     });
     sizes.fold(0, u64::saturating_add)
-}
-
-/// `ptx` without the entry points of these names.
-fn without(ptx: &str, names: &[&str]) -> String {
-    let mut text = ptx.to_owned();
-    for (name, entry) in entries(ptx) {
-        if names.contains(&name) {
-            text = text.replacen(entry, "", 1);
-        }
-    }
-    text
 }
 
 #[cfg(test)]

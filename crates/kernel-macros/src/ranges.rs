@@ -30,19 +30,11 @@ struct Loops {
 impl VisitMut for Loops {
     fn visit_expr_for_loop_mut(&mut self, found: &mut ExprForLoop) {
         visit_mut::visit_expr_for_loop_mut(self, found);
-        let Expr::Range(ExprRange {
-            start: Some(start),
-            limits: RangeLimits::HalfOpen(_),
-            end: Some(end),
-            ..
-        }) = &*found.expr
-        else {
+        let Some([start, end]) = ends(&found.expr) else {
             self.are_there = true;
             return;
         };
-        let turns = constant(end)
-            .zip(constant(start))
-            .map(|(end, start)| end.value.saturating_sub(start.value));
+        let turns = constant(start).zip(constant(end)).map(|(start, end)| turns(&start, &end));
         self.are_there |= turns.is_none_or(|turns| turns > FEW_TURNS);
         let range = &found.expr;
         *found.expr = parse_quote_spanned!(range.span() => ::celerity_kernel::counted(#range));
@@ -68,6 +60,24 @@ impl VisitMut for Loops {
 /// Whether a path is a name, and not that of a type.
 fn is_function(path: &Path) -> bool {
     path.get_ident().is_some_and(|name| !name.to_string().starts_with(char::is_uppercase))
+}
+
+/// The ends of a half-open range.
+pub(crate) fn ends(range: &Expr) -> Option<[&Expr; 2]> {
+    match range {
+        Expr::Range(ExprRange {
+            start: Some(start),
+            limits: RangeLimits::HalfOpen(_),
+            end: Some(end),
+            ..
+        }) => Some([start, end]),
+        _ => None,
+    }
+}
+
+/// How many numbers are between the ends: less than 0 if these are the wrong way round.
+pub(crate) fn turns(start: &Constant<'_>, end: &Constant<'_>) -> i64 {
+    end.value.saturating_sub(start.value)
 }
 
 /// Turns of a loop that is as good as written out.

@@ -10,11 +10,11 @@ use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Block, Expr, ExprBreak, ExprContinue, ExprForLoop, ExprLoop, ExprMethodCall, ExprRange,
-    ExprWhile, LitInt, Macro, Pat, RangeLimits, parse_quote,
+    Block, Expr, ExprBreak, ExprContinue, ExprForLoop, ExprLoop, ExprMethodCall, ExprWhile, LitInt,
+    Macro, Pat, parse_quote,
 };
 
-use crate::ranges::constant;
+use crate::ranges::{constant, ends, turns};
 
 /// So many looks are left to LLVM …
 const FEW_LOOKS: i64 = 8;
@@ -92,9 +92,7 @@ impl Looks {
             self.count = inside.count.saturating_mul(turns.unwrap_or(1)).saturating_add(self.count);
         }
     }
-}
 
-impl Looks {
     /// In what a macro gets nothing is looked for but ways out.
     fn visit_tokens(&mut self, tokens: &TokenStream) {
         for token in tokens.clone() {
@@ -114,8 +112,7 @@ impl VisitMut for Looks {
     }
 
     fn visit_expr_for_loop_mut(&mut self, found: &mut ExprForLoop) {
-        let turns = Turns::of(found)
-            .map(|Turns { values, .. }| values.end.saturating_sub(values.start).max(0));
+        let turns = Turns::of(found).map(|turns| turns.count);
         self.add(&mut found.body, turns);
     }
 
@@ -162,26 +159,22 @@ impl VisitMut for WriteOut {
 /// The values that a loop's variable takes, if they are written out and nothing is to be kept of the loop itself.
 struct Turns {
     values: Range<i64>,
+    count: i64,
     suffix: String,
 }
 
 impl Turns {
     fn of(nest: &ExprForLoop) -> Option<Self> {
         let ExprForLoop { attrs, label: None, pat, expr, .. } = nest else { return None };
-        let Expr::Range(ExprRange {
-            start: Some(start),
-            limits: RangeLimits::HalfOpen(_),
-            end: Some(end),
-            ..
-        }) = &**expr
-        else {
-            return None;
-        };
+        let [start, end] = ends(expr)?.map(constant);
+        let (start, end) = (start?, end?);
         let is_name = matches!(&**pat, Pat::Ident(_) | Pat::Wild(_));
-        let (first, last) = (constant(start)?, constant(end)?);
-        let suffix = if first.suffix.is_empty() { last.suffix } else { first.suffix };
-        let values = first.value..last.value;
-        (attrs.is_empty() && is_name).then(|| Self { values, suffix: suffix.to_owned() })
+        let suffix = if start.suffix.is_empty() { end.suffix } else { start.suffix };
+        (attrs.is_empty() && is_name).then(|| Self {
+            values: start.value..end.value,
+            count: turns(&start, &end).max(0),
+            suffix: suffix.to_owned(),
+        })
     }
 
     fn written_out(&self, nest: &ExprForLoop) -> Expr {

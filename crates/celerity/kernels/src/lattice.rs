@@ -134,26 +134,6 @@ pub fn lattice_step(
     [*a, *b, *c, *d, *e, *f, *g, *h, *i] = collide(arrived, rate);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn collisions_lose_nothing() {
-        let arrived = [0.4, 0.1, 0.2, 0.15, 0.05, 0.02, 0.04, 0.03, 0.01];
-        let sum = |of: [f32; 9], part: fn([isize; 2]) -> isize| -> f32 {
-            of.iter().zip(DIRECTIONS).map(|(amount, at)| part(at) as f32 * amount).sum()
-        };
-        let parts: [fn([isize; 2]) -> isize; 3] = [|_| 1, |[y, _]| y, |[_, x]| x];
-        for part in parts {
-            let after = sum(collide(arrived, 1.3), part);
-            assert!((after - sum(arrived, part)).abs() < 1e-6, "{after}");
-        }
-        let rest = equilibrium(1.2, [0.0; 2]);
-        assert!(rest.iter().zip(collide(rest, 0.7)).all(|(a, b)| (a - b).abs() < 1e-7));
-    }
-}
-
 /// Where what moves in each of nineteen directions in space goes (D3Q19): not at all, along an axis, or along two.
 pub const IN_SPACE: [[isize; 3]; 19] = {
     let (mut directions, mut next, mut at) = ([[0; 3]; 19], 0, 0);
@@ -175,5 +155,25 @@ pub fn arrive(_item: Item<3>, (to, from): (&mut [f32; 19], PeriodicItem<'_, [f32
     for at in 0..19 {
         let [z, y, x] = IN_SPACE[at];
         to[at] = from.at([-z, -y, -x])[at];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collisions_lose_nothing() {
+        let arrived = [0.4, 0.1, 0.2, 0.15, 0.05, 0.02, 0.04, 0.03, 0.01];
+        let sum = |of: [f32; 9], part: fn([isize; 2]) -> isize| -> f32 {
+            of.iter().zip(DIRECTIONS).map(|(amount, at)| part(at) as f32 * amount).sum()
+        };
+        let parts: [fn([isize; 2]) -> isize; 3] = [|_| 1, |[y, _]| y, |[_, x]| x];
+        for part in parts {
+            let after = sum(collide(arrived, 1.3), part);
+            assert!((after - sum(arrived, part)).abs() < 1e-6, "{after}");
+        }
+        let rest = equilibrium(1.2, [0.0; 2]);
+        assert!(rest.iter().zip(collide(rest, 0.7)).all(|(a, b)| (a - b).abs() < 1e-7));
     }
 }

@@ -55,11 +55,11 @@ pub(crate) trait FiberRounds {
     /// Before the first fiber begins with a round.
     fn begin(&self, round: usize);
 
-    /// What a fiber does in a round.
-    fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier);
+    /// What a fiber does in the round that has begun last.
+    fn run(&self, number: usize, meeting: &dyn GroupBarrier);
 
     /// Whose stack has overflowed, as [`Name`](super::overflow::Name) says it.
-    fn name(&self, round: usize, number: usize, out: &mut dyn fmt::Write) -> fmt::Result;
+    fn name(&self, number: usize, out: &mut dyn fmt::Write) -> fmt::Result;
 }
 
 /// Runs `fibers` fibers side by side for so many rounds: where one waits, the
@@ -84,14 +84,12 @@ pub(crate) fn side_by_side(
     // thereby unwound, before it returns or unwinds.
     let all: &'static dyn FiberRounds = unsafe { std::mem::transmute(all) };
     let boards: Rc<[Cell<u64>]> = (0..2 * fibers).map(|_| Cell::new(0)).collect();
-    let round = Cell::new(0);
-    watched(&|number, out| all.name(round.get(), number, out), |stacks| {
-        let spawn = |number| spawn(number, (fibers, rounds), all, &boards);
-        let mut running: Vec<Fiber> = (0..fibers).map(spawn).collect();
-        while round.get() < rounds {
-            all.begin(round.get());
+    watched(&|number, out| all.name(number, out), |stacks| {
+        let mut running: Vec<Fiber> =
+            (0..fibers).map(|number| spawn(number, rounds, all, &boards)).collect();
+        for round in 0..rounds {
+            all.begin(round);
             while step(stacks, &mut running)? {}
-            round.set(round.get() + 1);
         }
         running.into_iter().for_each(|fiber| keep(fiber.routine.into_stack()));
         Ok(())
@@ -120,7 +118,7 @@ fn step(stacks: &Stacks<'_>, running: &mut [Fiber]) -> Result<bool, Divergence> 
 
 fn spawn(
     number: usize,
-    (fibers, rounds): (usize, usize),
+    rounds: usize,
     all: &'static dyn FiberRounds,
     boards: &Rc<[Cell<u64>]>,
 ) -> Fiber {
@@ -128,9 +126,9 @@ fn spawn(
     let limit = limit(&stack);
     let routine =
         Coroutine::with_stack(stack, move |yielder: &Yielder<(), Option<Barrier>>, ()| {
-            let meeting = Yield { yielder, boards, fibers, is_second: Cell::new(false) };
+            let meeting = Yield { yielder, boards, is_second: Cell::new(false) };
             for round in 0..rounds {
-                all.run(round, number, &meeting);
+                all.run(number, &meeting);
                 // Behind the last one it ends.
                 if round + 1 < rounds {
                     yielder.suspend(None);
@@ -145,7 +143,6 @@ struct Yield<'y> {
     yielder: &'y Yielder<(), Option<Barrier>>,
     /// One behind the other.
     boards: Rc<[Cell<u64>]>,
-    fibers: usize,
     /// Whether the second one is next: for all fibers alike, as they come to the same exchanges.
     is_second: Cell<bool>,
 }
@@ -156,7 +153,7 @@ impl GroupBarrier for Yield<'_> {
     }
 
     fn board(&self) -> &[Cell<u64>] {
-        let (first, second) = self.boards.split_at(self.fibers);
+        let (first, second) = self.boards.split_at(self.boards.len() / 2);
         if self.is_second.replace(!self.is_second.get()) { second } else { first }
     }
 }
@@ -185,28 +182,34 @@ mod tests {
 
     use super::*;
 
-    /// Rounds without a beginning.
-    struct Walk<W>(W);
+    /// What fibers do in a round, by its number.
+    struct Walk<W>(Cell<usize>, W);
 
     impl<W: Fn(usize, usize, &dyn GroupBarrier)> FiberRounds for Walk<W> {
-        fn begin(&self, _: usize) {}
-
-        fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier) {
-            (self.0)(round, number, meeting);
+        fn begin(&self, round: usize) {
+            self.0.set(round);
         }
 
-        fn name(&self, _: usize, _: usize, _: &mut dyn fmt::Write) -> fmt::Result {
+        fn run(&self, number: usize, meeting: &dyn GroupBarrier) {
+            (self.1)(self.0.get(), number, meeting);
+        }
+
+        fn name(&self, _: usize, _: &mut dyn fmt::Write) -> fmt::Result {
             Ok(())
         }
     }
 
+    fn walk(
+        fibers: usize,
+        rounds: usize,
+        walk: impl Fn(usize, usize, &dyn GroupBarrier),
+    ) -> Result<(), Divergence> {
+        side_by_side(fibers, rounds, &Walk(Cell::new(0), walk))
+    }
+
     /// One round.
-    fn once(fibers: usize, walk: impl Fn(usize, &dyn GroupBarrier)) -> Result<(), Divergence> {
-        side_by_side(
-            fibers,
-            1,
-            &Walk(|_, number, meeting: &dyn GroupBarrier| walk(number, meeting)),
-        )
+    fn once(fibers: usize, run: impl Fn(usize, &dyn GroupBarrier)) -> Result<(), Divergence> {
+        walk(fibers, 1, |_, number, meeting| run(number, meeting))
     }
 
     /// Where a test waits, however often it is called.
@@ -218,13 +221,13 @@ mod tests {
     #[test]
     fn nobody_goes_on_before_all_are_there() {
         let log = RefCell::new(Vec::new());
-        let walk = |number: usize, meeting: &dyn GroupBarrier| {
+        let steps = |number: usize, meeting: &dyn GroupBarrier| {
             for step in 0..3 {
                 log.borrow_mut().push((step, number));
                 wait(meeting);
             }
         };
-        once(4, walk).unwrap();
+        once(4, steps).unwrap();
         let expected: Vec<_> =
             (0..3).flat_map(|step| (0..4).map(move |number| (step, number))).collect();
         assert_eq!(log.into_inner(), expected);
@@ -277,54 +280,55 @@ mod tests {
 
     #[test]
     fn a_round_begins_when_all_are_done_with_the_one_before() {
-        struct Logged(RefCell<Vec<String>>);
+        /// What has happened, and the round.
+        struct Logged(RefCell<Vec<String>>, Cell<usize>);
         impl FiberRounds for Logged {
             fn begin(&self, round: usize) {
+                self.1.set(round);
                 self.0.borrow_mut().push(format!("{round}:"));
             }
 
-            fn run(&self, round: usize, number: usize, meeting: &dyn GroupBarrier) {
+            fn run(&self, number: usize, meeting: &dyn GroupBarrier) {
                 self.0.borrow_mut().push(format!("{number}"));
-                for _ in 0..round {
+                for _ in 0..self.1.get() {
                     wait(meeting);
                     self.0.borrow_mut().push(format!("{number}'"));
                 }
             }
 
-            fn name(&self, _: usize, _: usize, _: &mut dyn fmt::Write) -> fmt::Result {
+            fn name(&self, _: usize, _: &mut dyn fmt::Write) -> fmt::Result {
                 Ok(())
             }
         }
-        let log = Logged(RefCell::default());
+        let log = Logged(RefCell::default(), Cell::new(0));
         side_by_side(3, 3, &log).unwrap();
         let expected = "0: 0 1 2 1: 0 1 2 0' 1' 2' 2: 0 1 2 0' 1' 2' 0' 1' 2'";
         assert_eq!(log.0.into_inner().join(" "), expected);
-        side_by_side(3, 0, &Logged(RefCell::default())).unwrap();
+        walk(3, 0, |_, _, _| panic!("there is no round")).unwrap();
     }
 
     #[test]
     fn those_who_are_done_early_are_missed_in_later_rounds_too() {
-        let walk = Walk(|round: usize, number: usize, meeting: &dyn GroupBarrier| {
+        let error = walk(3, 4, |round, number, meeting| {
             if round < 2 || number == 1 {
                 wait(meeting);
             }
         });
-        let error = side_by_side(3, 4, &walk);
         assert!(matches!(error, Err(Divergence::Ended { waiting: 1, fibers: 3, .. })), "{error:?}");
     }
 
     #[test]
     fn what_was_passed_stays_until_all_have_looked() {
         let seen = RefCell::new(Vec::new());
-        let walk = Walk(|round: usize, number: usize, meeting: &dyn GroupBarrier| {
+        let passing = |round: usize, number: usize, meeting: &dyn GroupBarrier| {
             for step in 0..3 {
                 let board = meeting.board();
                 board[number].set((100 * round + 10 * step + number) as u64);
                 wait(meeting);
                 seen.borrow_mut().push((number, board.iter().map(Cell::get).collect::<Vec<_>>()));
             }
-        });
-        side_by_side(2, 2, &walk).unwrap();
+        };
+        walk(2, 2, passing).unwrap();
         for (number, of) in [0, 1].map(|number| (number, seen.borrow().clone())) {
             let seen: Vec<_> = of.into_iter().filter(|(who, _)| *who == number).collect();
             let expected = [0, 10, 20, 100, 110, 120].map(|first| (number, vec![first, first + 1]));

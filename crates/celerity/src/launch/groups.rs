@@ -172,7 +172,7 @@ where
         self.local.iter().for_each(|word| word.set(u128::MAX));
     }
 
-    fn run(&self, _: usize, number: usize, meeting: &dyn GroupBarrier) {
+    fn run(&self, number: usize, meeting: &dyn GroupBarrier) {
         const { assert!(align_of::<u128>() >= 16) };
         let (bound, size) = (self.bound, self.kernel.group);
         // SAFETY: aligned and initialised, and this group's alone until it has ended,
@@ -191,7 +191,7 @@ where
         }
     }
 
-    fn name(&self, _: usize, number: usize, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn name(&self, number: usize, out: &mut dyn fmt::Write) -> fmt::Result {
         let (at, size) = (self.item(number), self.kernel.group);
         write!(
             out,

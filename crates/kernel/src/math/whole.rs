@@ -66,20 +66,18 @@ mod tests {
         (0..=u32::MAX).step_by(4_093).map(f32::from_bits).chain(signed)
     }
 
+    macro_rules! assert_bits_of_libm {
+        ($x:expr, $($function:ident)*) => {$(
+            let (x, ours, libms) = ($x, $function($x), libm::$function($x));
+            let same = ours.to_bits() == libms.to_bits() || x.is_nan() && ours.is_nan();
+            assert!(same, "{} of {x:e}: {ours:e}, {libms:e}", stringify!($function));
+        )*};
+    }
+
     #[test]
     fn single_precision_has_the_bits_of_libm() {
         for x in singles() {
-            for (ours, libms) in [
-                (truncf(x), libm::truncf(x)),
-                (floorf(x), libm::floorf(x)),
-                (ceilf(x), libm::ceilf(x)),
-                (roundf(x), libm::roundf(x)),
-            ] {
-                assert!(
-                    ours.to_bits() == libms.to_bits() || x.is_nan() && ours.is_nan(),
-                    "{x:e}: {ours:e}, {libms:e}"
-                );
-            }
+            assert_bits_of_libm!(x, truncf floorf ceilf roundf);
         }
     }
 
@@ -91,17 +89,7 @@ mod tests {
         let special = [0.0, f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NAN];
         let all = singles().step_by(7).map(f64::from).chain(large).chain(special);
         for x in all.flat_map(|x| [x, -x]) {
-            for (ours, libms) in [
-                (trunc(x), libm::trunc(x)),
-                (floor(x), libm::floor(x)),
-                (ceil(x), libm::ceil(x)),
-                (round(x), libm::round(x)),
-            ] {
-                assert!(
-                    ours.to_bits() == libms.to_bits() || x.is_nan() && ours.is_nan(),
-                    "{x:e}: {ours:e}, {libms:e}"
-                );
-            }
+            assert_bits_of_libm!(x, trunc floor ceil round);
         }
     }
 }

@@ -259,8 +259,10 @@ fn every_entry_point_is_described() {
     };
     let mut described: Vec<_> = kernels().iter().flat_map(of).flatten().collect();
     let mut compiled: Vec<_> = entries(ptx()).map(|entry| entry.name).collect();
-    // Where elements are too large for runs, which the macro does not know, there is an entry point that does nothing.
-    compiled.retain(|entry| described.contains(entry) || body(entry).contains("ld.param"));
+    // Its elements are too large for runs, which the macro does not know: these entry points do nothing.
+    let idle = ["arrive$narrow", "arrive$stacked"];
+    assert!(idle.iter().all(|entry| !body(entry).contains("ld.param")));
+    described.extend(idle);
     described.sort_unstable();
     compiled.sort_unstable();
     assert_eq!(compiled, described);
