@@ -28,6 +28,9 @@ const FAST: [&str; 4] = [
     "-Cllvm-args=--nvptx-prec-sqrtf32=0",
 ];
 
+/// Devices have no `std`, whether a crate of kernels says that it needs none or not.
+const NO_STD: &str = "no_std";
+
 /// How entry points are told whether they are among some that are compiled alone: words that are no mistakes wherever kernels are.
 const SELECTION: [&str; 2] =
     ["--check-cfg=cfg(celerity_some)", "--check-cfg=cfg(celerity_entry, values(any()))"];
@@ -121,6 +124,7 @@ impl Nested<'_> {
             .arg("--message-format=json-render-diagnostics")
             .arg("--")
             .args(FEATURES.map(|feature| format!("-Zcrate-attr=feature({feature})")))
+            .args(self.lacks_no_std().then(|| format!("-Zcrate-attr={NO_STD}")))
             .args(self.selected())
             .arg(debuginfo)
             .env("RUSTC", &self.toolchain.rustc)
@@ -131,6 +135,13 @@ impl Nested<'_> {
             .env("CARGO_PROFILE_RELEASE_DEBUG", "0")
             .stdin(Stdio::null());
         command
+    }
+
+    /// Whether the crate's root is where roots are, and does not say that it needs no `std`: the compiler warns of
+    /// what is said twice.
+    fn lacks_no_std(&self) -> bool {
+        let root = fs::read_to_string(self.script.manifest.join("src/lib.rs"));
+        root.is_ok_and(|text| !says_no_std(&text))
     }
 
     /// Which kernels are compiled, and how, if not all as usual.
@@ -155,6 +166,11 @@ impl Nested<'_> {
         // What Cargo separates flags by.
         flags.join("\x1f")
     }
+}
+
+/// Whether the text of a crate's root has an attribute by which it needs no `std`.
+fn says_no_std(root: &str) -> bool {
+    root.lines().map(str::trim_start).any(|line| !line.starts_with("//") && line.contains(NO_STD))
 }
 
 /// Runs a command whose words on standard error go to ours, with help where we have some.
@@ -243,6 +259,13 @@ mod tests {
             {"filenames":["/t/libwaves.rlib","/t/deps/libwaves-23.rmeta"]}"#;
         assert_eq!(assembly(messages, "waves"), Some("/t/deps/waves-23.s".into()));
         assert_eq!(assembly(messages, "tides"), None);
+    }
+
+    #[test]
+    fn roots_that_need_no_std_say_so_outside_of_comments() {
+        assert!(says_no_std("//! Kernels.\n#![cfg_attr(not(test), no_std)]\n"));
+        assert!(says_no_std("#![forbid(unsafe_code)]\n #![no_std]\n"));
+        assert!(!says_no_std("//! A crate without `#![no_std]`.\ncelerity_kernel::module!();\n"));
     }
 
     #[test]

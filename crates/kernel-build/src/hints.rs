@@ -1,5 +1,5 @@
-//! Hands on what the compiler says, line by line, and adds what it cannot know: where a kernel
-//! finds the functions that floats have as methods in `std` alone.
+//! Hands on what the compiler says, line by line, and adds what it cannot know: that devices have no `std`,
+//! and where a kernel finds the functions that floats have as methods in `std` alone.
 
 use std::io::{self, BufRead, Write};
 
@@ -27,6 +27,15 @@ const METHODS: [(&str, &str); 20] = [
     ("hypot", "hypot(x, y)"),
 ];
 
+/// A crate that does not say that it can do without `std`.
+const NEEDS_STD: &str = "devices have no `std`: what kernels depend on must do without it, often by \
+                         `default-features = false`; a crate says so by `#![no_std]` at its top";
+
+/// A path that begins with `std`.
+const NAMES_STD: &str = "devices have no `std`: most of what has no need of an operating system is in `core`, by the \
+                         same path; with `#![no_std]` at the top of the crate of kernels, compilers for hosts say \
+                         the same";
+
 /// Copies all lines of `from`, with a line of help at the end of each message that we have one for.
 ///
 /// # Errors
@@ -53,6 +62,17 @@ pub(crate) fn forward(mut from: impl BufRead, mut to: impl Write) -> io::Result<
 
 /// What to add to the message that begins with `headline`.
 fn hint_for(headline: &str) -> Option<String> {
+    if headline.starts_with("error[E0463]") && headline.contains("`std`") {
+        return Some(NEEDS_STD.to_owned());
+    }
+    if headline.starts_with("error[E0433]") && headline.contains("`std`") {
+        return Some(NAMES_STD.to_owned());
+    }
+    hint_for_method(headline)
+}
+
+/// The same where floats lack a method.
+fn hint_for_method(headline: &str) -> Option<String> {
     let mut quoted = headline.strip_prefix("error[E0599]: no ")?.split('`').skip(1).step_by(2);
     let (name, ty) = (quoted.next()?, quoted.next()?);
     let number = ty.trim_start_matches('&').trim_start_matches("mut ");
@@ -104,6 +124,18 @@ error: aborting
         let help = "   = help: call `celerity_kernel::math::pow(x, exponent)`: hosts have `powf` \
                     from `std`, which devices lack, and the function has the same bits on both";
         assert_eq!(forwarded(said), format!("{before}\n{help}\n\n{after}"));
+    }
+
+    #[test]
+    fn who_asks_for_std_is_told_that_devices_have_none() {
+        for (said, help) in [
+            ("error[E0463]: can't find crate for `std`", NEEDS_STD),
+            ("error[E0433]: cannot find module or crate `std` in this scope", NAMES_STD),
+            ("error[E0433]: failed to resolve: use of unresolved module or unlinked crate `std`", NAMES_STD),
+        ] {
+            let said = format!("{said}\n --> src/lib.rs:1:1\n");
+            assert_eq!(forwarded(&format!("{said}\n")), format!("{said}  = help: {help}\n\n"));
+        }
     }
 
     #[test]

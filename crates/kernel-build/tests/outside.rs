@@ -22,6 +22,17 @@ pub fn grow(_item: Item<1>, x: &mut f32, by: f32) {
 }
 ";
 
+/// By a path that hosts have alone, in a function that a kernel calls.
+const MEASURES_BY_STD: &str = "
+fn bytes() -> usize {
+    std::mem::size_of::<f32>()
+}
+#[celerity_kernel::kernel]
+pub fn measure(_item: Item<1>, x: &mut f32) {
+    *x = bytes() as f32;
+}
+";
+
 const RECURSIVE: &str = "\
 #[inline(never)]
 fn collatz(n: u32) -> u32 {
@@ -158,6 +169,12 @@ fn a_crate_of_kernels_is_compiled_or_says_why_not() {
     // Nothing else is in the way: no trait to import, no warning that is not the user's.
     assert!(!message.contains("ealed") && !message.contains("unused import"), "{message}");
 
+    let careless = project.build_under("", RIGHT, &[]);
+    assert!(careless.status.success(), "{}", stderr(&careless));
+    let needs_std = stderr(&project.build_under("", MEASURES_BY_STD, &[]));
+    assert!(needs_std.contains("help: devices have no `std`"), "{needs_std}");
+    assert_eq!(needs_std.matches("error[E").count(), 1, "{needs_std}");
+
     let recursive = stderr(&project.build(RECURSIVE, &[]));
     assert!(recursive.contains("kernels cannot be recursive"), "{recursive}");
     for function in ["`collatz` (src/lib.rs:6) -> `steps`", "`steps` (src/lib.rs:15) -> `collatz`"]
@@ -256,9 +273,14 @@ impl Project {
 
     /// Builds the crate with these kernels.
     fn build(&self, kernels: &str, variables: &[(&str, &str)]) -> Output {
-        let root = "#![no_std]\nuse celerity_kernel::{Item, math};\ncelerity_kernel::module!();\n";
+        self.build_under("#![no_std]\n", kernels, variables)
+    }
+
+    /// The same below these attributes.
+    fn build_under(&self, attributes: &str, kernels: &str, variables: &[(&str, &str)]) -> Output {
+        let root = "use celerity_kernel::{Item, math};\ncelerity_kernel::module!();\n";
         let anything = "const _: fn(f32) -> f32 = math::sqrt;\n";
-        let source = format!("{root}{anything}{kernels}");
+        let source = format!("{attributes}{root}{anything}{kernels}");
         fs::write(self.dir.join("src/lib.rs"), source).unwrap();
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--target-dir"]).arg(Self::target()).current_dir(&self.dir);
