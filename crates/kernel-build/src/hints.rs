@@ -131,7 +131,10 @@ error: aborting
         for (said, help) in [
             ("error[E0463]: can't find crate for `std`", NEEDS_STD),
             ("error[E0433]: cannot find module or crate `std` in this scope", NAMES_STD),
-            ("error[E0433]: failed to resolve: use of unresolved module or unlinked crate `std`", NAMES_STD),
+            (
+                "error[E0433]: failed to resolve: use of unresolved module or unlinked crate `std`",
+                NAMES_STD,
+            ),
         ] {
             let said = format!("{said}\n --> src/lib.rs:1:1\n");
             assert_eq!(forwarded(&format!("{said}\n")), format!("{said}  = help: {help}\n\n"));
