@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::any::type_name;
+use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use celerity_tdag::{
     Access, AccessMode, BufferId, IndexSpace, Mapper, NewBuffer, SourceLocation, StreamHash,
     Subtree, TaskSpec, Tiling, Work, fold,
 };
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSliceMut;
 
 use crate::buffer::{BufferHandle, Element};
 use crate::error::Result;
@@ -53,17 +56,13 @@ const TILES: RangeInclusive<u64> = 256..=1024;
 /// … of so many items each, if there are: then the accumulators of a tile cost little beside them.
 const FULL_TILE: u64 = 1 << 14;
 
-/// With large results, so many tiles are enough.
-const FEWEST_TILES: u64 = 64;
-
 /// The tiles of a space with reductions, the largest into so many bytes. If none of them is ordered,
 /// as few as keep `nodes` busy.
 pub(crate) fn tiling(space: &IndexSpace, bytes: u64, unordered_on: Option<usize>) -> Tiling {
     let Some(nodes) = unordered_on else { return Tiling::of(space, bytes) };
     let nodes = nodes as u64;
     let wanted = (space.extent.volume() / FULL_TILE / nodes).clamp(*TILES.start(), *TILES.end());
-    let fitting = (MOST_BYTES / bytes.max(1)).max(FEWEST_TILES);
-    Tiling::coarse(space, wanted.min(fitting) * nodes)
+    Tiling::coarse(space, wanted.min(Tiling::fitting(space, bytes, MOST_BYTES)) * nodes)
 }
 
 /// What the tasks of a reduction are called, and where the user has asked for it.
@@ -249,7 +248,11 @@ fn fold_range<T: Element, O: Operator<T>>(
     }
 }
 
-/// The values of consecutive subtrees as one; the identity of none.
+/// Of so many elements at a time all partial results are combined: what they have of these stays in a cache.
+const TOGETHER: usize = 1024;
+
+/// The values of consecutive subtrees as one; the identity of none. On a thread of a pool all of its threads take part
+/// where there is enough to do.
 fn tree<'v, T: Element, O: Operator<T>>(
     operator: &O,
     elements: usize,
@@ -260,12 +263,47 @@ fn tree<'v, T: Element, O: Operator<T>>(
         let combined = fold(values, |earlier, later| operator.combine(earlier, later));
         return vec![combined.unwrap_or_else(|| operator.identity())];
     }
-    let values = values.map(|(subtree, value)| (subtree, value.to_vec()));
-    let combined = fold(values, |mut earlier, later| {
-        combine_each(operator, &mut earlier, &later);
-        earlier
-    });
-    combined.unwrap_or_else(|| vec![operator.identity(); elements])
+    let values: Vec<_> = values.collect();
+    let mut combined = vec![operator.identity(); elements];
+    let combine = |(block, target): (usize, &mut [T])| {
+        let first = block * TOGETHER;
+        let part = |value: &'v [T]| Cow::Borrowed(&value[first..first + target.len()]);
+        let parts = values.iter().map(|&(subtree, value)| (subtree, part(value)));
+        if let Some(whole) = fold(parts, |earlier, later| combine_parts(operator, earlier, later)) {
+            target.copy_from_slice(&whole);
+        }
+    };
+    // A thread outside of the pool must not ask `rayon`, which would start another pool.
+    if rayon::current_thread_index().is_some() {
+        combined.par_chunks_mut(TOGETHER).enumerate().for_each(combine);
+    } else {
+        combined.chunks_mut(TOGETHER).enumerate().for_each(combine);
+    }
+    combined
+}
+
+/// Combines each element of two arrays, in whichever of them is nobody else's.
+fn combine_parts<'v, T: Element, O: Operator<T>>(
+    operator: &O,
+    earlier: Cow<'v, [T]>,
+    later: Cow<'v, [T]>,
+) -> Cow<'v, [T]> {
+    match (earlier, later) {
+        (Cow::Owned(mut earlier), later) => {
+            combine_each(operator, &mut earlier, &later);
+            Cow::Owned(earlier)
+        }
+        (earlier, Cow::Owned(mut later)) => {
+            for (earlier, later) in earlier.iter().zip(&mut later) {
+                *later = operator.combine(*earlier, *later);
+            }
+            Cow::Owned(later)
+        }
+        (earlier, later) => {
+            let pairs = earlier.iter().zip(&*later);
+            Cow::Owned(pairs.map(|(earlier, later)| operator.combine(*earlier, *later)).collect())
+        }
+    }
 }
 
 fn combine_each<T: Element, O: Operator<T>>(operator: &O, earlier: &mut [T], later: &[T]) {

@@ -43,11 +43,17 @@ const FEW_TILES: u64 = 1024;
 /// bring in balance.
 const MOST_TILES: u64 = 1 << 14;
 
-/// Partial results of a reduction into a large array take about so much, if that leaves …
+/// Partial results of a reduction into a large array take about so much, or …
 const MOST_BYTES: u64 = 16 << 20;
 
-/// … so many tiles: with fewer, devices would have nothing to do.
-const FEWEST_TILES: u64 = 64;
+/// … what so many tiles take. They never take more than …
+const ENOUGH_TILES: u64 = 64;
+
+/// … so much for each item: to clear a number and to combine it is as much work as to find one and add to it. But there are …
+const BYTES_PER_ITEM: u64 = 4;
+
+/// … so many tiles at least: with fewer, devices would have nothing to do.
+const FEWEST_TILES: u64 = 16;
 
 /// How an index space is cut into tiles, and in which order they are counted.
 ///
@@ -95,6 +101,22 @@ impl Tiling {
     pub fn coarse(space: &IndexSpace, most: u64) -> Self {
         let items = space.extent.volume().div_ceil(most.max(1)).max(FEWEST_ITEMS);
         Self::with_items(space, items)
+    }
+
+    /// How many tiles a space has room for, whose partial results of `bytes` each are to take `in_all` or so: 64, if that is
+    /// more, but no more than leave 4 bytes of them for each item, and 16 at least.
+    ///
+    /// ```
+    /// use celerity_regions::Box3;
+    /// use celerity_tdag::{IndexSpace, Tiling};
+    ///
+    /// let space = IndexSpace::new(1, Box3::from_range([1 << 22]));
+    /// let fitting = |bytes| Tiling::fitting(&space, bytes, 1 << 20);
+    /// assert_eq!([4 << 10, 256 << 10, 512 << 10, 4 << 20].map(fitting), [256, 64, 32, 16]);
+    /// ```
+    #[must_use]
+    pub fn fitting(space: &IndexSpace, bytes: u64, in_all: u64) -> u64 {
+        fitting(space.extent.volume(), bytes, in_all)
     }
 
     /// Items per tile and dimension: what chunks must be multiples of.
@@ -303,8 +325,14 @@ impl TileWalk {
 fn items_per_tile(items: u64, bytes: u64) -> u64 {
     let at_most = |tiles: u64| items.div_ceil(tiles).next_power_of_two();
     let few = at_most(FEW_TILES).clamp(FEWEST_ITEMS, FULL_TILE);
-    let fitting = (MOST_BYTES / bytes.max(1)).clamp(FEWEST_TILES, MOST_TILES);
-    few.max(at_most(fitting))
+    few.max(at_most(fitting(items, bytes, MOST_BYTES)))
+}
+
+/// As [`Tiling::fitting`].
+fn fitting(items: u64, bytes: u64, in_all: u64) -> u64 {
+    let bytes = bytes.max(1);
+    let worth = items.saturating_mul(BYTES_PER_ITEM) / bytes;
+    (in_all / bytes).max(ENOUGH_TILES).min(worth).clamp(FEWEST_TILES, MOST_TILES)
 }
 
 /// The box that holds about so many items: whole rows of the fastest dimension first, but not
@@ -585,9 +613,11 @@ mod tests {
             |items: usize, bytes| Tiling::of(&space([items], Split::OneDimensional), bytes).tiles();
         assert_eq!((tiles(1, 4), tiles(1000, 4), tiles(1 << 15, 4)), (1, 32, 1024));
         assert_eq!((tiles(1 << 20, 4), tiles(1 << 24, 4), tiles(1 << 28, 4)), (1024, 16384, 16384));
-        // A histogram of 64 Ki bins, and one of 16 Mi.
-        assert_eq!((tiles(1 << 24, 1 << 18), tiles(1 << 24, 1 << 26)), (64, 64));
+        // Histograms of 64 Ki bins, of 512 Ki, of which 32 have as many as there are items, and of 16 Mi.
+        assert_eq!([1 << 18, 1 << 21, 1 << 26].map(|bytes| tiles(1 << 24, bytes)), [64, 32, 16]);
         assert_eq!(tiles(1 << 24, 1 << 12), 4096);
+        // Of few items, each tile's bins are not more than its items.
+        assert_eq!([1 << 16, 1 << 10].map(|items| tiles(items, 4 << 10)), [64, 16]);
         assert_eq!(tiles(0, 4), 0);
         // Cut along the dimension that alone is long.
         let flat = Tiling::of(&space([8, 1 << 24], Split::Along(1)), 4);

@@ -74,8 +74,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     /// on any number of nodes, devices and threads. The index space is computed in *tiles*, boxes of
     /// some thousand items, and a binary tree over them says in which order their partial results
     /// are combined. A tile is computed by one device: with fewer tiles than devices, some have
-    /// nothing to do. There are at least 64 tiles in an index space of 2,048 items and more, and
-    /// at most 16,384.
+    /// nothing to do. There are at least 64 tiles in an index space of 2,048 items and more, but for
+    /// [what arrays take](#what-arrays-take), and at most 16,384.
     ///
     /// # In compiled kernels
     ///
@@ -106,8 +106,9 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     ///
     /// # What arrays take
     ///
-    /// A reduction into many elements takes a copy of all of them for each tile; for more than
-    /// 1 KiB of elements there are fewer tiles, down to 64.
+    /// A reduction into many elements takes a copy of all of them for each tile. There are fewer tiles
+    /// then: the copies take 16 MiB, or what 64 of them take if that is more, but no more than 4 bytes for
+    /// each item, and are 16 at least.
     pub fn reduce<O: Operator<T>>(&self, operator: O) -> ReduceAccess<T, D, O> {
         ReduceAccess { buffer: self.clone(), operator, includes_current: false, is_ordered: true }
     }
