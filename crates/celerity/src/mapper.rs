@@ -262,6 +262,13 @@ pub trait ItemMapper<const K: usize, const D: usize>: MapperFor<K, D> {
         false
     }
 
+    /// Whether what belongs to items begins, and ends, at linear functions of their indices, which grow if they change at
+    /// all, but for the buffer's edges.
+    #[doc(hidden)]
+    fn is_linear(&self) -> bool {
+        false
+    }
+
     /// Whether what belongs to items side by side along dimension `dim` of the index space is one
     /// box, as what belongs to one of them is.
     #[doc(hidden)]
@@ -357,6 +364,11 @@ impl<const N: usize> ItemMapper<N, N> for Slice {
 
     #[inline]
     fn is_monotone(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn is_linear(&self) -> bool {
         true
     }
 }

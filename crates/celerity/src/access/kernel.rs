@@ -127,6 +127,7 @@ macro_rules! cut_view {
 mod by_index;
 mod parts;
 mod reducers;
+mod steps;
 mod updates;
 
 /// An access that a kernel over `K` dimensions can have; sealed.

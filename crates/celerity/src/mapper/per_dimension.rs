@@ -404,6 +404,11 @@ impl<const K: usize, const D: usize> ItemMapper<K, D> for PerDimension<D> {
     fn is_monotone(&self) -> bool {
         true
     }
+
+    #[inline]
+    fn is_linear(&self) -> bool {
+        self.sides.iter().all(|side| !matches!(side.0, Form::Share { .. }))
+    }
 }
 
 #[cfg(test)]

@@ -137,6 +137,11 @@ impl<const K: usize, const D: usize> ItemMapper<K, D> for Gapped<D> {
         self.0.part(part, global, buffer)
     }
 
+    #[inline]
+    fn is_linear(&self) -> bool {
+        ItemMapper::<K, D>::is_linear(&self.0)
+    }
+
     fn joins_items_along(&self, dim: usize) -> bool {
         !self.0.has_gaps_along(dim)
     }

@@ -9,6 +9,7 @@ use celerity_kernel::{Bounds, PartView, PartViewMut, Row, WholeView};
 use celerity_regions::Subrange;
 
 use super::KernelAccess;
+use super::steps::EvenSteps;
 use crate::access::{AccessedElements, Lowering, ReadAccess, Rows, WriteAccess};
 use crate::buffer::Element;
 use crate::error::Result;
@@ -104,20 +105,36 @@ pub struct OwnRow<'r, T, M, const K: usize, const D: usize> {
     plan: &'r OwnPartPlan<M, D>,
     elements: &'r AccessedElements<'r, T, D>,
     row: Row<K>,
+    /// What belongs to each, if it moves on evenly from item to item.
+    steps: Option<EvenSteps<D>>,
     /// Whether it is known that what belongs to its items was declared.
     is_declared: bool,
 }
 
 impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow<'r, T, M, K, D> {
-    /// What belongs to `len` of the row's items, from `start` on.
+    /// What belongs to all of the row's items.
+    #[inline]
+    fn whole(&self) -> Bounds<D> {
+        self.plan.part(Rows::single(self.row).bounds(), self.row.range())
+    }
+
+    /// What belongs to the `i`-th.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // Of kernels that do little for each item, a call is most.
+    fn item(&self, i: usize) -> Bounds<D> {
+        match &self.steps {
+            Some(steps) => steps.part(i),
+            None => self.plan.item(&self.row, i),
+        }
+    }
+
+    /// The elements of `part`, which belongs to items of the row.
     ///
     /// # Safety
     /// No other part of these items is there while the result is.
     #[inline(always)]
-    #[allow(clippy::inline_always)] // Of kernels that do little for each item, a call is most.
-    unsafe fn part_mut(&self, start: [usize; K], len: usize) -> PartViewMut<'r, T, D> {
-        let range = self.row.range();
-        let part = self.plan.part(Rows::single(Row::new(start, len, range)).bounds(), range);
+    #[allow(clippy::inline_always)]
+    unsafe fn part_mut(&self, part: Bounds<D>) -> PartViewMut<'r, T, D> {
         if !self.is_declared {
             self.elements.check_declared(&part);
         }
@@ -138,6 +155,15 @@ impl<M, const D: usize> OwnPartPlan<M, D> {
         let global = Subrange { offset, range: global };
         self.mapper.part(items, global, self.range)
     }
+
+    /// What belongs to the `i`-th item of a row.
+    #[inline]
+    fn item<const K: usize>(&self, row: &Row<K>, i: usize) -> Bounds<D>
+    where
+        M: ItemMapper<K, D>,
+    {
+        self.part(Rows::single(row.segment(i, 1)).bounds(), row.range())
+    }
 }
 
 impl<'m, T: Element, M, const D: usize> OwnParts<'m, T, M, D> {
@@ -150,7 +176,7 @@ impl<'m, T: Element, M, const D: usize> OwnParts<'m, T, M, D> {
         let (Self { plan, elements }, row) = (self, *rows.first());
         let is_declared = plan.mapper.is_monotone()
             && elements.is_declared(&plan.part(rows.bounds(), row.range()));
-        OwnRow { plan, elements, row, is_declared }
+        OwnRow { plan, elements, row, steps: None, is_declared }
     }
 }
 
@@ -202,25 +228,27 @@ macro_rules! write_part {
                 _start: usize,
                 segment: &Row<$k>,
             ) -> Self::Cursor<'a> {
-                OwnRow { row: *segment, ..*cursor }
+                let linear = ItemMapper::<$k, $d>::is_linear(&cursor.plan.mapper);
+                let part = |i: usize| cursor.plan.item(segment, i);
+                let steps = linear.then(|| EvenSteps::of(segment.len(), part)).flatten();
+                OwnRow { row: *segment, steps, ..*cursor }
             }
 
             #[inline]
             fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
-                let (start, len) = (cursor.row.start(), cursor.row.len());
                 // SAFETY: the cursor, which alone has these items, ends here.
-                unsafe { cursor.part_mut(start, len) }
+                unsafe { cursor.part_mut(cursor.whole()) }
             }
 
             #[inline(always)]
             #[allow(clippy::inline_always)]
             fn item_view<'a>(
                 cursor: &'a mut Self::Cursor<'_>,
-                row: &Row<$k>,
+                _row: &Row<$k>,
                 i: usize,
             ) -> Self::ItemView<'a> {
                 // SAFETY: the cursor, which alone has the item, is borrowed as long.
-                unsafe { cursor.part_mut(row.id(i), 1) }
+                unsafe { cursor.part_mut(cursor.item(i)) }
             }
         }
     };
