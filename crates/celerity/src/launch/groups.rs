@@ -101,9 +101,12 @@ where
         let size = self.group;
         let mut local = self.local_memory();
         let local = Cell::from_mut(&mut local[..]).as_slice_of_cells();
+        let inside: Vec<_> =
+            (0..size.iter().product()).map(|number| delinearize(number, size)).collect();
+        let (group, first, inside) = (Cell::new([0; K]), Cell::new([0; K]), &inside[..]);
         let rounds =
-            GroupRounds { kernel: self, groups, bound, interior, local, group: Cell::new([0; K]) };
-        if let Err(divergence) = side_by_side(size.iter().product(), groups.volume(), &rounds) {
+            GroupRounds { kernel: self, groups, bound, interior, local, inside, first, group };
+        if let Err(divergence) = side_by_side(inside.len(), groups.volume(), &rounds) {
             self.refuse(rounds.group.get(), divergence);
         }
     }
@@ -145,6 +148,10 @@ struct GroupRounds<'r, 'b, A: KernelAccesses<K>, W, const K: usize> {
     interior: &'r Range<usize>,
     /// The memory of the group that is under way.
     local: &'r [Cell<u128>],
+    /// Where each item is in its group.
+    inside: &'r [[usize; K]],
+    /// The index of the group's first item.
+    first: Cell<[usize; K]>,
     /// Its index.
     group: Cell<[usize; K]>,
 }
@@ -155,9 +162,8 @@ where
 {
     /// The index of an item.
     fn item(&self, number: usize) -> [usize; K] {
-        let (group, size) = (self.group.get(), self.kernel.group);
-        let inside = delinearize(number, size);
-        std::array::from_fn(|dim| group[dim] * size[dim] + inside[dim])
+        let (first, inside) = (self.first.get(), self.inside[number]);
+        std::array::from_fn(|dim| first[dim] + inside[dim])
     }
 }
 
@@ -167,8 +173,11 @@ where
     W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
 {
     fn begin(&self, round: usize) {
-        let (first, inside) = (self.groups.min(), delinearize(round, self.groups.range()));
-        self.group.set(std::array::from_fn(|dim| first[dim] + inside[dim]));
+        let (groups, inside) = (self.groups.min(), delinearize(round, self.groups.range()));
+        let (group, size): ([usize; K], _) =
+            (std::array::from_fn(|dim| groups[dim] + inside[dim]), self.kernel.group);
+        self.group.set(group);
+        self.first.set(std::array::from_fn(|dim| group[dim] * size[dim]));
         self.local.iter().for_each(|word| word.set(u128::MAX));
     }
 
