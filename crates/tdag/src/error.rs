@@ -65,8 +65,8 @@ pub enum DeclareError {
     /// A split task writes through a mapper whose images may overlap.
     #[error(
         "{task} writes buffer \"{buffer}\" through {mapper}, which gives different chunks the \
-         same elements; write through one_to_one or another mapper with disjoint images, or use a \
-         host task that runs once"
+         same elements; write through one_to_one or another mapper with disjoint images, let items \
+         that share an element update it or reduce into it, or use a host task that runs once"
     )]
     OverlappingWrites {
         /// The task, with its source line.
