@@ -33,6 +33,14 @@ pub fn measure(_item: Item<1>, x: &mut f32) {
 }
 ";
 
+/// The same in a kernel.
+const USES_STD_IN_A_KERNEL: &str = "
+#[celerity_kernel::kernel]
+pub fn measure(_item: Item<1>, x: &mut f32) {
+    *x = std::mem::size_of::<f32>() as f32;
+}
+";
+
 const RECURSIVE: &str = "\
 #[inline(never)]
 fn collatz(n: u32) -> u32 {
@@ -174,6 +182,9 @@ fn a_crate_of_kernels_is_compiled_or_says_why_not() {
     let needs_std = stderr(&project.build_under("", MEASURES_BY_STD, &[]));
     assert!(needs_std.contains("help: devices have no `std`"), "{needs_std}");
     assert_eq!(needs_std.matches("error[E").count(), 1, "{needs_std}");
+    let refused = stderr(&project.build(USES_STD_IN_A_KERNEL, &[]));
+    assert!(refused.contains("cannot use `std`, which devices lack"), "{refused}");
+    assert!(!refused.contains("unused import") && !refused.contains("error[E"), "{refused}");
 
     let recursive = stderr(&project.build(RECURSIVE, &[]));
     assert!(recursive.contains("kernels cannot be recursive"), "{recursive}");

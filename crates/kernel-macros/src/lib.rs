@@ -8,6 +8,7 @@ mod instances;
 mod parts;
 mod plain;
 mod ranges;
+mod refused;
 mod signature;
 mod unroll;
 mod views;
@@ -20,8 +21,9 @@ use proc_macro::TokenStream;
 /// what becomes of it.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, function: TokenStream) -> TokenStream {
-    expand::kernel(attribute.into(), function.into())
-        .unwrap_or_else(syn::Error::into_compile_error)
+    let function = proc_macro2::TokenStream::from(function);
+    expand::kernel(attribute.into(), function.clone())
+        .unwrap_or_else(|error| refused::refused(&error, function))
         .into()
 }
 
