@@ -447,6 +447,32 @@ mod tests {
     }
 
     #[test]
+    fn parts_whose_ends_are_in_a_line_with_the_first_step_are_all_in_it() {
+        let global = Subrange { offset: [0, 0], range: [8, 40] };
+        let mut lines = 0;
+        for side in sides().into_iter().filter(|side| !matches!(side.0, Form::Share { .. })) {
+            let mapper = per_dimension([side]).clamped();
+            assert!(ItemMapper::<2, 1>::is_linear(&mapper));
+            for (start, len) in [(0, 4), (0, 40), (5, 7), (30, 9)] {
+                let part = |x| mapper.part(Bounds::new([2, x], [3, x + 1]), global, [13]);
+                let parts: Vec<_> = (start..start + len).map(part).collect();
+                let corners = |i: usize| [parts[i].min()[0], parts[i].max()[0]];
+                let [first, second] = [0, 1].map(corners);
+                let on_line =
+                    |i: usize| [0, 1].map(|end| first[end] + i * (second[end] - first[end]));
+                let ends = [0, 1, len - 1];
+                if ends.iter().any(|&i| parts[i].is_empty()) || corners(len - 1) != on_line(len - 1)
+                {
+                    continue;
+                }
+                lines += 1;
+                assert!((0..len).all(|i| corners(i) == on_line(i)), "{side:?}, {start} and {len}");
+            }
+        }
+        assert!(lines > 100, "{lines}");
+    }
+
+    #[test]
     fn what_belongs_to_some_items_has_in_it_what_belongs_to_each() {
         let global = Subrange { offset: [0, 0], range: [4, 4] };
         for side in sides() {
