@@ -230,6 +230,14 @@ pub trait KernelAccess<const K: usize>: sealed::Sealed {
         cursor
     }
 
+    /// The same items, for those who ask for one after the other: with whatever is worth finding out for all
+    /// of them beforehand.
+    #[doc(hidden)]
+    #[inline]
+    fn one_by_one(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+        cursor
+    }
+
     #[doc(hidden)]
     fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_>;
 

@@ -209,7 +209,7 @@ macro_rules! tuple_accesses {
                                     $(let mut $cursor = {
                                         let cursor = $access::segment(&mut $cursor, start, &segment);
                                         // SAFETY: `run_items` was promised that they are in all interiors.
-                                        unsafe { $access::inner(cursor) }
+                                        $access::one_by_one(unsafe { $access::inner(cursor) })
                                     };)*
                                     for i in 0..len {
                                         let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
@@ -223,7 +223,10 @@ macro_rules! tuple_accesses {
                                     let alone = Kernel::ALWAYS_INLINED;
                                     let len = if alone { 1 } else { next(start, together.as_ref()) };
                                     let segment = row.segment(start, len);
-                                    $(let mut $cursor = $access::segment(&mut $cursor, start, &segment);)*
+                                    $(let mut $cursor = {
+                                        let cursor = $access::segment(&mut $cursor, start, &segment);
+                                        $access::one_by_one(cursor)
+                                    };)*
                                     for i in 0..len {
                                         let views = ($($access::item_view(&mut $cursor, &segment, i),)*);
                                         let item = segment.segment(i, 1);

@@ -105,7 +105,7 @@ pub struct OwnRow<'r, T, M, const K: usize, const D: usize> {
     plan: &'r OwnPartPlan<M, D>,
     elements: &'r AccessedElements<'r, T, D>,
     row: Row<K>,
-    /// What belongs to each, if it moves on evenly from item to item.
+    /// What belongs to each, if that is known to move on evenly from item to item.
     steps: Option<EvenSteps<D>>,
     /// Whether it is known that what belongs to its items was declared.
     is_declared: bool,
@@ -228,10 +228,17 @@ macro_rules! write_part {
                 _start: usize,
                 segment: &Row<$k>,
             ) -> Self::Cursor<'a> {
-                let linear = ItemMapper::<$k, $d>::is_linear(&cursor.plan.mapper);
-                let part = |i: usize| cursor.plan.item(segment, i);
-                let steps = linear.then(|| EvenSteps::of(segment.len(), part)).flatten();
-                OwnRow { row: *segment, steps, ..*cursor }
+                OwnRow { row: *segment, ..*cursor }
+            }
+
+            #[inline(always)]
+            #[allow(clippy::inline_always)]
+            fn one_by_one(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
+                let OwnRow { plan, elements, row, is_declared, .. } = cursor;
+                let linear = ItemMapper::<$k, $d>::is_linear(&plan.mapper);
+                let part = |i: usize| plan.item(&row, i);
+                let steps = linear.then(|| EvenSteps::of(row.len(), part)).flatten();
+                OwnRow { plan, elements, row, steps, is_declared }
             }
 
             #[inline]
