@@ -14,7 +14,7 @@ impl<const D: usize> EvenSteps<D> {
     /// Rows that are shorter are not worth looking at three of their parts beforehand.
     const WORTH_IT: usize = 4;
 
-    /// The parts of `len` items by a [linear](ItemMapper::is_linear) mapper; `None` if the buffer's edges cut some and
+    /// The parts of `len` items by a [linear](crate::mapper::ItemMapper::is_linear) mapper; `None` if the buffer's edges cut some and
     /// not others, or if they are few.
     ///
     /// A corner that an edge stops on its way is not as far from where it began as so many of the first steps lead. One
