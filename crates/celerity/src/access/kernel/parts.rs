@@ -112,19 +112,13 @@ pub struct OwnRow<'r, T, M, const K: usize, const D: usize> {
 }
 
 impl<'r, T: Element, M: ItemMapper<K, D>, const K: usize, const D: usize> OwnRow<'r, T, M, K, D> {
-    /// What belongs to all of the row's items.
-    #[inline]
-    fn whole(&self) -> Bounds<D> {
-        self.plan.part(Rows::single(self.row).bounds(), self.row.range())
-    }
-
     /// What belongs to the `i`-th.
     #[inline(always)]
     #[allow(clippy::inline_always)] // Of kernels that do little for each item, a call is most.
     fn item(&self, i: usize) -> Bounds<D> {
         match &self.steps {
             Some(steps) => steps.part(i),
-            None => self.plan.item(&self.row, i),
+            None => self.plan.row(&self.row.segment(i, 1)),
         }
     }
 
@@ -156,13 +150,13 @@ impl<M, const D: usize> OwnPartPlan<M, D> {
         self.mapper.part(items, global, self.range)
     }
 
-    /// What belongs to the `i`-th item of a row.
+    /// What belongs to all items of a row.
     #[inline]
-    fn item<const K: usize>(&self, row: &Row<K>, i: usize) -> Bounds<D>
+    fn row<const K: usize>(&self, row: &Row<K>) -> Bounds<D>
     where
         M: ItemMapper<K, D>,
     {
-        self.part(Rows::single(row.segment(i, 1)).bounds(), row.range())
+        self.part(Rows::single(*row).bounds(), row.range())
     }
 }
 
@@ -236,7 +230,7 @@ macro_rules! write_part {
             fn one_by_one(cursor: Self::Cursor<'_>) -> Self::Cursor<'_> {
                 let OwnRow { plan, elements, row, is_declared, .. } = cursor;
                 let linear = ItemMapper::<$k, $d>::is_linear(&plan.mapper);
-                let part = |i: usize| plan.item(&row, i);
+                let part = |i: usize| plan.row(&row.segment(i, 1));
                 let steps = linear.then(|| EvenSteps::of(row.len(), part)).flatten();
                 OwnRow { plan, elements, row, steps, is_declared }
             }
@@ -244,7 +238,7 @@ macro_rules! write_part {
             #[inline]
             fn row_view(cursor: Self::Cursor<'_>) -> Self::RowView<'_> {
                 // SAFETY: the cursor, which alone has these items, ends here.
-                unsafe { cursor.part_mut(cursor.whole()) }
+                unsafe { cursor.part_mut(cursor.plan.row(&cursor.row)) }
             }
 
             #[inline(always)]

@@ -30,10 +30,8 @@ impl<const D: usize> EvenSteps<D> {
             return None;
         }
         let [first, second, last] = parts.map(|part| [part.min(), part.max()]);
-        let each = |of: &dyn Fn(usize, usize) -> usize| {
-            [0, 1].map(|end| std::array::from_fn(|dim| of(end, dim)))
-        };
-        let step = each(&|end, dim| second[end][dim] - first[end][dim]);
+        let apart = |end: usize, dim: usize| second[end][dim] - first[end][dim];
+        let step = [0, 1].map(|end| std::array::from_fn(|dim| apart(end, dim)));
         let steps = Self { first, step };
         (steps.corners(len - 1) == last).then_some(steps)
     }
