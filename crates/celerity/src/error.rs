@@ -194,7 +194,7 @@ pub enum Error {
     /// A shape of blocks that does not fit the index space, or that no GPU has.
     #[error(
         "task {task} is to have blocks of {block:?} threads for an index space of {}: give one number of at \
-         least 1 per dimension, of which the product is at most 256",
+         least 1 per dimension, of which the product is at most 1024",
         Count(*dims, "dimension")
     )]
     Block {

@@ -248,7 +248,8 @@ fn flow_of_one([rows, columns]: [usize; 2], steps: usize) -> Vec<Vec<f32>> {
 /// In blocks of any shape.
 #[test]
 fn a_kernel_has_as_many_views_as_a_lattice_has_directions() {
-    let blocks = [None, Some([1, 256]), Some([16, 16]), Some([3, 5]), Some([256, 1])];
+    let blocks =
+        [None, Some([1, 256]), Some([16, 16]), Some([3, 5]), Some([1024, 1]), Some([1, 1000])];
     for range in [[40, 50], [3, 200], [130, 4]] {
         let expected = flow_of_one(range, 7);
         for (cluster, block) in clusters().flat_map(|it| blocks.map(|block| (it.clone(), block))) {

@@ -179,6 +179,8 @@ pub(crate) struct LoadedEntry {
     pub(crate) function: Function,
     /// Bytes of all parameters, where the driver can tell.
     parameter_bytes: Option<u64>,
+    /// How many threads its blocks can have.
+    pub(crate) most_threads: u32,
     /// Of a module that checks its indices.
     pub(crate) record: Option<AccessRecord>,
     /// Of a module whose kernels can panic.
@@ -219,11 +221,11 @@ impl CodeLoader {
         };
         let function = self.driver.function(loaded.module, name);
         let function = function.map_err(|error| missing(&unit.module, name, gpu, error))?;
-        let parameter_bytes = self.driver.parameter_bytes(function);
-        let parameter_bytes =
-            parameter_bytes.map_err(|error| load_error(&unit.module, gpu, error))?;
+        let refused = |error| load_error(&unit.module, gpu, error);
+        let parameter_bytes = self.driver.parameter_bytes(function).map_err(refused)?;
+        let most_threads = self.driver.most_threads(function).map_err(refused)?;
         let Loaded { record, panics, .. } = loaded;
-        let entry = LoadedEntry { function, parameter_bytes, record, panics };
+        let entry = LoadedEntry { function, parameter_bytes, most_threads, record, panics };
         let seen = look(&entry);
         entries.push((name.into(), entry));
         Ok(seen)

@@ -438,6 +438,13 @@ pub trait Driver: Send + Sync + 'static {
     /// [`DriverError`] if the driver refuses.
     fn parameter_bytes(&self, function: Function) -> Result<Option<u64>, DriverError>;
 
+    /// How many threads a block of a function can have: fewer than the device's blocks have, if each takes many
+    /// registers.
+    ///
+    /// # Errors
+    /// [`DriverError`] if the driver refuses.
+    fn most_threads(&self, function: Function) -> Result<u32, DriverError>;
+
     /// Launches a function; `parameters` is copied.
     ///
     /// # Safety

@@ -47,6 +47,21 @@ pub unsafe trait DeviceCode: Send + Sync {
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>>;
 
+    /// The same in blocks of at most `threads` threads, for a device that has not registers for as many as
+    /// [`launch`](Self::launch) says. Asked for only then; what cannot be launched otherwise says the same again.
+    ///
+    /// # Errors
+    /// As of [`launch`](Self::launch).
+    fn launch_within(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+        threads: u32,
+    ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
+        let _ = threads;
+        self.launch(chunk, memory)
+    }
+
     /// Two parts of a chunk that a [launch](Self::launch) has no room for, to be launched one after the other with
     /// what the whole is bound to; `None` if that is not why there is no launch.
     fn halves(&self, chunk: &Box3) -> Option<[Box3; 2]> {
@@ -120,6 +135,14 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// The parameters of the entry point, one behind the other.
     pub parameters: Parameters,
+}
+
+impl Launch {
+    /// Threads of a block.
+    #[must_use]
+    pub fn threads(&self) -> u64 {
+        self.block.iter().fold(1, |all: u64, &side| all.saturating_mul(u64::from(side)))
+    }
 }
 
 /// The parameters of a launch, laid out one after another, each at a multiple of

@@ -30,7 +30,7 @@ pub use describe::{
 };
 #[cfg(not(target_arch = "nvptx64"))]
 pub use excerpt::ModuleOutline;
-pub use geometry::{Geometry, GroupError, check_groups, is_block};
+pub use geometry::{Geometry, GroupError, block_within, check_groups, is_block};
 pub use halves::halves;
 pub use local::{LocalParameter, local_offset, slices_bytes};
 pub use message::PanicMessage;

@@ -71,13 +71,14 @@ struct Missed<const D: usize> {
     view_made_at: &'static Location<'static>,
 }
 
-/// What is read of a view without elements.
+/// What is read of a view without elements. A constant: of a static variable of another crate LLVM does not know that
+/// it never changes, and loads from what may be that would not go through the read-only cache.
 #[cfg(target_arch = "nvptx64")]
 #[repr(align(16))]
 struct Zeroes([u8; 256]);
 
 #[cfg(target_arch = "nvptx64")]
-static ZEROES: Zeroes = Zeroes([0; 256]);
+const ZEROES: &Zeroes = &Zeroes([0; 256]);
 
 impl<'a, T: PlainData, const D: usize> Deferred<'a, T, D> {
     /// Its elements, of what scope says.

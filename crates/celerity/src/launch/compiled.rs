@@ -11,7 +11,7 @@ use celerity_executor::{
 };
 use celerity_kernel::abi::{
     AccessKind, AccessMemory, Chunk, Description, EntryKind, Geometry, Mapping, Tiles,
-    check_signature, gains_by_stacks, halves,
+    block_within, check_signature, gains_by_stacks, halves,
 };
 use celerity_kernel::{Kernel, Module};
 use celerity_regions::Box3;
@@ -106,23 +106,45 @@ unsafe impl<H: Launched, W: Kernel> DeviceCode for CompiledKernel<H, W> {
         chunk: &Box3,
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
-        let Space { global, mappers, group, tiling, .. } = self.host.space();
-        let global = size(&global);
-        let (items, tiles) = (bounds(chunk), tiling.map(tiles));
-        let entry_kind = self.found().entry_kind;
-        let chunk = Chunk { items, global, group, tiles, block: self.block, entry_kind };
-        let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
-        let mut parameters = Parameters::default();
-        let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
-        let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
-        let Geometry { grid, block, shared_bytes } = shape;
-        Ok(Launch { grid, block, shared_bytes, parameters })
+        self.launch_in(self.block, chunk, memory)
+    }
+
+    fn launch_within(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+        threads: u32,
+    ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
+        let block = self.block.map(|block| block_within(block, threads as usize));
+        self.launch_in(block, chunk, memory)
     }
 
     fn halves(&self, chunk: &Box3) -> Option<[Box3; 2]> {
         let words = |corner: [usize; 3]| corner.map(|coordinate| coordinate as u64);
         let halves = halves(&W::DESCRIPTION, &bounds(chunk), self.host.space().group)?;
         Some(halves.map(|half| Box3::new(words(half.min()), words(half.max()))))
+    }
+}
+
+impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
+    /// The launch for a chunk, in blocks that are wanted, if any are.
+    fn launch_in(
+        &self,
+        block: Option<[usize; 3]>,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
+        let Space { global, mappers, group, tiling, .. } = self.host.space();
+        let global = size(&global);
+        let (items, tiles) = (bounds(chunk), tiling.map(tiles));
+        let entry_kind = self.found().entry_kind;
+        let chunk = Chunk { items, global, group, tiles, block, entry_kind };
+        let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
+        let mut parameters = Parameters::default();
+        let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
+        let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
+        let Geometry { grid, block, shared_bytes } = shape;
+        Ok(Launch { grid, block, shared_bytes, parameters })
     }
 }
 

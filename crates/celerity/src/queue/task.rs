@@ -92,15 +92,18 @@ impl<'q> TaskBuilder<'q> {
         self
     }
 
-    /// Asks GPUs for blocks of so many threads along each dimension, 256 in all at the most, of which a thread
+    /// Asks GPUs for blocks of so many threads along each dimension, 1,024 in all at the most, of which a thread
     /// may take several items in a row. For kernels over items and rows; those over groups have a block for
     /// each group, those that reduce one for each tile, and CPUs have none.
     ///
     /// What is computed does not depend on it, only how fast. By itself a block has, of kernels whose
     /// threads take items in runs (stencils, and kernels over rows), 128 threads in up to 4 rows, and of
     /// others 256 in up to 8, fewer where rows are narrow: `docs/gpus.md` has what that was measured with. A
-    /// chunk that is smaller than a block has smaller ones, and one for which a device had not as many
-    /// blocks others.
+    /// kernel that gathers elements around each item from a whole view, as of a list of neighbours or a sparse
+    /// matrix, may be faster in blocks of 512: what items near each other read lies in one cache then. A
+    /// chunk that is smaller than a block has smaller ones, one for which a device had not as many
+    /// blocks others, and a kernel for as many threads of which there are no registers blocks of a half or a
+    /// quarter.
     ///
     /// ```
     /// use celerity::prelude::*;

@@ -196,6 +196,10 @@ impl Driver for IdleDriver {
         self.fake.parameter_bytes(function)
     }
 
+    fn most_threads(&self, function: Function) -> Result<u32, DriverError> {
+        self.fake.most_threads(function)
+    }
+
     unsafe fn launch(
         &self,
         _stream: Stream,

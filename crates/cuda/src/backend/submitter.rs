@@ -19,6 +19,7 @@
 //! nothing on the GPU the thread sleeps.
 #![allow(unsafe_code)]
 
+use std::error::Error;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
@@ -297,7 +298,7 @@ impl Submitter {
         memory: &[BoundMemory<'_>],
     ) -> Result<Option<Arc<GpuPanics>>, String> {
         let entry = self.entries.get(&self.gpus, self.gpu, code)?;
-        let launch = match code.launch(chunk, memory) {
+        let launch = match launch_of(code, chunk, memory, entry.most_threads) {
             Ok(launch) => launch,
             Err(error) => {
                 return match code.halves(chunk) {
@@ -552,4 +553,28 @@ impl Drop for Submitter {
             unsafe { self.driver().destroy_event(event) };
         }
     }
+}
+
+/// What is launched for a chunk: in smaller blocks if the GPU has not registers for those that the code would have.
+fn launch_of(
+    code: &dyn DeviceCode,
+    chunk: &Box3,
+    memory: &[BoundMemory<'_>],
+    most_threads: u32,
+) -> Result<Launch, Box<dyn Error + Send + Sync>> {
+    let fits = |launch: &Launch| launch.threads() <= u64::from(most_threads);
+    let launch = code.launch(chunk, memory)?;
+    if fits(&launch) {
+        return Ok(launch);
+    }
+    let launch = code.launch_within(chunk, memory, most_threads)?;
+    if fits(&launch) {
+        return Ok(launch);
+    }
+    let message = format!(
+        "its blocks have {} threads, each of which takes so many registers that a block can have {most_threads} at \
+         most; let groups have fewer items, or a thread fewer registers (`#[kernel(registers = ...)]`)",
+        launch.threads()
+    );
+    Err(message.into())
 }

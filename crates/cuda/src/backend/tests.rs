@@ -50,6 +50,7 @@ impl Node {
     fn new(fake: FakeDriver, devices: u16, config: &CudaConfig) -> Self {
         let fake = fake
             .with_kernel("increment", increment)
+            .with_most_threads("increment", 640)
             .with_kernel("fault", |_| Err("an illegal address".to_owned()));
         let fake = Arc::new(fake);
         let gpus = Gpus::new(fake.clone(), None).unwrap();
@@ -428,6 +429,84 @@ fn a_chunk_that_no_launch_has_room_for_takes_several() {
                 assert!(text.contains("`increment` cannot be launched: no room for"), "{text}");
                 assert_eq!(launched, [0, 3][usize::from(item == 9)]);
             }
+        }
+    }
+}
+
+/// Has blocks of so many threads, or of as many as there is room for, if it can have others.
+struct Wide {
+    module: Arc<CodeModule>,
+    threads: u32,
+    is_rigid: bool,
+}
+
+impl Wide {
+    fn launch_of(&self, threads: u32, chunk: &Box3, memory: &[BoundMemory<'_>]) -> Launch {
+        let mut parameters = celerity_executor::Parameters::default();
+        parameters.push(chunk.volume());
+        parameters.push_address(memory[0].base());
+        Launch { grid: [1; 3], block: [threads, 1, 1], shared_bytes: 0, parameters }
+    }
+}
+
+// SAFETY: as of `Coded`.
+unsafe impl DeviceCode for Wide {
+    fn module(&self) -> &Arc<CodeModule> {
+        &self.module
+    }
+
+    fn entry(&self) -> &'static str {
+        "increment"
+    }
+
+    fn launch(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.launch_of(self.threads, chunk, memory))
+    }
+
+    fn launch_within(
+        &self,
+        chunk: &Box3,
+        memory: &[BoundMemory<'_>],
+        threads: u32,
+    ) -> Result<Launch, Box<dyn std::error::Error + Send + Sync>> {
+        assert!(threads < self.threads, "asked for what is not needed");
+        let threads = if self.is_rigid { self.threads } else { threads };
+        Ok(self.launch_of(threads, chunk, memory))
+    }
+}
+
+impl DeviceKernel for Wide {
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        Ok(self)
+    }
+}
+
+#[test]
+fn blocks_are_smaller_where_a_gpu_has_few_registers_for_a_kernel() {
+    for (threads, is_rigid) in [(640, true), (641, false), (1024, false), (641, true)] {
+        let mut node = Node::with_seed(1, 1);
+        let [device, host] = [device_memory(0), MemoryId::HOST]
+            .map(|memory| node.backend.alloc(memory, 80, 8).unwrap());
+        let wide = Wide { module: node.module.clone(), threads, is_rigid };
+        let Job::Kernel { chunk, arguments, .. } = node.job("increment", 10, device) else {
+            unreachable!("it is a job of a kernel")
+        };
+        node.issue(0, Job::Kernel { kernel: Arc::new(wide), chunk, arguments });
+        node.finish();
+        if threads > 640 && is_rigid {
+            let text = node.failure().failure.as_ref().unwrap().to_string();
+            let words = ["`increment` cannot be launched", "641 threads", "have 640 at most"];
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        } else {
+            node.issue(COPIES, copy(device, host, 10));
+            node.finish();
+            assert_eq!(numbers(host, 10), vec![1; 10]);
         }
     }
 }

@@ -111,10 +111,8 @@ impl FakeDriver {
         name: &str,
         run: impl Fn(&FakeLaunch) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        self.shared
-            .lock()
-            .kernels
-            .insert(name.to_owned(), Kernel { bytes: None, run: Arc::new(run) });
+        let kernel = Kernel { bytes: None, most_threads: 1024, run: Arc::new(run) };
+        self.shared.lock().kernels.insert(name.to_owned(), kernel);
         self
     }
 
@@ -126,6 +124,17 @@ impl FakeDriver {
     pub fn with_parameter_bytes(self, kernel: &str, bytes: u64) -> Self {
         self.shared.lock().kernels.get_mut(kernel).expect("a kernel added before").bytes =
             Some(bytes);
+        self
+    }
+
+    /// Lets blocks of a kernel that has been added have so many threads at most; 1024 otherwise.
+    ///
+    /// # Panics
+    /// If there is no such kernel.
+    #[must_use]
+    pub fn with_most_threads(self, kernel: &str, threads: u32) -> Self {
+        self.shared.lock().kernels.get_mut(kernel).expect("a kernel added before").most_threads =
+            threads;
         self
     }
 
@@ -462,6 +471,10 @@ impl Driver for FakeDriver {
         Ok(self.shared.lock().kernel(function.raw).bytes)
     }
 
+    fn most_threads(&self, function: Function) -> Result<u32, DriverError> {
+        Ok(self.shared.lock().kernel(function.raw).most_threads)
+    }
+
     unsafe fn launch(
         &self,
         stream: Stream,
@@ -470,10 +483,10 @@ impl Driver for FakeDriver {
         parameters: &[u8],
     ) -> Result<(), DriverError> {
         let LaunchSize { grid, block, .. } = size;
-        if block.iter().product::<u32>() > 1024 {
-            return Err(failed("launch", "too many threads per block"));
-        }
         let mut state = self.shared.lock();
+        if block.iter().product::<u32>() > state.kernel(function.raw).most_threads {
+            return Err(failed("launch", "too many resources requested for launch"));
+        }
         state.counts.launches += 1;
         let (kernel, variables) = state.launchable(function.raw);
         drop(state);

@@ -395,6 +395,11 @@ impl Driver for NvidiaDriver {
         code::parameter_bytes(without_provenance_mut(function.raw), self.version)
     }
 
+    fn most_threads(&self, function: Function) -> Result<u32, DriverError> {
+        let _entered = self.enter(function.gpu)?;
+        code::most_threads(without_provenance_mut(function.raw))
+    }
+
     unsafe fn launch(
         &self,
         stream: Stream,

@@ -33,15 +33,24 @@ const STEPS_OF_MANY: u64 = 4;
 const MOST_THREADS: u64 = 1024;
 const MOST_DEPTH: u64 = 64;
 
-/// The most threads of a block that a program may ask for: as many as any kernel has registers for.
-const MOST_WANTED: usize = 256;
-
 /// Whether launches of kernels over items and rows can be [asked for](super::Chunk::block) blocks of so many
-/// threads in each dimension: one at least, and 256 in all at the most. O(dimensions).
+/// threads in each dimension: one at least, and 1,024 in all at the most. O(dimensions).
 #[must_use]
 pub fn is_block(block: &[usize]) -> bool {
     let threads = block.iter().try_fold(1, |all: usize, threads| all.checked_mul(*threads));
-    threads.is_some_and(|threads| (1..=MOST_WANTED).contains(&threads))
+    threads.is_some_and(|threads| (1..=MOST_THREADS as usize).contains(&threads))
+}
+
+/// What is left of a block where there are registers for so many threads: its longest sides are halved until
+/// it has no more. O(the logarithm of its threads).
+#[must_use]
+pub fn block_within(mut block: [usize; 3], threads: usize) -> [usize; 3] {
+    while block.iter().fold(1, |all: usize, &side| all.saturating_mul(side)) > threads.max(1)
+        && let Some(longest) = block.iter_mut().max()
+    {
+        *longest = longest.div_ceil(2);
+    }
+    block
 }
 
 /// The shape of a launch: x, y, z; nothing is 0.
@@ -259,12 +268,28 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_some_kernels_have_no_registers_for_cannot_be_wanted() {
-        for (block, fits) in [(&[256][..], true), (&[257], false), (&[16, 16], true)] {
+    fn blocks_that_no_device_has_cannot_be_wanted() {
+        for (block, fits) in [(&[1024][..], true), (&[1025], false), (&[32, 32], true)] {
             assert_eq!(is_block(block), fits, "{block:?}");
         }
         let odd = [&[8, 8, 5][..], &[0, 1], &[usize::MAX, usize::MAX], &[1 << 63, 2]];
         assert!(!odd.into_iter().any(is_block));
+    }
+
+    #[test]
+    fn blocks_become_smaller_where_registers_are_few() {
+        for (block, threads, expected) in [
+            ([1024, 1, 1], 640, [512, 1, 1]),
+            ([1, 1, 640], 640, [1, 1, 640]),
+            ([4, 4, 64], 256, [4, 4, 16]),
+            ([1, 31, 33], 256, [1, 16, 9]),
+            ([usize::MAX, 2, 1], 1, [1; 3]),
+            ([0, 5, 1], 1, [0, 5, 1]),
+            ([2, 2, 2], 0, [1; 3]),
+        ] {
+            let found = block_within(block, threads);
+            assert_eq!(found, expected, "{block:?} within {threads}");
+        }
     }
 
     #[test]

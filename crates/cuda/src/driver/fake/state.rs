@@ -14,6 +14,7 @@ type Function = dyn Fn(&FakeLaunch) -> Result<(), String> + Send + Sync;
 
 pub(super) struct Kernel {
     pub(super) bytes: Option<u64>,
+    pub(super) most_threads: u32,
     pub(super) run: Arc<Function>,
 }
 

@@ -111,6 +111,24 @@ pub(super) fn parameter_bytes(
     Ok(Some(end as u64))
 }
 
+/// How many threads a block of a function can have.
+pub(super) fn most_threads(function: sys::CUfunction) -> Result<u32, DriverError> {
+    let threads =
+        attribute(function, sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+    Ok(u32::try_from(threads).unwrap_or(u32::MAX))
+}
+
+fn attribute(
+    function: sys::CUfunction,
+    attribute: sys::CUfunction_attribute,
+) -> Result<i32, DriverError> {
+    let mut value = 0;
+    // SAFETY: the function is alive, and the number outlives the call.
+    let result = unsafe { sys::cuFuncGetAttribute(&raw mut value, attribute, function) };
+    check("cuFuncGetAttribute", result)?;
+    Ok(value)
+}
+
 /// More dynamic shared memory than this has to be asked for. The limit is 48 KiB
 /// together with what a module has of its own, which is some bytes.
 const SHARED_WITHOUT_ASKING: u32 = 47 << 10;
@@ -156,13 +174,9 @@ fn allow_shared(function: sys::CUfunction, bytes: u32) -> Result<(), DriverError
     let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     let _turn = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut allowed = 0;
-    // SAFETY: the function is alive.
-    let result = unsafe { sys::cuFuncGetAttribute(&raw mut allowed, attribute, function) };
-    check("cuFuncGetAttribute", result)?;
-    if allowed >= bytes {
+    if self::attribute(function, attribute)? >= bytes {
         return Ok(());
     }
-    // SAFETY: as above.
+    // SAFETY: the function is alive.
     check("cuFuncSetAttribute", unsafe { sys::cuFuncSetAttribute(function, attribute, bytes) })
 }
