@@ -181,14 +181,7 @@ impl BufferState {
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: CommandId) {
         self.readers.compact(point);
-        if self.holdings.len() > COMPACT_ABOVE {
-            self.holdings.modify_all(|holding| Holding {
-                writer: holding.writer.max(point),
-                ..holding.clone()
-            });
-        }
+        self.holdings
+            .compact(|holding| Holding { writer: holding.writer.max(point), ..holding.clone() });
     }
 }
-
-/// Smaller maps cost nothing to leave as they are.
-const COMPACT_ABOVE: usize = 16;

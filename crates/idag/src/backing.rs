@@ -9,9 +9,6 @@ use crate::instruction::{InstructionId, Placement};
 use crate::linearize::CopyEnd;
 use crate::pieces::Boxes;
 
-/// Region maps below this size are not worth rewriting at a horizon.
-pub(crate) const COMPACT_ABOVE: usize = 16;
-
 /// What instructions say of a buffer and its elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
@@ -184,8 +181,6 @@ impl Backing {
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: InstructionId) {
         self.readers.compact(point);
-        if self.writers.len() > COMPACT_ABOVE {
-            self.writers.modify_all(|&writer| writer.max(point));
-        }
+        self.writers.compact(|&writer| writer.max(point));
     }
 }

@@ -8,7 +8,7 @@ use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::{BufferId, BufferInfo, BufferTable};
 use smallvec::SmallVec;
 
-use crate::backing::{Backing, COMPACT_ABOVE, Identity};
+use crate::backing::{Backing, Identity};
 use crate::instruction::{InstructionId, MemoryId, Placement};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
@@ -247,11 +247,7 @@ impl BufferState {
         for backing in self.memories.iter_mut().flatten().chain(self.stages.backings_mut()) {
             backing.compact(point);
         }
-        if self.versions.len() > COMPACT_ABOVE {
-            self.versions.modify_all(|version| Version {
-                producer: version.producer.max(point),
-                ..*version
-            });
-        }
+        self.versions
+            .compact(|version| Version { producer: version.producer.max(point), ..*version });
     }
 }

@@ -22,6 +22,7 @@ use smallvec::SmallVec;
 
 use crate::box3::{Box3, Coord3};
 use crate::region::{Region, RegionBuilder};
+use entry::{Entry, coalesce, coalesce_anew};
 use flat::Flat;
 use slices::{Fit, Slices};
 use tree::Tree;
@@ -37,6 +38,9 @@ const FLAT_MAX: usize = if cfg!(miri) { 16 } else { 512 };
 /// Below how many entries a tree becomes a list again; well below [`FLAT_MAX`], so that a
 /// map whose size oscillates does not convert each time.
 const TREE_MIN: usize = FLAT_MAX / 2;
+
+/// Maps of fewer entries cost nothing to leave as they are.
+const COMPACT_ABOVE: usize = 16;
 
 /// Maps every element of an extent to a value.
 ///
@@ -66,6 +70,8 @@ const TREE_MIN: usize = FLAT_MAX / 2;
 pub struct RegionMap<V: Clone + PartialEq> {
     extent: Box3,
     store: Store<V>,
+    /// How many entries were left when it was last compacted, or fewer.
+    compacted: usize,
 }
 
 #[derive(Clone)]
@@ -78,7 +84,7 @@ enum Store<V> {
 impl<V: Clone + PartialEq> RegionMap<V> {
     /// Maps every element of `extent` to `default`. Does not allocate.
     pub fn new(extent: Box3, default: V) -> Self {
-        RegionMap { extent, store: Store::Slices(Slices::single(&extent, default)) }
+        RegionMap { extent, store: Store::Slices(Slices::single(&extent, default)), compacted: 0 }
     }
 
     /// The elements that have a value.
@@ -234,10 +240,28 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// Replaces all values by what `change` makes of them, calling it once per entry.
     /// O(n), plus O(n log n) to merge entries if the map is not sliced and a value changed.
     pub fn modify_all(&mut self, change: impl FnMut(&V) -> V) {
+        self.change_all(change, coalesce);
+    }
+
+    /// Lets values become alike that need not be told apart any more, by what `change` makes of them, if
+    /// there are more than twice as many entries as were left the last time. Entries of one value
+    /// are merged then, and what many of them hold is cut into boxes anew, where that takes fewer.
+    ///
+    /// O(n log n) and the cost of [`Region::from_boxes`] for up to 15 values, but so seldom that it is
+    /// as if each entry that has been added since had paid for a few.
+    pub fn compact(&mut self, change: impl FnMut(&V) -> V) {
+        self.compacted = self.compacted.min(self.len());
+        if self.len() > COMPACT_ABOVE.max(2 * self.compacted) {
+            self.change_all(change, coalesce_anew);
+            self.compacted = self.len();
+        }
+    }
+
+    fn change_all(&mut self, change: impl FnMut(&V) -> V, merge: impl Fn(&mut Vec<Entry<V>>)) {
         match &mut self.store {
             Store::Slices(slices) => return slices.modify_all(change),
-            Store::Flat(flat) => flat.modify_all(change),
-            Store::Tree(tree) => tree.modify_all(change),
+            Store::Flat(flat) => flat.modify_all(change, merge),
+            Store::Tree(tree) => tree.modify_all(change, merge),
         }
         self.adapt();
     }

@@ -26,10 +26,6 @@ pub(crate) struct BufferState {
     readers: Readers<TaskId>,
 }
 
-/// A region map with more entries than this is rewritten when a horizon is
-/// applied, so that entries whose writers the horizon stands in for coalesce.
-const COMPACT_ABOVE: usize = 16;
-
 impl BufferState {
     /// A new buffer, which the first epoch has written if it comes with contents.
     pub(crate) fn new(info: Arc<BufferInfo>) -> Self {
@@ -85,8 +81,6 @@ impl BufferState {
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: TaskId) {
         self.readers.compact(point);
-        if self.writers.len() > COMPACT_ABOVE {
-            self.writers.modify_all(|writer| writer.map(|id| id.max(point)));
-        }
+        self.writers.compact(|writer| writer.map(|id| id.max(point)));
     }
 }

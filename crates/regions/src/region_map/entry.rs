@@ -1,6 +1,9 @@
 //! A box with its value, and merging of lists of them.
 
+use smallvec::SmallVec;
+
 use crate::box3::Box3;
+use crate::region::Region;
 
 /// A box all of whose elements have the same value.
 #[derive(Clone, Debug)]
@@ -38,6 +41,64 @@ pub(super) fn coalesce<V: PartialEq>(entries: &mut Vec<Entry<V>>) {
             return;
         }
     }
+}
+
+/// As [`coalesce`]; and what many entries of one value hold is cut into boxes anew, where that
+/// takes fewer.
+///
+/// Of two rows, one of which begins an element later, no pair is a box, and so it is with all that
+/// tasks leave behind whose index spaces shrink, as in a factorisation: k of them leave 2k entries,
+/// and two boxes hold the same elements. That of [`Region::from_boxes`] for each value that is looked at.
+pub(super) fn coalesce_anew<V: Clone + PartialEq>(entries: &mut Vec<Entry<V>>) {
+    coalesce(entries);
+    let mut rest = entries.len();
+    for value in likely_frequent(entries) {
+        let others = others_first(&mut entries[..rest], &value);
+        if rest - others >= CUT_ANEW_MIN {
+            let extents = entries[others..rest].iter().map(|entry| entry.extent);
+            let region = Region::from_boxes(extents);
+            if region.boxes().len() < rest - others {
+                let entry = |&extent: &Box3| Entry { extent, value: value.clone() };
+                entries.splice(others..rest, region.boxes().iter().map(entry));
+            }
+        }
+        rest = others;
+    }
+}
+
+/// Of fewer entries of one value it is not worth while to find out how else they can be cut.
+const CUT_ANEW_MIN: usize = 8;
+
+/// How many values are looked for.
+const FREQUENT: usize = 15;
+
+/// All values that more than every sixteenth entry has, and perhaps others (Misra and Gries, *Finding repeated
+/// elements*, 1982). Values are compared, no more: there is neither an order nor a hash of them.
+fn likely_frequent<V: Clone + PartialEq>(entries: &[Entry<V>]) -> SmallVec<[V; FREQUENT]> {
+    let mut counted = SmallVec::<[(&V, usize); FREQUENT]>::new();
+    for Entry { value, .. } in entries {
+        if let Some((_, count)) = counted.iter_mut().find(|(it, _)| *it == value) {
+            *count += 1;
+        } else if counted.len() < FREQUENT {
+            counted.push((value, 1));
+        } else {
+            counted.iter_mut().for_each(|(_, count)| *count -= 1);
+            counted.retain(|(_, count)| *count > 0);
+        }
+    }
+    counted.into_iter().map(|(value, _)| value.clone()).collect()
+}
+
+/// Moves the entries of a value behind the others, and says how many these are.
+fn others_first<V: PartialEq>(entries: &mut [Entry<V>], value: &V) -> usize {
+    let mut others = 0;
+    for i in 0..entries.len() {
+        if entries[i].value != *value {
+            entries.swap(others, i);
+            others += 1;
+        }
+    }
+    others
 }
 
 /// Up to how many entries are compared in pairs.

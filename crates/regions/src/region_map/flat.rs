@@ -103,7 +103,12 @@ impl<V: Clone + PartialEq> Flat<V> {
         self.add(&mut fresh);
     }
 
-    pub(super) fn modify_all(&mut self, mut change: impl FnMut(&V) -> V) {
+    /// Changes all values, and merges entries if one has become another.
+    pub(super) fn modify_all(
+        &mut self,
+        mut change: impl FnMut(&V) -> V,
+        merge: impl Fn(&mut Vec<Entry<V>>),
+    ) {
         let mut changed = false;
         for entry in &mut self.entries {
             let new = change(&entry.value);
@@ -111,7 +116,7 @@ impl<V: Clone + PartialEq> Flat<V> {
             entry.value = new;
         }
         if changed {
-            coalesce(&mut self.entries);
+            merge(&mut self.entries);
         }
     }
 

@@ -6,10 +6,10 @@
 //! envelopes have three dimensions; a tree of two-dimensional ones would need a second type
 //! of entry.
 
-use rstar::{AABB, Envelope, RTree, RTreeObject, SelectionFunction};
+use rstar::{AABB, Envelope, ParentNode, RTree, RTreeNode, RTreeObject, SelectionFunction};
 use smallvec::SmallVec;
 
-use super::entry::{Entry, coalesce};
+use super::entry::Entry;
 use crate::box3::{Box3, Coord3};
 
 #[derive(Clone)]
@@ -91,7 +91,7 @@ struct Survey<V> {
 
 impl<V: Clone + PartialEq> Tree<V> {
     pub(super) fn new(entries: Vec<Entry<V>>) -> Self {
-        Tree { tree: RTree::bulk_load(entries) }
+        Tree { tree: load(entries) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -135,7 +135,12 @@ impl<V: Clone + PartialEq> Tree<V> {
         self.insert_merging(new);
     }
 
-    pub(super) fn modify_all(&mut self, mut change: impl FnMut(&V) -> V) {
+    /// As [`Flat::modify_all`](super::flat::Flat::modify_all).
+    pub(super) fn modify_all(
+        &mut self,
+        mut change: impl FnMut(&V) -> V,
+        merge: impl Fn(&mut Vec<Entry<V>>),
+    ) {
         let mut changed = false;
         for entry in self.tree.iter_mut() {
             let new = change(&entry.value);
@@ -144,8 +149,8 @@ impl<V: Clone + PartialEq> Tree<V> {
         }
         if changed {
             let mut entries = self.take_entries();
-            coalesce(&mut entries);
-            self.tree = RTree::bulk_load(entries);
+            merge(&mut entries);
+            self.tree = load(entries);
         }
     }
 
@@ -190,5 +195,78 @@ impl<V: Clone + PartialEq> Tree<V> {
     fn partner(&self, new: &Entry<V>) -> Option<(Box3, Box3)> {
         let mut near = self.tree.locate_with_selection_function(Touching::with(&new.extent));
         near.find_map(|entry| Some((entry.extent, entry.joined(new)?)))
+    }
+}
+
+/// The tree of these entries, all of whose leaves are equally deep.
+///
+/// Where `rstar` 0.12 loads all at once, of some numbers of entries (49 to 55, 385 to 447, and so on,
+/// eight times as many each) some leaves lie a level deeper than others. Once enough has been inserted
+/// into such a tree, it panics ("This is a bug in rstar"). So it loads as many as come out even, and
+/// gets the others one by one.
+fn load<V>(mut entries: Vec<Entry<V>>) -> RTree<Entry<V>> {
+    let even = evenly_loaded(entries.len());
+    let others = entries.split_off(even);
+    let mut tree = RTree::bulk_load(entries);
+    if !is_even(tree.root()) {
+        let entries: Vec<_> = std::mem::take(&mut tree).drain().collect();
+        entries.into_iter().for_each(|entry| tree.insert(entry));
+    }
+    others.into_iter().for_each(|entry| tree.insert(entry));
+    tree
+}
+
+/// How many of so many entries are loaded at once: 6 · 8ᵏ of up to 7 · 8ᵏ, else all.
+fn evenly_loaded(entries: usize) -> usize {
+    let mut even = 6;
+    while even <= entries / 8 {
+        even *= 8;
+    }
+    if (even..even / 6 * 7).contains(&entries) { even } else { entries }
+}
+
+/// Whether all leaves are equally deep. O(nodes).
+fn is_even<V>(root: &ParentNode<Entry<V>>) -> bool {
+    depth(root).is_some()
+}
+
+/// How deep all leaves are.
+fn depth<V>(node: &ParentNode<Entry<V>>) -> Option<usize> {
+    let mut depths = node.children().iter().map(|child| match child {
+        RTreeNode::Leaf(_) => Some(0),
+        RTreeNode::Parent(node) => depth(node).map(|depth| depth + 1),
+    });
+    let first = depths.next().unwrap_or(Some(0))?;
+    depths.all(|depth| depth == Some(first)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many boxes beside each other, in rows.
+    fn tiles(count: usize) -> Vec<Entry<usize>> {
+        let tile = |at: usize| Box3::from_offset_range([at / 40, at % 40], [1, 1]);
+        (0..count).map(|at| Entry { extent: tile(at), value: at }).collect()
+    }
+
+    /// Numbers of entries, among them those that `rstar` would load unevenly.
+    fn counts() -> impl Iterator<Item = usize> {
+        let (many, step) = if cfg!(miri) { (0, 5) } else { (1, 1) };
+        let few = (0..if cfg!(miri) { 60 } else { 600 }).step_by(step);
+        few.chain((3060..3600).step_by(7).chain((24_500..28_700).step_by(1399)).take(many * 99))
+    }
+
+    #[test]
+    fn all_leaves_are_equally_deep() {
+        for count in counts() {
+            let even = evenly_loaded(count);
+            assert!(even <= count, "{even} of {count}");
+            assert!(is_even(RTree::bulk_load(tiles(even)).root()), "{even} of {count}");
+        }
+        for count in [0, 1, 48, 49, 55, 56, 385, 447] {
+            let tree = load(tiles(if cfg!(miri) { count.min(60) } else { count }));
+            assert!(is_even(tree.root()), "{count}");
+        }
     }
 }

@@ -145,3 +145,64 @@ proptest! {
         prop_assert_eq!(visited, even.volume());
     }
 }
+
+/// Updates of boxes anywhere, each by a value of its own, of which the older ones become one every now and then: as
+/// many entries as a map has come and go.
+#[test]
+fn maps_of_many_boxes_match_one_value_per_element() {
+    let (seeds, updates) = if cfg!(miri) { (1, 60) } else { (12, 1500) };
+    for (every, seed) in
+        [4, 20, 200].into_iter().flat_map(|every| (0..seeds).map(move |s| (every, s)))
+    {
+        let space = space(2, 40);
+        let (mut map, mut values, mut oldest) = (RegionMap::new(space, 0_u64), vec![0; 1600], 0);
+        let mut state = 2 * seed + 1_u64;
+        let mut below = |end: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) % end
+        };
+        for update in 1..=updates {
+            if update % every == 0 {
+                let horizon = update - every;
+                match update % (2 * every) {
+                    0 => map.compact(|value| horizon.max(*value)),
+                    _ => map.modify_all(|value| horizon.max(*value)),
+                }
+                oldest = horizon;
+            }
+            let [y, x] = [below(40), below(40)];
+            let [rows, columns] = if below(2) == 0 { [8, 1] } else { [1, 8] };
+            let range = [rows.min(40 - y), columns.min(40 - x)].map(|side| 1 + below(side));
+            let at = Box3::new([y, x, 0], [y + range[0], x + range[1], 1]);
+            map.update_box(&at, update);
+            points(at).for_each(|[y, x, _]| values[(40 * y + x) as usize] = update);
+        }
+        let entries: Vec<_> = map.iter().collect();
+        assert_eq!(verify_entries(&space, &entries), Ok(()), "{every} {seed}");
+        for [y, x, z] in points(space) {
+            // A map that is compacted may keep what is older than that.
+            let [found, value] = [*map.get([y, x, z]), values[(40 * y + x) as usize]];
+            assert_eq!(found.max(oldest), value.max(oldest), "{every} {seed}");
+            assert!(found == value || found <= oldest, "{every} {seed}");
+        }
+    }
+}
+
+/// What is done is two boxes, or a few: each task is one over a space that is smaller than the one before, as in a
+/// factorisation.
+#[test]
+fn shrinking_spaces_leave_few_boxes() {
+    let steps = if cfg!(miri) { 40 } else { 400 };
+    for dims in [2, 3] {
+        let space = Box3::new([0; 3], [steps, steps, if dims == 3 { steps } else { 1 }]);
+        let mut map = RegionMap::new(space, 0);
+        for step in 0..steps {
+            let min = [step, step, if dims == 3 { step } else { 0 }];
+            map.update_box(&Box3::new(min, space.max()), step);
+            if step % 4 == 0 {
+                map.compact(|writer| step.saturating_sub(4).max(*writer));
+            }
+            assert!(map.len() <= 64, "{} entries after {step} of {dims} dimensions", map.len());
+        }
+    }
+}
