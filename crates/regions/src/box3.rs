@@ -367,14 +367,14 @@ impl Box3 {
 }
 
 impl fmt::Display for Box3 {
-    /// `[0..4, 0..8]`: trailing unit dimensions are left out, so `[]` is [`Box3::UNIT`];
-    /// the empty box is `[empty]`.
+    /// `[0..4, 0..8]`: trailing unit dimensions are left out, but for the first, so [`Box3::UNIT`] is
+    /// `[0..1]`; the empty box is `[empty]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.write_str("[empty]");
         }
         f.write_str("[")?;
-        for dim in 0..self.effective_dims() {
+        for dim in 0..self.effective_dims().max(1) {
             let separator = if dim == 0 { "" } else { ", " };
             write!(f, "{separator}{}..{}", self.min[dim], self.max[dim])?;
         }
@@ -416,7 +416,7 @@ mod tests {
         let shown = |b: Box3| b.to_string();
         assert_eq!(shown(Box3::from_range([4, 8])), "[0..4, 0..8]");
         assert_eq!(shown(Box3::from_range([1, 8, 1])), "[0..1, 0..8]");
-        assert_eq!(shown(Box3::UNIT), "[]");
+        assert_eq!(shown(Box3::UNIT), "[0..1]");
         assert_eq!(shown(Box3::EMPTY), "[empty]");
     }
 

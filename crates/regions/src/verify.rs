@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(verify(&[cube(0), cube(1)]), Err(vec![run]));
         assert_eq!(
             run.to_string(),
-            "[] and [0..1, 0..1, 1..2] touch along dimension 2 and are not merged"
+            "[0..1] and [0..1, 0..1, 1..2] touch along dimension 2 and are not merged"
         );
     }
 

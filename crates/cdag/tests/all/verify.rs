@@ -180,7 +180,7 @@ fn both_sides_of_a_transfer_agree() {
     *region.expect("something is awaited") = Box3::UNIT.into();
     let found = verify_cluster(&tasks, &nodes).expect_err("one side has been changed");
     assert!(matches!(found[..], [Broken::Meeting { .. }]), "{found:?}");
-    assert!(found[0].to_string().ends_with("N0, which awaits {[]}"), "{}", found[0]);
+    assert!(found[0].to_string().ends_with("N0, which awaits {[0..1]}"), "{}", found[0]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(crate) const NUMBERS: usize = 12;
 /// | `{}` | one | `7` |
 /// | `{index}` | a list | `[1, 2]` |
 /// | `{size}` | a list, behind one that is left out | `[3, 4]` |
-/// | `{part}` | two lists | `[0, 0] to [3, 4]`, or `nothing` |
+/// | `{part}` | two lists | `[0, 0] to [3, 4]`, or `nothing`, in more dimensions `nothing of that row` |
 /// | `{span}` | two | `[0] to [4]`, or `nothing` |
 /// | `{end}` | two, of which the first is left out | `[4]` |
 ///
@@ -69,7 +69,8 @@ impl PanicMessage<'_> {
             }
             // Boxes without elements are all at the origin.
             "part" if dims > 0 && list(at).last() == list(at + 3).last() => {
-                write!(f, "nothing")?;
+                // Of a row there may be nothing where there is something of others.
+                write!(f, "{}", if dims > 1 { "nothing of that row" } else { "nothing" })?;
                 6
             }
             "part" => {
@@ -136,7 +137,8 @@ mod tests {
 
     #[test]
     fn what_is_empty_is_called_so() {
-        assert_eq!(said("{index}: {part}", 2, [1, 2]), "[1, 2]: nothing");
+        assert_eq!(said("{index}: {part}", 2, [1, 2]), "[1, 2]: nothing of that row");
+        assert_eq!(said("{index}: {part}", 1, [1]), "[1]: nothing");
         assert_eq!(said("{}..{}: {span}", 0, [1, 2]), "1..2: nothing");
         assert_eq!(said("{index}: {part}", 0, [1, 2]), "[]: [] to []");
     }
@@ -145,7 +147,7 @@ mod tests {
     fn what_a_device_cut_or_never_wrote_is_told_as_far_as_it_goes() {
         assert_eq!(
             said("{part}, {part}{part} and {ind", 3, [1; 9]),
-            "nothing, [1, 1, 1] to [0, 0, 0]nothing and {ind"
+            "nothing of that row, [1, 1, 1] to [0, 0, 0]nothing of that row and {ind"
         );
         assert_eq!(said("{what} {}", 200, [5]), "{what} 5");
         let text = "braces {} of a kernel's own";

@@ -1,6 +1,8 @@
 //! The operators that come with the runtime.
 #![allow(unsafe_code)]
 
+use core::fmt;
+
 use super::Operator;
 
 /// Adds up. Integers wrap around, so that the order never matters.
@@ -47,9 +49,10 @@ pub struct ArgMax;
 /// use celerity_kernel::{ArgMin, Located, Operator};
 /// let least = ArgMin.combine(Located::new(2.5_f32, 7), Located::new(0.5, 3));
 /// assert_eq!((least.value, least.place()), (0.5, 3));
+/// assert_eq!(format!("{least:?}"), "Located { value: 0.5, place: 3 }");
 /// ```
 // The place in two words: nothing of this is padding, for `f32` and for `f64`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Located<T> {
     /// The number that is compared.
@@ -88,6 +91,13 @@ impl<T> Located<T> {
     #[inline]
     pub const fn place(&self) -> usize {
         (self.place[0] as u64 | (self.place[1] as u64) << 32) as usize
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Located<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Located");
+        fields.field("value", &self.value).field("place", &self.place()).finish()
     }
 }
 
