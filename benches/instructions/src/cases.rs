@@ -7,6 +7,7 @@ use celerity_benches::endless::{Program, Running};
 use celerity_benches::pipeline::{Build, Depth, Pipeline, Shape};
 use celerity_benches::region_cases::RegionCase;
 use celerity_benches::topologies::Topology;
+use celerity_regions::{Box3, RegionMap};
 
 use crate::case::Case;
 use crate::{checker, engine};
@@ -18,6 +19,7 @@ pub(crate) fn all() -> Vec<Case> {
     all.extend(engine::cases());
     all.extend(checker::cases());
     all.extend(regions());
+    all.extend(shrinking_spaces());
     all
 }
 
@@ -107,3 +109,33 @@ fn regions() -> Vec<Case> {
     };
     large.map(case).collect()
 }
+
+/// Who wrote what of a matrix that is factorised: each task writes a square, or of nodes that share it a part of
+/// one, smaller by a row and a column than that before it. Every fourth one a horizon is applied.
+fn shrinking_spaces() -> Vec<Case> {
+    let case = |nodes: u64| {
+        Case::new(format!("region map: shrinking spaces/of {nodes} parts"), move || {
+            move || {
+                let square = |step| Box3::new([step, step, 0], [FACTORISED, FACTORISED, 1]);
+                let mut map = RegionMap::new(square(0), 0);
+                for step in 0..FACTORISED {
+                    let rows = (FACTORISED - step).div_ceil(nodes);
+                    for node in 0..nodes {
+                        let (first, end) = (step + node * rows, step + (node + 1) * rows);
+                        let part = Box3::new([first, step, 0], [end, FACTORISED, 1]);
+                        map.update_box(&part, step * nodes + node);
+                    }
+                    if step % 4 == 0 {
+                        let horizon = (step.saturating_sub(4)) * nodes;
+                        map.compact(|writer| *writer.max(&horizon));
+                    }
+                }
+                black_box(map.len());
+            }
+        })
+    };
+    [1, 4].map(case).into()
+}
+
+/// Rows of the matrix.
+const FACTORISED: u64 = 400;
