@@ -9,6 +9,7 @@ mod common;
 mod dry_run_schedules;
 mod dry_runs;
 mod fences;
+mod fragments;
 mod groups;
 mod handed_over;
 mod host_errors;
