@@ -243,7 +243,9 @@ impl Side {
         self
     }
 
-    /// Of a share: it begins at a multiple of so many elements. No effect on others.
+    /// Of a share: so many elements belong together, and what is shared out evenly are these runs: item `i` of `n` has the
+    /// elements from `elements · (⌈size / elements⌉ · i / n)`, rounded down within the parentheses, up to the share of the
+    /// next one. No effect on others.
     #[must_use]
     pub const fn granularity(mut self, elements: usize) -> Self {
         if let Form::Share { granularity, .. } = &mut self.0 {
