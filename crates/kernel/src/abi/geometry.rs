@@ -272,7 +272,7 @@ mod tests {
         for (block, fits) in [(&[1024][..], true), (&[1025], false), (&[32, 32], true)] {
             assert_eq!(is_block(block), fits, "{block:?}");
         }
-        let odd = [&[8, 8, 5][..], &[0, 1], &[usize::MAX, usize::MAX], &[1 << 63, 2]];
+        let odd = [&[16, 16, 5][..], &[0, 1], &[usize::MAX, usize::MAX], &[1 << 63, 2]];
         assert!(!odd.into_iter().any(is_block));
     }
 
