@@ -132,6 +132,8 @@ fn is_function(line: &str) -> bool {
 /// stand in the line below.
 pub(crate) fn function_name<'a>(line: &'a str, below: &'a str) -> &'a str {
     let line = line.rsplit_once(") ").map_or(line, |(_, name)| name);
+    // One without parameters has both parentheses, and nothing behind them.
+    let line = line.trim_end().trim_end_matches("()");
     let name = line.trim_end_matches(['(', ' ']).rsplit([' ', '\t']).next().unwrap_or(line);
     if name.starts_with('.') || name.ends_with(')') {
         return below.trim().trim_end_matches('(');

@@ -133,11 +133,17 @@ mod tests {
 .func  (.param .b32 func_retval0) with_result(
 .visible .func _R3below
 (
+.func panic_by_zero()
+.noreturn
+.func  (.param .b32 func_retval0) without_parameters()
 .extern .shared .align 16 .b8 celerity_local[];
 .const .align 4 .b8 $table$1[4];
 .visible .entry step(
 ";
         let names: Vec<_> = own_names(ptx).collect();
-        assert_eq!(names, ["with_result", "_R3below", "$table$1"]);
+        assert_eq!(
+            names,
+            ["with_result", "_R3below", "panic_by_zero", "without_parameters", "$table$1"]
+        );
     }
 }
