@@ -314,6 +314,17 @@ fn a_fault_is_not_blamed_on_what_was_started_later() {
     assert!(named && text.contains("an illegal address"), "{text}");
 }
 
+/// A kernel for devices alone.
+struct Device<C>(C);
+
+impl<C: DeviceCode + 'static> DeviceKernel for Device<C> {
+    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
+
+    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
+        Ok(&self.0)
+    }
+}
+
 /// Does not know how it is launched.
 struct Clueless(Arc<CodeModule>);
 
@@ -336,18 +347,10 @@ unsafe impl DeviceCode for Clueless {
     }
 }
 
-impl DeviceKernel for Clueless {
-    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
-
-    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        Ok(self)
-    }
-}
-
 #[test]
 fn a_panic_in_what_users_write_is_a_failure_of_the_job() {
     let mut node = Node::with_seed(1, 1);
-    let kernel: Arc<dyn DeviceKernel> = Arc::new(Clueless(node.module.clone()));
+    let kernel: Arc<dyn DeviceKernel> = Arc::new(Device(Clueless(node.module.clone())));
     let arguments = Arguments::new(Box::default(), |_| None);
     node.issue(0, Job::Kernel { kernel, chunk: Box3::UNIT, arguments });
     node.finish();
@@ -395,14 +398,6 @@ unsafe impl DeviceCode for Narrow {
     }
 }
 
-impl DeviceKernel for Narrow {
-    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
-
-    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        Ok(self)
-    }
-}
-
 #[test]
 fn a_chunk_that_no_launch_has_room_for_takes_several() {
     for refused in [None, Some(1), Some(9)] {
@@ -414,7 +409,7 @@ fn a_chunk_that_no_launch_has_room_for_takes_several() {
             unreachable!("it is a job of a kernel")
         };
         let launches = node.fake.counts().launches;
-        node.issue(0, Job::Kernel { kernel: Arc::new(narrow), chunk, arguments });
+        node.issue(0, Job::Kernel { kernel: Arc::new(Device(narrow)), chunk, arguments });
         node.finish();
         let launched = node.fake.counts().launches - launches;
         match refused {
@@ -479,14 +474,6 @@ unsafe impl DeviceCode for Wide {
     }
 }
 
-impl DeviceKernel for Wide {
-    unsafe fn run(&self, _chunk: &Box3, _memory: &[BoundMemory<'_>]) {}
-
-    fn device_code(&self) -> Result<&dyn DeviceCode, NoDeviceCode> {
-        Ok(self)
-    }
-}
-
 #[test]
 fn blocks_are_smaller_where_a_gpu_has_few_registers_for_a_kernel() {
     for (threads, is_rigid) in [(640, true), (641, false), (1024, false), (641, true)] {
@@ -497,7 +484,7 @@ fn blocks_are_smaller_where_a_gpu_has_few_registers_for_a_kernel() {
         let Job::Kernel { chunk, arguments, .. } = node.job("increment", 10, device) else {
             unreachable!("it is a job of a kernel")
         };
-        node.issue(0, Job::Kernel { kernel: Arc::new(wide), chunk, arguments });
+        node.issue(0, Job::Kernel { kernel: Arc::new(Device(wide)), chunk, arguments });
         node.finish();
         if threads > 640 && is_rigid {
             let text = node.failure().failure.as_ref().unwrap().to_string();

@@ -510,10 +510,11 @@ fn fast_arithmetic_is_contracted_and_approximate() {
 fn a_stride_is_a_stretch_of_code_with_one_look() {
     for entry in ["mandelbrot_f32", "mandelbrot_f64"] {
         let body = body(entry);
-        // Of each of its steps, and of the loop that takes some of them again, which may be unrolled.
-        let steps = body.matches("fma.rn.f").count();
+        // Of each of its steps, and of the loop that takes some of them again, each with a look: four times, and of
+        // what is left, if that is unrolled.
+        let single = body.matches("fma.rn.f").count() - mandelbrot::STRIDE as usize;
         let looks = body.matches("setp.le.f").count() + body.matches("setp.gtu.f").count();
-        assert_eq!(looks, steps - mandelbrot::STRIDE as usize + 1, "{body}");
+        assert!([1, 5].contains(&single) && looks == single + 1, "{body}");
         assert!(!body.contains(".local") && !body.contains("call"), "{entry}: {body}");
     }
 }
