@@ -14,6 +14,7 @@ mod bodies;
 mod cg;
 mod elements;
 mod fields;
+mod halves;
 mod items;
 mod prices;
 mod products;
@@ -60,6 +61,7 @@ fn main() {
     );
     let kernels = stencils::cases().into_iter().chain(bodies::cases());
     let kernels = kernels.chain(prices::cases()).chain(products::cases());
+    let kernels = kernels.chain(halves::cases());
     options.print("whole kernels", "element", beside, kernels.collect());
     let programs = cg::cases().into_iter().chain(scan::cases()).chain(rows::cases());
     options.print("whole programs", "element", beside, programs.collect());

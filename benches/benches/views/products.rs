@@ -1,7 +1,8 @@
-//! Whole kernels that multiply matrices: element by element, as the example has it, and row by row.
+//! Whole kernels that multiply matrices: element by element, as the example has it, row by row, and tile by tile in groups.
 
 use celerity::prelude::*;
 use celerity::{Result, TaskId};
+use celerity_example_kernels::groups::{TILE, matmul};
 use celerity_example_kernels::linear::{element, multiply};
 use rayon::prelude::*;
 
@@ -32,6 +33,11 @@ pub(crate) fn cases() -> Vec<Case> {
                     add_scaled(out, a[k], &b.row([k])[x..x + out.len()]);
                 }
             })
+        }),
+        of("groups", row_of_rows, |queue, out, a, b| {
+            let accesses = (out.write(one_to_one()), a.read(slice(1)), b.read(slice(0)));
+            let kernel = matmul { shared: N };
+            queue.task("product").launch(nd_range(RANGE, [TILE, TILE]), accesses, kernel)
         }),
     ]
 }

@@ -26,20 +26,29 @@ struct Failed {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "what is left of it stands beside the loop, not in it")]
 pub(crate) fn at<const K: usize, R>(row: &Row<K>, call: impl FnOnce() -> R) -> R {
-    let guard = Guard(*row);
+    // By value: nothing of the row needs to be in memory while all goes well.
+    let row = *row;
+    at_last(move || row, call)
+}
+
+/// The same where the row is made only if it must be named.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as above")]
+pub(crate) fn at_last<const K: usize, R>(row: impl Fn() -> Row<K>, call: impl FnOnce() -> R) -> R {
+    let guard = Guard(row);
     let result = call();
     std::mem::forget(guard);
     result
 }
 
 /// Dropped when a panic leaves the kernel, and only then.
-struct Guard<const K: usize>(Row<K>);
+struct Guard<F: Fn() -> Row<K>, const K: usize>(F);
 
-impl<const K: usize> Drop for Guard<K> {
+impl<F: Fn() -> Row<K>, const K: usize> Drop for Guard<F, K> {
     #[inline(always)]
     fn drop(&mut self) {
-        // By value: nothing of the row needs to be in memory while all goes well.
-        note(self.0.start(), self.0.len());
+        let row = (self.0)();
+        note(row.start(), row.len());
     }
 }
 

@@ -24,8 +24,10 @@ mod compiled;
 mod fibers;
 mod grain;
 mod groups;
+mod meeting;
 mod overflow;
 mod tiles;
+mod turns;
 
 pub(crate) use bulk::{Bulk, BulkKernel};
 pub(crate) use call::CallKernel;

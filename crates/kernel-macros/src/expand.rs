@@ -65,6 +65,7 @@ fn value(kernel: &ParsedKernel) -> TokenStream {
     call.vis = syn::Visibility::Inherited;
     call.sig.ident = Ident::new("call", Span::call_site());
     call.sig.generics = Generics::default();
+    let call = on_hosts_too(kernel, call);
     quote! {
         #by_value
 
@@ -81,9 +82,31 @@ fn value(kernel: &ParsedKernel) -> TokenStream {
                 #build
             }
 
-            #[allow(clippy::inline_always, clippy::too_many_arguments, clippy::type_complexity)]
             #call
         }
+    }
+}
+
+/// The function, and for hosts what is a future in its place, if that is something else.
+fn on_hosts_too(kernel: &ParsedKernel, call: ItemFn) -> TokenStream {
+    let allowed = quote! {
+        #[allow(
+            clippy::inline_always, clippy::too_many_arguments, clippy::type_complexity,
+            clippy::unused_async
+        )]
+    };
+    let Some(body) = &kernel.future else { return quote!(#allowed #call) };
+    let mut future = call.clone();
+    future.sig.asyncness = Some(parse_quote!(async));
+    future.block = Box::new(body.clone());
+    quote! {
+        #[cfg(target_arch = "nvptx64")]
+        #allowed
+        #call
+
+        #[cfg(not(target_arch = "nvptx64"))]
+        #allowed
+        #future
     }
 }
 
@@ -160,6 +183,16 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         |start, len| quote!(__local.slice(#described.local_bytes().saturating_add(#start), #len)),
     );
     let form = form_type(kernel.form);
+    let call = quote!(Self::call(__at, __views, #(#rest),*));
+    let (needs_stack, output, run) = match (kernel.form, &kernel.future) {
+        (Form::Item | Form::Row, _) => (None, None, quote!(#call;)),
+        (Form::Group, future) => {
+            let needs_stack = future.is_none();
+            let run = if needs_stack { quote!(async move { #call }) } else { call };
+            let needs_stack = quote!(const NEEDS_STACK: bool = #needs_stack;);
+            (Some(needs_stack), Some(quote!(-> impl ::core::future::Future<Output = ()>)), run)
+        }
+    };
     let (of_all, _, where_all) = generics.split_for_impl();
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -171,10 +204,12 @@ fn host(kernel: &ParsedKernel) -> TokenStream {
         impl #impl_generics ::celerity_kernel::#kernel_trait<{ #dims }, #views>
             for #name #type_generics #where_clause
         {
+            #needs_stack
+
             #[inline(always)]
             #[allow(unused_variables, clippy::inline_always)]
-            fn #method(&self, __at: ::celerity_kernel::#at, __views: #views, #local) {
-                Self::call(__at, __views, #(#rest),*);
+            fn #method(&self, __at: ::celerity_kernel::#at, __views: #views, #local) #output {
+                #run
             }
         }
     }

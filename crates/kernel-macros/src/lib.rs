@@ -12,6 +12,7 @@ mod refused;
 mod signature;
 mod unroll;
 mod views;
+mod waits;
 
 use proc_macro::TokenStream;
 

@@ -5,13 +5,13 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, FnArg, GenericArgument, Generics, Ident, ItemFn, LitInt, Pat, PathArguments,
-    Result, ReturnType, Safety, Signature, Type, Visibility,
+    Attribute, Block, Error, FnArg, GenericArgument, Generics, Ident, ItemFn, LitInt, Pat,
+    PathArguments, Result, ReturnType, Safety, Signature, Type, Visibility,
 };
 
 use crate::form::Form;
 use crate::views::{Kind, ViewType};
-use crate::{ranges, unroll};
+use crate::{ranges, unroll, waits};
 
 /// A kernel, understood.
 pub(crate) struct ParsedKernel {
@@ -28,6 +28,8 @@ pub(crate) struct ParsedKernel {
     pub(crate) function: ItemFn,
     /// Whether there are no loops in it.
     pub(crate) is_short: bool,
+    /// The body of an item of a group that [can be a future](crate::waits).
+    pub(crate) future: Option<Block>,
 }
 
 /// The second parameter.
@@ -67,6 +69,12 @@ impl ParsedKernel {
         // Loops of groups, through tiles and warps, are such as they were written for: counted, LLVM takes two turns at once, and
         // a product in tiles lost 3 % of its rate, bodies in double precision 2 %, and gained 5 % in single.
         let is_short = form != Form::Group && !ranges::count(&mut function.block);
+        let future = match function.sig.inputs.first() {
+            Some(FnArg::Typed(item)) if form == Form::Group => {
+                waits::as_future(&item.pat, &function.block)
+            }
+            _ => None,
+        };
         Ok(Self {
             attributes: function.attrs.clone(),
             visibility: function.vis.clone(),
@@ -78,6 +86,7 @@ impl ParsedKernel {
             rest,
             function,
             is_short,
+            future,
         })
     }
 }

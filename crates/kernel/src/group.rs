@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 use core::panic::Location;
 
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::barrier::GroupBarrier;
+use crate::barrier::{GroupBarrier, Meeting};
 use crate::item::Item;
 use crate::warp::Warp;
 
@@ -141,6 +141,17 @@ impl<const K: usize> Group<'_, K> {
     }
 }
 
+/// What `#[kernel]` writes in the place of methods that wait, where an item is a future.
+#[cfg(not(target_arch = "nvptx64"))]
+impl<const K: usize> Group<'_, K> {
+    #[doc(hidden)]
+    #[inline]
+    #[track_caller]
+    pub fn __barrier(self) -> impl Future<Output = ()> {
+        Meeting::new(self.meeting, || ())
+    }
+}
+
 impl<const K: usize> fmt::Debug for Group<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group").field("id", &self.id).field("range", &self.range).finish()
@@ -162,6 +173,10 @@ mod tests {
             self.0.set(self.0.get() + 1);
         }
 
+        fn come(&self, at: &'static Location<'static>) {
+            self.wait(at);
+        }
+
         fn board(&self) -> &[Cell<u64>] {
             &[]
         }
@@ -175,5 +190,9 @@ mod tests {
         assert_eq!((item.local_linear_id(), item.group().len()), (4, 12));
         item.group().barrier();
         assert_eq!(calls.0.get(), 1);
+        let mut future = core::pin::pin!(item.group().__barrier());
+        let context = &mut core::task::Context::from_waker(core::task::Waker::noop());
+        assert!(future.as_mut().poll(context).is_pending());
+        assert!(calls.0.get() == 2 && future.poll(context).is_ready());
     }
 }

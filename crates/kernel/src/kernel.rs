@@ -165,7 +165,16 @@ pub trait RowKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerRow> {
             for `one_to_one`, `NeighborhoodItem` for the neighbourhoods, `WholeView` for `all`"
 )]
 pub trait GroupKernel<const K: usize, Views>: Kernel + KernelForm<Form = PerGroup> {
-    /// Runs one item on the host. `local` is the memory of its group, with
+    /// Whether an item may wait for the others of its group where it cannot let go of the thread, as in a function
+    /// that it calls: it needs a stack of its own, to be left there. Otherwise it only ever waits by being pending.
+    const NEEDS_STACK: bool;
+
+    /// One item on the host: it runs while it is polled. `local` is the memory of its group, with
     /// [`Description::local_bytes`] bytes, and behind them those of its [slices](Kernel::slice_bytes).
-    fn item(&self, item: NdItem<'_, K>, views: Views, local: LocalMemory<'_>);
+    fn item(
+        &self,
+        item: NdItem<'_, K>,
+        views: Views,
+        local: LocalMemory<'_>,
+    ) -> impl Future<Output = ()>;
 }

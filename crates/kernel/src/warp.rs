@@ -1,14 +1,13 @@
 //! Items of a group that exchange values without memory: what devices do within a
 //! warp. Knows no dimensions.
 
-#[cfg(not(target_arch = "nvptx64"))]
-use core::cell::Cell;
 use core::fmt;
 #[cfg(target_arch = "nvptx64")]
 use core::marker::PhantomData;
 use core::ops::Add;
+
 #[cfg(not(target_arch = "nvptx64"))]
-use core::panic::Location;
+mod host;
 
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::barrier::GroupBarrier;
@@ -85,6 +84,14 @@ impl<'g> Warp<'g> {
     #[inline]
     #[track_caller]
     pub fn shuffle<T: Word>(&self, value: T, lane: usize) -> T {
+        self.check(lane);
+        self.exchange(value, lane)
+    }
+
+    /// Makes sure that the warp has an item at position `lane`.
+    #[inline]
+    #[track_caller]
+    fn check(&self, lane: usize) {
         let len = self.len();
         if lane >= len {
             fail!(
@@ -94,7 +101,6 @@ impl<'g> Warp<'g> {
                 lane
             );
         }
-        self.exchange(value, lane)
     }
 
     /// The lanes, as bits, of the items that pass `true`.
@@ -129,48 +135,6 @@ impl<'g> Warp<'g> {
     #[track_caller]
     pub fn sum<T: Word + Add<Output = T>>(&self, value: T) -> T {
         self.added(value)
-    }
-}
-
-#[cfg(not(target_arch = "nvptx64"))]
-impl Warp<'_> {
-    #[track_caller]
-    fn exchange<T: Word>(&self, value: T, lane: usize) -> T {
-        T::from_bits(self.meet(value.to_bits(), |passed| passed[lane].get()))
-    }
-
-    /// Each item adds up all of the warp, as the first one does on devices.
-    #[track_caller]
-    fn added<T: Word + Add<Output = T>>(&self, value: T) -> T {
-        self.meet(value.to_bits(), |passed| {
-            let number =
-                |lane: usize| passed.get(lane).map_or(value, |bits| T::from_bits(bits.get()));
-            let (mut sums, mut step): ([T; FULL], _) = (core::array::from_fn(number), FULL / 2);
-            while step > 0 {
-                for lane in 0..step.min(passed.len().saturating_sub(step)) {
-                    sums[lane] = sums[lane] + sums[lane + step];
-                }
-                step /= 2;
-            }
-            sums[0]
-        })
-    }
-
-    #[track_caller]
-    fn votes(&self, vote: bool) -> u32 {
-        self.meet(u64::from(vote), |passed| {
-            let votes = passed.iter().enumerate();
-            votes.fold(0, |votes, (lane, vote)| votes | (vote.get() as u32) << lane)
-        })
-    }
-
-    /// Passes `bits`, and looks at what all items of the warp pass.
-    #[track_caller]
-    fn meet<R>(&self, bits: u64, look: impl FnOnce(&[Cell<u64>]) -> R) -> R {
-        let board = self.meeting.board();
-        board[self.position].set(bits);
-        self.meeting.wait(Location::caller());
-        look(&board[self.first()..][..self.len()])
     }
 }
 
@@ -267,6 +231,11 @@ mod sealed {
 
 #[cfg(test)]
 mod tests {
+    use core::cell::Cell;
+    use core::panic::Location;
+    use core::pin::pin;
+    use core::task::{Context, Poll, Waker};
+
     use super::*;
 
     /// A meeting at which the others have been already.
@@ -274,6 +243,8 @@ mod tests {
 
     impl GroupBarrier for Passed {
         fn wait(&self, _: &'static Location<'static>) {}
+
+        fn come(&self, _: &'static Location<'static>) {}
 
         fn board(&self) -> &[Cell<u64>] {
             &self.0
@@ -323,6 +294,30 @@ mod tests {
         for (position, of) in [(0, 0..32), (13, 0..32), (33, 32..40)] {
             let warp = Warp::new(position, 40, &others);
             assert_eq!(warp.sum(values[position]).to_bits(), halves(&values[of]).to_bits());
+        }
+    }
+
+    /// The value of a future that is pending once.
+    fn awaited<R>(future: impl Future<Output = R>) -> R {
+        let (mut future, context) = (pin!(future), &mut Context::from_waker(Waker::noop()));
+        assert!(future.as_mut().poll(context).is_pending());
+        match future.poll(context) {
+            Poll::Ready(value) => value,
+            Poll::Pending => panic!("it is pending twice"),
+        }
+    }
+
+    #[test]
+    fn who_awaits_gets_what_others_wait_for() {
+        let others = passed(|position| position as u64);
+        for warp in [Warp::new(31, 40, &others), Warp::new(33, 40, &others)] {
+            assert_eq!(awaited(warp.__shuffle(7_u64, 4)), warp.shuffle(7, 4));
+            assert_eq!(awaited(warp.__sum(7_u64)), warp.sum(7));
+            assert_eq!(awaited(warp.__ballot(true)), warp.ballot(true));
+            for vote in [false, true] {
+                assert_eq!(awaited(warp.__any(vote)), warp.any(vote));
+                assert_eq!(awaited(warp.__all(vote)), warp.all(vote));
+            }
         }
     }
 

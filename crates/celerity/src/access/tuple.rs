@@ -35,6 +35,11 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     type Plan: Send + Sync + 'static;
     #[doc(hidden)]
     type Bound<'m>: Sync;
+    /// The memory of one item, from which its views are made.
+    #[doc(hidden)]
+    type ItemRows<'r>;
+    #[doc(hidden)]
+    type ItemCursors<'a>;
 
     #[doc(hidden)]
     fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan>;
@@ -63,6 +68,19 @@ pub trait KernelAccesses<const K: usize>: Sealed {
     /// As [`KernelAccess::joins`], for all accesses.
     #[doc(hidden)]
     fn joins(bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool;
+
+    /// The memory of the item that `row` consists of: what is needed where many items are under way, each with its views.
+    ///
+    /// # Safety
+    /// As [`KernelAccess::rows`].
+    #[doc(hidden)]
+    unsafe fn item_rows<'r>(bound: &'r Self::Bound<'_>, row: Row<K>) -> Self::ItemRows<'r>;
+
+    #[doc(hidden)]
+    fn item_cursors<'a>(rows: &'a mut Self::ItemRows<'_>, row: &Row<K>) -> Self::ItemCursors<'a>;
+
+    #[doc(hidden)]
+    fn item_views<'a>(cursors: &'a mut Self::ItemCursors<'_>, row: &Row<K>) -> Self::ItemViews<'a>;
 
     /// Calls an item kernel for all items of some rows.
     ///
@@ -124,6 +142,8 @@ macro_rules! tuple_accesses {
             type RowViews<'a> = ($($access::RowView<'a>,)*);
             type Plan = ($($access::Plan,)*);
             type Bound<'m> = ($($access::Bound<'m>,)*);
+            type ItemRows<'r> = ($($access::Rows<'r>,)*);
+            type ItemCursors<'a> = ($($access::Cursor<'a>,)*);
 
             #[allow(unused_variables, clippy::unused_unit)]
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
@@ -171,6 +191,34 @@ macro_rules! tuple_accesses {
             #[allow(unused_variables)]
             fn end_tile(bound: &Self::Bound<'_>) {
                 $($access::end_tile(&bound.$index);)*
+            }
+
+            #[allow(unused_variables, clippy::unused_unit)]
+            unsafe fn item_rows<'r>(bound: &'r Self::Bound<'_>, row: Row<K>) -> Self::ItemRows<'r> {
+                let rows = Rows::single(row);
+                ($({
+                    // SAFETY: passed on.
+                    unsafe { $access::rows(&bound.$index, &rows) }
+                },)*)
+            }
+
+            #[allow(unused_variables, clippy::unused_unit)]
+            fn item_cursors<'a>(
+                rows: &'a mut Self::ItemRows<'_>,
+                row: &Row<K>,
+            ) -> Self::ItemCursors<'a> {
+                ($({
+                    // SAFETY: there is one.
+                    $access::one_by_one(unsafe { $access::row(&mut rows.$index, 0, row) })
+                },)*)
+            }
+
+            #[allow(unused_variables, clippy::unused_unit)]
+            fn item_views<'a>(
+                cursors: &'a mut Self::ItemCursors<'_>,
+                row: &Row<K>,
+            ) -> Self::ItemViews<'a> {
+                ($($access::item_view(&mut cursors.$index, row, 0),)*)
             }
 
             #[allow(unused_variables, unused_mut)]
@@ -331,6 +379,8 @@ macro_rules! single_access {
             type RowViews<'a> = <Self as KernelAccess<K>>::RowView<'a>;
             type Plan = <(Self,) as KernelAccesses<K>>::Plan;
             type Bound<'m> = <(Self,) as KernelAccesses<K>>::Bound<'m>;
+            type ItemRows<'r> = <(Self,) as KernelAccesses<K>>::ItemRows<'r>;
+            type ItemCursors<'a> = <(Self,) as KernelAccesses<K>>::ItemCursors<'a>;
 
             fn lower(self, lowering: &mut Lowering<'_>) -> Result<Self::Plan> {
                 (self,).lower(lowering)
@@ -362,6 +412,25 @@ macro_rules! single_access {
 
             fn end_tile(bound: &Self::Bound<'_>) {
                 <(Self,)>::end_tile(bound);
+            }
+
+            unsafe fn item_rows<'r>(bound: &'r Self::Bound<'_>, row: Row<K>) -> Self::ItemRows<'r> {
+                // SAFETY: passed on.
+                unsafe { <(Self,)>::item_rows(bound, row) }
+            }
+
+            fn item_cursors<'a>(
+                rows: &'a mut Self::ItemRows<'_>,
+                row: &Row<K>,
+            ) -> Self::ItemCursors<'a> {
+                <(Self,)>::item_cursors(rows, row)
+            }
+
+            fn item_views<'a>(
+                cursors: &'a mut Self::ItemCursors<'_>,
+                row: &Row<K>,
+            ) -> Self::ItemViews<'a> {
+                <(Self,)>::item_views(cursors, row).0
             }
 
             #[inline]

@@ -4,13 +4,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
-use std::panic::Location;
 use std::rc::Rc;
 
 use celerity_kernel::GroupBarrier;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
+use super::meeting::{Arrivals, Barrier, Divergence};
 use super::overflow::{Stacks, limit, watched};
 
 /// Bytes of a stack. Only what is used takes memory: as a rule one page.
@@ -23,31 +23,12 @@ thread_local! {
     static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The barrier at which a fiber waits, in the user's source.
-type Barrier = &'static Location<'static>;
-
 /// One function, as far as it has come.
 struct Fiber {
     /// The lowest address of its stack.
     limit: usize,
     /// Gives the barrier at which it waits, or nothing if it is done with a round.
     routine: Coroutine<(), Option<Barrier>, (), DefaultStack>,
-}
-
-/// Fibers of one call have not all come to the same barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Divergence {
-    /// Some wait, others have ended.
-    #[error(
-        "{waiting} of its {fibers} items {} at the barrier at {barrier}, the others have ended",
-        if *waiting == 1 { "waits" } else { "wait" }
-    )]
-    Ended { waiting: usize, fibers: usize, barrier: Barrier },
-    /// They wait at different barriers.
-    #[error(
-        "of its {fibers} items, some wait at the barrier at {one}, others at the one at {other}"
-    )]
-    Apart { fibers: usize, one: Barrier, other: Barrier },
 }
 
 /// What fibers are for: rounds, in each of which all of them do something and meet.
@@ -98,22 +79,14 @@ pub(crate) fn side_by_side(
 
 /// Lets each fiber run until it waits or is done with its round, and says whether they wait: all do, or none.
 fn step(stacks: &Stacks<'_>, running: &mut [Fiber]) -> Result<bool, Divergence> {
-    let fibers = running.len();
-    let (mut waiting, mut barrier) = (0, None);
+    let mut arrivals = Arrivals::of(running.len());
     for (number, fiber) in running.iter_mut().enumerate() {
         stacks.go_to(fiber.limit, number);
-        let CoroutineResult::Yield(Some(other)) = fiber.routine.resume(()) else { continue };
-        waiting += 1;
-        let one: Barrier = *barrier.get_or_insert(other);
-        // The same barrier, or a copy of it that another crate has.
-        if !std::ptr::eq(one, other) && one != other {
-            return Err(Divergence::Apart { fibers, one, other });
+        if let CoroutineResult::Yield(Some(barrier)) = fiber.routine.resume(()) {
+            arrivals.note(barrier)?;
         }
     }
-    match barrier {
-        Some(barrier) if waiting < fibers => Err(Divergence::Ended { waiting, fibers, barrier }),
-        barrier => Ok(barrier.is_some()),
-    }
+    arrivals.all_wait()
 }
 
 fn spawn(
@@ -152,6 +125,11 @@ impl GroupBarrier for Yield<'_> {
         self.yielder.suspend(Some(at));
     }
 
+    /// A fiber is left where it waits, be it in a future.
+    fn come(&self, at: Barrier) {
+        self.wait(at);
+    }
+
     fn board(&self) -> &[Cell<u64>] {
         let (first, second) = self.boards.split_at(self.boards.len() / 2);
         if self.is_second.replace(!self.is_second.get()) { second } else { first }
@@ -178,7 +156,7 @@ fn keep(stack: DefaultStack) {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
     use super::*;
 
@@ -240,7 +218,7 @@ mod tests {
                 wait(meeting);
             }
         });
-        let Err(Divergence::Ended { waiting: 4, fibers: 5, barrier }) = error else {
+        let Err(Divergence::Ended { waiting: 4, items: 5, barrier }) = error else {
             panic!("{error:?}")
         };
         assert!(barrier.file().ends_with("fibers.rs"));
@@ -252,7 +230,7 @@ mod tests {
             0 => wait(meeting),
             _ => wait(meeting),
         });
-        let Err(Divergence::Apart { fibers: 2, one, other }) = error else { panic!("{error:?}") };
+        let Err(Divergence::Apart { items: 2, one, other }) = error else { panic!("{error:?}") };
         assert_eq!(one.line() + 1, other.line());
     }
 
@@ -314,7 +292,7 @@ mod tests {
                 wait(meeting);
             }
         });
-        assert!(matches!(error, Err(Divergence::Ended { waiting: 1, fibers: 3, .. })), "{error:?}");
+        assert!(matches!(error, Err(Divergence::Ended { waiting: 1, items: 3, .. })), "{error:?}");
     }
 
     #[test]

@@ -1,19 +1,23 @@
 //! Kernels whose items run in groups, on CPUs: groups are spread over the thread
-//! pool, and the items of one group run side by side on one thread. Knows nothing of
-//! queues.
+//! pool, and the items of one group run side by side on one thread: as [futures](super::turns), or, where these cannot let go of
+//! it, as [fibers](super::fibers). Knows nothing of queues.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
+use std::pin::pin;
+use std::task::{Context, Waker};
 
 use celerity_executor::{BoundMemory, DeviceKernel};
 use celerity_kernel::{Bounds, GroupBarrier, Item, LocalMemory, NdItem, Row};
 use celerity_regions::Box3;
 
 use super::compiled::tiles;
-use super::fibers::{Divergence, FiberRounds, STACK, side_by_side};
+use super::fibers::{FiberRounds, STACK, side_by_side};
 use super::grain::Grain;
+use super::meeting::Divergence;
+use super::turns::{self, Table};
 use super::{KernelSpec, Launched, Space};
 use crate::access::{Closure, KernelAccesses, Rows};
 use crate::item_context;
@@ -106,7 +110,11 @@ where
         let (group, first, inside) = (Cell::new([0; K]), Cell::new([0; K]), &inside[..]);
         let rounds =
             GroupRounds { kernel: self, groups, bound, interior, local, inside, first, group };
-        if let Err(divergence) = side_by_side(inside.len(), groups.volume(), &rounds) {
+        let outcome = match needs_stack::<A, W, K>() {
+            true => side_by_side(inside.len(), groups.volume(), &rounds),
+            false => rounds.take_turns(),
+        };
+        if let Err(divergence) = outcome {
             self.refuse(rounds.group.get(), divergence);
         }
     }
@@ -140,7 +148,16 @@ where
     }
 }
 
-/// Groups as the rounds of fibers: a group after the other, and a fiber for each item of one.
+/// Whether each item needs a stack of its own.
+const fn needs_stack<A, W, const K: usize>() -> bool
+where
+    A: KernelAccesses<K> + 'static,
+    W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
+{
+    <W as celerity_kernel::GroupKernel<K, A::ItemViews<'static>>>::NEEDS_STACK
+}
+
+/// Groups in rounds, one after the other: of futures or of fibers, one for each item.
 struct GroupRounds<'r, 'b, A: KernelAccesses<K>, W, const K: usize> {
     kernel: &'r GroupKernel<A, W, K>,
     groups: Bounds<K>,
@@ -165,6 +182,73 @@ where
         let (first, inside) = (self.first.get(), self.inside[number]);
         std::array::from_fn(|dim| first[dim] + inside[dim])
     }
+
+    /// A row of the item alone.
+    fn row(&self, number: usize) -> Row<K> {
+        Row::new(self.item(number), 1, self.kernel.launch.global)
+    }
+
+    /// The memory of the group.
+    ///
+    /// # Safety
+    /// It is used for the items of one group alone, on this thread, and no longer when the next one begins.
+    unsafe fn local_memory(&self) -> LocalMemory<'_> {
+        const { assert!(align_of::<u128>() >= 16) };
+        // SAFETY: aligned and initialised, and the rest was promised.
+        unsafe { LocalMemory::new(self.local.as_ptr().cast_mut().cast(), size_of_val(self.local)) }
+    }
+
+    /// Begins with a group.
+    fn go_to(&self, round: usize) {
+        let (groups, inside) = (self.groups.min(), delinearize(round, self.groups.range()));
+        let (group, size): ([usize; K], _) =
+            (std::array::from_fn(|dim| groups[dim] + inside[dim]), self.kernel.group);
+        self.group.set(group);
+        self.first.set(std::array::from_fn(|dim| group[dim] * size[dim]));
+        self.local.iter().for_each(|word| word.set(u128::MAX));
+    }
+}
+
+impl<A, W, const K: usize> GroupRounds<'_, '_, A, W, K>
+where
+    A: KernelAccesses<K>,
+    W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
+{
+    /// Runs the groups with a future for each item.
+    fn take_turns(&self) -> Result<(), Divergence> {
+        let table = Table::for_items(self.inside.len());
+        (0..self.groups.volume()).try_for_each(|round| {
+            self.go_to(round);
+            self.group_takes_turns(&table)
+        })
+    }
+
+    /// The group that is under way. Its items are made before the first of them runs, from memory that stays until the last has
+    /// ended.
+    fn group_takes_turns(&self, table: &Table) -> Result<(), Divergence> {
+        let (numbers, size) = (0..self.inside.len(), self.kernel.group);
+        let memory = |number| {
+            A::begin_row(self.bound, number);
+            // SAFETY: a row of one item that no other row of the chunk holds.
+            unsafe { A::item_rows(self.bound, self.row(number)) }
+        };
+        let mut memory: Vec<_> = numbers.clone().map(memory).collect();
+        let cursors = numbers.clone().zip(&mut memory);
+        let mut cursors: Vec<_> =
+            cursors.map(|(number, memory)| A::item_cursors(memory, &self.row(number))).collect();
+        // SAFETY: the futures are gone when this returns.
+        let local = unsafe { self.local_memory() };
+        let items = numbers.zip(&mut cursors).map(|(number, cursors)| {
+            let row = self.row(number);
+            let (item, views) = (row.item(0), A::item_views(cursors, &row));
+            self.kernel.kernel.item(NdItem::new(item, size, table), views, local)
+        });
+        let items: Vec<_> = items.collect();
+        turns::take(items, table, |number, item| {
+            let context = &mut Context::from_waker(Waker::noop());
+            item_context::at_last(|| self.row(number), || item.poll(context))
+        })
+    }
 }
 
 impl<A, W, const K: usize> FiberRounds for GroupRounds<'_, '_, A, W, K>
@@ -173,26 +257,21 @@ where
     W: for<'a> celerity_kernel::GroupKernel<K, A::ItemViews<'a>>,
 {
     fn begin(&self, round: usize) {
-        let (groups, inside) = (self.groups.min(), delinearize(round, self.groups.range()));
-        let (group, size): ([usize; K], _) =
-            (std::array::from_fn(|dim| groups[dim] + inside[dim]), self.kernel.group);
-        self.group.set(group);
-        self.first.set(std::array::from_fn(|dim| group[dim] * size[dim]));
-        self.local.iter().for_each(|word| word.set(u128::MAX));
+        self.go_to(round);
     }
 
     fn run(&self, number: usize, meeting: &dyn GroupBarrier) {
-        const { assert!(align_of::<u128>() >= 16) };
         let (bound, size) = (self.bound, self.kernel.group);
-        // SAFETY: aligned and initialised, and this group's alone until it has ended,
-        // on this thread.
-        let local = unsafe {
-            LocalMemory::new(self.local.as_ptr().cast_mut().cast(), size_of_val(self.local))
-        };
-        let rows = Rows::single(Row::new(self.item(number), 1, self.kernel.launch.global));
+        // SAFETY: this group's alone until it has ended, on this thread.
+        let local = unsafe { self.local_memory() };
+        let rows = Rows::single(self.row(number));
         A::begin_row(bound, number);
         let call = closure::<A, _, K>(|item, views| {
-            self.kernel.kernel.item(NdItem::new(item, size, meeting), views, local);
+            let item = NdItem::new(item, size, meeting);
+            // It waits on this stack, so that it ends when it is polled.
+            let ended = pin!(self.kernel.kernel.item(item, views, local))
+                .poll(&mut Context::from_waker(Waker::noop()));
+            debug_assert!(ended.is_ready(), "an item on a stack of its own is pending");
         });
         // SAFETY: a row of one item that no other row of the chunk holds.
         unsafe {

@@ -205,6 +205,94 @@ fn chunks_end_where_groups_do() {
     }
 }
 
+/// Waits where `#[kernel]` cannot see it.
+fn meet(item: &NdItem<'_, 2>) {
+    item.group().barrier();
+}
+
+/// A kernel whose items wait by `$wait`: in loops and branches, with values of theirs that live on, and beside exchanges
+/// of warps, two of them without a barrier in between.
+macro_rules! weave {
+    ($name:ident, $item:ident, $wait:expr) => {
+        #[kernel]
+        fn $name(
+            $item: NdItem<'_, 2>,
+            (out, from): (&mut u64, &u64),
+            cells: Local<'_, u64, 48>,
+            turns: u64,
+        ) {
+            let (at, warp) = ($item.local_linear_id(), $item.warp());
+            let len = $item.group().len();
+            let (mut kept, mut sum) = ([*from; 3], 0_u64);
+            for turn in 0..turns {
+                cells.set(at, kept[0].wrapping_mul(turn + 3));
+                $wait;
+                for other in 0..len {
+                    sum = sum.rotate_left(5) ^ cells.get(other);
+                }
+                if turn % 2 == 0 {
+                    let far = warp.shuffle(sum, (warp.lane() + 5) % warp.len());
+                    kept[1] ^= warp.shuffle(far, (warp.lane() + 1) % warp.len());
+                } else {
+                    $wait;
+                }
+                kept[(turn % 3) as usize] ^= sum;
+                $wait;
+            }
+            let mut left = 3;
+            while warp.any(left > 0) {
+                left -= 1;
+                kept[2] /= 3;
+                $wait;
+            }
+            let odd = warp.ballot(kept[0] % 2 == 1);
+            *out = kept[0] ^ kept[1].rotate_left(9) ^ u64::from(odd);
+            let (even, high) = (warp.all(sum % 2 == 0), warp.sum(sum >> 8));
+            if even {
+                return;
+            }
+            *out ^= kept[2] ^ high;
+        }
+    };
+}
+
+weave!(woven_here, item, item.group().barrier());
+weave!(woven_there, item, meet(&item));
+
+#[test]
+fn items_come_to_the_same_however_they_wait() {
+    type Views<'a> = (&'a mut u64, &'a u64);
+    const fn needs_stack<W: for<'a> kernels::GroupKernel<2, Views<'a>>>(_: &W) -> bool {
+        <W as kernels::GroupKernel<2, Views<'static>>>::NEEDS_STACK
+    }
+    let (here, there) = (woven_here { turns: 7 }, woven_there { turns: 7 });
+    assert_eq!((needs_stack(&here), needs_stack(&there)), (false, true));
+    let range = [12, 16];
+    let from: Vec<u64> =
+        (1..=192_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7).collect();
+    let run = |cluster, group, is_here: bool| {
+        on_cluster(cluster, |queue| {
+            let from = queue.buffer_from(range, from.clone())?;
+            let out = queue.buffer::<u64, 2>(range);
+            let accesses = (out.write(one_to_one()), from.read(one_to_one()));
+            let (task, space) = (queue.task("weave"), nd_range(range, group));
+            match is_here {
+                true => task.launch(space, accesses, here)?,
+                false => task.launch(space, accesses, there)?,
+            };
+            Ok(queue.fence(&out)?.wait()?.as_slice().to_vec())
+        })
+        .unwrap()
+    };
+    // Whole warps, parts of them, and items that are alone.
+    for group in [[6, 8], [4, 8], [3, 4], [1, 1]] {
+        let expected = run((1, 1), group, false);
+        for cluster in CLUSTERS {
+            assert_eq!(run(cluster, group, true), expected, "{cluster:?} {group:?}");
+        }
+    }
+}
+
 /// A barrier for one half of each group.
 #[kernel]
 fn half_waits(item: NdItem<'_, 1>, out: &mut u32) {
@@ -220,6 +308,24 @@ fn a_barrier_that_only_some_reach_names_kernel_sizes_and_place() {
     let parts = ["\"step\"", "`half_waits`", "[64]", "groups of [8]", "4 of its 8 items"];
     assert_says(&error, &parts);
     assert_says(&error, &["tests/all/groups.rs:", "the others have ended"]);
+}
+
+/// The same, out of sight.
+#[kernel]
+fn half_waits_elsewhere(item: NdItem<'_, 1>, out: &mut u32) {
+    fn wait(item: NdItem<'_, 1>) {
+        item.group().barrier();
+    }
+    if item.local_id()[0] < 4 {
+        wait(item);
+    }
+    *out = 1;
+}
+
+#[test]
+fn a_barrier_out_of_sight_is_named_as_well() {
+    let error = error_of(64, 8, half_waits_elsewhere);
+    assert_says(&error, &["`half_waits_elsewhere`", "4 of its 8 items", "tests/all/groups.rs:"]);
 }
 
 /// Two barriers, each for one half.

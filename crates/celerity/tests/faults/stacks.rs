@@ -12,18 +12,23 @@ fn recurse(depth: u32) -> u32 {
     if depth == 0 { frame[0] } else { recurse(depth - 1) + frame[3] }
 }
 
+/// Items that wait in functions have stacks.
+fn wait(item: &NdItem<'_, 2>) {
+    item.group().barrier();
+}
+
 /// One item goes too deep, while others wait for it.
 #[kernel]
 fn deep(item: NdItem<'_, 2>, out: &mut u32) {
-    item.group().barrier();
+    wait(&item);
     *out = recurse(if item.id() == [5, 3] { 1_000_000 } else { 3 });
-    item.group().barrier();
+    wait(&item);
 }
 
 /// As deep as a stack allows, and a bit less.
 #[kernel]
 fn shallow(item: NdItem<'_, 2>, out: &mut u32) {
-    item.group().barrier();
+    wait(&item);
     *out = recurse(200);
 }
 

@@ -264,9 +264,10 @@ fn columns_are_solved_with_a_load_for_each_number() {
     }
     assert_eq!(memory.numbers::<4, f32>(PLACES[0]), warmth);
     assert_eq!(memory.numbers::<4, f32>(PLACES[1]), factors);
-    // Two loads of each layer on the way down, and two on the way back, where the loop's own branch and a check are.
+    // Two loads of each layer on the way down, and two on the way back, where the loop's own branch and a check are. Beside loops
+    // there are some 20 branches for a column, with LLVM 22 some 22.
     assert_eq!(count(&counts, "ld.global"), 4 * len, "{counts:?}");
-    assert!(count(&counts, "bra") <= 3 * len + 20 * columns, "{counts:?}");
+    assert!(count(&counts, "bra") <= 3 * len + 24 * columns, "{counts:?}");
 }
 
 #[test]
