@@ -193,9 +193,7 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
                     if A::joins(&bound, &rows) {
                         return call(&bound, &rows, &interior);
                     }
-                    for row in (0..rows.count()).map(|n| rows.row(n)) {
-                        call(&bound, &Rows::single(row), &interior);
-                    }
+                    rows.singles().for_each(|row| call(&bound, &row, &interior));
                 });
             });
         });

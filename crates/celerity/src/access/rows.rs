@@ -39,6 +39,19 @@ impl<const K: usize> Rows<K> {
         Row::new(start, self.first.len(), self.first.range())
     }
 
+    /// So many of them, from the `n`-th on.
+    #[inline]
+    pub(crate) fn some(&self, n: usize, count: usize) -> Self {
+        debug_assert!(count > 0 && n + count <= self.count, "{count} of {} rows", self.count);
+        Self { first: self.row(n), count }
+    }
+
+    /// Each by itself.
+    #[inline]
+    pub(crate) fn singles(&self) -> impl Iterator<Item = Self> {
+        (0..self.count).map(|n| Self::single(self.row(n)))
+    }
+
     /// All of their items.
     #[inline]
     pub(crate) fn bounds(&self) -> Bounds<K> {

@@ -4,13 +4,13 @@
 use std::ops::Range;
 
 use celerity_executor::BoundMemory;
-use celerity_kernel::{Bounds, Row};
+use celerity_kernel::Bounds;
 use celerity_regions::Box3;
 use celerity_tdag::Tiling;
 
 use super::compiled::tiles;
 use super::{Grain, KernelSpec};
-use crate::access::{KernelAccesses, Rows, rows_of};
+use crate::access::{KernelAccesses, Rows};
 use crate::item_context;
 use crate::range::bounds;
 
@@ -74,24 +74,66 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         let lanes = if run == TileTraversal::Items { tiles(tiling).lanes() } else { 1 };
         let rows = |bound: &A::Bound<'_>, interior: &Range<usize>, tile: &Bounds<K>| {
             let mut position = 0;
-            rows_of(tile, |start, len| {
-                let row = Row::new(start, len, self.global);
-                if run == TileTraversal::Rows {
-                    A::begin_row(bound, 0);
-                    return call(bound, &Rows::single(row), interior);
-                }
-                let mut begin = 0;
-                while begin < len {
-                    // Of a power of two: a division would take longer than a few items.
-                    let part = (lanes - (position & (lanes - 1))).min(len - begin);
+            let mut call = |rows: Rows<K>| {
+                let len = rows.first().len();
+                if A::joins(bound, &rows) {
                     A::begin_row(bound, position);
-                    call(bound, &Rows::single(row.segment(begin, part)), interior);
-                    (begin, position) = (begin + part, position + part);
+                    call(bound, &rows, interior);
+                    position += rows.count() * len;
+                    return;
                 }
+                for row in rows.singles() {
+                    A::begin_row(bound, position);
+                    call(bound, &row, interior);
+                    position += len;
+                }
+            };
+            let mut laps = Laps { lanes, position: 0 };
+            Rows::of(tile, self.global, |rows| match run {
+                TileTraversal::Rows => call(rows),
+                TileTraversal::Items => laps.cut(&rows, &mut call),
             });
         };
         // SAFETY: passed on.
         unsafe { self.spread_tiles((tiling, grain), lanes, chunk, memory, rows) }
+    }
+}
+
+/// How far the items of a tile have gone around its accumulators.
+struct Laps {
+    /// How many these are: a power of two.
+    lanes: usize,
+    /// Items so far.
+    position: usize,
+}
+
+impl Laps {
+    /// Cuts rows into such that end with a lap or before: as many whole ones as there is room for, or a part of one.
+    fn cut<const K: usize>(&mut self, rows: &Rows<K>, mut visit: impl FnMut(Rows<K>)) {
+        let (len, mut n) = (rows.first().len(), 0);
+        while n < rows.count() {
+            let whole = (self.room() / len).min(rows.count() - n);
+            if whole > 0 {
+                visit(rows.some(n, whole));
+                self.position += whole * len;
+                n += whole;
+                continue;
+            }
+            let (row, mut begin) = (rows.row(n), 0);
+            while begin < len {
+                let part = self.room().min(len - begin);
+                visit(Rows::single(row.segment(begin, part)));
+                self.position += part;
+                begin += part;
+            }
+            n += 1;
+        }
+    }
+
+    /// Items that are left of the lap.
+    fn room(&self) -> usize {
+        // Of a power of two: a division would take longer than a few items.
+        self.lanes - (self.position & (self.lanes - 1))
     }
 }
 
@@ -102,4 +144,32 @@ fn in_pieces(tiles: &[u64], most: usize, work: &(impl Fn(&[u64]) + Sync)) {
     }
     let (left, right) = tiles.split_at(tiles.len() / 2);
     rayon::join(|| in_pieces(left, most, work), || in_pieces(right, most, work));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_end_with_laps_or_before() {
+        for (range, lanes) in
+            [([7, 3], 4), ([5, 1], 4), ([3, 9], 4), ([2, 4], 4), ([9, 3], 1), ([40, 5], 16)]
+        {
+            let (mut laps, mut items) = (Laps { lanes, position: 0 }, Vec::new());
+            for _ in 0..2 {
+                Rows::of(&Bounds::from_range(range), range, |rows| {
+                    laps.cut(&rows, |rows| {
+                        let (begin, len) = (items.len() % lanes, rows.first().len());
+                        assert!(begin + rows.count() * len <= lanes, "{range:?} {rows:?}");
+                        assert!(rows.count() == 1 || len == range[1], "{range:?} {rows:?}");
+                        for n in 0..rows.count() {
+                            items.extend((0..len).map(|i| rows.row(n).id(i)));
+                        }
+                    });
+                });
+            }
+            let all = (0..range[0]).flat_map(|y| (0..range[1]).map(move |x| [y, x]));
+            assert_eq!(items, all.clone().chain(all).collect::<Vec<_>>(), "{range:?}");
+        }
+    }
 }

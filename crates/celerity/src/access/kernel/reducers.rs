@@ -103,12 +103,7 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
         bound.end();
     }
 
-    /// Each row is told beforehand where its accumulators begin.
-    #[inline]
-    fn joins(_bound: &Self::Bound<'_>, rows: &Rows<K>) -> bool {
-        rows.count() == 1
-    }
-
+    /// From those on that the first row was told of: there are as many as items, or one for all.
     #[inline]
     unsafe fn rows<'r>(bound: &'r Self::Bound<'_>, _rows: &Rows<K>) -> Self::Rows<'r> {
         RemainingAccumulators {
@@ -118,8 +113,12 @@ impl<T: Element, O: Operator<T>, const K: usize> KernelAccess<K> for ReduceAcces
     }
 
     #[inline]
-    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, _n: usize, _row: &Row<K>) -> Self::Cursor<'a> {
-        *rows
+    unsafe fn row<'a>(rows: &'a mut Self::Rows<'_>, n: usize, row: &Row<K>) -> Self::Cursor<'a> {
+        let lanes = match rows.lanes.len() {
+            1 => rows.lanes,
+            _ => &rows.lanes[n * row.len()..],
+        };
+        RemainingAccumulators { lanes, operator: rows.operator }
     }
 
     #[inline]
