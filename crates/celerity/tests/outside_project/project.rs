@@ -44,16 +44,21 @@ impl Project {
     /// Lets Cargo do something to the project, without the network where everything is already
     /// downloaded. The process sees no variable of ours but these.
     pub(crate) fn cargo(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-        let offline = self.cargo_with("--offline", arguments, variables);
+        let offline = self.cargo_with(&["--offline"], arguments, variables);
         let refused = String::from_utf8_lossy(&offline.stderr).contains("--offline");
-        if refused { self.cargo_with("--quiet", arguments, variables) } else { offline }
+        if refused { self.cargo_with(&[], arguments, variables) } else { offline }
     }
 
-    fn cargo_with(&self, option: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    fn cargo_with(
+        &self,
+        options: &[&str],
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Output {
         // Build results are kept between runs of these tests, beside those of the workspace.
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside-project");
         let mut command = Command::new(env!("CARGO"));
-        command.args(arguments).args(["--quiet", option, "--target-dir"]).arg(target);
+        command.args(arguments).args(options).args(["--quiet", "--target-dir"]).arg(target);
         command.current_dir(&self.dir).env_remove("RUSTFLAGS").env_remove("RUST_BACKTRACE");
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
