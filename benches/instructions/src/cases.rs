@@ -7,7 +7,7 @@ use celerity_benches::endless::{Program, Running};
 use celerity_benches::pipeline::{Build, Depth, Pipeline, Shape};
 use celerity_benches::region_cases::RegionCase;
 use celerity_benches::topologies::Topology;
-use celerity_regions::{Box3, RegionMap};
+use celerity_regions::{Box3, Region, RegionMap};
 
 use crate::case::Case;
 use crate::{checker, engine};
@@ -20,6 +20,7 @@ pub(crate) fn all() -> Vec<Case> {
     all.extend(checker::cases());
     all.extend(regions());
     all.extend(shrinking_spaces());
+    all.extend(many_boxes());
     all
 }
 
@@ -139,3 +140,38 @@ fn shrinking_spaces() -> Vec<Case> {
 
 /// Rows of the matrix.
 const FACTORISED: u64 = 400;
+
+/// Regions of many boxes over maps of many entries: every second element of a line, first of its upper and then of its lower
+/// half; and what lies below the diagonal of a matrix that was [factorised](shrinking_spaces), cut by rows where the map is
+/// cut by columns.
+fn many_boxes() -> Vec<Case> {
+    let sliced = Case::new("region map: many boxes/every second element".to_owned(), || {
+        let half = |from: u64| {
+            let single = |at: u64| Box3::new([at, 0, 0], [at + 1, 1, 1]);
+            Region::from_boxes((from..from + 4000).step_by(2).map(single))
+        };
+        let (upper, lower) = (half(4000), half(0));
+        move || {
+            let mut map = RegionMap::new(Box3::new([0; 3], [8000, 1, 1]), 0);
+            map.update(&upper, 1);
+            map.update(&lower, 2);
+            black_box(map.len());
+        }
+    });
+    let triangle = Case::new("region map: many boxes/below a diagonal".to_owned(), || {
+        let mut map = RegionMap::new(Box3::new([0; 3], [FACTORISED, FACTORISED, 1]), 0);
+        for step in 0..FACTORISED {
+            let square = Box3::new([step, step, 0], [FACTORISED, FACTORISED, 1]);
+            map.update_box(&square, step);
+        }
+        let row = |y: u64| Box3::new([y, 0, 0], [y + 1, y, 1]);
+        let below = Region::from_boxes((1..FACTORISED).map(row));
+        move || {
+            let mut map = map.clone();
+            map.modify(&below, |step| step + FACTORISED);
+            map.update(&below, 0);
+            black_box(map.len());
+        }
+    });
+    vec![sliced, triangle]
+}

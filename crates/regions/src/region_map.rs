@@ -13,6 +13,7 @@
 
 mod entry;
 mod flat;
+mod overlay;
 mod slices;
 mod tree;
 
@@ -24,6 +25,7 @@ use crate::box3::{Box3, Coord3};
 use crate::region::{Region, RegionBuilder};
 use entry::{Entry, coalesce, coalesce_anew};
 use flat::Flat;
+use overlay::overlay;
 use slices::{Fit, Slices};
 use tree::Tree;
 
@@ -39,6 +41,9 @@ const FLAT_MAX: usize = if cfg!(miri) { 16 } else { 512 };
 /// map whose size oscillates does not convert each time.
 const TREE_MIN: usize = FLAT_MAX / 2;
 
+/// Fewer boxes than that are changed one by one.
+const MANY: usize = 8;
+
 /// Maps of fewer entries cost nothing to leave as they are.
 const COMPACT_ABOVE: usize = 16;
 
@@ -50,7 +55,7 @@ const COMPACT_ABOVE: usize = 16;
 /// never on addresses or hashes.
 ///
 /// In the complexities below, n is the number of entries, k the number that intersect the
-/// box in question. Maps of a single value, and maps cut along one dimension only ("sliced"),
+/// box or region in question, counted for each box of a region. Maps of a single value, and maps cut along one dimension only ("sliced"),
 /// are searched in O(log n); other maps in O(n) for up to a few hundred entries, and in
 /// O(log n + k) on average beyond.
 ///
@@ -138,14 +143,62 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     }
 
     /// Maps every element of the region to `value`, ignoring what lies outside the extent.
-    /// As many updates as the region has boxes.
+    /// As many updates as the region has boxes, or if these are many, O(n + b) for b of them in a sliced map and
+    /// O((n + k) log (n + k)) in others.
     pub fn update(&mut self, at: &Region, value: V) {
+        if self.takes_a_pass(at.boxes().len()) {
+            return self.update_many(at, value);
+        }
         if let Some((last, others)) = at.boxes().split_last() {
             for part in others {
                 self.update_box(part, value.clone());
             }
             self.update_box(last, value);
         }
+    }
+
+    #[cold]
+    fn update_many(&mut self, at: &Region, value: V) {
+        let boxes = self.inside(at);
+        if let Store::Slices(slices) = &mut self.store
+            && slices.turn_to_all(&self.extent, &boxes)
+        {
+            return slices.modify_each(&self.extent, &boxes, |_| value.clone());
+        }
+        let parts = boxes.into_iter().map(|extent| Entry { extent, value: value.clone() });
+        self.lay_over(parts.collect());
+    }
+
+    /// Whether so many boxes are better changed in one pass over all entries than one by one.
+    #[inline]
+    fn takes_a_pass(&self, boxes: usize) -> bool {
+        boxes >= MANY
+            && match &self.store {
+                Store::Slices(slices) => boxes >= slices.len() / 128,
+                Store::Flat(_) => boxes >= FLAT_MAX / 8,
+                Store::Tree(tree) => boxes >= tree.len() / 8,
+            }
+    }
+
+    /// The boxes of a region, as far as they are in the extent.
+    fn inside(&self, region: &Region) -> Vec<Box3> {
+        let boxes = region.boxes().iter().map(|part| part.clamped(&self.extent));
+        boxes.filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Gives disjoint boxes inside of the extent their values, all at once.
+    #[cold]
+    fn lay_over(&mut self, parts: Vec<Entry<V>>) {
+        if parts.is_empty() {
+            return;
+        }
+        let entries = match &mut self.store {
+            Store::Slices(slices) => slices.take_entries(&self.extent),
+            Store::Flat(flat) => flat.take_entries(),
+            Store::Tree(tree) => tree.take_entries(),
+        };
+        self.store = Store::Flat(Flat::new(overlay(entries, parts)));
+        self.adapt();
     }
 
     /// Visits all entries that intersect the box, clipped to it. O(k) plus the search; does
@@ -199,14 +252,48 @@ impl<V: Clone + PartialEq> RegionMap<V> {
     /// Replaces the values inside the region, and only there, by what `change` makes of
     /// them: entries on its edge are split. `change` is called once per entry and box of
     /// the region that intersect. As many updates as there are such pairs whose value
-    /// changes, or O(n log n) if they are many.
+    /// changes, or if they are many, O(n + b) for a region of b boxes in a sliced map and
+    /// O((n + k) log (n + k)) in others.
     pub fn modify(&mut self, within: &Region, mut change: impl FnMut(&V) -> V) {
+        if self.takes_a_pass(within.boxes().len()) {
+            return self.modify_many(within, change);
+        }
         for part in within.boxes() {
             self.modify_box(&part.clamped(&self.extent), &mut change);
         }
     }
 
-    fn modify_box(&mut self, within: &Box3, mut change: impl FnMut(&V) -> V) {
+    #[cold]
+    fn modify_many(&mut self, within: &Region, mut change: impl FnMut(&V) -> V) {
+        let boxes = self.inside(within);
+        if let Store::Slices(slices) = &mut self.store
+            && slices.turn_to_all(&self.extent, &boxes)
+        {
+            return slices.modify_each(&self.extent, &boxes, change);
+        }
+        let mut changed = Vec::new();
+        for part in &boxes {
+            self.note_changed(part, &mut change, |entry| changed.push(entry));
+        }
+        self.lay_over(changed);
+    }
+
+    /// What of the box gets another value, which is not written yet.
+    fn note_changed(
+        &self,
+        within: &Box3,
+        mut change: impl FnMut(&V) -> V,
+        mut note: impl FnMut(Entry<V>),
+    ) {
+        self.for_each_in(within, |extent, old| {
+            let value = change(old);
+            if value != *old {
+                note(Entry { extent, value });
+            }
+        });
+    }
+
+    fn modify_box(&mut self, within: &Box3, change: impl FnMut(&V) -> V) {
         if within.is_empty() {
             return;
         }
@@ -225,15 +312,13 @@ impl<V: Clone + PartialEq> RegionMap<V> {
             }
             Store::Tree(_) => {}
         }
-        let mut changed = SmallVec::<[(Box3, V); 4]>::new();
-        self.for_each_in(within, |part, value| {
-            let new = change(value);
-            if new != *value {
-                changed.push((part, new));
-            }
-        });
-        for (part, value) in changed {
-            self.update_box(&part, value);
+        let mut changed = SmallVec::<[Entry<V>; 4]>::new();
+        self.note_changed(within, change, |entry| changed.push(entry));
+        if self.takes_a_pass(changed.len()) {
+            return self.lay_over(changed.into_vec());
+        }
+        for Entry { extent, value } in changed {
+            self.update_box(&extent, value);
         }
     }
 

@@ -31,6 +31,17 @@ pub(super) enum Fit {
     None,
 }
 
+/// A bit for each dimension that the box does not span, as one number: a branch for each of them costs more than all
+/// comparisons.
+#[inline]
+fn short_of(extent: &Box3, at: &Box3) -> usize {
+    let falls_short = |dim: usize| {
+        let differs = at.min()[dim] ^ extent.min()[dim] | at.max()[dim] ^ extent.max()[dim];
+        usize::from(differs != 0) << dim
+    };
+    falls_short(0) | falls_short(1) | falls_short(2)
+}
+
 /// Up to how many slices a linear search beats a binary one.
 const LINEAR_MAX: usize = 16;
 
@@ -60,13 +71,7 @@ impl<V: Clone + PartialEq> Slices<V> {
     /// chosen now if there are no cuts yet.
     #[inline]
     pub(super) fn turn_to(&mut self, extent: &Box3, at: &Box3) -> Fit {
-        // A bit for each dimension that the box does not span, as one number: a branch for each
-        // of them costs more than all comparisons.
-        let falls_short = |dim: usize| {
-            let differs = at.min()[dim] ^ extent.min()[dim] | at.max()[dim] ^ extent.max()[dim];
-            usize::from(differs != 0) << dim
-        };
-        let short = falls_short(0) | falls_short(1) | falls_short(2);
+        let short = short_of(extent, at);
         if short == 0 {
             return Fit::Whole;
         }
@@ -75,6 +80,14 @@ impl<V: Clone + PartialEq> Slices<V> {
             only.start = extent.min()[self.axis];
         }
         if short == 1 << self.axis { Fit::Slice } else { Fit::None }
+    }
+
+    /// Whether all of the boxes, which lie inside the extent, can become slices. They are in order then, if they are those of
+    /// a region. As [`turn_to`](Self::turn_to) otherwise.
+    pub(super) fn turn_to_all(&mut self, extent: &Box3, boxes: &[Box3]) -> bool {
+        let Some((first, others)) = boxes.split_first() else { return true };
+        matches!(self.turn_to(extent, first), Fit::Slice)
+            && others.iter().all(|other| short_of(extent, other) == 1 << self.axis)
     }
 
     /// Maps the whole extent, which is not empty, to `value`.
@@ -166,6 +179,41 @@ impl<V: Clone + PartialEq> Slices<V> {
             slice.value = change(&slice.value);
         }
         self.join(first.saturating_sub(1), self.list.len().min(end + 1));
+    }
+
+    /// Replaces the values in boxes that [can become slices](Self::turn_to_all), in order. O(slices + boxes).
+    pub(super) fn modify_each(
+        &mut self,
+        extent: &Box3,
+        boxes: &[Box3],
+        mut change: impl FnMut(&V) -> V,
+    ) {
+        let axis = self.axis;
+        let before = std::mem::take(&mut self.list);
+        self.list.reserve(before.len() + 2 * boxes.len());
+        let mut boxes = boxes.iter().map(|part| (part.min()[axis], part.max()[axis])).peekable();
+        let ends = before.iter().skip(1).map(|next| next.start);
+        let ends: Vec<u64> = ends.chain([extent.max()[axis]]).collect();
+        for (Slice { mut start, value }, end) in before.into_iter().zip(ends) {
+            while let Some(&(lo, hi)) = boxes.peek().filter(|(lo, _)| *lo < end) {
+                let (from, to) = (lo.max(start), hi.min(end));
+                self.append(start, from, &value);
+                self.append(from, to, &change(&value));
+                start = to;
+                if hi > end {
+                    break;
+                }
+                boxes.next();
+            }
+            self.append(start, end, &value);
+        }
+    }
+
+    /// Appends a slice, if it is one, to those in front of it, or to the last of them if that has its value.
+    fn append(&mut self, start: u64, end: u64, value: &V) {
+        if start < end && self.list.last().is_none_or(|last| last.value != *value) {
+            self.list.push(Slice { start, value: value.clone() });
+        }
     }
 
     /// The index of the slice that begins at `at`, where one is cut in two if need be; the

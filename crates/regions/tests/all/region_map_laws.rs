@@ -13,7 +13,41 @@ enum Step {
     /// Every second element gets its own value: many entries at once.
     Checker(Box3),
     Modify(Vec<Box3>, u8),
+    /// Regions of many boxes: what one in so many elements, or slabs across this dimension, has.
+    UpdateMany(Many, u8),
+    ModifyMany(Many, u8),
     ModifyAll(u8),
+}
+
+#[derive(Clone, Debug)]
+struct Many {
+    within: Box3,
+    slabs: Option<usize>,
+    one_in: u64,
+}
+
+impl Many {
+    fn region(&self, space: Box3) -> Region {
+        let Self { within, slabs, one_in } = self;
+        let is_one = |at: u64| at.is_multiple_of(*one_in);
+        Region::from_boxes(points(*within).filter_map(|p| match slabs {
+            None => is_one(p[0] + 2 * p[1] + p[2]).then(|| Box3::new(p, p.map(|c| c + 1))),
+            Some(dim) => is_one(p[*dim]).then(|| {
+                let (mut min, mut max) = (space.min(), space.max());
+                (min[*dim], max[*dim]) = (p[*dim], p[*dim] + 1);
+                Box3::new(min, max)
+            }),
+        }))
+    }
+}
+
+fn many(around: Box3) -> impl Strategy<Value = Many> {
+    let slabs = prop_oneof![Just(None), (0..3_usize).prop_map(Some)];
+    (box_in(around), slabs, 2..5_u64).prop_map(|(within, slabs, one_in)| Many {
+        within,
+        slabs,
+        one_in,
+    })
 }
 
 fn step(space: Box3) -> impl Strategy<Value = Step> {
@@ -23,6 +57,8 @@ fn step(space: Box3) -> impl Strategy<Value = Step> {
         2 => (vec(box_in(around), 0..4), 0..4u8).prop_map(|(at, v)| Step::UpdateRegion(at, v)),
         1 => box_in(space).prop_map(Step::Checker),
         3 => (vec(box_in(around), 0..4), 1..4u8).prop_map(|(at, v)| Step::Modify(at, v)),
+        1 => (many(around), 0..4u8).prop_map(|(at, v)| Step::UpdateMany(at, v)),
+        1 => (many(around), 1..4u8).prop_map(|(at, v)| Step::ModifyMany(at, v)),
         1 => (1..4u8).prop_map(Step::ModifyAll),
     ]
 }
@@ -65,10 +101,9 @@ fn apply(step: &Step, map: &mut RegionMap<u8>, naive: &mut Naive) {
             naive.modify(*at, |_| *value);
         }
         Step::UpdateRegion(at, value) => {
-            let at = Region::from_boxes(at.iter().copied());
-            map.update(&at, *value);
-            at.boxes().iter().for_each(|part| naive.modify(*part, |_| *value));
+            update(&Region::from_boxes(at.iter().copied()), *value, map, naive);
         }
+        Step::UpdateMany(at, value) => update(&at.region(naive.space), *value, map, naive),
         Step::Checker(at) => {
             for p in points(*at) {
                 let single = Box3::new(p, p.map(|c| c + 1));
@@ -78,15 +113,24 @@ fn apply(step: &Step, map: &mut RegionMap<u8>, naive: &mut Naive) {
             }
         }
         Step::Modify(at, by) => {
-            let at = Region::from_boxes(at.iter().copied());
-            map.modify(&at, |value| value / by);
-            at.boxes().iter().for_each(|part| naive.modify(*part, |value| value / by));
+            modify(&Region::from_boxes(at.iter().copied()), *by, map, naive);
         }
+        Step::ModifyMany(at, by) => modify(&at.region(naive.space), *by, map, naive),
         Step::ModifyAll(by) => {
             map.modify_all(|value| value / by);
             naive.modify(naive.space, |value| value / by);
         }
     }
+}
+
+fn update(at: &Region, value: u8, map: &mut RegionMap<u8>, naive: &mut Naive) {
+    map.update(at, value);
+    at.boxes().iter().for_each(|part| naive.modify(*part, |_| value));
+}
+
+fn modify(at: &Region, by: u8, map: &mut RegionMap<u8>, naive: &mut Naive) {
+    map.modify(at, |value| value / by);
+    at.boxes().iter().for_each(|part| naive.modify(*part, |value| value / by));
 }
 
 fn check(map: &RegionMap<u8>, naive: &Naive) -> Result<(), TestCaseError> {
