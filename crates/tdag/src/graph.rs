@@ -63,6 +63,21 @@ pub struct NewBuffer {
     pub host_initialized: bool,
 }
 
+/// What [`NewBuffer`] says of its fields.
+pub(crate) fn check_buffer(info: &BufferInfo) -> Result<(), String> {
+    let BufferInfo { id, dims, extent, elem_size, elem_align, .. } = info;
+    if *dims > 3 || extent.effective_dims() > usize::from(*dims) {
+        return Err(format!("{id} has {dims} dimensions and the extent {extent}"));
+    }
+    if extent.min() != [0; 3] {
+        return Err(format!("{id} is {extent}, which does not begin at the origin"));
+    }
+    if *elem_size == 0 || !elem_align.is_power_of_two() {
+        return Err(format!("{id} has elements of {elem_size} bytes aligned to {elem_align}"));
+    }
+    Ok(())
+}
+
 /// Builds the graph of a program's tasks, one task at a time.
 ///
 /// Tasks leave as soon as they are committed; what stays is, per buffer, who
@@ -115,6 +130,9 @@ impl TaskGraph {
     }
 
     /// Adds a virtual buffer. Nothing is allocated.
+    ///
+    /// # Panics
+    /// If the buffer cannot be: see the fields of [`NewBuffer`].
     pub fn create_buffer(&mut self, new: NewBuffer) -> Arc<BufferInfo> {
         let id = BufferId::from_index(self.created);
         self.created += 1;
@@ -127,6 +145,7 @@ impl TaskGraph {
             elem_align: new.elem_align,
             host_initialized: new.host_initialized,
         });
+        check_buffer(&info).unwrap_or_else(|flaw| panic!("no such buffer: {flaw}"));
         self.buffers.insert(id, BufferState::new(info.clone()));
         info
     }
@@ -190,6 +209,9 @@ impl TaskGraph {
     ///
     /// # Errors
     /// As for [`declare`](Self::declare); nothing has been changed then.
+    ///
+    /// # Panics
+    /// If the graph has not been [started](Self::start).
     pub fn submit(
         &mut self,
         spec: TaskSpec,
@@ -203,6 +225,9 @@ impl TaskGraph {
     ///
     /// # Errors
     /// As for [`declare`](Self::declare); nothing has been changed then.
+    ///
+    /// # Panics
+    /// If the graph has not been [started](Self::start).
     #[inline]
     pub fn submit_behind(
         &mut self,
@@ -301,7 +326,8 @@ impl TaskGraph {
     /// after it a horizon if one is due. O(edges + changed map entries).
     ///
     /// # Panics
-    /// If a buffer of the task was dropped since its declaration.
+    /// If a buffer of the task was dropped since its declaration, or the graph has not been
+    /// [started](Self::start).
     pub fn commit(&mut self, declared: Declared, out: &mut Vec<Arc<Task>>) -> TaskId {
         self.place(declared.spec, &declared.footprint, out)
     }
@@ -349,6 +375,10 @@ impl TaskGraph {
         footprint: &Footprint,
         out: &mut Vec<Arc<Task>>,
     ) -> TaskId {
+        assert!(
+            self.frontier.next_id().index() > 0,
+            "a task graph is started before its first task"
+        );
         spec.settle_collective_effects();
         let mut dependencies = Dependencies::default();
         let conflicts = self.edges(&spec, footprint, &mut dependencies);

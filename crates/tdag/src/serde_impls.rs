@@ -68,25 +68,11 @@ macro_rules! __serde_checked {
     };
 }
 
-__serde_checked!(BufferInfo, check_buffer);
+__serde_checked!(BufferInfo, crate::graph::check_buffer);
 __serde_checked!(CollectiveGroup, check_group);
 __serde_checked!(IndexSpace, check_space);
 __serde_checked!(Mapper, check_mapper);
 __serde_checked!(Task, check_task);
-
-fn check_buffer(info: &BufferInfo) -> Result<(), String> {
-    let BufferInfo { id, dims, extent, elem_size, elem_align, .. } = info;
-    if *dims > 3 || extent.effective_dims() > usize::from(*dims) {
-        return Err(format!("{id} has {dims} dimensions and the extent {extent}"));
-    }
-    if extent.min() != [0; 3] {
-        return Err(format!("{id} is {extent}, which does not begin at the origin"));
-    }
-    if *elem_size == 0 || !elem_align.is_power_of_two() {
-        return Err(format!("{id} has elements of {elem_size} bytes aligned to {elem_align}"));
-    }
-    Ok(())
-}
 
 /// The extent may be empty: tasks of no items are data like others until they are submitted.
 fn check_space(space: &IndexSpace) -> Result<(), String> {

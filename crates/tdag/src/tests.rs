@@ -522,3 +522,29 @@ fn everything_that_decides_about_a_host_task_is_in_the_hash() {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "a task graph is started before its first task")]
+fn a_task_without_a_start_is_told_so() {
+    let mut graph = TaskGraph::new(TaskGraphConfig::default());
+    let spec =
+        TaskSpec { work: device([4, 4]), accesses: vec![], name: "step".into(), location: None };
+    let _ = graph.submit(spec, &mut Vec::new());
+}
+
+#[test]
+fn buffers_that_cannot_be_are_told_why() {
+    let sound = buffer("a");
+    for (new, expected) in [
+        (NewBuffer { dims: 7, ..sound.clone() }, "B0 has 7 dimensions"),
+        (NewBuffer { dims: 1, ..sound.clone() }, "B0 has 1 dimensions and the extent"),
+        (NewBuffer { extent: rows(1, 3), ..sound.clone() }, "does not begin at the origin"),
+        (NewBuffer { elem_size: 0, ..sound.clone() }, "elements of 0 bytes"),
+        (NewBuffer { elem_align: 3, ..sound }, "aligned to 3"),
+    ] {
+        let create = || TaskGraph::new(TaskGraphConfig::default()).create_buffer(new);
+        let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(create)).unwrap_err();
+        let message = payload.downcast_ref::<String>().expect("a text");
+        assert!(message.contains(expected), "{message}");
+    }
+}
