@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use quote::format_ident;
+use quote::{ToTokens as _, format_ident};
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     Block, Expr, ExprAsync, ExprClosure, ExprMethodCall, Ident, Item, Local, Macro, Pat,
@@ -95,12 +95,24 @@ impl Awaits {
                     self.bind(pattern, bound);
                 }
             }
-            (Pat::Ident(name), bound) => match self.handle(bound) {
-                Some(handle) => _ = self.handles.insert(name.ident.clone(), handle),
-                None => self.visit_expr_mut(bound),
-            },
-            (_, bound) => self.visit_expr_mut(bound),
+            (Pat::Ident(name), bound) if self.handle(bound).is_some() => {
+                let handle = self.handle(bound);
+                self.handles.extend(handle.map(|handle| (name.ident.clone(), handle)));
+            }
+            (pattern, bound) => {
+                self.visit_expr_mut(bound);
+                self.is_future &= !self.is_named_again(pattern.to_token_stream());
+            }
         }
+    }
+
+    /// Whether a pattern gives the name of a handle to something else: whose method is called by that name then, is not known.
+    fn is_named_again(&self, pattern: TokenStream) -> bool {
+        pattern.into_iter().any(|token| match token {
+            TokenTree::Group(group) => self.is_named_again(group.stream()),
+            TokenTree::Ident(name) => self.handles.contains_key(&name),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+        })
     }
 
     /// What a call on a handle becomes.
@@ -159,7 +171,9 @@ fn tells(handle: Handle, tokens: &[TokenTree]) -> bool {
 
 impl VisitMut for Awaits {
     fn visit_local_mut(&mut self, found: &mut Local) {
-        let Some(init) = &mut found.init else { return };
+        let Some(init) = &mut found.init else {
+            return self.visit_pat_mut(&mut found.pat);
+        };
         self.bind(&found.pat, &mut init.expr);
         if let Some((_, diverge)) = &mut init.diverge {
             self.visit_expr_mut(diverge);
@@ -181,6 +195,10 @@ impl VisitMut for Awaits {
         visit_mut::visit_expr_mut(self, found);
     }
 
+    fn visit_pat_mut(&mut self, found: &mut Pat) {
+        self.is_future &= !self.is_named_again(found.to_token_stream());
+    }
+
     fn visit_macro_mut(&mut self, found: &mut Macro) {
         self.is_future &= self.stay(found.tokens.clone());
     }
@@ -200,7 +218,6 @@ impl VisitMut for Awaits {
 
 #[cfg(test)]
 mod tests {
-    use quote::ToTokens as _;
     use syn::parse::Parser as _;
     use syn::parse2;
 
@@ -264,6 +281,11 @@ mod tests {
             "{ meet(&item); }",
             "{ meet(item.group()); }",
             "{ let others = [item; 2]; }",
+            "{ let warp = item.warp(); for warp in bits.iter() { x += warp.any(|bit| bit); } }",
+            "{ let warp = item.warp(); { let warp = bits.iter(); x = warp.any(|bit| bit); } warp.all(y); }",
+            "{ let warp = item.warp(); let f = |warp: Bits| warp.any(1); }",
+            "{ let warp = item.warp(); if let Some((_, warp)) = pair { x = warp.sum(); } }",
+            "{ let warp = item.warp(); { let warp; warp = 3; } warp.all(y); }",
             "{ let group = item.group(); let other = &group; }",
             "{ let group = item.group(); meet(&group); }",
             "{ let pair = (item.group(), 1); pair.0.barrier(); }",

@@ -268,10 +268,9 @@ where
         A::begin_row(bound, number);
         let call = closure::<A, _, K>(|item, views| {
             let item = NdItem::new(item, size, meeting);
-            // It waits on this stack, so that it ends when it is polled.
-            let ended = pin!(self.kernel.kernel.item(item, views, local))
-                .poll(&mut Context::from_waker(Waker::noop()));
-            debug_assert!(ended.is_ready(), "an item on a stack of its own is pending");
+            let mut item = pin!(self.kernel.kernel.item(item, views, local));
+            // Wherever it waits, it does so on this stack, and goes on when that is returned to.
+            while item.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
         });
         // SAFETY: a row of one item that no other row of the chunk holds.
         unsafe {
