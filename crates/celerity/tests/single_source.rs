@@ -6,7 +6,7 @@ use celerity::prelude::*;
 use celerity::{Element, Error, Result, RunError, Subrange, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{
-    CROWD, SUMMANDS, exchange, group_sum, look_up, looked_up, mirror, reverse_first,
+    CROWD, SUMMANDS, exchange, group_sum, group_total, look_up, looked_up, mirror, reverse_first,
 };
 use celerity_example_kernels::lattice::{self, DIRECTIONS, lattice_fill, lattice_step};
 use celerity_example_kernels::prk::nstream::triad;
@@ -62,6 +62,24 @@ fn groups_share_memory_and_meet() {
             let accesses = (sums.write(one_to_one()), values.read(one_to_one()));
             queue.task("sum").launch(nd_range(values.range(), SUMMANDS), accesses, group_sum)?;
             Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
+        });
+        assert_eq!(found.unwrap(), expected, "{cluster:?}");
+    }
+}
+
+#[test]
+fn each_group_has_a_result_of_its_own() {
+    let values: Vec<f64> = (0..40 * SUMMANDS).map(|i| (i * i % 101) as f64).collect();
+    let expected: Vec<f64> = values.chunks(SUMMANDS).map(|group| group.iter().sum()).collect();
+    for cluster in clusters() {
+        let found = cluster.run(|queue| {
+            let values = queue.buffer_from(values.len(), values.clone())?;
+            let totals = queue.buffer::<f64, 1>(expected.len());
+            let space = nd_range(values.range(), SUMMANDS);
+            let share = per_dimension([Side::share(0)]);
+            let accesses = (totals.write(share), values.read(one_to_one()));
+            queue.task("total").launch(space, accesses, group_total)?;
+            Ok(queue.fence(&totals)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
     }

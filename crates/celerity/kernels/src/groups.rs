@@ -1,6 +1,6 @@
 //! Items in groups, which share memory and wait for each other.
 
-use celerity_kernel::{Local, LocalSlice, NdItem, PartView, Reducer, Sum, kernel};
+use celerity_kernel::{Local, LocalSlice, NdItem, PartView, PartViewMut, Reducer, Sum, kernel};
 
 /// Items along each side of a group of [`matmul`].
 pub const TILE: usize = 16;
@@ -77,6 +77,30 @@ pub fn group_sum(
     }
     item.group().barrier();
     *sum = partial.get(0);
+}
+
+/// For each group of [`SUMMANDS`] items one sum. `totals` has as many elements as there are groups, and its even shares belong to
+/// the last item of each group: `write(per_dimension([Side::share(0)]))`.
+#[kernel]
+pub fn group_total(
+    item: NdItem<'_, 1>,
+    (mut totals, value): (PartViewMut<'_, f64, 1>, &f64),
+    partial: Local<'_, f64, { SUMMANDS }>,
+) {
+    let ([at], group) = (item.local_id(), item.group());
+    partial.set(at, *value);
+    let mut half = SUMMANDS / 2;
+    while half > 0 {
+        group.barrier();
+        if at < half {
+            partial.set(at, partial.get(at) + partial.get(at + half));
+        }
+        half /= 2;
+    }
+    group.barrier();
+    if at + 1 == group.len() {
+        totals[group.id()] = partial.get(0);
+    }
 }
 
 /// Items of a group of [`mirror`].

@@ -2,7 +2,7 @@
 //! cluster, and errors that name the kernel and the sizes.
 
 use celerity::prelude::*;
-use celerity::{Error, Group, Local, NdItem, NeighborhoodItem, kernel, kernels};
+use celerity::{Error, Group, Local, NdItem, NeighborhoodItem, PartViewMut, kernel, kernels};
 use celerity_example_kernels::groups::{BINS, SUMMANDS, TILE, group_sum, histogram, matmul};
 
 const CLUSTERS: [(usize, usize); 5] = [(1, 1), (1, 3), (2, 2), (3, 1), (4, 2)];
@@ -30,6 +30,47 @@ fn groups_sum_in_local_memory() {
             Ok(queue.fence(&sums)?.wait()?.as_slice().to_vec())
         });
         assert_eq!(sums.unwrap(), expected, "{cluster:?}");
+    }
+}
+
+/// The largest value of each tile of 3 × 4 items, which its last item has.
+#[kernel]
+fn largest(
+    item: NdItem<'_, 2>,
+    (mut out, value): (PartViewMut<'_, u32, 2>, &u32),
+    values: Local<'_, u32, 12>,
+) {
+    let (at, group) = (item.local_linear_id(), item.group());
+    values.set(at, *value);
+    group.barrier();
+    if at + 1 == group.len() {
+        for other in 0..at {
+            values.set(at, values.get(at).max(values.get(other)));
+        }
+        out[group.id()] = values.get(at);
+    }
+}
+
+#[test]
+fn a_tile_has_a_result_of_its_own() {
+    let (tiles, range) = ([7, 5], [21, 20]);
+    let values: Vec<u32> = (0..420_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+    let of_tile = |y: usize, x: usize| {
+        let items = (3 * y..3 * y + 3).flat_map(|y| (4 * x..4 * x + 4).map(move |x| [y, x]));
+        items.map(|[y, x]| values[20 * y + x]).max()
+    };
+    let expected = (0..7).flat_map(|y| (0..5).map(move |x| [y, x]));
+    let expected: Vec<u32> = expected.filter_map(|[y, x]| of_tile(y, x)).collect();
+    for cluster in CLUSTERS {
+        let found = on_cluster(cluster, |queue| {
+            let (out, values) = (queue.buffer(tiles), queue.buffer_from(range, values.clone())?);
+            let share = per_dimension([Side::share(0), Side::share(1)]);
+            let task = queue.task("largest").hint(Hint::TiledSplit);
+            let accesses = (out.write(share), values.read(one_to_one()));
+            task.launch(nd_range(range, [3, 4]), accesses, largest)?;
+            Ok(queue.fence(&out)?.wait()?.as_slice().to_vec())
+        });
+        assert_eq!(found.unwrap(), expected, "{cluster:?}");
     }
 }
 

@@ -88,6 +88,7 @@ fn kernels() -> Vec<Description> {
         of::<gray_scott::react_row>(),
         of::<groups::matmul>(),
         of::<groups::group_sum>(),
+        of::<groups::group_total>(),
         of::<groups::reverse_first>(),
         of::<groups::exchange>(),
         of::<groups::mirror>(),
