@@ -22,15 +22,29 @@ pub(crate) fn make_coherent(
     memory: MemoryId,
     region: &Region,
 ) {
+    if bring(emitter, buffer, links, memory, region) {
+        buffer.note_current(region, MemorySet::only(memory));
+    }
+}
+
+/// Copies what `memory` lacks of `region`, and says whether that was anything: [`BufferState::note_current`] is the caller's business,
+/// who may have more to note.
+pub(crate) fn bring(
+    emitter: &mut Emitter<'_>,
+    buffer: &mut BufferState,
+    links: &Links,
+    memory: MemoryId,
+    region: &Region,
+) -> bool {
     // The rule, where data stays where it is worked on.
     if is_current(buffer, memory, region) {
-        return;
+        return false;
     }
     let missing = missing(buffer, links, memory, region);
     for (part, (source, _)) in &missing {
         copy_between(emitter, buffer, links, (*source, memory), *part);
     }
-    buffer.note_current(region, MemorySet::only(memory));
+    true
 }
 
 /// Whether `memory` has all of `region` as it is now.

@@ -12,14 +12,14 @@ use celerity_regions::{Box3, Region};
 use crate::allocate::{Needs, allocate, plan};
 use crate::backing::Backing;
 use crate::buffer::BufferState;
-use crate::coherence::{is_current, make_coherent};
+use crate::coherence::{bring, is_current};
 use crate::emitter::{Emitter, Parcel};
 use crate::gather::pack;
 use crate::growth::Reservations;
 use crate::instruction::{InstructionId, MemoryId};
 use crate::links::Links;
 use crate::pieces::{Boxes, Parts, departure_boxes, join};
-use crate::version::Version;
+use crate::version::{MemorySet, Version};
 use crate::wires::DeviceWires;
 
 pub(crate) fn push(
@@ -73,13 +73,18 @@ fn push_from_host(
     let elem_size = buffer.elem_size;
     // What an all-gather sends is the same for all targets.
     for same in targets.chunk_by(|(_, a), (_, b)| a == b) {
+        // Noted together, since there may be thousands.
+        let mut brought = Boxes::new();
         for (elements, (_, origin)) in by_producer(buffer, &same[0].1) {
             for elements in pieces(buffer, links, &elements) {
-                let backing = provide(emitter, buffer, links, (elements, origin));
+                let backing = provide(emitter, buffer, links, (elements, origin), &mut brought);
                 for &(to, _) in same {
                     emitter.send(backing, Parcel { to, transfer, elements, elem_size });
                 }
             }
+        }
+        if !brought.is_empty() {
+            buffer.note_current(&Region::from_boxes(brought), MemorySet::only(MemoryId::HOST));
         }
     }
 }
@@ -124,15 +129,19 @@ fn anything_leaves(buffer: &BufferState, links: &Links, region: &Region, extent:
 }
 
 /// Brings `part`, which was written to `origin`, to the host in one piece: to
-/// the allocation for it, or else to a stage.
+/// the allocation for it, or else to a stage. If it was brought to the allocation, `brought` gets it, which is current
+/// there then.
 fn provide<'a>(
     emitter: &mut Emitter<'_>,
     buffer: &'a mut BufferState,
     links: &Links,
     (part, origin): (Box3, MemoryId),
+    brought: &mut Boxes,
 ) -> &'a mut Backing {
     if leaves_from_allocation(buffer, links, origin, &part) {
-        make_coherent(emitter, buffer, links, MemoryId::HOST, &part.into());
+        if bring(emitter, buffer, links, MemoryId::HOST, &part.into()) {
+            brought.push(part);
+        }
         return buffer.backing(MemoryId::HOST, &part);
     }
     let identity = buffer.identity();
