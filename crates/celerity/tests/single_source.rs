@@ -77,7 +77,8 @@ fn each_group_has_a_result_of_its_own() {
             let totals = queue.buffer::<f64, 1>(expected.len());
             let space = nd_range(values.range(), SUMMANDS);
             let share = per_dimension([Side::share(0)]);
-            let accesses = (totals.write(share), values.read(one_to_one()));
+            totals.fill(0.0)?;
+            let accesses = (totals.update(share), values.read(one_to_one()));
             queue.task("total").launch(space, accesses, group_total)?;
             Ok(queue.fence(&totals)?.wait()?.as_slice().to_vec())
         });

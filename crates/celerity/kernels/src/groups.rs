@@ -1,6 +1,6 @@
 //! Items in groups, which share memory and wait for each other.
 
-use celerity_kernel::{Local, LocalSlice, NdItem, PartView, PartViewMut, Reducer, Sum, kernel};
+use celerity_kernel::{AtomicView, Local, LocalSlice, NdItem, PartView, Reducer, Sum, kernel};
 
 /// Items along each side of a group of [`matmul`].
 pub const TILE: usize = 16;
@@ -79,12 +79,12 @@ pub fn group_sum(
     *sum = partial.get(0);
 }
 
-/// For each group of [`SUMMANDS`] items one sum. `totals` has as many elements as there are groups, and its even shares belong to
-/// the last item of each group: `write(per_dimension([Side::share(0)]))`.
+/// For each group of [`SUMMANDS`] items one sum. `totals` has as many elements as there are groups, of which a chunk has its even
+/// share, `update(per_dimension([Side::share(0)]))`: no item of a group has the element alone.
 #[kernel]
 pub fn group_total(
     item: NdItem<'_, 1>,
-    (mut totals, value): (PartViewMut<'_, f64, 1>, &f64),
+    (totals, value): (AtomicView<'_, f64, 1>, &f64),
     partial: Local<'_, f64, { SUMMANDS }>,
 ) {
     let ([at], group) = (item.local_id(), item.group());
@@ -98,8 +98,8 @@ pub fn group_total(
         half /= 2;
     }
     group.barrier();
-    if at + 1 == group.len() {
-        totals[group.id()] = partial.get(0);
+    if at == 0 {
+        totals.at(group.id()).store(partial.get(0));
     }
 }
 

@@ -2,7 +2,7 @@
 //! cluster, and errors that name the kernel and the sizes.
 
 use celerity::prelude::*;
-use celerity::{Error, Group, Local, NdItem, NeighborhoodItem, PartViewMut, kernel, kernels};
+use celerity::{AtomicView, Error, Group, Local, NdItem, NeighborhoodItem, kernel, kernels};
 use celerity_example_kernels::groups::{BINS, SUMMANDS, TILE, group_sum, histogram, matmul};
 
 const CLUSTERS: [(usize, usize); 5] = [(1, 1), (1, 3), (2, 2), (3, 1), (4, 2)];
@@ -33,21 +33,19 @@ fn groups_sum_in_local_memory() {
     }
 }
 
-/// The largest value of each tile of 3 × 4 items, which its last item has.
+/// The largest value of each tile of 3 × 4 items, which is an element for all of them.
 #[kernel]
 fn largest(
     item: NdItem<'_, 2>,
-    (mut out, value): (PartViewMut<'_, u32, 2>, &u32),
+    (out, value): (AtomicView<'_, u32, 2>, &u32),
     values: Local<'_, u32, 12>,
 ) {
     let (at, group) = (item.local_linear_id(), item.group());
     values.set(at, *value);
     group.barrier();
-    if at + 1 == group.len() {
-        for other in 0..at {
-            values.set(at, values.get(at).max(values.get(other)));
-        }
-        out[group.id()] = values.get(at);
+    if at == 0 {
+        let all = (0..group.len()).map(|other| values.get(other));
+        out.at(group.id()).store(all.fold(0, u32::max));
     }
 }
 
@@ -63,10 +61,11 @@ fn a_tile_has_a_result_of_its_own() {
     let expected: Vec<u32> = expected.filter_map(|[y, x]| of_tile(y, x)).collect();
     for cluster in CLUSTERS {
         let found = on_cluster(cluster, |queue| {
-            let (out, values) = (queue.buffer(tiles), queue.buffer_from(range, values.clone())?);
+            let values = queue.buffer_from(range, values.clone())?;
+            let out = queue.buffer_from(tiles, vec![0; 35])?;
             let share = per_dimension([Side::share(0), Side::share(1)]);
             let task = queue.task("largest").hint(Hint::TiledSplit);
-            let accesses = (out.write(share), values.read(one_to_one()));
+            let accesses = (out.update(share), values.read(one_to_one()));
             task.launch(nd_range(range, [3, 4]), accesses, largest)?;
             Ok(queue.fence(&out)?.wait()?.as_slice().to_vec())
         });

@@ -143,7 +143,10 @@ fn whoever_waits_learns_for_whom() {
         let impatience = Impatience::new(Duration::from_millis(10), &mut tell);
         assert_eq!(hub.begin(1, LONG, Arc::new(|| {}), impatience), Ok(()));
     });
-    assert_eq!(told.last(), Some(&vec![node(1), node(3)]));
+    let both = vec![node(1), node(3)];
+    let first = told.iter().position(|missing| *missing == both).expect("it was waited for");
+    // It may be told more while the two come, but of nobody who has.
+    assert!(told[first..].iter().flatten().all(|missing| both.contains(missing)), "{told:?}");
 }
 
 #[test]
