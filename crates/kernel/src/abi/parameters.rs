@@ -166,7 +166,7 @@ impl fmt::Display for LaunchError {
             Self::Mapping { access, view: ViewKind::OwnPart, mapping: Mapping::Opaque } => write!(
                 f,
                 "access {access} writes through a range mapper that only the host can evaluate; \
-                 on devices, write through `one_to_one` or `slice`"
+                 on devices, write through `one_to_one`, `slice` or `blocks`, or `update`"
             ),
             Self::Mapping { access, view, mapping } => {
                 write!(f, "access {access} maps {mapping:?}, which a view {view:?} cannot show")
