@@ -98,7 +98,7 @@ fn on_hosts_too(kernel: &ParsedKernel, call: ItemFn) -> TokenStream {
     let Some(body) = &kernel.future else { return quote!(#allowed #call) };
     let mut future = call.clone();
     future.sig.asyncness = Some(parse_quote!(async));
-    future.block = Box::new(body.clone());
+    *future.block = body.clone();
     quote! {
         #[cfg(target_arch = "nvptx64")]
         #allowed
