@@ -44,7 +44,7 @@ pub struct PerDimension<const D: usize> {
 
 /// A range mapper that is put together of one [`Side`] for each dimension of the buffer, the slowest
 /// first. The index space may have any number of dimensions; each of them is followed once at most.
-/// Items may write through it if it keeps them apart; compiled kernels on GPUs only where it is what [`blocks`](crate::blocks) makes,
+/// Items may write through it if it keeps them apart; compiled kernels on GPUs only where it is what [`blocks`] makes,
 /// while they read and update through all.
 ///
 /// ```
