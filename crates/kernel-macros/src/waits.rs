@@ -95,14 +95,15 @@ impl Awaits {
                     self.bind(pattern, bound);
                 }
             }
-            (Pat::Ident(name), bound) if self.handle(bound).is_some() => {
-                let handle = self.handle(bound);
-                self.handles.extend(handle.map(|handle| (name.ident.clone(), handle)));
-            }
-            (pattern, bound) => {
-                self.visit_expr_mut(bound);
-                self.is_future &= !self.is_named_again(pattern.to_token_stream());
-            }
+            (pattern, bound) => match (pattern, self.handle(bound)) {
+                (Pat::Ident(name), Some(handle)) => {
+                    self.handles.insert(name.ident.clone(), handle);
+                }
+                _ => {
+                    self.visit_expr_mut(bound);
+                    self.is_future &= !self.is_named_again(pattern.to_token_stream());
+                }
+            },
         }
     }
 

@@ -10,7 +10,7 @@ use celerity_kernel::GroupBarrier;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use super::meeting::{Arrivals, Barrier, Divergence};
+use super::meeting::{Arrivals, Barrier, Divergence, board, boards};
 use super::overflow::{Stacks, limit, watched};
 
 /// Bytes of a stack. Only what is used takes memory: as a rule one page.
@@ -64,7 +64,7 @@ pub(crate) fn side_by_side(
     // SAFETY: fibers borrow it, and none outlives this call: they are dropped, and
     // thereby unwound, before it returns or unwinds.
     let all: &'static dyn FiberRounds = unsafe { std::mem::transmute(all) };
-    let boards: Rc<[Cell<u64>]> = (0..2 * fibers).map(|_| Cell::new(0)).collect();
+    let boards = boards(fibers);
     watched(&|number, out| all.name(number, out), |stacks| {
         let mut running: Vec<Fiber> =
             (0..fibers).map(|number| spawn(number, rounds, all, &boards)).collect();
@@ -131,8 +131,7 @@ impl GroupBarrier for Yield<'_> {
     }
 
     fn board(&self) -> &[Cell<u64>] {
-        let (first, second) = self.boards.split_at(self.boards.len() / 2);
-        if self.is_second.replace(!self.is_second.get()) { second } else { first }
+        board(&self.boards, self.is_second.replace(!self.is_second.get()))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::item_context;
 use crate::range::bounds;
 
 /// Items of groups that are under way at the same time, at most, if groups are not
-/// larger: each has a stack, and a process has room for some 30,000.
+/// larger: each may have a stack, and a process has room for some 30,000.
 const MOST_ITEMS: usize = 8192;
 
 /// A kernel that is called with items in groups.

@@ -1,6 +1,7 @@
 //! Barriers at which the items of a group meet: who has come to which, and what is wrong if they are not all at one.
 //! Refuses to know how items run.
 
+use std::cell::Cell;
 use std::panic::Location;
 
 /// A barrier, in the user's source.
@@ -60,4 +61,15 @@ impl Arrivals {
             barrier => Ok(barrier.is_some()),
         }
     }
+}
+
+/// Two boards for so many items, one behind the other.
+pub(super) fn boards<B: FromIterator<Cell<u64>>>(items: usize) -> B {
+    (0..2 * items).map(|_| Cell::new(0)).collect()
+}
+
+/// One of the [`boards`].
+pub(super) fn board(boards: &[Cell<u64>], is_second: bool) -> &[Cell<u64>] {
+    let (first, second) = boards.split_at(boards.len() / 2);
+    if is_second { second } else { first }
 }

@@ -73,25 +73,20 @@ impl<A: KernelAccesses<K>, const K: usize> KernelSpec<A, K> {
         // All of a row goes to one accumulator: to reset others would cost as much as its items.
         let lanes = if run == TileTraversal::Items { tiles(tiling).lanes() } else { 1 };
         let rows = |bound: &A::Bound<'_>, interior: &Range<usize>, tile: &Bounds<K>| {
-            let mut position = 0;
-            let mut call = |rows: Rows<K>| {
-                let len = rows.first().len();
+            let call = |position: usize, rows: Rows<K>| {
                 if A::joins(bound, &rows) {
                     A::begin_row(bound, position);
-                    call(bound, &rows, interior);
-                    position += rows.count() * len;
-                    return;
+                    return call(bound, &rows, interior);
                 }
-                for row in rows.singles() {
-                    A::begin_row(bound, position);
+                for (n, row) in rows.singles().enumerate() {
+                    A::begin_row(bound, position + n * row.first().len());
                     call(bound, &row, interior);
-                    position += len;
                 }
             };
             let mut laps = Laps { lanes, position: 0 };
             Rows::of(tile, self.global, |rows| match run {
-                TileTraversal::Rows => call(rows),
-                TileTraversal::Items => laps.cut(&rows, &mut call),
+                TileTraversal::Rows => call(0, rows),
+                TileTraversal::Items => laps.cut(&rows, call),
             });
         };
         // SAFETY: passed on.
@@ -108,13 +103,14 @@ struct Laps {
 }
 
 impl Laps {
-    /// Cuts rows into such that end with a lap or before: as many whole ones as there is room for, or a part of one.
-    fn cut<const K: usize>(&mut self, rows: &Rows<K>, mut visit: impl FnMut(Rows<K>)) {
+    /// Cuts rows into such that end with a lap or before: as many whole ones as there is room for, or a part of one. `visit` is told how
+    /// many items came before them.
+    fn cut<const K: usize>(&mut self, rows: &Rows<K>, mut visit: impl FnMut(usize, Rows<K>)) {
         let (len, mut n) = (rows.first().len(), 0);
         while n < rows.count() {
             let whole = (self.room() / len).min(rows.count() - n);
             if whole > 0 {
-                visit(rows.some(n, whole));
+                visit(self.position, rows.some(n, whole));
                 self.position += whole * len;
                 n += whole;
                 continue;
@@ -122,7 +118,7 @@ impl Laps {
             let (row, mut begin) = (rows.row(n), 0);
             while begin < len {
                 let part = self.room().min(len - begin);
-                visit(Rows::single(row.segment(begin, part)));
+                visit(self.position, Rows::single(row.segment(begin, part)));
                 self.position += part;
                 begin += part;
             }
@@ -158,7 +154,8 @@ mod tests {
             let (mut laps, mut items) = (Laps { lanes, position: 0 }, Vec::new());
             for _ in 0..2 {
                 Rows::of(&Bounds::from_range(range), range, |rows| {
-                    laps.cut(&rows, |rows| {
+                    laps.cut(&rows, |position, rows| {
+                        assert_eq!(position, items.len(), "{range:?} {rows:?}");
                         let (begin, len) = (items.len() % lanes, rows.first().len());
                         assert!(begin + rows.count() * len <= lanes, "{range:?} {rows:?}");
                         assert!(rows.count() == 1 || len == range[1], "{range:?} {rows:?}");

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use celerity_kernel::GroupBarrier;
 
-use super::meeting::{Arrivals, Barrier, Divergence};
+use super::meeting::{Arrivals, Barrier, Divergence, board, boards};
 
 /// What futures meet at that take turns.
 pub(super) struct Table {
@@ -22,8 +22,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn for_items(items: usize) -> Self {
-        let boards = (0..2 * items).map(|_| Cell::new(0)).collect();
-        Self { barrier: Cell::new(None), boards, is_second: Cell::new(false) }
+        Self { barrier: Cell::new(None), boards: boards(items), is_second: Cell::new(false) }
     }
 }
 
@@ -40,8 +39,7 @@ impl GroupBarrier for Table {
 
     /// The other one between each two barriers: what is passed is looked at right behind the next barrier.
     fn board(&self) -> &[Cell<u64>] {
-        let (first, second) = self.boards.split_at(self.boards.len() / 2);
-        if self.is_second.get() { second } else { first }
+        board(&self.boards, self.is_second.get())
     }
 }
 
