@@ -26,6 +26,7 @@ mod grain;
 mod groups;
 mod meeting;
 mod overflow;
+mod sides;
 mod tiles;
 mod turns;
 

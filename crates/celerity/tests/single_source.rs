@@ -3,12 +3,13 @@
 //! (`CELERITY_PLATFORM=cuda` makes sure of it).
 
 use celerity::prelude::*;
-use celerity::{Element, Error, Result, RunError, Subrange, Sum};
+use celerity::{Element, Error, PerDimension, Result, RunError, Subrange, Sum};
 use celerity_example_kernels::counting::{KINDS, count_kinds, summarize};
 use celerity_example_kernels::groups::{
     CROWD, SUMMANDS, exchange, group_sum, group_total, look_up, looked_up, mirror, reverse_first,
 };
 use celerity_example_kernels::lattice::{self, DIRECTIONS, lattice_fill, lattice_step};
+use celerity_example_kernels::parts::{mark, mark_line, mark_plane, mark_space, mark_together};
 use celerity_example_kernels::prk::nstream::triad;
 use celerity_example_kernels::{faults, linear, names};
 
@@ -84,6 +85,136 @@ fn each_group_has_a_result_of_its_own() {
         });
         assert_eq!(found.unwrap(), expected, "{cluster:?}");
     }
+}
+
+/// What is in a buffer of `range` if each item has marked what it has of each dimension.
+fn marked<const K: usize>(
+    (offset, space): ([usize; K], [usize; K]),
+    range: [usize; 3],
+    item_of: impl Fn([usize; K]) -> usize,
+    own: impl Fn([usize; K]) -> [std::ops::Range<usize>; 3],
+) -> Vec<u64> {
+    let mut cells = vec![0; range.iter().product()];
+    for number in 0..space.iter().product() {
+        let (mut item, mut rest) = (offset, number);
+        for dim in (0..K).rev() {
+            item[dim] += rest % space[dim];
+            rest /= space[dim];
+        }
+        let [slow, middle, fast] = own(item);
+        let within = |part: std::ops::Range<usize>, size: usize| part.start..part.end.min(size);
+        for z in within(slow, range[0]) {
+            for y in within(middle.clone(), range[1]) {
+                for x in within(fast.clone(), range[2]) {
+                    cells[(z * range[1] + y) * range[2] + x] = mark(item_of(item), [z, y, x]);
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// Rows, columns, shares, windows with gaps and such as end at an edge: of buffers of other dimensions than the index space.
+#[test]
+fn items_write_whatever_can_be_said_of_each_dimension() {
+    const PLANE: [usize; 2] = [9, 20];
+    let share =
+        |item: usize, items: usize, size: usize| item * size / items..(item + 1) * size / items;
+    macro_rules! check {
+        ($space:expr, $range:expr, $mapper:expr, $kernel:expr, $expected:expr) => {
+            check!($space, offset $space.map(|_| 0), $range, $mapper, $kernel, $expected)
+        };
+        ($space:expr, offset $offset:expr, $range:expr, $mapper:expr, $kernel:expr, $expected:expr) => {
+            for cluster in clusters() {
+                let found = cluster.run(|queue| {
+                    let cells = queue.buffer::<u64, _>($range);
+                    cells.fill(0)?;
+                    let task = queue.task("mark").offset($offset);
+                    task.launch($space, cells.write($mapper), $kernel)?;
+                    Ok(queue.fence(&cells)?.wait()?.as_slice().to_vec())
+                });
+                let found = found.unwrap_or_else(|error| panic!("{}: {error}", stringify!($mapper)));
+                assert_eq!(found, $expected, "{}, {cluster:?}", stringify!($mapper));
+            }
+        };
+    }
+    macro_rules! plane {
+        ($mapper:expr, $own:expr) => {
+            plane!([0], $mapper, $own)
+        };
+        ($offset:expr, $mapper:expr, $own:expr) => {
+            let (all, own) = ([1, PLANE[0], PLANE[1]], $own);
+            let own = |[item]: [usize; 1]| {
+                let [rows, columns] = own(item);
+                [0..1, rows, columns]
+            };
+            let expected = marked(($offset, [7]), all, |[item]| item, own);
+            check!([7], offset $offset, PLANE, $mapper, mark_plane, expected);
+        };
+    }
+    let along = Side::along(0);
+    plane!(per_dimension([along, Side::all()]), |i: usize| [i..i + 1, 0..20]);
+    plane!([2], per_dimension([along, Side::all()]), |i: usize| [i..i + 1, 0..20]);
+    plane!(per_dimension([Side::all(), along.stride(2)]), |i: usize| [0..9, 2 * i..2 * i + 2]);
+    plane!(per_dimension([along.offset(2), Side::only(3..11)]), |i| [i + 2..i + 3, 3..11]);
+    plane!(per_dimension([Side::only(8..9), along.stride(3)]).clamped(), |i| [
+        8..9,
+        3 * i..3 * i + 3
+    ]);
+    let ahead = |i: usize| [i.saturating_sub(3)..(i + 1).saturating_sub(3), 0..20];
+    plane!(per_dimension([along.offset(-3), Side::all()]).clamped(), ahead);
+    plane!(per_dimension([Side::share(0), Side::all()]), |i| [share(i, 7, 9), 0..20]);
+    plane!([5], per_dimension([Side::only(2..4), Side::share(0)]), |i: usize| [
+        2..4,
+        share(i - 5, 7, 20)
+    ]);
+    let in_threes = Side::share(0).granularity(3);
+    plane!(per_dimension([Side::all(), in_threes]), |i| {
+        let part = share(i, 7, 7);
+        [0..9, 3 * part.start..3 * part.end]
+    });
+    let gapped = per_dimension([Side::all(), along.stride(3).window(1)]).clamped().with_gaps();
+    plane!(gapped, |i: usize| [0..9, 3 * i..3 * i + 1]);
+    plane!(even_split(), |i| [share(i, 7, 9), 0..20]);
+
+    // Of items in a row, and in a column, as many parts of a line.
+    for (space, dim) in [([1, 6], 1), ([6, 1], 0)] {
+        let sides = [Side::along(dim).stride(3), Side::share(dim), Side::along(dim).offset(14)];
+        let parts = [|i| 3 * i..3 * i + 3, |i| i * 20 / 6..(i + 1) * 20 / 6, |i| i + 14..i + 15];
+        for (side, part) in sides.into_iter().zip(parts) {
+            let own = |[y, x]: [usize; 2]| [0..1, 0..1, part(y + x)];
+            let expected = marked(([0; 2], space), [1, 1, 20], |[y, x]| y + x, own);
+            check!(space, 20, per_dimension([side]), mark_line, expected);
+        }
+    }
+    let space = |mapper: PerDimension<3>, own: fn([usize; 2]) -> [std::ops::Range<usize>; 3]| {
+        let expected = marked(([0; 2], [3, 4]), [6, 5, 17], |[y, x]| 4 * y + x, own);
+        check!([3, 4], [6, 5, 17], mapper, mark_space, expected);
+    };
+    let [y, x] = [0, 1].map(Side::along);
+    space(per_dimension([x, Side::all(), y.stride(5).offset(1)]), |[y, x]| {
+        [x..x + 1, 0..5, 5 * y + 1..5 * y + 6]
+    });
+    space(per_dimension([Side::only(1..3), y.stride(2), x.stride(5)]).clamped(), |[y, x]| {
+        [1..3, 2 * y..2 * y + 2, 5 * x..5 * x + 5]
+    });
+    space(per_dimension([Side::share(0), Side::share(1), Side::all()]), |[y, x]| {
+        [2 * y..2 * y + 2, x * 5 / 4..(x + 1) * 5 / 4, 0..17]
+    });
+
+    // What items of a row have together, one by one where it is not one box.
+    macro_rules! together {
+        ($mapper:expr, $own:expr) => {
+            let expected = marked(([0; 2], [6, 13]), [1, 26, 30], |[y, _]| y, $own);
+            check!([6, 13], [26, 30], $mapper, mark_together, expected);
+        };
+    }
+    together!(per_dimension([y, x.stride(2)]), |[y, x]| [0..1, y..y + 1, 2 * x..2 * x + 2]);
+    together!(per_dimension([x.stride(2), y]), |[y, x]| [0..1, 2 * x..2 * x + 2, y..y + 1]);
+    let gapped = per_dimension([y.stride(2), x.stride(2).window(1)]).with_gaps();
+    together!(gapped, |[y, x]| [0..1, 2 * y..2 * y + 2, 2 * x..2 * x + 1]);
+    let gapped = per_dimension([x.stride(2).window(1), y.stride(3).window(2)]).with_gaps();
+    together!(gapped, |[y, x]| [0..1, 2 * x..2 * x + 1, 3 * y..3 * y + 2]);
 }
 
 #[test]

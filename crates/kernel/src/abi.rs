@@ -17,6 +17,7 @@ mod place;
 mod pointer;
 mod ptx;
 pub(crate) mod record;
+mod sides;
 mod tiles;
 
 pub use crate::plain::Scalar;
@@ -41,6 +42,7 @@ pub use place::{Edges, Inside, Place, Seat, StackLevel, Thread, Traversal, Trave
 pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries, gains_by_stacks};
 pub use record::{DevicePanic, PanicRecord};
+pub use sides::{Side, Sides};
 pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned

@@ -296,7 +296,7 @@ impl<'a, T: DeviceElement, const D: usize> View<D> for PeriodicRow<'a, T, D> {
         block: &AccessBlock,
         place: &Place<D>,
     ) -> Self::State {
-        let along = core::array::from_fn(|dim| block.slice_dim >> dim & 1 == 1);
+        let along = core::array::from_fn(|dim| block.detail >> dim & 1 == 1);
         // SAFETY: passed on; the allocation holds what the border reaches from every item, at both
         // edges if it reaches over one.
         unsafe {
@@ -387,10 +387,10 @@ impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartView<
     }
 }
 
-impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
-    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::OwnPart, true, K);
+impl<'a, T: DeviceElement, const K: usize, const D: usize> View<K> for PartViewMut<'a, T, D> {
+    const PARAMETER: ViewParameter = parameter::<T>(ViewKind::OwnPart, true, D);
     type Pointer = ExclusivePointer<T>;
-    type State = (*mut T, Layout<K>, Bounds<K>);
+    type State = (*mut T, Layout<D>, Bounds<D>);
 
     #[inline]
     unsafe fn state(
@@ -398,22 +398,7 @@ impl<'a, T: DeviceElement, const K: usize> View<K> for PartViewMut<'a, T, K> {
         block: &AccessBlock,
         place: &Place<K>,
     ) -> Self::State {
-        let (mut min, mut max) = (place.start, place.start.map(|index| index + 1));
-        if let Some(fastest) = max.last_mut() {
-            *fastest += place.len - 1;
-        }
-        // Not by an index, for which both corners would go through memory.
-        for dim in 0..K {
-            (min[dim], max[dim]) = match block.slice_dim {
-                AccessBlock::BLOCKS => {
-                    let size = block.border[dim] as usize;
-                    (min[dim] * size, max[dim] * size)
-                }
-                slice if slice as usize == dim => (0, block.buffer[dim] as usize),
-                _ => (min[dim], max[dim]),
-            };
-        }
-        (pointer.address(), block.layout(), Bounds::new(min, max))
+        (pointer.address(), block.layout(), block.own_part(place.at, place.len))
     }
 
     #[inline]

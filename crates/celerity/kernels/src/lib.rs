@@ -24,6 +24,7 @@ pub mod means;
 pub mod mesh;
 pub mod names;
 pub mod panels;
+pub mod parts;
 pub mod patterns;
 pub mod pendulum;
 pub mod plate;

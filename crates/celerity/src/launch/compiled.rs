@@ -15,9 +15,9 @@ use celerity_kernel::abi::{
 };
 use celerity_kernel::{Kernel, Module};
 use celerity_regions::Box3;
-use celerity_tdag::{AccessMode, Mapper, NeighborhoodShape, PerDimension, Side, Tiling, Windows};
+use celerity_tdag::{AccessMode, Mapper, NeighborhoodShape, Tiling};
 
-use super::{Launched, Space};
+use super::{Launched, Space, sides};
 use crate::access::Mapped;
 use crate::range::bounds;
 
@@ -49,7 +49,7 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
         let find = || {
             let (module, has_stacks) = module_of(W::module(), &W::DESCRIPTION)?;
             let Space { global, mappers, .. } = self.host.space();
-            let accesses = mappers.iter().map(access_kind);
+            let accesses = mappers.iter().map(|mapped| access_kind(mapped, &global));
             let stacked_entry = W::DESCRIPTION.stacked_entry.filter(|_| has_stacks);
             let kernel = Description { stacked_entry, ..W::DESCRIPTION };
             let entry_kind = kernel.entry_kind(&bounds(&global), accesses);
@@ -135,11 +135,12 @@ impl<H: Launched, W: Kernel> CompiledKernel<H, W> {
         memory: &[BoundMemory<'_>],
     ) -> Result<Launch, Box<dyn Error + Send + Sync>> {
         let Space { global, mappers, group, tiling, .. } = self.host.space();
+        let accesses: Vec<_> =
+            mappers.iter().zip(memory).map(|it| access_memory(it, &global)).collect();
         let global = size(&global);
         let (items, tiles) = (bounds(chunk), tiling.map(tiles));
         let entry_kind = self.found().entry_kind;
         let chunk = Chunk { items, global, group, tiles, block, entry_kind };
-        let accesses: Vec<_> = mappers.iter().zip(memory).map(access_memory).collect();
         let mut parameters = Parameters::default();
         let mut append = |bytes: &[u8], alignment| parameters.push_bytes(bytes, alignment);
         let shape = self.kernel.put_launch(&chunk, &accesses, &mut append)?;
@@ -160,20 +161,22 @@ pub(super) fn tiles(tiling: &Tiling) -> Tiles {
     }
 }
 
-fn access_kind(Mapped { mapper, buffer, mode }: &Mapped) -> AccessKind {
+fn access_kind(Mapped { mapper, buffer, mode }: &Mapped, global: &Box3) -> AccessKind {
     let updates = *mode == AccessMode::ReadWrite;
-    AccessKind { mapping: mapping(mapper), buffer: size(buffer), updates }
+    let mapping = mapping(mapper, (global, buffer));
+    AccessKind { mapping, buffer: size(buffer), updates }
 }
 
 fn access_memory(
     (Mapped { mapper, buffer, .. }, memory): (&Mapped, &BoundMemory<'_>),
+    global: &Box3,
 ) -> AccessMemory {
     AccessMemory {
         address: memory.base() as u64,
         extent: bounds(memory.extent()),
         part: bounds(&memory.region().bounding_box()),
         buffer: size(buffer),
-        mapping: mapping(mapper),
+        mapping: mapping(mapper, (global, buffer)),
     }
 }
 
@@ -182,12 +185,12 @@ fn size(of: &Box3) -> [usize; 3] {
     bounds::<3>(of).range()
 }
 
-fn mapping(mapper: &Mapper) -> Mapping {
+/// What `mapper` comes to, from items of `global` to elements of `buffer`.
+fn mapping(mapper: &Mapper, (global, buffer): (&Box3, &Box3)) -> Mapping {
     let index = |coordinate: u64| usize::try_from(coordinate).unwrap_or(usize::MAX);
     match mapper {
         Mapper::OneToOne => Mapping::OneToOne,
         Mapper::All => Mapping::All,
-        Mapper::Slice { dim } => Mapping::Slice { dim: usize::from(*dim) },
         Mapper::Neighborhood { border, shape } => Mapping::Neighborhood {
             border: border.map(index),
             axes_only: *shape == NeighborhoodShape::AlongAxes,
@@ -198,23 +201,12 @@ fn mapping(mapper: &Mapper) -> Mapping {
             along: *along,
         },
         Mapper::Tiles(_) => Mapping::Tiles,
-        Mapper::PerDimension(sides) => blocks(sides).unwrap_or(Mapping::Opaque),
+        Mapper::Slice { .. } | Mapper::PerDimension(_) => {
+            let sides = sides::of(mapper, global, buffer);
+            sides.map_or(Mapping::Opaque, |sides| Mapping::PerDimension { sides })
+        }
         Mapper::Fixed(_) | Mapper::User(_) => Mapping::Opaque,
     }
-}
-
-/// The mapping of [`blocks`](crate::blocks), if that is what the sides are.
-fn blocks(sides: &PerDimension) -> Option<Mapping> {
-    let mut size = [1; 3];
-    for (dim, (side, size)) in sides.sides().iter().zip(&mut size).enumerate() {
-        let Side::Windows(windows) = side else { return None };
-        let Windows { from, stride, first, width, clamped } = *windows;
-        if usize::from(from) != dim || first != 0 || stride != width || clamped {
-            return None;
-        }
-        *size = usize::try_from(width).ok()?;
-    }
-    Some(Mapping::Blocks { size })
 }
 
 /// A module that has been looked at.

@@ -44,8 +44,7 @@ pub struct PerDimension<const D: usize> {
 
 /// A range mapper that is put together of one [`Side`] for each dimension of the buffer, the slowest
 /// first. The index space may have any number of dimensions; each of them is followed once at most.
-/// Items may write through it if it keeps them apart; compiled kernels on GPUs only where it is what [`blocks`] makes,
-/// while they read and update through all.
+/// Items may write through it if it keeps them apart, in compiled kernels on GPUs as well.
 ///
 /// ```
 /// use celerity::prelude::*;
@@ -323,8 +322,7 @@ fn dimension(dim: usize) -> u8 {
 
 impl<const D: usize> PerDimension<D> {
     /// The same, of which the buffer's edges clamp what leaves it, as they clamp [borders](Side::border): a last
-    /// block that is not whole, say. Without it, that is an error. In compiled kernels on GPUs, items may read
-    /// through it, and not write.
+    /// block that is not whole, say. Without it, that is an error.
     ///
     /// ```
     /// use celerity::prelude::*;

@@ -48,26 +48,27 @@ pub struct AccessBlock {
     pub origin: [u64; 3],
     /// How many elements lie between neighbours.
     pub strides: [u64; 3],
-    /// The declared box from here ...
+    /// The declared box from here; of a part for each item, where those of the chunk's first item begin ...
     pub part_min: [u64; 3],
-    /// ... up to here.
+    /// ... up to here; or how far apart those of neighbouring items are.
     pub part_max: [u64; 3],
     /// Elements of the buffer in each dimension.
     pub buffer: [u64; 3],
-    /// How far a neighbourhood reaches; or the size of an item's block.
+    /// How far a neighbourhood reaches; or the size of an item's part.
     pub border: [u64; 3],
     /// How many elements the buffer has before that of the chunk's first item, along each dimension.
     /// Not more than [`FAR`](Self::FAR).
     pub below: [u32; 3],
-    /// How many it has behind it. Not more than a number of 32 bits counts.
+    /// How many it has behind it. Not more than a number of 32 bits counts. Of a part for each item, how many shares there are,
+    /// or 0.
     pub above: [u32; 3],
     /// 1 if a neighbourhood has no diagonals.
     pub axes_only: u32,
-    /// The dimension that an item has all of, for a part per item, or [`BLOCKS`](Self::BLOCKS). Of a periodic neighbourhood,
-    /// the dimensions along which it goes around: bit `d` for dimension `d`. For a reduction into
-    /// an array, where its accumulators are in the block's dynamic shared memory, or
+    /// What else a view has to know. Of a part for each item, the dimensions of the index space along which its sides go, two
+    /// bits for each side. Of a periodic neighbourhood, the dimensions along which it goes around: bit `d` for dimension `d`. Of
+    /// a reduction into an array, where its accumulators are in the block's dynamic shared memory, or
     /// [`IN_GLOBAL`](Self::IN_GLOBAL).
-    pub slice_dim: u32,
+    pub detail: u32,
 }
 
 const _: () = assert!(size_of::<LaunchBlock>() == 128 && align_of::<LaunchBlock>() == 8);
@@ -108,9 +109,6 @@ impl AccessBlock {
     /// Accumulators that do not fit into shared memory: they are the partial result itself.
     pub const IN_GLOBAL: u32 = u32::MAX;
 
-    /// Each item has a block.
-    pub const BLOCKS: u32 = u32::MAX;
-
     /// As far as a neighbourhood may reach where threads take runs. A chunk has so many places less than
     /// numbers of 32 bits count: a place can be added to it, and taken from what they count at most.
     pub const FAR: u32 = 1 << 29;
@@ -120,7 +118,7 @@ impl AccessBlock {
     pub fn to_bytes(&self) -> [u8; size_of::<Self>()] {
         let Self { first, origin, strides, part_min, part_max, buffer, border, .. } = *self;
         let ([a, b, c], [d, e, f]) = (self.below, self.above);
-        let words = [a, b, c, d, e, f, self.axes_only, self.slice_dim];
+        let words = [a, b, c, d, e, f, self.axes_only, self.detail];
         let mut bytes = [0; size_of::<Self>()];
         put(&mut bytes, &[first]);
         put(&mut bytes[8..], [origin, strides, part_min, part_max, buffer, border].as_flattened());
@@ -222,7 +220,7 @@ mod tests {
             below: [20, 21, 22],
             above: [23, 24, 25],
             axes_only: 26,
-            slice_dim: 27,
+            detail: 27,
         };
         let bytes = block.to_bytes();
         for (index, word) in bytes[..152].chunks_exact(8).enumerate() {
@@ -232,7 +230,7 @@ mod tests {
             assert_eq!(word, (index as u32 + 20).to_ne_bytes());
         }
         assert_eq!(offset_of!(AccessBlock, below), 152);
-        assert_eq!(offset_of!(AccessBlock, slice_dim), 180);
+        assert_eq!(offset_of!(AccessBlock, detail), 180);
     }
 
     #[test]
@@ -249,7 +247,7 @@ mod tests {
             below: [0; 3],
             above: [0; 3],
             axes_only: 0,
-            slice_dim: 0,
+            detail: 0,
         };
         for x in (0..32).step_by(super::super::RUN) {
             assert_eq!([1, 2, 4].map(|run| block.position([1, x], run)), [3 * 64 + 4 + x; 3]);

@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use std::vec::Vec;
 
 use super::pointer::host::FromAddress;
+use super::sides::Side;
 use super::{
     AccessBlock, AccessKind, AccessMemory, Chunk, Description, EntryKind, Form, Geometry,
     LaunchBlock, Mapping, Place, STACK, Thread, Traversal, Traverse, plain_traversal, traversal,
@@ -61,7 +62,7 @@ impl Taken {
             below: [0, 1, 2].map(|dim| half(2 * at + 40 + dim)),
             above: [0, 1, 2].map(|dim| half(2 * at + 43 + dim)),
             axes_only: half(2 * at + 46),
-            slice_dim: half(2 * at + 47),
+            detail: half(2 * at + 47),
         };
         let accesses = (0..accesses).map(|index| 16 + 24 * index);
         Self { launch, accesses: accesses.map(|at| (words[at], access(at))).collect() }
@@ -357,15 +358,16 @@ fn items_of_a_stencil_agree_with_arithmetic() {
 fn parts_and_wholes_lead_where_they_say() {
     let range = [6, 16];
     let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
-    let accesses =
-        [access(&mut out, range, Mapping::Slice { dim: 1 }), access(&mut u, range, Mapping::All)];
+    let sides = [Side::block(0, 1), Side::constant(0..range[1]), Side::ALL_OF_NONE];
+    let own = access(&mut out, range, Mapping::PerDimension { sides });
+    let accesses = [own, access(&mut u, range, Mapping::All)];
     // One item for each row: its part is the whole row.
     let items = Bounds::new([1, 0, 0], [5, 1, 1]);
     launch(
         Form::Item,
         items,
         &accesses,
-        |place, mut out: PartViewMut<'_, f32, 2>, u: WholeView<'_, f32, 2>| {
+        |place: Place<2>, mut out: PartViewMut<'_, f32, 2>, u: WholeView<'_, f32, 2>| {
             let row = place.start[0];
             out.row_mut([row])[0..16].copy_from_slice(u.row([row]));
             assert_eq!(out.get([row + 1, 0]), None);
@@ -410,7 +412,8 @@ fn items_have_blocks_of_their_own() {
     let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
     // The allocation begins where the chunk's blocks do, and rows have 12 elements.
     let extent = Bounds::new([2, 6, 0], [8, 18, 1]);
-    let mapping = Mapping::Blocks { size: [2, 3, 1] };
+    let sides = [Side::block(0, 2), Side::block(1, 3), Side::ALL_OF_NONE];
+    let mapping = Mapping::PerDimension { sides };
     let of_out = AccessMemory { extent, ..access(&mut out, [8, 20], mapping) };
     let accesses = [of_out, access(&mut u, [6, 16], Mapping::All)];
     let items = Bounds::new([1, 2, 0], [4, 6, 1]);
@@ -433,8 +436,7 @@ fn items_that_update_elements_share_the_declared_box() {
     let range = [6, 16];
     let (mut u, mut sums) = (input(), Memory([0.0; 1024]));
     let declared = Bounds::new([1, 0, 0], [5, 2, 1]);
-    let shared =
-        AccessMemory { part: declared, ..access(&mut sums, range, Mapping::Slice { dim: 1 }) };
+    let shared = AccessMemory { part: declared, ..access(&mut sums, range, Mapping::Opaque) };
     let accesses = [shared, access(&mut u, range, Mapping::All)];
     let items = Bounds::new([1, 0, 0], [5, 16, 1]);
     launch(

@@ -5,6 +5,7 @@ use core::fmt;
 
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, EntryKind, Form, ViewKind, ViewParameter};
+use super::sides::{Sides, have_gaps_along, hull};
 use super::tiles::{TileBlock, Tiles};
 use super::{ALIGNMENT, Geometry, GroupError, STACK, check_groups};
 use crate::bounds::{Bounds, Layout};
@@ -86,22 +87,30 @@ pub enum Mapping {
     },
     /// Each item maps to the whole buffer.
     All,
-    /// Everything along one dimension.
-    Slice {
-        /// The dimension, counted from 0, the slowest.
-        dim: usize,
-    },
-    /// A box of elements for each item, as many along each dimension as the index space has items,
-    /// times its size.
-    Blocks {
-        /// Elements of a block, per dimension.
-        size: [usize; 3],
+    /// A box of elements for each item: slices, blocks and shares, among others.
+    PerDimension {
+        /// What an item has along each dimension of the buffer.
+        sides: Sides,
     },
     /// The partial results of the chunk's tiles, which are elements of one dimension. An access's
     /// `extent` and `part` count tiles.
     Tiles,
     /// Any other box, known to the host alone.
     Opaque,
+}
+
+impl Mapping {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::OneToOne => "OneToOne",
+            Self::Neighborhood { .. } => "Neighborhood",
+            Self::Periodic { .. } => "Periodic",
+            Self::All => "All",
+            Self::PerDimension { .. } => "PerDimension",
+            Self::Tiles => "Tiles",
+            Self::Opaque => "Opaque",
+        }
+    }
 }
 
 /// Why a chunk cannot be launched.
@@ -121,8 +130,13 @@ pub enum LaunchError {
         access: usize,
         /// The view that the kernel declares.
         view: ViewKind,
-        /// The mapping that the access has.
-        mapping: Mapping,
+        /// The name of the [`Mapping`] that the access has.
+        mapping: &'static str,
+    },
+    /// An item's own part is what only the host can find out, or in numbers that devices do not count with.
+    Unknown {
+        /// The position of the access in the tuple, counted from 0.
+        access: usize,
     },
     /// The allocation does not hold what the chunk touches.
     Incomplete {
@@ -163,13 +177,14 @@ impl fmt::Display for LaunchError {
                     "the kernel's views and the accesses are not equally many: {views} and {given}"
                 )
             }
-            Self::Mapping { access, view: ViewKind::OwnPart, mapping: Mapping::Opaque } => write!(
+            Self::Unknown { access } => write!(
                 f,
                 "access {access} writes through a range mapper that only the host can evaluate; \
-                 on devices, write through `one_to_one`, `slice` or `blocks`, or `update`"
+                 on devices, write through `one_to_one`, `slice`, `blocks` or `per_dimension`, or \
+                 `update`"
             ),
             Self::Mapping { access, view, mapping } => {
-                write!(f, "access {access} maps {mapping:?}, which a view {view:?} cannot show")
+                write!(f, "access {access} maps {mapping}, which a view {view:?} cannot show")
             }
             Self::Incomplete { access } => {
                 write!(
@@ -232,7 +247,7 @@ pub fn write_parameters(
         sink(&memory.address.to_ne_bytes(), align_of::<u64>());
         let block = match view.kind.reduces() {
             true => reduction_block(view, memory, chunk, &mut shared),
-            false => access_block(memory, chunk),
+            false => view_block(view, memory, chunk),
         };
         sink(&block.to_bytes(), align_of::<AccessBlock>());
     }
@@ -286,10 +301,10 @@ fn reduction_block(
     if let ViewKind::ArrayReducer { .. } = view.kind {
         let elements: usize = memory.buffer.iter().product();
         block.strides = [elements as u64, 1, 1];
-        block.slice_dim = AccessBlock::IN_GLOBAL;
+        block.detail = AccessBlock::IN_GLOBAL;
         let end = elements.saturating_mul(view.size).saturating_add(*shared);
         if end <= MOST_SHARED {
-            block.slice_dim = *shared as u32;
+            block.detail = *shared as u32;
             *shared = end.next_multiple_of(super::local::ALIGNMENT);
         }
     }
@@ -399,10 +414,12 @@ fn check(
     memory: &AccessMemory,
     chunk: &Chunk,
 ) -> Result<(), LaunchError> {
-    let Some(touched) = touched(view.kind, memory, chunk) else {
-        let (view, mapping) = (view.kind, memory.mapping);
-        return Err(LaunchError::Mapping { access, view, mapping });
-    };
+    let touched = touched(view.kind, memory, chunk).ok_or(match (view.kind, memory.mapping) {
+        (ViewKind::OwnPart, Mapping::Opaque | Mapping::PerDimension { .. }) => {
+            LaunchError::Unknown { access }
+        }
+        (view, mapping) => LaunchError::Mapping { access, view, mapping: mapping.name() },
+    })?;
     let complete = match view.kind {
         ViewKind::Whole => memory.extent == touched,
         _ => memory.extent.contains_all(&touched),
@@ -448,15 +465,11 @@ fn touched(view: ViewKind, memory: &AccessMemory, chunk: &Chunk) -> Option<Bound
             }
             Some(Bounds::new(touched.0, touched.1))
         }
-        (ViewKind::OwnPart, Mapping::Blocks { size }) => {
-            let corner = |items: [usize; 3]| {
-                core::array::from_fn(|dim| items[dim].saturating_mul(size[dim]))
-            };
-            Some(Bounds::new(corner(chunk.items.min()), corner(chunk.items.max())))
+        (ViewKind::OwnPart, Mapping::PerDimension { sides }) => {
+            hull(&sides, &chunk.items, memory.buffer)
         }
         (ViewKind::Whole, Mapping::All) => Some(Bounds::from_range(memory.buffer)),
-        (ViewKind::Part, Mapping::Slice { .. } | Mapping::Blocks { .. } | Mapping::Opaque)
-        | (ViewKind::OwnPart, Mapping::Slice { .. })
+        (ViewKind::Part, Mapping::PerDimension { .. } | Mapping::Opaque)
         | (ViewKind::Shared, _)
         | (ViewKind::Reducer { .. } | ViewKind::ArrayReducer { .. }, Mapping::Tiles) => {
             Some(memory.part)
@@ -473,6 +486,7 @@ fn launch_block(kernel: &Description, chunk: &Chunk, accesses: &[AccessMemory]) 
     let (mut run, items) = (1, kernel.run() as u16);
     if let Some(fastest) = kernel.dims.checked_sub(1)
         && items > 1
+        && come_in_rows(kernel, fastest, accesses)
         && aligned(kernel, items.into(), chunk, accesses)
         && counts_in_32_bits(chunk, accesses)
     {
@@ -580,6 +594,14 @@ fn inner(dims: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> ([u64; 3], [u
     (words(min), words(max))
 }
 
+/// Whether what belongs to items side by side along a dimension is one box in each buffer.
+fn come_in_rows(kernel: &Description, dim: usize, accesses: &[AccessMemory]) -> bool {
+    kernel.views.iter().zip(accesses).all(|(view, memory)| match (view.kind, &memory.mapping) {
+        (ViewKind::OwnPart, Mapping::PerDimension { sides }) => !have_gaps_along(sides, dim),
+        _ => true,
+    })
+}
+
 /// Whether every row that the kernel sees may be taken in runs of so many items.
 fn aligned(kernel: &Description, run: usize, chunk: &Chunk, accesses: &[AccessMemory]) -> bool {
     let Some(fastest) = kernel.dims.checked_sub(1) else { return false };
@@ -595,19 +617,26 @@ fn aligned(kernel: &Description, run: usize, chunk: &Chunk, accesses: &[AccessMe
     })
 }
 
+/// As [`access_block`], of a view that does not reduce.
+fn view_block(view: &ViewParameter, memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
+    let mut block = access_block(memory, chunk);
+    if let (ViewKind::OwnPart, Mapping::PerDimension { sides }) = (view.kind, &memory.mapping) {
+        block.set_sides(sides, chunk.items.min());
+    }
+    block
+}
+
 fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
-    let (mut border, mut axes_only, mut slice_dim) = ([0; 3], 0, 0);
+    let (mut border, mut axes_only, mut detail) = ([0; 3], 0, 0);
     match memory.mapping {
         Mapping::Neighborhood { border: reach, axes_only: axes } => {
             (border, axes_only) = (reach, u32::from(axes));
         }
         Mapping::Periodic { border: reach, axes_only: axes, along } => {
             (border, axes_only) = (reach, u32::from(axes));
-            slice_dim = (0..3).map(|dim| u32::from(along[dim]) << dim).sum();
+            detail = (0..3).map(|dim| u32::from(along[dim]) << dim).sum();
         }
-        Mapping::Slice { dim } => slice_dim = dim as u32,
-        Mapping::Blocks { size } => (border, slice_dim) = (size, AccessBlock::BLOCKS),
-        Mapping::OneToOne | Mapping::All | Mapping::Tiles | Mapping::Opaque => {}
+        _ => {}
     }
     let (items, held) = (chunk.items.min(), memory.extent.min());
     let strides = Layout::row_major(&memory.extent).strides();
@@ -631,7 +660,7 @@ fn access_block(memory: &AccessMemory, chunk: &Chunk) -> AccessBlock {
             u32::try_from(above).unwrap_or(u32::MAX)
         }),
         axes_only,
-        slice_dim,
+        detail,
     }
 }
 
@@ -648,6 +677,7 @@ pub(super) fn words(coordinates: [usize; 3]) -> [u64; 3] {
 mod tests {
     use std::vec::Vec;
 
+    use super::super::sides::Side;
     use super::*;
 
     const fn view(kind: ViewKind, writes: bool) -> ViewParameter {
@@ -859,17 +889,35 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_items_come_from_slices_and_blocks_alone() {
+    fn parts_of_items_come_from_what_is_said_of_each_dimension() {
         const OWN_PART: &[ViewParameter] = &[view(ViewKind::OwnPart, true)];
-        let kernel = kernel(Form::Item, OWN_PART);
-        let (_, words) = write(&kernel, &[memory(whole(), Mapping::Slice { dim: 1 })]).unwrap();
-        assert_eq!(words.last(), Some(&(1 << 32)));
-        let blocks = |size| memory(whole(), Mapping::Blocks { size });
-        let (_, words) = write(&kernel, &[blocks([1, 1, 1])]).unwrap();
-        assert_eq!(words.last(), Some(&(u64::from(AccessBlock::BLOCKS) << 32)));
-        // Columns from 48 to 96, of 64.
-        let error = write(&kernel, &[blocks([1, 3, 1])]).unwrap_err();
-        assert_eq!(error, LaunchError::Incomplete { access: 0 });
+        let kernel = kernel(Form::Row, OWN_PART);
+        let own = |columns: Side| {
+            let sides = [Side::block(0, 1), columns, Side::ALL_OF_NONE];
+            write(&kernel, &[memory(whole(), Mapping::PerDimension { sides })])
+        };
+        let of_row = own(Side::constant(0..64)).unwrap().1;
+        // From row 8 and column 0 on, a row and no column apart, of a row and 64 columns.
+        assert_eq!(of_row[16 + 8..16 + 14], [8, 0, 0, 1, 0, 0]);
+        assert_eq!(of_row[16 + 17..16 + 20], [1, 64, 1]);
+        let share = Side::Share { from: 1, first: 0, count: 64, granule: 2 };
+        let shares = own(share).unwrap().1;
+        // The second side goes along dimension 1, and is a share, one of 64 that there are of 32 granules.
+        assert_eq!(shares.last(), Some(&(1 << 2 << 32)));
+        assert_eq!((shares[16 + 9], shares[16 + 12], shares[16 + 18]), (16, 32, 2));
+        assert_eq!(shares[16 + 22] as u32, 64);
+        // Runs only where what belongs to items side by side is one box.
+        let gapped = Side::Window { from: 1, stride: 2, first: 0, width: 1 };
+        let window = |width| Side::Window { from: 1, stride: 1, first: 0, width };
+        let run = |side| own(side).unwrap().1[15] as u16;
+        assert_eq!([run(window(1)), run(share), run(gapped)], [4, 4, 1]);
+        // What is not there, and what is no number of a device's.
+        let narrow = memory(Bounds::new([8, 16, 0], [24, 31, 1]), Mapping::Opaque);
+        let sides = [Side::block(0, 1), Side::block(1, 1), Side::ALL_OF_NONE];
+        let narrow = AccessMemory { mapping: Mapping::PerDimension { sides }, ..narrow };
+        assert_eq!(write(&kernel, &[narrow]), Err(LaunchError::Incomplete { access: 0 }));
+        let beyond = Side::Window { from: 1, stride: usize::MAX, first: 0, width: 1 };
+        assert_eq!(own(beyond).unwrap_err(), LaunchError::Unknown { access: 0 });
         let error = write(&kernel, &[memory(whole(), Mapping::Opaque)]).unwrap_err();
         assert!(std::format!("{error}").contains("only the host can evaluate"), "{error}");
     }

@@ -341,7 +341,7 @@ impl<T: DeviceElement, O: Operator<T> + Default, const D: usize> InTile
         // SAFETY: the allocation holds so many elements for every tile of the launch.
         let result = unsafe { pointer.address().add(place) };
         // SAFETY: passed on: this block's alone, in which all threads touch it through this.
-        let elements = unsafe { TileAccumulators::new(result, block.slice_dim) };
+        let elements = unsafe { TileAccumulators::new(result, block.detail) };
         let count = block.strides[0] as u32;
         for element in (team.thread()..count).step_by(team.threads() as usize) {
             // SAFETY: an element of the tile's, and no other thread's until they meet.

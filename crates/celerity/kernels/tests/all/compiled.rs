@@ -7,7 +7,7 @@
 use celerity_example_kernels::{
     MODULE, accuracy, blocks, bytes, cahn_hilliard, calls, conjugate, costs, counting, faults,
     finance, gravity, gray_scott, groups, hash, heat, lattice, life, linear, mandelbrot, means,
-    mesh, names, panels, patterns, pendulum, plate, prk, programs, radiosity, reductions,
+    mesh, names, panels, parts, patterns, pendulum, plate, prk, programs, radiosity, reductions,
     shallow_water, shapes, values, vectors, wave,
 };
 use celerity_kernel::Kernel;
@@ -105,6 +105,10 @@ fn kernels() -> Vec<Description> {
         of::<names::entry>(),
         of::<names::view>(),
         of::<names::views>(),
+        of::<parts::mark_plane>(),
+        of::<parts::mark_line>(),
+        of::<parts::mark_space>(),
+        of::<parts::mark_together>(),
         of::<patterns::mix_all>(),
         of::<patterns::mix_alone>(),
         of::<patterns::mix_own>(),

@@ -5,6 +5,7 @@ mod machine;
 mod parser;
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use celerity_example_kernels::MODULE;
 use celerity_example_kernels::accuracy::{arguments, both, normal_values};
@@ -15,6 +16,7 @@ use celerity_example_kernels::means::{
     CUBE, SQUARE, mean, mean_of_9, mean_of_9_row, mean_of_27, mean_of_27_in_loops, mean_of_27_row,
 };
 use celerity_example_kernels::mesh::{mesh_step, next};
+use celerity_example_kernels::parts::{mark, mark_plane};
 use celerity_example_kernels::prk::nstream::triad;
 use celerity_example_kernels::prk::stencil::{
     stencil_square, stencil_square_of, stencil_star, stencil_star_of,
@@ -23,7 +25,7 @@ use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
 };
 use celerity_example_kernels::shapes::{spread_in_column, throw_darts};
-use celerity_kernel::abi::{AccessKind, AccessMemory, Chunk, EntryKind, Mapping, STACK};
+use celerity_kernel::abi::{AccessKind, AccessMemory, Chunk, EntryKind, Mapping, STACK, Side};
 use celerity_kernel::math::Float;
 use celerity_kernel::{
     Bounds, Item, ItemKernel, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel,
@@ -103,7 +105,8 @@ fn tiles_are_transposed_wherever_a_chunk_begins() {
         let rows = ORDER - first;
         let items = Bounds::new([0, first / BLOCK[0], 0], global);
         let chunk = Chunk { group: [1, GROUP[0], GROUP[1]], ..Chunk::new(items, global) };
-        let own = Mapping::Blocks { size: [1, BLOCK[0], BLOCK[1]] };
+        let sides = [Side::block(0, 1), Side::block(1, BLOCK[0]), Side::block(2, BLOCK[1])];
+        let own = Mapping::PerDimension { sides };
         let accesses = [
             access(0, Bounds::new([0, first, 0], [2, ORDER, TILE]), [2, ORDER, TILE], own),
             access(
@@ -232,6 +235,37 @@ fn rows_of_a_sparse_matrix_are_read_without_a_branch_for_each_entry() {
     assert!(branches <= ROWS * (ENTRIES + 16), "{branches}");
 }
 
+/// Of a line of items from 2 to 7, what each has of a plane.
+#[test]
+fn items_mark_what_they_have_of_a_plane() {
+    type Case = (Side, fn(usize) -> Range<usize>);
+    const PLANE: [usize; 2] = [9, 20];
+    let window = |stride, first, width| Side::Window { from: 0, stride, first, width };
+    let share = |first, count, granule| Side::Share { from: 0, first, count, granule };
+    let rows: Case = (Side::constant(0..9), |_| 0..9);
+    let columns: Case = (Side::constant(3..5), |_| 3..5);
+    let cases: [[Case; 2]; 5] = [
+        [(window(1, 0, 1), |i| i..i + 1), columns],
+        [rows, (window(3, 2, 2), |i| 3 * i + 2..(3 * i + 4).min(20))],
+        [(window(1, -4, 1), |i| i.max(4) - 4..i.max(3) - 3), columns],
+        [(share(2, 5, 1), |i| (i - 2) * 9 / 5..(i - 1) * 9 / 5), columns],
+        [rows, (share(1, 7, 3), |i| (3 * (i - 1)).min(20)..(3 * i).min(20))],
+    ];
+    let (items, buffer) = (Bounds::new([2, 0, 0], [7, 1, 1]), [PLANE[0], PLANE[1], 1]);
+    for [(of_rows, rows), (of_columns, columns)] in cases {
+        let mut expected = vec![0_u64; PLANE[0] * PLANE[1]];
+        for (item, y) in (2..7).flat_map(|item| rows(item).map(move |y| (item, y))) {
+            columns(item).for_each(|x| expected[y * PLANE[1] + x] = mark(item, [0, y, x]));
+        }
+        let sides = [of_rows, of_columns, Side::ALL_OF_NONE];
+        let own = Mapping::PerDimension { sides };
+        let accesses = [access(0, Bounds::from_range(buffer), buffer, own)];
+        let mut memory = Memory::default().with(PLACES[0], &vec![0_u64; expected.len()]);
+        launch(&mark_plane {}, &Chunk::new(items, [9, 1, 1]), &accesses, &mut memory);
+        assert_eq!(memory.numbers::<8, u64>(PLACES[0]), expected, "{sides:?}");
+    }
+}
+
 #[test]
 fn columns_are_solved_with_a_load_for_each_number() {
     let branches = [9, 25].map(branches_of_columns);
@@ -249,7 +283,9 @@ fn branches_of_columns(layers: usize) -> (usize, usize) {
     let len = extent.volume();
     let spread: Vec<f32> = numbers(len, 1).iter().map(|&number| number as f32).collect();
     let warmth: Vec<f32> = numbers(len, 2).iter().map(|&number| number as f32).collect();
-    let accesses = [0, 1, 2].map(|nth| access(nth, extent, buffer, Mapping::Slice { dim: 0 }));
+    let sides = [Side::constant(0..layers), Side::block(1, 1), Side::block(2, 1)];
+    let own = Mapping::PerDimension { sides };
+    let accesses = [0, 1, 2].map(|nth| access(nth, extent, buffer, own));
     let memory = Memory::default().with(PLACES[0], &warmth).with(PLACES[1], &vec![0.0_f32; len]);
     let mut memory = memory.with(PLACES[2], &spread);
     let items = Bounds::new([0, ROWS[0], 0], [1, ROWS[1], 6]);
