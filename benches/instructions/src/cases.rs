@@ -6,8 +6,10 @@ use std::hint::black_box;
 use celerity_benches::endless::{Program, Running};
 use celerity_benches::pipeline::{Build, Depth, Pipeline, Shape};
 use celerity_benches::region_cases::RegionCase;
+use celerity_benches::topologies::Sink;
 use celerity_benches::topologies::Topology;
 use celerity_regions::{Box3, Region, RegionMap};
+use celerity_tdag::{Access, AccessMode, Mapper, Side, Windows};
 
 use crate::case::Case;
 use crate::{checker, engine};
@@ -21,6 +23,7 @@ pub(crate) fn all() -> Vec<Case> {
     all.extend(regions());
     all.extend(shrinking_spaces());
     all.extend(many_boxes());
+    all.extend(many_allocations());
     all
 }
 
@@ -175,3 +178,42 @@ fn many_boxes() -> Vec<Case> {
     });
     vec![sliced, triangle]
 }
+
+/// A buffer in patches, each of which a task writes and another updates, so that on two devices no two of what they touch lie in
+/// one piece: as many allocations in each memory as there are patches.
+fn many_allocations() -> Vec<Case> {
+    let patches = |pipeline: &mut Pipeline| {
+        let plane = pipeline.buffer(2, Box3::from_range([PATCHES * SIDE; 2]), false);
+        for mode in [AccessMode::Write, AccessMode::ReadWrite] {
+            for (y, x) in (0..PATCHES).flat_map(|y| (0..PATCHES).map(move |x| (y, x))) {
+                let along = |from: u8, nth: usize| {
+                    let first = (nth * SIDE) as i64;
+                    Side::Windows(Windows { first, ..Windows::along(from) })
+                };
+                let mapper = Mapper::per_dimension(&[along(0, y), along(1, x)]);
+                let access = Access::buffer(plane, mode, mapper);
+                pipeline.task(2, Box3::from_range([SIDE; 2]), vec![access]);
+            }
+        }
+    };
+    let shape = |nodes| Shape::new(Depth::Instructions, nodes, 2);
+    let case = |name: &str, shape: Shape, looks_ahead: bool| {
+        Case::new(format!("many allocations: {name}"), move || {
+            move || {
+                let pipeline = Pipeline::new(shape).forgetting();
+                let mut pipeline = if looks_ahead { pipeline.looking_ahead() } else { pipeline };
+                patches(&mut pipeline);
+                black_box(pipeline.finish());
+            }
+        })
+    };
+    vec![
+        case("patches on 1 x 2", shape(1), false),
+        case("patches on 1 x 2, lookahead", shape(1), true),
+        case("patches on 2 x 2, lookahead", shape(2), true),
+    ]
+}
+
+/// Patches along each side of the plane, and elements along each side of a patch.
+const PATCHES: usize = 32;
+const SIDE: usize = 10;

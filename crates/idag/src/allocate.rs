@@ -8,6 +8,7 @@ use celerity_regions::{Box3, Region};
 use smallvec::SmallVec;
 
 use crate::backing::Backing;
+use crate::backings::Positions;
 use crate::buffer::BufferState;
 use crate::emitter::Emitter;
 use crate::growth::{Reservations, grow};
@@ -34,7 +35,7 @@ pub(crate) fn allocate(
     reservations: &Reservations,
 ) {
     for extent in plan(buffer, memory, &needs.boxes) {
-        buffer.fulfil(memory, &extent);
+        buffer.anticipated.fulfil(memory, &extent);
         let grows = reservations.cover(buffer, memory, &extent);
         let new = match grows {
             true => grown_to(emitter, buffer, memory, &extent),
@@ -59,7 +60,7 @@ fn grown_to(
     extent: &Box3,
 ) -> usize {
     let identity = buffer.identity();
-    let position = buffer.backings(memory).iter().position(Backing::grows);
+    let position = buffer.backings(memory).as_slice().iter().position(Backing::grows);
     let position = position.unwrap_or_else(|| {
         let new = emitter.reserve(identity, memory, buffer.extent);
         buffer.add_backing(memory, new)
@@ -77,11 +78,9 @@ fn merge(
     extent: &Box3,
     discarded: &Region,
 ) {
-    let mut outgrown = SmallVec::<[usize; 8]>::new();
-    let backings = buffer.backings(memory).iter().enumerate();
-    let overlap = |(old, backing): &(usize, &Backing)| *old != new && backing.holds_some_of(extent);
-    let overlapping = backings.filter(overlap).map(|(old, _)| old);
-    for old in overlapping.collect::<SmallVec<[usize; 8]>>() {
+    let mut outgrown = Positions::new();
+    let overlapping = buffer.backings(memory).holding_some_of(extent);
+    for old in overlapping.into_iter().filter(|&old| old != new) {
         #[cfg(feature = "mutants")]
         if celerity_mutants::Mutant::FreedBeforePreserved.is_active() {
             emitter.free(&buffer.backings(memory)[old]);
@@ -95,7 +94,7 @@ fn merge(
             outgrown.push(old);
         }
     }
-    buffer.remove_backings(memory, &outgrown);
+    buffer.backings_mut(memory).remove(&outgrown);
 }
 
 /// Lets an allocation give up `extent`. Whether it is still good for something.
@@ -124,10 +123,10 @@ pub(crate) fn anticipate(buffer: &mut BufferState, memory: MemoryId, boxes: &[Bo
     for required in boxes {
         let known = required.is_empty()
             || buffer.backing_of(memory, required).is_some()
-            || buffer.anticipated(memory).any(|known| known.contains(required));
+            || buffer.anticipated.around_all_of(memory, required).is_some();
         if !known {
             let extent = grown(*required, buffer, memory, &mut SmallVec::new());
-            buffer.anticipate(memory, extent);
+            buffer.anticipated.add(memory, extent);
             news = true;
         }
     }
@@ -159,18 +158,12 @@ fn grown(
 ) -> Box3 {
     loop {
         let before = extent;
-        for backing in buffer.backings(memory) {
-            // What grows need not be taken in where it can grow.
-            if backing.grows() && is_contiguous(&extent, &backing.placement.extent) {
-                continue;
-            }
-            extent = backing.around(&extent);
-        }
-        for future in buffer.anticipated(memory) {
-            if future.intersects(&extent) || are_halves(future, &extent) {
-                extent = extent.bounding(future);
-            }
-        }
+        // What grows need not be taken in where it can grow.
+        let joins = |backing: &Backing, extent: &Box3| {
+            !(backing.grows() && is_contiguous(extent, &backing.placement.extent))
+        };
+        extent = buffer.backings(memory).around(&extent, joins);
+        extent = buffer.anticipated.around(memory, &extent, are_halves);
         extents.retain(|other| {
             let joins = other.intersects(&extent) || are_halves(other, &extent);
             if joins {
@@ -220,7 +213,7 @@ fn preserve(
         if let Some(left) = buffer.left_behind(memory).filter(|_| grows) {
             moved.subtract(left);
         }
-        let ends = buffer.backings_mut(memory).get_disjoint_mut([old, new]);
+        let ends = buffer.backings_mut(memory).as_mut_slice().get_disjoint_mut([old, new]);
         let Ok([old, new]) = ends else { unreachable!("no allocation succeeds itself") };
         for part in moved.boxes() {
             emitter.copy(identity, (&mut *old, &mut *new), *part);

@@ -8,7 +8,9 @@ use celerity_regions::{Box3, Region, RegionMap};
 use celerity_tdag::{BufferId, BufferInfo, BufferTable};
 use smallvec::SmallVec;
 
+use crate::anticipation::Anticipation;
 use crate::backing::{Backing, Identity};
+use crate::backings::Backings;
 use crate::instruction::{InstructionId, MemoryId, Placement};
 #[cfg(feature = "mutants")]
 use crate::mistakes;
@@ -35,10 +37,9 @@ pub(crate) struct BufferState {
     /// Dense copies of boxes that are on their way.
     pub(crate) stages: Stages,
     /// Per memory: allocations that do not overlap.
-    memories: Box<[SmallVec<[Backing; 1]>]>,
-    /// What commands that are held back will need in one piece: in each memory,
-    /// boxes that do not overlap.
-    anticipated: SmallVec<[(MemoryId, Box3); 1]>,
+    memories: Box<[Backings]>,
+    /// What commands that are held back will need in one piece.
+    pub(crate) anticipated: Anticipation,
     /// Per memory: what the allocation that grows has given up, and still contains as it
     /// is now. Almost always none.
     left_behind: SmallVec<[(MemoryId, Region); 1]>,
@@ -70,8 +71,8 @@ impl BufferState {
             versions: RegionMap::new(info.extent, Version::void(epoch)),
             awaited: SmallVec::new(),
             stages: Stages::default(),
-            memories: (0..memories).map(|_| SmallVec::new()).collect(),
-            anticipated: SmallVec::new(),
+            memories: (0..memories).map(|_| Backings::default()).collect(),
+            anticipated: Anticipation::default(),
             left_behind: SmallVec::new(),
         }
     }
@@ -88,27 +89,17 @@ impl BufferState {
         self.versions.update_box(&self.extent.clone(), version);
     }
 
-    pub(crate) fn backings(&self, memory: MemoryId) -> &[Backing] {
+    pub(crate) fn backings(&self, memory: MemoryId) -> &Backings {
         &self.memories[memory.slot()]
     }
 
-    pub(crate) fn backings_mut(&mut self, memory: MemoryId) -> &mut [Backing] {
+    pub(crate) fn backings_mut(&mut self, memory: MemoryId) -> &mut Backings {
         &mut self.memories[memory.slot()]
     }
 
     /// Adds an allocation; returns its position among those in `memory`.
     pub(crate) fn add_backing(&mut self, memory: MemoryId, backing: Backing) -> usize {
-        let backings = &mut self.memories[memory.slot()];
-        backings.push(backing);
-        backings.len() - 1
-    }
-
-    /// Forgets the allocations at `positions`, ascending, which have been freed. Others change
-    /// places.
-    pub(crate) fn remove_backings(&mut self, memory: MemoryId, positions: &[usize]) {
-        for &position in positions.iter().rev() {
-            self.memories[memory.slot()].swap_remove(position);
-        }
+        self.memories[memory.slot()].add(backing)
     }
 
     /// The allocations in two different memories, and what is on its way.
@@ -118,42 +109,25 @@ impl BufferState {
         second: MemoryId,
     ) -> (&mut [Backing], &mut [Backing], &mut Stages) {
         match self.memories.get_disjoint_mut([first.slot(), second.slot()]) {
-            Ok([first, second]) => (first, second, &mut self.stages),
+            Ok([first, second]) => (first.as_mut_slice(), second.as_mut_slice(), &mut self.stages),
             Err(_) => unreachable!("{first} and {second} are two memories of this node"),
         }
     }
 
     /// The allocations in one memory, and what is on its way.
     pub(crate) fn memory_and_stages(&mut self, memory: MemoryId) -> (&mut [Backing], &mut Stages) {
-        (&mut self.memories[memory.slot()], &mut self.stages)
+        (self.memories[memory.slot()].as_mut_slice(), &mut self.stages)
     }
 
     /// All allocations in all memories.
     pub(crate) fn all_backings(&self) -> impl Iterator<Item = &Backing> {
-        self.memories.iter().flatten().chain(self.stages.backings())
-    }
-
-    /// What is anticipated in `memory`.
-    pub(crate) fn anticipated(&self, memory: MemoryId) -> impl Iterator<Item = &Box3> {
-        self.anticipated.iter().filter(move |(at, _)| *at == memory).map(|(_, part)| part)
-    }
-
-    /// Anticipates `extent`, which takes in all anticipated boxes that it overlaps.
-    pub(crate) fn anticipate(&mut self, memory: MemoryId, extent: Box3) {
-        self.fulfil(memory, &extent);
-        self.anticipated.push((memory, extent));
-    }
-
-    /// Forgets what is anticipated inside `extent`.
-    pub(crate) fn fulfil(&mut self, memory: MemoryId, extent: &Box3) {
-        self.anticipated.retain(|(at, part)| *at != memory || !extent.contains(part));
+        self.memories.iter().flat_map(Backings::as_slice).chain(self.stages.backings())
     }
 
     /// The position of the allocation that holds all of `part`.
     #[inline]
     pub(crate) fn backing_of(&self, memory: MemoryId, part: &Box3) -> Option<usize> {
-        // What was allocated last is what is used now, where there are many.
-        self.backings(memory).iter().rposition(|backing| backing.holds(part))
+        self.backings(memory).holding(part)
     }
 
     /// The allocation that holds all of `part`, which must have been allocated.
@@ -244,7 +218,8 @@ impl BufferState {
 
     /// Merges what the synchronisation point `point` stands in for.
     pub(crate) fn compact(&mut self, point: InstructionId) {
-        for backing in self.memories.iter_mut().flatten().chain(self.stages.backings_mut()) {
+        let backings = self.memories.iter_mut().flat_map(Backings::as_mut_slice);
+        for backing in backings.chain(self.stages.backings_mut()) {
             backing.compact(point);
         }
         self.versions

@@ -65,7 +65,7 @@ fn missing(
 ) -> Parts<(MemoryId, InstructionId)> {
     let mut missing = Parts::new();
     #[cfg(feature = "mutants")]
-    let has_initial_data = !buffer.backings(MemoryId::USER).is_empty();
+    let has_initial_data = !buffer.backings(MemoryId::USER).as_slice().is_empty();
     buffer.versions.for_each_in_region(region, |part, version| {
         #[cfg(feature = "mutants")]
         let version = &mistakes::misplaced(has_initial_data, version);

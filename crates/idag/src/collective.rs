@@ -112,7 +112,7 @@ pub(crate) fn participate(
             None => all,
         });
     make_coherent(emitter, buffer, links, memory, &current);
-    let backings = (memory, buffer.backings_mut(memory));
+    let backings = (memory, buffer.backings_mut(memory).as_mut_slice());
     let id =
         emitter.collective(backings, (transfer, collective), (&provided, &arriving), elem_size);
     buffer.note_production(&arriving, id, memory);

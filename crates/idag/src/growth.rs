@@ -40,7 +40,8 @@ impl Reservations {
         memory.device().is_some()
             && self.0.contains(&bytes)
             && is_contiguous(extent, &buffer.extent)
-            && (*extent != buffer.extent || buffer.backings(memory).iter().any(Backing::grows))
+            && (*extent != buffer.extent
+                || buffer.backings(memory).as_slice().iter().any(Backing::grows))
     }
 }
 

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod allocate;
+mod anticipation;
 mod backing;
+mod backings;
 mod broadcast;
 mod buffer;
 mod coherence;

@@ -107,8 +107,7 @@ fn departures(buffer: &BufferState, links: &Links, targets: &[(NodeId, Region)])
     let mut boxes = departure_boxes(regions());
     for part in regions().flat_map(Region::boxes) {
         if !boxes.iter().any(|known| known.contains(part)) {
-            let mut anticipated = buffer.anticipated(MemoryId::HOST);
-            boxes.extend(anticipated.find(|arrivals| arrivals.contains(part)).copied());
+            boxes.extend(buffer.anticipated.around_all_of(MemoryId::HOST, part));
         }
     }
     if links.linearize_some() {
@@ -173,7 +172,9 @@ fn is_gathered(
     part: &Box3,
     extent: &Box3,
 ) -> bool {
-    buffer.backings(origin).iter().any(|source| {
+    let backings = buffer.backings(origin);
+    backings.holding_some_of(part).into_iter().any(|position| {
+        let source = &backings[position];
         let elements = source.placement.extent.intersection(part);
         let ends = (source.side(), (MemoryId::HOST, extent));
         !elements.is_empty()

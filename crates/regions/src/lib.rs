@@ -5,8 +5,10 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `box3` | [`Box3`], one half-open box; everything else is made of these |
+//! | `box_index` | [`BoxIndex`], boxes by where they are |
 //! | `region` | [`Region`], a canonical set of disjoint boxes, and its set operations |
 //! | `region_map` | [`RegionMap`], a value for every element of an extent |
+//! | `entry`, `search` | a box with a value, and how trees find it |
 //! | `split` | [`Grid`], [`split_1d`], [`split_2d`], [`split_along`]: cutting an index space into chunks |
 //! | `serde_impls` | behind the feature `serde`: what makes recorded boxes and regions valid |
 //! | `typed` | [`Subrange`] and [`Chunk`], the const-generic face of a box |
@@ -20,14 +22,18 @@
 compile_error!("deliberate bugs are for builds with debug assertions");
 
 mod box3;
+mod box_index;
+mod entry;
 mod region;
 mod region_map;
+mod search;
 #[cfg(feature = "serde")]
 mod serde_impls;
 mod split;
 mod typed;
 mod verify;
 
+pub use box_index::BoxIndex;
 pub use box3::{Box3, BoxError, Coord3, MAX_DIMS};
 pub use region::Region;
 pub use region_map::RegionMap;

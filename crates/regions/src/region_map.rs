@@ -11,7 +11,6 @@
 //!
 //! It refuses to know what the values mean.
 
-mod entry;
 mod flat;
 mod overlay;
 mod slices;
@@ -22,8 +21,8 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::box3::{Box3, Coord3};
+use crate::entry::{Entry, coalesce, coalesce_anew};
 use crate::region::{Region, RegionBuilder};
-use entry::{Entry, coalesce, coalesce_anew};
 use flat::Flat;
 use overlay::overlay;
 use slices::{Fit, Slices};

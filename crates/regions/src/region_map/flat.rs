@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::entry::{Entry, coalesce};
 use crate::box3::{Box3, Coord3};
+use crate::entry::{Entry, coalesce};
 
 #[derive(Clone)]
 pub(super) struct Flat<V> {

@@ -1,7 +1,7 @@
 //! Many boxes over many entries, in one pass: what an update of each by itself would take boxes times entries for.
 
-use super::entry::{Entry, coalesce};
 use super::tree::Tree;
+use crate::entry::{Entry, coalesce};
 use crate::region::Region;
 
 /// Lays disjoint `parts` over disjoint `entries`, of which what lies outside of all parts is left, and merges entries of equal

@@ -5,8 +5,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::entry::Entry;
 use crate::box3::{Box3, Coord3};
+use crate::entry::Entry;
 
 #[derive(Clone)]
 pub(super) struct Slices<V> {

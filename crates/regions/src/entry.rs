@@ -7,15 +7,15 @@ use crate::region::Region;
 
 /// A box all of whose elements have the same value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry<V> {
-    pub(super) extent: Box3,
-    pub(super) value: V,
+pub(crate) struct Entry<V> {
+    pub(crate) extent: Box3,
+    pub(crate) value: V,
 }
 
 impl<V: PartialEq> Entry<V> {
     /// The box that both entries fill if their values are equal. The boxes are disjoint.
     #[inline]
-    pub(super) fn joined(&self, other: &Entry<V>) -> Option<Box3> {
+    pub(crate) fn joined(&self, other: &Entry<V>) -> Option<Box3> {
         if self.value != other.value {
             return None;
         }
@@ -28,7 +28,7 @@ impl<V: PartialEq> Entry<V> {
 ///
 /// O(n log n) per round; every round but the last merges something, and one or two are the
 /// rule. A few entries are compared with each other, which takes less than sorting them.
-pub(super) fn coalesce<V: PartialEq>(entries: &mut Vec<Entry<V>>) {
+pub(crate) fn coalesce<V: PartialEq>(entries: &mut Vec<Entry<V>>) {
     if entries.len() <= COMPARED_MAX {
         return coalesce_pairs(entries);
     }
@@ -49,7 +49,7 @@ pub(super) fn coalesce<V: PartialEq>(entries: &mut Vec<Entry<V>>) {
 /// Of two rows, one of which begins an element later, no pair is a box, and so it is with all that
 /// tasks leave behind whose index spaces shrink, as in a factorisation: k of them leave 2k entries,
 /// and two boxes hold the same elements. That of [`Region::from_boxes`] for each value that is looked at.
-pub(super) fn coalesce_anew<V: Clone + PartialEq>(entries: &mut Vec<Entry<V>>) {
+pub(crate) fn coalesce_anew<V: Clone + PartialEq>(entries: &mut Vec<Entry<V>>) {
     coalesce(entries);
     let mut rest = entries.len();
     for value in likely_frequent(entries) {

@@ -1,0 +1,211 @@
+//! The allocations of a buffer in one memory. Owns how they are found; refuses to know why they are made and freed.
+
+use std::ops::{Index, IndexMut};
+
+use celerity_regions::{Box3, BoxIndex};
+use smallvec::SmallVec;
+
+use crate::backing::Backing;
+
+/// Allocations that hold different elements: by their positions, which are theirs until one is removed, and by where
+/// they are.
+#[derive(Debug, Default)]
+pub(crate) struct Backings {
+    all: SmallVec<[Backing; 1]>,
+    /// Positions by extents, once there are more than [`FEW`].
+    by_place: Option<Box<BoxIndex<usize>>>,
+}
+
+/// Positions of allocations, ascending.
+pub(crate) type Positions = SmallVec<[usize; 8]>;
+
+/// If more than one in so many goes, the index is made anew.
+const MOST_REMOVED: usize = 16;
+
+/// Up to so many are looked at one by one, as [`BoxIndex`] does.
+const FEW: usize = 128;
+
+impl Backings {
+    pub(crate) fn as_slice(&self) -> &[Backing] {
+        &self.all
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [Backing] {
+        &mut self.all
+    }
+
+    /// Adds an allocation; returns its position.
+    pub(crate) fn add(&mut self, backing: Backing) -> usize {
+        let position = self.all.len();
+        let extent = backing.placement.extent;
+        self.all.push(backing);
+        match &mut self.by_place {
+            Some(index) => index.insert(extent, position),
+            None => self.index_many(),
+        }
+        position
+    }
+
+    /// Forgets the allocations at `positions`, ascending. Others change places.
+    pub(crate) fn remove(&mut self, positions: &[usize]) {
+        // Of many, it is less to begin anew.
+        if positions.len() > self.all.len() / MOST_REMOVED {
+            self.by_place = None;
+        }
+        for &position in positions.iter().rev() {
+            let removed = self.all.swap_remove(position);
+            let Some(index) = &mut self.by_place else { continue };
+            index.remove(&removed.placement.extent);
+            if let Some(moved) = self.all.get(position) {
+                let extent = moved.placement.extent;
+                index.remove(&extent);
+                index.insert(extent, position);
+            }
+        }
+        if self.by_place.is_none() {
+            self.index_many();
+        }
+    }
+
+    /// Makes the index if there are many.
+    fn index_many(&mut self) {
+        if self.all.len() > FEW {
+            let extents = self.all.iter().map(|backing| backing.placement.extent);
+            let index: BoxIndex<usize> = extents.zip(0..).collect();
+            self.by_place = Some(Box::new(index));
+        }
+    }
+
+    /// The position of the one that holds all of `part`.
+    #[inline]
+    pub(crate) fn holding(&self, part: &Box3) -> Option<usize> {
+        match &self.by_place {
+            None => self.all.iter().rposition(|backing| backing.holds(part)),
+            Some(index) => self.holding_among(index, part),
+        }
+    }
+
+    // Of many; by itself, so that whoever has few is not made larger by it.
+    #[inline(never)]
+    fn holding_among(&self, index: &BoxIndex<usize>, part: &Box3) -> Option<usize> {
+        // Nothing is everywhere, and so has no place.
+        if part.is_empty() {
+            return Some(0);
+        }
+        let mut near = index.sharing(part).map(|(_, &position)| position);
+        near.find(|&position| self.all[position].holds(part))
+    }
+
+    /// The positions of those that hold some of `part`.
+    #[inline]
+    pub(crate) fn holding_some_of(&self, part: &Box3) -> Positions {
+        let holds_some = |&position: &usize| self.all[position].holds_some_of(part);
+        match &self.by_place {
+            None => (0..self.all.len()).filter(holds_some).collect(),
+            Some(index) => {
+                let mut near = positions_near(index, part);
+                near.retain(|position| holds_some(position));
+                near
+            }
+        }
+    }
+
+    /// `part`, and a box around what those that pass `joins` hold and that overlaps it.
+    #[inline]
+    pub(crate) fn around(&self, part: &Box3, joins: impl Fn(&Backing, &Box3) -> bool) -> Box3 {
+        let wider = |around: Box3, backing: &Backing| match joins(backing, &around) {
+            true => backing.around(&around),
+            false => around,
+        };
+        match &self.by_place {
+            None => self.all.iter().fold(*part, wider),
+            Some(index) => {
+                let near = positions_near(index, part);
+                near.iter().map(|&position| &self.all[position]).fold(*part, wider)
+            }
+        }
+    }
+}
+
+/// Those whose extents share an element with `part`.
+#[inline(never)]
+fn positions_near(index: &BoxIndex<usize>, part: &Box3) -> Positions {
+    let mut near: Positions = index.sharing(part).map(|(_, &position)| position).collect();
+    near.sort_unstable();
+    near
+}
+
+impl Index<usize> for Backings {
+    type Output = Backing;
+
+    #[inline]
+    fn index(&self, position: usize) -> &Backing {
+        &self.all[position]
+    }
+}
+
+impl IndexMut<usize> for Backings {
+    #[inline]
+    fn index_mut(&mut self, position: usize) -> &mut Backing {
+        &mut self.all[position]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instruction::{AllocationId, InstructionId, MemoryId, Placement};
+
+    /// An allocation of one element, of many that lie apart.
+    fn single(nth: u64) -> Backing {
+        let extent = Box3::new(
+            [2 * (nth / 10), 2 * (nth % 10), 0],
+            [2 * (nth / 10) + 1, 2 * (nth % 10) + 1, 1],
+        );
+        let placement =
+            Placement { allocation: AllocationId::from_index(nth), memory: MemoryId::HOST, extent };
+        Backing::new(placement, InstructionId::from_index(0))
+    }
+
+    #[test]
+    fn many_are_found_as_few_are() {
+        const MANY: u64 = FEW as u64 + 20;
+        let mut backings = Backings::default();
+        for nth in 0..MANY {
+            assert_eq!(backings.add(single(nth)), nth as usize);
+        }
+        assert!(backings.by_place.is_some());
+        let mut all: Vec<u64> = (0..MANY).collect();
+        let check = |backings: &Backings, all: &[u64]| {
+            for nth in (0..MANY).step_by(if cfg!(miri) { 31 } else { 1 }) {
+                let extent = single(nth).placement.extent;
+                let found = backings.holding(&extent);
+                assert_eq!(found, all.iter().position(|it| *it == nth), "{nth} of {all:?}");
+                let wide = Box3::new(extent.min(), extent.max().map(|end| end + 2));
+                let some = backings.holding_some_of(&wide);
+                let overlapping = |it: &u64| single(*it).placement.extent.intersects(&wide);
+                let expected: Vec<_> = (0..all.len()).filter(|&at| overlapping(&all[at])).collect();
+                assert_eq!(some.as_slice(), expected, "{nth} of {all:?}");
+                let around = expected
+                    .iter()
+                    .fold(wide, |around, &at| around.bounding(&single(all[at]).placement.extent));
+                assert_eq!(backings.around(&wide, |_, _| true), around);
+                assert_eq!(backings.around(&wide, |_, _| false), wide);
+            }
+        };
+        check(&backings, &all);
+        // A few at a time, from both ends and from the middle, and then most of them.
+        for _ in 0..5 {
+            let positions = [0, all.len() / 2, all.len() - 1];
+            positions.iter().rev().for_each(|&at| drop(all.swap_remove(at)));
+            backings.remove(&positions);
+            assert!(backings.by_place.is_some());
+            check(&backings, &all);
+        }
+        let most: Vec<usize> = (3..all.len()).collect();
+        backings.remove(&most);
+        all.truncate(3);
+        assert!(backings.by_place.is_none());
+        check(&backings, &all);
+    }
+}
