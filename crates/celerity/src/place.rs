@@ -34,10 +34,10 @@ pub(crate) fn place<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<
     placed.map_err(|error| site.refuse(error))
 }
 
-/// A dry run is this process's alone.
+/// A dry run is this process's alone: not that of one among several, who are told.
 fn dry<'r>(config: &Config, cluster: &ClusterConfig) -> Result<Run<'r>> {
     match launcher_variable() {
-        Some(variable) => Err(ConfigError::DryRunUnderLauncher { variable }.into()),
+        Some(variable) => Err(misconfigured(ConfigError::DryRunUnderLauncher { variable })),
         None if config.dry_run_node >= cluster.nodes.max(1) => {
             let (node, nodes) = (config.dry_run_node, cluster.nodes);
             Err(ConfigError::NoSuchDryRunNode { node, nodes }.into())

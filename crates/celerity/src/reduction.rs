@@ -125,10 +125,11 @@ impl Partials {
     pub(crate) fn new(
         frontend: &Arc<NodeFrontend>,
         (tiling, space): (Tiling, IndexSpace),
+        name: &str,
         (elem_size, elem_align): (u64, u64),
     ) -> Self {
         let new = NewBuffer {
-            name: None,
+            name: Some(format!("partial results of {name}").into()),
             dims: 1,
             extent: tiling.partials(),
             elem_size: elem_size.max(1),

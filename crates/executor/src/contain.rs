@@ -52,7 +52,7 @@ pub fn text_of(payload: &(dyn Any + Send)) -> &str {
     let payload = payload.downcast_ref().map_or(payload, MapperPanic::payload);
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without a message")
+    text.filter(|text| !text.is_empty()).unwrap_or("a panic without a message")
 }
 
 /// So many payloads are dropped, each of which the one before has panicked with.

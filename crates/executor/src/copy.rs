@@ -61,7 +61,7 @@ pub unsafe fn copy_elements(
     }
 }
 
-/// [`copy_elements`], spread over the current `rayon` pool if it is large.
+/// [`copy_elements`], spread over the `rayon` pool that the thread is in, if there is one and it is large.
 ///
 /// # Safety
 /// As for [`copy_elements`].
@@ -73,7 +73,10 @@ pub unsafe fn copy_elements_spread(
 ) {
     let bytes = elements.volume().saturating_mul(elem_size);
     let pieces = usize::try_from(bytes / SPLIT_ABOVE).unwrap_or(usize::MAX);
-    let pieces = pieces.min(rayon::current_num_threads());
+    // A thread outside of a pool must not ask `rayon`, which would start another pool.
+    let is_in_pool = || rayon::current_thread_index().is_some();
+    let pieces =
+        if pieces < 2 || !is_in_pool() { 1 } else { pieces.min(rayon::current_num_threads()) };
     if pieces < 2 {
         // SAFETY: passed on.
         return unsafe { copy_elements(source, target, elements, elem_size) };

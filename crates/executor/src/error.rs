@@ -122,6 +122,24 @@ pub enum RunError {
         /// What that one has submitted in the same place.
         other_task: String,
     },
+    /// Processes run with different settings, so that the runtime adds other tasks to their programs, or finds other operations in
+    /// them.
+    #[error(
+        "`{setting}` is {value} on {node}, but {other_value} on {other}; it must be the same on all nodes: let the \
+         launcher pass each variable on to all processes, as `mpirun -x` does"
+    )]
+    SettingsDiffer {
+        /// Its name.
+        setting: String,
+        /// One of the nodes.
+        node: NodeId,
+        /// What it has there.
+        value: String,
+        /// A node that differs from it.
+        other: NodeId,
+        /// What it has there.
+        other_value: String,
+    },
     /// A range mapper tells nodes different things, by which they would wait for each other
     /// without end.
     #[error(

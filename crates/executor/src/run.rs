@@ -372,7 +372,14 @@ impl<'r> Run<'r> {
     fn listen(&self, nodes: &[Arc<NodeFrontend>], watch: Option<&Watch>) -> Option<Interrupts> {
         let hurry = watch.map(Watch::hurry);
         let watched = self.interruptible.then(|| Interrupts::watch(nodes, hurry))?;
-        let failed = |error| RunError::Start { what: format!("cannot watch for signals: {error}") };
+        let failed = |error| {
+            let what = format!(
+                "cannot watch for signals: {error}; allow this process more open files and threads, \
+                 or let the run be no `interruptible` one"
+            );
+            RunError::Start { what }
+                .of_start_on(NodeId::from_index(self.network.local().start as u64))
+        };
         watched.map_err(|error| abort(nodes, &failed(error))).ok()
     }
 
@@ -508,6 +515,7 @@ impl<'r> Run<'r> {
             scheduler.tell_calls(&calls[0]);
             let mut executor = Executor::new(wired.end, backend, progress.clone())
                 .with_lead(self.config.run_ahead as u64)
+                .configured(&self.config)
                 .with_watchdog(self.config.watchdog)
                 .with_warnings(self.config.warnings.clone())
                 .with_calls(&calls[1])

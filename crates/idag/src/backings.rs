@@ -197,7 +197,9 @@ mod tests {
         // A few at a time, from both ends and from the middle, and then most of them.
         for _ in 0..5 {
             let positions = [0, all.len() / 2, all.len() - 1];
-            positions.iter().rev().for_each(|&at| drop(all.swap_remove(at)));
+            for &at in positions.iter().rev() {
+                all.swap_remove(at);
+            }
             backings.remove(&positions);
             assert!(backings.by_place.is_some());
             check(&backings, &all);

@@ -202,7 +202,9 @@ mod tests {
     #[test]
     fn data_comes_with_what_it_refers_to_and_nothing_else() {
         let ptx = ".version 7.1\n.extern .global .align 8 .b64 DIGITS;\n.visible .entry k()\n";
-        let complete = complete(ptx, &[library("data", CORE)]).unwrap();
+        let folder = library("data", CORE);
+        let complete = complete(ptx, std::slice::from_ref(&folder)).unwrap();
+        fs::remove_dir_all(folder).unwrap();
         assert_eq!(
             complete,
             ".version 7.1\n.global .align 1 .b8 anon_$_1[2] = {48, 49};\n\
@@ -213,7 +215,9 @@ mod tests {
     #[test]
     fn data_that_is_nowhere_is_named() {
         let ptx = ".extern .global .align 8 .b64 NOWHERE;\n";
-        let error = complete(ptx, &[library("nowhere", CORE)]).unwrap_err().to_string();
+        let folder = library("nowhere", CORE);
+        let error = complete(ptx, std::slice::from_ref(&folder)).unwrap_err().to_string();
+        fs::remove_dir_all(folder).unwrap();
         assert!(error.contains("`NOWHERE`"), "{error}");
     }
 

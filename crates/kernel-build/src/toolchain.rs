@@ -146,10 +146,17 @@ mod tests {
 
     const VERSION: &str = "rustc 1.96.0 (ac68 2026-05-25)\nbinary: rustc\nrelease: 1.96.0\n";
 
+    fn root(name: &str) -> PathBuf {
+        env::temp_dir().join(format!("celerity-kernel-build-{}-{name}", std::process::id()))
+    }
+
+    fn remove(name: &str) {
+        fs::remove_dir_all(root(name)).unwrap();
+    }
+
     /// A source tree of the given version, below the tests' own folder.
     fn source(name: &str, version: &str) -> PathBuf {
-        let root =
-            env::temp_dir().join(format!("celerity-kernel-build-{}-{name}", std::process::id()));
+        let root = root(name);
         fs::create_dir_all(root.join("library/core/src")).unwrap();
         fs::create_dir_all(root.join("src")).unwrap();
         fs::write(root.join("src/version"), version).unwrap();
@@ -162,6 +169,7 @@ mod tests {
         let library = source("other-version", "1.95.0\n");
         let error = paired("rustc".into(), library, VERSION.into()).unwrap_err().to_string();
         assert!(error.contains("version 1.96.0") && error.contains("version 1.95.0"), "{error}");
+        remove("other-version");
     }
 
     #[test]
@@ -170,6 +178,7 @@ mod tests {
         let toolchain = paired("rustc".into(), library.clone(), VERSION.into()).unwrap();
         assert_eq!(toolchain.library, library);
         assert_eq!(number("1.96.0-nightly (0123)"), "1.96.0");
+        remove("same-version");
     }
 
     #[test]

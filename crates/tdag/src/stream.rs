@@ -12,8 +12,9 @@ use crate::task::{BufferInfo, Task, Work};
 /// A running hash over buffers, host objects and tasks in the order of their creation.
 ///
 /// It covers what decides about work and data: ids, index spaces, hints,
-/// accesses, sizes, operators of combinations. Names and source lines are left out, and of a user's mapper
-/// everything but its name, as two processes cannot compare functions; what it says can
+/// accesses, sizes, operators of combinations; and the names of tasks, which tell two kernels apart that touch the same, since two
+/// processes cannot compare functions. Source lines are left out, as a task may be submitted in another branch for each node, and of a
+/// user's mapper everything but its name; what it says can
 /// be [added](Self::image). Of a forward, both ends count. The same on every machine.
 ///
 /// O(accesses) per task; allocates nothing but for users' mappers.
@@ -59,6 +60,7 @@ impl StreamHash {
     /// Takes a task into the hash, behind those that were added before.
     pub fn task(&mut self, task: &Task) {
         self.word(task.id.index());
+        self.text(&task.name);
         self.work(&task.work);
         if let Some(forward) = &task.forward {
             for end in [&forward.producer, &forward.consumer] {
@@ -159,8 +161,7 @@ impl StreamHash {
                 self.extent(&tiling.space());
             }
             Mapper::User(_) => {
-                let name = access.mapper.to_string();
-                name.bytes().for_each(|byte| self.word(byte.into()));
+                self.text(&access.mapper.to_string());
             }
         }
     }
@@ -182,6 +183,14 @@ impl StreamHash {
     fn extent(&mut self, extent: &Box3) {
         self.words(&extent.min());
         self.words(&extent.max());
+    }
+
+    fn text(&mut self, text: &str) {
+        let (words, tail) = text.as_bytes().as_chunks();
+        let mut last = [0; 8];
+        last[..tail.len()].copy_from_slice(tail);
+        words.iter().chain([&last]).for_each(|word| self.word(u64::from_le_bytes(*word)));
+        self.word(text.len() as u64);
     }
 
     fn words(&mut self, words: &[u64]) {

@@ -493,6 +493,29 @@ fn parts_of_a_host_task_write_apart() {
 }
 
 #[test]
+fn tasks_of_other_names_have_other_hashes() {
+    let hash_of = |names: &[&str]| {
+        let f = Fixture::new();
+        let mut hash = StreamHash::default();
+        for &name in names {
+            hash.task(&Task { name: name.into(), ..(*f.out[0]).clone() });
+        }
+        hash.value()
+    };
+    assert_eq!(hash_of(&["add", "double"]), hash_of(&["add", "double"]));
+    let others: [&[&str]; 5] = [
+        &["double", "add"],
+        &["add", "double "],
+        &["add", "double\0"],
+        &["adddouble", ""],
+        &["add", "a name that takes several words"],
+    ];
+    for other in others {
+        assert_ne!(hash_of(&["add", "double"]), hash_of(other), "{other:?}");
+    }
+}
+
+#[test]
 fn everything_that_decides_about_a_host_task_is_in_the_hash() {
     let hash_of = |work: Work| {
         let f = Fixture::new();

@@ -177,8 +177,8 @@ impl<'q> Lowering<'q> {
         let is_ordered = lowered.unordered.len() < reductions.len();
         let tiling = tiling(&space, bytes, (!is_ordered).then(|| origin.frontend.nodes()));
         let space = tiling.of_whole_tiles(space);
-        for Lowerable { position, bytes, result, includes_current, steps, .. } in reductions {
-            let partials = Partials::new(origin.frontend, (tiling, space), bytes);
+        for Lowerable { position, bytes, result, name, includes_current, steps, .. } in reductions {
+            let partials = Partials::new(origin.frontend, (tiling, space), &name, bytes);
             let access = partials.access();
             lowered.mappers[position].mapper = Mapper::Tiles(Arc::new(tiling));
             lowered.accesses[position] = access;
@@ -197,14 +197,15 @@ impl<'q> Lowering<'q> {
     ) -> Result<()> {
         let &ReduceAccess { ref buffer, operator, includes_current, is_ordered } = access;
         self.check_origin(buffer)?;
-        let elements = buffer.range().iter().product();
+        let elements = buffer.range().iter().fold(1, |all: usize, &size| all.saturating_mul(size));
+        let (size, align) = (partial_bytes::<T>(elements), align_of::<T>() as u64);
         let reduction =
             ReductionTarget { result: buffer.id(), elements, operator, includes_current };
         let name = format!("{} of {}", buffer.name(), self.origin.name).into();
         let title = Title { name, location: self.origin.location.clone() };
         self.reductions.push(Lowerable {
             position: self.lowered.accesses.len(),
-            bytes: ((elements * size_of::<T>()) as u64, align_of::<T>() as u64),
+            bytes: (size, align),
             result: buffer.handle().clone(),
             name: buffer.name(),
             includes_current,
@@ -291,4 +292,11 @@ impl<'q> Lowering<'q> {
 fn covers(mapper: &Mapper, space: Box3, buffer: Box3) -> bool {
     let input = MapperInput { chunk: space, global: space, buffer };
     !matches!(mapper, Mapper::User(_)) && mapper.map(&input) == buffer.into()
+}
+
+/// Bytes of so many elements. Of more than can be counted the largest number of whole elements: no memory is so large, so
+/// that the task says that there is none.
+fn partial_bytes<T>(elements: usize) -> u64 {
+    let most = u64::MAX - u64::MAX % align_of::<T>() as u64;
+    (elements as u64).checked_mul(size_of::<T>() as u64).unwrap_or(most)
 }

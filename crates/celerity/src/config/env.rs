@@ -50,7 +50,7 @@ impl<'v> Value<'v> {
     }
 }
 
-const COUNT: &str = "a whole number of at least 1";
+const COUNT: &str = "a whole number of at least 1, and less than 2^64";
 
 const VARIABLES: [Variable; 25] = [
     Variable {
@@ -163,7 +163,7 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_PEER_TIMEOUT",
-        expected: "a number of seconds above 0",
+        expected: "a number of seconds above 0, and below 1e11",
         set: |config, value| {
             let timeout = value.seconds()?;
             (!timeout.is_zero()).then(|| config.peer_timeout(timeout))
@@ -176,7 +176,7 @@ const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "CELERITY_START_TIMEOUT",
-        expected: "a number of seconds above 0",
+        expected: "a number of seconds above 0, and below 1e11",
         set: |config, value| {
             let timeout = value.seconds()?;
             (!timeout.is_zero()).then(|| config.start_timeout(timeout))

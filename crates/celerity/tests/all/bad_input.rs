@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use celerity::prelude::*;
-use celerity::{Bounds, DeclareError, Error, Result, RunError, UninitializedRead};
+use celerity::{Bounds, DeclareError, Error, Result, RunError, Sum, UninitializedRead};
 
 /// Clusters of one node, of several devices, and of several nodes.
 fn clusters() -> impl Iterator<Item = Config> {
@@ -168,6 +168,52 @@ fn items_that_share_a_slice_cannot_write_it() {
     });
     assert!(matches!(declare(&error), DeclareError::OverlappingWrites { .. }), "{error:?}");
     assert_says(&error, &["all rows", "shared", "slice(1)"]);
+}
+
+/// Products of sizes that wrap around would be small.
+#[test]
+fn partial_results_that_cannot_be_counted_have_no_room() {
+    let sizes = [[usize::MAX, 1], [1 << 32, 1 << 32], [(1 << 61) + 1, 1], [1 << 61, 8]];
+    for size in sizes {
+        let error = error_of(|queue| {
+            let sums = queue.buffer::<u64, 2>(size).named("sums");
+            let accesses = sums.reduce(Sum);
+            queue.task("add").parallel_for(8, accesses, |item, mut sums| {
+                sums.combine_at([item[0], 0], 1);
+            })?;
+            queue.barrier()
+        });
+        assert!(
+            matches!(error, Error::Run(ref error) if matches!(**error, RunError::OutOfMemory { .. }))
+        );
+        assert_says(&error, &["\"add\"", "\"partial results of sums\""]);
+    }
+}
+
+#[test]
+fn tasks_that_touch_the_same_in_another_order_are_another_program() {
+    for (nodes, hosts) in [(2, false), (3, false), (2, true)] {
+        let outcome = Config::default().nodes(nodes).run(|queue| {
+            let cells = queue.buffer_from(8, vec![1_u64; 8])?;
+            let order = if queue.node() == 1 { ["double", "add"] } else { ["add", "double"] };
+            for name in order {
+                let accesses = cells.read_write(one_to_one());
+                if hosts {
+                    queue.host_task(name).once((), |()| ())?;
+                } else if name == "add" {
+                    queue.task(name).parallel_for(8, accesses, |_, cell| *cell += 1)?;
+                } else {
+                    queue.task(name).parallel_for(8, accesses, |_, cell| *cell *= 2)?;
+                }
+            }
+            Ok(queue.fence(&cells)?.wait()?.into_vec())
+        });
+        let error = outcome.unwrap_err();
+        assert!(
+            matches!(error, Error::Run(ref error) if matches!(**error, RunError::Diverged { .. }))
+        );
+        assert_says(&error, &["T1 \"add\"", "T1 \"double\"", "bad_input.rs:"]);
+    }
 }
 
 #[test]

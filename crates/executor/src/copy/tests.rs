@@ -87,6 +87,14 @@ proptest! {
     }
 }
 
+/// A program may make `rayon`'s global pool when it likes, or have none.
+#[test]
+fn copies_outside_of_a_pool_make_none() {
+    let line = Box3::from_range([3 << 20]);
+    check(&Case { source: line, target: line, elements: line, elem_size: 1 });
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global().unwrap();
+}
+
 #[test]
 fn large_copies_are_spread_and_complete() {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap());

@@ -8,12 +8,13 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[error(
-    "{}, {} of {memory}, where {} resident{}{}; use more nodes or devices, or drop buffers earlier",
-    wanted(.task.as_deref(), *.extent, .buffer),
+    "{}, {} of {memory}, where {} resident{}{}; {}use more nodes or devices, or drop buffers earlier",
+    wanted(.task.as_deref(), (*.needed, *.extent), .buffer),
     Count(*.bytes, "byte"),
     bytes_are(*.resident),
     free_bytes(*.free),
-    listed(.residents)
+    listed(.residents),
+    advice((*.needed, *.extent))
 )]
 #[non_exhaustive]
 pub struct NoRoom {
@@ -24,7 +25,10 @@ pub struct NoRoom {
     pub task: Option<String>,
     /// The buffer's name, as messages print it.
     pub buffer: String,
-    /// The elements that the allocation was to hold, if they are known.
+    /// The elements that the task needs of it, if they are known.
+    pub needed: Option<Box3>,
+    /// The elements that the allocation was to hold, if they are known: also those that later tasks and fences will need in one
+    /// piece with them.
     pub extent: Option<Box3>,
     /// Bytes of the allocation that there is no room for.
     pub bytes: u64,
@@ -50,10 +54,27 @@ pub struct Resident {
 /// How many residents a message names.
 const RESIDENTS_SHOWN: usize = 8;
 
-fn wanted(task: Option<&str>, extent: Option<Box3>, buffer: &str) -> String {
+/// What the task needs and what was to be allocated, if the latter is more.
+fn merged((needed, extent): (Option<Box3>, Option<Box3>)) -> Option<(Box3, Box3)> {
+    needed.zip(extent).filter(|(needed, extent)| needed != extent && extent.contains(needed))
+}
+
+fn wanted(task: Option<&str>, parts: (Option<Box3>, Option<Box3>), buffer: &str) -> String {
+    if let (Some(task), Some((needed, extent))) = (task, merged(parts)) {
+        return format!(
+            "task {task} needs {needed} of buffer {buffer}, and what follows {extent} in one piece"
+        );
+    }
     let task = task.map_or_else(String::new, |task| format!("task {task} needs "));
-    let extent = extent.map_or_else(String::new, |extent| format!("{extent} of "));
+    let extent = parts.1.map_or_else(String::new, |extent| format!("{extent} of "));
     format!("{task}{extent}buffer {buffer}")
+}
+
+fn advice(parts: (Option<Box3>, Option<Box3>)) -> &'static str {
+    match merged(parts) {
+        Some(_) => "let what follows need smaller parts, as `fence_part` does, ",
+        None => "",
+    }
 }
 
 fn free_bytes(free: Option<u64>) -> String {
@@ -84,6 +105,7 @@ mod tests {
             memory: "M2, the memory of D0".to_owned(),
             task: task.map(str::to_owned),
             buffer: "\"u\"".to_owned(),
+            needed: task.map(|_| Box3::from_range([4, 8])),
             extent: task.map(|_| Box3::from_range([4, 8])),
             bytes: 256,
             resident: 190,
@@ -101,6 +123,24 @@ mod tests {
              the memory of D0, where 190 bytes are resident and 10 bytes are free: 100 of \"B0\", \
              99 of \"B1\"; use more nodes or devices, or drop buffers earlier"
         );
+    }
+
+    #[test]
+    fn what_others_will_need_is_told_from_what_the_task_needs() {
+        let parts =
+            |needed, extent| (Some(Box3::from_range(needed)), Some(Box3::from_range(extent)));
+        let task = Some("T1 \"init\"");
+        assert_eq!(
+            wanted(task, parts([4, 8], [8, 8]), "\"u\""),
+            "task T1 \"init\" needs [0..4, 0..8] of buffer \"u\", and what follows [0..8, 0..8] in one piece"
+        );
+        assert!(advice(parts([4, 8], [8, 8])).contains("fence_part"));
+        // What grows may be less than what is needed.
+        assert_eq!(
+            wanted(task, parts([8, 8], [4, 8]), "\"u\""),
+            "task T1 \"init\" needs [0..4, 0..8] of buffer \"u\""
+        );
+        assert_eq!(advice(parts([8, 8], [4, 8])), "");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Executor;
+use super::stream::StreamSettings;
 use super::timing::KernelTimer;
+use crate::config::ClusterConfig;
 use crate::kernel_times::KernelTimes;
 use crate::polling::Waker;
 use crate::profile::NodeProfile;
@@ -20,6 +22,13 @@ impl Executor {
     #[must_use]
     pub fn with_lead(mut self, horizons: u64) -> Self {
         self.peers.set_lead(horizons);
+        self
+    }
+
+    /// The same node of a cluster with this configuration, which a node that runs other tasks is told of.
+    #[must_use]
+    pub fn configured(mut self, config: &ClusterConfig) -> Self {
+        self.peers.set_settings(StreamSettings::of(config));
         self
     }
 

@@ -14,7 +14,7 @@ use celerity_tdag::{BufferInfo, EpochAction, ObjectId, Task, TaskId, Work};
 mod conversation;
 
 use super::credit::{self, Credit};
-use super::stream::{Objection, Outgoing, TaskStream};
+use super::stream::{Objection, Outgoing, StreamSettings, TaskStream};
 use crate::arbiter::{Arbiter, ArbiterError, PostReceive};
 use crate::collective::Correspondence;
 use crate::communicator::{CollectiveExchange, CommEvent, Communicator, WirePayload};
@@ -101,6 +101,11 @@ impl Peers {
     pub(super) fn set_lead(&mut self, lead: u64) {
         let lead = self.communicator.sends_ahead().then_some(lead);
         self.credit = Credit::new(self.communicator.nodes(), lead);
+    }
+
+    /// Changes what other nodes' settings are compared with, where their tasks differ.
+    pub(super) fn set_settings(&mut self, settings: StreamSettings) {
+        self.stream.set_settings(settings);
     }
 
     /// This node.

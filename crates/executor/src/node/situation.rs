@@ -10,6 +10,7 @@ use celerity_idag::{
     AllocationId, DeviceId, Effects, InstructionId, InstructionKind, MemoryId, Participation,
     Placement,
 };
+use celerity_regions::Box3;
 use celerity_tdag::{EpochAction, TaskId};
 
 use super::flow::Flow;
@@ -142,11 +143,13 @@ impl Situation<'_> {
         let AllocError { resident, free } = error;
         let mut users = self.unissued().filter(|kind| placed_in(kind, allocation).is_some());
         let task = users.find_map(|kind| kind.effects().task());
+        let needed = task.and_then(|task| self.needed_of(allocation, task));
         let placement = || self.unissued().find_map(|kind| placed_in(kind, allocation));
         let error = Box::new(NoRoom {
             memory: describe(memory),
             task: task.map(|task| self.tasks.describe(task)),
             buffer: self.hardware.buffer_name(buffer),
+            needed,
             extent: part.or_else(|| placement().map(|placement| placement.extent)),
             bytes,
             resident,
@@ -154,6 +157,14 @@ impl Situation<'_> {
             residents: self.hardware.residents(memory),
         });
         RunError::OutOfMemory { node: self.peers.local(), error }
+    }
+
+    /// A box around what is left to do of a task needs of an allocation.
+    fn needed_of(&self, allocation: AllocationId, task: TaskId) -> Option<Box3> {
+        let of_task = |kind: &&InstructionKind| kind.effects().task() == Some(task);
+        let touches = self.unissued().filter(of_task).flat_map(|kind| kind.effects().touches());
+        let here = touches.filter(|touch| touch.placement.allocation == allocation);
+        here.map(|touch| touch.elements.bounding_box()).reduce(|all, part| all.bounding(&part))
     }
 
     /// What has not been issued, in ascending order: users of an allocation are among

@@ -7,11 +7,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use celerity_cdag::NodeId;
+use celerity_cpd::Collectives;
 use celerity_tdag::{
     BufferInfo, EpochAction, ObjectId, SourceLocation, StreamHash, Task, TaskId, Work,
 };
 
 use super::contents::{Claim, Contents, NOTE_BUFFERS};
+use crate::config::ClusterConfig;
 use crate::error::RunError;
 
 /// So many tasks are remembered, to be named when another node differs: more
@@ -56,7 +58,39 @@ pub(super) struct TaskStream {
     early: BTreeMap<u64, (NodeId, u64)>,
     contents: Contents,
     disputed: bool,
+    settings: StreamSettings,
 }
+
+/// What of a configuration decides which tasks the runtime adds to those of a program, and which operations it finds in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamSettings([u64; 3]);
+
+/// The names of these settings.
+const SETTINGS: [&str; 3] = ["horizon_step", "horizon_max_parallelism", "collectives"];
+
+impl StreamSettings {
+    pub(super) fn of(config: &ClusterConfig) -> Self {
+        let place = COLLECTIVES.iter().position(|mode| *mode == config.collectives);
+        let collectives = place.unwrap_or(COLLECTIVES.len()) as u64;
+        Self([config.horizon_step, config.horizon_max_parallelism, collectives])
+    }
+
+    /// The first setting that differs: its name, and both values.
+    fn difference(self, other: Self) -> Option<(&'static str, [String; 2])> {
+        let nth = (0..SETTINGS.len()).find(|&nth| self.0[nth] != other.0[nth])?;
+        let text = |value: u64| match (SETTINGS[nth], usize::try_from(value)) {
+            ("collectives", Ok(place)) if place < COLLECTIVES.len() => {
+                COLLECTIVES[place].to_string()
+            }
+            _ => value.to_string(),
+        };
+        Some((SETTINGS[nth], [self.0[nth], other.0[nth]].map(text)))
+    }
+}
+
+/// The settings of what is looked for, which are told by their places here.
+const COLLECTIVES: [Collectives; 4] =
+    [Collectives::Off, Collectives::Paper, Collectives::Auto, Collectives::Always];
 
 struct Known {
     /// Of all tasks up to this one.
@@ -86,7 +120,13 @@ impl TaskStream {
             early: BTreeMap::new(),
             contents: Contents::default(),
             disputed: false,
+            settings: StreamSettings::of(&ClusterConfig::default()),
         }
+    }
+
+    /// What other nodes' settings are compared with, where their tasks differ.
+    pub(super) fn set_settings(&mut self, settings: StreamSettings) {
+        self.settings = settings;
     }
 
     /// Adds the next buffer, and appends what other nodes have to be told of it at once. `contents`
@@ -178,8 +218,10 @@ impl TaskStream {
                 let compared = claims.try_for_each(|claim| self.contents.compare(from, claim));
                 compared.map_err(|difference| Objection::Diverged(difference.on(self.local)))
             }
-            Note::Dispute { task, tasks, name } => {
-                Err(Objection::Diverged(self.diverged(from, task, tasks, name)))
+            Note::Dispute { task, tasks, settings, name } => {
+                let differs = self.settings_differ(from, settings);
+                let error = differs.unwrap_or_else(|| self.diverged(from, task, tasks, name));
+                Err(Objection::Diverged(error))
             }
         }
     }
@@ -196,7 +238,7 @@ impl TaskStream {
             && !std::mem::replace(&mut self.disputed, true)
         {
             let name = self.name(task).chars().take(LONGEST_NAME).collect();
-            let note = Note::Dispute { task, tasks, name };
+            let note = Note::Dispute { task, tasks, settings: self.settings, name };
             out.push(Outgoing { to: from, note: note.encode() });
         }
     }
@@ -209,6 +251,13 @@ impl TaskStream {
             let (task, (from, hash)) = entry.remove_entry();
             self.compare(from, task, hash, out);
         }
+    }
+
+    /// Another node, whose tasks are others, has these settings.
+    fn settings_differ(&self, other: NodeId, settings: StreamSettings) -> Option<RunError> {
+        let (setting, [value, other_value]) = self.settings.difference(settings)?;
+        let (setting, node) = (setting.to_owned(), self.local);
+        Some(RunError::SettingsDiffer { setting, node, value, other, other_value })
     }
 
     /// Another node disputes a task, which comes after tasks of this hash and has this name
@@ -278,7 +327,7 @@ enum Note {
     Hashes { first: u64, hashes: Vec<u64> },
     /// The first task whose hash is another one here; the hash of tasks alone up to it, and what
     /// it is here.
-    Dispute { task: u64, tasks: u64, name: String },
+    Dispute { task: u64, tasks: u64, settings: StreamSettings, name: String },
     /// What buffers are created from.
     Contents(Vec<Claim>),
 }
@@ -297,8 +346,9 @@ impl Note {
                 let words = std::iter::once(first).chain(hashes);
                 std::iter::once(HASHES).chain(words.flat_map(|word| word.to_le_bytes())).collect()
             }
-            Self::Dispute { task, tasks, name } => {
-                let words = [task, tasks].into_iter().flat_map(|word| word.to_le_bytes());
+            Self::Dispute { task, tasks, settings, name } => {
+                let words = [*task, *tasks].into_iter().chain(settings.0);
+                let words = words.flat_map(|word| word.to_le_bytes());
                 std::iter::once(DISPUTE).chain(words).chain(name.bytes()).collect()
             }
             Self::Contents(claims) => {
@@ -330,9 +380,12 @@ impl Note {
                 fits.then_some(Self::Hashes { first: task, hashes })
             }
             DISPUTE => {
-                let (tasks, name) = rest.split_first_chunk()?;
+                let (words, name) = rest.split_at_checked(8 * (1 + SETTINGS.len()))?;
+                let mut words = words.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+                let tasks = words.next()?;
+                let settings = StreamSettings([words.next()?, words.next()?, words.next()?]);
                 let name = String::from_utf8(name.to_vec()).ok()?;
-                Some(Self::Dispute { task, tasks: u64::from_le_bytes(*tasks), name })
+                Some(Self::Dispute { task, tasks, settings, name })
             }
             _ => None,
         }
@@ -414,6 +467,39 @@ mod tests {
         for error in errors {
             let text = error.to_string();
             assert!(text.contains("T1 \"b\"") && text.contains("T1 \"x\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_that_make_other_tasks_are_named() {
+        let cases = [
+            (
+                ClusterConfig { horizon_step: 9, ..ClusterConfig::default() },
+                "`horizon_step` is 9 on N1",
+            ),
+            (
+                ClusterConfig { collectives: Collectives::Off, ..ClusterConfig::default() },
+                "`collectives` is off on N1, but auto on N0",
+            ),
+        ];
+        for (config, expected) in cases {
+            let mut streams = [0, 1].map(|index| TaskStream::new(node(index), 2));
+            streams[1].set_settings(StreamSettings::of(&config));
+            let mut out = Vec::new();
+            // One has a horizon where the other has its second task.
+            let horizon = task(1, "horizon", Work::Horizon);
+            let programs =
+                [vec![kernel(0, "a", 4), kernel(1, "b", 4)], vec![kernel(0, "a", 4), horizon]];
+            for (stream, program) in streams.iter_mut().zip(&programs) {
+                let mut said = Vec::new();
+                program.iter().for_each(|task| stream.task(task, 0, &mut said));
+                stream.task(&shutdown(2), 0, &mut said);
+                out.extend(said.into_iter().map(|one| (stream.local, one)));
+            }
+            let errors = settle(&mut streams, out);
+            assert!(!errors.is_empty());
+            let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            assert!(texts.iter().any(|text| text.contains(expected)), "{texts:?}");
         }
     }
 
@@ -567,7 +653,12 @@ mod tests {
     fn notes_survive_the_wire_and_nothing_else_does() {
         let notes = [
             Note::Hashes { first: 7, hashes: vec![1, u64::MAX] },
-            Note::Dispute { task: 3, tasks: 5, name: "T3 \"é\"".to_owned() },
+            Note::Dispute {
+                task: 3,
+                tasks: 5,
+                settings: StreamSettings([4, u64::MAX, 2]),
+                name: "T3 \"é\"".to_owned(),
+            },
             Note::Contents(vec![Claim { buffer: 7, program: 8, contents: u64::MAX }; NOTE_BUFFERS]),
         ];
         for note in notes {
@@ -575,8 +666,11 @@ mod tests {
             assert_eq!(Note::decode(&note.encode()), Some(note));
         }
         let too_far = [&[HASHES][..], &u64::MAX.to_le_bytes(), &[0; 8]].concat();
-        let no_text = [&[DISPUTE][..], &[0; 16], &[0xff]].concat();
-        for bytes in [&[][..], &[0; 5], &[2; 9], &[0; 13], &[CONTENTS; 12], &too_far, &no_text] {
+        let no_text = [&[DISPUTE][..], &[0; 40], &[0xff]].concat();
+        let no_settings = [&[DISPUTE][..], &[0; 39]].concat();
+        for bytes in
+            [&[][..], &[0; 5], &[2; 9], &[0; 13], &[CONTENTS; 12], &too_far, &no_text, &no_settings]
+        {
             assert_eq!(Note::decode(bytes), None, "{bytes:?}");
         }
     }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -48,7 +48,7 @@ impl Interrupts {
         hurry: Option<Hurry>,
         fatal: Arc<AtomicBool>,
     ) -> io::Result<Self> {
-        let mut signals = Signals::new(INTERRUPTS)?;
+        let mut signals = Signals::new(heeded())?;
         let handle = signals.handle();
         let watch = move || {
             for signal in signals.forever() {
@@ -75,6 +75,23 @@ impl Drop for Interrupts {
     }
 }
 
+/// Those that whoever started this process has not told it to ignore, as shells do for programs in the background: nobody means
+/// them then.
+fn heeded() -> &'static [i32] {
+    static HEEDED: OnceLock<Vec<i32>> = OnceLock::new();
+    // Asked for before there is any handler of ours.
+    HEEDED.get_or_init(|| INTERRUPTS.into_iter().filter(|&signal| !is_ignored(signal)).collect())
+}
+
+#[allow(unsafe_code)]
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: a structure of numbers, of which all zeros are a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action, the present one is written to a place that is there.
+    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// The runs of this process that are being watched. Handlers stay installed once
 /// they are, so that they have to know when to do what the system does by
 /// default.
@@ -92,7 +109,7 @@ impl Watched {
             Some(fatal) => fatal.clone(),
             None => {
                 let fatal = Arc::new(AtomicBool::new(true));
-                for signal in INTERRUPTS {
+                for &signal in heeded() {
                     register_conditional_default(signal, fatal.clone())?;
                 }
                 self.fatal.insert(fatal).clone()
@@ -108,5 +125,20 @@ impl Watched {
         if let (0, Some(fatal)) = (self.runs, &self.fatal) {
             fatal.store(true, Ordering::SeqCst);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_are_ignored_are_told_from_others() {
+        assert!(!is_ignored(libc::SIGUSR2));
+        // SAFETY: nobody sends this signal to the tests, or waits for it.
+        #[allow(unsafe_code)]
+        let before = unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
+        assert_eq!(before, libc::SIG_DFL);
+        assert!(is_ignored(libc::SIGUSR2));
     }
 }
