@@ -276,7 +276,11 @@ fn gather<const N: usize>(
     }
 }
 
-/// Waits for a request, until the deadline has passed or a node is known to be lost; then
+/// For so long, who has left the side channel may still say why in an operation of MPI: one that has found no room for it has
+/// not died.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Waits for a request, until the deadline has passed or a node has been known to be lost for [`LAST_WORDS`]; then
 /// MPI is lost, and still knows the request's memory.
 fn complete(
     request: MPI_Request,
@@ -284,10 +288,11 @@ fn complete(
     deadline: &Deadline,
     side: Option<(NodeId, &SideChannel)>,
 ) -> Result<(), StartError> {
-    let start = Instant::now();
+    let (start, mut silent) = (Instant::now(), None);
     while raw::test_one(request)?.is_none() {
         if let Some((node, side)) = side
             && let Some(loss) = side.lost()
+            && silent.get_or_insert_with(Instant::now).elapsed() >= LAST_WORDS
         {
             lost::lose();
             return Err(lost(node, loss).into());
