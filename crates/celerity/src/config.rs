@@ -218,7 +218,8 @@ impl Config {
 
     /// Sets whether SIGINT (Ctrl-C) and SIGTERM end the run on all nodes with
     /// [`RunError::Interrupted`](crate::RunError::Interrupted), once what is running
-    /// has ended; a second one ends the process. [`from_env`](Self::from_env) sets
+    /// has ended; a second one ends the process. One that whoever started the process has told it to
+    /// ignore stays ignored. [`from_env`](Self::from_env) sets
     /// it: it is for programs, not for libraries, to decide on signals.
     #[must_use]
     pub fn interruptible(mut self, interruptible: bool) -> Self {
