@@ -10,7 +10,9 @@ mod emulation;
 mod excerpt;
 mod geometry;
 mod halves;
+mod launch_error;
 pub(crate) mod local;
+mod mapping;
 pub(crate) mod message;
 mod parameters;
 mod place;
@@ -33,16 +35,18 @@ pub use describe::{
 pub use excerpt::ModuleOutline;
 pub use geometry::{Geometry, GroupError, block_within, check_groups, is_block};
 pub use halves::halves;
+pub use launch_error::LaunchError;
 pub use local::{LocalParameter, local_offset, slices_bytes};
+pub use mapping::Mapping;
 pub use message::PanicMessage;
-pub use parameters::{AccessKind, AccessMemory, Chunk, LaunchError, Mapping, write_parameters};
+pub use parameters::{AccessKind, AccessMemory, Chunk, write_parameters};
 #[cfg(target_arch = "nvptx64")]
 pub(crate) use place::visit_joined;
 pub use place::{Edges, Inside, Place, Seat, StackLevel, Thread, Traversal, Traverse, seat, visit};
 pub use pointer::{DevicePointer, ExclusivePointer, SharedPointer};
 pub use ptx::{EntryPoint, SignatureError, check_signature, entries, gains_by_stacks};
 pub use record::{DevicePanic, PanicRecord};
-pub use sides::{Side, Sides};
+pub use sides::{PartSide, PartSides};
 pub use tiles::{LANES, LANES_PER_THREAD, TileBlock, TileSeat, Tiles, visit_groups, visit_tile};
 
 /// How many items of a row kernel a thread takes at once where memory is aligned

@@ -1,17 +1,17 @@
 //! Range mappers that say of each dimension of a buffer what an item has of it, in the numbers that devices find that
 //! out by.
 
-use celerity_kernel::abi::{Side, Sides};
+use celerity_kernel::abi::{PartSide, PartSides};
 use celerity_regions::Box3;
 use celerity_tdag::{self as tdag, Mapper, Share, Windows};
 
 /// What items of `global` have of `buffer` by `mapper`; `None` if it says no such thing, or takes numbers that devices do
 /// not count with. What windows leave the buffer by is cut off, as for CPUs.
-pub(super) fn of(mapper: &Mapper, global: &Box3, buffer: &Box3) -> Option<Sides> {
-    let mut sides = [Side::ALL_OF_NONE; 3];
+pub(super) fn of(mapper: &Mapper, global: &Box3, buffer: &Box3) -> Option<PartSides> {
+    let mut sides = [PartSide::ALL_OF_NONE; 3];
     for (dim, side) in sides.iter_mut().enumerate() {
         *side = match mapper {
-            Mapper::Slice { dim: whole } if usize::from(*whole) != dim => Side::block(dim, 1),
+            Mapper::Slice { dim: whole } if usize::from(*whole) != dim => PartSide::block(dim, 1),
             Mapper::PerDimension(mapper) if dim < mapper.sides().len() => {
                 lowered(&mapper.sides()[dim], (dim, global, buffer))?
             }
@@ -25,21 +25,23 @@ pub(super) fn of(mapper: &Mapper, global: &Box3, buffer: &Box3) -> Option<Sides>
 }
 
 /// What a side says of dimension `dim` of `buffer`.
-fn lowered(side: &tdag::Side, (dim, global, buffer): (usize, &Box3, &Box3)) -> Option<Side> {
+fn lowered(side: &tdag::Side, (dim, global, buffer): (usize, &Box3, &Box3)) -> Option<PartSide> {
     let index = |coordinate: u64| usize::try_from(coordinate).ok();
     Some(match *side {
-        tdag::Side::All => Side::constant(0..index(buffer.max()[dim])?),
-        tdag::Side::Only { min, max } => Side::constant(index(min)?..index(max)?),
-        tdag::Side::Windows(Windows { from, stride, first, width, clamped: _ }) => Side::Window {
-            from: from.into(),
-            stride: index(stride)?,
-            first: isize::try_from(first).ok()?,
-            width: index(width)?,
-        },
+        tdag::Side::All => PartSide::constant(0..index(buffer.max()[dim])?),
+        tdag::Side::Only { min, max } => PartSide::constant(index(min)?..index(max)?),
+        tdag::Side::Windows(Windows { from, stride, first, width, clamped: _ }) => {
+            PartSide::Window {
+                from: from.into(),
+                stride: index(stride)?,
+                first: isize::try_from(first).ok()?,
+                width: index(width)?,
+            }
+        }
         tdag::Side::Share(Share { from, granularity }) => {
             let along = usize::from(from);
             let first = *global.min().get(along)?;
-            Side::Share {
+            PartSide::Share {
                 from: along,
                 first: index(first)?,
                 count: u32::try_from(global.max()[along] - first).ok()?.max(1),
@@ -58,14 +60,14 @@ mod tests {
     use super::*;
 
     /// What an item has by what a device is told of a side.
-    fn has(side: &Side, item: [u64; 3], size: u64) -> Range<u64> {
+    fn has(side: &PartSide, item: [u64; 3], size: u64) -> Range<u64> {
         let within = |element: i128| element.clamp(0, size.into()) as u64;
         match *side {
-            Side::Window { from, stride, first, width } => {
+            PartSide::Window { from, stride, first, width } => {
                 let begins = stride as i128 * i128::from(item[from]) + first as i128;
                 within(begins)..within(begins + width as i128)
             }
-            Side::Share { from, first, count, granule } => {
+            PartSide::Share { from, first, count, granule } => {
                 let granules = size.div_ceil(granule as u64);
                 let begins = |item: u64| {
                     let nth = (item - first as u64) * granules / u64::from(count);

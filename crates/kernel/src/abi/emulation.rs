@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use std::vec::Vec;
 
 use super::pointer::host::FromAddress;
-use super::sides::Side;
+use super::sides::PartSide;
 use super::{
     AccessBlock, AccessKind, AccessMemory, Chunk, Description, EntryKind, Form, Geometry,
     LaunchBlock, Mapping, Place, STACK, Thread, Traversal, Traverse, plain_traversal, traversal,
@@ -358,7 +358,7 @@ fn items_of_a_stencil_agree_with_arithmetic() {
 fn parts_and_wholes_lead_where_they_say() {
     let range = [6, 16];
     let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
-    let sides = [Side::block(0, 1), Side::constant(0..range[1]), Side::ALL_OF_NONE];
+    let sides = [PartSide::block(0, 1), PartSide::constant(0..range[1]), PartSide::ALL_OF_NONE];
     let own = access(&mut out, range, Mapping::PerDimension { sides });
     let accesses = [own, access(&mut u, range, Mapping::All)];
     // One item for each row: its part is the whole row.
@@ -412,7 +412,7 @@ fn items_have_blocks_of_their_own() {
     let (mut u, mut out) = (input(), Memory([-1.0; 1024]));
     // The allocation begins where the chunk's blocks do, and rows have 12 elements.
     let extent = Bounds::new([2, 6, 0], [8, 18, 1]);
-    let sides = [Side::block(0, 2), Side::block(1, 3), Side::ALL_OF_NONE];
+    let sides = [PartSide::block(0, 2), PartSide::block(1, 3), PartSide::ALL_OF_NONE];
     let mapping = Mapping::PerDimension { sides };
     let of_out = AccessMemory { extent, ..access(&mut out, [8, 20], mapping) };
     let accesses = [of_out, access(&mut u, [6, 16], Mapping::All)];

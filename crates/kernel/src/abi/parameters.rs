@@ -1,13 +1,13 @@
 //! The host's side of a launch: from a chunk and the memory bound to its accesses
 //! to the parameters of the entry point.
 
-use core::fmt;
-
 use super::blocks::{AccessBlock, LaunchBlock};
 use super::describe::{Description, EntryKind, Form, ViewKind, ViewParameter};
-use super::sides::{Sides, have_gaps_along, hull};
+use super::launch_error::LaunchError;
+use super::mapping::Mapping;
+use super::sides::{have_gaps_along, hull};
 use super::tiles::{TileBlock, Tiles};
-use super::{ALIGNMENT, Geometry, GroupError, STACK, check_groups};
+use super::{ALIGNMENT, Geometry, STACK, check_groups};
 use crate::bounds::{Bounds, Layout};
 
 /// The items of a launch, in three dimensions, of which the index space has the
@@ -63,154 +63,6 @@ pub struct AccessKind {
     /// Whether elements are both read and written.
     pub updates: bool,
 }
-
-/// Range mappers, as far as a device must know them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mapping {
-    /// An item's own element.
-    OneToOne,
-    /// What is around it.
-    Neighborhood {
-        /// Elements to either side, per dimension.
-        border: [usize; 3],
-        /// Whether diagonals are left out.
-        axes_only: bool,
-    },
-    /// What is around it, in a buffer whose opposite edges meet.
-    Periodic {
-        /// Elements to either side, per dimension.
-        border: [usize; 3],
-        /// Whether diagonals are left out.
-        axes_only: bool,
-        /// The dimensions along which edges meet.
-        along: [bool; 3],
-    },
-    /// Each item maps to the whole buffer.
-    All,
-    /// A box of elements for each item: slices, blocks and shares, among others.
-    PerDimension {
-        /// What an item has along each dimension of the buffer.
-        sides: Sides,
-    },
-    /// The partial results of the chunk's tiles, which are elements of one dimension. An access's
-    /// `extent` and `part` count tiles.
-    Tiles,
-    /// Any other box, known to the host alone.
-    Opaque,
-}
-
-impl Mapping {
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::OneToOne => "OneToOne",
-            Self::Neighborhood { .. } => "Neighborhood",
-            Self::Periodic { .. } => "Periodic",
-            Self::All => "All",
-            Self::PerDimension { .. } => "PerDimension",
-            Self::Tiles => "Tiles",
-            Self::Opaque => "Opaque",
-        }
-    }
-}
-
-/// Why a chunk cannot be launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LaunchError {
-    /// There is not one memory for each view.
-    AccessCount {
-        /// Views of the kernel.
-        views: usize,
-        /// How many memories the launch names.
-        given: usize,
-    },
-    /// A view cannot show what the access maps to, on a device.
-    Mapping {
-        /// The position of the access in the tuple, counted from 0.
-        access: usize,
-        /// The view that the kernel declares.
-        view: ViewKind,
-        /// The name of the [`Mapping`] that the access has.
-        mapping: &'static str,
-    },
-    /// An item's own part is what only the host can find out, or in numbers that devices do not count with.
-    Unknown {
-        /// The position of the access in the tuple, counted from 0.
-        access: usize,
-    },
-    /// The allocation does not hold what the chunk touches.
-    Incomplete {
-        /// The position of the access in the tuple, counted from 0.
-        access: usize,
-    },
-    /// The allocation is not aligned to [`ALIGNMENT`].
-    Misaligned {
-        /// The position of the access in the tuple, counted from 0.
-        access: usize,
-    },
-    /// The chunk cannot run in groups of the size asked for.
-    Groups {
-        /// Items of a group in each dimension; 1 in those that there are not.
-        group: [usize; 3],
-        /// What is wrong with the size.
-        error: GroupError,
-    },
-    /// The kernel reduces, but the chunk does not consist of whole tiles, of fewer than 2³⁰ items
-    /// each.
-    Tiles {
-        /// The items of the chunk.
-        items: Bounds<3>,
-    },
-    /// No grid is large enough.
-    TooLarge {
-        /// Items of the chunk in each dimension.
-        range: [usize; 3],
-    },
-}
-
-impl fmt::Display for LaunchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AccessCount { views, given } => {
-                write!(
-                    f,
-                    "the kernel's views and the accesses are not equally many: {views} and {given}"
-                )
-            }
-            Self::Unknown { access } => write!(
-                f,
-                "access {access} writes through a range mapper that only the host can evaluate; \
-                 on devices, write through `one_to_one`, `slice`, `blocks` or `per_dimension`, or \
-                 `update`"
-            ),
-            Self::Mapping { access, view, mapping } => {
-                write!(f, "access {access} maps {mapping}, which a view {view:?} cannot show")
-            }
-            Self::Incomplete { access } => {
-                write!(
-                    f,
-                    "the memory bound to access {access} does not hold what its chunk touches"
-                )
-            }
-            Self::Misaligned { access } => {
-                write!(f, "the memory bound to access {access} is not aligned to {ALIGNMENT} bytes")
-            }
-            Self::Groups { group, error } => write!(f, "groups of {group:?} items: {error}"),
-            Self::Tiles { items } => write!(
-                f,
-                "items {:?} to {:?} are not whole tiles of at most 2^30 items, as kernels that \
-                 reduce take them: cut the index space finer",
-                items.min(),
-                items.max()
-            ),
-            Self::TooLarge { range } => {
-                write!(f, "no launch has room for {range:?} items: cut the index space finer")
-            }
-        }
-    }
-}
-
-impl core::error::Error for LaunchError {}
 
 /// Writes the parameters of a launch but for what the kernel takes by value, and
 /// says how large the launch is. `slices` are the bytes of its slices of local memory; `sink` gets bytes and
@@ -677,7 +529,8 @@ pub(super) fn words(coordinates: [usize; 3]) -> [u64; 3] {
 mod tests {
     use std::vec::Vec;
 
-    use super::super::sides::Side;
+    use super::super::GroupError;
+    use super::super::sides::PartSide;
     use super::*;
 
     const fn view(kind: ViewKind, writes: bool) -> ViewParameter {
@@ -892,31 +745,31 @@ mod tests {
     fn parts_of_items_come_from_what_is_said_of_each_dimension() {
         const OWN_PART: &[ViewParameter] = &[view(ViewKind::OwnPart, true)];
         let kernel = kernel(Form::Row, OWN_PART);
-        let own = |columns: Side| {
-            let sides = [Side::block(0, 1), columns, Side::ALL_OF_NONE];
+        let own = |columns: PartSide| {
+            let sides = [PartSide::block(0, 1), columns, PartSide::ALL_OF_NONE];
             write(&kernel, &[memory(whole(), Mapping::PerDimension { sides })])
         };
-        let of_row = own(Side::constant(0..64)).unwrap().1;
+        let of_row = own(PartSide::constant(0..64)).unwrap().1;
         // From row 8 and column 0 on, a row and no column apart, of a row and 64 columns.
         assert_eq!(of_row[16 + 8..16 + 14], [8, 0, 0, 1, 0, 0]);
         assert_eq!(of_row[16 + 17..16 + 20], [1, 64, 1]);
-        let share = Side::Share { from: 1, first: 0, count: 64, granule: 2 };
+        let share = PartSide::Share { from: 1, first: 0, count: 64, granule: 2 };
         let shares = own(share).unwrap().1;
         // The second side goes along dimension 1, and is a share, one of 64 that there are of 32 granules.
         assert_eq!(shares.last(), Some(&(1 << 2 << 32)));
         assert_eq!((shares[16 + 9], shares[16 + 12], shares[16 + 18]), (16, 32, 2));
         assert_eq!(shares[16 + 22] as u32, 64);
         // Runs only where what belongs to items side by side is one box.
-        let gapped = Side::Window { from: 1, stride: 2, first: 0, width: 1 };
-        let window = |width| Side::Window { from: 1, stride: 1, first: 0, width };
+        let gapped = PartSide::Window { from: 1, stride: 2, first: 0, width: 1 };
+        let window = |width| PartSide::Window { from: 1, stride: 1, first: 0, width };
         let run = |side| own(side).unwrap().1[15] as u16;
         assert_eq!([run(window(1)), run(share), run(gapped)], [4, 4, 1]);
         // What is not there, and what is no number of a device's.
         let narrow = memory(Bounds::new([8, 16, 0], [24, 31, 1]), Mapping::Opaque);
-        let sides = [Side::block(0, 1), Side::block(1, 1), Side::ALL_OF_NONE];
+        let sides = [PartSide::block(0, 1), PartSide::block(1, 1), PartSide::ALL_OF_NONE];
         let narrow = AccessMemory { mapping: Mapping::PerDimension { sides }, ..narrow };
         assert_eq!(write(&kernel, &[narrow]), Err(LaunchError::Incomplete { access: 0 }));
-        let beyond = Side::Window { from: 1, stride: usize::MAX, first: 0, width: 1 };
+        let beyond = PartSide::Window { from: 1, stride: usize::MAX, first: 0, width: 1 };
         assert_eq!(own(beyond).unwrap_err(), LaunchError::Unknown { access: 0 });
         let error = write(&kernel, &[memory(whole(), Mapping::Opaque)]).unwrap_err();
         assert!(std::format!("{error}").contains("only the host can evaluate"), "{error}");

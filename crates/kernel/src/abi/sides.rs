@@ -9,7 +9,7 @@ use crate::bounds::Bounds;
 
 /// What an item has of one dimension of a buffer. What of it would lie outside of the buffer is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum PartSide {
     /// `width` elements, from `stride` times the item's index along dimension `from` of the index space, plus `first`.
     Window {
         /// The dimension of the index space.
@@ -36,13 +36,13 @@ pub enum Side {
 }
 
 /// One side for each dimension of a buffer, the slowest first; of those that the buffer lacks,
-/// [`Side::ALL_OF_NONE`].
-pub type Sides = [Side; 3];
+/// [`PartSide::ALL_OF_NONE`].
+pub type PartSides = [PartSide; 3];
 
 /// Which bits of a word say along which dimension of the index space a side goes.
 const BITS_OF_DIM: u32 = 2;
 
-impl Side {
+impl PartSide {
     /// The one element that there is along a dimension that a buffer lacks.
     pub const ALL_OF_NONE: Self = Self::constant(0..1);
 
@@ -139,7 +139,7 @@ impl Numbers {
 
 /// What all `items` have together of a buffer of size `buffer`: the smallest box around it. `None` if it takes numbers that
 /// devices do not count with. O(1).
-pub(super) fn hull(sides: &Sides, items: &Bounds<3>, buffer: [usize; 3]) -> Option<Bounds<3>> {
+pub(super) fn hull(sides: &PartSides, items: &Bounds<3>, buffer: [usize; 3]) -> Option<Bounds<3>> {
     let (mut min, mut max) = ([0; 3], [0; 3]);
     for dim in 0..3 {
         let from = sides[dim].from();
@@ -151,14 +151,14 @@ pub(super) fn hull(sides: &Sides, items: &Bounds<3>, buffer: [usize; 3]) -> Opti
 }
 
 /// Whether there are elements between what items side by side along dimension `dim` of the index space have.
-pub(super) fn have_gaps_along(sides: &Sides, dim: usize) -> bool {
-    let has_gaps = |side: &Side| matches!(side, Side::Window { from, stride, width, .. } if *from == dim && width < stride);
+pub(super) fn have_gaps_along(sides: &PartSides, dim: usize) -> bool {
+    let has_gaps = |side: &PartSide| matches!(side, PartSide::Window { from, stride, width, .. } if *from == dim && width < stride);
     sides.iter().any(has_gaps)
 }
 
 impl AccessBlock {
     /// Says in the block what items of a chunk that begins with `first` have of their own.
-    pub(super) fn set_sides(&mut self, sides: &Sides, first: [usize; 3]) {
+    pub(super) fn set_sides(&mut self, sides: &PartSides, first: [usize; 3]) {
         self.detail = 0;
         for (dim, side) in sides.iter().enumerate() {
             let item = first.get(side.from()).copied().unwrap_or(0);
@@ -214,15 +214,15 @@ mod tests {
     use super::*;
 
     /// What an item has, in numbers that are large enough for everything.
-    fn expected(side: &Side, item: usize, size: usize) -> Range<usize> {
+    fn expected(side: &PartSide, item: usize, size: usize) -> Range<usize> {
         let size = size as i128;
         let within = |element: i128| element.clamp(0, size) as usize;
         match *side {
-            Side::Window { stride, first, width, .. } => {
+            PartSide::Window { stride, first, width, .. } => {
                 let begins = stride as i128 * item as i128 + first as i128;
                 within(begins)..within(begins + width as i128)
             }
-            Side::Share { first, count, granule, .. } => {
+            PartSide::Share { first, count, granule, .. } => {
                 let (granule, count) = (granule as i128, i128::from(count));
                 let granules = (size + granule - 1) / granule;
                 let begins =
@@ -232,25 +232,25 @@ mod tests {
         }
     }
 
-    fn sides() -> impl Iterator<Item = Side> {
+    fn sides() -> impl Iterator<Item = PartSide> {
         let windows = [(0, 0, 3), (1, 0, 1), (1, -2, 1), (4, 1, 4), (4, -6, 2), (7, 0, 9)];
         let windows = windows.into_iter().flat_map(|(stride, first, width)| {
-            [0, 1].map(|from| Side::Window { from, stride, first, width })
+            [0, 1].map(|from| PartSide::Window { from, stride, first, width })
         });
-        let shares = [(1, 1), (3, 1), (40, 4), (u32::MAX, 3)].map(|(count, granule)| Side::Share {
-            from: 1,
-            first: 2,
-            count,
-            granule,
-        });
-        windows.chain(shares).chain([Side::constant(2..5), Side::constant(5..5), Side::block(0, 3)])
+        let shares = [(1, 1), (3, 1), (40, 4), (u32::MAX, 3)]
+            .map(|(count, granule)| PartSide::Share { from: 1, first: 2, count, granule });
+        windows.chain(shares).chain([
+            PartSide::constant(2..5),
+            PartSide::constant(5..5),
+            PartSide::block(0, 3),
+        ])
     }
 
     #[test]
     fn devices_find_what_items_have() {
         let sizes = [0, 1, 7, 64];
         for (side, size) in sides().flat_map(|side| sizes.map(|size| (side, size))) {
-            let all = [side, Side::block(1, 2), Side::ALL_OF_NONE];
+            let all = [side, PartSide::block(1, 2), PartSide::ALL_OF_NONE];
             let (min, buffer) = ([3, 4, 0], [size, 40, 1]);
             let mut block = AccessBlock { buffer: buffer.map(|size| size as u64), ..EMPTY };
             block.set_sides(&all, min);
@@ -273,23 +273,23 @@ mod tests {
 
     #[test]
     fn large_numbers_are_counted_right_or_refused() {
-        let share = Side::Share { from: 0, first: 0, count: u32::MAX, granule: 1 };
+        let share = PartSide::Share { from: 0, first: 0, count: u32::MAX, granule: 1 };
         for (item, size) in [(u32::MAX as usize - 1, usize::MAX >> 1), (77, 1 << 62), (1 << 31, 5)]
         {
             let found = share.numbers(item, size).part(0, 1, size);
             assert_eq!(found, expected(&share, item, size));
         }
-        let far = Side::Window { from: 0, stride: 1 << 40, first: 0, width: 1 };
+        let far = PartSide::Window { from: 0, stride: 1 << 40, first: 0, width: 1 };
         assert_eq!(far.hull(&(5..1 << 30), 1 << 50), None);
-        let wide = Side::Window { from: 0, stride: 1, first: 1, width: usize::MAX };
+        let wide = PartSide::Window { from: 0, stride: 1, first: 1, width: usize::MAX };
         assert_eq!(wide.hull(&(0..2), 100), None);
         assert_eq!(far.hull(&(5..6), 1 << 50), Some(5 << 40..(5 << 40) + 1));
     }
 
     #[test]
     fn only_windows_narrower_than_their_stride_leave_gaps() {
-        let gapped = Side::Window { from: 1, stride: 3, first: 0, width: 2 };
-        let sides = [Side::block(0, 2), gapped, Side::ALL_OF_NONE];
+        let gapped = PartSide::Window { from: 1, stride: 3, first: 0, width: 2 };
+        let sides = [PartSide::block(0, 2), gapped, PartSide::ALL_OF_NONE];
         assert_eq!([0, 1, 2].map(|dim| have_gaps_along(&sides, dim)), [false, true, false]);
     }
 

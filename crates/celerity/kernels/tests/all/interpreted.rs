@@ -25,7 +25,7 @@ use celerity_example_kernels::prk::transpose::{
     BLOCK, GROUP, TILE, transpose_and_increment, transpose_tiles,
 };
 use celerity_example_kernels::shapes::{spread_in_column, throw_darts};
-use celerity_kernel::abi::{AccessKind, AccessMemory, Chunk, EntryKind, Mapping, STACK, Side};
+use celerity_kernel::abi::{AccessKind, AccessMemory, Chunk, EntryKind, Mapping, PartSide, STACK};
 use celerity_kernel::math::Float;
 use celerity_kernel::{
     Bounds, Item, ItemKernel, Kernel, Layout, NeighborhoodRow, Reach, Row, RowKernel,
@@ -105,7 +105,8 @@ fn tiles_are_transposed_wherever_a_chunk_begins() {
         let rows = ORDER - first;
         let items = Bounds::new([0, first / BLOCK[0], 0], global);
         let chunk = Chunk { group: [1, GROUP[0], GROUP[1]], ..Chunk::new(items, global) };
-        let sides = [Side::block(0, 1), Side::block(1, BLOCK[0]), Side::block(2, BLOCK[1])];
+        let sides =
+            [PartSide::block(0, 1), PartSide::block(1, BLOCK[0]), PartSide::block(2, BLOCK[1])];
         let own = Mapping::PerDimension { sides };
         let accesses = [
             access(0, Bounds::new([0, first, 0], [2, ORDER, TILE]), [2, ORDER, TILE], own),
@@ -238,12 +239,12 @@ fn rows_of_a_sparse_matrix_are_read_without_a_branch_for_each_entry() {
 /// Of a line of items from 2 to 7, what each has of a plane.
 #[test]
 fn items_mark_what_they_have_of_a_plane() {
-    type Case = (Side, fn(usize) -> Range<usize>);
+    type Case = (PartSide, fn(usize) -> Range<usize>);
     const PLANE: [usize; 2] = [9, 20];
-    let window = |stride, first, width| Side::Window { from: 0, stride, first, width };
-    let share = |first, count, granule| Side::Share { from: 0, first, count, granule };
-    let rows: Case = (Side::constant(0..9), |_| 0..9);
-    let columns: Case = (Side::constant(3..5), |_| 3..5);
+    let window = |stride, first, width| PartSide::Window { from: 0, stride, first, width };
+    let share = |first, count, granule| PartSide::Share { from: 0, first, count, granule };
+    let rows: Case = (PartSide::constant(0..9), |_| 0..9);
+    let columns: Case = (PartSide::constant(3..5), |_| 3..5);
     let cases: [[Case; 2]; 5] = [
         [(window(1, 0, 1), |i| i..i + 1), columns],
         [rows, (window(3, 2, 2), |i| 3 * i + 2..(3 * i + 4).min(20))],
@@ -257,7 +258,7 @@ fn items_mark_what_they_have_of_a_plane() {
         for (item, y) in (2..7).flat_map(|item| rows(item).map(move |y| (item, y))) {
             columns(item).for_each(|x| expected[y * PLANE[1] + x] = mark(item, [0, y, x]));
         }
-        let sides = [of_rows, of_columns, Side::ALL_OF_NONE];
+        let sides = [of_rows, of_columns, PartSide::ALL_OF_NONE];
         let own = Mapping::PerDimension { sides };
         let accesses = [access(0, Bounds::from_range(buffer), buffer, own)];
         let mut memory = Memory::default().with(PLACES[0], &vec![0_u64; expected.len()]);
@@ -283,7 +284,7 @@ fn branches_of_columns(layers: usize) -> (usize, usize) {
     let len = extent.volume();
     let spread: Vec<f32> = numbers(len, 1).iter().map(|&number| number as f32).collect();
     let warmth: Vec<f32> = numbers(len, 2).iter().map(|&number| number as f32).collect();
-    let sides = [Side::constant(0..layers), Side::block(1, 1), Side::block(2, 1)];
+    let sides = [PartSide::constant(0..layers), PartSide::block(1, 1), PartSide::block(2, 1)];
     let own = Mapping::PerDimension { sides };
     let accesses = [0, 1, 2].map(|nth| access(nth, extent, buffer, own));
     let memory = Memory::default().with(PLACES[0], &warmth).with(PLACES[1], &vec![0.0_f32; len]);
