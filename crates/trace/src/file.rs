@@ -4,25 +4,33 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::encode::{END, Encoder, clock_line};
 use crate::error::TraceError;
+use crate::record::TraceRecord;
 use crate::recorder::{Recorder, ToWriter};
+
+/// How often the writer fetches what recorders have, so that little is lost with a
+/// process that dies. Looking costs a lock per recorder, and a small write if there is
+/// anything.
+const FETCH_EVERY: Duration = Duration::from_millis(500);
+
+type Recorders = Mutex<Vec<Arc<Recorder>>>;
 
 /// A trace that is being written.
 ///
-/// The file is an array of lines, and viewers read one whose end is missing: what
-/// has been handed over survives whatever happens to the process. Records wait in
-/// memory without a bound if the disk is slower than they are made.
+/// The file is an array of lines, and viewers read one whose end is missing: what was
+/// recorded up to half a second before survives whatever happens to the process. Records
+/// wait in memory without a bound if the disk is slower than they are made.
 #[derive(Debug)]
 pub struct TraceFile {
     path: PathBuf,
     sender: Sender<ToWriter>,
-    recorders: Mutex<Vec<Arc<Recorder>>>,
+    recorders: Arc<Recorders>,
     writer: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -37,14 +45,16 @@ impl TraceFile {
         let create = || {
             let file = File::create(path)?;
             let (sender, records) = channel();
-            let write = move || write_all(BufWriter::new(file), started, &records);
+            let recorders = Arc::<Recorders>::default();
+            let fetched = recorders.clone();
+            let write = move || write_all(BufWriter::new(file), started, &records, &fetched);
             let writer = Builder::new().name("celerity-trace".to_owned()).spawn(write)?;
-            Ok((sender, writer))
+            Ok((sender, recorders, writer))
         };
         let path = path.to_owned();
         match create() {
-            Ok((sender, writer)) => {
-                Ok(Self { path, sender, recorders: Mutex::default(), writer: Some(writer) })
+            Ok((sender, recorders, writer)) => {
+                Ok(Self { path, sender, recorders, writer: Some(writer) })
             }
             Err(source) => Err(TraceError::Create { path, source }),
         }
@@ -54,7 +64,7 @@ impl TraceFile {
     #[must_use]
     pub fn recorder(&self, process: u32) -> Arc<Recorder> {
         let recorder = Arc::new(Recorder::new(process, self.sender.clone()));
-        self.lock().push(recorder.clone());
+        lock(&self.recorders).push(recorder.clone());
         recorder
     }
 
@@ -70,14 +80,10 @@ impl TraceFile {
 
     fn end(&mut self) -> io::Result<()> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
-        self.lock().drain(..).for_each(|recorder| recorder.flush());
+        lock(&self.recorders).drain(..).for_each(|recorder| recorder.flush());
         // A writer that is gone has an error to tell.
         drop(self.sender.send(ToWriter::Finish));
         writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer's thread panicked")))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Recorder>>> {
-        self.recorders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -88,26 +94,54 @@ impl Drop for TraceFile {
     }
 }
 
+fn lock(recorders: &Recorders) -> MutexGuard<'_, Vec<Arc<Recorder>>> {
+    recorders.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn write_all(
     mut file: impl Write,
     started: SystemTime,
     records: &Receiver<ToWriter>,
+    recorders: &Recorders,
 ) -> io::Result<()> {
     write!(file, "[\n{}", clock_line(started))?;
+    // Of a process that dies from here on, what is there is a part of a trace.
+    file.flush()?;
     let mut encoder = Encoder::default();
-    while let Ok(ToWriter::Records { process, records }) = records.recv() {
-        let mut outcome = Ok(());
-        let mut write = |line: String| {
-            if outcome.is_ok() {
-                outcome = write!(file, ",\n{line}");
+    let mut fetch_at = Instant::now() + FETCH_EVERY;
+    loop {
+        match records.recv_timeout(fetch_at.saturating_duration_since(Instant::now())) {
+            Ok(ToWriter::Records { process, records }) => {
+                write_batch(&mut file, &mut encoder, process, &records)?;
             }
-        };
-        for record in &records {
-            encoder.encode(process, record, &mut write);
+            Ok(ToWriter::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {}
         }
-        outcome?;
-        file.flush()?;
+        // Also while batches come: other recorders may have little.
+        if Instant::now() >= fetch_at {
+            lock(recorders).iter().for_each(|recorder| recorder.flush());
+            fetch_at = Instant::now() + FETCH_EVERY;
+        }
     }
     file.write_all(END)?;
+    file.flush()
+}
+
+fn write_batch(
+    file: &mut impl Write,
+    encoder: &mut Encoder,
+    process: u32,
+    records: &[TraceRecord],
+) -> io::Result<()> {
+    let mut outcome = Ok(());
+    let mut write = |line: String| {
+        if outcome.is_ok() {
+            outcome = write!(file, ",\n{line}");
+        }
+    };
+    for record in records {
+        encoder.encode(process, record, &mut write);
+    }
+    outcome?;
     file.flush()
 }

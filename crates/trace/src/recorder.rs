@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::record::{Counter, Text, TimeSlice, TraceRecord, TrackId};
 
 /// Records that travel together: handing over costs a message, so it is done for
-/// many at once.
+/// many at once. The writer's thread fetches those that wait for others too long.
 const BATCH: usize = 1024;
 
 /// One process of a trace, such as a node of a cluster, or a part of one that
@@ -62,22 +62,26 @@ impl Recorder {
         self.add(TraceRecord::Forget { before });
     }
 
-    /// Hands over what has been recorded.
+    /// Hands over what has been recorded, if anything has.
     pub(crate) fn flush(&self) {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        self.hand_over(&mut batch);
+        if !batch.is_empty() {
+            // The batch keeps its memory: whoever records next does not have to grow it.
+            let records = batch.drain(..).collect();
+            self.send(records);
+        }
     }
 
     fn add(&self, record: TraceRecord) {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
         batch.push(record);
         if batch.len() >= BATCH {
-            self.hand_over(&mut batch);
+            self.send(std::mem::replace(&mut *batch, Vec::with_capacity(BATCH)));
         }
     }
 
-    fn hand_over(&self, batch: &mut Vec<TraceRecord>) {
-        let records = std::mem::replace(batch, Vec::with_capacity(BATCH));
+    /// Called with the batch locked, so that records arrive in order.
+    fn send(&self, records: Vec<TraceRecord>) {
         // A writer that has finished takes nothing more, and nobody waits for it.
         drop(self.writer.send(ToWriter::Records { process: self.process, records }));
     }

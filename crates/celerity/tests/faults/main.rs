@@ -13,6 +13,7 @@ mod process;
 mod scarcity;
 mod silence;
 mod stacks;
+mod traces;
 
 use celerity::prelude::*;
 use celerity::{Error, Result, RunError, kernels};

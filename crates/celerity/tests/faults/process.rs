@@ -9,7 +9,7 @@ use std::time::Duration;
 const CHILD: &str = "FAULTS_CHILD";
 
 /// How long anything that must come may take on a machine that others use as well.
-const LONG: Duration = Duration::from_secs(100);
+pub(crate) const LONG: Duration = Duration::from_secs(100);
 
 /// A process that runs the program of a test.
 pub(crate) struct Alone {
