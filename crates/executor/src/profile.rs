@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use celerity_cdag::NodeId;
-use celerity_trace::{Recorder, TraceError, TraceFile, TraceTarget, is_complete, merge, part_of};
+use celerity_trace::{
+    Merged, Recorder, TraceError, TraceFile, TraceTarget, is_complete, merge, part_of,
+};
 
 use crate::error::RunError;
 use crate::lanes::LaneLayout;
@@ -75,11 +77,11 @@ impl Profile {
 
     /// Ends the trace once all nodes of the process are gone. The process of node 0
     /// joins the parts of all; those that have not been completed by then count as
-    /// far as they go.
-    pub(crate) fn finish(self, is_root: bool) -> Result<(), TraceError> {
-        self.file.finish()?;
+    /// far as they go. Returns what is wrong with the trace.
+    pub(crate) fn finish(self, is_root: bool) -> Vec<TraceError> {
+        let mut errors: Vec<_> = self.file.finish().err().into_iter().collect();
         if self.processes.len() < 2 || !is_root {
-            return Ok(());
+            return errors;
         }
         let parts = self.processes.iter().map(|first| part_of(&self.path, *first));
         let parts: Vec<_> = parts.collect();
@@ -87,9 +89,13 @@ impl Profile {
         while start.elapsed() < PART_PATIENCE && !parts.iter().all(|part| is_complete(part)) {
             std::thread::sleep(PART_BEAT);
         }
-        // A part that is missing is that of a process that has died, of which the
-        // run's error tells.
-        merge(&self.path, &parts).map(drop)
+        match merge(&self.path, &parts) {
+            // A part that is missing is that of a process that has died, of which the
+            // run's error tells.
+            Ok(Merged { missing: _, left_out }) => errors.extend(left_out),
+            Err(error) => errors.push(error),
+        }
+        errors
     }
 
     fn recorder(&self, node: NodeId) -> Arc<Recorder> {
@@ -113,10 +119,31 @@ mod tests {
             let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
             let profile = Profile::begin(&pipe, Instant::now(), 0, vec![0, 1]).unwrap();
             drop(profile.program(NodeId::from_index(0)));
-            profile.finish(true).unwrap();
+            assert!(profile.finish(true).is_empty());
             assert!(read.join().unwrap().starts_with("[\n{"));
         });
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Node 1 has ended its part, and 2 has died before it could begin one.
+    #[test]
+    fn parts_that_can_be_used_are_joined_and_others_named() {
+        let folder = std::env::temp_dir().join(format!("profile-parts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("trace.json");
+        let begin = |local| {
+            let profile = Profile::begin(&path, Instant::now(), local, vec![0, 1, 2]).unwrap();
+            drop(profile.node(NodeId::from_index(local), LaneLayout::new(1)));
+            profile
+        };
+        assert!(begin(1).finish(false).is_empty());
+        // As if it were complete, so that nobody waits for it.
+        std::fs::write(part_of(&path, 2), "\n]\n").unwrap();
+        let errors = begin(0).finish(true);
+        assert!(matches!(&errors[..], [TraceError::NoPart { .. }]), "{errors:?}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(["\"N0\"", "\"N1\""].iter().all(|name| text.contains(name)), "{text}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

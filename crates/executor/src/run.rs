@@ -394,7 +394,7 @@ impl<'r> Run<'r> {
     }
 
     fn end_trace(&self, profile: Profile) {
-        if let Err(error) = profile.finish(self.network.local().start == 0) {
+        for error in profile.finish(self.network.local().start == 0) {
             self.config.warnings.warn(&Warning::Trace { message: error.to_string() });
         }
     }

@@ -23,8 +23,8 @@ pub enum TraceError {
         /// What the system said.
         source: io::Error,
     },
-    /// A part of a merged trace cannot be read.
-    #[error("cannot read the part {} of a trace: {source}", path.display())]
+    /// A part of a merged trace cannot be read, or not to its end.
+    #[error("the trace is without what cannot be read of {}: {source}", path.display())]
     Read {
         /// The path of the part that cannot be read.
         path: PathBuf,
@@ -32,7 +32,10 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A file that is to be merged is no part of a trace.
-    #[error("{} is no part of a trace: it does not say when it begins", path.display())]
+    #[error(
+        "the trace is without {}, which does not say when it begins, as if its process had died early",
+        path.display()
+    )]
     NoPart {
         /// The path of the file, as it was given.
         path: PathBuf,

@@ -1,12 +1,15 @@
 //! Traces on disk: valid JSON, also when merged of parts that were cut off.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use celerity_trace::{
-    Counter, TimeSlice, TraceError, TraceFile, TraceTarget, TrackId, Value, is_complete, merge,
-    part_of,
+    Counter, Merged, TimeSlice, TraceError, TraceFile, TraceTarget, TrackId, Value, is_complete,
+    merge, part_of,
 };
+
+/// How long anything that must come may take on a machine that others use as well.
+const LONG: Duration = Duration::from_secs(100);
 
 /// A folder of the test's own, gone at its end.
 struct Folder(PathBuf);
@@ -96,6 +99,11 @@ fn after_string(text: &str) -> Option<&str> {
     None
 }
 
+#[track_caller]
+fn assert_all(merged: &Merged) {
+    assert!(merged.missing.is_empty() && merged.left_out.is_empty(), "{merged:?}");
+}
+
 fn valid(path: &Path) -> String {
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(after_value(&text).map(str::trim), Some(""), "no JSON:\n{text}");
@@ -120,7 +128,8 @@ fn parts_are_brought_into_line_and_joined() {
     let started = SystemTime::now();
     write(&parts[0], 0, started + Duration::from_micros(5), 2);
     write(&parts[1], 1, started, 2);
-    assert_eq!(merge(&path, &parts).unwrap(), [parts[2].clone()]);
+    let merged = merge(&path, &parts).unwrap();
+    assert!(merged.missing == [parts[2].clone()] && merged.left_out.is_empty(), "{merged:?}");
     let text = valid(&path);
     let starts = |process: u32| -> Vec<&str> {
         let of_process = format!(r#""pid":{process},"#);
@@ -142,9 +151,77 @@ fn a_part_that_was_cut_off_counts_as_far_as_it_goes() {
     assert!(is_complete(&part));
     std::fs::write(&part, &text[..text.len() * 2 / 3]).unwrap();
     assert!(!is_complete(&part) && !is_complete(&path));
-    assert_eq!(merge(&path, &[part]).unwrap(), Vec::<PathBuf>::new());
+    assert_all(&merge(&path, &[part]).unwrap());
     let slices = valid(&path).matches(r#""ph":"X""#).count();
     assert!((4..10).contains(&slices), "{slices}");
+}
+
+/// A process can die between any two bytes.
+#[test]
+fn a_part_is_joined_wherever_it_was_cut_off() {
+    let folder = Folder::new("anywhere");
+    let (path, whole) = (folder.0.join("trace.json"), folder.0.join("whole.json"));
+    let parts = [0, 1].map(|node| part_of(&path, node));
+    write(&whole, 1, SystemTime::now(), 2);
+    let cut = std::fs::read(&whole).unwrap();
+    let clock = cut.iter().position(|byte| *byte == b'}').unwrap();
+    for end in 0..cut.len() {
+        write(&parts[0], 0, SystemTime::now(), 1);
+        std::fs::write(&parts[1], &cut[..end]).unwrap();
+        let Merged { missing, left_out } = merge(&path, &parts).unwrap();
+        assert!(missing.is_empty());
+        assert!(left_out.is_empty() || end <= clock, "{end} bytes: {left_out:?}");
+        assert_eq!(parts[1].exists(), !left_out.is_empty(), "what is not joined stays");
+        let slices = valid(&path).matches(r#""ph":"X""#).count();
+        assert!((1..=3).contains(&slices), "{end} bytes: {slices} slices");
+    }
+}
+
+#[test]
+fn parts_that_cannot_be_used_do_not_keep_others_from_being_joined() {
+    let folder = Folder::new("unusable");
+    let path = folder.0.join("trace.json");
+    let parts = [0, 1, 2].map(|node| part_of(&path, node));
+    std::fs::write(&parts[0], "").unwrap();
+    write(&parts[1], 1, SystemTime::now(), 5);
+    // What is a folder cannot be read.
+    std::fs::create_dir(&parts[2]).unwrap();
+    let Merged { missing, left_out } = merge(&path, &parts).unwrap();
+    assert!(missing.is_empty());
+    let said = left_out.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert!(matches!(&left_out[..], [TraceError::NoPart { .. }, TraceError::Read { .. }]));
+    assert!(said[0].contains("trace.json.N0") && said[1].contains("trace.json.N2"), "{said:?}");
+    assert_eq!(valid(&path).matches(r#""ph":"X""#).count(), 5);
+    assert!(parts[0].exists() && !parts[1].exists() && parts[2].exists());
+}
+
+/// What a process has recorded is found when it has died, though it has neither recorded
+/// many things nor ended its trace.
+#[test]
+fn what_was_recorded_is_written_before_there_is_more() {
+    let folder = Folder::new("early");
+    let path = folder.0.join("trace.json");
+    let file = TraceFile::create(&path, SystemTime::now()).unwrap();
+    let now = || std::fs::read_to_string(&path).unwrap();
+    let wait_for = |text: &str| {
+        let start = Instant::now();
+        while !now().contains(text) {
+            assert!(start.elapsed() < LONG, "no {text} in:\n{}", now());
+            std::thread::yield_now();
+        }
+    };
+    wait_for("celerity_clock\"");
+    let recorders = [0, 1].map(|process| file.recorder(process));
+    for (id, recorder) in (7..).zip(&recorders) {
+        recorder.slice(kernel([0, 1], id));
+        wait_for(&format!("\"instruction\":{id}}}}}"));
+    }
+    // The process dies, so to speak.
+    std::mem::forget(file);
+    let (parts, whole) = ([part_of(&path, 0)], folder.0.join("whole.json"));
+    std::fs::copy(&path, &parts[0]).unwrap();
+    assert_all(&merge(&whole, &parts).unwrap());
+    assert_eq!(valid(&whole).matches(r#""ph":"X""#).count(), 2);
 }
 
 #[test]
@@ -155,9 +232,14 @@ fn what_cannot_be_written_or_merged_is_named() {
     assert!(error.to_string().contains("no/such/folder/trace.json"), "{error}");
     let other = folder.0.join("other.json");
     std::fs::write(&other, "[\n{\"a\":1}\n]\n").unwrap();
-    let error = merge(&folder.0.join("trace.json"), std::slice::from_ref(&other)).unwrap_err();
-    assert!(matches!(&error, TraceError::NoPart { path } if *path == other), "{error}");
+    let path = folder.0.join("trace.json");
+    let Merged { left_out, .. } = merge(&path, std::slice::from_ref(&other)).unwrap();
+    assert!(matches!(&left_out[..], [TraceError::NoPart { path }] if *path == other));
     assert!(other.exists());
+    let parts = two_parts(&path);
+    let error = merge(&nowhere, &parts).unwrap_err();
+    assert!(matches!(error, TraceError::Create { .. }), "{error}");
+    assert!(parts.iter().all(|part| part.exists()));
 }
 
 #[test]
@@ -196,7 +278,7 @@ fn links_are_followed_and_stay() {
     for link in [&near, &far, &near] {
         let parts = two_parts(link);
         assert_eq!(parts[0], folder.0.join("there/trace.json.N0"));
-        assert_eq!(merge(link, &parts).unwrap(), Vec::<PathBuf>::new());
+        assert_all(&merge(link, &parts).unwrap());
         assert_eq!(valid(&file).matches(r#""ph":"X""#).count(), 20);
         assert!(link.is_symlink() && far.is_symlink() && !file.is_symlink());
     }
@@ -216,7 +298,7 @@ fn what_is_no_file_is_written_and_not_replaced() {
     assert_eq!(TraceTarget::of(&pipe), TraceTarget::Other);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
-        assert_eq!(merge(&pipe, &parts).unwrap(), Vec::<PathBuf>::new());
+        assert_all(&merge(&pipe, &parts).unwrap());
         let text = read.join().unwrap();
         assert_eq!(after_value(&text).map(str::trim), Some(""), "no JSON:\n{text}");
         assert_eq!(text.matches(r#""ph":"X""#).count(), 20);

@@ -76,7 +76,7 @@ pub(super) fn all<'a>(mpi: &Mpi, programs: &'a [Program], scratch: &Path) -> Vec
     stages.extend(cluster.iter().flat_map(|program| disturbed::communicator(mpi, program)));
     stages.extend(programs.iter().filter(|program| program.is_example).flat_map(example));
     stages.extend(processes.iter().flat_map(|program| facade(program, scratch)));
-    stages.extend(processes.iter().flat_map(|program| disturbed::facade(mpi, program)));
+    stages.extend(processes.iter().flat_map(|program| disturbed::facade(mpi, program, scratch)));
     stages.extend(processes.iter().flat_map(|program| code::facade(mpi, program, scratch)));
     stages.extend(find("ping_pong").map(|program| Stage {
         arguments: vec!["3".to_owned()],

@@ -19,6 +19,12 @@ pub(crate) const ENDED: u8 = 3;
 
 /// The last node is killed. The others print that, and how long it has taken them.
 pub(crate) fn killed() -> ExitCode {
+    survive();
+    ExitCode::from(ENDED)
+}
+
+/// As [`killed`]; returns which node has survived.
+pub(crate) fn survive() -> usize {
     let (node, error, took) = fail(|queue| {
         steps(queue, ENDLESS, |queue, step| {
             if step == MIDDLE && is_last(queue) {
@@ -32,7 +38,7 @@ pub(crate) fn killed() -> ExitCode {
     let RunError::Communication { error, .. } = &error else { panic!("N{node}: {error}") };
     let CommunicationError::Died { node: dead, .. } = **error else { panic!("N{node}: {error}") };
     println!("N{node}: {dead} has died (told {took:.1?} after the start)");
-    ExitCode::from(ENDED)
+    node
 }
 
 /// What Ctrl-C does: the launcher gets SIGINT, and makes of it what it wants. All nodes

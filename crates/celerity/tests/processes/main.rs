@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Ok("traced") => trace::run(),
         Ok("graphed") => graphs::run(),
         Ok("unwritable") => graphs::unwritable(),
+        Ok("killed-and-traced") => return trace::killed(),
         Ok("killed") => return faults::killed(),
         Ok("interrupted") => return faults::interrupted(),
         Ok("diverging") => faults::diverging(),

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
+use crate::faults::{ENDED, survive};
 use crate::program::{STEPS, calm, steps};
 
 /// Node 0 looks at the file when its run has returned.
@@ -21,10 +23,35 @@ pub(crate) fn run() {
     }
 }
 
-fn check(path: &Path, nodes: usize) {
+/// The last node is killed, and what the others have recorded is one trace all the same.
+pub(crate) fn killed() -> ExitCode {
+    let path = PathBuf::from(std::env::var_os("CELERITY_TRACE").expect("CELERITY_TRACE"));
+    if survive() == 0 {
+        let text = whole(&path);
+        for node in 0..2 {
+            let mut of_node = text.lines().filter(|line| number(line, "pid") == Some(node));
+            assert!(of_node.any(|line| line.contains("\"mix\"")), "N{node} has recorded no kernel");
+        }
+        println!("N0: one trace of all that live");
+    }
+    ExitCode::from(ENDED)
+}
+
+/// The trace at `path`, of which no parts are left.
+fn whole(path: &Path) -> String {
     let text = fs::read_to_string(path).expect("the trace");
     let whole = text.starts_with("[\n{") && text.ends_with("}\n]\n");
     assert!(whole, "no closed list of events: {path:?}");
+    let folder = path.parent().expect("a file lies in a folder");
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+    let left = fs::read_dir(folder).expect("the folder").flatten().map(|entry| entry.file_name());
+    let parts: Vec<_> = left.filter(|file| file.to_string_lossy().starts_with(&name)).collect();
+    assert_eq!(parts.len(), 1, "parts are left: {parts:?}");
+    text
+}
+
+fn check(path: &Path, nodes: usize) {
+    let text = whole(path);
     for node in 0..nodes {
         let of_node = || text.lines().filter(|line| number(line, "pid") == Some(node));
         for part in ["\"mix\"", "\"send\"", "\"receive\"", "scheduler"] {
@@ -42,11 +69,6 @@ fn check(path: &Path, nodes: usize) {
         .filter(|(id, from)| to.range((*id, 0)..=(*id, usize::MAX)).any(|(_, to)| to != from));
     let crossing = crossing.count();
     assert!(nodes == 1 || crossing >= STEPS, "{crossing} arrows between nodes");
-    let folder = path.parent().expect("a file lies in a folder");
-    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-    let left = fs::read_dir(folder).expect("the folder").flatten().map(|entry| entry.file_name());
-    let parts: Vec<_> = left.filter(|file| file.to_string_lossy().starts_with(&name)).collect();
-    assert_eq!(parts.len(), 1, "parts are left: {parts:?}");
 }
 
 /// The number behind a key.

@@ -1,6 +1,8 @@
 //! What is done to processes: one dies, stands still, differs from the others, or cannot
 //! start: the last one, or `N0`. All others must say so, and end.
 
+use std::path::Path;
+
 use super::Stage;
 use crate::mpi::Mpi;
 use crate::mpi::build::Program;
@@ -21,6 +23,7 @@ macro_rules! others_told {
 }
 
 const SURVIVORS: &[&str] = others_told!("N2 has died");
+const TRACED: &[&str] = &["N0: N2 has died", "N0: one trace of all that live", "N1: N2 has died"];
 /// What is said by who waits in MPI for a member that has said that it comes.
 const FOUNDING: &[&str] = &["N1 and N2 make a communicator of MPI, and N2 has died: "];
 const INTERRUPTED: &[&str] = all_told!("interrupted");
@@ -125,7 +128,7 @@ pub(super) fn communicator<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>
 }
 
 /// The same through the facade, before, in, between and after runs.
-pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
+pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program, scratch: &Path) -> Vec<Stage<'a>> {
     let stage = |name: &str, role: &str, expected| {
         Stage::new(format!("facade: {name}"), program, &["-n", "3"], expected).role(role)
     };
@@ -145,9 +148,18 @@ pub(super) fn facade<'a>(mpi: &Mpi, program: &'a Program) -> Vec<Stage<'a>> {
     }
     stages.extend(WRONG_ENVIRONMENT.map(|(fault, told)| cannot(fault, "start", told)));
     stages.extend(ENDINGS.iter().flat_map(|ending| endings(mpi, program, ending)));
+    stages.push(traced(mpi, program, &scratch.join("killed.json")));
     stages.extend(without_mpi(mpi, program));
     stages.extend(of_hub(mpi, program));
     stages
+}
+
+/// A node is killed in a run of which there is to be a trace.
+fn traced<'a>(mpi: &Mpi, program: &'a Program, trace: &Path) -> Stage<'a> {
+    let told = Expected::Told(TRACED, End::Somehow);
+    let name = "facade: a trace without a node that was killed";
+    let stage = Stage::new(name, program, mpi.three_with_survivors(), told);
+    stage.role("killed-and-traced").with("CELERITY_TRACE", &trace.display().to_string())
 }
 
 /// The same of `N0`, which all others are connected to.
