@@ -105,6 +105,8 @@ impl Profile {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     /// Nothing replaces a device, and nothing is left beside it.
@@ -115,11 +117,15 @@ mod tests {
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
         assert!(made.is_ok_and(|made| made.success()), "there is no `mkfifo`");
+        // A pipe that is open for both does not wait for either.
+        let both = File::options().read(true).write(true).open(&pipe).unwrap();
+        let reader = File::open(&pipe).unwrap();
         std::thread::scope(|scope| {
-            let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
+            let read = scope.spawn(|| std::io::read_to_string(reader).unwrap());
             let profile = Profile::begin(&pipe, Instant::now(), 0, vec![0, 1]).unwrap();
             drop(profile.program(NodeId::from_index(0)));
             assert!(profile.finish(true).is_empty());
+            drop(both);
             assert!(read.join().unwrap().starts_with("[\n{"));
         });
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);

@@ -1,7 +1,6 @@
 //! A trace on its way to disk: a thread that takes records from all recorders, puts
 //! them into words and writes them. Knows no other file.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,6 +12,7 @@ use crate::encode::{END, Encoder, clock_line};
 use crate::error::TraceError;
 use crate::record::TraceRecord;
 use crate::recorder::{Recorder, ToWriter};
+use crate::target;
 
 /// How often the writer fetches what recorders have, so that little is lost with a
 /// process that dies. Looking costs a lock per recorder, and a small write if there is
@@ -43,7 +43,7 @@ impl TraceFile {
     /// [`TraceError::Create`] if there can be no such file, or no thread.
     pub fn create(path: &Path, started: SystemTime) -> Result<Self, TraceError> {
         let create = || {
-            let file = File::create(path)?;
+            let file = target::create(path)?;
             let (sender, records) = channel();
             let recorders = Arc::<Recorders>::default();
             let fetched = recorders.clone();

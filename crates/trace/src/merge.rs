@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::encode::{CLOCK_NAME, END, Micros, TIME_KEY};
 use crate::error::TraceError;
-use crate::target::TraceTarget;
+use crate::target::{TraceTarget, create};
 
 /// Where the process with this first node leaves its part of the trace at `path`:
 /// beside it, as `trace.json.N3`.
@@ -93,7 +93,7 @@ fn join<'p>(
     parts: Vec<(&'p Path, u128)>,
     left_out: &mut Vec<TraceError>,
 ) -> Result<Vec<&'p Path>, TraceError> {
-    let file = File::create(whole);
+    let file = create(whole);
     let file = file.map_err(|source| TraceError::Create { path: whole.to_owned(), source })?;
     let mut out = Joined { file: BufWriter::new(file), path: whole, lines: 0 };
     let earliest = parts.iter().map(|(_, start)| *start).min().unwrap_or_default();

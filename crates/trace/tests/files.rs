@@ -1,5 +1,6 @@
 //! Traces on disk: valid JSON, also when merged of parts that were cut off.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -296,9 +297,20 @@ fn what_is_no_file_is_written_and_not_replaced() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|made| made.success()), "there is no `mkfifo`");
     assert_eq!(TraceTarget::of(&pipe), TraceTarget::Other);
+    // To wait for somebody who reads could be to hang.
+    for error in [
+        merge(&pipe, &parts).unwrap_err(),
+        TraceFile::create(&pipe, SystemTime::now()).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("a pipe that nobody reads"), "{error}");
+    }
     std::thread::scope(|scope| {
-        let read = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
+        // A pipe that is open for both does not wait for either.
+        let both = File::options().read(true).write(true).open(&pipe).unwrap();
+        let reader = File::open(&pipe).unwrap();
+        let read = scope.spawn(|| std::io::read_to_string(reader).unwrap());
         assert_all(&merge(&pipe, &parts).unwrap());
+        drop(both);
         let text = read.join().unwrap();
         assert_eq!(after_value(&text).map(str::trim), Some(""), "no JSON:\n{text}");
         assert_eq!(text.matches(r#""ph":"X""#).count(), 20);
