@@ -3,9 +3,9 @@
 //! and knows no costs.
 
 use std::fmt::{self, Display, Write as _};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use celerity_cdag::Command;
@@ -34,12 +34,20 @@ impl ScheduleFile {
     /// dry run.
     ///
     /// # Errors
-    /// [`RunError::Start`] if the file cannot be written.
+    /// [`RunError::Start`] if the file cannot be written, or something else is to be written to it.
     pub(crate) fn of(config: &Config) -> Result<Option<Self>> {
         let (Some(path), Some(nodes)) = (&config.dry_run_schedule, config.dry_run) else {
             return Ok(None);
         };
         let cluster = config.cluster();
+        if cluster.trace.as_ref().is_some_and(|trace| is_one_file(trace, path)) {
+            let what = format!(
+                "the schedule and the trace are both to be written to \"{}\"; choose another path for \
+                 one of them",
+                path.display()
+            );
+            return Err(RunError::Start { what }.into());
+        }
         let create = || {
             let mut file = BufWriter::new(File::create(path)?);
             let (node, devices) = (config.dry_run_node, cluster.devices);
@@ -74,7 +82,15 @@ impl ScheduleFile {
     }
 }
 
-fn lost(path: &std::path::Path, error: &io::Error) -> String {
+/// Whether both paths lead to one file, which may not be there yet. What is no file, such as
+/// `/dev/null`, takes what several write.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| fs::canonicalize(path).or_else(|_| absolute(path)).ok();
+    let is_other = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
+    place(one) == place(other) && !is_other(one)
+}
+
+fn lost(path: &Path, error: &io::Error) -> String {
     format!("the schedule was not written to \"{}\": {error}", path.display())
 }
 

@@ -145,6 +145,24 @@ fn a_run_that_fails_leaves_no_end_and_other_runs_leave_no_file() {
     assert!(text.contains("the schedule cannot be written to \"no/such/folder/s.txt\""), "{text}");
 }
 
+/// One would be written over the other.
+#[test]
+fn a_schedule_and_a_trace_do_not_go_to_one_file() {
+    let file = Scratch::new("both");
+    let folder = file.0.parent().unwrap();
+    let other_way = folder.join(".").join(file.0.file_name().unwrap());
+    // At first there is no such file, then there is.
+    for _ in 0..2 {
+        let error = dry(2, 0, &file.0).trace(&other_way).run(|_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("the schedule and the trace are both to be written to"), "{error}");
+        std::fs::write(&file.0, "mine").unwrap();
+    }
+    assert_eq!(file.text(), "mine");
+    if cfg!(unix) {
+        dry(2, 0, Path::new("/dev/null")).trace("/dev/null").run(|_| Ok(())).unwrap();
+    }
+}
+
 #[test]
 fn a_node_that_there_is_not_is_an_error() {
     for (nodes, node) in [(1, 1), (4, 4), (4, usize::MAX)] {
