@@ -77,16 +77,21 @@ impl Profile {
 
     /// Ends the trace once all nodes of the process are gone. The process of node 0
     /// joins the parts of all; those that have not been completed by then count as
-    /// far as they go. Returns what is wrong with the trace.
-    pub(crate) fn finish(self, is_root: bool) -> Vec<TraceError> {
+    /// far as they go. It does not wait for that of a node that is `dead`: the launcher may
+    /// be about to end this process, too. Returns what is wrong with the trace.
+    pub(crate) fn finish(self, is_root: bool, dead: Option<NodeId>) -> Vec<TraceError> {
         let mut errors: Vec<_> = self.file.finish().err().into_iter().collect();
         if self.processes.len() < 2 || !is_root {
             return errors;
         }
         let parts = self.processes.iter().map(|first| part_of(&self.path, *first));
         let parts: Vec<_> = parts.collect();
+        // Processes have as many nodes as each other.
+        let nodes_of_each = self.processes[1];
+        let dead = dead.map(|node| node.index() / nodes_of_each * nodes_of_each);
+        let alive = self.processes.iter().zip(&parts).filter(|(first, _)| Some(**first) != dead);
         let start = Instant::now();
-        while start.elapsed() < PART_PATIENCE && !parts.iter().all(|part| is_complete(part)) {
+        while start.elapsed() < PART_PATIENCE && !alive.clone().all(|(_, part)| is_complete(part)) {
             std::thread::sleep(PART_BEAT);
         }
         match merge(&self.path, &parts) {
@@ -124,7 +129,7 @@ mod tests {
             let read = scope.spawn(|| std::io::read_to_string(reader).unwrap());
             let profile = Profile::begin(&pipe, Instant::now(), 0, vec![0, 1]).unwrap();
             drop(profile.program(NodeId::from_index(0)));
-            assert!(profile.finish(true).is_empty());
+            assert!(profile.finish(true, None).is_empty());
             drop(both);
             assert!(read.join().unwrap().starts_with("[\n{"));
         });
@@ -132,7 +137,7 @@ mod tests {
         std::fs::remove_dir_all(folder).unwrap();
     }
 
-    /// Node 1 has ended its part, and 2 has died before it could begin one.
+    /// Node 1 has ended its part, and 2 has died before it could begin one. Nobody waits for it.
     #[test]
     fn parts_that_can_be_used_are_joined_and_others_named() {
         let folder = std::env::temp_dir().join(format!("profile-parts-{}", std::process::id()));
@@ -143,10 +148,9 @@ mod tests {
             drop(profile.node(NodeId::from_index(local), LaneLayout::new(1)));
             profile
         };
-        assert!(begin(1).finish(false).is_empty());
-        // As if it were complete, so that nobody waits for it.
-        std::fs::write(part_of(&path, 2), "\n]\n").unwrap();
-        let errors = begin(0).finish(true);
+        assert!(begin(1).finish(false, None).is_empty());
+        std::fs::write(part_of(&path, 2), "").unwrap();
+        let errors = begin(0).finish(true, Some(NodeId::from_index(2)));
         assert!(matches!(&errors[..], [TraceError::NoPart { .. }]), "{errors:?}");
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(["\"N0\"", "\"N1\""].iter().all(|name| text.contains(name)), "{text}");

@@ -15,7 +15,7 @@ use celerity_tdag::Count;
 use crate::backend::Backend;
 use crate::check::{NetworkReach, ScheduleCheck};
 use crate::config::ClusterConfig;
-use crate::error::RunError;
+use crate::error::{CommunicationError, RunError};
 use crate::frontend::{NodeFrontend, NodeHandle};
 use crate::kernel_times::KernelTimes;
 use crate::machine::NodeMachine;
@@ -283,6 +283,7 @@ impl<'r> Run<'r> {
         let Prepared { pool, profile, _pinned } = prepared;
         let computes = self.computes(&pool);
         let means = Means { pool: &pool, computes, since, profile: profile.as_ref() };
+        let mut dead = None;
         let outcome = thread::scope(|scope| {
             let Started { frontends, threads, sights } = self.start(scope, means)?;
             let watch = self.watch(since, sights, &frontends);
@@ -290,13 +291,14 @@ impl<'r> Run<'r> {
             let outcome = run_program(&frontends, &body);
             threads.into_iter().for_each(|thread| drop(thread.join()));
             drop((interrupts, watch));
+            dead = frontends.iter().find_map(|node| dead_node(&node.error()?));
             match outcome {
                 Ok(value) => value,
                 Err(panic) => resume_unwind(panic),
             }
         });
         if let Some(profile) = profile {
-            self.end_trace(profile);
+            self.end_trace(profile, dead);
         }
         outcome
     }
@@ -393,8 +395,9 @@ impl<'r> Run<'r> {
         Profile::begin(path, since, local.start as u64, processes).map(Some)
     }
 
-    fn end_trace(&self, profile: Profile) {
-        for error in profile.finish(self.network.local().start == 0) {
+    /// Ends the trace of a run in which a node may have died.
+    fn end_trace(&self, profile: Profile, dead: Option<NodeId>) {
+        for error in profile.finish(self.network.local().start == 0, dead) {
             self.config.warnings.warn(&Warning::Trace { message: error.to_string() });
         }
     }
@@ -609,6 +612,15 @@ struct Started<'scope> {
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
     /// The same threads, to be watched.
     sights: Vec<Sight>,
+}
+
+/// The node whose death is why the run has failed.
+fn dead_node(error: &RunError) -> Option<NodeId> {
+    let RunError::Communication { error, .. } = error else { return None };
+    match **error {
+        CommunicationError::Died { node, .. } => Some(node),
+        _ => None,
+    }
 }
 
 fn abort(nodes: &[Arc<NodeFrontend>], error: &RunError) {
