@@ -178,7 +178,7 @@ fn partial_results_that_cannot_be_counted_have_no_room() {
         let error = error_of(|queue| {
             let sums = queue.buffer::<u64, 2>(size).named("sums");
             let accesses = sums.reduce(Sum);
-            queue.task("add").parallel_for(8, accesses, |item, mut sums| {
+            queue.task("add").parallel_for(8, accesses, |item, sums| {
                 sums.combine_at([item[0], 0], 1);
             })?;
             queue.barrier()

@@ -23,7 +23,7 @@ pub enum LaunchError {
         access: usize,
         /// The view that the kernel declares.
         view: ViewKind,
-        /// The name of the [`Mapping`] that the access has.
+        /// The name of the [`Mapping`](super::Mapping) that the access has.
         mapping: &'static str,
     },
     /// An item's own part is what only the host can find out, or in numbers that devices do not count with.
