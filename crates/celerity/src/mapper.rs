@@ -144,7 +144,8 @@ mod disjoint {
     use super::*;
 
     /// A range mapper of your own, for writes: each item gets a view of the part
-    /// that `map` returns for the chunk of just that item.
+    /// that `map` returns for the chunk of just that item. It is a function of the host, so that kernels on GPUs do not write
+    /// through it: [`per_dimension`] says most of what it could.
     ///
     /// # Safety
     /// Disjoint chunks must have disjoint images (IJPP 2024, eq. 3), down to single
