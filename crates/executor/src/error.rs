@@ -98,11 +98,14 @@ pub enum RunError {
     },
     /// What a peer announced does not fit what is expected from it.
     #[error(
-        "{node} got a message that it cannot place: {error}; do all nodes run the same program?"
+        "{node} got a message{} that it cannot place: {error}; do all nodes run the same program?",
+        for_task(task.as_deref())
     )]
     Arbitration {
         /// The node that received the message.
         node: NodeId,
+        /// The task that it is for, if the node knows it: id, name and source line.
+        task: Option<String>,
         /// What is wrong with it.
         error: Box<ArbiterError>,
     },
@@ -237,6 +240,10 @@ impl fmt::Debug for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_with_causes(self, f)
     }
+}
+
+fn for_task(task: Option<&str>) -> String {
+    task.map_or_else(String::new, |task| format!(" for {task}"))
 }
 
 /// Tasks of one name may differ in what cannot be told from it.

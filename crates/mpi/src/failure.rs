@@ -62,7 +62,7 @@ mod tests {
                 device: Some(DeviceId::from_index(2)),
                 message: "π".to_owned(),
             },
-            RunError::Arbitration { node, error: Box::new(inconsistent) },
+            RunError::Arbitration { node, task: None, error: Box::new(inconsistent) },
             RunError::Schedule { node, error: Box::new(overlap.into()) },
             RunError::Communication { node, error: Box::new(reused) },
         ] {

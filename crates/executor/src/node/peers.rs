@@ -127,11 +127,12 @@ impl Peers {
         match event {
             CommEvent::Pilot { from, pilot, reached } => {
                 self.credit.announced(from, pilot.transfer.consumer, reached);
-                self.arbiter.pilot(from, pilot).map_err(|error| self.misplaced(error))?;
+                let consumer = Some(pilot.transfer.consumer);
+                self.arbiter.pilot(from, pilot).map_err(|error| self.misplaced(consumer, error))?;
                 Ok(Heard::Transfers)
             }
             CommEvent::Received { from, message } => {
-                self.arbiter.arrived(from, message).map_err(|error| self.misplaced(error))?;
+                self.arbiter.arrived(from, message).map_err(|error| self.misplaced(None, error))?;
                 Ok(Heard::Transfers)
             }
             CommEvent::Note { from, note } => self.noted(from, &note).map(|()| Heard::Nothing),
@@ -295,7 +296,7 @@ impl Peers {
         inbound: &Inbound,
     ) -> Result<(), RunError> {
         let begun = self.arbiter.begin_receive(instruction, inbound);
-        begun.map_err(|error| self.misplaced(error))
+        begun.map_err(|error| self.misplaced(Some(inbound.transfer.consumer), error))
     }
 
     /// Begins a *split receive*.
@@ -308,7 +309,7 @@ impl Peers {
         inbound: &Inbound,
     ) -> Result<(), RunError> {
         let begun = self.arbiter.begin_split_receive(instruction, inbound);
-        begun.map_err(|error| self.misplaced(error))
+        begun.map_err(|error| self.misplaced(Some(inbound.transfer.consumer), error))
     }
 
     /// Begins to wait for a part of a split receive.
@@ -322,7 +323,7 @@ impl Peers {
         region: &Region,
     ) -> Result<(), RunError> {
         let begun = self.arbiter.begin_await(instruction, transfer, region);
-        begun.map_err(|error| self.misplaced(error))
+        begun.map_err(|error| self.misplaced(Some(transfer.consumer), error))
     }
 
     /// The next receive to [post](Self::receive).
@@ -342,7 +343,7 @@ impl Peers {
     /// If a peer has announced something for such a task that nobody has asked for.
     pub(super) fn close_before(&mut self, task: TaskId) -> Result<(), RunError> {
         let closed = self.arbiter.close_before(task);
-        closed.map_err(|error| self.misplaced(error))
+        closed.map_err(|error| self.misplaced(None, error))
     }
 
     /// Waits for the other nodes at an epoch.
@@ -414,8 +415,10 @@ impl Peers {
         (missing, self.arbiter.announced_by(receive))
     }
 
-    fn misplaced(&self, error: ArbiterError) -> RunError {
-        RunError::Arbitration { node: self.local(), error: Box::new(error) }
+    /// Something for a task, if it is for one, does not fit what is expected.
+    fn misplaced(&self, task: Option<TaskId>, error: ArbiterError) -> RunError {
+        let task = task.and_then(|task| self.stream.known_name(task));
+        RunError::Arbitration { node: self.local(), task, error: Box::new(error) }
     }
 
     fn broken(&self, error: CommunicationError) -> RunError {

@@ -289,6 +289,11 @@ impl TaskStream {
         (from..self.next()).filter_map(|task| self.get(task)).map(|known| known.hash).collect()
     }
 
+    /// The same of one that the node remembers.
+    pub(super) fn known_name(&self, task: TaskId) -> Option<String> {
+        self.get(task.index()).map(|_| self.name(task.index()))
+    }
+
     /// As tasks print: `T3 "step" at main.rs:4`.
     fn name(&self, task: u64) -> String {
         let id = TaskId::from_index(task);

@@ -100,6 +100,26 @@ fn what_cannot_be_placed_is_an_error_of_the_node_that_hears_it() {
 }
 
 #[test]
+fn what_cannot_be_placed_is_told_with_its_task_where_that_is_known() {
+    for tasks in [3, 4] {
+        let [mut sender, mut receiver] = two();
+        let mut graph = TaskGraph::new(TaskGraphConfig::default());
+        let mut submitted = vec![graph.start()];
+        while submitted.len() < tasks {
+            graph.epoch(EpochAction::Barrier, &mut submitted);
+        }
+        submitted.iter().for_each(|task| receiver.stream.task(task, 0, &mut Vec::new()));
+        sender.announce(&pilot(receiver.local()));
+        sender.announce(&pilot(receiver.local()));
+        let heard = heard(&mut receiver);
+        let Some(Err(error)) = heard.last() else { panic!("the same twice: {heard:?}") };
+        let named =
+            error.to_string().contains("got a message for T3 \"barrier\" that it cannot place");
+        assert_eq!(named, tasks > 3, "{error}");
+    }
+}
+
+#[test]
 fn a_barrier_is_reached_as_what_it_was_entered_for() {
     let [mut one, mut other] = two();
     let barrier = |instruction| {
