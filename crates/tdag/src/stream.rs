@@ -12,8 +12,8 @@ use crate::task::{BufferInfo, Task, Work};
 /// A running hash over buffers, host objects and tasks in the order of their creation.
 ///
 /// It covers what decides about work and data: ids, index spaces, hints,
-/// accesses, sizes, operators of combinations; and the names of tasks, which tell two kernels apart that touch the same, since two
-/// processes cannot compare functions. Source lines are left out, as a task may be submitted in another branch for each node, and of a
+/// accesses, sizes, operators of combinations; and the names of tasks with functions of the program's, which tell two kernels apart that touch the
+/// same, since two processes cannot compare functions. Source lines are left out, as a task may be submitted in another branch for each node, and of a
 /// user's mapper everything but its name; what it says can
 /// be [added](Self::image). Of a forward, both ends count. The same on every machine.
 ///
@@ -60,7 +60,9 @@ impl StreamHash {
     /// Takes a task into the hash, behind those that were added before.
     pub fn task(&mut self, task: &Task) {
         self.word(task.id.index());
-        self.text(&task.name);
+        if let Work::Device(_) | Work::HostOnce { .. } | Work::HostSplit { .. } = &task.work {
+            self.text(&task.name);
+        }
         self.work(&task.work);
         if let Some(forward) = &task.forward {
             for end in [&forward.producer, &forward.consumer] {
