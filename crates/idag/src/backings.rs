@@ -55,10 +55,10 @@ impl Backings {
         for &position in positions.iter().rev() {
             let removed = self.all.swap_remove(position);
             let Some(index) = &mut self.by_place else { continue };
-            index.remove(&removed.placement.extent);
+            index.remove(&removed.placement.extent, &position);
             if let Some(moved) = self.all.get(position) {
                 let extent = moved.placement.extent;
-                index.remove(&extent);
+                index.remove(&extent, &self.all.len());
                 index.insert(extent, position);
             }
         }

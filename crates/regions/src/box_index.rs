@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::box3::Box3;
 use crate::entry::Entry;
-use crate::search::{Exactly, Sharing, Touching, load};
+use crate::search::{Exactly, Inside, Sharing, Touching, load};
 
 /// Boxes, each with a value, of which those around a place are found without a look at all others.
 ///
@@ -19,7 +19,7 @@ use crate::search::{Exactly, Sharing, Touching, load};
 /// rooms.insert(Box3::from_offset_range([0, 4], [4, 2]), "hall");
 /// let table = Box3::from_offset_range([1, 2], [1, 3]);
 /// assert_eq!(rooms.sharing(&table).count(), 2);
-/// assert_eq!(rooms.remove(&Box3::from_range([4, 4])), Some("kitchen"));
+/// assert!(rooms.remove(&Box3::from_range([4, 4]), &"kitchen"));
 /// assert!(rooms.sharing(&table).eq([(&Box3::from_offset_range([0, 4], [4, 2]), &"hall")]));
 /// ```
 #[derive(Clone, Debug)]
@@ -85,23 +85,26 @@ impl<V> BoxIndex<V> {
         }
     }
 
-    /// Removes one of the boxes with exactly these corners, if there is one. O(log n).
+    /// Removes a box with exactly these corners and this value, and says whether there was one. O(log n).
     #[inline]
-    pub fn remove(&mut self, at: &Box3) -> Option<V> {
-        let removed = match &mut self.0 {
+    pub fn remove(&mut self, at: &Box3, value: &V) -> bool
+    where
+        V: PartialEq,
+    {
+        match &mut self.0 {
             Form::List(list) => {
-                let position = list.iter().position(|entry| entry.extent == *at)?;
-                list.swap_remove(position)
+                let is_it = |entry: &Entry<V>| entry.extent == *at && entry.value == *value;
+                let position = list.iter().position(is_it);
+                position.map(|position| list.swap_remove(position)).is_some()
             }
             Form::Tree(tree) => {
-                let removed = tree.remove_with_selection_function(Exactly::at(at))?;
+                let removed = tree.remove_with_selection_function(Exactly::at(at, value));
                 if tree.size() == 0 {
                     *self = Self::default();
                 }
-                removed
+                removed.is_some()
             }
-        };
-        Some(removed.value)
+        }
     }
 
     /// Removes all boxes that lie inside of `part`. O(log n) for each of a few.
@@ -110,9 +113,9 @@ impl<V> BoxIndex<V> {
             Form::List(list) => list.retain(|entry| !part.contains(&entry.extent)),
             Form::Tree(tree) => {
                 let inside = tree.locate_with_selection_function(Sharing::with(part));
-                let inside = inside.map(|entry| entry.extent).filter(|at| part.contains(at));
-                for at in inside.collect::<SmallVec<[Box3; 4]>>() {
-                    tree.remove_with_selection_function(Exactly::at(&at));
+                let inside = inside.filter(|entry| part.contains(&entry.extent)).count();
+                for _ in 0..inside {
+                    tree.remove_with_selection_function(Inside::of(part));
                 }
                 if tree.size() == 0 {
                     *self = Self::default();
@@ -179,11 +182,9 @@ mod tests {
                 index.insert(part, step);
                 naive.push((part, step));
             } else if !naive.is_empty() {
-                let (at, _) = naive[random(naive.len() as u64) as usize];
-                let removed = index.remove(&at).unwrap();
-                let position = naive.iter().position(|it| *it == (at, removed)).unwrap();
-                naive.swap_remove(position);
-                assert_eq!(index.remove(&Box3::from_offset_range([50], [1])), None);
+                let (at, value) = naive.swap_remove(random(naive.len() as u64) as usize);
+                assert!(!index.remove(&at, &(value + 1)) && index.remove(&at, &value));
+                assert!(!index.remove(&at, &value));
             }
             if random(50) == 0 {
                 let wide = Box3::new(min, min.map(|at| at + 9));
@@ -219,7 +220,7 @@ mod tests {
         let mut found: Vec<_> = index.sharing(&part).map(|(_, at)| *at).collect();
         found.sort_unstable();
         assert_eq!(found, [7, 8]);
-        assert_eq!(index.remove(&Box3::new([far + 7, 0, 0], [far + 8, 1, 1])), Some(7));
+        assert!(index.remove(&Box3::new([far + 7, 0, 0], [far + 8, 1, 1]), &7));
         assert_eq!(index.sharing(&part).count(), 1);
     }
 }

@@ -31,22 +31,44 @@ pub(crate) struct Sharing {
     bounds: Bounds,
 }
 
-/// Selects the entries with exactly the corners of a box.
-pub(crate) struct Exactly(Sharing);
+/// Selects the entries with exactly the corners of a box, and a value.
+pub(crate) struct Exactly<'v, V> {
+    at: Sharing,
+    value: &'v V,
+}
 
-impl Exactly {
-    pub(crate) fn at(at: &Box3) -> Self {
-        Self(Sharing::with(at))
+impl<'v, V> Exactly<'v, V> {
+    pub(crate) fn at(at: &Box3, value: &'v V) -> Self {
+        Self { at: Sharing::with(at), value }
     }
 }
 
-impl<V> SelectionFunction<Entry<V>> for Exactly {
+impl<V: PartialEq> SelectionFunction<Entry<V>> for Exactly<'_, V> {
+    fn should_unpack_parent(&self, envelope: &Bounds) -> bool {
+        envelope.intersects(&self.at.bounds)
+    }
+
+    fn should_unpack_leaf(&self, leaf: &Entry<V>) -> bool {
+        leaf.extent == self.at.at && leaf.value == *self.value
+    }
+}
+
+/// Selects the entries that lie inside of a box.
+pub(crate) struct Inside(Sharing);
+
+impl Inside {
+    pub(crate) fn of(part: &Box3) -> Self {
+        Self(Sharing::with(part))
+    }
+}
+
+impl<V> SelectionFunction<Entry<V>> for Inside {
     fn should_unpack_parent(&self, envelope: &Bounds) -> bool {
         envelope.intersects(&self.0.bounds)
     }
 
     fn should_unpack_leaf(&self, leaf: &Entry<V>) -> bool {
-        leaf.extent == self.0.at
+        self.0.at.contains(&leaf.extent)
     }
 }
 
