@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::box3::Box3;
 use crate::entry::Entry;
-use crate::search::{Exactly, Inside, Sharing, Touching, load};
+use crate::search::{Exactly, LyingInside, Sharing, Touching, load};
 
 /// Boxes, each with a value, of which those around a place are found without a look at all others.
 ///
@@ -115,7 +115,7 @@ impl<V> BoxIndex<V> {
                 let inside = tree.locate_with_selection_function(Sharing::with(part));
                 let inside = inside.filter(|entry| part.contains(&entry.extent)).count();
                 for _ in 0..inside {
-                    tree.remove_with_selection_function(Inside::of(part));
+                    tree.remove_with_selection_function(LyingInside::of(part));
                 }
                 if tree.size() == 0 {
                     *self = Self::default();

@@ -54,15 +54,15 @@ impl<V: PartialEq> SelectionFunction<Entry<V>> for Exactly<'_, V> {
 }
 
 /// Selects the entries that lie inside of a box.
-pub(crate) struct Inside(Sharing);
+pub(crate) struct LyingInside(Sharing);
 
-impl Inside {
+impl LyingInside {
     pub(crate) fn of(part: &Box3) -> Self {
         Self(Sharing::with(part))
     }
 }
 
-impl<V> SelectionFunction<Entry<V>> for Inside {
+impl<V> SelectionFunction<Entry<V>> for LyingInside {
     fn should_unpack_parent(&self, envelope: &Bounds) -> bool {
         envelope.intersects(&self.0.bounds)
     }

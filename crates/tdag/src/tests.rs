@@ -498,7 +498,7 @@ fn tasks_of_other_names_have_other_hashes() {
         let f = Fixture::new();
         let mut hash = StreamHash::default();
         for &name in names {
-            let (name, work) = (name.into(), work.clone());
+            let (name, work) = (name.into(), *work);
             hash.task(&Task { name, work, ..(*f.out[0]).clone() });
         }
         hash.value()
