@@ -22,8 +22,8 @@ pub(crate) type Positions = SmallVec<[usize; 8]>;
 /// If more than one in so many goes, the index is made anew.
 const MOST_REMOVED: usize = if cfg!(feature = "mutants") { 1 } else { 16 };
 
-/// Up to so many are looked at one by one, as [`BoxIndex`] does. In the mutation proof very few, so that its random programs have more.
-const FEW: usize = if cfg!(feature = "mutants") { 2 } else { 128 };
+/// Up to so many are looked at one by one, as [`BoxIndex`] does. In the mutation proof, and under Miri, very few: random programs have no more.
+const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 128 };
 
 impl Backings {
     pub(crate) fn as_slice(&self) -> &[Backing] {

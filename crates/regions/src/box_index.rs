@@ -33,8 +33,8 @@ enum Form<V> {
 
 /// Up to so many boxes, a look at each takes less than a tree does, where boxes come and go as often as they are looked for:
 /// with 16 for 128, the instruction graphs of the benchmarks whose buffers have some hundred allocations took 1.2 to 1.5 times the
-/// instructions. In the mutation proof very few, as in random programs.
-const FEW: usize = if cfg!(feature = "mutants") { 2 } else { 128 };
+/// instructions. In the mutation proof, and under Miri, very few, as random programs have.
+const FEW: usize = if cfg!(any(miri, feature = "mutants")) { 2 } else { 128 };
 
 impl<V> Default for BoxIndex<V> {
     fn default() -> Self {
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn an_index_finds_what_a_look_at_each_box_finds() {
-        let steps = if cfg!(miri) { 300 } else { 8000 };
+        let steps = if cfg!(miri) { 60 } else { 8000 };
         let mut random = numbers();
         let (mut index, mut naive) = (BoxIndex::default(), Vec::<(Box3, u64)>::new());
         let (mut longest, mut emptied) = (0, 0);
