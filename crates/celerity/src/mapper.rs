@@ -145,7 +145,7 @@ mod disjoint {
 
     /// A range mapper of your own, for writes: each item gets a view of the part
     /// that `map` returns for the chunk of just that item. It is a function of the host, so that kernels on GPUs do not write
-    /// through it: [`per_dimension`] says most of what it could.
+    /// through it: [`per_dimension`](per_dimension()) says most of what it could.
     ///
     /// # Safety
     /// Disjoint chunks must have disjoint images (IJPP 2024, eq. 3), down to single
