@@ -74,9 +74,8 @@ pub unsafe fn copy_elements_spread(
     let bytes = elements.volume().saturating_mul(elem_size);
     let pieces = usize::try_from(bytes / SPLIT_ABOVE).unwrap_or(usize::MAX);
     // A thread outside of a pool must not ask `rayon`, which would start another pool.
-    let is_in_pool = || rayon::current_thread_index().is_some();
-    let pieces =
-        if pieces < 2 || !is_in_pool() { 1 } else { pieces.min(rayon::current_num_threads()) };
+    let threads = rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads());
+    let pieces = pieces.min(threads);
     if pieces < 2 {
         // SAFETY: passed on.
         return unsafe { copy_elements(source, target, elements, elem_size) };

@@ -3,7 +3,7 @@
 //! A list as long as they are few, and an R*-tree from [`FEW`] boxes on. Refuses to know what boxes are for, and to keep
 //! apart those that share elements.
 
-use rstar::RTree;
+use rstar::{RTree, SelectionFunction};
 use smallvec::SmallVec;
 
 use crate::box3::Box3;
@@ -128,27 +128,29 @@ impl<V> BoxIndex<V> {
     #[inline]
     pub fn sharing(&self, part: &Box3) -> impl Iterator<Item = (&Box3, &V)> {
         let part = *part;
-        let (list, tree) = self.forms();
-        let near = list.iter().filter(move |entry| entry.extent.intersects(&part));
-        let found = tree.map(|tree| tree.locate_with_selection_function(Sharing::with(&part)));
-        near.chain(found.into_iter().flatten()).map(|entry| (&entry.extent, &entry.value))
+        self.found(move |at| at.intersects(&part), Sharing::with(&part))
     }
 
     /// The boxes that share an element, a face, an edge or a corner with `part`, in no order. O(log n) for each of a few.
     #[inline]
     pub fn touching(&self, part: &Box3) -> impl Iterator<Item = (&Box3, &V)> {
         let part = *part;
-        let (list, tree) = self.forms();
-        let near = list.iter().filter(move |entry| entry.extent.touches(&part));
-        let found = tree.map(|tree| tree.locate_with_selection_function(Touching::with(&part)));
-        near.chain(found.into_iter().flatten()).map(|entry| (&entry.extent, &entry.value))
+        self.found(move |at| at.touches(&part), Touching::with(&part))
     }
 
-    fn forms(&self) -> (&[Entry<V>], Option<&RTree<Entry<V>>>) {
-        match &self.0 {
+    /// Those of a list that pass `is_one`, or those of a tree that `selection` selects, which are the same.
+    #[inline]
+    fn found(
+        &self,
+        is_one: impl Fn(&Box3) -> bool,
+        selection: impl SelectionFunction<Entry<V>>,
+    ) -> impl Iterator<Item = (&Box3, &V)> {
+        let (list, tree): (&[Entry<V>], _) = match &self.0 {
             Form::List(list) => (list, None),
-            Form::Tree(tree) => (&[], Some(tree)),
-        }
+            Form::Tree(tree) => (&[], Some(tree.locate_with_selection_function(selection))),
+        };
+        let near = list.iter().filter(move |entry| is_one(&entry.extent));
+        near.chain(tree.into_iter().flatten()).map(|entry| (&entry.extent, &entry.value))
     }
 }
 

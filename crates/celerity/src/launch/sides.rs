@@ -10,16 +10,17 @@ use celerity_tdag::{self as tdag, Mapper, Share, Windows};
 pub(super) fn of(mapper: &Mapper, global: &Box3, buffer: &Box3) -> Option<PartSides> {
     let mut sides = [PartSide::ALL_OF_NONE; 3];
     for (dim, side) in sides.iter_mut().enumerate() {
-        *side = match mapper {
-            Mapper::Slice { dim: whole } if usize::from(*whole) != dim => PartSide::block(dim, 1),
-            Mapper::PerDimension(mapper) if dim < mapper.sides().len() => {
-                lowered(&mapper.sides()[dim], (dim, global, buffer))?
+        let said = match mapper {
+            Mapper::Slice { dim: whole } if usize::from(*whole) != dim => {
+                tdag::Side::along(dim as u8)
             }
-            Mapper::Slice { .. } | Mapper::PerDimension(_) => {
-                lowered(&tdag::Side::All, (dim, global, buffer))?
+            Mapper::Slice { .. } => tdag::Side::All,
+            Mapper::PerDimension(mapper) => {
+                mapper.sides().get(dim).copied().unwrap_or(tdag::Side::All)
             }
             _ => return None,
         };
+        *side = lowered(&said, (dim, global, buffer))?;
     }
     Some(sides)
 }

@@ -184,6 +184,23 @@ mod tests {
 
     use super::*;
 
+    impl AccessBlock {
+        /// One of nothing.
+        pub(crate) const EMPTY: Self = Self {
+            first: 0,
+            origin: [0; 3],
+            strides: [0; 3],
+            part_min: [0; 3],
+            part_max: [0; 3],
+            buffer: [0; 3],
+            border: [0; 3],
+            below: [0; 3],
+            above: [0; 3],
+            axes_only: 0,
+            detail: 0,
+        };
+    }
+
     #[test]
     fn bytes_follow_the_layout_of_the_launch_block() {
         let block = LaunchBlock {
@@ -240,14 +257,7 @@ mod tests {
             first: 2 * 64 + 4,
             origin: [2, 8, 0],
             strides: [64, 1, 1],
-            part_min: [0; 3],
-            part_max: [0; 3],
-            buffer: [0; 3],
-            border: [0; 3],
-            below: [0; 3],
-            above: [0; 3],
-            axes_only: 0,
-            detail: 0,
+            ..AccessBlock::EMPTY
         };
         for x in (0..32).step_by(super::super::RUN) {
             assert_eq!([1, 2, 4].map(|run| block.position([1, x], run)), [3 * 64 + 4 + x; 3]);

@@ -252,7 +252,8 @@ mod tests {
         for (side, size) in sides().flat_map(|side| sizes.map(|size| (side, size))) {
             let all = [side, PartSide::block(1, 2), PartSide::ALL_OF_NONE];
             let (min, buffer) = ([3, 4, 0], [size, 40, 1]);
-            let mut block = AccessBlock { buffer: buffer.map(|size| size as u64), ..EMPTY };
+            let mut block =
+                AccessBlock { buffer: buffer.map(|size| size as u64), ..AccessBlock::EMPTY };
             block.set_sides(&all, min);
             for at in (0..3).flat_map(|y| (0..5).map(move |x| [y, x])) {
                 let own: Bounds<2> = block.own_part(at, 1);
@@ -292,18 +293,4 @@ mod tests {
         let sides = [PartSide::block(0, 2), gapped, PartSide::ALL_OF_NONE];
         assert_eq!([0, 1, 2].map(|dim| have_gaps_along(&sides, dim)), [false, true, false]);
     }
-
-    const EMPTY: AccessBlock = AccessBlock {
-        first: 0,
-        origin: [0; 3],
-        strides: [0; 3],
-        part_min: [0; 3],
-        part_max: [0; 3],
-        buffer: [0; 3],
-        border: [0; 3],
-        below: [0; 3],
-        above: [0; 3],
-        axes_only: 0,
-        detail: 0,
-    };
 }
