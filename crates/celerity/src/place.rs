@@ -1,6 +1,9 @@
 //! Where a run takes place: the network and the devices that features, launcher
 //! and configuration call for. Runs nothing.
 
+use std::io;
+use std::path::Path;
+
 use celerity_executor::{ClusterConfig, Costs, Run, RunError, available_cores, online_cores};
 
 use crate::config::{Config, Platform};
@@ -78,12 +81,24 @@ impl Site {
 fn weighing<'r>(config: &Config, run: Run<'r>) -> Result<Run<'r>, ConfigError> {
     let Some(file) = &config.calibration else { return Ok(run) };
     let path = || file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        ConfigError::UnreadableCalibration { path: path(), what: error.to_string() }
+    let text = read_small(file).map_err(|error| ConfigError::UnreadableCalibration {
+        path: path(),
+        what: error.to_string(),
     })?;
     let costs: Costs =
         text.parse().map_err(|error| ConfigError::BadCalibration { path: path(), error })?;
     Ok(run.with_costs(costs))
+}
+
+/// The text of a file that has some lines. What is no file may have no end, or nobody who writes.
+fn read_small(file: &Path) -> io::Result<String> {
+    const MOST: u64 = 1 << 20;
+    let about = std::fs::metadata(file)?;
+    if about.is_file() && about.len() <= MOST {
+        return std::fs::read_to_string(file);
+    }
+    let what = if about.is_file() { "it is larger than 1 MiB" } else { "it is no file" };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, what))
 }
 
 /// The cores that threads of this process stay on; none if they go anywhere.

@@ -95,5 +95,9 @@ fn files_that_are_not_there_are_named() {
     let missing = std::env::temp_dir().join("celerity-no-such-calibration");
     let error = graphs(Config::default().calibration(&missing), "missing").unwrap_err();
     assert!(error.to_string().contains("celerity-no-such-calibration"), "{error}");
+    for (path, what) in [("/dev/zero", "it is no file"), ("/", "it is no file")] {
+        let error = graphs(Config::default().calibration(path), "endless").unwrap_err();
+        assert!(error.to_string().contains(what), "{error}");
+    }
     assert!(matches!(error, Error::Config(ConfigError::UnreadableCalibration { .. })));
 }

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::reactor::Feeder;
 use crate::submission::Submission;
 use crate::sync::lock;
-use crate::threads::{refuse_barriers, refuse_in_mappers, while_mapping};
+use crate::threads::{refuse_barriers, refuse_in_mappers, refuse_submissions, while_mapping};
 use crate::time::Time;
 use crate::work::{DeviceKernel, HostData, Payload};
 
@@ -280,7 +280,7 @@ impl NodeFrontend {
     /// # Errors
     /// [`SubmitError::Declare`] or [`SubmitError::Kernel`] if the task is wrong: it
     /// is not in the graph, and the run goes on. [`SubmitError::Run`] if the run
-    /// has failed or ended, or if a range mapper calls this.
+    /// has failed or ended, or if a kernel, a host task or a range mapper calls this.
     ///
     /// # Panics
     /// If the payload does not fit the task's work: a kernel for
@@ -288,7 +288,7 @@ impl NodeFrontend {
     /// one for everything else that runs on the host.
     pub fn submit(&self, spec: TaskSpec, payload: Payload) -> Result<TaskId, SubmitError> {
         assert!(fits(&spec.work, &payload), "{:?} comes with the wrong payload", spec.work);
-        refuse_in_mappers("submit a task")?;
+        refuse_submissions()?;
         self.check_kernel(&spec, &payload)?;
         self.wait_for_run_ahead()?;
         let name = self.profile.is_some().then(|| spec.name.clone());

@@ -89,6 +89,19 @@ pub(crate) fn refuse_in_mappers(act: &str) -> Result<(), RunError> {
     Err(RunError::Misplaced { what })
 }
 
+/// Refuses to submit a task from inside of another, or from inside of a range mapper: what a node
+/// runs does so at a time of its own, and nodes must have their tasks in one order. Where the
+/// program is far ahead, it would wait for itself besides.
+pub(crate) fn refuse_submissions() -> Result<(), RunError> {
+    refuse_in_mappers("submit a task")?;
+    if USER_CODE.get() != UserCode::Job {
+        return Ok(());
+    }
+    let what = "a kernel or host task cannot submit a task: it runs on each node at another time, and \
+                all nodes must have their tasks in one order; let the program submit it";
+    Err(RunError::Misplaced { what: what.to_owned() })
+}
+
 /// Refuses to wait for everything from inside of something that is waited for.
 pub(crate) fn refuse_barriers() -> Result<(), RunError> {
     refuse_in_mappers("wait for a barrier")?;
@@ -146,16 +159,19 @@ mod tests {
             assert!(matches!(outcome, Err(RunError::Misplaced { .. })), "{outcome:?}");
         };
         let in_mapper = || {
-            refused(refuse_in_mappers("submit a task"));
+            refused(refuse_in_mappers("wait for a fence"));
+            refused(refuse_submissions());
             refused(refuse_barriers());
             assert!(matches!(refuse_runs(), Err(RunError::Start { .. })));
         };
         while_mapping(in_mapper);
         let panicking = || while_mapping(|| -> () { panic!("a mapper's own") });
         assert!(crate::contain::caught(panicking).is_err());
-        assert_eq!((refuse_in_mappers("x"), refuse_barriers()), (Ok(()), Ok(())), "it is over");
+        let all = [refuse_in_mappers("wait"), refuse_submissions(), refuse_barriers()];
+        assert_eq!(all, [const { Ok(()) }; 3], "it is over");
         while_marked(|| {
             assert_eq!(refuse_in_mappers("wait for a fence"), Ok(()));
+            refused(refuse_submissions());
             refused(refuse_barriers());
         });
     }

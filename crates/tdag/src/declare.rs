@@ -186,7 +186,7 @@ impl Subject<'_> {
         Err(DeclareError::DimensionMismatch {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
-            mapper: self.access.mapper.to_string(),
+            mapper: self.mapper_in_words(),
             task_dims,
             buffer_dims: self.buffer.dims,
         })
@@ -202,10 +202,15 @@ impl Subject<'_> {
             Some(flaw) => Err(DeclareError::Mapper {
                 task: describe(self.spec, self.next),
                 buffer: buffer.name.clone(),
-                mapper: mapper.to_string(),
+                mapper: self.mapper_in_words(),
                 flaw,
             }),
         }
+    }
+
+    /// With a border in as many dimensions as the buffer has.
+    fn mapper_in_words(&self) -> String {
+        self.access.mapper.of_dims(self.buffer.dims).to_string()
     }
 
     fn check_bounds(&self, image: &Region) -> Result<(), DeclareError> {
@@ -215,7 +220,7 @@ impl Subject<'_> {
         Err(DeclareError::OutOfBounds {
             task: describe(self.spec, self.next),
             buffer: self.buffer.name.clone(),
-            mapper: self.access.mapper.to_string(),
+            mapper: self.mapper_in_words(),
             image: Box::new(image.clone()),
             extent: Box::new(self.buffer.extent.into()),
         })
@@ -229,7 +234,7 @@ impl Subject<'_> {
             return Ok(());
         }
         let (task, buffer) = (describe(self.spec, self.next), self.buffer.name.clone());
-        let mapper = mapper.to_string();
+        let mapper = self.mapper_in_words();
         Err(match mode {
             AccessMode::Update => DeclareError::UpdatesMeet { task, buffer, mapper },
             _ => DeclareError::OverlappingWrites { task, buffer, mapper },

@@ -379,30 +379,58 @@ impl NeighborhoodShape {
 }
 
 impl fmt::Display for Mapper {
+    /// As of a buffer of three dimensions; messages, which know the buffer, name as many as it has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OneToOne => f.write_str("one_to_one"),
-            Self::All => f.write_str("all"),
-            Self::Fixed(region) => write!(f, "fixed({region})"),
-            Self::Slice { dim } => write!(f, "slice({dim})"),
-            Self::Neighborhood { border, shape: NeighborhoodShape::BoundingBox } => {
-                write!(f, "neighborhood({border:?})")
+        self.of_dims(3).fmt(f)
+    }
+}
+
+impl Mapper {
+    /// The mapper in words, as of a buffer of `dims` dimensions: borders have so many sides.
+    ///
+    /// ```
+    /// let halo = celerity_tdag::Mapper::neighborhood([1, 2]);
+    /// assert_eq!(halo.of_dims(2).to_string(), "neighborhood([1, 2])");
+    /// ```
+    pub fn of_dims(&self, dims: u8) -> impl fmt::Display {
+        InWords { mapper: self, dims: usize::from(dims.min(3)) }
+    }
+}
+
+/// See [`Mapper::of_dims`].
+struct InWords<'m> {
+    mapper: &'m Mapper,
+    dims: usize,
+}
+
+impl fmt::Display for InWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.mapper {
+            Mapper::OneToOne => f.write_str("one_to_one"),
+            Mapper::All => f.write_str("all"),
+            Mapper::Fixed(region) => write!(f, "fixed({region})"),
+            Mapper::Slice { dim } => write!(f, "slice({dim})"),
+            Mapper::Neighborhood { border, shape } => {
+                write!(f, "{shape}({:?})", &border[..self.dims])
             }
-            Self::Neighborhood { border, shape: NeighborhoodShape::AlongAxes } => {
-                write!(f, "neighborhood_along_axes({border:?})")
-            }
-            Self::Periodic { border, shape, along } => {
-                let shape = match shape {
-                    NeighborhoodShape::BoundingBox => "neighborhood",
-                    NeighborhoodShape::AlongAxes => "neighborhood_along_axes",
-                };
+            Mapper::Periodic { border, shape, along } => {
                 let along: Vec<_> = (0..3).filter(|&dim| along[dim]).collect();
-                write!(f, "{shape}({border:?}), periodic along {along:?}")
+                write!(f, "{shape}({:?}), periodic along {along:?}", &border[..self.dims])
             }
-            Self::PerDimension(mapper) => write!(f, "{mapper}"),
-            Self::Tiles(tiling) => write!(f, "tiles({:?})", tiling.tile()),
-            Self::User(user) => f.write_str(user.name()),
+            Mapper::PerDimension(mapper) => write!(f, "{mapper}"),
+            Mapper::Tiles(tiling) => write!(f, "tiles({:?})", tiling.tile()),
+            Mapper::User(user) => f.write_str(user.name()),
         }
+    }
+}
+
+impl fmt::Display for NeighborhoodShape {
+    /// The function that makes such a mapper.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BoundingBox => "neighborhood",
+            Self::AlongAxes => "neighborhood_along_axes",
+        })
     }
 }
 

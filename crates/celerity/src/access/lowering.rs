@@ -237,7 +237,7 @@ impl<'q> Lowering<'q> {
         let mapper = self.checked(buffer, mapper)?;
         if self.is_per_node && mode.writes() && !mapper.is_disjoint(&Box3::from_range([2])) {
             let (task, buffer) = (self.origin.describe(), buffer.name().into());
-            let mapper = mapper.to_string();
+            let mapper = mapper.of_dims(D as u8).to_string();
             return Err(DeclareError::OverlappingWrites { task, buffer, mapper }.into());
         }
         self.add(buffer, mode, mapper);

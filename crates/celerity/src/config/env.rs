@@ -136,11 +136,7 @@ const VARIABLES: [Variable; 25] = [
         expected: "on or off",
         set: |config, value| Some(config.profile_kernels(switch(value.text()?)?)),
     },
-    Variable {
-        name: "CELERITY_TRACE",
-        expected: "the path of a file",
-        set: |config, value| Some(config.trace(value.path()?)),
-    },
+    Variable { name: "CELERITY_TRACE", expected: "the path of a file, or off", set: trace },
     Variable {
         name: "CELERITY_WATCHDOG",
         expected: "a number of seconds, or 0 for never",
@@ -291,6 +287,15 @@ fn graphs(config: Config, value: Value<'_>) -> Option<Config> {
     }
 }
 
+fn trace(config: Config, value: Value<'_>) -> Option<Config> {
+    match value.text().and_then(switch) {
+        Some(false) => Some(config),
+        // Nobody who says `on` has a file of that name in mind.
+        Some(true) => None,
+        None => Some(config.trace(value.path()?)),
+    }
+}
+
 fn switch(value: &str) -> Option<bool> {
     match value {
         "on" | "1" | "true" => Some(true),
@@ -423,6 +428,13 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_that_is_off_is_none() {
+        for off in ["off", "0", "false"] {
+            assert_eq!(parse("CELERITY_TRACE", off), Ok(Config::default()));
+        }
+    }
+
+    #[test]
     fn bad_values_name_the_variable_and_what_is_valid() {
         for (name, value) in [
             ("CELERITY_NODES", "0"),
@@ -438,6 +450,7 @@ mod tests {
             ("CELERITY_PRINT_GRAPHS", "maybe"),
             ("CELERITY_PRINT_GRAPHS", "graphs.png"),
             ("CELERITY_TRACE", ""),
+            ("CELERITY_TRACE", "on"),
             ("CELERITY_WATCHDOG", "-1"),
             ("CELERITY_WATCHDOG", "inf"),
             ("CELERITY_START_TIMEOUT", "0"),

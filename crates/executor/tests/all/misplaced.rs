@@ -51,14 +51,19 @@ fn told(nth: usize, call: fn(&NodeFrontend) -> RunError) -> Vec<RunError> {
     all
 }
 
+/// How a submission is refused.
+fn submission(node: &NodeFrontend) -> RunError {
+    match host_task(node, "nested", Vec::new(), |_| {}) {
+        Err(SubmitError::Run(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn a_mapper_cannot_submit() {
     for nth in 0..2 {
-        let submit = |node: &NodeFrontend| match host_task(node, "nested", Vec::new(), |_| {}) {
-            Err(SubmitError::Run(error)) => error,
-            other => panic!("{other:?}"),
-        };
-        told(nth, submit).iter().for_each(|error| misplaced(error, "mapper cannot submit a task"));
+        let all = told(nth, submission);
+        all.iter().for_each(|error| misplaced(error, "mapper cannot submit a task"));
     }
 }
 
@@ -90,26 +95,35 @@ fn a_mapper_may_drop_a_buffer_rename_it_and_flush() {
     }
 }
 
-#[test]
-fn a_task_cannot_wait_for_a_barrier() {
+/// What a kernel and a host task are told that call `call`.
+fn told_in_tasks(call: fn(&NodeFrontend) -> RunError, what: &str) {
     for config in configurations() {
         let (tell, told) = channel();
         let outcome = run(&config, move |node| {
             let (of_kernel, of_host) = (tell.clone(), tell.clone());
             let (here, there) = (node.clone(), node.clone());
             kernel(node, "kernel", line(1), Vec::new(), move |_, _| {
-                of_kernel.send(here.barrier()).unwrap();
+                of_kernel.send(call(&here)).unwrap();
             })?;
             host_task(node, "host task", Vec::new(), move |_| {
-                of_host.send(there.barrier()).unwrap();
+                of_host.send(call(&there)).unwrap();
             })?;
             Ok(node.barrier()?)
         });
         assert_eq!(outcome, Ok(()), "{config:?}");
         let told: Vec<_> = told.try_iter().collect();
         assert_eq!(told.len(), 2);
-        for error in told {
-            misplaced(&error.expect_err("it waits"), "a kernel or host task cannot wait");
-        }
+        told.iter().for_each(|error| misplaced(error, what));
     }
+}
+
+#[test]
+fn a_task_cannot_wait_for_a_barrier() {
+    let wait = |node: &NodeFrontend| node.barrier().expect_err("it waits");
+    told_in_tasks(wait, "a kernel or host task cannot wait");
+}
+
+#[test]
+fn a_task_cannot_submit() {
+    told_in_tasks(submission, "a kernel or host task cannot submit a task");
 }

@@ -104,7 +104,12 @@ impl Link {
     /// What there is to say of a silence of so long, if there is one.
     pub(super) fn silence(&self, now: Instant, timeout: Duration) -> Option<String> {
         let is_silent = !self.left && now.duration_since(self.heard) >= timeout;
-        is_silent.then(|| format!("it has been silent for {timeout:?}"))
+        is_silent.then(|| {
+            format!(
+                "it has been silent for {timeout:?}, as long as a process may be \
+                 (CELERITY_PEER_TIMEOUT)"
+            )
+        })
     }
 
     /// Takes back a part of the silence, in which nobody here has listened.

@@ -34,7 +34,8 @@ impl<T: Element, const D: usize> Buffer<T, D> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::RunOver`] if the run has ended that the buffer is of; otherwise as
+    /// [`Error::RunOver`] if the run has ended that the buffer is of;
+    /// [`RunError::Misplaced`](crate::RunError::Misplaced) in a task; otherwise as
     /// [`TaskBuilder::launch`].
     #[track_caller]
     pub fn fill(&self, value: T) -> Result<TaskId> {
